@@ -6,8 +6,8 @@ import logging
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from workbench.errors import Unavailable
-from workbench.koi.payloads import EventsPayload
+from workbench.errors import Refused, Unavailable
+from workbench.koi.payloads import ErrorType, EventsPayload
 from workbench.koi.requests import BROADCAST, Peer
 from workbench.ops import Ctx
 from workbench.services.personalities.exchange import handshake
@@ -16,6 +16,8 @@ from workbench.services.personalities.peers.outbox import Waiting
 
 FAULT_OF_EVENTS = frozenset({400, 413, 415, 422})
 """Statuses of answers by which a peer says that it will never accept the same request."""
+FAILED = 500
+"""Status of an answer by which a peer says that it has failed."""
 
 log = logging.getLogger(__name__)
 
@@ -50,12 +52,29 @@ async def _send(ctx: Ctx, peer: Peer, batch: Sequence[Waiting]) -> None:
         return
     try:
         await handshake.ask(ctx, peer, BROADCAST, EventsPayload(events=events))
-    except Unavailable as error:
-        if error.details.get("status") not in FAULT_OF_EVENTS:
+    except (Refused, Unavailable) as error:
+        if not await _is_about_events(ctx, peer, error):
             raise
-        if len(batch) == 1:
-            log.warning("%s does not accept an event of %s: %s", peer.rid, events[0].rid, error.message)
-            await ctx.write(partial(rejections.note, node=str(peer.rid), event=events[0], error=error))
+        if len(batch) > 1:
+            for one in batch:
+                await _send(ctx, peer, [one])
             return
-        for one in batch:
-            await _send(ctx, peer, [one])
+        log.warning("%s does not accept an event of %s: %s", peer.rid, events[0].rid, error.message)
+        is_final = error.details.get("status") != FAILED
+        note = partial(rejections.note, node=str(peer.rid), event=events[0], error=error, is_final=is_final)
+        await ctx.write(note)
+
+
+async def _is_about_events(ctx: Ctx, peer: Peer, error: Refused | Unavailable) -> bool:
+    """Whether a peer rejects what is in a request, and not all requests of this node.
+
+    A signature does not fit, and a peer fails, for either reason: so it is asked to accept a request without events.
+
+    Raises: as `PeerClient.exchange`.
+    """
+    if error.details.get("status") in FAULT_OF_EVENTS:
+        return True
+    if error.details.get("status") != FAILED and error.details.get("error") != ErrorType.INVALID_SIGNATURE:
+        return False
+    await handshake.ask(ctx, peer, BROADCAST, EventsPayload(events=[]))
+    return True

@@ -86,12 +86,14 @@ async def _take(ctx: Ctx, source: KoiNetNode, events: list[Event]) -> None:
 
 
 def _send(tx: Tx, theirs: Mapping[str, Manifest], *, me: str, node: str) -> None:
-    """Queue what of this node's own a peer lacks or has in another form, and what was withdrawn and it still has.
+    """Queue what of this node's own a peer lacks or has in another form, and what was withdrawn and it still has; and
+    what the peer has failed with before.
 
     What this node owns is read in this transaction: it may have published again what it had withdrawn when the peer
     was asked. What the peer has by now does not matter, for it ignores what it knows, and what is older.
     """
     known = _known(tx)
+    rejections.retry(tx, node)
     subscribes, rejected = tx.one(SQL.subscribes, me=me, node=node), rejections.hashes(tx, node)
     for rid, row in known.bundles.items():
         other = theirs.get(rid)

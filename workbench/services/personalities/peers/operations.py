@@ -26,9 +26,8 @@ class Peer(Wire):
 
     `state`: reachable; unreachable since its last error, and tried again at `retry_at`; blocked; polling: it fetches
     what is for it; or left. `sends_to_us`, `gets_from_us`: the edges with it, if there are any. `personalities`: of its
-    own, as known here. `waiting`: events that are still to be sent to it. `rejected`: those that it will
-    never accept. `refused`: its messages and calls that were
-    refused.
+    own, as known here. `waiting`: events that are still to be sent to it. `rejected`: those that it
+    does not accept. `refused`: its messages and calls that were refused.
     """
 
     rid: str
@@ -68,11 +67,16 @@ class Refusal(Wire):
 
 
 class Rejection(Wire):
-    """An event of this node that a peer will never accept, and that is not sent to it again unless it changes."""
+    """An event of this node that a peer does not accept. It is sent to it again if it changes.
+
+    `is_final`: the peer will never accept it. Otherwise it has failed with it, and gets it again when both nodes are
+    compared.
+    """
 
     rid: str
     code: str
     reason: str
+    is_final: bool
     rejected_at: Micros
 
 

@@ -21,7 +21,7 @@ SELECT code, count, last_at, last_reason FROM koi_refusals WHERE node = :rid ORD
 
 -- name: rejections
 -- Those of what is known now: what has changed since is sent again.
-SELECT j.rid, j.code, j.reason, j.rejected_at FROM koi_rejections j LEFT JOIN koi_bundles b ON b.rid = j.rid
+SELECT j.rid, j.code, j.reason, j.is_final, j.rejected_at FROM koi_rejections j LEFT JOIN koi_bundles b ON b.rid = j.rid
 WHERE j.node = :rid AND j.sha256 = COALESCE(b.sha256, '') ORDER BY j.rid;
 
 -- name: permissions

@@ -1,0 +1,146 @@
+"""One event that a peer does not accept holds up no other, whatever the peer says about it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.services.personalities.nodes import NEW, Here, Other, event
+from workbench.errors import Refused, Unavailable
+from workbench.koi.envelope import signed
+from workbench.koi.incoming import opened
+from workbench.koi.payloads import EventsPayload, FetchManifests, ManifestsPayload
+from workbench.koi.requests import Peer
+from workbench.services.personalities.exchange import delivery, reconciliation
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+BAD_SIGNATURE = (400, b'{"type":"error_response","error":"invalid_signature"}')
+FAILED = (500, b"Internal Server Error")
+NEVER = (422, b'{"detail":"no"}')
+Answer = tuple[int, bytes]
+
+
+@dataclass
+class Picky:
+    """A node that answers some events in a way of its own.
+
+    Attributes:
+        answers: by the name of a personality, the answer to a request that has an event about it.
+        to_all: the answer to every request with events or without.
+        accepted: the names of the personalities of which it has accepted events, in order.
+        requests: how many it has received.
+    """
+
+    node: Other
+    answers: dict[str, Answer] = field(default_factory=dict)
+    to_all: Answer | None = None
+    accepted: list[str] = field(default_factory=list)
+    requests: int = 0
+    peer: Peer | None = None
+
+    def answer(self, here: Here, raw: bytes) -> Answer:
+        """Status and body of the answer to an envelope."""
+        self.requests += 1
+        payload = opened(raw).envelope.payload
+        if isinstance(payload, FetchManifests):
+            return 200, signed(self.node.identity, ManifestsPayload(manifests=[]), here.rid)
+        assert isinstance(payload, EventsPayload)
+        names: list[Any] = [getattr(one.rid, "name", None) for one in payload.events]
+        found = [self.answers[name] for name in names if name in self.answers]
+        if self.to_all or found:
+            return self.to_all or found[0]
+        self.accepted += names
+        return 200, b"null"
+
+
+@pytest.fixture
+async def picky(here: Here, ada: Other) -> AsyncIterator[Picky]:
+    """A subscriber of this node's personalities."""
+    made = Picky(ada)
+    async with AsyncExitStack() as stack:
+
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            stack.callback(writer.transport.abort)
+            with suppress(ConnectionError, asyncio.IncompleteReadError):
+                while True:
+                    head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+                    length = int(head.split("content-length:")[1].split("\r\n")[0])
+                    status, body = made.answer(here, await reader.readexactly(length))
+                    writer.write(b"HTTP/1.1 %d x\r\nContent-Length: %d\r\n\r\n" % (status, len(body)) + body)
+
+        server = await stack.enter_async_context(await asyncio.start_server(talk, "127.0.0.1", 0))
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/koi-net"
+        await here.receive(ada, event(NEW, ada.node(base_url=url)), ada.edge(here.rid, ada.rid))
+        made.peer = Peer(ada.rid, url, ada.identity.public_key)
+        yield made
+
+
+async def deliver(here: Here, picky: Picky) -> None:
+    assert picky.peer is not None
+    await delivery.deliver(here.ctx, picky.peer)
+
+
+async def rejections(here: Here) -> Mapping[str, tuple[str, bool]]:
+    """By the name of a personality, the code and whether it is final."""
+    found = (await here.workbench.call("get_peer", peer="ada"))["rejections"]
+    return {one["rid"].split(":")[2].split("/")[0]: (one["code"], one["is_final"]) for one in found}
+
+
+@pytest.mark.parametrize(
+    ("answer", "recorded"),
+    [
+        (BAD_SIGNATURE, ("KOI_REFUSED", True)),
+        (FAILED, ("KOI_BAD_ANSWER", False)),
+        (NEVER, ("KOI_BAD_ANSWER", True)),
+    ],
+    ids=["its signature is said not to fit", "the peer fails with it", "the peer cannot read it"],
+)
+@pytest.mark.parametrize("names", [("bad",), ("bad", "one", "two"), ("one", "bad", "two")], ids=" ".join)
+async def test_an_event_that_a_peer_always_rejects_is_recorded_and_the_others_arrive(
+    here: Here, picky: Picky, names: tuple[str, ...], answer: Answer, recorded: tuple[str, bool]
+) -> None:
+    picky.answers["bad"] = answer
+    for name in names:
+        await here.publish(name)
+    await deliver(here, picky)
+    assert picky.accepted == [name for name in names if name != "bad"]
+    assert await rejections(here) == {"bad": recorded}
+    assert await here.outbox() == set()
+    await here.publish("later")
+    await deliver(here, picky)
+    assert picky.accepted[-1] == "later"
+
+
+@pytest.mark.parametrize("answer", [BAD_SIGNATURE, FAILED], ids=["signature", "failure"])
+async def test_events_wait_if_the_peer_rejects_every_request(here: Here, picky: Picky, answer: Answer) -> None:
+    picky.to_all = answer
+    for name in ("one", "two"):
+        await here.publish(name)
+    with pytest.raises((Refused, Unavailable)):
+        await deliver(here, picky)
+    assert picky.requests == 2  # both together, and none at all
+    assert await rejections(here) == {}
+    picky.to_all = None
+    await deliver(here, picky)
+    assert picky.accepted == ["one", "two"]
+
+
+@pytest.mark.parametrize(("answer", "is_sent_again"), [(FAILED, True), (NEVER, False), (BAD_SIGNATURE, False)])
+async def test_what_a_peer_has_failed_with_is_sent_again_when_both_are_compared(
+    here: Here, picky: Picky, answer: Answer, is_sent_again: bool
+) -> None:
+    picky.answers["bad"] = answer
+    await here.publish("bad")
+    await deliver(here, picky)
+    picky.answers.clear()
+    assert picky.peer is not None
+    await reconciliation.compare(here.ctx, picky.peer)
+    await deliver(here, picky)
+    assert picky.accepted == (["bad"] if is_sent_again else [])
+    assert set(await rejections(here)) == (set() if is_sent_again else {"bad"})
