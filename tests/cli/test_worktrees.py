@@ -111,3 +111,23 @@ def test_open_tasks_are_named_before_their_worktree_is_integrated(run: Type, rep
     assert run("retry", "1").err.startswith("WORKTREE_CLOSED: Task 1 works in the worktree lab, which is integrated.")
     assert run("retry", "1", "--recreate").out == "Task 1 is retried.\n"
     assert place.is_dir()
+
+
+def test_changes_are_requested_and_listed(run: Type, repository: Path) -> None:
+    place = Path(data(run("--json", "call", "create_worktree", "name=lab"))["path"])
+    (place / "count.txt").write_text("344\n345\n")
+    git("add", ".", cwd=place)
+    git("commit", "-q", "-m", "Count", cwd=place)
+    assert run("worktrees", "changes", "lab").out == "No changes were requested in lab.\n"
+    run("integrate", "lab")
+    comments = ("-c", "count.txt:1-2", "Which island?", "-m", "Nearly.", "--task", "implementer")
+    commit = git("rev-parse", "--short=7", "HEAD", cwd=place)
+    asked = run("request-changes", "lab", *comments)
+    assert asked.out == f"Requested changes in lab at {commit}. Task 1 has them. Approval 1 stays open.\n"
+    (request,) = data(run("--json", "worktrees", "changes", "lab"))
+    (comment,) = request["comments"]
+    assert (comment["line"], comment["end_line"], comment["quoted"]) == (1, 2, ["344", "345"])
+    lines = run("worktrees", "changes", "lab").out.splitlines()
+    assert [line.split()[-1] for line in lines] == ["state", "Nearly.", "open"]
+    assert run("request-changes", "lab", "-c", "count.txt", "?").status == 2
+    assert run("request-changes", "lab").err.startswith("NOTHING_REQUESTED")

@@ -24,7 +24,7 @@ ALLOWED = """
 anonymous  ping register register_agent registration_status
 read       get_persona get_personas list_persona_versions get_worktree_status get_active_agents
 read       count_tasks get_task get_task_graph get_task_logs get_task_status get_task_tree list_tasks wait_for_task
-read       get_worktree_diff list_conflicts get_attempt_diff list_closed_worktrees
+read       get_worktree_diff get_requested_changes list_conflicts get_attempt_diff list_closed_worktrees
 read       list_agents list_events list_newest_events list_plans export_plan whoami read deregister_agent
 read       list_projects get_project list_sessions get_session list_teams get_team get_agent get_context
 read       list_agent_tools get_confinement get_agent_history
@@ -73,6 +73,7 @@ operator   list_tool_servers add_tool_server update_tool_server remove_tool_serv
 operator   get_performance get_activity connection_instructions prune_worktrees get_unattended_work
 operator   offer_tools withdraw_tools take_tool_calls report_tool_progress finish_tool_call get_tool_log
 operator   export import_records
+operator   list_decided_approvals request_changes undo list_saved_views save_view rename_saved_view delete_saved_view
 planner    list_runs get_run get_run_series compare_runs list_sweeps
 operator   start_run end_run record_metrics add_run_artifact update_run archive_run restore_run
 operator   get_run_artifact start_sweep
@@ -417,6 +418,11 @@ GOOD: dict[str, Any] = {
     "resource": "agents",
     "format": "csv",
     "text": "plan: x\ntasks: []",
+    "area": "tasks",
+    "state": {"text": "failed"},
+    "view_id": 1,
+    "subject": "task:1",
+    "kind": "task.cancelled",
     "agent_id": "ada",
     "worktree_name": "tree",
     "error_message": "It failed.",

@@ -24,6 +24,8 @@ TRUST = "trust"
 ARGUMENTS = 200
 """Characters of a call's arguments that are shown; `--json` prints all."""
 NONE_WAITS = "Nothing needs your approval."
+DECIDED = 200
+"""How many decided approvals are shown."""
 MOST = 500
 """As many as an operation lists at once, and as registrations may wait by default."""
 
@@ -37,7 +39,7 @@ def approvals(client: OperatorClient, everything: bool) -> Shown:
     waiting = waiting_table(found, NONE_WAITS)
     if not everything:
         return waiting
-    decided = client.call("list_approvals", status="decided")["approvals"]
+    decided = client.call("list_decided_approvals", limit=DECIDED)["approvals"]
     shown = decided_table(decided, "No approval has been decided yet.")
     return Page([("Waiting", waiting), ("Decided", shown)], [*found, *decided])
 
@@ -52,10 +54,15 @@ def decided_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
     """Approvals, and who decided them and why."""
     heads = ["id", "kind", "about", "asked by", "status", "by", "at", "reason"]
     rows = [
-        [a["id"], a["kind"], _subject(a), a["requester"], a["status"], a["decided_by"], a["decided_at"], a["reason"]]
+        [a["id"], a["kind"], _subject(a), a["requester"], a["status"], _decider(a), a["decided_at"], a["reason"]]
         for a in found
     ]
     return Table(heads, rows, empty, found)
+
+
+def _decider(approval: Mapping[str, Any]) -> str:
+    """The person who decided, by name, or else the rule or agent."""
+    return str(approval["person"] or approval["decided_by"])
 
 
 def _subject(approval: Mapping[str, Any]) -> str:

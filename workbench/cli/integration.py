@@ -1,7 +1,8 @@
-"""Integrating worktrees and kept work: `integrate`, `adopt`; what to know before an integration is approved."""
+"""Integrating worktrees and kept work: `integrate`, `request-changes`, `adopt`; what to know before it is approved."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,8 +11,10 @@ import click
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, drop_none, pass_client
+from workbench.tables import Table
 
 SHOWN = 5
+_PLACE = re.compile(r"(?P<path>.+):(?P<first>[1-9][0-9]*)(?:-(?P<last>[1-9][0-9]*))?")
 
 
 @root.command()
@@ -43,6 +46,64 @@ def adopt(client: OperatorClient, task_id: int, attempt: int, worktree_name: str
     return Note(
         f"{text} To merge it into {made['target_branch']}, run `workbench approve {made['approval_id']}`.", made
     )
+
+
+@root.command("request-changes")
+@click.argument("name")
+@click.option("--note", "-m", default="", help="What to change, about all of it.")
+@click.option(
+    "--comment",
+    "-c",
+    "comments",
+    type=(str, str),
+    multiple=True,
+    metavar="PATH:LINE[-LINE] TEXT",
+    help="A comment on lines of a file; may be given several times.",
+)
+@click.option(
+    "--task", "persona_id", metavar="PERSONA", default=None, help="Also create a task in the worktree for this persona."
+)
+@pass_client
+def request_changes(
+    client: OperatorClient, name: str, note: str, comments: tuple[tuple[str, str], ...], persona_id: str | None
+) -> Shown:
+    """Request changes in a worktree before it is merged: `request-changes lab -c model.py:3-5 "Sort first."`"""
+    marked = [_comment(place, text) for place, text in comments]
+    asked = {"worktree_name": name, "comments": marked, "note": note, **drop_none(persona_id=persona_id)}
+    made = client.call("request_changes", **asked)
+    task = f" Task {made['task_id']} has them." if made["task_id"] else ""
+    open_still = f" Approval {made['approval_id']} stays open." if made["approval_id"] else ""
+    return Note(f"Requested changes in {name} at {made['commit'][:7]}.{task}{open_still}", made)
+
+
+@click.command("changes")
+@click.argument("name")
+@pass_client
+def requested_changes(client: OperatorClient, name: str) -> Shown:
+    """List the changes that were requested in a worktree, the newest request first."""
+    found = client.call("get_requested_changes", worktree_name=name)["requests"]
+    rows = [row for request in found for row in _rows(request)]
+    heads = ["request", "by", "at", "where", "comment", "state"]
+    return Table(heads, rows, f"No changes were requested in {name}.", found)
+
+
+def _comment(place: str, text: str) -> dict[str, Any]:
+    """The comment at a place such as `model.py:3-5`."""
+    found = _PLACE.fullmatch(place)
+    if found is None:
+        raise click.BadParameter(f"{place!r} is not PATH:LINE or PATH:FIRST-LAST, such as model.py:3-5.")
+    last = {"end_line": int(found["last"])} if found["last"] else {}
+    return {"path": found["path"], "line": int(found["first"]), **last, "text": text}
+
+
+def _rows(request: Mapping[str, Any]) -> Iterator[list[Any]]:
+    """The note and the comments of a request."""
+    about = [request["id"], request["person"] or request["requested_by"], request["requested_at"]]
+    if request["note"]:
+        yield [*about, "", request["note"], ""]
+    for one in request["comments"]:
+        where = f"{one['path']}:{one['current_line'] or one['line']}"
+        yield [*about, where, one["text"], "outdated" if one["outdated"] else "open"]
 
 
 def _sentences(asked: Mapping[str, Any]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Worktrees: `worktrees` (list, status, diff, create, update, resolve, conflicts, prune, run) and `discard`."""
+"""Worktrees: `worktrees` (list, status, diff, create, update, resolve, changes, conflicts, prune, run), `discard`."""
 
 from __future__ import annotations
 
@@ -237,4 +237,5 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
 
 
 worktrees.add_command(integration.integrate)
+worktrees.add_command(integration.requested_changes)
 worktrees.add_command(discard)

@@ -175,6 +175,13 @@ class Repository(Plumbing):
         base = self.merge_base(ours, theirs) or self.empty_tree()
         return diff.between(self.ask, base, theirs, max_bytes, path)
 
+    def text_at(self, commit: str, path: str, max_bytes: int) -> str | None:
+        """The text of a file at a commit, as `diff` shows it; None if there is none, or it is binary or too large."""
+        found = self.ask("cat-file", "blob", f"{commit}:{path}", bound=Bound(max_bytes))
+        if found.cut or found.code or b"\0" in found.out:
+            return None
+        return displayed(found.out)
+
     def only_in(self, branch: str, *, besides: Sequence[str] = ()) -> int:
         """How many commits would be unreachable without `branch` and the branches `besides`.
 

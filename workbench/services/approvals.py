@@ -15,9 +15,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
-from workbench.model import Int64, Level, Micros, Wire
+from workbench.model import LARGEST_INT, Int64, Level, Micros, Wire
 from workbench.ops import OPERATOR, Caller, Ctx, op
 from workbench.ops.parameters import ApprovalId
+from workbench.rules.search import like_pattern
+from workbench.rules.wire import paging
+from workbench.rules.wire.paging import Cursor, Limit, Search
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -55,8 +58,12 @@ class Approval(Wire):
     created_at: Micros
     decided_at: Micros | None
     decided_by: str | None
+    person: str | None
+    """The name of the person who decided; null: no person did."""
     reason: str | None
     outcome: dict[str, Any] | None
+    changes_requested_at: Micros | None
+    """When changes were requested last; get_requested_changes has the comments."""
     settled: bool
     """Whether it is decided and its effect has ended; an approved integration may still be queued."""
 
@@ -65,6 +72,13 @@ class Approvals(Wire):
     """Approvals, oldest first."""
 
     approvals: list[Approval]
+
+
+class DecidedApprovals(Wire):
+    """Decided approvals, the newest decision first."""
+
+    approvals: list[Approval]
+    next_cursor: str | None
 
 
 class Decision(Wire):
@@ -173,7 +187,7 @@ def _close(
 ) -> bool:
     """Close an approval; False if it is not pending."""
     values = {"id": approval.id, "status": status, "by": tx.actor, "reason": reason or None, "now": tx.now}
-    if not tx.run(SQL.decide, values | {"outcome": json.dumps(outcome)}):
+    if not tx.run(SQL.decide, values | {"outcome": json.dumps(outcome), "person": person}):
         return False
     _emit(tx, _EVENTS[status], approval, reason=reason, **({"person": person} if person else {}))
     return True
@@ -196,6 +210,18 @@ def amend(tx: Tx, approval: Approval, payload: Mapping[str, Any], *, quiet: bool
     tx.run(SQL.amend, id=approval.id, payload=json.dumps(payload))
     if not quiet:
         _emit(tx, "approval.updated", approval)
+
+
+def note_changes(tx: Tx, approval: Approval, request_id: int) -> None:
+    """Record that changes were requested in what a pending approval is about; whoever waits for it is told."""
+    tx.run(SQL.note_changes, id=approval.id, now=tx.now)
+    _emit(tx, "approval.changes_requested", approval, request_id=request_id)
+
+
+def reopen(tx: Tx, approval: Approval, undoes: int) -> None:
+    """Ask again what was rejected; `undoes` is the id of the event of the rejection."""
+    tx.run(SQL.reopen, id=approval.id)
+    _emit(tx, "approval.reopened", approval, undoes=undoes)
 
 
 def conclude(tx: Tx, approval: Approval, status: Verdict, reason: str, outcome: Mapping[str, Any]) -> dict[str, Any]:
@@ -237,6 +263,26 @@ async def list_approvals(
     return Approvals(approvals=[_approval(row) for row in rows])
 
 
+@op(allow=Level.OPERATOR, reads=True, tool=False)
+async def list_decided_approvals(
+    ctx: Ctx,
+    search: Search = None,
+    kind: Annotated[
+        str | None, Field(description="Only registration, integration, trust, tool_call or peer_call.")
+    ] = None,
+    decision: Annotated[Verdict | None, Field(description="Only those decided like this.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> DecidedApprovals:
+    """List what was decided, the newest decision first: who decided, when, why, and the outcome."""
+    before_at, before_id = paging.decode(cursor, int, int) if cursor else (LARGEST_INT, LARGEST_INT)
+    only = {"search": like_pattern(search), "kind": kind, "status": decision}
+    where = {**only, "before_at": before_at, "before_id": before_id, "limit": limit + 1}
+    rows = await ctx.read(lambda tx: tx.all(SQL.list_decided_by, where))
+    page, more = paging.cut(rows, limit, "decided_at", "id")
+    return DecidedApprovals(approvals=[_approval(row) for row in page], next_cursor=more)
+
+
 def pending(tx: Reader, kind: str) -> list[Approval]:
     """The pending approvals of a kind, oldest first."""
     return [_approval(row) for row in tx.all(SQL.pending, kind=kind)]
@@ -261,12 +307,13 @@ async def get_approval(
 ) -> Approval:
     """Get an approval that you requested, its decision, who decided, the reason, and the outcome.
 
-    With wait_seconds, wait for the decision. An approved integration is `queued` until it is merged.
+    With wait_seconds, wait for the decision, or for requested changes. An approved integration is `queued` until it is
+    merged.
     """
     await _refresh(ctx)
     return await ctx.feed.until(
         lambda tx: _require_visible(tx, ctx.caller, approval_id),
-        lambda approval: approval.settled,
+        lambda approval: approval.settled or approval.changes_requested_at is not None,
         "approval.*",
         subject=f"approval:{approval_id}",
         seconds=min(wait_seconds, ctx.settings.wait_limit_seconds),

@@ -24,13 +24,31 @@ WHERE status <> 'pending'
   AND (CAST(:subject AS TEXT) IS NULL OR subject = :subject)
 ORDER BY decided_at DESC, id DESC LIMIT :limit;
 
+-- name: list_decided_by
+SELECT * FROM approvals
+WHERE status <> 'pending' AND (decided_at, id) < (CAST(:before_at AS {{big}}), CAST(:before_id AS {{big}}))
+  AND (CAST(:status AS TEXT) IS NULL OR status = :status)
+  AND (CAST(:kind AS TEXT) IS NULL OR kind = :kind)
+  AND (CAST(:search AS TEXT) IS NULL OR LOWER(subject) LIKE LOWER(:search) ESCAPE '!'
+       OR LOWER(requester) LIKE LOWER(:search) ESCAPE '!' OR LOWER(reason) LIKE LOWER(:search) ESCAPE '!'
+       OR LOWER(decided_by) LIKE LOWER(:search) ESCAPE '!' OR LOWER(person) LIKE LOWER(:search) ESCAPE '!'
+       OR LOWER(payload) LIKE LOWER(:search) ESCAPE '!')
+ORDER BY decided_at DESC, id DESC LIMIT :limit;
+
 -- name: pending
 SELECT * FROM approvals WHERE status = 'pending' AND kind = :kind ORDER BY id;
 
 -- name: decide
 UPDATE approvals SET status = :status, decided_at = :now, decided_by = :by, reason = :reason,
-    outcome = :outcome
+    outcome = :outcome, person = :person
 WHERE id = :id AND status = 'pending';
+
+-- name: note_changes
+UPDATE approvals SET changes_requested_at = :now WHERE id = :id;
+
+-- name: reopen
+UPDATE approvals SET status = 'pending', decided_at = NULL, decided_by = NULL, person = NULL, reason = NULL, outcome = NULL
+WHERE id = :id AND status = 'rejected';
 
 -- name: amend
 UPDATE approvals SET payload = :payload WHERE id = :id;

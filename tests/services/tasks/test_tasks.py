@@ -458,11 +458,9 @@ async def test_tasks_are_counted_by_state(workbench: Workbench, admit: Admit) ->
     for how, more in (("complete_task", {}), ("fail_task", {"error_message": "no", "retryable": False})):
         await finish(workbench, ada, (await make(workbench))["id"], how, **more)
     await workbench.call("cancel_task", task_id=(await make(workbench))["id"])
-    for _ in range(3):
-        await make(workbench)
-    counts = (await workbench.call("count_tasks"))["counts"]
-    assert counts == {"cancelled": 1, "completed": 1, "failed": 1, "pending": 3}
-    assert counts == (await workbench.call("get_task_tree"))["counts"]
+    assert [await make(workbench) for _ in range(3)]
+    counts = [(await workbench.call(op))["counts"] for op in ("count_tasks", "get_task_tree")]
+    assert counts == 2 * [{"cancelled": 1, "completed": 1, "failed": 1, "pending": 3}]
 
 
 async def test_a_log_is_read_in_pages(workbench: Workbench, admit: Admit) -> None:
@@ -474,9 +472,8 @@ async def test_a_log_is_read_in_pages(workbench: Workbench, admit: Admit) -> Non
         await workbench.dispatch(ada.caller, "report_task_progress", report)
     lines = (await workbench.call("get_task_logs", task_id=task["id"], limit=2))["lines"]
     lines += (await workbench.call("get_task_logs", task_id=task["id"], cursor=lines[-1]["id"]))["lines"]
-    assert [(x["message"], x["agent_id"], x["level"]) for x in lines] == [
-        *(("one", "ada", "warn"), ("two", "ada", "warn"), ("three", "ada", "warn")),
-    ]
+    found = [(x["message"], x["agent_id"], x["level"]) for x in lines]
+    assert found == [(note, "ada", "warn") for note in ("one", "two", "three")]
     assert (await workbench.call("get_task_logs", task_id=other["id"]))["lines"] == []
 
 

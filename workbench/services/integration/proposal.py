@@ -84,6 +84,12 @@ def _open_or_update(tx: Tx, row: Row, payload: dict[str, Any], requester: str) -
     return found
 
 
+def reopen(tx: Tx, approval: Approval, undoes: int) -> None:
+    """Ask again for an integration that was rejected; its gates that have not ended run again."""
+    approvals.reopen(tx, approval, undoes)
+    tx.run(SQL.put, id=approval.id, name=approval.payload["worktree"], checked=int(is_checked(approval)))
+
+
 def _still_holds(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     """Whether the open approval is still correct. One whose gates failed is not: they run again."""
     same = all(before.get(key) == now[key] for key in ("target_commit", "conflicts"))

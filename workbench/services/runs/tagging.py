@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from workbench.model import Level
 from workbench.ops import Ctx, op
 from workbench.rules.naming import Name
 from workbench.services.runs.run import Run, RunId, WholeRun, find, runs_of, whole_run
-from workbench.store.base import Tx
+from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
@@ -72,12 +72,17 @@ async def restore_run(ctx: Ctx, run_id: RunId) -> Run:
     def change(tx: Tx) -> Run:
         row = find(tx, ctx.caller, run_id)
         if row["archived_at"] is not None:
-            tx.run(SQL.archive, id=run_id, at=None)
-            tx.emit("run.restored", f"run:{run_id}", session=row["session_id"])
+            restore(tx, row)
         [run] = runs_of(tx, [find(tx, ctx.caller, run_id)])
         return run
 
     return await ctx.write(change)
+
+
+def restore(tx: Tx, row: Row, **data: Any) -> None:
+    """Bring a run back that was put away; `data` is added to the event."""
+    tx.run(SQL.archive, id=row["id"], at=None)
+    tx.emit("run.restored", f"run:{row['id']}", session=row["session_id"], **data)
 
 
 def put_tags(tx: Tx, run_id: int, tags: Iterable[str]) -> None:

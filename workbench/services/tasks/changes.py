@@ -198,9 +198,12 @@ async def reassign_task(
             if agent is not None and agent == row["assigned_agent_id"]:
                 raise Conflict("ALREADY_THEIRS", f"{assigned_agent_id} already holds task {task_id}.")
             attempts.put_back(tx, row, "reassigned", reason)
+        before = tx.one(SQL.reservation, task_id=task_id)
         reserve(tx, task_id, agent)
-        data = {"assigned_agent_id": assigned_agent_id, "reason": reason}
-        tx.emit("task.reassigned", f"task:{task_id}", session=row["session_id"], **data)
+        held = row["status"] != TaskState.PENDING
+        data = {"assigned_agent_id": assigned_agent_id, "reason": reason, "held": held}
+        former = before["agent_id"] if before else None
+        tx.emit("task.reassigned", f"task:{task_id}", session=row["session_id"], before=former, **data)
         return require_task(tx, task_id)
 
     return await ctx.write(change)
@@ -216,7 +219,26 @@ async def set_priority(ctx: Ctx, task_id: TaskId, priority: Priority) -> Task:
             text = f"Task {task_id} is {row['status']}; its priority cannot change."
             raise Conflict("WRONG_STATE", text, status=row["status"])
         tx.run(SQL.prioritise, task_id=task_id, priority=priority)
-        tx.emit("task.prioritised", f"task:{task_id}", session=row["session_id"], priority=priority)
+        data = {"priority": priority, "before": row["priority"]}
+        tx.emit("task.prioritised", f"task:{task_id}", session=row["session_id"], **data)
         return require_task(tx, task_id)
 
     return await ctx.write(change)
+
+
+def restore_priority(tx: Tx, row: Row, before: int, undoes: int) -> None:
+    """Set the priority that a task had before the event `undoes`."""
+    tx.run(SQL.prioritise, task_id=row["id"], priority=before)
+    data = {"priority": before, "before": row["priority"], "undoes": undoes}
+    tx.emit("task.prioritised", f"task:{row['id']}", session=row["session_id"], **data)
+
+
+def restore_reservation(tx: Tx, row: Row, before: str | None, undoes: int) -> None:
+    """Reserve a pending task for the agent that it was reserved for before the event `undoes`.
+
+    Raises:
+        NotFound: ``AGENT_NOT_FOUND``. Conflict: ``NOT_ADMITTED``, ``OTHER_SESSION``.
+    """
+    reserve(tx, row["id"], reservable(tx, before, row["session_id"]) if before else None)
+    data = {"assigned_agent_id": before, "reason": "the change was undone", "held": False, "undoes": undoes}
+    tx.emit("task.reassigned", f"task:{row['id']}", session=row["session_id"], **data)

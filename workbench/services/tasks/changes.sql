@@ -11,3 +11,7 @@ UPDATE task_status SET priority = :priority WHERE task_id = :task_id;
 
 -- name: closed_worktree
 SELECT branch_name, status FROM worktrees WHERE name = :name AND status IN ('integrated', 'discarded');
+
+-- name: reservation
+SELECT a.assigned_agent_id AS agent_id FROM task_status s JOIN agents a ON a.id = s.reserved_for
+WHERE s.task_id = :task_id;

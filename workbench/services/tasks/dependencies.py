@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -22,6 +23,9 @@ from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
+
+LONGEST_ERROR = 1_000
+"""Characters of the error of a task that is kept for the undoing of its cancellation."""
 
 OtherTask = Annotated[Int64, Field(description="The id of the task that it waits for.")]
 
@@ -122,14 +126,30 @@ def revived(tx: Tx, task_id: int) -> None:
 
 def cancel(tx: Tx, doomed: list[tuple[int, str]]) -> None:
     """Cancel tasks, each with a reason, and their open subtasks; then apply `on_failure` to their dependents."""
-    waiting = deque(doomed)
+    waiting = deque((root, root, reason) for root, reason in doomed)
     while waiting:
-        root, reason = waiting.popleft()
+        cause, root, reason = waiting.popleft()
         for row in tx.all(SQL.subtree_open, task_id=root):
             tx.run(SQL.cancel, task_id=row["id"], reason=reason or None, now=tx.now)
             end_attempt(tx, row["id"], "cancelled", reason or None)
-            tx.emit("task.cancelled", f"task:{row['id']}", session=row["session_id"], reason=reason)
-            waiting.extend(_consequences(tx, row["id"]))
+            data = {"reason": reason, "cause": cause, "before": _standing(row)}
+            tx.emit("task.cancelled", f"task:{row['id']}", session=row["session_id"], **data)
+            waiting.extend((cause, *doomed) for doomed in _consequences(tx, row["id"]))
+
+
+def restore_cancelled(tx: Tx, row: Row, before: Mapping[str, Any], undoes: int) -> None:
+    """Make a cancelled task pending again as it was `before`, which its event has; `undoes` is the id of that event."""
+    standing = {"not_before": before["not_before"], "error": before["error"]}
+    tx.run(SQL.restore_cancelled, task_id=row["id"], **standing)
+    revived(tx, row["id"])
+    data = {"reason": "the cancellation was undone", "undoes": undoes}
+    tx.emit("task.revived", f"task:{row['id']}", session=row["session_id"], **data)
+
+
+def _standing(row: Row) -> dict[str, Any]:
+    """What a cancellation changes of a task, so that it can be undone."""
+    error = row["error_message"]
+    return {"status": row["status"], "not_before": row["not_before"], "error": error and error[:LONGEST_ERROR]}
 
 
 def _consequences(tx: Tx, task_id: int) -> list[tuple[int, str]]:

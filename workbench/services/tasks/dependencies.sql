@@ -37,7 +37,7 @@ WITH RECURSIVE below (id) AS (
     UNION ALL
     SELECT t.id FROM tasks t JOIN below b ON t.parent_id = b.id
 )
-SELECT b.id, t.session_id FROM below b
+SELECT b.id, t.session_id, s.status, s.not_before, s.error_message FROM below b
 JOIN task_status s ON s.task_id = b.id JOIN tasks t ON t.id = b.id
 WHERE s.status IN ('pending', 'claimed', 'in_progress') ORDER BY b.id;
 
@@ -45,6 +45,11 @@ WHERE s.status IN ('pending', 'claimed', 'in_progress') ORDER BY b.id;
 UPDATE task_status SET status = 'cancelled', completed_at = :now, error_message = :reason,
     assigned_agent_id = NULL, lease_expires_at = NULL, not_before = NULL
 WHERE task_id = :task_id;
+
+-- name: restore_cancelled
+UPDATE task_status SET status = 'pending', completed_at = NULL, not_before = CAST(:not_before AS {{big}}),
+    error_message = CAST(:error AS TEXT)
+WHERE task_id = :task_id AND status = 'cancelled';
 
 -- name: held_above
 WITH RECURSIVE above (id) AS (

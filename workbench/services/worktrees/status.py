@@ -133,6 +133,9 @@ async def get_worktree_diff(
     worktree_name: WorktreeName,
     uncommitted: Annotated[bool, Field(description="Uncommitted changes instead of committed ones.")] = False,
     path: Annotated[str | None, Field(max_length=4_096, description="Only this file or directory.")] = None,
+    since: Annotated[
+        str | None, Field(pattern=r"^[0-9a-f]{40,64}$", description="Only what was committed after this commit.")
+    ] = None,
 ) -> WorktreeDiff:
     """Get what a worktree changed since it forked from its target, file by file, as unified diffs."""
     row = await ctx.read(lambda tx: require_worktree(tx, worktree_name))
@@ -145,7 +148,9 @@ async def get_worktree_diff(
         if commit is None:
             raise no_branch(row["branch_name"])
         base = row["integration_target"] if row["status"] in integration.OPEN else row["base_commit"]
-        found = await to_thread(repository.diff, base, commit, path=path, max_bytes=ctx.settings.max_diff_bytes)
+        found = await to_thread(
+            repository.diff, since or base, commit, path=path, max_bytes=ctx.settings.max_diff_bytes
+        )
     files = [Difference(**asdict(file)) for file in found]
     return WorktreeDiff(worktree=row["name"], target=row["integration_target"], commit=commit, files=files)
 

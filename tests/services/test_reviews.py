@@ -1,0 +1,146 @@
+"""Requests for changes: comments on lines, who is told of them, and what becomes of them as the work goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, git
+from tests.services.worktrees.lab import ask, commit, make
+from workbench.app import Workbench
+from workbench.errors import BadInput, Conflict, NotFound
+
+pytestmark = pytest.mark.anyio
+
+MODEL = "def mean(values):\n    return sum(values) / len(values)\n\n\ndef median(values):\n    return values[0]\n"
+
+
+async def request(workbench: Workbench, *comments: dict[str, Any], **how: Any) -> dict[str, Any]:
+    """Request changes in the worktree `lab`."""
+    return await workbench.call("request_changes", worktree_name="lab", comments=list(comments), **how)
+
+
+async def requests(workbench: Workbench, name: str | None = "lab") -> list[dict[str, Any]]:
+    """What was requested, the newest first."""
+    found = (await workbench.call("get_requested_changes", worktree_name=name))["requests"]
+    assert isinstance(found, list)
+    return found
+
+
+MEDIAN = {"path": "model.py", "line": 5, "end_line": 6, "text": "Sort first."}
+
+
+async def test_a_request_quotes_its_lines_and_leaves_the_question_open(workbench: Workbench) -> None:
+    tip = commit(await make(workbench), "model.py", MODEL)
+    asked = await ask(workbench)
+    made = await request(workbench, MEDIAN, note="Nearly there.")
+    assert (made["commit"], made["approval_id"], made["commits_since"]) == (tip, asked, 0)
+    (comment,) = made["comments"]
+    assert comment["quoted"] == ["def median(values):", "    return values[0]"]
+    assert (comment["outdated"], comment["current_line"]) == (False, 5)
+    approval = await workbench.call("get_approval", approval_id=asked)
+    assert (approval["status"], approval["changes_requested_at"]) == ("pending", made["requested_at"])
+    assert await requests(workbench) == await requests(workbench, None) == [made]
+
+
+async def test_who_waits_for_the_decision_learns_of_the_request(workbench: Workbench, admit: Admit) -> None:
+    planner = await admit("planner", persona_id="planner")
+    place = (await workbench.dispatch(planner.caller, "create_worktree", {"name": "lab"}))["path"]
+    commit(Path(place), "model.py", MODEL)
+    asked = await workbench.dispatch(planner.caller, "integrate_worktree", {"worktree_name": "lab"})
+    waiting = {"approval_id": asked["approval_id"], "wait_seconds": 20}
+    found, _ = await asyncio.gather(
+        workbench.dispatch(planner.caller, "get_approval", waiting), request(workbench, MEDIAN)
+    )
+    assert (found["status"], found["changes_requested_at"] is not None) == ("pending", True)
+    told = (await workbench.dispatch(planner.caller, "list_events", {"kinds": ["approval.changes_requested"]}))[
+        "events"
+    ]
+    assert [one["subject"] for one in told] == [f"approval:{asked['approval_id']}"]
+
+
+async def test_agents_with_open_tasks_there_are_told_and_read_the_comments(workbench: Workbench, admit: Admit) -> None:
+    commit(await make(workbench), "model.py", MODEL)
+    ada = await admit("ada", worktree="lab")
+    task = await workbench.call("create_task", title="t", persona_id="implementer", target_worktree="lab")
+    await workbench.call("create_task", title="elsewhere", persona_id="implementer")
+    await workbench.dispatch(ada.caller, "claim_task", {"task_id": task["id"]})
+    await request(workbench, MEDIAN)
+    told = (await workbench.dispatch(ada.caller, "list_events", {"kinds": ["task.changes_requested"]}))["events"]
+    assert [one["subject"] for one in told] == [f"task:{task['id']}"]
+    found = await workbench.dispatch(ada.caller, "get_requested_changes", {"worktree_name": "lab"})
+    assert [one["text"] for one in found["requests"][0]["comments"]] == ["Sort first."]
+
+
+async def test_a_task_is_created_for_a_persona(workbench: Workbench) -> None:
+    commit(await make(workbench), "model.py", MODEL)
+    several = {"path": "model.py", "line": 2, "text": "Which mean?\nSay so."}
+    made = await request(workbench, MEDIAN, several, note="Two things.", persona_id="implementer")
+    task = await workbench.call("get_task", task_id=made["task_id"])
+    assert (task["title"], task["worktree"], task["persona_id"]) == ("Change lab as requested", "lab", "implementer")
+    assert task["description"] == "Two things.\n\n- model.py:5-6: Sort first.\n- model.py:2: Which mean?\n  Say so."
+
+
+async def test_comments_move_with_their_lines_until_those_change(workbench: Workbench) -> None:
+    place = await make(workbench)
+    first = commit(place, "model.py", MODEL)
+    mean = {"path": "model.py", "line": 1, "text": "Say which mean."}
+    await request(workbench, MEDIAN, mean)
+    commit(place, "model.py", f'"""Statistics."""\n\n{MODEL.replace("values[0]", "sorted(values)[len(values) // 2]")}')
+    ((found,),) = (await requests(workbench),)
+    assert found["commits_since"] == 1
+    assert [(one["outdated"], one["current_line"]) for one in found["comments"]] == [(True, None), (False, 3)]
+    since = await workbench.call("get_worktree_diff", worktree_name="lab", since=first)
+    assert [(one["path"], one["added"], one["removed"]) for one in since["files"]] == [("model.py", 3, 1)]
+    git("rm", "-q", "model.py", cwd=place)
+    commit(place, "other.py")
+    assert [one["outdated"] for one in (await requests(workbench))[0]["comments"]] == [True, True]
+
+
+async def test_a_comment_on_removed_lines_is_outdated_when_they_are_back(
+    workbench: Workbench, repository: Path
+) -> None:
+    commit(repository, "model.py", MODEL)
+    place = await make(workbench)
+    commit(place, "model.py", "def mean(values):\n    return 0\n")
+    removed = {"path": "model.py", "line": 5, "side": "old", "text": "Why?"}
+    made = await request(workbench, removed)
+    assert (made["comments"][0]["quoted"], made["comments"][0]["outdated"]) == (["def median(values):"], False)
+    commit(place, "model.py", MODEL)
+    assert (await requests(workbench))[0]["comments"][0]["outdated"] is True
+
+
+async def test_requests_of_an_earlier_worktree_of_the_same_name_are_not_those_of_this_one(workbench: Workbench) -> None:
+    commit(await make(workbench), "model.py", MODEL)
+    await request(workbench, MEDIAN)
+    await workbench.call("discard_worktree", worktree_name="lab")
+    assert len(await requests(workbench)) == 1
+    assert await requests(workbench, None) == []
+    await make(workbench, branch_name="wb/lab/again")
+    assert await requests(workbench) == []
+
+
+@pytest.mark.parametrize(
+    "place",
+    [{"path": "none.py", "line": 1}, {"path": "model.py", "line": 7}, {"path": "model.py", "line": 3, "end_line": 2}],
+    ids=str,
+)
+async def test_lines_that_are_not_there_are_refused(workbench: Workbench, place: dict[str, Any]) -> None:
+    commit(await make(workbench), "model.py", MODEL)
+    with pytest.raises(BadInput, match="LINES_NOT_FOUND"):
+        await request(workbench, place | {"text": "?"})
+    assert await requests(workbench) == []
+
+
+async def test_a_request_says_something_about_a_worktree_that_is_open(workbench: Workbench) -> None:
+    commit(await make(workbench), "model.py", MODEL)
+    with pytest.raises(BadInput, match="NOTHING_REQUESTED"):
+        await request(workbench, note=" ")
+    await workbench.call("discard_worktree", worktree_name="lab")
+    with pytest.raises(Conflict, match="WORKTREE_CLOSED"):
+        await request(workbench, note="Change it.")
+    with pytest.raises(NotFound, match="WORKTREE_NOT_FOUND"):
+        await requests(workbench, "none")

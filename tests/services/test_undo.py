@@ -1,0 +1,164 @@
+"""Undo: the former state comes back if nothing has happened since; else it is refused with a code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, Admitted, Clock
+from tests.services.worktrees.lab import ask, commit, make
+from workbench.app import Workbench
+from workbench.errors import BadInput, Conflict, NotFound
+from workbench.services.undo import UNDO_SECONDS
+from workbench.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+
+async def undo(workbench: Workbench, subject: str, kind: str) -> dict[str, Any]:
+    """Undo the newest change of something."""
+    return await workbench.call("undo", subject=subject, kind=kind)
+
+
+async def as_agent(workbench: Workbench, agent: Admitted, op: str, **arguments: Any) -> dict[str, Any]:
+    """Run an operation as an agent."""
+    return await workbench.dispatch(agent.caller, op, arguments)
+
+
+async def create(workbench: Workbench, **how: Any) -> int:
+    """A task's id."""
+    return int((await workbench.call("create_task", title="t", persona_id="implementer", **how))["id"])
+
+
+async def task(workbench: Workbench, task_id: int) -> dict[str, Any]:
+    """A task in full."""
+    return await workbench.call("get_task", task_id=task_id)
+
+
+async def test_the_former_priority_and_reservation_come_back(workbench: Workbench, admit: Admit) -> None:
+    await admit("ada")
+    await admit("bob")
+    one = await create(workbench, priority=300, assigned_agent_id="ada")
+    await workbench.call("set_priority", task_id=one, priority=900)
+    await undo(workbench, f"task:{one}", "task.prioritised")
+    await workbench.call("reassign_task", task_id=one, assigned_agent_id="bob")
+    await undo(workbench, f"task:{one}", "task.reassigned")
+    found = await task(workbench, one)
+    assert (found["priority"], found["reserved_for"]) == (300, "ada")
+
+
+async def test_a_cancelled_tree_is_pending_again_and_what_was_done_before_stays(workbench: Workbench) -> None:
+    root = await create(workbench)
+    done, open_one = [await create(workbench, parent_task_id=root) for _ in range(2)]
+    waits = await create(workbench, dependencies=[open_one], on_failure="cancel")
+    await workbench.call("cancel_task", task_id=done)
+    before = [await task(workbench, one) for one in (root, done, open_one, waits)]
+    await workbench.call("cancel_task", task_id=root, reason="a slip")
+    assert (await task(workbench, waits))["status"] == "cancelled"
+    undone = await undo(workbench, f"task:{root}", "task.cancelled")
+    assert [await task(workbench, one) for one in (root, done, open_one, waits)] == before
+    events = (await workbench.call("list_events", kinds=["task.*"], subject=f"task:{root}"))["events"]
+    assert [one["kind"] for one in events] == ["task.created", "task.cancelled", "task.revived"]
+    assert events[-1]["data"]["undoes"] == undone["event_id"] == events[-2]["id"]
+
+
+async def test_a_lease_that_was_lost_is_not_undone(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    await admit("bob")
+    one, other = [await create(workbench) for _ in range(2)]
+    for task_id in (one, other):
+        await as_agent(workbench, ada, "claim_task", task_id=task_id)
+    await workbench.call("cancel_task", task_id=one)
+    await workbench.call("reassign_task", task_id=other, assigned_agent_id="bob")
+    for task_id, kind in ((one, "task.cancelled"), (other, "task.reassigned")):
+        with pytest.raises(Conflict, match=r"UNDO_REFUSED.*lost it"):
+            await undo(workbench, f"task:{task_id}", kind)
+    assert (await task(workbench, one))["status"] == "cancelled"
+
+
+async def test_what_somebody_acted_on_is_not_undone(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    one = await create(workbench)
+    await workbench.call("set_priority", task_id=one, priority=900)
+    await as_agent(workbench, ada, "claim_task", task_id=one)
+    with pytest.raises(Conflict, match=r"UNDO_REFUSED.*task\.claimed"):
+        await undo(workbench, f"task:{one}", "task.prioritised")
+    root = await create(workbench)
+    below = await create(workbench, parent_task_id=root)
+    await workbench.call("cancel_task", task_id=root)
+    await workbench.call("retry_task", task_id=below)
+    with pytest.raises(Conflict, match=r"UNDO_REFUSED.*task\.revived"):
+        await undo(workbench, f"task:{root}", "task.cancelled")
+    assert (await task(workbench, root))["status"] == "cancelled"
+
+
+async def test_an_undo_is_not_undone(workbench: Workbench) -> None:
+    one = await create(workbench)
+    await workbench.call("cancel_task", task_id=one)
+    await undo(workbench, f"task:{one}", "task.cancelled")
+    with pytest.raises(Conflict, match="UNDO_REFUSED"):
+        await undo(workbench, f"task:{one}", "task.cancelled")
+    await workbench.call("set_priority", task_id=one, priority=1)
+    await undo(workbench, f"task:{one}", "task.prioritised")
+    with pytest.raises(Conflict, match="UNDO_REFUSED"):
+        await undo(workbench, f"task:{one}", "task.prioritised")
+    with pytest.raises(NotFound, match="NOTHING_TO_UNDO"):
+        await undo(workbench, "task:99", "task.cancelled")
+    with pytest.raises(BadInput, match="CANNOT_BE_UNDONE"):
+        await undo(workbench, f"task:{one}", "task.created")
+
+
+async def test_after_a_while_nothing_is_undone(settings: Settings, clock: Clock) -> None:
+    async with Workbench.open(settings, clock=clock) as workbench:
+        one = await create(workbench)
+        for seconds in (UNDO_SECONDS, UNDO_SECONDS + 1):
+            await workbench.call("set_priority", task_id=one, priority=1)
+            clock.forward(seconds)
+            if seconds == UNDO_SECONDS:
+                await undo(workbench, f"task:{one}", "task.prioritised")
+        with pytest.raises(Conflict, match="UNDO_TOO_LATE"):
+            await undo(workbench, f"task:{one}", "task.prioritised")
+
+
+async def test_a_rejected_integration_is_asked_again(workbench: Workbench) -> None:
+    commit(await make(workbench))
+    asked = await ask(workbench)
+    before = await workbench.call("get_approval", approval_id=asked)
+    await workbench.call("reject", approval_id=asked, reason="a slip")
+    await undo(workbench, f"approval:{asked}", "approval.rejected")
+    assert await workbench.call("get_approval", approval_id=asked) == before
+    assert (await workbench.call("approve", approval_id=asked))["outcome"]["state"] == "integrated"
+
+
+async def test_a_rejection_that_its_requester_acted_on_stays(workbench: Workbench, admit: Admit) -> None:
+    planner = await admit("planner", persona_id="planner")
+    place = await as_agent(workbench, planner, "create_worktree", name="lab")
+    commit(Path(place["path"]))
+    asked = await as_agent(workbench, planner, "integrate_worktree", worktree_name="lab")
+    await workbench.call("reject", approval_id=asked["approval_id"])
+    await create(workbench)
+    await as_agent(workbench, planner, "create_task", title="t", persona_id="implementer")
+    with pytest.raises(Conflict, match=r"UNDO_REFUSED.*planner"):
+        await undo(workbench, f"approval:{asked['approval_id']}", "approval.rejected")
+
+
+async def test_an_agent_that_was_told_of_its_rejection_has_to_ask_again(workbench: Workbench) -> None:
+    asked = (await workbench.call("register", name="Ada"))["approval_id"]
+    await workbench.call("reject", approval_id=asked)
+    with pytest.raises(Conflict, match=r"UNDO_REFUSED.*told"):
+        await undo(workbench, f"approval:{asked}", "approval.rejected")
+
+
+async def test_a_deleted_view_and_an_archived_run_come_back(workbench: Workbench) -> None:
+    view = await workbench.call("save_view", area="tasks", name="Mine", state={"text": "x"})
+    await workbench.call("delete_saved_view", view_id=view["id"])
+    await undo(workbench, f"saved_view:{view['id']}", "saved_view.deleted")
+    (found,) = (await workbench.call("list_saved_views"))["views"]
+    assert (found["name"], found["state"]) == ("Mine", {"text": "x"})
+    run = (await workbench.call("start_run", name="first"))["id"]
+    await workbench.call("end_run", run_id=run, state="completed")
+    await workbench.call("archive_run", run_id=run)
+    await undo(workbench, f"run:{run}", "run.archived")
+    assert (await workbench.call("get_run", run_id=run))["archived_at"] is None

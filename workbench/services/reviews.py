@@ -1,0 +1,303 @@
+"""Requests for changes: a person's comments on lines of a worktree, and the agents' way to read them."""
+
+from __future__ import annotations
+
+import json
+from asyncio import to_thread
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field
+
+from workbench.errors import BadInput
+from workbench.git import Repository
+from workbench.model import Int64, Level, Micros, Wire
+from workbench.ops import Ctx, op
+from workbench.rules import reviews as rules
+from workbench.rules.integration import Action
+from workbench.services import approvals
+from workbench.services.tasks.creation import add_task
+from workbench.services.tasks.task import NewTask
+from workbench.services.worktrees.imports import commit_of, import_new_commits
+from workbench.services.worktrees.rows import KIND, WorktreeName, require_worktree, require_worktree_for
+from workbench.store.base import Reader, Row, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+MOST = 200
+"""The most requests that are read at once; the newest ones count."""
+LARGEST_FILE = 4 << 20
+"""Bytes of a larger file are not read: comments on it are outdated."""
+
+Side = Literal["new", "old"]
+Line = Annotated[Int64, Field(ge=1, description="Counts from 1.")]
+
+
+class NewComment(Wire):
+    """A comment on lines of a file."""
+
+    path: Annotated[
+        str, Field(min_length=1, max_length=4_096, pattern=r"^[^\x00]+$", description="As get_worktree_diff has it.")
+    ]
+    line: Line
+    end_line: Annotated[Line | None, Field(description="The last line, included; null: only one line.")] = None
+    side: Annotated[Side, Field(description="Which lines: those that it has now, or that it removed.")] = "new"
+    text: Annotated[str, Field(min_length=1, max_length=10_000, description="What to change, and why.")]
+
+
+class Comment(Wire):
+    """A comment and the lines it is about (`quoted`).
+
+    `outdated`: those lines have changed since. `current_line` is where they stand now.
+    """
+
+    path: str
+    line: int
+    end_line: int | None
+    side: Side
+    text: str
+    quoted: list[str]
+    outdated: bool
+    current_line: int | None
+
+
+class ChangeRequest(Wire):
+    """What a person asks to be changed in a worktree. `commits_since`: commits after `commit`, to which it refers."""
+
+    id: int
+    worktree: str
+    approval_id: int | None
+    commit: str
+    commits_since: int
+    note: str
+    comments: list[Comment]
+    task_id: int | None
+    requested_by: str
+    person: str | None
+    requested_at: Micros
+
+
+class ChangeRequests(Wire):
+    """Requests for changes, the newest first."""
+
+    requests: list[ChangeRequest]
+
+
+@op(allow=Level.OPERATOR)
+async def request_changes(
+    ctx: Ctx,
+    worktree_name: WorktreeName,
+    comments: Annotated[list[NewComment], Field(max_length=200, description="Comments on lines.")] = [],
+    note: Annotated[str, Field(max_length=10_000, description="What to change, about all of it.")] = "",
+    commit: Annotated[
+        str | None,
+        Field(pattern=r"^[0-9a-f]{40,64}$", description="What the comments are about; null: the newest commit."),
+    ] = None,
+    persona_id: Annotated[
+        str | None, Field(description="Also create a task in the worktree for this persona, with the comments as text.")
+    ] = None,
+) -> ChangeRequest:
+    """Request changes in a worktree. Its agents are told; a pending approval stays open and shows the request."""
+    if not comments and not note.strip():
+        raise BadInput("NOTHING_REQUESTED", "Say what to change: comments on lines, a note, or both.", problems=[])
+    row = await ctx.read(lambda tx: require_worktree_for(tx, worktree_name, Action.APPROVE))
+    repository = await ctx.repositories.open()
+    await import_new_commits(ctx, repository, [row])
+    about = await to_thread(_subject, repository, row, commit)
+    quoted = await to_thread(_quotes, repository, about, comments)
+
+    def change(tx: Tx) -> int:
+        require_worktree_for(tx, worktree_name, Action.APPROVE)
+        new = NewRequest(worktree_name, about, note.strip(), comments, quoted, persona_id)
+        return _add(tx, ctx, new)
+
+    request_id = await ctx.write(change)
+    found = await _requests(ctx, repository, worktree_name)
+    return next(one for one in found if one.id == request_id)
+
+
+@op(allow=Level.READ, reads=True)
+async def get_requested_changes(
+    ctx: Ctx,
+    worktree_name: Annotated[WorktreeName | None, Field(description="Null: all active worktrees.")] = None,
+) -> ChangeRequests:
+    """Get what a person asks to be changed in a worktree: comments with file and line, the newest request first."""
+    if worktree_name is not None:
+        await ctx.read(lambda tx: require_worktree(tx, worktree_name))
+    if not await ctx.read(lambda tx: tx.all(SQL.of_worktrees, worktree=worktree_name, limit=1)):
+        return ChangeRequests(requests=[])
+    repository = await ctx.repositories.open()
+    return ChangeRequests(requests=await _requests(ctx, repository, worktree_name))
+
+
+class Subject(NamedTuple):
+    """The commit that a request is about, and the one where its branch was forked."""
+
+    commit: str
+    base: str
+
+
+class NewRequest(NamedTuple):
+    """A request to be stored; `quoted` has the lines of each comment."""
+
+    worktree: str
+    about: Subject
+    note: str
+    comments: Sequence[NewComment]
+    quoted: Sequence[Sequence[str]]
+    persona_id: str | None
+
+
+def _subject(repository: Repository, row: Row, commit: str | None) -> Subject:
+    """Blocks on git.
+
+    Raises:
+        NotFound: ``BRANCH_NOT_FOUND``.
+    """
+    found = commit_of(repository, commit or row["branch_name"])
+    target = repository.resolve(row["integration_target"])
+    return Subject(found, (repository.merge_base(target, found) if target else None) or row["base_commit"] or found)
+
+
+def _quotes(repository: Repository, about: Subject, comments: Sequence[NewComment]) -> list[list[str]]:
+    """The lines that each comment is about. Blocks on git.
+
+    Raises:
+        BadInput: ``LINES_NOT_FOUND``.
+    """
+    read = _reader(repository)
+
+    def quote(one: NewComment) -> list[str]:
+        lines = read(about.commit if one.side == "new" else about.base, one.path)
+        return rules.quote(one.path, lines, one.line, one.end_line or one.line)
+
+    return [quote(one) for one in comments]
+
+
+def _add(tx: Tx, ctx: Ctx, new: NewRequest) -> int:
+    person = approvals.person_of(ctx)
+    approval = approvals.open_question(tx, KIND, f"worktree:{new.worktree}")
+    made = tx.one(
+        SQL.add,
+        worktree=new.worktree,
+        approval_id=approval.id if approval else None,
+        commit_id=new.about.commit,
+        base_id=new.about.base,
+        note=new.note,
+        task_id=_add_task(tx, ctx, new) if new.persona_id else None,
+        person=person,
+        by=tx.actor,
+        now=tx.now,
+    )
+    assert made is not None
+    request_id = int(made["id"])
+    tx.many(
+        SQL.add_comment,
+        [_comment_row(request_id, *one) for one in enumerate(zip(new.comments, new.quoted, strict=True), 1)],
+    )
+    _announce(tx, new, request_id, person, approval)
+    return request_id
+
+
+def _add_task(tx: Tx, ctx: Ctx, new: NewRequest) -> int:
+    task = NewTask(
+        title=f"Change {new.worktree} as requested",
+        description=rules.as_text(new.note, new.comments),
+        persona_id=new.persona_id or "",
+        target_worktree=new.worktree,
+    )
+    return add_task(tx, ctx, task)
+
+
+def _comment_row(request_id: int, number: int, comment: tuple[NewComment, Sequence[str]]) -> dict[str, object]:
+    one, quoted = comment
+    place = {"path": one.path, "side": one.side, "first": one.line, "last": one.end_line or one.line}
+    text = {"quoted": json.dumps(list(quoted)), "comment": one.text}
+    return {"request": request_id, "number": number, **place, **text}
+
+
+def _announce(
+    tx: Tx, new: NewRequest, request_id: int, person: str | None, approval: approvals.Approval | None
+) -> None:
+    """Tell the agents: those with open tasks in the worktree, and the one that requested its integration."""
+    name = new.worktree
+    data = {"worktree": name, "request_id": request_id, "comments": len(new.comments), "note": new.note[:500]}
+    tx.emit("worktree.changes_requested", f"worktree:{name}", **data, **({"person": person} if person else {}))
+    for task in tx.all(SQL.open_tasks, worktree=name):
+        tx.emit("task.changes_requested", f"task:{task['id']}", session=task["session_id"], **data)
+    if approval:
+        approvals.note_changes(tx, approval, request_id)
+
+
+async def _requests(ctx: Ctx, repository: Repository, name: str | None) -> list[ChangeRequest]:
+    def query(tx: Reader) -> tuple[list[Row], list[Row], dict[str, Row]]:
+        rows = tx.all(SQL.of_worktrees, worktree=name, limit=MOST)
+        comments = tx.all(SQL.comments, requests=json.dumps([row["id"] for row in rows]))
+        return rows, comments, {row["worktree"]: require_worktree(tx, row["worktree"]) for row in rows}
+
+    rows, comments, worktrees = await ctx.read(query)
+    await import_new_commits(ctx, repository, list(worktrees.values()))
+    return await to_thread(_with_state, repository, rows, comments, worktrees)
+
+
+def _with_state(
+    repository: Repository, rows: Sequence[Row], comments: Sequence[Row], worktrees: Mapping[str, Row]
+) -> list[ChangeRequest]:
+    """The requests, with what has become of the lines they are about. Blocks on git."""
+    read = _reader(repository)
+    heads = {name: repository.resolve(row["branch_name"]) for name, row in worktrees.items()}
+    found = []
+    for row in rows:
+        head = heads[row["worktree"]] or row["commit_id"]
+        of_request = [one for one in comments if one["request_id"] == row["id"]]
+        found.append(
+            ChangeRequest(
+                id=row["id"],
+                worktree=row["worktree"],
+                approval_id=row["approval_id"],
+                commit=row["commit_id"],
+                commits_since=_commits_since(repository, head, row["commit_id"]),
+                note=row["note"],
+                comments=[_comment(one, read(head, one["path"])) for one in of_request],
+                task_id=row["task_id"],
+                requested_by=row["requested_by"],
+                person=row["person"],
+                requested_at=row["requested_at"],
+            )
+        )
+    return found
+
+
+def _commits_since(repository: Repository, head: str, commit: str) -> int:
+    if head == commit or repository.parse(commit) is None:
+        return 0
+    return repository.ahead_behind(head, commit)[0]
+
+
+def _comment(row: Row, lines: list[str] | None) -> Comment:
+    quoted = json.loads(row["quoted"])
+    at = rules.locate(lines, quoted, row["first_line"])
+    is_new = row["side"] == "new"
+    return Comment(
+        path=row["path"],
+        line=row["first_line"],
+        end_line=row["last_line"] if row["last_line"] != row["first_line"] else None,
+        side=row["side"],
+        text=row["comment"],
+        quoted=quoted,
+        outdated=(at is None) if is_new else (at is not None),  # a removed line that is there again
+        current_line=at if is_new else None,
+    )
+
+
+def _reader(repository: Repository) -> Callable[[str, str], list[str] | None]:
+    """Reads the lines of a file at a commit, each file once."""
+
+    @cache
+    def lines(commit: str, path: str) -> list[str] | None:
+        text = repository.text_at(commit, path, LARGEST_FILE)
+        return None if text is None else text.split("\n")[: -1 if text.endswith("\n") else None]
+
+    return lines
