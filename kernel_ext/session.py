@@ -327,7 +327,8 @@ class Session(Recording):
         Args:
             parameters: lists of values by name, or ranges as texts, such as ``"1..50"``.
             persona, definition: go over these, besides the parameters.
-            options: `name`, `workers`, `timeout` (seconds of a run), `memory` (of a run, such as ``"2 GB"``), `share`.
+            options: `name`, `workers`, `timeout` (seconds of a run), `memory` (of a run, such as ``"2 GB"``), `share`,
+                `dask` (``"local"``, or the address of a scheduler).
 
         Raises:
             BadInput: the notebook does not take these values. Conflict: ``SWEEP_EXISTS``, ``SWEEP_CHANGED``,

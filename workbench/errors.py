@@ -43,6 +43,10 @@ class WorkbenchError(Exception):
         """Code and message, harmless to show: an error may quote what an agent wrote."""
         return inert(super().__str__())
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors may come from another process."""
+        return from_dict, (self.as_dict(),)
+
     def _render_traceback_(self) -> list[str]:
         """What IPython shows instead of a traceback."""
         return [str(self)]

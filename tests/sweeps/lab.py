@@ -27,9 +27,14 @@ def write_notebook(path: Path, parameters: str, *cells: str) -> Path:
 
 
 class SweepLab:
-    """Runs sweeps in a project that is served."""
+    """Runs sweeps in a project that is served.
 
-    def __init__(self, settings: Settings, call: Call) -> None:
+    Args:
+        dask: the scheduler of the Dask cluster that executes the runs; None: threads do.
+    """
+
+    def __init__(self, settings: Settings, call: Call, dask: str | None = None) -> None:
+        self.dask = dask
         self.settings = settings
         self.call = call
         self.place = settings.project
@@ -42,7 +47,7 @@ class SweepLab:
         """Run a sweep to its end."""
         parameters = {name: tuple(values) for name, values in how.pop("parameters", {}).items()}
         over = how.pop("over", {})
-        chosen = {"workers": 2, "name": notebook.stem, **others}
+        chosen = {"workers": 2, "name": notebook.stem, "dask": self.dask, **others}
         request = SweepRequest(notebook.name, self.place, parameters, over, others=chosen, **how)
         made = run_sweep(self.settings, request, lambda: nullcontext(self.call), lambda: nullcontext(lambda _: None))
         assert isinstance(made, Table)

@@ -136,32 +136,32 @@ def test_a_resumed_sweep_repeats_nothing_that_finished(lab: SweepLab) -> None:
     ]
 
 
-def test_a_changed_notebook_is_another_sweep(lab: SweepLab) -> None:
-    lab.sweep(lab.notebook("edited.ipynb", "seed = 0", "1"), parameters={"seed": [1]})
+def test_a_changed_notebook_is_another_sweep(here: SweepLab) -> None:
+    here.sweep(here.notebook("edited.ipynb", "seed = 0", "1"), parameters={"seed": [1]})
     with pytest.raises(Conflict, match="The notebook of the sweep edited changed"):
-        lab.sweep(lab.notebook("edited.ipynb", "seed = 0", "2"), parameters={"seed": [1]}, resume=True)
+        here.sweep(here.notebook("edited.ipynb", "seed = 0", "2"), parameters={"seed": [1]}, resume=True)
 
 
-def test_the_same_sweep_is_not_run_twice_at_once(lab: SweepLab) -> None:
-    notebook = lab.notebook("twice.ipynb", "seed = 0", "1")
-    with only_one(lab.settings, "twice"), pytest.raises(Conflict) as refused:
-        lab.sweep(notebook, parameters={"seed": [1]})
+def test_the_same_sweep_is_not_run_twice_at_once(here: SweepLab) -> None:
+    notebook = here.notebook("twice.ipynb", "seed = 0", "1")
+    with only_one(here.settings, "twice"), pytest.raises(Conflict) as refused:
+        here.sweep(notebook, parameters={"seed": [1]})
     assert refused.value.code == "SWEEP_RUNNING"
 
 
-def test_a_notebook_for_a_kernel_that_is_not_here_starts_nothing(lab: SweepLab) -> None:
-    notebook = lab.notebook("julia.ipynb", "seed = 0", "1")
+def test_a_notebook_for_a_kernel_that_is_not_here_starts_nothing(here: SweepLab) -> None:
+    notebook = here.notebook("julia.ipynb", "seed = 0", "1")
     notebook.write_text(notebook.read_text().replace("python3", "julia-9"))
     with pytest.raises(BadInput) as refused:
-        lab.sweep(notebook, parameters={"seed": [1]})
+        here.sweep(notebook, parameters={"seed": [1]})
     assert refused.value.code == "KERNEL_NOT_FOUND"
-    assert lab.call("list_sweeps", search="julia")["sweeps"] == []
+    assert here.call("list_sweeps", search="julia")["sweeps"] == []
 
 
 @pytest.mark.parametrize("text", ["no notebook", "{}", '{"cells": 1, "metadata": {}, "nbformat": 4}'])
-def test_a_file_that_is_no_notebook_is_one_coded_line(lab: SweepLab, text: str) -> None:
-    (lab.place / "broken.ipynb").write_text(text)
+def test_a_file_that_is_no_notebook_is_one_coded_line(here: SweepLab, text: str) -> None:
+    (here.place / "broken.ipynb").write_text(text)
     with pytest.raises(BadInput) as refused:
-        lab.sweep(lab.place / "broken.ipynb", parameters={})
+        here.sweep(here.place / "broken.ipynb", parameters={})
     assert refused.value.code == "BAD_NOTEBOOK"
     assert "\n" not in str(refused.value)

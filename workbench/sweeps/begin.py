@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from workbench.errors import Conflict
 from workbench.rules.sweeps.grid import PlannedRun
 from workbench.rules.sweeps.specification import Limits
 from workbench.settings import Settings
+from workbench.sweeps.execution import PAGE, recorded
 from workbench.sweeps.job import Call, Job
 from workbench.sweeps.plan import Plan
-
-PAGE = 500
 
 
 @dataclass(frozen=True)
@@ -67,22 +64,10 @@ def left(call: Call, job: Job, plan: Plan, how: How) -> tuple[list[PlannedRun], 
 
     Failed ones are left as they are unless they are to be tried again.
     """
-    states = {str(run["key"]): str(run["state"]) for run in _recorded(call, job)}
+    states = {str(run["key"]): str(run["state"]) for run in recorded(call, job)}
     kept = {"completed"} if how.retry_failed else {"completed", "failed"}
     wanted = [run for run in plan.runs if states.get(job.key(run)) not in kept]
     return wanted, sum(states.get(job.key(run)) == "completed" for run in plan.runs)
-
-
-def _recorded(call: Call, job: Job) -> Sequence[Mapping[str, Any]]:
-    """All runs of a sweep that are recorded."""
-    found: list[Mapping[str, Any]] = []
-    for archived in (False, True):
-        page = call("list_runs", sweep=str(job.id), archived=archived, limit=PAGE)
-        found += page["runs"]
-        while page["next_cursor"] is not None:
-            page = call("list_runs", sweep=str(job.id), archived=archived, limit=PAGE, cursor=page["next_cursor"])
-            found += page["runs"]
-    return found
 
 
 def _space(call: Call, name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +15,11 @@ from workbench.errors import Conflict, Unavailable, WorkbenchError
 from workbench.process import process_identity
 from workbench.rules.sweeps.grid import PlannedRun
 from workbench.sweeps.job import Call, Job, facts
-from workbench.sweeps.watch import Kernel, Watch, sweep_mark
+from workbench.sweeps.watch import Kernel, Watch, end_marked
 
 State = Literal["completed", "failed", "cancelled"]
 OnCell = Callable[[int, int], None]
+PAGE = 500
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ def execute_run(call: Call, job: Job, run: PlannedRun, watch: Watch, on_cell: On
     """Execute one run, unless its record says that it is completed. Raises nothing: a failure is the run's only."""
     began = time.monotonic()
     started: Mapping[str, Any] | None = None
+    on_cell(0, 0)
     try:
         started = _start(call, job, run)
         if started["already"]:
@@ -56,6 +58,32 @@ def execute_run(call: Call, job: Job, run: PlannedRun, watch: Watch, on_cell: On
     except Exception as defect:  # it must not end the other runs
         error = Unavailable("RUN_FAILED", f"The run failed: {defect!r}")
     return Outcome(run, started["id"] if started else None, _state(error), time.monotonic() - began, error)
+
+
+def fail_run(call: Call, job: Job, run: PlannedRun, error: WorkbenchError, seconds: float) -> Outcome:
+    """Record that a run failed whose executor ended before it. Raises nothing; see `execute_run`."""
+    try:
+        found = next((one for one in recorded(call, job) if one["key"] == job.key(run)), None)
+        if found is None:
+            found = _start(call, job, run)
+        if found["state"] not in ("running", "lost"):  # only the news of it was lost
+            return Outcome(run, found["id"], found["state"], seconds, None if found["state"] == "completed" else error)
+        call("end_run", run_id=found["id"], state="failed", error_code=error.code, error=error.message)
+        return Outcome(run, found["id"], "failed", seconds, error)
+    except WorkbenchError as failure:
+        return Outcome(run, None, "failed", seconds, failure)
+
+
+def recorded(call: Call, job: Job) -> Sequence[Mapping[str, Any]]:
+    """All runs of a sweep that are recorded."""
+    found: list[Mapping[str, Any]] = []
+    for archived in (False, True):
+        page = call("list_runs", sweep=str(job.id), archived=archived, limit=PAGE)
+        found += page["runs"]
+        while page["next_cursor"] is not None:
+            page = call("list_runs", sweep=str(job.id), archived=archived, limit=PAGE, cursor=page["next_cursor"])
+            found += page["runs"]
+    return found
 
 
 def _state(error: WorkbenchError | None) -> State:
@@ -104,8 +132,11 @@ def _execute(
     kernel = Kernel(job.limits.timeout, job.limits.memory)
     path = job.output(run)
     raised: Exception | None = None
+    marks = job.marks(run)
+    if started["tries"] > 1:  # what an earlier try left, if that was killed
+        end_marked(marks[-1])
     with _log(path) as log:
-        environment = kernel.environment(_environment(job, started), sweep_mark(job.name, str(job.project)))
+        environment = kernel.environment(_environment(job, started), *marks)
         execution = engine.Execution(
             kernel, environment, job.directory, outputs.OutputLimit(job.output_bytes), log.fileno(), on_cell
         )

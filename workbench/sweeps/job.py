@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from workbench.rules.sweeps.grid import PlannedRun
 from workbench.rules.sweeps.specification import Limits
+from workbench.sweeps.watch import run_mark, sweep_mark
 
 
 class Call(Protocol):
@@ -50,6 +51,11 @@ class Job:
     session: str | None
 
     @property
+    def mark(self) -> str:
+        """The mark of everything that the sweep starts."""
+        return sweep_mark(self.name, str(self.project))
+
+    @property
     def outputs(self) -> Path:
         """The directory of the executed notebooks."""
         return self.project / ".aiswarm" / "runs" / self.name
@@ -61,6 +67,10 @@ class Job:
     def key(self, run: PlannedRun) -> str:
         """What identifies a run in the project: another sweep may have the same run."""
         return f"{self.id}:{run.key}"
+
+    def marks(self, run: PlannedRun) -> tuple[str, str]:
+        """The marks of everything that a run starts: that of the sweep, and its own."""
+        return self.mark, run_mark(self.key(run), str(self.project))
 
     def title(self, run: PlannedRun) -> str:
         """The name of a run."""

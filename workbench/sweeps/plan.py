@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +67,7 @@ def make(specification: Specification, base: Path, settings: Settings) -> Plan:
     notebook.check(known, {**specification.parameters, **specification.over}, path.name)
     content = notebook.content_hash(document)
     runs = grid.grid(specification, content, settings.max_sweep_runs)
-    _require_kernel(document, path)
+    require_kernel(text, path.name)
     return Plan(specification, path, text, content, runs)
 
 
@@ -107,19 +108,24 @@ def _declared(document: Mapping[str, Any], path: Path) -> Mapping[str, notebook.
     return notebook.of_papermill(inspect_notebook(str(path)))
 
 
-def _require_kernel(document: Mapping[str, Any], path: Path) -> None:
+def require_kernel(text: str, path: str) -> None:
+    """Check that the kernel of a notebook is installed here.
+
+    Raises:
+        BadInput: ``BAD_NOTEBOOK``, ``KERNEL_NOT_FOUND``.
+    """
     from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 
-    name = (document.get("metadata", {}).get("kernelspec") or {}).get("name")
+    name = (json.loads(text).get("metadata", {}).get("kernelspec") or {}).get("name")
     if not name:
         raise _bad_notebook(path, "it names no kernel. Open it in Jupyter, choose a kernel and save it")
     try:
         KernelSpecManager().get_kernel_spec(name)
     except NoSuchKernel:
         raise BadInput(
-            "KERNEL_NOT_FOUND", f"{path.name} needs the kernel {name!r}. `jupyter kernelspec list` lists those here."
+            "KERNEL_NOT_FOUND", f"{path} needs the kernel {name!r}. `jupyter kernelspec list` lists those here."
         ) from None
 
 
-def _bad_notebook(path: Path, why: str) -> BadInput:
+def _bad_notebook(path: Path | str, why: str) -> BadInput:
     return BadInput("BAD_NOTEBOOK", f"{path} is not a notebook that can be run: {why}.")

@@ -12,10 +12,11 @@ from workbench import file_lock
 from workbench.errors import Conflict, Unavailable
 from workbench.rules.sweeps.grid import PlannedRun
 from workbench.settings import Settings
-from workbench.sweeps.execution import Outcome, execute_run
-from workbench.sweeps.job import Call, Job
+from workbench.sweeps.execution import Outcome
+from workbench.sweeps.executor import Executor
+from workbench.sweeps.job import Job
 from workbench.sweeps.progress import Progress
-from workbench.sweeps.watch import GRACE_SECONDS, Watch, end_marked, sweep_mark
+from workbench.sweeps.watch import GRACE_SECONDS, end_marked, sweep_mark
 
 SHOW_SECONDS = 0.2
 END_SECONDS = 10.0
@@ -70,7 +71,7 @@ def only_one(settings: Settings, name: str) -> Iterator[None]:
 
 
 def execute_sweep(
-    call: Call, job: Job, runs: Sequence[PlannedRun], progress: Progress, show: Callable[[Progress], None]
+    executor: Executor, runs: Sequence[PlannedRun], progress: Progress, show: Callable[[Progress], None]
 ) -> SweepResult:
     """Execute runs, and record each. Call it within `only_one`, in the main thread.
 
@@ -79,41 +80,45 @@ def execute_sweep(
     Args:
         runs: those that are not completed.
         show: shows the progress; called often, in this thread.
+
+    Raises:
+        Unavailable: see `Executor.check`.
     """
-    threads = ThreadPoolExecutor(job.limits.workers, "workbench-sweep")
+    threads = ThreadPoolExecutor(executor.at_once, "workbench-sweep")
     waiting: set[Future[None]] = set()
-    with Watch() as watch:
-        try:
-            for run in runs:
-                waiting.add(threads.submit(_run, call, job, run, watch, progress))
-            while waiting:
-                waiting -= wait(waiting, SHOW_SECONDS, FIRST_COMPLETED).done
-                show(progress)
-        except BaseException as error:
-            _stop(threads, waiting, watch)
+    try:
+        for run in runs:
+            waiting.add(threads.submit(_run, executor, run, progress))
+        while waiting:
+            waiting -= wait(waiting, SHOW_SECONDS, FIRST_COMPLETED).done
             show(progress)
-            if not isinstance(error, KeyboardInterrupt):
-                raise
-        finally:
-            threads.shutdown(wait=True, cancel_futures=True)
+            executor.check()
+    except BaseException as error:
+        _stop(threads, waiting, executor)
+        show(progress)
+        if not isinstance(error, KeyboardInterrupt):
+            raise
+    finally:
+        threads.shutdown(wait=True, cancel_futures=True)
     show(progress)
-    return SweepResult(job, progress, watch.cancelled)
+    return SweepResult(executor.job, progress, executor.cancelled)
 
 
-def _run(call: Call, job: Job, run: PlannedRun, watch: Watch, progress: Progress) -> None:
-    if watch.cancelled:
+def _run(executor: Executor, run: PlannedRun, progress: Progress) -> None:
+    if executor.cancelled:
         return
-    progress.note(run)
-    progress.end(execute_run(call, job, run, watch, lambda done, cells: progress.note(run, done, cells)))
+    outcome = executor.execute(run, lambda done, cells: progress.note(run, done, cells))
+    if outcome is not None:
+        progress.end(outcome)
 
 
-def _stop(threads: ThreadPoolExecutor, waiting: set[Future[None]], watch: Watch) -> None:
+def _stop(threads: ThreadPoolExecutor, waiting: set[Future[None]], executor: Executor) -> None:
     """Cancel all runs: ask, then end."""
-    ending = threading.Thread(target=watch.ask_all, name="workbench-sweep-stop", daemon=True)
+    ending = threading.Thread(target=executor.ask_all, name="workbench-sweep-stop", daemon=True)
     with suppress(KeyboardInterrupt):
         ending.start()
         threads.shutdown(wait=False, cancel_futures=True)
         wait(waiting, GRACE_SECONDS + SHOW_SECONDS)
     ending.join()
-    watch.end_all()
+    executor.end_all()
     wait(waiting, END_SECONDS)

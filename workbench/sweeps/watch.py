@@ -15,11 +15,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
+from hashlib import sha256
 
 import psutil
 
 from workbench.errors import Unavailable
-from workbench.process import MARK, ProcessRef, ProcessTree, marked, new_mark
+from workbench.process import ProcessRef, ProcessTree, marked, new_mark
 from workbench.process.marks import marks_of
 from workbench.process.tree import running_processes
 
@@ -27,6 +28,7 @@ TICK_SECONDS = 0.1
 GRACE_SECONDS = 0.6
 """How long code may take to end after it was interrupted."""
 SWEEP_MARK = "sweep-"
+RUN_MARK = "run-"
 
 log = logging.getLogger(__name__)
 
@@ -66,10 +68,9 @@ class Kernel:
     def __exit__(self, *_: object) -> None:
         self.clean()
 
-    def environment(self, base: Mapping[str, str], sweep: str) -> dict[str, str]:
+    def environment(self, base: Mapping[str, str], *marks: str) -> dict[str, str]:
         """The environment to start it with: a base, and the marks by which what it starts is found."""
-        with_sweep = marked(base, sweep)
-        return {**with_sweep, MARK: f"{with_sweep[MARK]}:{self.mark}"}
+        return marked(base, ":".join((*marks, self.mark)))
 
     def started(self, pid: int) -> None:
         """It runs now, as this process."""
@@ -119,9 +120,14 @@ class Kernel:
 
 
 class Watch:
-    """Watches kernels in a thread of its own while it is entered."""
+    """Watches kernels in a thread of its own while it is entered.
 
-    def __init__(self) -> None:
+    Args:
+        is_wanted: asked often in that thread; once nobody wants the runs any more, all are cancelled.
+    """
+
+    def __init__(self, is_wanted: Callable[[], bool] = lambda: True) -> None:
+        self._is_wanted = is_wanted
         self._kernels: set[Kernel] = set()
         self._lock = threading.Lock()
         self._done = threading.Event()
@@ -171,6 +177,8 @@ class Watch:
 
     def _run(self) -> None:
         while not self._done.wait(TICK_SECONDS):
+            if not self._cancelled and not self._is_wanted():
+                self.ask_all()
             with self._lock:
                 kernels = [*self._kernels]
             for kernel in kernels:
@@ -195,13 +203,20 @@ def memory_of(ref: ProcessRef) -> int:
 
 def sweep_mark(sweep: str, project: str) -> str:
     """The mark of everything that a sweep of a project starts."""
-    from hashlib import sha256
+    return f"{SWEEP_MARK}{_digest(f'{project}:{sweep}')}"
 
-    return f"{SWEEP_MARK}{sha256(f'{project}:{sweep}'.encode()).hexdigest()[:32]}"
+
+def run_mark(key: str, project: str) -> str:
+    """The mark of everything that a run starts, whichever try of it.
+
+    Args:
+        key: that of its record.
+    """
+    return f"{RUN_MARK}{_digest(f'{project}:{key}')}"
 
 
 def end_marked(mark: str) -> int:
-    """End what a sweep that was killed left running; how many processes that were."""
+    """End what a sweep or a try of a run that was killed left running; how many processes that were."""
     found = [
         row.process for row in running_processes() if row.process.pid != os.getpid() and mark in marks_of(row.process)
     ]
@@ -210,3 +225,7 @@ def end_marked(mark: str) -> int:
             process.kill()
     psutil.wait_procs(found, timeout=5)
     return len(found)
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:32]

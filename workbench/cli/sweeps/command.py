@@ -20,7 +20,7 @@ def sweep(client: OperatorClient, **options: Any) -> Shown:
     """Run a notebook once for each combination of values, several at a time, and record each run.
 
     VALUES are separated by commas; 1..50 and 0..1:0.25 are ranges. A YAML file has the same as keys: notebook,
-    parameters, over, repeat, workers, name, timeout, memory, share.
+    parameters, over, repeat, workers, name, timeout, memory, share, dask.
     """
     from workbench.cli.sweeps.connection import connected
     from workbench.cli.sweeps.running import SweepInterrupted, run_sweep

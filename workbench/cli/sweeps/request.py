@@ -16,8 +16,8 @@ from workbench.rules.sweeps.specification import Limits, Specification
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 YAML = (".yaml", ".yml")
-MOST_WORKERS = 8
-"""By default; each kernel takes 60 MB or more."""
+DEFAULT_WORKERS = 8
+"""At most, by default; each kernel takes 60 MB or more. A Dask cluster gets as many runs as it has threads."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class SweepRequest:
     Args:
         base: the directory that the notebook's path is relative to.
         parameters, over: values by name.
-        others: of `name`, `workers`, `timeout`, `memory` and `share` those that were given.
+        others: of `name`, `workers`, `timeout`, `memory`, `share` and `dask` those that were given.
     """
 
     notebook: str
@@ -56,7 +56,10 @@ class SweepRequest:
         Raises:
             BadInput: ``BAD_SWEEP``.
         """
-        workers = self.others.get("workers") or min(MOST_WORKERS, os.cpu_count() or 1)
+        here = min(DEFAULT_WORKERS, os.cpu_count() or 1)
+        workers = self.others.get("workers") or (
+            here if self.dask in (None, rules.LOCAL_CLUSTER) else rules.MOST_WORKERS
+        )
         return Limits(workers, self.others.get("timeout"), self.others.get("memory"))
 
     @property
@@ -72,6 +75,16 @@ class SweepRequest:
     def share(self) -> bool:
         """Whether runs coordinate in one session."""
         return bool(self.others.get("share"))
+
+    @property
+    def dask(self) -> str | None:
+        """The Dask cluster that executes the runs: the address of its scheduler, or `LOCAL_CLUSTER`; None: threads do.
+
+        Raises:
+            BadInput: ``BAD_SWEEP``.
+        """
+        address = self.others.get("dask")
+        return None if address is None else rules.check_dask(address)
 
 
 def sweep_options(command: Fn) -> Fn:
@@ -95,7 +108,12 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "--over", multiple=True, metavar="persona|definition=NAMES", help="Go over personas or definitions; repeatable."
     ),
     click.option("--repeat", type=int, default=None, help="Run each combination this many times."),
-    click.option("--workers", type=int, default=None, help="Runs at the same time; default: the number of processors."),
+    click.option(
+        "--workers",
+        type=int,
+        default=None,
+        help="Runs at the same time; default: the number of processors, or of threads of the Dask cluster.",
+    ),
     click.option("--name", default=None, help="The sweep's name; default: the notebook's."),
     click.option("--resume", is_flag=True, help="Go on with the sweep of this name: run what has not been run."),
     click.option("--retry-failed", is_flag=True, help="The same, and run again what failed."),
@@ -106,6 +124,12 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         is_flag=True,
         default=None,
         help="Let all runs coordinate in your session, not one of their own each.",
+    ),
+    click.option(
+        "--dask",
+        default=None,
+        metavar="ADDRESS|local",
+        help="Let a Dask cluster run them: the one of the scheduler at ADDRESS, or one on this machine.",
     ),
     click.option("--dry-run", is_flag=True, help="Only show what would be run."),
 )
@@ -123,7 +147,9 @@ def of_options(largest: int, base: Path, file: Path, **options: Any) -> SweepReq
     """
     parameters = rules.typed(options["parameters"], largest)
     over = rules.typed_over(options["over"], largest)
-    others = {name: options[name] for name in ("name", "workers", "timeout", "share") if options[name] is not None}
+    others = {
+        name: options[name] for name in ("name", "workers", "timeout", "share", "dask") if options[name] is not None
+    }
     if options["memory"] is not None:
         others["memory"] = rules.parse_size(options["memory"])
     how = {name: options[name] for name in ("resume", "retry_failed", "dry_run")}

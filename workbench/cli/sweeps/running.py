@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from workbench.cli.output import PartialFailure, Shown, counted
 from workbench.cli.sweeps.request import SweepRequest
+from workbench.rules.sweeps.specification import LOCAL_CLUSTER, Limits
 from workbench.settings import Settings
 from workbench.sweeps import begin, plan
 from workbench.sweeps.job import Call, Job
 from workbench.sweeps.progress import Progress, described
 from workbench.tables import Table
 
+if TYPE_CHECKING:
+    from workbench.sweeps.executor import Executor
+
 LISTED = 50
+Executing = Callable[[Call, Job], AbstractContextManager["Executor"]]
 Connect = Callable[[], AbstractContextManager[Call]]
 Show = Callable[[Progress], None]
 
@@ -38,6 +44,7 @@ def run_sweep(
 
     Raises:
         BadInput: see `plan.make`. Conflict: ``SWEEP_EXISTS``, ``SWEEP_CHANGED``, ``SWEEP_RUNNING``.
+        Unavailable: ``DASK_NOT_INSTALLED``, ``DASK_UNREACHABLE``, ``DASK_WORKER_UNFIT``; see also `Executor.check`.
         SweepInterrupted: it was interrupted.
     """
     limits = request.limits
@@ -47,16 +54,36 @@ def run_sweep(
         return _planned(made, how)
     from workbench.sweeps.sweep import execute_sweep, only_one
 
-    with connect() as call, only_one(settings, how.name):
+    with connect() as call, only_one(settings, how.name), executors(request.dask, limits) as executing:
         plan.require_over(made.specification, call)
         job = begin.begin(call, made, how, settings)
         runs, before = begin.left(call, job, made, how)
-        with showing() as show:
-            result = execute_sweep(call, job, runs, Progress(how.name, len(made.runs), before), show)
+        with executing(call, job) as executor, showing() as show:
+            result = execute_sweep(executor, runs, Progress(how.name, len(made.runs), before), show)
         shown = _shown(job, result.progress)
     if result.interrupted:
         raise SweepInterrupted(shown)
     return shown
+
+
+@contextmanager
+def executors(dask: str | None, limits: Limits) -> Iterator[Executing]:
+    """What makes the executor of a sweep: see `SweepRequest.dask`.
+
+    Raises:
+        Unavailable: ``DASK_NOT_INSTALLED``, ``DASK_UNREACHABLE``.
+    """
+    if dask is None:
+        from workbench.sweeps.executor import in_this_process
+
+        yield in_this_process
+        return
+    from workbench.sweeps.dask.cluster import connected
+
+    with connected(dask, limits.workers) as client:
+        from workbench.sweeps.dask.executor import on_cluster
+
+        yield partial(on_cluster, client, is_own=dask == LOCAL_CLUSTER)
 
 
 def _planned(made: plan.Plan, how: begin.How) -> Table:

@@ -13,6 +13,7 @@ workers: 4
 timeout: 600                    # seconds of one run
 memory: 2 GB                    # of one run with its processes
 share: false
+dask: tcp://scheduler:8786     # or local
 ```
 """
 
@@ -34,9 +35,12 @@ OVER = ("persona", "definition")
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,49}", re.ASCII)
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*(B|kB|KB|MB|GB|TB|k|K|M|G|T)?", re.ASCII)
 _UNITS = {"": 1, "B": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_KEYS = {"notebook", "name", "parameters", "over", "repeat", "workers", "timeout", "memory", "share"}
+_KEYS = {"notebook", "name", "parameters", "over", "repeat", "workers", "timeout", "memory", "share", "dask"}
 _MOST_REPEATS = 1_000_000
-_MOST_WORKERS = 256
+MOST_WORKERS = 256
+LOCAL_CLUSTER = "local"
+"""Stands for a Dask cluster of this machine that lasts as long as the sweep."""
+_SCHEDULER = re.compile(r"([a-z]+://)?[^\s/]+:\d{1,5}", re.ASCII)
 
 Values = Mapping[str, tuple[Any, ...]]
 
@@ -80,8 +84,8 @@ class Limits:
     memory: int | None = None
 
     def __post_init__(self) -> None:
-        if not 1 <= self.workers <= _MOST_WORKERS:
-            raise bad_sweep(f"workers is {self.workers}. It is from 1 to {_MOST_WORKERS}")
+        if not 1 <= self.workers <= MOST_WORKERS:
+            raise bad_sweep(f"workers is {self.workers}. It is from 1 to {MOST_WORKERS}")
         if self.timeout is not None and not 0 < self.timeout < float("inf"):
             raise bad_sweep(f"timeout is {self.timeout:g}. It is a number of seconds above 0")
         if self.memory is not None and self.memory < 1:
@@ -94,7 +98,7 @@ class SweepFile:
 
     specification: Specification
     options: Mapping[str, Any]
-    """Of `name`, `workers`, `timeout`, `memory` and `share` those that the file has."""
+    """Of `name`, `workers`, `timeout`, `memory`, `share` and `dask` those that the file has."""
 
 
 def typed(texts: Sequence[str], largest: int) -> Values:
@@ -180,13 +184,27 @@ _OPTIONS: Mapping[str, tuple[type, ...]] = {
     "timeout": (int, float),
     "memory": (int, str),
     "share": (bool,),
+    "dask": (str,),
 }
 
 
 def _option(name: str, value: Any) -> Any:
     if type(value) not in _OPTIONS[name]:
         raise bad_sweep(f"{name} is {value!r}, which is no {' or '.join(one.__name__ for one in _OPTIONS[name])}")
+    if name == "dask":
+        return check_dask(value)
     return parse_size(str(value)) if name == "memory" else value
+
+
+def check_dask(text: str) -> str:
+    """Where a sweep runs with Dask: `LOCAL_CLUSTER`, or the address of a scheduler.
+
+    Raises:
+        BadInput: ``BAD_SWEEP``.
+    """
+    if text != LOCAL_CLUSTER and _SCHEDULER.fullmatch(text) is None:
+        raise bad_sweep(f"dask is {text!r}. It is local, or the address of a scheduler, such as tcp://host:8786")
+    return text
 
 
 def parse_size(text: str) -> int:

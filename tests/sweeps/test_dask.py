@@ -1,0 +1,191 @@
+"""Sweeps on a Dask cluster whose parts fail: each run is recorded once, and the sweep ends with one coded line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.sweeps.conftest import opened
+from tests.sweeps.lab import SweepLab
+from workbench.errors import BadInput, Unavailable, WorkbenchError
+from workbench.rules.sweeps.specification import Limits, check_dask
+from workbench.sweeps.dask import cluster
+
+slow = [pytest.mark.long, pytest.mark.timeout(240)]
+
+
+@pytest.fixture(scope="module")
+def lab(scheduler: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SweepLab]:
+    """A lab whose runs are executed by a Dask cluster."""
+    with opened(tmp_path_factory.mktemp("dask"), scheduler) as lab:
+        yield lab
+
+
+class TestFaults:
+    """Of workers and the scheduler."""
+
+    pytestmark = slow
+
+    def test_a_run_whose_worker_dies_is_executed_again_by_another_and_recorded_once(self, lab: SweepLab) -> None:
+        """The first try of one run kills its worker; those that are done by then are not repeated."""
+        notebook = lab.notebook(
+            "killed.ipynb",
+            "seed = 0",
+            "import os, signal, time\nfrom pathlib import Path\n"
+            "print('result', seed ** 2)\n"
+            "if seed == 2 and os.environ['WORKBENCH_RUN'].endswith(':1'):\n"
+            "    os.kill(os.getppid(), signal.SIGKILL)\n"
+            "    time.sleep(1000)",
+            "with open('executed.txt', 'a') as file: file.write(f'{seed}\\n')",
+        )
+        shown = lab.sweep(notebook, parameters={"seed": [1, 2, 3, 4]})
+        runs = lab.runs("killed")
+        assert [(run["parameters"]["seed"], run["state"]) for run in runs] == [
+            (seed, "completed") for seed in (1, 2, 3, 4)
+        ]
+        assert [lab.printed(run).strip() for run in runs] == [f"result {seed**2}" for seed in (1, 2, 3, 4)]
+        assert runs[1]["tries"] == 2
+        assert shown.data["counts"]["completed"] == 4
+
+    def test_a_run_that_kills_each_worker_fails_with_a_code_and_the_others_complete(self, lab: SweepLab) -> None:
+        notebook = lab.notebook(
+            "deadly.ipynb",
+            "seed = 0",
+            "import os, signal, time\nif seed == 1:\n    os.kill(os.getppid(), signal.SIGKILL)\n    time.sleep(1000)",
+        )
+        lab.sweep(notebook, {"workers": 1}, parameters={"seed": [1, 2]})
+        assert [(run["state"], run["error_code"]) for run in lab.runs("deadly")] == [
+            ("failed", "DASK_WORKER_LOST"),
+            ("completed", None),
+        ]
+
+    def test_what_a_run_of_a_killed_worker_left_is_ended(self, lab: SweepLab) -> None:
+        notebook = lab.notebook(
+            "leaves.ipynb",
+            "seed = 0",
+            "import os, signal, subprocess, time\n"
+            "if os.environ['WORKBENCH_RUN'].endswith(':1'):\n"
+            "    left = subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
+            "    open('left.txt', 'w').write(str(left.pid))\n"
+            "    os.kill(os.getppid(), signal.SIGKILL)\n"
+            "    time.sleep(1000)",
+        )
+        lab.sweep(notebook, parameters={"seed": [1]})
+        left = int((lab.place / "left.txt").read_text())
+        assert not psutil.pid_exists(left) or psutil.Process(left).status() == psutil.STATUS_ZOMBIE
+
+    def test_a_scheduler_that_ends_ends_the_sweep_which_can_be_resumed(self, lab: SweepLab) -> None:
+        notebook = lab.notebook(
+            "gone.ipynb",
+            "seed = 0",
+            "import os, signal, time\n"
+            "if not os.path.exists('ended'):\n"
+            "    open('ended', 'w').close()\n"
+            "    os.kill(int(open('scheduler.txt').read()), signal.SIGKILL)\n"
+            "    time.sleep(1000)",
+        )
+        with _processes(lab.place) as address, pytest.raises(Unavailable) as lost:
+            lab.sweep(notebook, {"dask": address, "workers": 1}, parameters={"seed": [1, 2]})
+        assert lost.value.code == "DASK_LOST"
+        assert "--resume" in lost.value.message
+        lab.sweep(notebook, {"workers": 1}, parameters={"seed": [1, 2]}, resume=True)
+        assert [run["state"] for run in lab.runs("gone")] == ["completed"] * 2
+
+    def test_a_worker_that_does_not_see_the_project_is_refused_before_a_run_starts(self, lab: SweepLab) -> None:
+        from workbench.sweeps.dask.cluster import connected
+        from workbench.sweeps.dask.executor import on_cluster
+
+        job = _job(lab)
+        with connected(str(lab.dask), 1) as client:
+            for wrong in (replace(job, project=lab.place / "elsewhere"), replace(job, text='{"metadata": {}}')):
+                with pytest.raises(WorkbenchError) as refused, on_cluster(client, lab.call, wrong, is_own=False):
+                    pass
+                assert refused.value.code == "DASK_WORKER_UNFIT"
+                assert "The Dask worker tcp://" in refused.value.message
+
+
+def test_a_scheduler_that_is_not_there_is_one_coded_line_and_nothing_is_recorded(
+    here: SweepLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import socket
+
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+    notebook = here.notebook("nobody.ipynb", "seed = 0", "1")
+    with socket.socket() as bound:  # and nobody listens
+        bound.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{bound.getsockname()[1]}"
+        with pytest.raises(Unavailable) as refused:
+            here.sweep(notebook, {"dask": address}, parameters={"seed": [1]})
+    assert refused.value.code == "DASK_UNREACHABLE"
+    assert address in refused.value.message
+    assert here.call("list_sweeps", search="nobody")["sweeps"] == []
+
+
+def test_without_the_library_the_error_says_what_to_install(here: SweepLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    notebook = here.notebook("bare.ipynb", "seed = 0", "1")
+    with pytest.raises(Unavailable) as refused:
+        here.sweep(notebook, {"dask": "local"}, parameters={"seed": [1]})
+    assert refused.value.code == "DASK_NOT_INSTALLED"
+    assert "workbench-agents[dask]" in refused.value.message
+
+
+@pytest.mark.parametrize("address", ["local", "tcp://a:8786", "tls://10.0.0.1:1", "head.example:8786"])
+def test_an_address_of_a_scheduler_is_accepted(address: str) -> None:
+    assert check_dask(address) == address
+
+
+@pytest.mark.parametrize("address", ["", "Local", "tcp://", "a", "tcp://a", "a b:1", "tcp://a:8786/x", "a:port"])
+def test_another_text_is_refused(address: str) -> None:
+    with pytest.raises(BadInput, match="BAD_SWEEP"):
+        check_dask(address)
+
+
+@contextmanager
+def _processes(place: Path) -> Iterator[str]:
+    """A scheduler and a worker as processes of their own; `scheduler.txt` has the scheduler's pid."""
+    code = "from distributed.cli.{0} import main; main()"
+    file = place / "scheduler.json"
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    argv = [sys.executable, "-c", code.format("dask_scheduler"), "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+    scheduler = subprocess.Popen([*argv, "--scheduler-file", str(file)], **quiet)
+    (place / "scheduler.txt").write_text(str(scheduler.pid))
+    address = _address(file, scheduler)
+    argv = [sys.executable, "-c", code.format("dask_worker"), address, "--no-dashboard", "--nthreads", "1"]
+    worker = subprocess.Popen(argv, **quiet)
+    try:
+        yield address
+    finally:
+        for each in (scheduler, worker):
+            each.terminate()
+            each.wait()
+
+
+def _address(file: Path, scheduler: subprocess.Popen[Any]) -> str:
+    """The address that a scheduler writes into a file."""
+    import json
+
+    while True:
+        assert scheduler.poll() is None
+        try:
+            return str(json.loads(file.read_text())["address"])
+        except (OSError, ValueError):
+            continue
+
+
+def _job(lab: SweepLab) -> Any:
+    from workbench.sweeps.job import Job
+
+    notebook = lab.notebook("unfit.ipynb", "seed = 0", "1")
+    (lab.place / ".aiswarm" / "runs" / "unfit").mkdir(parents=True)
+    text = notebook.read_text()
+    return Job(1, "unfit", lab.place, notebook.name, text, lab.place, Limits(), 1_000, None, None)

@@ -1,0 +1,69 @@
+"""The Dask cluster of a sweep: one that runs, or one of this machine that lasts as long as the sweep."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from workbench.errors import Unavailable
+from workbench.rules.sweeps.specification import LOCAL_CLUSTER
+
+if TYPE_CHECKING:
+    from distributed import Client, LocalCluster
+
+EXTRA = "workbench-agents[dask]"
+CONNECT_SECONDS = 10.0
+CLOSE_SECONDS = 10.0
+
+
+@contextmanager
+def connected(address: str, workers: int) -> Iterator[Client]:
+    """A client of a cluster.
+
+    Args:
+        address: of the scheduler, such as ``tcp://host:8786``, or `LOCAL_CLUSTER`.
+        workers: of a cluster of this machine; each executes one run at a time.
+
+    Raises:
+        Unavailable: ``DASK_NOT_INSTALLED``, ``DASK_UNREACHABLE``.
+    """
+    try:
+        import distributed
+    except ImportError as error:
+        raise Unavailable(
+            "DASK_NOT_INSTALLED", f"{error.name or error} is not installed. Install {EXTRA}, or leave out --dask."
+        ) from None
+    if address == LOCAL_CLUSTER:
+        with _own_cluster(workers) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+            yield client
+        return
+    try:
+        client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, RuntimeError) as error:  # the last two for an address that is none
+        why = " ".join(str(error).split())[:200]
+        raise Unavailable(
+            "DASK_UNREACHABLE", f"No Dask scheduler answers at {address} within {CONNECT_SECONDS:g} s: {why}"
+        ) from None
+    try:
+        yield client
+    finally:
+        client.close(timeout=CLOSE_SECONDS)
+
+
+@contextmanager
+def _own_cluster(workers: int) -> Iterator[LocalCluster]:
+    """A cluster of processes of this machine, which nobody else can use: whoever reaches a scheduler runs any code."""
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=True,
+        security=True,
+        dashboard_address=None,
+        memory_limit=0,  # the runs have limits, and their kernels are processes of their own
+        silence_logs=logging.CRITICAL,
+    ) as cluster:
+        yield cluster
