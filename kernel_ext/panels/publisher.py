@@ -17,7 +17,17 @@ from typing import Any
 from kernel_ext.panels import PanelClosed
 from kernel_ext.panels.link import Host, Send, internal_error, try_to_send
 from kernel_ext.panels.rows import Change, Row, Tables, diff, task_row
-from kernel_ext.panels.sources import CLOCK, EVENT_KINDS, READERS, SLOW, stale_tables
+from kernel_ext.panels.sources import (
+    CLOCK,
+    EVENT_KINDS,
+    MOST_SINGLE,
+    READERS,
+    SINGLE_ROWS,
+    SLOW,
+    changed_rows,
+    stale_tables,
+)
+from kernel_ext.panels.stale import Stale
 from workbench.errors import BadInput, WorkbenchError
 
 PACE_SECONDS = 0.125
@@ -66,7 +76,7 @@ class Publisher:
         self._version = 0
         self._paused_until = 0.0
         self._refresh_at = 0.0
-        self._stale = {name: asyncio.Event() for name in SLOW}
+        self._stale = {name: Stale() for name in SLOW}
         self._snapshot_wanted = asyncio.Event()
         self._changed = asyncio.Event()
         self._stop_reason: dict[str, Any] | None = None
@@ -93,7 +103,7 @@ class Publisher:
     async def _resync(self) -> None:
         if self._task is None or self._task.done():
             self._tables = None
-            self._stale = {name: asyncio.Event() for name in SLOW}  # of this loop: the last one may have been closed
+            self._stale = {name: Stale() for name in SLOW}  # of this loop: the last one may have been closed
             self._snapshot_wanted = asyncio.Event()
             self._changed = asyncio.Event()
             self._task = asyncio.create_task(self._run())
@@ -196,25 +206,33 @@ class Publisher:
 
     async def _follow_slow(self, name: str) -> None:
         """Read one table of `SLOW`, and again when it may have changed; reading takes at most half of the time."""
+        ids: set[str] | None = None
         while True:
-            self._stale[name].clear()
             began = _now()
-            self._send_diff({name: await self._read_slow(name)})
+            self._send_diff({name: await self._read_slow(name, ids)})
             await asyncio.sleep(max(self._pace, _now() - began))
-            await self._stale[name].wait()
+            ids = await self._stale[name].taken()
 
-    async def _read_slow(self, name: str) -> Mapping[Any, Row]:
-        """The table; after an error the rows known so far, and a row with the empty id that holds the error."""
+    async def _read_slow(self, name: str, ids: set[str] | None) -> Mapping[Any, Row]:
+        """The table; after an error the rows known so far, and a row with the empty id that holds the error.
+
+        Args:
+            ids: the rows that have changed; None: it may be any.
+        """
+        known = (self._tables or {}).get(name, {})
         try:
-            return await READERS[name](self._host.acall)
+            if ids is None or len(ids) > MOST_SINGLE or "" in known:
+                return await READERS[name](self._host.acall)
+            fresh = await SINGLE_ROWS[name].read(self._host.acall, ids)
+            return {key: row for key, row in known.items() if key not in ids} | dict(fresh)
         except WorkbenchError as problem:
             error = problem
         except Exception:
             log.exception("the table of %s could not be read; trying again", name)
             error = internal_error()
         if not isinstance(error, BadInput):  # such as: there is no repository
-            asyncio.get_running_loop().call_later(RETRY_SECONDS, self._stale[name].set)
-        return {**(self._tables or {}).get(name, {}), "": {"id": "", "error": error.as_dict()}}
+            asyncio.get_running_loop().call_later(RETRY_SECONDS, self._stale[name].note, None)
+        return {**known, "": {"id": "", "error": error.as_dict()}}
 
     def _send_snapshot(self, tables: Tables) -> None:
         self._tables = tables
@@ -237,7 +255,7 @@ class Publisher:
         fresh: dict[str, Mapping[Any, Row]] = {}
         for name in stale_tables(nouns):
             if name in SLOW:
-                self._stale[name].set()
+                self._stale[name].note(changed_rows(name, nouns, subjects))
             elif name != "tasks":
                 fresh[name] = await READERS[name](self._host.acall)
         if tasks := {int(number) for noun, _, number in map(_split, subjects) if noun == "task"}:

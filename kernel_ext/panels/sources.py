@@ -23,9 +23,13 @@ Call = Callable[..., Awaitable[dict[str, Any]]]
 """Runs an operation by name."""
 Read = Callable[[Call], Coroutine[Any, Any, Mapping[Any, Row]]]
 """Reads a table."""
+ReadSome = Callable[[Call, Collection[str]], Coroutine[Any, Any, Mapping[Any, Row]]]
+"""Reads the rows of a table that have these ids, as far as there are such."""
 
 CONVERSATIONS = 200
 """The most conversations in the table; `list_conversations` searches all of them."""
+MOST_SINGLE = 100
+"""If more rows than this have changed, the whole table is read."""
 CLOCK = "clock"
 """Represents time among the nouns of events: some values, such as when an agent was last active, change without one."""
 
@@ -149,11 +153,17 @@ _LISTED: dict[str, Source] = {
 }
 
 
-async def _personalities(call: Call) -> Mapping[Any, Row]:
-    """The latest version of each personality, and this project's own that no network has received yet."""
-    found = await pages(call, "list_personalities", "personalities", {"limit": 500})
+async def _personalities(call: Call, names: Collection[str] | None = None) -> Mapping[Any, Row]:
+    """The latest version of each personality, and this project's own that no network has received yet.
+
+    Args:
+        names: only of these; None: of all.
+    """
+    chosen = {} if names is None else {"names": sorted(names)}
+    found = await pages(call, "list_personalities", "personalities", {"limit": 500} | chosen)
     unpublished = (await call("list_personalities", limit=1))["unpublished"]
-    own = [unpublished_row(await call("get_own_personality", name=name)) for name in unpublished]
+    wanted = [name for name in unpublished if names is None or name in names]
+    own = [unpublished_row(await call("get_own_personality", name=name)) for name in wanted]
     return by_id([*(row | {"id": row["name"]} for row in found), *own])
 
 
@@ -198,6 +208,22 @@ _NOUNS: Mapping[str, Collection[str]] = {
     "unattended": {"task", "agent"},
 }
 
+@dataclass(frozen=True)
+class SingleRows:
+    """How rows of a table are read that events alone have changed.
+
+    `nouns`: those of the events that change no other row than their own, whose id stands in the subject: "noun:id/…".
+    """
+
+    nouns: frozenset[str]
+    read: ReadSome
+
+
+SINGLE_ROWS: Mapping[str, SingleRows] = {
+    "personalities": SingleRows(frozenset({"personality", "profile"}), _personalities),
+}
+"""The tables of `SLOW` of which single rows can be read."""
+
 EVENT_KINDS = sorted({f"{noun}.*" for nouns in _NOUNS.values() for noun in nouns} - {f"{CLOCK}.*"} | _OTHER_KINDS)
 """The events that may change a table."""
 
@@ -205,3 +231,16 @@ EVENT_KINDS = sorted({f"{noun}.*" for nouns in _NOUNS.values() for noun in nouns
 def stale_tables(nouns: Collection[str]) -> list[str]:
     """The tables that events about these nouns may have changed."""
     return [name for name, of_table in _NOUNS.items() if not set(of_table).isdisjoint(nouns)]
+
+
+def changed_rows(table: str, nouns: Collection[str], subjects: Collection[str]) -> set[str] | None:
+    """The ids of the rows of a table that events about these subjects may have changed; None: it may be any.
+
+    Args:
+        nouns: those of the subjects, and `CLOCK` if time has passed.
+    """
+    single = SINGLE_ROWS.get(table)
+    if single is None or not single.nouns.issuperset(set(nouns).intersection(_NOUNS[table])):
+        return None
+    split = (subject.partition(":") for subject in subjects)
+    return {about.partition("/")[0] for noun, _, about in split if noun in single.nouns}

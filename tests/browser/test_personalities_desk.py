@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 
@@ -59,6 +60,31 @@ def test_what_is_received_appears_as_a_card_and_changes_there(desk: BareDesk) ->
     receive(desk, profile("penguin-counter", "1.1", mood="curious"))
     expect(found).to_contain_text("moodcurious")
     expect(found).to_contain_text("2 versions")
+
+
+def test_of_a_thousand_the_page_gets_those_that_change_and_draws_no_other_card_again(desk: BareDesk) -> None:
+    receive(desk, *(profile(f"agent-{at:03}", mood="calm") for at in range(1_000)))
+    expect(desk.element).to_contain_text("1,000 personalities")
+    expect(card(desk, "agent-007")).to_contain_text("moodcalm")
+    desk.page.evaluate(
+        """() => {
+          window.drawn = new Set();
+          const note = (changes) => changes.forEach(({ target }) => {
+            const card = target.parentElement?.closest(".wb-personality");
+            if (!target.closest(".wb-label")) window.drawn.add(card?.querySelector(".wb-opener").textContent);
+          });
+          const list = document.querySelector(".wb-personalities");
+          new MutationObserver(note).observe(list, { childList: true, subtree: true });
+        }"""
+    )
+    before = len(desk.sent)
+    receive(desk, *(profile(f"agent-{at % 10:03}", "1.1", mood=f"changed {at}") for at in range(50)))
+    for at in range(10):
+        expect(card(desk, f"agent-{at:03}")).to_contain_text(f"moodchanged {40 + at}")
+    assert desk.page.evaluate("[...window.drawn].sort()") == [f"agent-{at:03}" for at in range(10)]
+    tables = [json.loads(text) for content, text in desk.sent[before:] if content["kind"] == "diff"]
+    rows = [row["id"] for table in tables for row in table.get("personalities", {"set": []})["set"]]
+    assert set(rows) == {f"agent-{at:03}" for at in range(10)}
 
 
 def test_own_personalities_come_first_and_words_and_filters_find_others(desk: BareDesk) -> None:

@@ -14,6 +14,7 @@ from kernel_ext.panels import PanelClosed
 from kernel_ext.panels.publisher import Publisher, newest_event
 from kernel_ext.panels.sources import read_tasks
 from tests.panels.front_end import WAIT_SECONDS, FrontEnd
+from tests.services.personalities.known import know, profile
 from workbench.settings import Settings
 
 
@@ -187,6 +188,34 @@ def test_definitions_follow_their_changes(serving: KernelHost, publisher: Publis
     assert {"id", "definition_id", "name", "mode"} == set(row)
     serving.call("agent_delete", agentTarget="Reviewer", confirm=True)
     page.until(lambda: not page.tables["definitions"])
+
+
+def test_of_many_personalities_only_those_that_change_are_read_again(serving: KernelHost, page: FrontEnd) -> None:
+    asked: list[dict[str, Any]] = []
+    call = serving.acall
+
+    async def noted(name: str, /, **arguments: Any) -> dict[str, Any]:
+        if name == "list_personalities":
+            asked.append(arguments)
+        return await call(name, **arguments)
+
+    serving.acall = noted  # type: ignore[method-assign]
+    workbench = serving.workbench
+    assert workbench is not None
+    for n in range(20):
+        serving.wait(know(workbench, profile(f"agent-{n}", mood="calm")))
+    publisher = Publisher(serving, page.take)
+    publisher.resync()
+    page.until(lambda: len(page.tables.get("personalities", {})) == 20)
+    serving.wait(know(workbench, profile("agent-7", "1.1", mood="keen"), at=2))
+    serving.call("publish_personality", name="mine")
+    page.until(lambda: page.tables["personalities"]["agent-7"]["version"] == "1.1")
+    page.until(lambda: "mine" in page.tables["personalities"])
+    serving.call("withdraw_personality", name="mine")
+    page.until(lambda: "mine" not in page.tables["personalities"])
+    publisher.stop()
+    assert len(page.tables["personalities"]) == 20
+    assert {name for arguments in asked for name in arguments.get("names", [])} == {"agent-7", "mine"}
 
 
 def test_a_list_of_many_pages_is_read_to_its_end(serving: KernelHost, page: FrontEnd) -> None:

@@ -990,8 +990,8 @@ if(t!==this.version)return!1;Uc(this.tables,s),this.version=e,this.touched=new S
 return this.touched===null||t.some(e=>this.touched.has(e))}subscribe(t,e){this.listeners.add(t),e?.addEventListener("abort",()=>this.listeners.delete(t),{once:!0})}notify(){
 for(let t of this.listeners)t()}};function Uc(n,t){for(let[e,{set:s,removed:i}]of Object.entries(t)){let o=n[e]??=new Map;for(let a of i)o.delete(a);for(let a of s)
 o.set(a.id,a)}}var Sr={NEW:"Published",UPDATE:"Changed",FORGET:"Forgotten"};function ve({version:n,versions:t}){return n===t[0]}function $r(n,t){return Number(W(t))-Number(W(n))||
-Hc(n.name,t.name)}function Er(n,t){let{name:e,version:s,description:i="",highlights:o,tools:a,provenance:h}=n,l=o.map(m=>`${m.name} ${m.text}`),c=[e,s,i,...l,...a,
-h.owner_name??""].join(`
+Hc(n.name,t.name)}function Er(n,t){if(!t)return!0;let{name:e,version:s,description:i="",highlights:o,tools:a,provenance:h}=n,l=o.map(m=>`${m.name} ${m.text}`),c=[
+e,s,i,...l,...a,h.owner_name??""].join(`
 `).toLowerCase();return t.split(/\s+/).every(m=>c.includes(m))}var Ks={own:"An agent of this project",unpublished:"This project is in no network: other nodes re\
 ceive it when it joins one",live:"The node that sent it answers",stale:"The node that sent it does not answer, is blocked, or this project is in no network"};function Us({
 versions:n,provenance:t},e){let{freshness:s,owner:i,origin:o,origin_name:a,changed_at:h,last_seen:l}=t;if(s==="unpublished")return"not published yet";let c=s===
@@ -1026,23 +1026,23 @@ value.trim().toLowerCase()})}),this.publishButton=u("Publish…","wb-button",()=
 let s=u("Show all","wb-link",()=>this.clear());this.noMatch=r("p",{class:"wb-empty",hidden:!0},"No personality matches the filters. ",s);let i={keydown:a=>I(a,this.
 list)};this.list=r("ul",{class:"wb-personalities","aria-label":"Personalities",on:i}),this.cards=new T(this.list,a=>new Hs(a,e.open),{onRemove:(a,h)=>h&&(this.list.
 querySelector(".wb-opener")??this.publishButton).focus()}),this.more=u("Show more","wb-button",()=>{this.limit+=Mn,this.update()});let o=[this.formBox,this.errorBox,
-this.empty,this.chips.element,this.noMatch];this.element=r("div",{class:"wb-stack"},...o,this.list,this.more)}get rows(){return[...this.desk.store.tables.personalities.
-values()].filter(({id:t})=>t!=="").sort($r)}get isSearchable(){return this.rows.length>Vc||!!this.filters.text}summary(){let{rows:t}=this,e=t.filter(W).length;return t.
-length?e?`${w(t.length,"personality","personalities")}, ${e} of them yours`:w(t.length,"personality","personalities"):""}update(t=this.enabled,e=Date.now()){this.
-enabled=t;let{rows:s}=this,{personalities:i}=this.desk.store.tables,o=l=>s.filter(l).length,a=Object.entries(Ar).map(([l,[c,m]])=>({key:l,label:c,count:o(m)}));
-this.chips.update([{key:null,label:"All",count:s.length},...a],this.filters.key),this.chips.element.hidden=s.length<2;let h=s.filter(l=>this.matches(l));this.cards.
-show(h.slice(0,this.limit).map(({id:l})=>l),(l,c)=>l.show(i.get(c),e)),this.more.hidden=h.length<=this.limit,this.noMatch.hidden=h.length>0||!s.length,this.list.
-hidden=!h.length,this.form?.update(t),this.drawError(i.get("")?.error),this.drawEmpty(s.length)}drawError(t){this.errorBox.hidden=!t,t&&t.message!==this.shownError&&
-this.errorBox.replaceChildren(...ot(t)),this.shownError=t?.message}drawEmpty(t){let{store:e}=this.desk;this.empty.hidden=t>0||!e.loaded.has("personalities")||!this.
-errorBox.hidden;let s=!!e.tables.network.get("network")?.joined;if(this.empty.hidden||this.empty.dataset.joined===String(s))return;this.empty.dataset.joined=String(
-s);let i=u("Publish one of your agents…","wb-link",()=>this.openForm()),o=u("join a network","wb-link",()=>this.on.network()),a="A personality is what an agen\
-t publishes about itself: its traits, and tools that others can call. ",h=s?"Those of other nodes appear here as they are received. ":"To see those of other pro\
-jects, ";this.empty.replaceChildren(r("p",{},a,h,...s?[]:[o,". "],i))}matches(t){let{key:e,text:s}=this.filters;return(!e||Ar[e][1](t))&&Er(t,s)}filter(t){Object.
-assign(this.filters,t),this.limit=Mn,this.update(),this.desk.announce(`${w(this.cards.items.size,"personality","personalities")} shown.`)}clear(){this.search.value=
-"",this.filter({key:null,text:""}),this.search.focus()}focus(t){(this.cards.items.get(t)?.opener??this.publishButton).focus()}openForm(){return this.form?this.form.
-focus():(this.form=new zs(this.desk,t=>this.closeForm(t)),this.formBox.replaceChildren(this.form.element),this.form.update(this.enabled),this.form.focus())}closeForm(t){
-this.form=null,this.formBox.replaceChildren(),this.publishButton.focus(),t&&(this.desk.announce(t.is_published?`${t.name} is published.`:`${t.name} is saved.`),
-this.on.open(t.name))}};var[Y,Et,ke]=[148,40,48],xe=8,Yc=48,Zt=56,Nr=10,Vs=7;function qr(n,t,e,s){let i=Xc(n,t,e),o=Math.max(s,i.length*Y+(i.length-1)*Zt+2*xe),a=i.length===3&&i[0].length<
+this.empty,this.chips.element,this.noMatch];this.element=r("div",{class:"wb-stack"},...o,this.list,this.more)}get rows(){let{version:t,tables:e}=this.desk.store;
+if(this.sorted?.version!==t){let s=[...e.personalities.values()].filter(({id:i})=>i!=="").sort($r);this.sorted={version:t,rows:s}}return this.sorted.rows}get isSearchable(){
+return this.rows.length>Vc||!!this.filters.text}summary(){let{rows:t}=this,e=t.filter(W).length;return t.length?e?`${w(t.length,"personality","personalities")},\
+ ${e} of them yours`:w(t.length,"personality","personalities"):""}update(t=this.enabled,e=Date.now()){this.enabled=t;let{rows:s}=this,{personalities:i}=this.desk.
+store.tables,o=l=>s.filter(l).length,a=Object.entries(Ar).map(([l,[c,m]])=>({key:l,label:c,count:o(m)}));this.chips.update([{key:null,label:"All",count:s.length},
+...a],this.filters.key),this.chips.element.hidden=s.length<2;let h=s.filter(l=>this.matches(l));this.cards.show(h.slice(0,this.limit).map(({id:l})=>l),(l,c)=>l.
+show(i.get(c),e)),this.more.hidden=h.length<=this.limit,this.noMatch.hidden=h.length>0||!s.length,this.list.hidden=!h.length,this.form?.update(t),this.drawError(
+i.get("")?.error),this.drawEmpty(s.length)}drawError(t){this.errorBox.hidden=!t,t&&t.message!==this.shownError&&this.errorBox.replaceChildren(...ot(t)),this.shownError=
+t?.message}drawEmpty(t){let{store:e}=this.desk;this.empty.hidden=t>0||!e.loaded.has("personalities")||!this.errorBox.hidden;let s=!!e.tables.network.get("networ\
+k")?.joined;if(this.empty.hidden||this.empty.dataset.joined===String(s))return;this.empty.dataset.joined=String(s);let i=u("Publish one of your agents…","wb-l\
+ink",()=>this.openForm()),o=u("join a network","wb-link",()=>this.on.network()),a="A personality is what an agent publishes about itself: its traits, and tools \
+that others can call. ",h=s?"Those of other nodes appear here as they are received. ":"To see those of other projects, ";this.empty.replaceChildren(r("p",{},a,h,
+...s?[]:[o,". "],i))}matches(t){let{key:e,text:s}=this.filters;return(!e||Ar[e][1](t))&&Er(t,s)}filter(t){Object.assign(this.filters,t),this.limit=Mn,this.update(),
+this.desk.announce(`${w(this.cards.items.size,"personality","personalities")} shown.`)}clear(){this.search.value="",this.filter({key:null,text:""}),this.search.
+focus()}focus(t){(this.cards.items.get(t)?.opener??this.publishButton).focus()}openForm(){return this.form?this.form.focus():(this.form=new zs(this.desk,t=>this.
+closeForm(t)),this.formBox.replaceChildren(this.form.element),this.form.update(this.enabled),this.form.focus())}closeForm(t){this.form=null,this.formBox.replaceChildren(),
+this.publishButton.focus(),t&&(this.desk.announce(t.is_published?`${t.name} is published.`:`${t.name} is saved.`),this.on.open(t.name))}};var[Y,Et,ke]=[148,40,48],xe=8,Yc=48,Zt=56,Nr=10,Vs=7;function qr(n,t,e,s){let i=Xc(n,t,e),o=Math.max(s,i.length*Y+(i.length-1)*Zt+2*xe),a=i.length===3&&i[0].length<
 3?Et:xe,h=Math.max(...i.map(({length:m})=>m))*ke-(ke-Et)+2*a,l=i.length===3?Math.min(Yc,(o-3*Y-2*Zt)/2-xe):0,c=new Map;return i.forEach((m,p)=>Zc(m,p,{columns:i,
 wide:o,height:h,bend:Math.max(0,l)},c)),{places:c,columns:i,width:o,height:h}}function Xc(n,t,e){if(n.length<3)return[[e],...n.filter(a=>a!==e).map(a=>[a])];let s=Qc(
 n,t,e),i=n.filter(a=>a!==s).sort((a,h)=>+(h===e)-+(a===e)),o=a=>i.filter((h,l)=>l%2===a);return[o(0),[s],o(1)].filter(a=>a.length)}function Zc(n,t,{columns:e,wide:s,

@@ -55,6 +55,14 @@ async def test_a_search_finds_names_and_traits_and_takes_no_wildcards(workbench:
     assert await names("a_a") == []
 
 
+async def test_some_are_listed_by_their_names(workbench: Workbench) -> None:
+    for name in ("ada", "bob", "cyd"):
+        await know(workbench, profile(name))
+    found = await workbench.call("list_personalities", names=["cyd", "ada", "nobody"])
+    assert ([one["name"] for one in found["personalities"]], found["total"]) == (["ada", "cyd"], 2)
+    assert (await workbench.call("list_personalities", names=[]))["personalities"] == []
+
+
 async def test_where_a_personality_comes_from(workbench: Workbench) -> None:
     me = load_or_create(key_file(workbench.settings), "me").rid
     await know(workbench, profile("own", node=me))

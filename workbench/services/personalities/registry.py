@@ -122,6 +122,7 @@ async def list_personalities(
     ctx: Ctx,
     search: Annotated[str | None, Field(max_length=200, description="Part of a name or of a trait.")] = None,
     own: Annotated[bool | None, Field(description="true: only this project's own; false: only others.")] = None,
+    names: Annotated[list[str] | None, Field(max_length=500, description="Only those with these names.")] = None,
     limit: Limit = 200,
     cursor: Cursor = None,
 ) -> Personalities:
@@ -132,6 +133,8 @@ async def list_personalities(
         "search": like_pattern(search),
         "own": None if own is None else int(own),
         "own_node": f"%+{me}" if me else "",
+        "chosen": int(names is not None),
+        "names": json.dumps(names or []),
     }
 
     def question(tx: Reader) -> Personalities:

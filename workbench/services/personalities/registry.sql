@@ -9,6 +9,7 @@ LEFT JOIN koi_network k ON k.one = 1
 
 -- part: wanted
 p.is_latest = 1
+AND (CAST(:chosen AS {{big}}) = 0 OR p.name IN (SELECT n.value FROM {{rows_of names}} AS n))
 AND (CAST(:search AS TEXT) IS NULL OR LOWER(p.name) LIKE LOWER(:search) ESCAPE '!'
      OR LOWER(b.contents) LIKE LOWER(:search) ESCAPE '!')
 AND (CAST(:own AS {{big}}) IS NULL OR (CASE WHEN p.owner LIKE :own_node THEN 1 ELSE 0 END) = :own)

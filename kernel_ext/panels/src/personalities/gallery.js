@@ -51,9 +51,14 @@ export class Gallery {
     this.element = h("div", { class: "wb-stack" }, ...above, this.list, this.more);
   }
 
-  /** The rows of personalities; the row without an id holds an error. @returns {any[]} */
+  /** The rows of personalities, sorted once for each version; the row without an id holds an error. @returns {any[]} */
   get rows() {
-    return [...this.desk.store.tables.personalities.values()].filter(({ id }) => id !== "").sort(byOwnership);
+    const { version, tables } = this.desk.store;
+    if (this.sorted?.version !== version) {
+      const rows = [...tables.personalities.values()].filter(({ id }) => id !== "").sort(byOwnership);
+      this.sorted = { version, rows };
+    }
+    return this.sorted.rows;
   }
 
   /** Whether there are enough to search. */

@@ -18,6 +18,7 @@ export function byOwnership(one, other) {
 
 /** Whether every word is found in the name, the owner, or what is known of its traits. @param {any} row @param {string} text in lower case */
 export function matches(row, text) {
+  if (!text) return true;
   const { name, version, description = "", highlights, tools, provenance } = row;
   const traits = highlights.map((trait) => `${trait.name} ${trait.text}`);
   const found = [name, version, description, ...traits, ...tools, provenance.owner_name ?? ""].join("\n").toLowerCase();
