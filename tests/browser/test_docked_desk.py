@@ -40,6 +40,21 @@ def test_the_panel_stands_beside_the_notebook_and_comes_back(open_desk: OpenDesk
     expect(docked).to_have_count(2)
 
 
+def test_two_outputs_of_a_panel_that_are_drawn_at_once_leave_one_panel_beside_the_notebook(
+    open_desk: OpenDesk, page: Page
+) -> None:
+    page.set_viewport_size({"width": 1600, "height": 900})
+    open_desk(show="desk = Desk(host, tab='Tasks', docked=True)\ndisplay(desk, desk)", mode="lab")
+    page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+    page.reload()
+    outputs = page.locator(".jp-Notebook").get_by_role("region", name="Workbench desk, docked")
+    expect(outputs).to_have_count(2)
+    expect(page.locator(".jp-Notebook").get_by_role("region", name="Workbench desk", exact=True)).to_have_count(0)
+    expect(page.get_by_role("region", name="Workbench desk", exact=True)).to_have_count(1)
+    expect(outputs.first).to_contain_text("The panel is beside the notebook.")
+    expect(outputs.last).to_contain_text("The panel is beside the notebook.")
+
+
 def test_a_panel_of_one_tab_has_no_others(open_desk: OpenDesk, project: Project) -> None:
     desk = open_desk(show=ALONE)
     expect(desk.get_by_role("tab")).to_have_count(0)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kernel_ext.commands import PANEL_TABS
+
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "kernel_ext" / "panels" / "static"
 SRC = ROOT / "kernel_ext" / "panels" / "src"
@@ -40,6 +42,11 @@ def test_the_bundle_that_is_sent_with_every_widget_is_small_and_has_no_grammars(
     assert len(text) < 340_000
     assert "COMMENT" not in text
     assert "COMMENT" in (STATIC / "highlight.js").read_text()
+
+
+def test_the_command_knows_the_tabs_that_the_panel_has() -> None:
+    labels = re.findall(r'\{ label: "(\w+)", element', (SRC / "desk.js").read_text())
+    assert [label.lower() for label in labels] == list(PANEL_TABS)
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(SRC)))

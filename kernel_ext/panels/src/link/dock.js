@@ -20,19 +20,21 @@ export class Dock {
     this.model = model;
     this.show = show;
     this.isOpen = false;
-    this.isOpening = false;
+    /** The element of the docked view; while it is being made, a promise of it. @type {Promise<HTMLElement|null>|HTMLElement|null} */
+    this.docked = null;
     /** The cells' outputs. @type {Set<() => void>} */
     this.outputs = new Set();
   }
 
-  /** A view of the model: the docked one that was just asked for, or the output of a cell. */
-  render(el, signal) {
-    if (this.isOpening) {
-      this.isOpening = false;
-      this.show(el, signal);
-    } else {
-      this.renderOutput(el, signal);
-    }
+  /**
+   * A view of the model: the docked one, or the output of a cell. Several may be drawn while the docked one is being
+   * made, in any order, so each waits until it is known which of them that is.
+   */
+  async render(el, signal) {
+    const docked = await this.docked;
+    if (signal.aborted) return;
+    if (docked === el) this.show(el, signal);
+    else this.renderOutput(el, signal);
   }
 
   renderOutput(el, signal) {
@@ -75,9 +77,12 @@ export class Dock {
     const context = manager?.context;
     if (typeof context?.addSibling !== "function") return false;
     let view;
+    let found = (_) => {};
+    this.isOpen = true;
+    this.docked = new Promise((resolve) => (found = resolve));
     try {
-      this.isOpen = this.isOpening = true;
       view = await manager.create_view(await manager.get_model(this.model.get("panel_id")));
+      found((this.docked = view.el));
       const inner = view.luminoWidget;
       const Widget = baseOf(inner.constructor);
       const panel = new Widget();
@@ -96,8 +101,10 @@ export class Dock {
       return true;
     } catch (error) {
       console.warn("Workbench could not put its panel beside the notebook.", error);
-      this.isOpen = this.isOpening = false;
+      this.isOpen = false;
+      found((this.docked = null));
       view?.remove?.(); // it would go on drawing where nobody sees it
+      this.tell();
       return false;
     }
   }
