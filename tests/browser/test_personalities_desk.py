@@ -8,9 +8,11 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Locator, expect
+from rid_lib.types import KoiNetNode
 
 from tests.browser.bare_desk import BareDesk
-from tests.services.personalities.known import ALICE, COORDINATOR, know, profile
+from tests.browser.desk_lab import shot
+from tests.services.personalities.known import ALICE, COORDINATOR, know, meet, own, profile
 from workbench.koi.identity import load_or_create
 from workbench.rules.personalities.profile import PersonalityProfile
 from workbench.services.personalities.self_node import key_file
@@ -145,6 +147,32 @@ def test_a_page_stays_as_it_was_while_it_cannot_be_read_again(desk: BareDesk) ->
     desk.restore()
     expect(page.locator(".wb-trait-list")).to_contain_text("curious")
     expect(page.get_by_text("The store is busy. Try again.")).to_be_hidden()
+
+
+def test_a_name_is_taken_from_its_owner_and_given_to_another_node(desk: BareDesk) -> None:
+    workbench = desk.host.workbench
+    assert workbench is not None
+    heir = KoiNetNode("alice-again", "b" * 64)
+    for node in (ALICE, heir):
+        desk.host.wait(meet(workbench, node))
+    receive(desk, profile("counter", mood="calm"))
+    desk.host.wait(own(workbench, "counter", ALICE))
+    page = opened(desk, "counter")
+    page.get_by_role("button", name="Release name…").click()
+    expect(page).to_contain_text("alice loses the name counter in this project")
+    choice = page.get_by_label("Who gets the name counter")
+    expect(choice).to_be_focused()
+    expect(choice.get_by_role("option")).to_have_text(["Whoever publishes it next", "alice-again (bbbbbbbb)"])
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("button", name="Release name…")).to_be_focused()
+    page.get_by_role("button", name="Release name…").click()
+    choice.select_option(label="alice-again (bbbbbbbb)")
+    shot(page, "release")
+    page.get_by_role("button", name="Release counter").click()
+    expect(card(desk, "counter")).to_be_hidden()
+    expect(desk.element).to_contain_text("counter belongs to alice-again (bbbbbbbb) now.")
+    [event] = [one for one in desk.host.call("list_events", after=0)["events"] if one["kind"] == "name.released"]
+    assert (event["data"]["former_owner"], event["data"]["owner"]) == (str(ALICE), str(heir))
 
 
 def test_an_own_one_is_published_edited_and_withdrawn(desk: BareDesk) -> None:

@@ -48,6 +48,7 @@ NODE = Query(
     "INSERT INTO koi_nodes (rid, name, node_type, public_key, first_seen, last_seen, failures) "
     "VALUES (:rid, :name, 'FULL', '', :at, :at, :failures)",
 )
+OWNER = Query("owner", "INSERT INTO personality_owners (name, owner, since) VALUES (:name, :owner, 1)")
 NETWORK = Query(
     "network", "INSERT INTO koi_network (one, joined, name, changed_by, changed_at) VALUES (1, 1, 'me', 'me', 0)"
 )
@@ -86,6 +87,11 @@ async def forget(workbench: Workbench, made: PersonalityProfile, at: int = 1) ->
 async def meet(workbench: Workbench, node: KoiNetNode, failures: int = 0) -> None:
     """Store a node that this one has met."""
     await workbench.store.write(lambda tx: tx.run(NODE, rid=str(node), name=node.name, at=1, failures=failures))
+
+
+async def own(workbench: Workbench, name: str, owner: KoiNetNode) -> None:
+    """Store which node owns a name."""
+    await workbench.store.write(lambda tx: tx.run(OWNER, name=name, owner=str(owner)))
 
 
 async def join(workbench: Workbench) -> None:

@@ -10,7 +10,7 @@ import { showOwner } from "./card.js";
 import { Provenance } from "./provenance.js";
 import { TraitsView } from "./traits_view.js";
 import { ToolList } from "./tool_list.js";
-import { isOwn } from "../network/peers.js";
+import { byName, isOwn } from "../network/peers.js";
 import { freshnessText } from "./state.js";
 
 export class PersonalityPage {
@@ -38,8 +38,10 @@ export class PersonalityPage {
     const change = () => this.choose(this.version.value);
     this.version = select([], "", { class: "wb-input wb-narrow", "aria-label": "Version", on: { change } });
     this.withdrawButton = button("Withdraw…", "wb-button", () => this.askWithdraw());
+    this.releaseButton = button("Release name…", "wb-button", () => this.askRelease());
     const back = button("‹ Personalities", "wb-button", this.on.close, "Back to all personalities");
-    return h("div", { class: "wb-line" }, back, this.title, this.version, this.badge, this.fresh, this.withdrawButton);
+    const actions = [this.withdrawButton, this.releaseButton];
+    return h("div", { class: "wb-line" }, back, this.title, this.version, this.badge, this.fresh, ...actions);
   }
 
   body() {
@@ -119,7 +121,8 @@ export class PersonalityPage {
       showOwner(this.badge, row.provenance);
     }
     this.withdrawButton.hidden = !row || !isOwn(row);
-    if (!this.requests.busy) enable(enabled, this.withdrawButton);
+    this.releaseButton.hidden = !row || isOwn(row);
+    if (!this.requests.busy) enable(enabled, this.withdrawButton, this.releaseButton);
     if (isOther && row) this.reading.now();
     if (isOther) this.changes.refresh();
     if (this.personality) this.drawTools();
@@ -163,6 +166,33 @@ export class PersonalityPage {
       this.desk.announce(`${name} is withdrawn.`);
       this.on.close();
     });
+  }
+
+  /** Take the name from the node that owns it, such as after that has lost its key. */
+  askRelease() {
+    const { name } = this;
+    const { owner, owner_name: former } = this.row.provenance;
+    const heirs = this.heirs(owner);
+    const control = select(heirs, "", { class: "wb-input", "aria-label": `Who gets the name ${name}` });
+    const words = {
+      label: `Release ${name}`,
+      consequence: `${former} loses the name ${name} in this project: its versions are dropped, everything that ${former} has signed under the name stays refused, and tools of the name that were always allowed ask again. Other nodes decide for themselves. Do this when ${former} has lost its key; ask its owner for the RID of the new one.`,
+      control,
+    };
+    askIn(this.confirmBox, this.releaseButton, words, async (_, pressed) => {
+      const to = control.value ? { to: control.value } : {};
+      if (!(await this.requests.run("release_personality_name", { name, ...to }, pressed, "Releasing…"))) return;
+      const heir = heirs.find(([rid]) => rid === control.value)[1];
+      this.desk.announce(control.value ? `${name} belongs to ${heir} now.` : `${name} is free.`);
+      this.on.close();
+    });
+  }
+
+  /** Who can get a name: anybody, or one of the other nodes that are known. @param {string} owner its RID */
+  heirs(owner) {
+    const peers = [...this.desk.store.tables.peers.values()].filter((peer) => peer.rid !== owner && !peer.blocked_at);
+    const named = peers.sort(byName).map(({ rid, name }) => [rid, `${name} (${rid.slice(-8)})`]);
+    return [["", "Whoever publishes it next"], ...named];
   }
 
   onKey(event) {
