@@ -55,10 +55,10 @@ from workbench.services.runs import ending as run_ends
 from workbench.services.runs import recording as run_metrics
 from workbench.services.spawning import queue as spawn_queue
 from workbench.services.tasks import expiry as task_expiry
+from workbench.services.tools import call_log, lost_calls
 from workbench.services.tools import calls as tool_calls
 from workbench.services.tools import catalogue as tool_catalogue
 from workbench.services.tools import hosts as tool_hosts
-from workbench.services.tools import lost_calls
 from workbench.services.tools.servers import connections as tool_servers
 from workbench.services.tools.tool import Kind, Outcome, Surroundings, Tool
 from workbench.services.tools.tool import Scope as ToolScope
@@ -101,6 +101,9 @@ class Workbench:
         self.feed.on_foreign(lambda events: koi_directory.note(self._ctx.node, events))
         self.revocations = revocations.Revocations()
         self.feed.on_event(self.revocations.note, *revocations.REASONS)
+        self.feed.on_event(
+            lambda event: call_log.note_cancellation(self._ctx.running_calls, event), "tool.cancellation_requested"
+        )
         self.catalogue = collect(modules)
         self.operator_token = access.new_token("wbo")
         self._ctx = Ctx(

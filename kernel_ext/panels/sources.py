@@ -208,6 +208,7 @@ _NOUNS: Mapping[str, Collection[str]] = {
     "unattended": {"task", "agent"},
 }
 
+
 @dataclass(frozen=True)
 class SingleRows:
     """How rows of a table are read that events alone have changed.

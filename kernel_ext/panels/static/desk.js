@@ -970,13 +970,13 @@ t,e)),o=u("Show it here","wb-button",()=>{this.outputs.delete(h),t.replaceChildr
 !this.isOpen,i.hidden=this.isOpen};t.append(r("div",{class:"wb-desk",role:"region","aria-label":"Workbench desk, docked"},a)),this.outputs.add(h),e.addEventListener(
 "abort",()=>this.outputs.delete(h)),h(),this.isOpen||this.openFrom(t,e)}async openFrom(t,e){await this.open(t)||this.giveUp(t,e)}giveUp(t,e){t.replaceChildren(r(
 "div",{class:"wb-desk"},r("p",{class:"wb-toolbar wb-docked"},Rc)),r("div",{class:"wb-docked-here"})),this.show(t.lastElementChild,e)}async open(t){let e=this.model.
-widget_manager,s=e?.context;if(typeof s?.addSibling!="function")return!1;let i,o=a=>{};this.isOpen=!0,this.docked=new Promise(a=>o=a);try{i=await e.create_view(
-await e.get_model(this.model.get("panel_id"))),o(this.docked=i.el);let a=i.luminoWidget,h=Lc(a.constructor),l=new h;l.id=`workbench-${this.model.get("panel_id")}`,
-l.addClass("jp-ThemedContainer"),l.title.label="Workbench",l.title.closable=!0,l.node.style.overflow="auto",l.node.style.padding="var(--jp-notebook-padding, 8px\
-)";let c=t.closest(".jp-NotebookPanel")?.id;return l.disposed.connect(()=>this.closed()),i.once?.("remove",()=>l.dispose()),s.addSibling(l,{mode:"split-right",ref:c}),
-h.attach(a,l.node),this.tell(),!0}catch(a){return console.warn("Workbench could not put its panel beside the notebook.",a),this.isOpen=!1,o(this.docked=null),i?.
-remove?.(),this.tell(),!1}}closed(){this.isOpen=!1,this.tell()}tell(){for(let t of this.outputs)t()}};function Lc(n){let t=n;for(;Object.getPrototypeOf(t).prototype;)
-t=Object.getPrototypeOf(t);return t}var Mc="application/vnd.jupyter.widget-view+json",kr="application/vnd.jupyter.widget-state+json";function xr(n){let t=n.widget_manager?.context?.model;if(typeof t?.
+widget_manager,s=e?.context;if(typeof s?.addSibling!="function")return!1;let i,o;this.isOpen=!0,this.docked=new Promise(a=>o=a);try{i=await e.create_view(await e.
+get_model(this.model.get("panel_id"))),o(this.docked=i.el);let a=i.luminoWidget,h=Lc(a.constructor),l=new h;l.id=`workbench-${this.model.get("panel_id")}`,l.addClass(
+"jp-ThemedContainer"),l.title.label="Workbench",l.title.closable=!0,l.node.style.overflow="auto",l.node.style.padding="var(--jp-notebook-padding, 8px)";let c=t.
+closest(".jp-NotebookPanel")?.id;return l.disposed.connect(()=>this.closed()),i.once?.("remove",()=>l.dispose()),s.addSibling(l,{mode:"split-right",ref:c}),h.attach(
+a,l.node),this.tell(),!0}catch(a){return console.warn("Workbench could not put its panel beside the notebook.",a),this.isOpen=!1,o(this.docked=null),i?.remove?.(),
+this.tell(),!1}}closed(){this.isOpen=!1,this.tell()}tell(){for(let t of this.outputs)t()}};function Lc(n){let t=n;for(;Object.getPrototypeOf(t).prototype;)t=Object.
+getPrototypeOf(t);return t}var Mc="application/vnd.jupyter.widget-view+json",kr="application/vnd.jupyter.widget-state+json";function xr(n){let t=n.widget_manager?.context?.model;if(typeof t?.
 toJSON!="function")return;let e=t.toJSON.bind(t);t.toJSON=()=>Dc(e(),n.get("panel_id"),n.get("last_state"))}function Dc(n,t,e){let s=new Set(Ic(n).map(_r));if(!e||
 !s.has(t))return n;let i=n.cells.map(c=>c.outputs?Pc(c,t,e):c),{[kr]:o,...a}=n.metadata.widgets??{},h={...Wc(o?.state??{},s),...Fc(t,e)},l={...a,[kr]:{version_major:2,
 version_minor:0,...o,state:h}};return{...n,cells:i,metadata:{...n.metadata,widgets:l}}}function Ic({cells:n}){return n.flatMap(({outputs:t})=>t??[])}function _r({

@@ -1,7 +1,8 @@
 """The log of calls: a row each, and the events of it (spec 4).
 
 `tool.requested`: a call waits for its permission. `tool.started` and `tool.completed`: it runs, and has ended, however
-that was. `tool.abandoned`: a call that waited has ended without having been run.
+that was. `tool.abandoned`: a call that waited has ended without having been run. `tool.cancellation_requested`: the
+process that runs a call is to cancel it.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from typing import Any
 
 from workbench.model import SECOND, iso
 from workbench.rules.tools.results import shortened
+from workbench.running_calls import RunningCalls
 from workbench.services.tools.tool import Call, Tool
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
+SUBJECT = "tool_call:"
 MILLISECOND = SECOND // 1_000
 
 
@@ -90,6 +93,18 @@ def ended(
     return row
 
 
+def cancel_elsewhere(tx: Tx, call_id: str) -> None:
+    """Have the process that runs a call cancel it, unless it has ended."""
+    row = _row(tx, call_id)
+    if row["ended_at"] is None:
+        _emit(tx, "tool.cancellation_requested", row)
+
+
+def note_cancellation(running: RunningCalls, event: Row) -> None:
+    """Cancel a call of this process, which another one has asked for."""
+    running.cancel(event["subject"].removeprefix(SUBJECT), event["actor"])
+
+
 def _row(tx: Tx, call_id: str) -> Row:
     row = tx.one(SQL.get, id=call_id)
     assert row is not None
@@ -99,7 +114,7 @@ def _row(tx: Tx, call_id: str) -> Row:
 def _emit(tx: Tx, kind: str, row: Row, **more: Any) -> None:
     tx.emit(
         kind,
-        f"tool_call:{row['id']}",
+        f"{SUBJECT}{row['id']}",
         session=row["session_id"],
         call_id=row["id"],
         tool_name=row["tool_name"],

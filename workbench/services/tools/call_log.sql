@@ -22,6 +22,6 @@ WHERE id = :id AND ended_at IS NULL;
 
 -- name: get
 SELECT c.id, c.tool_name, c.source, c.kind, c.server, c.version, c.agent_id, c.task_id, c.conversation_id, c.approval_id,
-    c.origin_node, c.origin_caller, c.arguments, c.started_at, a.assigned_agent_id AS agent, a.session_id
+    c.origin_node, c.origin_caller, c.arguments, c.started_at, c.ended_at, a.assigned_agent_id AS agent, a.session_id
 FROM tool_calls c LEFT JOIN agents a ON a.id = c.agent_id
 WHERE c.id = :id;

@@ -12,7 +12,7 @@ from workbench.model import Capability, Int64, Json, Level, Micros, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Limit
-from workbench.services.tools import lost_calls
+from workbench.services.tools import call_log, lost_calls
 from workbench.services.tools.tool import Kind, Source
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
@@ -123,21 +123,22 @@ async def get_tool_call(ctx: Ctx, call_id: CallId) -> WholeToolCall:
 
 @op(allow=Level.WORKER, requires=Capability.TOOLS, tool=False)
 async def cancel_tool_call(ctx: Ctx, call_id: CallId) -> ToolCall:
-    """Cancel a call of a tool that waits or runs. Its caller gets TOOL_CANCELLED."""
+    """Cancel a call of a tool that waits or runs, in whichever process. Its caller gets TOOL_CANCELLED."""
     row = await ctx.read(lambda tx: _require(tx, ctx.caller, call_id))
     if row["ended_at"] is not None:
         raise Conflict("CALL_ENDED", f"The call has ended: it is {row['state']}.")
     if not ctx.running_calls.cancel(call_id, ctx.caller.name):
         await lost_calls.interrupt(ctx)
+        await ctx.write(lambda tx: call_log.cancel_elsewhere(tx, call_id))
     ended = await ctx.feed.until(
         lambda tx: _require(tx, ctx.caller, call_id),
         lambda call: call["ended_at"] is not None,
         "tool.*",
         subject=f"tool_call:{call_id}",
-        seconds=ctx.settings.wait_limit_seconds if call_id in ctx.running_calls else 0,
+        seconds=ctx.settings.wait_limit_seconds,
     )
     if ended["ended_at"] is None:
-        raise Conflict("CALL_NOT_CANCELLED", "The call goes on: another process runs it, or the tool does not stop.")
+        raise Conflict("CALL_NOT_CANCELLED", "The call goes on: the tool, or the process that runs it, does not stop.")
     return ToolCall(**_columns(ended))
 
 

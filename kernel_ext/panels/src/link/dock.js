@@ -77,7 +77,8 @@ export class Dock {
     const context = manager?.context;
     if (typeof context?.addSibling !== "function") return false;
     let view;
-    let found = (_) => {};
+    /** @type {(el: HTMLElement|null) => void} */
+    let found;
     this.isOpen = true;
     this.docked = new Promise((resolve) => (found = resolve));
     try {
