@@ -14,7 +14,7 @@ WAITING := --numprocesses=3 # most tests of these tiers wait for processes
 PRETTIER = $(and $(shell command -v node),$(wildcard node_modules/.bin/prettier))
 CHEAP := not browser and not chaos and not postgres and not node and not long
 
-.PHONY: demo test test-all lab lint format bench docs notebooks soak clean help
+.PHONY: demo test test-all lab lint format bench docs notebooks pictures soak clean help
 
 help:
 	@echo "make demo       run the quickstart headless (REPO=… PLAN=… WORKERS=… JSON=1)"
@@ -25,6 +25,7 @@ help:
 	@echo "make bench      run the benchmarks (ONLY=B11 for one row, QUICK=1 for a quick check)"
 	@echo "make docs       generate docs/reference.md from the code"
 	@echo "make notebooks  run the notebooks and store the outputs that the tests compare"
+	@echo "make pictures   make the pictures of the README in Chromium"
 	@echo "make format     format all code"
 	@echo "make soak       run the soak tests"
 	@echo "make clean      remove .venv and build output"
@@ -87,6 +88,9 @@ docs: $(VENV)/.test
 
 notebooks: $(VENV)/.test
 	$(BIN)/python -m tests.notebooks
+
+pictures: $(VENV)/.test
+	WORKBENCH_PICTURES=1 $(BIN)/python -m pytest -m browser tests/browser/test_pictures.py
 
 soak: $(VENV)/.test
 	WORKBENCH_SOAK=1 $(BIN)/python -m pytest -m chaos --timeout=3600

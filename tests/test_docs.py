@@ -63,6 +63,15 @@ def test_every_path_the_readme_names_exists() -> None:
     assert [path for path in linked if not (ROOT / path).exists()] == []
 
 
+def test_the_pictures_of_the_readme_are_those_that_a_browser_test_makes_and_small() -> None:
+    test = (ROOT / "tests" / "browser" / "test_pictures.py").read_text("utf-8")
+    made = {f"{name}.png" for name in re.findall(r'^    picture\(.*, "(\w+)", tmp_path\)$', test, re.MULTILINE)}
+    assert set(re.findall(r"!\[[^]]+\]\(docs/pictures/([^)]+)\)", README)) == made
+    sizes = {path.name: path.stat().st_size for path in (ROOT / "docs" / "pictures").iterdir()}
+    assert sizes.keys() == made, "run `make pictures`"
+    assert sum(sizes.values()) < 600_000
+
+
 def test_the_structure_names_every_module_of_the_library() -> None:
     structure = README[README.index("## Structure") : README.index("## Working on")]
     tops = {path.name.removesuffix(".py") for path in (ROOT / "workbench").iterdir() if not path.name.startswith("_")}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.desk_lab import Project, shot
+from tests.browser.desk_lab import Project, command, shot
 
 OpenDesk = Callable[..., Locator]
 DOCK = "desk = Desk(host, tab='Tasks', docked=True)\ndesk"
@@ -62,3 +62,16 @@ def test_a_panel_of_one_tab_has_no_others(open_desk: OpenDesk, project: Project)
     project.operate("approve", approval_id=registered["approval_id"], choices={"agent_id": "ada"})
     expect(desk).to_contain_text("ada")
     shot(desk, "alone")
+
+
+def test_a_new_view_of_the_panels_output_is_live_too(open_desk: OpenDesk, project: Project, page: Page) -> None:
+    page.set_viewport_size({"width": 1600, "height": 900})
+    open_desk(mode="lab")
+    page.evaluate("() => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = 1 }")
+    command(page, "notebook:create-output-view")
+    view = page.locator(".jp-LinkedOutputView .wb-desk")
+    expect(view).to_have_attribute("data-link", "live")
+    project.call("register", name="ada", persona_id="planner")
+    view.get_by_role("button", name="Admit").click()
+    expect(view).to_contain_text("Admitted as ada.")
+    expect(page.locator(".jp-Notebook .wb-desk")).to_contain_text("Nothing is waiting for you.")

@@ -1,0 +1,114 @@
+"""The pictures of the README: made here from real work, and kept in `docs/pictures` by `make pictures`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_notebook
+from playwright.sync_api import Locator, Page, expect
+
+from tests.analytics.recorded import record
+from tests.browser.bare_desk import BareDesk
+from tests.browser.desk_lab import ROOT, Lab, Project, resize, run, view
+from tests.browser.scenes import busy, changed, proposal, repository, worktree
+from workbench.cli.client import ProjectClient
+
+PICTURES = ROOT / "docs" / "pictures"
+KEPT = "WORKBENCH_PICTURES" in os.environ
+LARGEST = 200_000
+"""Bytes of a picture."""
+CELLS = (
+    "%load_ext workbench\n%workbench start --port 0",
+    "%workbench panel --dock",
+    "wb.plans",
+    "%%wsql\nSELECT agent, count(*) AS attempts\nFROM attempts GROUP BY agent ORDER BY agent",
+)
+STATS = '''"""Robust statistics of body masses."""
+
+from statistics import median
+
+
+def middle(masses: list[float]) -> float:
+    """The median of the masses that are known, in grams."""
+    return median(mass for mass in masses if mass > 0)
+'''
+
+
+def picture(of: Locator | Page, name: str, tmp_path: Path) -> None:
+    """Make a picture; keep it for the README if that was asked for."""
+    path = (PICTURES if KEPT else tmp_path) / f"{name}.png"
+    of.screenshot(path=path, animations="disabled", caret="hide")
+    assert 5_000 < path.stat().st_size < LARGEST
+
+
+def test_the_panel_beside_a_notebook(lab: Lab, project: Project, page: Page, tmp_path: Path) -> None:
+    (place := project.path / "penguins").mkdir()
+    repository(place)
+    page.set_viewport_size({"width": 1400, "height": 800})
+    cells = [new_code_cell(cell) for cell in CELLS]
+    notebook = new_notebook(cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
+    nbformat.write(notebook, place / "measure.ipynb")
+    page.goto(f"{lab.url}lab/tree/{project.path.name}/penguins/measure.ipynb?reset")
+    page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.sessionContext?.isReady", timeout=60_000)
+    page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
+    for number in (0, 1):
+        run(page, number)
+    docked = page.get_by_role("region", name="Workbench desk", exact=True)
+    expect(docked).to_have_count(1)
+    busy(served := Project(place))
+    proposal(served, "robust")
+    page.locator(".jp-Notebook").click()
+    for number in (2, 3):
+        run(page, number)
+    expect(page.locator(".jp-OutputArea-output table").last).to_contain_text("ada")
+    for name in ("robust", "Hugo", "night-planner", "visitor"):
+        expect(docked).to_contain_text(name)
+    picture(page, "jupyterlab", tmp_path)
+
+
+def test_the_tasks(open_bare_desk: Callable[..., BareDesk], tmp_path: Path) -> None:
+    desk = open_bare_desk()
+    busy(Project(desk.host.settings.project))
+    view(desk.element, "Tasks")
+    expect(desk.element.locator(".wb-title", has_text="Write the report")).to_be_visible()
+    expect(desk.element).to_contain_text("60 %")
+    resize(desk.element, 1100)
+    desk.page.evaluate("() => document.activeElement.blur()")
+    picture(desk.element, "tasks", tmp_path)
+
+
+def test_the_changes_of_a_worktree(open_bare_desk: Callable[..., BareDesk], tmp_path: Path) -> None:
+    desk = open_bare_desk(integration_gates=["python3 -m py_compile stats.py"])
+    project = Project(desk.host.settings.project)
+    worktree(project, "robust", {"stats.py": STATS}, {"model.py": changed(3, 33)})
+    project.operate("integrate_worktree", worktree_name="robust")
+    view(desk.element, "Worktrees")
+    card = desk.element.get_by_role("listitem", name="robust", exact=True)
+    card.get_by_role("button", name=re.compile("^Review")).click()
+    review = desk.element.get_by_role("region", name="robust", exact=True)
+    expect(review.get_by_text("line_3 = 33")).to_be_visible()
+    expect(review).to_contain_text("passed")
+    resize(desk.element, 1000)
+    picture(desk.element, "changes", tmp_path)
+
+
+def test_a_report(page: Page, tmp_path: Path) -> None:
+    saved = tmp_path / "report.html"
+
+    def report() -> None:
+        (project := tmp_path / "project").mkdir()
+        repository(project)
+        record(project)
+        ProjectClient(project).report("gantt").save(saved)
+
+    with ThreadPoolExecutor(1) as thread:  # an event loop runs in this one
+        thread.submit(report).result()
+    page.set_viewport_size({"width": 760, "height": 590})
+    page.goto(saved.as_uri())
+    expect(page.locator("svg, img").first).to_be_visible()
+    picture(page, "report", tmp_path)
