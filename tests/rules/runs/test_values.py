@@ -85,3 +85,10 @@ def test_the_difference_table_has_a_row_for_everything_that_any_run_has() -> Non
         ("metrics", "loss"): ((0.5, None), True),
         ("git", "dirty"): ((None, None), False),
     }
+
+
+def test_packages_are_compared_one_by_one() -> None:
+    one = {"environment": {"python": "3.11", "packages": {"numpy": "2.1", "torch": "2.6"}}}
+    other = {"environment": {"python": "3.11", "packages": {"numpy": "2.2", "torch": "2.6", "jax": "0.5"}}}
+    differing = [(line.name, line.values) for line in lines([one, other]) if line.differs]
+    assert differing == [("packages.numpy", ("2.1", "2.2")), ("packages.jax", (None, "0.5"))]

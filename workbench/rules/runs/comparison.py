@@ -8,7 +8,7 @@ from typing import Any
 
 SECTIONS = ("run", "parameters", "metrics", "git", "definitions", "environment")
 Facts = Mapping[str, Mapping[str, Any]]
-"""What is known of a run: values by name, by section."""
+"""What is known of a run: values by name, by section. Of an object in the environment, each value is compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,21 @@ class Line:
 
 def lines(runs: Sequence[Facts]) -> list[Line]:
     """All rows, by section; within one, names in the order in which they first appear."""
+    flat = [{**run, "environment": _flat(run.get("environment", {}))} for run in runs]
     return [
-        Line(section, name, tuple(run.get(section, {}).get(name) for run in runs))
+        Line(section, name, tuple(run.get(section, {}).get(name) for run in flat))
         for section in SECTIONS
-        for name in dict.fromkeys(name for run in runs for name in run.get(section, {}))
+        for name in dict.fromkeys(name for run in flat for name in run.get(section, {}))
     ]
+
+
+def _flat(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Values by name; those of an object as `object.name`, such as `packages.numpy`."""
+    return {
+        f"{name}.{inner}" if inner else name: each
+        for name, value in values.items()
+        for inner, each in (value.items() if isinstance(value, Mapping) else [("", value)])
+    }
 
 
 def _same(one: Any, other: Any) -> bool:
