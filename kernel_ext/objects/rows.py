@@ -146,6 +146,16 @@ class Kind(Generic[R]):
     newest: bool = False
     tab: str | None = None
 
+    def page(self, notebook: Notebook) -> tuple[list[dict[str, Any]], bool]:
+        """The first that a list shows, and whether there are more.
+
+        Raises:
+            WorkbenchError: what the operation raises.
+        """
+        limit = {"limit": SHOWN} if "limit" in self.first else {}
+        page = notebook.call(self.operation, **{**self.first, **limit})
+        return page[self.items], not self.newest and any(page.get(name) is not None for name in CURSORS)
+
     def list(self, notebook: Notebook, filters: Mapping[str, Any]) -> list[dict[str, Any]]:
         """All that match, page by page.
 
@@ -241,10 +251,19 @@ class Listing(Collection[R]):
         return [one[self._kind.key] for one in self._kind.list(self._notebook, {})]
 
     def __repr__(self) -> str:
-        return repr(self())
+        return repr(self._table())
 
     def _repr_html_(self) -> str:
-        return self()._repr_html_()
+        return self._table().html()
+
+    def _table(self) -> Table:
+        """The first of them: a list of very many is not read whole in order to be shown."""
+        found, has_more = self._kind.page(self._notebook)
+        table = self._kind.table(found[:SHOWN], self._kind.empty)
+        if not has_more and len(found) <= SHOWN:
+            return table
+        name = f"wb.{self._kind.items}"
+        return _with_note(table, f"… and more: {name}(field=value) has those that match, and {name}() all.")
 
 
 class Rows(Sequence[R]):
@@ -324,5 +343,9 @@ class Rows(Sequence[R]):
         more = len(self) - SHOWN
         if more <= 0:
             return table
-        note = f"… and {more:,} more: .page(number), .filter(field=value) and .sort(field) choose."
-        return Table(table.columns, table.rows, table.empty, table.data, "\n".join(filter(None, (table.note, note))))
+        return _with_note(table, f"… and {more:,} more: .page(number), .filter(field=value) and .sort(field) choose.")
+
+
+def _with_note(table: Table, note: str) -> Table:
+    """The table with one more line below."""
+    return Table(table.columns, table.rows, table.empty, table.data, "\n".join(filter(None, (table.note, note))))

@@ -89,6 +89,30 @@ def test_an_agent_is_admitted_changed_and_deleted(running: Kernel) -> None:
     assert running.run('"ada" in wb.agents') == "True"
 
 
+SHOWN_LONG = """
+from kernel_ext.session import Session
+
+asked, call = [], Session.call
+
+def noted(session, name, **arguments):
+    asked.append((name, arguments.get("limit")))
+    return call(session, name, **arguments)
+
+text = "tasks:" + "".join(f"\\n  - {{name: t{n}, title: T{n}, persona: tester}}" for n in range(130))
+_ = wb.call("create_plan", text=text, name="long")
+Session.call = noted
+shown = repr(wb.tasks)
+Session.call = call
+print(asked, len(shown.splitlines()), shown.splitlines()[-1])
+"""
+
+
+def test_a_long_list_is_not_read_whole_in_order_to_be_shown(running: Kernel) -> None:
+    assert running.run(SHOWN_LONG).strip() == (
+        "[('list_tasks', 100)] 102 … and more: wb.tasks(field=value) has those that match, and wb.tasks() all."
+    )
+
+
 CANCELLED_WHILE_AWAITED = """
 import asyncio
 import kernel_ext.objects.progress as progress
