@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -254,16 +255,37 @@ class WorkbenchMagics(Magics):
     @argument("out", nargs="?", help="bind the DataFrame to this variable")
     @argument("--files", action="store_true", help="let the query read and write files, and load extensions")
     @argument("--as", dest="library", default="pandas", help="the library of the answer: pandas, polars, or arrow")
+    @argument(
+        "--project",
+        dest="projects",
+        metavar="NAME=DIRECTORY",
+        action="append",
+        help="use another project too, as NAME.tasks, NAME.events, …; it is only read; repeatable",
+    )
+    @argument(
+        "--chart",
+        nargs="*",
+        metavar="MARK X Y COLOR",
+        help="show a picture: bar, line, area or point, of these columns; their types decide what is not given",
+    )
     def wsql(self, line: str, cell: str) -> Any:
         """Query the live project with DuckDB: tasks, attempts, agents, approvals, worktrees, events.
 
         The notebook's DataFrames are tables too, and $name is the value of its variable. CREATE TEMP VIEW stays.
         """
         args = parsed(WorkbenchMagics.wsql, line)
-        frame = self.session.sql(cell, files=args.files, frames=self.shell.user_ns, as_=args.library)
+        from workbench.analytics.reports.drawing import Drawing
+        from workbench.cli import named_projects
+
+        if args.chart is not None and args.library != "pandas":
+            raise UsageError("--chart draws a DataFrame of pandas: leave out --as")
+        drawing = None if args.chart is None else Drawing.of(args.chart)
+        projects = named_projects(args.projects) if args.projects else None
+        variables = self.shell.user_ns
+        frame = self.session.sql(cell, files=args.files, frames=variables, as_=args.library, projects=projects)
         if args.out:
             self.shell.user_ns[args.out] = frame
-        return frame
+        return frame if drawing is None or frame is None else frame.chart(**asdict(drawing))
 
     @cell_magic
     @raising

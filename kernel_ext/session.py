@@ -369,6 +369,7 @@ class Session(Recording):
         files: bool = False,
         frames: Mapping[str, object] | None = None,
         as_: str = "pandas",
+        projects: Mapping[str, str | Path] | None = None,
         **values: object,
     ) -> Any:
         """Query the project with DuckDB, live or, after a stop, as it was stored. Your DataFrames are tables too.
@@ -380,31 +381,41 @@ class Session(Recording):
             files: let the query read and write files, and load extensions.
             frames: DataFrames and values by name; by default the variables of the calling function and module.
             as_: the library of the answer: pandas, polars, or arrow.
+            projects: roots of other projects by name: with `{"other": "../b"}` a query can use `other.tasks`. They are
+                only read. By default those of the last query.
             values: those of parameters: `persona="tester"` for `$persona` in the query. Others are variables of yours.
 
         Raises:
             BadInput: ``SQL_FAILED``, ``UNKNOWN_LIBRARY``. Refused: ``FILES_NOT_ALLOWED``.
-            Unavailable: ``SQL_TOO_SLOW``, ``LIBRARY_MISSING``.
+            Unavailable: ``SQL_TOO_SLOW``, ``LIBRARY_MISSING``. About other projects: see `Others.follow`.
         """
         if frames is None:
             calling = sys._getframe(1)
             frames = {**calling.f_globals, **calling.f_locals}
         results.check(as_)
         live = self._live_with_files if files else self._live
-        question = Question(query, {**frames, **values}, frames, self.settings.sql_seconds)
+        others = None if projects is None else {name: Path(root) for name, root in projects.items()}
+        question = Question(query, {**frames, **values}, frames, self.settings.sql_seconds, others)
         found = live.run(self._update(live), question)
-        return None if found is None else results.converted(found, as_)
+        if found is None:
+            return None
+        if as_ != "pandas":
+            return results.converted(found, as_)
+        from workbench.analytics.answer import Answer
 
-    def report(self, name: str, *, by: str | None = None) -> Report:
+        return Answer(results.as_frame(found))
+
+    def report(self, name: str, /, *of: object, by: str | None = None) -> Report:
         """A standard report: its `sentence`, its `frame` and, for most, its `chart`. `%workbench report` lists them.
 
         Args:
-            by: what the report `comparison` compares: a column of the view `tasks`, such as plan or persona.
+            of: what `comparison` compares, such as two plans, and `runs` (ids) and `projects` (directories).
+            by: what the report `comparison` compares: run, or a column of the view `tasks`, such as plan or persona.
 
         Raises:
-            BadInput: ``UNKNOWN_REPORT``, ``NO_GROUPS``.
+            BadInput: ``UNKNOWN_REPORT``, ``NO_GROUPS``. About other projects: see `sql`.
         """
-        return report(name, self._query, by)
+        return report(name, self._query, by, of)
 
     def task(self, task_id: int) -> Task:
         """A task. A cell shows its state, attempts, result and the end of its log; `await` waits until it has ended.
@@ -431,8 +442,8 @@ class Session(Recording):
         """
         return described(operation)
 
-    def _query(self, query: str) -> duckdb.DuckDBPyRelation:
-        return self._live.answer(self._update(self._live), query)
+    def _query(self, query: str, **options: Any) -> duckdb.DuckDBPyRelation:
+        return self._live.answer(self._update(self._live), query, **options)
 
     def _update(self, live: Live) -> Update:
         """What has changed since the last query. After a stop it is read from the store; the servers stay stopped."""

@@ -41,7 +41,7 @@ async def made(workbench: Workbench, name: str) -> Report:
     """A report of the project as it is."""
     live = Live()
     news = await refresh(live, workbench.store)
-    return report(name, lambda query: live.answer(news, query))
+    return report(name, lambda query, **options: live.answer(news, query, **options))
 
 
 async def live_through(workbench: Workbench, admit: Admit, clock: Clock) -> None:
@@ -65,8 +65,18 @@ async def live_through(workbench: Workbench, admit: Admit, clock: Clock) -> None
 
 
 async def test_the_reports_have_names_and_no_other_is_made(workbench: Workbench) -> None:
-    wanted = ["approvals", "comparison", "critical_path", "failures", "gantt", "gates", "lead_times", "leases", "tasks"]
-    assert names() == [*wanted, "throughput", "tokens", "tool_sources", "tools", "totals", "utilisation", "waits"]
+    wanted = ["approvals", "comparison", "critical_path", "failures", "gantt", "gates", "lead_times", "leases"]
+    assert names() == [
+        *wanted,
+        *("projects", "runs", "tasks"),
+        "throughput",
+        "tokens",
+        "tool_sources",
+        "tools",
+        "totals",
+        "utilisation",
+        "waits",
+    ]
     assert sorted(path.stem for path in QUERIES.glob("*.sql")) == names()
     assert [one.name for one in STANDARD.values() if not one.about or not one.empty.endswith(".")] == []
     for name in ("nothing", "../views", "", "tasks.sql"):

@@ -86,3 +86,39 @@ async def test_a_file_larger_than_a_request_is_imported_while_a_server_runs(
     made = data(await command("--json", "import", "contexts", str(tmp_path / "contexts.json"), "--yes"))
     assert len(made["added"]) == 6
     assert len((await served.workbench.call("read", limit=10))["data"]) == 6
+
+
+def test_a_query_uses_another_project_and_is_drawn(run: Type, repository: Path, tmp_path: Path) -> None:
+    run("call", "create_task", "title=Count", "persona_id=tester")
+    other = tmp_path / "other"
+    other.mkdir()
+    assert run("init", "--project", str(other)).status == 0
+    for title in ("Weigh", "Draw"):
+        run("call", "create_task", f"title={title}", "persona_id=tester", "--project", str(other))
+    query = "SELECT title FROM tasks UNION ALL SELECT title FROM other.tasks ORDER BY title"
+    found = data(run("--json", "sql", query, "--project", f"other={other}", "--project", str(repository)))
+    assert [row["title"] for row in found] == ["Count", "Draw", "Weigh"]
+    picture = tmp_path / "picture.svg"
+    how = ("--chart", str(picture), "--draw", "bar title")
+    drawn = run("sql", query, "--project", f"other={other}", *how)
+    assert drawn.out == f"Drew 3 rows into {picture}.\n"
+    assert picture.read_text().startswith("<svg")
+    assert run("sql", query, "--project", "other=").err.startswith("INVALID_ARGUMENTS: --project: 'other='")
+    report = run("report", "projects", str(other)).out
+    assert report.startswith("this project and other: ")
+
+
+def test_two_plans_and_two_runs_are_compared(run: Type) -> None:
+    for plan in ("alpha", "beta", "gamma"):
+        text = f"plan: {plan}\ntasks:\n- {{name: one, title: One, persona: tester}}\n"
+        run("call", "create_plan", f"text={text}")
+    found = data(run("--json", "report", "comparison", "alpha", "gamma"))
+    assert [row["compared"] for row in found["rows"]] == ["alpha", "gamma"]
+    assert run("report", "comparison", "alpha", "delta").err.startswith("NO_GROUPS: There is no group with tasks delta")
+    assert run("report", "waits", "alpha").err.startswith("NO_GROUPS: ")
+    for name, lr in (("low", 0.1), ("high", 0.5)):
+        run("call", "start_run", f"name={name}", f'parameters={{"lr": {lr}}}')
+    found = data(run("--json", "report", "comparison", "--by", "run", "1", "2"))
+    assert [(row["compared"], row["parameters.lr"]) for row in found["rows"]] == [("1 low", 0.1), ("2 high", 0.5)]
+    assert found["sentence"] == "0 of 2 runs completed."
+    assert run("report", "runs", "7").err.startswith("NO_GROUPS: There is no run 7")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -259,6 +261,20 @@ def test_sql_reaches_files_only_with_files(running: Kernel, tmp_path: Path) -> N
     running.run(f"%%wsql --files found\n{query}")
     assert running.run('found["c"].tolist()') == "[3]"
     assert running.run(f'wb.sql("{query}", files=True)["c"].tolist()') == "[3]"
+
+
+def test_a_cell_queries_another_project_and_draws(running: Kernel, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "workbench.cli", "init", "--project", str(tmp_path)]
+    subprocess.run(command, check=True, capture_output=True)
+    query = "SELECT 'here' AS place, count(*) AS tasks FROM tasks UNION ALL SELECT 'there', count(*) FROM other.tasks"
+    said = running.run(f'%%wsql found --project "other={tmp_path}" --chart bar place tasks\n{query}')
+    assert said.split()[:2] == ["place", "tasks"]
+    assert running.run('found.query("place == \'there\'")["tasks"].tolist()') == "[0]"
+    assert running.run('type(found.chart()).__name__, len(wb.sql("FROM other.tasks"))') == "('Report', 0)"
+    assert running.fail("%%wsql --project other\nSELECT 1")["evalue"].startswith(
+        "INVALID_ARGUMENTS: --project: 'other'"
+    )
+    assert running.fail("%%wsql --chart pie\nSELECT 1")["evalue"].startswith("UNKNOWN_CHART: ")
 
 
 def test_bad_sql_is_one_clear_message(running: Kernel) -> None:

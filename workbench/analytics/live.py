@@ -20,6 +20,7 @@ from workbench.analytics.bulk.children import ExtractionFailed
 from workbench.analytics.bulk.load import SMALLEST, Load
 from workbench.analytics.bulk.segments import outline
 from workbench.analytics.changes import START, Update, after_event, read_update
+from workbench.analytics.others import Others
 from workbench.analytics.questions import Question, answer
 from workbench.analytics.replica import Replica
 from workbench.errors import BadInput
@@ -46,6 +47,7 @@ class Live:
 
     def __init__(self, files: bool = False, place: Path | None = None) -> None:
         self.replica = Replica(files, place)
+        self._others = Others(self.replica)
         self._asking = threading.Lock()
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._generation = 0
@@ -65,10 +67,11 @@ class Live:
         """Apply an update and answer a question, which may change nothing; the rows of the answer are a snapshot.
 
         Raises:
-            BadInput, Refused, Unavailable: see `questions.answer`.
+            BadInput, Refused, Unavailable: see `questions.answer`. Others: see `Others.follow`.
         """
         with self._asking:
             self.replica.apply(update)
+            self._others.follow(question.projects)
             generation = self.replica.generation
             if self._connection is None or self._generation != generation:
                 self._connection, self._generation = self.replica.connection(), generation

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from workbench.errors import BadInput, Refused, Unavailable
@@ -34,12 +35,15 @@ class Question:
         values: those of the parameters, such as ``$persona``, by name. Others may be among them.
         frames: DataFrames that the query may use as tables, by name; Workbench's own tables take precedence.
         seconds: how long it may take; None: any time.
+        projects: the roots of other projects that the query may use, by the names of their catalogues; None: those of
+            the last question.
     """
 
     query: str
     values: Mapping[str, object] = field(default_factory=dict)
     frames: Mapping[str, object] = field(default_factory=dict)
     seconds: float | None = None
+    projects: Mapping[str, Path] | None = None
 
 
 def answer(db: duckdb.DuckDBPyConnection, question: Question) -> duckdb.DuckDBPyRelation | None:
@@ -76,6 +80,8 @@ def _run(db: duckdb.DuckDBPyConnection, question: Question) -> duckdb.DuckDBPyRe
     for statement in statements:
         if statement.type.name == "TRANSACTION":
             raise BadInput("SQL_FAILED", "Each statement is a transaction of its own. Leave out BEGIN and COMMIT.")
+        if statement.type.name == "DETACH":
+            raise BadInput("SQL_FAILED", "Projects stay until a query names others: wb.sql(query, projects={…}).")
         found = _run_one(db, statement, _values(statement, question.values))
     return None if statement.type.name in SILENT else found
 

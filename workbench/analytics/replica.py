@@ -131,6 +131,43 @@ class Replica:
         return db
 
 
+class Catalogue(Replica):
+    """A copy that is a catalogue, in memory, of the database of another copy: a query may use both.
+
+    Args:
+        name: of the catalogue.
+        database: makes a connection to that database. If the database begins anew, so must this.
+    """
+
+    def __init__(self, name: str, database: Callable[[], duckdb.DuckDBPyConnection]) -> None:
+        super().__init__()
+        self.name = name
+        self._connect = database
+
+    def close(self) -> None:
+        """Remove the catalogue."""
+        super().close()
+        with self._connect() as db:
+            self._detach(db)
+
+    def _created(self) -> duckdb.DuckDBPyConnection:
+        """The catalogue, with all tables and views, empty."""
+        db = self._connect()
+        self._detach(db)
+        db.execute(f"ATTACH ':memory:' AS \"{self.name}\"")
+        db.execute(f'USE "{self.name}"')
+        mirrors.create(db)
+        views.create(db)
+        return db
+
+    def _detach(self, db: duckdb.DuckDBPyConnection) -> None:
+        db.execute(f'DETACH DATABASE IF EXISTS "{self.name}"')
+
+    def _restricted(self, db: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+        """The connection as it is: the database is restricted."""
+        return db
+
+
 def _insert(db: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str], rows: Rows) -> None:
     """Insert rows as arrays of NumPy, which DuckDB reads far faster than it binds values."""
     import numpy

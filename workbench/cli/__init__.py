@@ -41,6 +41,7 @@ from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
     trust,
     worktrees,
 )
+from workbench.cli.analysis.sql import named_projects
 from workbench.cli.call import parse_arguments
 from workbench.cli.global_options import CommandGroup, root, with_global_options
 from workbench.cli.output import Note, PartialFailure, Shown, Text, discard_output, write_out
@@ -50,7 +51,19 @@ from workbench.errors import BadInput, Unavailable, WorkbenchError
 from workbench.graph import Graph
 from workbench.tables import Page, Table
 
-__all__ = ["COMMANDS", "CommandGroup", "Note", "Shown", "Text", "cli", "main", "parse_arguments", "planned", "saved"]
+__all__ = [
+    "COMMANDS",
+    "CommandGroup",
+    "Note",
+    "Shown",
+    "Text",
+    "cli",
+    "main",
+    "named_projects",
+    "parse_arguments",
+    "planned",
+    "saved",
+]
 
 COMMANDS = tuple(root.commands.values())
 """Every command, without the options of `root`."""

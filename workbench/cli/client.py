@@ -13,6 +13,8 @@ from workbench.model import ServerInfo
 from workbench.settings import Settings
 
 if TYPE_CHECKING:
+    import duckdb
+
     from workbench.analytics.reports import Report
 
 
@@ -41,7 +43,7 @@ class OperatorClient(Protocol):
         """
         ...
 
-    def report(self, name: str, *, by: str | None = None) -> Report:
+    def report(self, name: str, /, *of: object, by: str | None = None) -> Report:
         """Make a standard report; see `workbench.analytics.reports.report`."""
         ...
 
@@ -102,14 +104,18 @@ class ProjectClient:
                 "commands that call operations, such as `workbench tasks`.",
             )
 
-    def report(self, name: str, *, by: str | None = None) -> Report:
+    def report(self, name: str, /, *of: object, by: str | None = None) -> Report:
         """See `OperatorClient.report`."""
         from workbench.analytics.live import Live, read_closed
         from workbench.analytics.reports import report
 
         self.require_operator("report")
         live = Live()
-        return report(name, lambda query: live.answer(read_closed(live, self.settings), query), by)
+
+        def ask(query: str, **options: Any) -> duckdb.DuckDBPyRelation:
+            return live.answer(read_closed(live, self.settings), query, **options)
+
+        return report(name, ask, by, of)
 
     def create_project(self) -> None:
         """See `OperatorClient.create_project`."""

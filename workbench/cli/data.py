@@ -1,10 +1,9 @@
-"""Data: `sql`, `export`, `import`, `migrate`."""
+"""Data: `export`, `import`, `migrate`."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -42,23 +41,6 @@ SHOWN = 20
 def _into(form: str, help: str) -> Callable[[Fn], Fn]:
     """An option that names the directory of an export in a form."""
     return click.option(f"--{form}", type=click.Path(path_type=Path, file_okay=False), metavar="DIRECTORY", help=help)
-
-
-@root.command()
-@click.argument("query")
-@click.option("--files", is_flag=True, help="Let the query read and write files, and load extensions.")
-@click.option("-p", "--param", "values", multiple=True, metavar="NAME=VALUE", help="The value of $NAME; repeatable.")
-@pass_client
-def sql(client: OperatorClient, query: str, files: bool, values: Sequence[str]) -> Shown:
-    """Run a DuckDB query. Its tables are tasks, attempts, agents, events, …; `views` lists them."""
-    from workbench.analytics.live import ask
-    from workbench.analytics.questions import Question
-
-    client.require_operator("sql")
-    question = Question(query, dict(map(_parameter, values)), seconds=client.settings.sql_seconds)
-    columns, rows = ask(client.settings, question, files)
-    data = [dict(zip(columns, map(str, row), strict=True)) for row in rows]
-    return Table(columns, rows, "No rows.", data)
 
 
 @root.command("export")
@@ -173,17 +155,6 @@ def _save_all(client: OperatorClient, form: str, directory: Path, force: bool) -
     rows = [[one.file, f"{one.rows:,}", size(one.bytes)] for one in saved]
     note = f"Saved {counted(len(saved), 'file')} to {directory}."
     return Table(["file", "rows", "size"], rows, data=[asdict(one) for one in saved], note=note)
-
-
-def _parameter(given: str) -> tuple[str, Any]:
-    """The name and the value of a parameter: a number, true, false or null as in JSON, otherwise a text."""
-    name, equals, value = given.partition("=")
-    if not name or not equals:
-        raise click.BadParameter(f"{given!r} is not NAME=VALUE.", param_hint="--param")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
 
 
 def _form(file: Path) -> str | None:

@@ -15,9 +15,14 @@ from workbench.errors import WorkbenchError
 from workbench.rules.wording import in_commands
 
 
-def _choose(ctx: click.Context, _: click.Parameter, project: Path | None) -> None:
+def choose_project(ctx: click.Context, project: Path | None) -> None:
+    """Have the command work in a project, unless an earlier option has chosen one and this has none."""
     if project is not None or ctx.obj is None:
         ctx.obj = ProjectClient(project, os.environ.get("WORKBENCH_TOKEN"))
+
+
+def _choose(ctx: click.Context, _: click.Parameter, project: Path | None) -> None:
+    choose_project(ctx, project)
 
 
 def _note_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:

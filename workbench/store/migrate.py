@@ -83,6 +83,15 @@ def migrate(db: sqlite3.Connection, wanted: Sequence[Script], now: int) -> list[
     return done
 
 
+def is_current(db: sqlite3.Connection, wanted: Sequence[Script]) -> bool:
+    """Whether every script was applied. Changes nothing.
+
+    Raises:
+        Conflict: see `migrate`.
+    """
+    return not _pending(_applied(db), wanted)
+
+
 def _applied(db: sqlite3.Connection) -> dict[str, str]:
     """The hash each script had when it last succeeded."""
     if db.execute(SQL.history_exists.sqlite).fetchone() is None:

@@ -89,12 +89,23 @@ def axis_of_counts(column: str, title: str, highest: int) -> Any:
 
 
 def bars(
-    frame: pandas.DataFrame, names: str, numbers: str, title: str, *, what: str, colour: str | None = None
+    frame: pandas.DataFrame,
+    names: str,
+    numbers: str,
+    title: str,
+    *,
+    what: str,
+    which: str = "with most",
+    colour: str | None = None,
 ) -> altair.Chart:
-    """A bar for each row, the first `MOST_ROWS` of them; with `colour`, stacked by that column."""
+    """A bar for each row, the first `MOST_ROWS` of them; with `colour`, stacked by that column.
+
+    Args:
+        what, which: for the words about what is left out: the 60 of 80 agents with most.
+    """
     import altair as alt
 
-    frame, order, note = first(frame, names, what, "with most")
+    frame, order, note = first(frame, names, what, which)
     chart = alt.Chart(rows_of(frame), width=WIDTH, height=alt.Step(26)).mark_bar(height=15, cornerRadius=3)
     shade = colours(colour, None, list(dict.fromkeys(frame[colour]))) if colour else alt.value(BLUE)
     return finished(chart.encode(x=axis_of_numbers(numbers, title), y=axis_of_names(names, order), color=shade), note)

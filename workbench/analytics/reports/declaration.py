@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     import altair
@@ -21,7 +21,10 @@ class Standard:
         sentence: says what the rows show, with their numbers; called with at least one row.
         picture: draws the rows; called with at least one row.
         groups_by: the column of the view `tasks` by which it compares groups, unless another is given. The query has
-            ``{{by}}`` in its place.
+            ``{{by}}`` in its place, and ``$groups`` for those that were chosen.
+        compares: what it compares, if one may choose. The query of projects is made once for each, with ``{{name}}``
+            and, before the names of views, ``{{project}}``.
+        arrange: makes the frame of the rows of the query.
     """
 
     name: str
@@ -30,3 +33,5 @@ class Standard:
     sentence: Callable[[pandas.DataFrame], str]
     picture: Callable[[pandas.DataFrame], altair.Chart] | None = None
     groups_by: str | None = None
+    compares: Literal["groups", "runs", "projects"] | None = None
+    arrange: Callable[[pandas.DataFrame], pandas.DataFrame] | None = None

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SCRIPT = Path(__file__).with_suffix(".js")
 ROWS = 200
 """The most rows of a frame that are shown; `frame` has all."""
+SUFFIXES = (".html", ".png", ".svg")
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,8 +43,10 @@ class Report:
         """Save it; the suffix chooses the format: .html, or that of its picture: .png or .svg.
 
         Raises:
-            BadInput: ``NO_PICTURE``. Unavailable: ``OUTPUT_UNWRITABLE``.
+            BadInput: ``NO_PICTURE``, ``UNKNOWN_FORMAT``. Unavailable: ``OUTPUT_UNWRITABLE``.
         """
+        if path.suffix not in SUFFIXES:
+            raise BadInput("UNKNOWN_FORMAT", f"{path.name} does not end in {', '.join(SUFFIXES)}.")
         try:
             if path.suffix == ".html":
                 path.write_text(self.html(), "utf-8")

@@ -1,5 +1,5 @@
-"""Questions about the project: `views`, `report`."""
+"""Questions about the project: `sql`, `views`, `report`."""
 
-from workbench.cli.analysis import reports, views
+from workbench.cli.analysis import reports, sql, views
 
-__all__ = ["reports", "views"]
+__all__ = ["reports", "sql", "views"]

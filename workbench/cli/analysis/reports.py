@@ -22,7 +22,8 @@ def _names(context: click.Context, parameter: click.Parameter, incomplete: str) 
 
 @root.command("report")
 @click.argument("name", required=False, shell_complete=_names)
-@click.option("--by", metavar="COLUMN", default=None, help="What `comparison` compares: plan, persona, session, …")
+@click.argument("of", metavar="[GROUP|RUN|DIRECTORY]...", nargs=-1)
+@click.option("--by", metavar="COLUMN", default=None, help="What `comparison` compares: plan, persona, run, …")
 @click.option(
     "--html",
     "file",
@@ -30,13 +31,18 @@ def _names(context: click.Context, parameter: click.Parameter, incomplete: str) 
     help="Save it as a page that needs no server and no network.",
 )
 @pass_client
-def show_report(client: OperatorClient, name: str | None, by: str | None, file: Path | None) -> Shown | Report:
-    """Show a standard report: a sentence, a picture where one can be shown, and a table. Without NAME, list them."""
+def show_report(
+    client: OperatorClient, name: str | None, of: tuple[str, ...], by: str | None, file: Path | None
+) -> Shown | Report:
+    """Show a standard report: a sentence, a picture where one can be shown, and a table. Without NAME, list them.
+
+    `comparison alpha beta` compares two plans, `runs 3 4` two runs, `projects ../other` this project with another.
+    """
     if name is None:
         rows = [[one.name, one.about] for one in sorted(STANDARD.values(), key=lambda one: one.name)]
         data = [{key: asdict(one)[key] for key in ("name", "about")} for one in STANDARD.values()]
         return Table(["report", "what it shows"], rows, data=data)
-    made = client.report(name, by=by)
+    made = client.report(name, *of, by=by)
     if file is None:
         return made
     made.save(file)

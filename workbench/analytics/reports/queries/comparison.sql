@@ -11,4 +11,5 @@ FROM tasks t LEFT JOIN (
         sum(seconds) FILTER (WHERE waits_for = 'retry') AS retry_s
     FROM waits GROUP BY task_id
 ) w ON w.task_id = t.id
+WHERE len($groups) = 0 OR list_contains($groups, CAST(t.{{by}} AS VARCHAR))
 GROUP BY t.{{by}} ORDER BY created DESC, compared

@@ -44,4 +44,5 @@ COMPARISON = Standard(
     sentence,
     picture,
     groups_by="plan",
+    compares="groups",
 )

@@ -1,0 +1,112 @@
+"""Pictures of any query: what is drawn follows from the types of the columns, or from what one asks for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas
+import pytest
+
+from workbench.analytics.answer import Answer
+from workbench.analytics.reports.charts import MOST_MARKS, MOST_ROWS
+from workbench.analytics.reports.drawing import Drawing, draw
+from workbench.analytics.reports.report import Report
+from workbench.errors import BadInput
+
+DAYS = pandas.date_range("2026-01-01", periods=4, tz="UTC")
+FRAME = pandas.DataFrame(
+    {
+        "persona": ["tester", "writer", "tester", None],
+        "day": DAYS,
+        "tasks": [3, 1, 2, 5],
+        "cost.usd": [0.5, 0.1, None, 0.2],
+        "tags": [["a"], [], ["b"], []],
+        "is_late": [True, False, True, False],
+    }
+)
+
+
+def spec(frame: pandas.DataFrame, *words: str) -> dict[str, Any]:
+    """The specification of a picture."""
+    made = draw(frame, Drawing.of(words))
+    assert made.chart is not None
+    found: dict[str, Any] = made.chart.to_dict()
+    return found
+
+
+def titles(found: dict[str, Any]) -> dict[str, Any]:
+    """What is on each axis, and the mark."""
+    axes = {name: found["encoding"][name].get("title") for name in ("x", "y")}
+    mark = found["mark"]
+    return axes | {"mark": mark if isinstance(mark, str) else mark["type"]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (["persona", "day", "tasks"], {"mark": "line", "x": "day", "y": "tasks"}),
+        (["day"], {"mark": "line", "x": "day", "y": "rows"}),
+        (["persona", "tasks"], {"mark": "bar", "x": "tasks", "y": None}),
+        (["is_late"], {"mark": "bar", "x": "rows", "y": None}),
+        (["tasks", "cost.usd"], {"mark": "point", "x": "tasks", "y": "cost.usd"}),
+        (["tasks", "tags"], {"mark": "bar", "x": "tasks", "y": "rows"}),
+    ],
+)
+def test_the_types_of_the_columns_decide(columns: list[str], expected: dict[str, str | None]) -> None:
+    assert titles(spec(FRAME[columns])) == expected
+
+
+def test_one_may_say_what_is_drawn() -> None:
+    assert titles(spec(FRAME, "area", "day", "cost.usd")) == {"mark": "area", "x": "day", "y": "cost.usd"}
+    coloured = spec(FRAME, "point", "tasks", "cost.usd", "persona")
+    assert coloured["encoding"]["color"]["type"] == "nominal"
+    assert titles(spec(FRAME, "line")) == {"mark": "line", "x": "day", "y": "tasks"}
+
+
+def test_rows_of_one_name_are_one_bar_and_a_missing_name_is_said() -> None:
+    found = spec(FRAME, "bar", "persona", "tasks")
+    assert {row["x"]: row["y"] for row in found["data"]["values"]} == {"tester": 5, "writer": 1, "none": 5}
+
+
+def test_a_large_picture_is_cut_with_a_word_about_it() -> None:
+    many = pandas.DataFrame({"n": range(MOST_MARKS + 1), "m": range(MOST_MARKS + 1)})
+    found = spec(many)
+    assert len(found["data"]["values"]) == MOST_MARKS
+    assert found["title"]["text"] == "The 2,000 of 2,001 rows that come first; the report's `frame` has all."
+    names = pandas.DataFrame({"name": [f"n{n}" for n in range(MOST_ROWS + 1)], "n": 1})
+    assert spec(names)["title"]["text"].startswith("The 60 of 61 names first;")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("pie",), "There is no chart 'pie'. There are bar, line, area, point."),
+        (("line", "dai"), "The query has no column 'dai'. Did you mean day?"),
+        (("line", "a", "b", "c", "d"), "A chart has a mark and at most three columns: x, y and color."),
+    ],
+)
+def test_what_is_not_there_is_not_drawn(words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(BadInput, match=r"^UNKNOWN_CHART: ") as error:
+        spec(FRAME, *words)
+    assert error.value.message == message
+
+
+@pytest.mark.parametrize("frame", [FRAME[:0], FRAME[["tags"]]], ids=["no rows", "only lists"])
+def test_nothing_is_drawn_of_nothing(frame: pandas.DataFrame) -> None:
+    with pytest.raises(BadInput, match=r"^NO_PICTURE: "):
+        draw(frame, Drawing())
+
+
+def test_an_answer_is_a_dataframe_that_draws_itself(tmp_path: Path) -> None:
+    answer = Answer(FRAME)
+    made = answer.chart("bar", "persona", "tasks")
+    assert isinstance(made, Report)
+    assert {type(answer.head(2)), type(answer[answer["tasks"] > 1])} == {pandas.DataFrame}
+    assert answer.equals(FRAME)
+    shown = made._repr_mimebundle_()
+    assert set(shown) == {"text/plain", "text/html", "image/png"}
+    for suffix in ("html", "svg", "png"):
+        assert made.save(tmp_path / f"picture.{suffix}").stat().st_size > 0
+    with pytest.raises(BadInput, match="UNKNOWN_FORMAT"):
+        made.save(tmp_path / "picture.exe")

@@ -1,0 +1,173 @@
+"""Several projects in one query: the same views under a name, read only, whatever becomes of the other project."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Clock
+from workbench import state_directory
+from workbench.analytics.live import Live, refresh
+from workbench.analytics.questions import Question
+from workbench.analytics.reports import report
+from workbench.app import Workbench
+from workbench.errors import BadInput, Conflict, NotFound, Refused
+from workbench.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+BOTH = "SELECT 'here', title FROM tasks UNION ALL SELECT 'there', title FROM other.tasks ORDER BY ALL"
+
+
+@pytest.fixture
+async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench]:
+    """An open project with a task."""
+    async with Workbench.open(settings, clock=clock) as opened:
+        await create(opened, "Count")
+        yield opened
+
+
+@pytest.fixture
+async def other(tmp_path: Path) -> Path:
+    """The root of another project, closed, with two tasks."""
+    root = tmp_path / "other"
+    root.mkdir()
+    async with Workbench.open(settings_of(root)) as opened:
+        await create(opened, "Weigh", "Draw")
+    return root
+
+
+def settings_of(root: Path) -> Settings:
+    """The settings of a project that this user made."""
+    made = Settings(project=root)
+    state_directory.create(made)
+    return made
+
+
+async def create(workbench: Workbench, *titles: str) -> None:
+    """Create tasks."""
+    for title in titles:
+        await workbench.call("create_task", title=title, persona_id="implementer")
+
+
+async def asked(live: Live, workbench: Workbench, query: str, projects: Mapping[str, Path] | None = None) -> Any:
+    """The rows of an answer."""
+    found = live.run(await refresh(live, workbench.store), Question(query, projects=projects))
+    return None if found is None else found.fetchall()
+
+
+async def test_a_query_uses_a_closed_project_and_leaves_its_files_as_they_are(
+    workbench: Workbench, other: Path
+) -> None:
+    home = other / ".aiswarm"
+    before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    found = await asked(Live(), workbench, BOTH, {"other": other})
+    assert found == [("here", "Count"), ("there", "Draw"), ("there", "Weigh")]
+    assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before
+
+
+async def test_a_project_stays_known_and_is_followed_while_others_use_it(workbench: Workbench, other: Path) -> None:
+    live = Live()
+    await asked(live, workbench, "SELECT 1", {"other": other})
+    await asked(live, workbench, "CREATE TEMP VIEW theirs AS SELECT title FROM other.tasks")
+    async with Workbench.open(Settings(project=other)) as opened:
+        await create(opened, "Late")
+        assert await asked(live, workbench, "SELECT count(*) FROM other.tasks") == [(3,)]
+        await opened.call("cancel_task", task_id=1)
+        await create(workbench, "Measure")
+        query = "SELECT (SELECT count(*) FROM tasks), (SELECT status FROM other.tasks WHERE id = 1)"
+        assert await asked(live, workbench, query) == [(2, "cancelled")]
+    assert await asked(live, workbench, "SELECT count(*) FROM theirs") == [(3,)]
+
+
+async def test_a_project_that_another_one_replaces_is_read_anew(workbench: Workbench, other: Path) -> None:
+    live = Live()
+    await asked(live, workbench, "SELECT 1", {"other": other})
+    shutil.rmtree(other / ".aiswarm")
+    async with Workbench.open(settings_of(other)) as opened:
+        await create(opened, "New")
+    assert await asked(live, workbench, "SELECT title FROM other.tasks") == [("New",)]
+    assert await asked(live, workbench, "SELECT title FROM b.tasks", {"b": other}) == [("New",)]
+    with pytest.raises(BadInput, match="SQL_FAILED"):
+        await asked(live, workbench, "SELECT title FROM other.tasks")
+    shutil.rmtree(other / ".aiswarm")
+    with pytest.raises(NotFound, match="NO_PROJECT"):
+        await asked(live, workbench, "SELECT 1")
+    assert await asked(live, workbench, "SELECT 1", {}) == [(1,)]
+
+
+async def test_the_copy_begins_anew_with_that_of_the_own_project(workbench: Workbench, other: Path) -> None:
+    live = Live()
+    await asked(live, workbench, "SELECT 1", {"other": other})
+    live.replica.reset(live.replica.position)
+    assert await asked(live, workbench, "SELECT count(*) FROM other.tasks") == [(2,)]
+
+
+async def test_a_query_changes_nothing_of_another_project(workbench: Workbench, other: Path) -> None:
+    live = Live()
+    for query in (
+        "DELETE FROM other.raw_tasks",
+        "DROP VIEW other.tasks",
+        "CREATE TABLE other.x AS SELECT 1",
+        "DETACH other",
+    ):
+        with pytest.raises(BadInput, match="SQL_FAILED"):
+            await asked(live, workbench, query, {"other": other})
+        assert await asked(live, workbench, "SELECT count(*) FROM other.tasks") == [(2,)]
+
+
+@pytest.mark.parametrize("name", ["tasks", "main", "raw_x", "Ä", "a b", 'a"; DROP', "", "Other"])
+async def test_a_name_that_means_something_else_is_refused(workbench: Workbench, other: Path, name: str) -> None:
+    with pytest.raises(BadInput, match="BAD_NAME"):
+        await asked(Live(), workbench, "SELECT 1", {name: other})
+
+
+async def test_a_directory_that_is_no_project_of_this_user_is_refused(workbench: Workbench, tmp_path: Path) -> None:
+    live = Live()
+    for root, code in ((tmp_path / "nowhere", "NOT_A_DIRECTORY"), (tmp_path, "NO_PROJECT")):
+        with pytest.raises((BadInput, NotFound), match=code):
+            await asked(live, workbench, "SELECT 1", {"other": root})
+    assert list(tmp_path.glob(".aiswarm")) == []
+
+
+async def test_a_project_that_came_from_elsewhere_is_refused(workbench: Workbench, other: Path, tmp_path: Path) -> None:
+    copied = tmp_path / "copied"
+    shutil.copytree(other, copied)
+    with pytest.raises(Refused, match="STATE_NOT_TRUSTED"):
+        await asked(Live(), workbench, "SELECT 1", {"other": copied})
+    database = other / ".aiswarm" / "coordination.db"
+    database.rename(tmp_path / "moved.db")
+    database.symlink_to(tmp_path / "moved.db")
+    with pytest.raises(Refused, match="STATE_NOT_YOURS"):
+        await asked(Live(), workbench, "SELECT 1", {"other": other})
+
+
+async def test_a_project_of_an_older_workbench_is_not_changed(workbench: Workbench, other: Path) -> None:
+    database = other / ".aiswarm" / "coordination.db"
+    with sqlite3.connect(database) as db:
+        db.execute("DELETE FROM migration_history WHERE migration_name LIKE '017%'")
+        db.execute("PRAGMA journal_mode = DELETE")
+    db.close()
+    before = database.read_bytes()
+    with pytest.raises(Conflict, match=r"PROJECT_OUTDATED: .* `workbench migrate --project .*other`"):
+        await asked(Live(), workbench, "SELECT 1", {"other": other})
+    assert database.read_bytes() == before
+
+
+async def test_projects_are_compared(workbench: Workbench, other: Path) -> None:
+    live = Live()
+    news = await refresh(live, workbench.store)
+
+    def ask(query: str, **options: Any) -> Any:
+        return live.answer(news, query, **options)
+
+    for of in ([str(other)], [f"other={other}"]):
+        made = report("projects", ask, of=of)
+        assert made.frame[["compared", "created"]].to_numpy().tolist() == [["this project", 1], ["other", 2]]
+        assert made.sentence == "this project and other: there are no two groups with ended tasks to compare."
+        assert made.chart is not None

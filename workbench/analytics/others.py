@@ -1,0 +1,99 @@
+"""Other projects that a query uses beside its own: each is a catalogue of the same database, with the same views.
+
+Their stores are only read, and only if this user's Workbench made them; nothing of these projects is run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench import state_directory
+from workbench.analytics.changes import read_update
+from workbench.analytics.replica import Catalogue, Replica
+from workbench.analytics.views import VIEWS
+from workbench.errors import BadInput
+from workbench.settings import Settings
+from workbench.store.snapshot import read_snapshot
+
+NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+TAKEN = {"main", "temp", "system", "memory", "copy", "information_schema", "pg_catalog", *VIEWS}
+"""Names that mean something else in a query."""
+
+
+@dataclass(frozen=True)
+class _Other:
+    """A project and its copy, which belongs to a generation of the database."""
+
+    database: Path
+    copy: Catalogue
+    generation: int
+
+
+class Others:
+    """The other projects of a database. Not for several threads at once.
+
+    Args:
+        replica: the copy that has the database.
+    """
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self._known: dict[str, _Other] = {}
+
+    def follow(self, wanted: Mapping[str, Path] | None) -> None:
+        """Bring the copies of projects up to date.
+
+        Args:
+            wanted: their roots by name; others are removed. None: the same as before.
+
+        Raises:
+            BadInput: ``BAD_NAME``, ``NOT_A_DIRECTORY``. NotFound: ``NO_PROJECT``. Refused: see `state_directory.check`.
+            Others: see `read_snapshot`.
+        """
+        if wanted is not None:
+            self._choose({name: _database(name, root) for name, root in wanted.items()})
+        for name, other in list(self._known.items()):
+            if other.generation != self._replica.generation:
+                self._add(name, other.database)
+            _follow(self._known[name])
+
+    def _choose(self, databases: Mapping[str, Path]) -> None:
+        """Have just these."""
+        for name, other in list(self._known.items()):
+            if databases.get(name) != other.database:
+                del self._known[name]
+                other.copy.close()
+        for name, database in databases.items():
+            if name not in self._known:
+                self._add(name, database)
+
+    def _add(self, name: str, database: Path) -> None:
+        copy = Catalogue(name, self._replica.connection)
+        self._known[name] = _Other(database, copy, self._replica.generation)
+
+
+def _database(name: str, root: Path) -> Path:
+    """The store of a project that may be used, under a name that is free."""
+    if not NAME.fullmatch(name) or name in TAKEN or name.startswith("raw_"):
+        raise BadInput(
+            "BAD_NAME",
+            f"A project cannot be named {name!r} in a query. Use small letters, digits and _, and no view's name.",
+        )
+    settings = Settings.load(root.expanduser())
+    state_directory.require(settings)
+    return settings.database
+
+
+def _follow(other: _Other) -> None:
+    """Read and apply what has changed in a project since its copy was made."""
+    while True:
+        position = other.copy.position
+        if not read_snapshot(other.database, position.fits):
+            other.copy.reset(position)
+        update = read_snapshot(other.database, lambda tx: read_update(tx, other.copy.position))
+        other.copy.apply(update)
+        if update.is_last:
+            return

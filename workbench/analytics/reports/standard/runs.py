@@ -1,0 +1,68 @@
+"""Runs of experiments side by side: how long they took, their tasks, parameters and last metrics."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from workbench.analytics.reports import charts
+from workbench.analytics.reports.declaration import Standard
+from workbench.analytics.reports.words import counted, duration
+
+if TYPE_CHECKING:
+    import altair
+    import pandas
+
+
+def spread(frame: pandas.DataFrame) -> pandas.DataFrame:
+    """A column for each parameter, such as `parameters.lr`, and for each metric, instead of the JSON of all."""
+    import pandas
+
+    made = frame.drop(columns=["metrics", "parameters"])
+    for column in ("parameters", "metrics"):
+        values = [_values(text) for text in frame[column]]
+        names = list(dict.fromkeys(name for one in values for name in one))
+        wide = {f"{column}.{name}": [one.get(name) for one in values] for name in names}
+        made = pandas.concat([made, pandas.DataFrame(wide, index=frame.index)], axis=1)
+    return made
+
+
+def _values(text: Any) -> dict[str, Any]:
+    """The values by name; numbers that were written as text are numbers."""
+    found = json.loads(text) if isinstance(text, str) else {}
+    return {name: _number(value) for name, value in found.items()}
+
+
+def _number(value: Any) -> Any:
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def sentence(frame: pandas.DataFrame) -> str:
+    """How many, how they ended, and which took longest."""
+    done = int((frame["state"] == "completed").sum())
+    text = f"{done:,} of {counted(len(frame), 'run')} completed"
+    known = frame.dropna(subset="seconds")
+    if known.empty:
+        return f"{text}."
+    longest = known.iloc[int(known["seconds"].argmax())]
+    middle = duration(known["seconds"].median())
+    return f"{text}, after {middle} on median; {longest['compared']} took longest: {duration(longest['seconds'])}."
+
+
+def picture(frame: pandas.DataFrame) -> altair.Chart:
+    """How long each took."""
+    return charts.bars(frame, "compared", "seconds", "seconds", what="runs", which="that are oldest", colour="state")
+
+
+RUNS = Standard(
+    "runs",
+    "runs side by side: time, tasks, parameters, metrics",
+    "There are no runs yet.",
+    sentence,
+    picture,
+    compares="runs",
+    arrange=spread,
+)

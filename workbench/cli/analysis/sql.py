@@ -1,0 +1,108 @@
+"""`sql`: a query of one project, or of several."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from workbench.cli.client import OperatorClient
+from workbench.cli.global_options import choose_project, root
+from workbench.cli.output import Note, Shown, pass_client
+from workbench.errors import BadInput
+from workbench.tables import Table
+
+Projects = Mapping[str, Path]
+
+
+def named_projects(given: Iterable[str]) -> Projects:
+    """Directories by name, of texts such as `other=../b`.
+
+    Raises:
+        BadInput: ``INVALID_ARGUMENTS``: one of them is none.
+    """
+    found = {}
+    for one in given:
+        name, _, directory = one.partition("=")
+        if not name or not directory:
+            raise BadInput("INVALID_ARGUMENTS", f"--project: {one!r} is not NAME=DIRECTORY.", problems=[])
+        found[name] = Path(directory)
+    return found
+
+
+def _projects(context: click.Context, _: click.Parameter, given: Sequence[str]) -> Projects | None:
+    """The other projects; a directory without a name is the project itself."""
+    for one in given:
+        if "=" not in one:
+            choose_project(context, Path(one))
+    return named_projects(one for one in given if "=" in one) or None
+
+
+@root.command()
+@click.argument("query")
+@click.option("--files", is_flag=True, help="Let the query read and write files, and load extensions.")
+@click.option("-p", "--param", "values", multiple=True, metavar="NAME=VALUE", help="The value of $NAME; repeatable.")
+@click.option(
+    "--project",
+    "projects",
+    multiple=True,
+    metavar="[NAME=]DIRECTORY",
+    callback=_projects,
+    help="Root directory of the project. With a name: of another one that the query uses too, as NAME.tasks.",
+)
+@click.option(
+    "--chart",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw the rows into this file: .html, .svg or .png.",
+)
+@click.option("--draw", default="", metavar="'MARK X Y COLOR'", help="How: bar, line, area or point, then columns.")
+@pass_client
+def sql(
+    client: OperatorClient,
+    query: str,
+    files: bool,
+    values: Sequence[str],
+    projects: Projects | None,
+    chart: Path | None,
+    draw: str,
+) -> Shown:
+    """Run a DuckDB query. Its tables are tasks, attempts, agents, events, …; `views` lists them."""
+    from workbench.analytics.live import ask
+    from workbench.analytics.questions import Question
+
+    client.require_operator("sql")
+    question = Question(query, dict(map(_parameter, values)), {}, client.settings.sql_seconds, projects)
+    if chart is not None:
+        return _drawn(client, question, files, chart, draw)
+    columns, rows = ask(client.settings, question, files)
+    data = [dict(zip(columns, map(str, row), strict=True)) for row in rows]
+    return Table(columns, rows, "No rows.", data)
+
+
+def _drawn(client: OperatorClient, question: Any, files: bool, chart: Path, how: str) -> Note:
+    """Save a picture of the answer."""
+    from workbench.analytics.live import Live, read_closed
+    from workbench.analytics.reports.drawing import Drawing, draw
+    from workbench.analytics.results import as_frame
+
+    live = Live(files)
+    found = live.run(read_closed(live, client.settings), question)
+    if found is None:
+        raise click.UsageError("The statement has no rows to draw. Use SELECT.")
+    made = draw(as_frame(found), Drawing.of(how.split()))
+    made.save(chart)
+    return Note(f"Drew {len(made.frame):,} rows into {chart}.", {"file": str(chart), "rows": len(made.frame)})
+
+
+def _parameter(given: str) -> tuple[str, Any]:
+    """The name and the value of a parameter: a number, true, false or null as in JSON, otherwise a text."""
+    name, equals, value = given.partition("=")
+    if not name or not equals:
+        raise click.BadParameter(f"{given!r} is not NAME=VALUE.", param_hint="--param")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
