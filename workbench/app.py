@@ -28,7 +28,7 @@ from workbench.known_secrets import KnownSecrets
 from workbench.koi.directory import Directory
 from workbench.koi.node import Node
 from workbench.model import SECOND, Capability, Level, ServerInfo, wall_clock
-from workbench.ops import OPERATOR, SYSTEM, Caller, Ctx, authorise, collect, dispatch, modules_of
+from workbench.ops import OPERATOR, SYSTEM, Caller, Ctx, authorise, collect, dispatch, functions_of
 from workbench.process import ProcessTable
 from workbench.rules import access
 from workbench.rules.tools.names import qualified
@@ -479,5 +479,4 @@ async def _supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:
 
 
 def _decision_handlers(modules: Iterable[ModuleType]) -> dict[str, Any]:
-    found = (value for module in modules_of(modules) for value in vars(module).values())
-    return {fn.approval_kind: fn for fn in found if hasattr(fn, "approval_kind")}
+    return {fn.approval_kind: fn for fn in functions_of(modules) if hasattr(fn, "approval_kind")}

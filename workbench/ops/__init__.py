@@ -3,7 +3,7 @@
 from workbench.ops.caller import ANONYMOUS, OPERATOR, SYSTEM, Caller
 from workbench.ops.context import Ctx
 from workbench.ops.dispatch import authorise, dispatch
-from workbench.ops.operation import Catalogue, Ok, Op, collect, first_problems, modules_of, op, problems_of
+from workbench.ops.operation import Catalogue, Ok, Op, collect, first_problems, functions_of, op, problems_of
 
 __all__ = [
     "ANONYMOUS",
@@ -18,7 +18,7 @@ __all__ = [
     "collect",
     "dispatch",
     "first_problems",
-    "modules_of",
+    "functions_of",
     "op",
     "problems_of",
 ]

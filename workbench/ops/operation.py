@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
@@ -203,22 +203,22 @@ def op(
 def collect(services: Iterable[ModuleType]) -> Catalogue:
     """The operations in packages and modules, by name, in alphabetical order; names are unique."""
     found: dict[str, Op] = {}
-    for module in modules_of(services):
-        for value in vars(module).values():
-            operation = getattr(value, "op", None)
-            if isinstance(operation, Op) and value.__module__ == module.__name__:
-                if operation.name in found:
-                    raise TypeError(f"two operations are named {operation.name}")
-                found[operation.name] = operation
+    for fn in functions_of(services):
+        operation = getattr(fn, "op", None)
+        if isinstance(operation, Op):
+            if operation.name in found:
+                raise TypeError(f"two operations are named {operation.name}")
+            found[operation.name] = operation
     return dict(sorted(found.items()))
 
 
-def modules_of(services: Iterable[ModuleType]) -> Iterator[ModuleType]:
-    """Modules, and for packages also the submodules that they import."""
+def functions_of(services: Iterable[ModuleType]) -> Iterator[FunctionType]:
+    """The functions that are defined in modules, and for packages also in the submodules that they import."""
     for service in services:
-        yield service
-        below = (value for value in vars(service).values() if isinstance(value, ModuleType))
-        yield from modules_of([m for m in below if m.__name__.startswith(f"{service.__name__}.")])
+        names = vars(service).values()
+        yield from (fn for fn in names if isinstance(fn, FunctionType) and fn.__module__ == service.__name__)
+        below = (value for value in names if isinstance(value, ModuleType))
+        yield from functions_of([m for m in below if m.__name__.startswith(f"{service.__name__}.")])
 
 
 class Ok(Wire):
