@@ -201,8 +201,8 @@ async def test_a_task_is_given_to_one_agent_and_to_anybody_again(workbench: Work
     await workbench.call("reassign_task", task_id=task, assigned_agent_id="rex")
     assert await claim(workbench, rex) == task
     assert (await events(workbench, task))[:2] == [
-        ("reassigned", {"assigned_agent_id": "rex", "reason": "He knows it."}),
-        ("reassigned", {"assigned_agent_id": None, "reason": ""}),
+        ("reassigned", {"before": None, "assigned_agent_id": "rex", "reason": "He knows it.", "held": False}),
+        ("reassigned", {"before": "rex", "assigned_agent_id": None, "reason": "", "held": False}),
     ]
 
 
@@ -254,7 +254,7 @@ async def test_a_higher_priority_is_claimed_first_from_then_on(workbench: Workbe
     await workbench.call("set_priority", task_id=one, priority=-1)
     available = await workbench.dispatch(ada.caller, "get_available_tasks", {})
     assert [task["id"] for task in available["tasks"]] == [three, two, one]
-    assert await events(workbench, three) == [("prioritised", {"priority": 501})]
+    assert await events(workbench, three) == [("prioritised", {"priority": 501, "before": 500})]
     for bad in (1_000_001, -1_000_001, 1.5, None):
         with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
             await workbench.call("set_priority", task_id=one, priority=bad)
