@@ -22,6 +22,8 @@ PANEL_TABS = (
     "definitions",
     "tools",
     "chat",
+    "runs",
+    "analytics",
     "personalities",
     "projects",
     "admin",

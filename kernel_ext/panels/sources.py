@@ -192,8 +192,9 @@ SLOW = ("worktrees", "conflicts", "processes", "definitions", "catalogue", "perm
 If one cannot be read, its row with the empty id holds the error: `{"id": "", "error": …}`.
 """
 
-_OTHER_KINDS = frozenset({"answer.*", "message.*"})
-"""Events about conversations whose kinds begin with another noun. Calls of tools have `tool.*`, as permissions have."""
+_OTHER_KINDS = frozenset({"answer.*", "message.*", "run.*", "sweep.*"})
+"""Events that change no table, but what the page reads by itself: answers in conversations, runs and sweeps. Calls of
+tools have `tool.*`, as permissions have."""
 
 _NOUNS: Mapping[str, Collection[str]] = {
     **{name: source.nouns for name, source in _LISTED.items()},

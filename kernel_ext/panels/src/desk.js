@@ -3,6 +3,7 @@
 import { Admin } from "./admin/admin.js";
 import { Untrusted } from "./admin/untrusted.js";
 import { Agents } from "./agents/agents.js";
+import { Analytics } from "./analytics/analytics.js";
 import { Chat } from "./chat/chat.js";
 import { Definitions } from "./definitions/definitions.js";
 import { Inbox } from "./inbox/inbox.js";
@@ -17,6 +18,7 @@ import { keepLastState } from "./link/last_state.js";
 import { Store } from "./link/store.js";
 import { Personalities } from "./personalities/personalities.js";
 import { Projects } from "./projects/projects.js";
+import { Runs } from "./runs/runs.js";
 import { Outline } from "./tasks/outline.js";
 import { Progress } from "./tasks/progress.js";
 import { Tasks } from "./tasks/tasks.js";
@@ -24,7 +26,8 @@ import { Unattended } from "./tasks/unattended.js";
 import { Tools } from "./tools/tools.js";
 import { Worktrees } from "./worktrees/worktrees.js";
 
-const [INBOX, TASKS, WORKTREES, AGENTS, DEFINITIONS, TOOLS, CHAT, PERSONALITIES, PROJECTS, ADMIN] = Array(10).keys();
+const [INBOX, TASKS, WORKTREES, AGENTS, DEFINITIONS, TOOLS, CHAT, RUNS, , PERSONALITIES, PROJECTS, ADMIN] =
+  Array(12).keys();
 const LINK_LABELS = {
   connecting: "Connecting…",
   live: "Live",
@@ -53,6 +56,8 @@ class View extends Frame {
     this.definitions = new Definitions(store, channel, announce, signal);
     this.tools = new Tools(store, channel, announce, signal);
     this.chat = new Chat(store, channel, announce, signal);
+    this.runs = new Runs(store, channel, announce, signal);
+    this.analytics = new Analytics(store, channel, announce, signal, this.openers());
     this.personalities = new Personalities(store, channel, announce, signal);
     this.projects = new Projects(store, channel, announce);
     this.admin = new Admin(store, channel, announce, signal);
@@ -64,6 +69,8 @@ class View extends Frame {
       { label: "Definitions", element: this.definitions.element },
       { label: "Tools", element: this.tools.element },
       { label: "Chat", element: this.chat.element },
+      { label: "Runs", element: this.runs.element },
+      { label: "Analytics", element: this.analytics.element },
       { label: "Personalities", element: this.personalities.element },
       { label: "Projects", element: this.projects.element },
       { label: "Admin", element: this.admin.element },
@@ -88,6 +95,29 @@ class View extends Frame {
     this.tabs.element.hidden = this.alone !== null;
     const link = h("span", { class: "wb-state" }, this.dot, this.linkLabel);
     return h("div", { class: "wb-top" }, brand, this.tabs.element, this.status, link);
+  }
+
+  /** What charts open: the details of what they show, in its own tab. */
+  openers() {
+    const show = (tab) => {
+      this.tabs.element.hidden = false; // a panel of one tab has others then, and a way back
+      this.tabs.select(tab);
+    };
+    return {
+      task: (id) => {
+        show(TASKS);
+        this.tasks.jump(id);
+      },
+      agent: (id) => {
+        show(AGENTS);
+        this.agents.reveal(id);
+      },
+      inbox: () => show(INBOX),
+      tools: () => {
+        show(TOOLS);
+        this.tools.setMode("calls");
+      },
+    };
   }
 
   /** Show how to connect an agent. */
@@ -122,6 +152,7 @@ class View extends Frame {
     if (this.tabs.at === DEFINITIONS) this.definitions.update(enabled, now);
     if (this.tabs.at === TOOLS) this.tools.update(enabled, now);
     if (this.tabs.at === CHAT) this.chat.update(enabled, now);
+    if (this.tabs.at === RUNS) this.runs.update(enabled, now);
     if (this.tabs.at === PERSONALITIES) this.personalities.update(enabled, now);
     if (this.tabs.at === PROJECTS) this.projects.update();
     if (this.tabs.at === ADMIN) this.admin.update();
@@ -142,6 +173,7 @@ class View extends Frame {
     if (this.tabs.at === DEFINITIONS) this.definitions.update(this.definitions.enabled, now);
     if (this.tabs.at === TOOLS) this.tools.update(this.tools.enabled, now);
     if (this.tabs.at === CHAT) this.chat.update(this.chat.enabled, now);
+    if (this.tabs.at === RUNS) this.runs.update(this.runs.enabled, now);
     if (this.tabs.at === PERSONALITIES) this.personalities.update(this.personalities.enabled, now);
   }
 }

@@ -152,6 +152,17 @@ export class Agents {
     this.chips.element.hidden = this.search.hidden = this.session.hidden = agents.length === 0;
   }
 
+  /** Find an agent and open its details. @param {string} id */
+  reveal(id) {
+    this.mode = "agents";
+    this.search.value = id;
+    this.filter({ state: null, text: id.toLowerCase(), session: EVERY });
+    this.drawMode();
+    const row = this.rows.items.get(id);
+    if (row && !row.isOpen) row.toggle();
+    row?.opener.focus();
+  }
+
   /** An agent that was renamed keeps its row, and what is open in it. */
   rename(from, to) {
     const { agents } = this.store.tables;

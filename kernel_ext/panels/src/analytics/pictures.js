@@ -1,0 +1,131 @@
+/** What the charts of the Analytics tab draw, from what `get_activity` found. */
+
+import { columns } from "../charts/columns.js";
+import { gantt } from "../charts/gantt.js";
+import { dateTime, duration, shortDuration } from "../lib/format.js";
+
+const DAY_MS = 86_400_000;
+/** The most lanes of the task stream: those of the agents that worked last. */
+const LANES = 20;
+const OUTCOMES = { completed: "completed", failed: "failed", expired: "failed", null: "in_progress" };
+
+/** "10:05", or for longer windows "Nov 21, 10:05". @param {any} found */
+function clockOf({ since, until }) {
+  const isLong = Date.parse(until) - Date.parse(since) > DAY_MS;
+  const short = { hour: "2-digit", minute: "2-digit", hour12: false };
+  return (ms) => (isLong ? dateTime(ms) : new Date(ms).toLocaleTimeString("en", short));
+}
+
+/** Columns over the intervals. @param {any} found @param {[string, string, string][]} layers field, state and word */
+export function overTime(found, layers) {
+  const { intervals, interval_seconds: seconds } = found;
+  const clock = clockOf(found);
+  const starts = intervals.map(({ start }) => Date.parse(start));
+  const until = starts.at(-1) + 1000 * seconds;
+  const said = (at) =>
+    layers
+      .filter(([field]) => intervals[at][field])
+      .map(([field, , word]) => `${intervals[at][field].toLocaleString("en")} ${word}`)
+      .join(", ");
+  const rows = starts.map((start, at) => [clock(start), ...layers.map(([field]) => intervals[at][field])]);
+  return {
+    legend: layers.map(([, state, word]) => [state, word]),
+    table: {
+      columns: ["From", ...layers.map(([, , word]) => word)],
+      rows: rows.filter((row) => row.some((one) => one > 0)),
+    },
+    draw: (width) =>
+      columns(width, {
+        starts,
+        until,
+        clock,
+        text: (at) => `${clock(starts[at])}: ${said(at)}`,
+        layers: layers.map(([field, state]) => ({ state, values: intervals.map((one) => one[field]) })),
+      }),
+  };
+}
+
+/** The attempts, in a lane for each agent. @param {any} found @param {{task: (id: number) => void}} open */
+export function stream(found, open) {
+  const clock = clockOf(found);
+  const [since, until] = [Date.parse(found.since), Date.parse(found.until)];
+  const latest = [...found.attempts].reverse();
+  const names = [...new Set(latest.map(({ agent_id: id }) => id))].slice(0, LANES).sort();
+  const lanes = names.map((name) => ({ name, open: null }));
+  const shown = found.attempts.filter(({ agent_id: id }) => names.includes(id));
+  const about = (one) => {
+    const took = duration(Date.parse(one.ended_at ?? found.until) - Date.parse(one.claimed_at));
+    return [
+      one.agent_id,
+      `${one.task_id} ${one.task}`,
+      one.attempt,
+      clock(Date.parse(one.claimed_at)),
+      took,
+      one.outcome ?? "under way",
+    ];
+  };
+  const bars = shown.map((one) => {
+    const [agent, task, attempt, , took, outcome] = about(one);
+    return {
+      lane: names.indexOf(agent),
+      from: Date.parse(one.claimed_at),
+      to: Date.parse(one.ended_at ?? found.until),
+      state: OUTCOMES[one.outcome] ?? "other",
+      key: `${one.task_id}.${attempt}`,
+      text: `${task}, attempt ${attempt} by ${agent}: ${outcome}, ${took}`,
+      open: () => open.task(one.task_id),
+    };
+  });
+  return {
+    legend: [
+      ["in_progress", "under way"],
+      ["completed", "completed"],
+      ["failed", "failed or expired"],
+      ["other", "released"],
+    ],
+    table: { columns: ["Agent", "Task", "Attempt", "Claimed", "Took", "Outcome"], rows: shown.map(about) },
+    draw: (width) => gantt(width, { since, until, clock, lanes, bars: spread(bars) }),
+  };
+}
+
+/** Bars in time's order, lane by lane, as keys move through them. */
+function spread(bars) {
+  return bars.sort((one, other) => one.lane - other.lane || one.from - other.from);
+}
+
+/** How busy each agent was. @param {any} found @param {{agent: (id: string) => void}} open */
+export function agentBars({ agents }, open) {
+  return agents.map(({ agent_id: name, share, attempts, busy_seconds: busy }) => ({
+    name,
+    open: () => open.agent(name),
+    share,
+    text: `${Math.round(100 * share)} %`,
+    title: `${attempts} attempts, ${duration(1000 * busy)}`,
+  }));
+}
+
+/** How long questions waited, the longest wait as the whole width. @param {any} found @param {{inbox: () => void}} open */
+export function waitBars({ approvals }, open) {
+  const longest = Math.max(...approvals.map((one) => one.waited_seconds), 0.001);
+  return approvals.map(({ id, kind, status, waited_seconds: waited }) => ({
+    name: `${kind} ${id}`,
+    open: open.inbox,
+    share: waited / longest,
+    state: status === "pending" ? "pending" : status === "approved" ? "completed" : "failed",
+    text: `${duration(1000 * waited)}, ${status === "pending" ? "waits" : status}`,
+  }));
+}
+
+/** The median of each tool's calls as a bar, and how long the slowest of twenty took as a tick. @param {any} found @param {{tools: () => void}} open */
+export function toolBars({ tools }, open) {
+  const longest = Math.max(...tools.map(({ p95_ms: ms }) => ms ?? 0), 0.001);
+  return tools.map(({ tool, calls, failed, median_ms: median, p95_ms: slow }) => ({
+    name: tool,
+    open: open.tools,
+    share: (median ?? 0) / longest,
+    tick: slow === null ? undefined : slow / longest,
+    state: failed ? "failed" : "in_progress",
+    text: median === null ? "not ended" : shortDuration(median),
+    title: `${calls} calls, ${failed} failed${slow === null ? "" : `; 95 % took no longer than ${shortDuration(slow)}`}`,
+  }));
+}

@@ -1,0 +1,81 @@
+/** One file that a run made: its name and size, and what it contains when it is opened. None of it is ever run. */
+
+import { Markdown } from "../chat/markdown.js";
+import { message } from "../lib/blocks.js";
+import { button } from "../lib/controls.js";
+import { h, setText } from "../lib/dom.js";
+import { byteSize } from "../lib/format.js";
+import { loadMarkdown } from "../link/assets.js";
+import { RequestRunner } from "../link/request_runner.js";
+import { longText } from "../tools/values.js";
+
+const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
+
+export class Artifact {
+  /** @param {any} desk @param {number} run @param {any} file */
+  constructor(desk, run, file) {
+    this.desk = desk;
+    this.run = run;
+    this.file = file;
+    this.requests = new RequestRunner(desk);
+    this.opener = button("Open", "wb-link", () => this.toggle(), `Open ${file.name}`);
+    this.opener.setAttribute("aria-expanded", "false");
+    this.content = h("div", { class: "wb-stack wb-artifact", hidden: true });
+    const about = h("span", { class: "wb-muted wb-cut wb-grow" }, `${byteSize(file.bytes)} · ${file.path}`);
+    const name = h("span", { class: "wb-cut" }, file.name);
+    const line = h("div", { class: "wb-line" }, name, about, this.opener);
+    this.element = h("li", {}, line, this.requests.errorBox, this.content);
+  }
+
+  async toggle() {
+    const open = this.content.hidden;
+    this.content.hidden = !open;
+    this.opener.setAttribute("aria-expanded", String(open));
+    setText(this.opener, open ? "Close" : "Open");
+    if (!open) return;
+    const args = { run_id: this.run, name: this.file.name };
+    this.content.replaceChildren(h("p", { class: "wb-muted" }, "Reading…"));
+    try {
+      const found = await this.requests.send("get_run_artifact", args);
+      this.requests.clearError();
+      this.content.replaceChildren(...this.shown(found));
+    } catch (error) {
+      this.content.replaceChildren();
+      this.requests.showError(error);
+    }
+  }
+
+  /** What it contains, and what is to be said about it. @returns {HTMLElement[]} */
+  shown(found) {
+    const { form, changed, cut, path } = found;
+    const notes = [];
+    if (changed) notes.push(message("warning", "The file has changed since the run recorded it."));
+    if (form === "file")
+      notes.push(h("p", { class: "wb-muted" }, "It cannot be shown here. It is at ", h("code", {}, path), "."));
+    else if (cut)
+      notes.push(h("p", { class: "wb-muted" }, "This is its beginning; all of it is at ", h("code", {}, path), "."));
+    const made = FORMS[form]?.(found, this.desk);
+    return made ? [made, ...notes] : notes;
+  }
+}
+
+/** @type {Record<string, (found: any, desk: any) => HTMLElement|null>} */
+const FORMS = {
+  picture: ({ picture_type: type, data, name }) =>
+    PICTURES.has(type)
+      ? h("img", { class: "wb-artifact-picture", src: `data:${type};base64,${data}`, alt: name })
+      : null,
+  table: ({ columns, rows, name }) => {
+    const head = h("tr", {}, ...columns.map((column) => h("th", { scope: "col" }, column)));
+    const body = rows.map((row) => h("tr", {}, ...row.map((value) => h("td", {}, value))));
+    const table = h("table", { class: "wb-table wb-plain-table" }, h("thead", {}, head), h("tbody", {}, ...body));
+    return h("div", { class: "wb-figure-table", tabindex: 0, role: "group", "aria-label": name }, table);
+  },
+  markdown: ({ text }, { channel, announce }) => {
+    const shown = new Markdown(loadMarkdown(channel), announce);
+    shown.show(text);
+    return shown.element;
+  },
+  json: ({ text, name }, { announce }) => longText(text, `Copy ${name}`, announce),
+  text: ({ text, name }, { announce }) => longText(text, `Copy ${name}`, announce),
+};

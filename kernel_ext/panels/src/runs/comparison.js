@@ -1,0 +1,81 @@
+/** Runs beside each other: parallel coordinates of what differs in numbers, and a table of all differences. */
+
+import { coordinates, hue } from "../charts/coordinates.js";
+import { Figure } from "../charts/figure.js";
+import { button } from "../lib/controls.js";
+import { h } from "../lib/dom.js";
+import { plural } from "../lib/format.js";
+import { RequestRunner } from "../link/request_runner.js";
+import { valueText } from "./state.js";
+
+const AXES = 8;
+const DRAWN_SECTIONS = new Set(["parameters", "metrics"]);
+
+export class Comparison {
+  /** @param {any} desk @param {AbortSignal} signal @param {{close: () => void, open: (id: number) => void}} on */
+  constructor(desk, signal, on) {
+    this.on = on;
+    this.requests = new RequestRunner(desk);
+    this.title = h("h4", { class: "wb-label wb-grow", tabindex: -1 });
+    this.figure = new Figure("Parallel coordinates", signal, "wb-figure-wide");
+    this.box = h("div", { class: "wb-compared", tabindex: 0, role: "group", "aria-label": "Differences" });
+    const head = h("div", { class: "wb-line" }, this.title, button("Close", "wb-button", on.close));
+    const parts = [head, this.requests.errorBox, this.figure.element, this.box];
+    this.element = h("section", { class: "wb-box wb-stack", "aria-label": "Comparison", hidden: true }, ...parts);
+  }
+
+  /** @param {number[]} ids @param {HTMLElement} from the button that was pressed */
+  async show(ids, from) {
+    const found = await this.requests.run("compare_runs", { run_ids: ids }, from, "Comparing…");
+    this.element.hidden = false;
+    if (!found) return;
+    this.title.textContent = `${plural(found.runs.length, "run")} compared`;
+    this.drawFigure(found);
+    this.drawTable(found);
+    this.title.focus();
+  }
+
+  hide() {
+    this.element.hidden = true;
+  }
+
+  drawFigure({ runs, rows }) {
+    const drawn = rows.filter(
+      ({ section, values }) => DRAWN_SECTIONS.has(section) && values.some((value) => value !== null),
+    );
+    const axes = drawn.slice(0, AXES).map(({ name, values }) => ({ name, values: values.map(plain) }));
+    const sentence = this.sentence(rows.length, drawn.length, axes.length);
+    if (axes.length < 2) return this.figure.show({ sentence });
+    const lines = runs.map(({ id, name }, at) => ({
+      key: String(id),
+      text: `Run ${id} ${name}: ${axes.map((axis) => `${axis.name} ${valueText(axis.values[at])}`).join(", ")}`,
+      open: () => this.on.open(id),
+    }));
+    const legend = runs.map(({ id, name }, at) => [hue(at), `${id} ${name}`]);
+    return this.figure.show({ sentence, legend, draw: (width) => coordinates(width, { axes, runs: lines }) });
+  }
+
+  sentence(all, drawn, axes) {
+    if (!all) return "These runs do not differ.";
+    const first = `They differ in ${plural(all, "value")}`;
+    if (axes < 2) return `${first}; a picture needs two parameters or metrics that differ.`;
+    return axes < drawn ? `${first}; the first ${axes} parameters and metrics are drawn.` : `${first}.`;
+  }
+
+  drawTable({ runs, rows }) {
+    const heads = runs.map(({ id, name }) => h("th", { scope: "col" }, `${id} ${name}`));
+    const head = h("tr", {}, h("th", { scope: "col" }, "What"), ...heads);
+    const body = rows.map(({ section, name, values }) => {
+      const what = h("th", { scope: "row" }, h("span", { class: "wb-muted" }, `${section} `), name);
+      return h("tr", {}, what, ...values.map((value) => h("td", {}, value === null ? "–" : valueText(value))));
+    });
+    const table = h("table", { class: "wb-table wb-plain-table" }, h("thead", {}, head), h("tbody", {}, ...body));
+    this.box.hidden = !rows.length;
+    this.box.replaceChildren(table);
+  }
+}
+
+/** Numbers and null as they are, everything else as text. */
+function plain(value) {
+  return typeof value === "number" || value === null ? value : valueText(value);
+}

@@ -1,0 +1,82 @@
+/** The filters of the list of runs. */
+
+import { checkbox, input, searchField, select, setOptions } from "../lib/controls.js";
+import { h } from "../lib/dom.js";
+import { RUN_STATES } from "./state.js";
+
+const EVERY = "";
+const STATES = [[EVERY, "All states"], ...Object.entries(RUN_STATES)];
+const TYPING_MS = 250;
+
+export class RunFilters {
+  /** @param {() => void} onChange */
+  constructor(onChange) {
+    const change = () => onChange();
+    const typed = () => {
+      clearTimeout(this.typing);
+      this.typing = setTimeout(onChange, TYPING_MS);
+    };
+    const choice = (options, name) =>
+      select(options, EVERY, { class: "wb-input wb-narrow", "aria-label": name, on: { change } });
+    const text = (name, placeholder) =>
+      input("", { class: "wb-input wb-narrow", "aria-label": name, placeholder, on: { input: typed } });
+    this.search = searchField("Search runs", "Search names, notebooks and notes", { input: typed });
+    this.state = choice(STATES, "Filter runs by state");
+    this.sweep = choice([[EVERY, "All sweeps"]], "Filter runs by sweep");
+    this.tag = text("Filter runs by tag", "Tag");
+    this.where = text("Conditions on metrics, with commas", "loss<0.1, acc>=0.9");
+    this.archived = checkbox("Archived", change);
+    const parts = [this.state, this.sweep, this.tag, this.where, this.archived.element];
+    this.element = h("div", { class: "wb-line wb-run-filters" }, ...parts);
+  }
+
+  /** @param {any[]} sweeps */
+  setSweeps(sweeps) {
+    const options = [[EVERY, "All sweeps"], ...sweeps.map(({ name }) => [name, name])];
+    if (this.sweep.value !== EVERY && !options.some(([name]) => name === this.sweep.value)) {
+      options.push([this.sweep.value, this.sweep.value]);
+    }
+    setOptions(this.sweep, [["", options]]);
+  }
+
+  /** Show the runs of one sweep. @param {string} name */
+  chooseSweep(name) {
+    this.clear();
+    setOptions(
+      this.sweep,
+      [
+        [
+          "",
+          [
+            [EVERY, "All sweeps"],
+            [name, name],
+          ],
+        ],
+      ],
+      name,
+    );
+  }
+
+  clear() {
+    for (const one of [this.search, this.state, this.sweep, this.tag, this.where]) one.value = "";
+    this.archived.box.checked = false;
+  }
+
+  /** Arguments of `list_runs`. */
+  get chosen() {
+    const where = this.where.value.split(",").map((one) => one.trim());
+    const values = {
+      search: this.search.value.trim(),
+      state: this.state.value,
+      sweep: this.sweep.value,
+      tag: this.tag.value.trim(),
+    };
+    const wanted = Object.entries(values).filter(([, value]) => value !== EVERY);
+    return { ...Object.fromEntries(wanted), where: where.filter(Boolean), archived: this.archived.box.checked };
+  }
+
+  get isActive() {
+    const { where, archived, ...others } = this.chosen;
+    return where.length > 0 || archived || Object.keys(others).length > 0;
+  }
+}

@@ -1,0 +1,272 @@
+/** The Runs tab: runs of experiments, filtered and sorted, each to be opened; several compared; and sweeps. */
+
+import { button, moveBetweenRows } from "../lib/controls.js";
+import { freshId, h, setText } from "../lib/dom.js";
+import { plural } from "../lib/format.js";
+import { KeyedList } from "../lib/keyed_list.js";
+import { Segments } from "../lib/segments.js";
+import { Sorting } from "../lib/sorting.js";
+import { Refresh } from "../link/polling.js";
+import { RequestRunner } from "../link/request_runner.js";
+import { Comparison } from "./comparison.js";
+import { RunFilters } from "./filters.js";
+import { RunRow } from "./run_row.js";
+import { commonMetrics } from "./state.js";
+import { Sweeps } from "./sweeps.js";
+
+const MODES = { runs: "Runs", sweeps: "Sweeps" };
+const PAGE = 50;
+const MOST_COMPARED = 20;
+const METRICS = 3;
+/** The least time between two readings: a sweep may end many runs a second. */
+const PAUSE_MS = 500;
+const BEFORE = { name: "Run", state: "State", parameters: "Parameters" };
+const AFTER = { started: "Started", took: "Took", tags: "Tags" };
+
+export class Runs {
+  /**
+   * @param {import("../link/store.js").Store} store
+   * @param {import("../link/channel.js").Channel} channel
+   * @param {(text: string) => void} announce
+   * @param {AbortSignal} signal
+   */
+  constructor(store, channel, announce, signal) {
+    this.desk = { store, channel, announce };
+    this.mode = "runs";
+    this.shown = PAGE;
+    this.runs = new Map();
+    this.sweepsFound = [];
+    this.metrics = [];
+    this.isStale = true;
+    this.touched = new Set();
+    this.requests = new RequestRunner(this.desk);
+    this.reading = new Refresh(
+      () => this.read(),
+      (error) => this.requests.showError(error),
+    );
+    this.filters = new RunFilters(() => this.restart());
+    this.sweeps = new Sweeps((name) => this.openSweep(name));
+    this.comparison = new Comparison(this.desk, signal, {
+      close: () => this.closeComparison(),
+      open: (id) => this.open(id),
+    });
+    this.modes = new Segments(MODES, "Show", (mode) => this.setMode(mode));
+    this.element = this.section();
+    store.subscribe(() => this.onChange(), signal);
+    signal.addEventListener("abort", () => this.stop(), { once: true });
+  }
+
+  section() {
+    const id = freshId("runs");
+    this.summary = h("span", { class: "wb-muted wb-grow" });
+    this.empty = h("p", { class: "wb-empty", hidden: true });
+    this.more = button("Show more", "wb-button", () => this.showMore());
+    this.compare = button("Compare", "wb-button", () => this.compareSelected());
+    this.more.hidden = this.compare.hidden = true;
+    this.list = h(
+      "div",
+      { class: "wb-stack" },
+      this.filters.element,
+      this.comparison.element,
+      this.empty,
+      this.table(),
+      this.more,
+    );
+    const heading = h("h3", { class: "wb-heading", id }, "Runs");
+    const toolbar = h(
+      "div",
+      { class: "wb-toolbar" },
+      heading,
+      this.summary,
+      this.compare,
+      this.modes.element,
+      this.filters.search,
+    );
+    const parts = [toolbar, this.requests.errorBox, this.list, this.sweeps.element];
+    return h("section", { class: "wb-section wb-stack", "aria-labelledby": id }, ...parts);
+  }
+
+  table() {
+    this.head = h("tr", {});
+    this.body = h("tbody", {});
+    const on = { keydown: (event) => moveBetweenRows(event, this.body) };
+    this.grid = h("table", { class: "wb-table wb-runs", on, hidden: true }, h("thead", {}, this.head), this.body);
+    this.rows = new KeyedList(this.body, (id) => this.row(id), {
+      keep: (_, row) => row.isOpen, // it no longer matches the filters, but it is being read
+      onRemove: (row) => row.stop(),
+    });
+    this.drawHead([]);
+    return this.grid;
+  }
+
+  row(id) {
+    const change = (run) => {
+      if (this.runs.has(id)) this.runs.set(id, { ...this.runs.get(id), ...run });
+      this.draw();
+      this.refresh();
+    };
+    return new RunRow(this.desk, this.runs.get(id), { select: () => this.drawSelected(), change });
+  }
+
+  /** The headings; those of metrics sort all runs by their last value. */
+  drawHead(metrics) {
+    const key = JSON.stringify(metrics);
+    if (key === this.drawnHead) return;
+    this.drawnHead = key;
+    const before = this.sorting;
+    this.sorting = new Sorting(Object.fromEntries(metrics.map((name) => [name, name])), () => this.restart());
+    if (before?.by && metrics.includes(before.by))
+      Object.assign(this.sorting, { by: before.by, direction: before.direction });
+    const plain = (labels) =>
+      Object.entries(labels).map(([name, text]) => h("th", { scope: "col", class: `wb-col-${name}` }, text));
+    const sorted = metrics.map((name) => this.sorting.heading(name, "th", { scope: "col", class: "wb-col-metric" }));
+    if (this.sorting.by)
+      this.sorting.buttons[this.sorting.by].parentElement.setAttribute("aria-sort", this.sorting.direction);
+    const pick = h("th", { class: "wb-col-pick" }, h("span", { class: "wb-sr" }, "Select"));
+    this.head.replaceChildren(pick, ...plain(BEFORE), ...sorted, ...plain(AFTER));
+  }
+
+  get isShown() {
+    return this.element.checkVisibility();
+  }
+
+  /** Events may be about runs: read them again, while they are shown. */
+  onChange() {
+    const { touched } = this.desk.store;
+    const about = touched === null ? null : [...touched].filter((subject) => /^(run|sweep):/.test(subject));
+    if (about?.length === 0) return;
+    this.isStale = true;
+    for (const [id, row] of this.rows.items) if (!about || about.includes(`run:${id}`)) row.refresh();
+    if (this.isShown) this.refresh();
+  }
+
+  refresh() {
+    this.isStale = false;
+    this.reading.now();
+  }
+
+  restart() {
+    this.shown = PAGE;
+    this.refresh();
+  }
+
+  stop() {
+    this.reading.stop();
+    for (const row of this.rows.items.values()) row.stop();
+  }
+
+  async read() {
+    const { by, direction } = this.sorting;
+    const sort = by === null ? "newest" : `${direction === "descending" ? "-" : ""}${by}`;
+    const found = await this.pages({ ...this.filters.chosen, sort });
+    const { sweeps } = await this.requests.send("list_sweeps", { limit: 100 });
+    this.requests.clearError();
+    this.runs = new Map(found.runs.map((run) => [run.id, run]));
+    this.hasMore = found.next_cursor !== null;
+    this.sweepsFound = sweeps;
+    this.filters.setSweeps(sweeps);
+    if (!by) this.metrics = commonMetrics(found.runs, METRICS);
+    this.isRead = true;
+    this.draw();
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+
+  /** As many runs as are shown. */
+  async pages(args) {
+    const limit = Math.min(500, this.shown);
+    let page = await this.requests.send("list_runs", { ...args, limit });
+    const { runs } = page;
+    while (page.next_cursor !== null && runs.length < this.shown) {
+      page = await this.requests.send("list_runs", { ...args, limit, cursor: page.next_cursor });
+      runs.push(...page.runs);
+    }
+    return { runs, next_cursor: page.next_cursor };
+  }
+
+  showMore() {
+    this.shown += PAGE;
+    this.refresh();
+  }
+
+  setMode(mode) {
+    this.mode = mode;
+    this.draw();
+  }
+
+  openSweep(name) {
+    this.mode = "runs";
+    this.filters.chooseSweep(name);
+    this.restart();
+    this.draw();
+    this.filters.sweep.focus();
+  }
+
+  /** Bring it up to date. @param {boolean} [enabled] @param {number} [now] in ms */
+  update(enabled = this.enabled, now = Date.now()) {
+    this.enabled = enabled;
+    this.now = now;
+    if (!this.isRead || this.isStale) this.refresh();
+    this.draw();
+  }
+
+  draw() {
+    const isRuns = this.mode === "runs";
+    this.modes.show(this.mode);
+    this.list.hidden = this.filters.search.hidden = !isRuns;
+    this.sweeps.element.hidden = isRuns;
+    if (!this.isRead) return;
+    if (isRuns) this.drawRuns();
+    else this.sweeps.update(this.sweepsFound);
+    const sweeps = this.sweepsFound.length;
+    this.modes.setLabel("sweeps", sweeps ? `Sweeps ${sweeps.toLocaleString("en")}` : "Sweeps");
+    this.drawSelected();
+  }
+
+  drawRuns() {
+    const { runs, metrics } = this;
+    const { isActive } = this.filters;
+    this.drawHead(metrics);
+    this.rows.show([...runs.keys()], (row, id) => row.show(runs.get(id), metrics, this.now ?? Date.now()));
+    this.grid.hidden = this.rows.items.size === 0;
+    this.more.hidden = !this.hasMore;
+    this.filters.element.hidden = !isActive && runs.size === 0 && this.sweepsFound.length === 0;
+    this.empty.hidden = runs.size > 0;
+    const none = "No runs yet. Record one with `with wb.run(name, lr=0.1) as run: run.record(loss=0.5)`.";
+    setText(this.empty, isActive ? "No run matches the filters." : none);
+    const running = [...runs.values()].filter(({ state }) => state === "running").length;
+    const known = plural(runs.size, "run");
+    const text = `${this.hasMore ? `The first ${known}` : known}${running ? ` · ${running} running` : ""}`;
+    setText(this.summary, runs.size ? text : "");
+  }
+
+  get selected() {
+    return [...this.rows.items.values()].filter((row) => row.check.box.checked).map(({ id }) => id);
+  }
+
+  drawSelected() {
+    const count = this.mode === "runs" ? this.selected.length : 0;
+    this.compare.hidden = count < 2;
+    const tooMany = count > MOST_COMPARED;
+    if (!this.comparison.requests.busy)
+      setText(this.compare, tooMany ? `Compare (at most ${MOST_COMPARED})` : `Compare ${count}`);
+    this.compare.setAttribute("aria-disabled", String(tooMany));
+  }
+
+  compareSelected() {
+    this.comparison.show(this.selected, this.compare);
+  }
+
+  closeComparison() {
+    this.comparison.hide();
+    (this.compare.hidden ? this.filters.search : this.compare).focus();
+  }
+
+  /** Open a run's details. @param {number} id */
+  open(id) {
+    const row = this.rows.items.get(id);
+    if (!row) return;
+    row.toggle(true);
+    row.opener.focus();
+    row.line.scrollIntoView({ block: "nearest" });
+  }
+}

@@ -1,0 +1,89 @@
+"""The Analytics tab: charts of what happens, while it happens, and only where somebody sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.bare_desk import BareDesk
+from tests.browser.desk_lab import view
+
+pytestmark = pytest.mark.browser
+
+
+def _admit(desk: BareDesk, name: str) -> str:
+    made = desk.host.call("register", name=name, persona_id="implementer")
+    desk.host.call("approve", approval_id=made["approval_id"], choices={"agent_id": name})
+    return str(made["token"])
+
+
+def _act(desk: BareDesk, token: str, name: str, **arguments: Any) -> dict[str, Any]:
+    return desk.host.wait(desk.host.acall_as(token, name, **arguments))
+
+
+def _asked(desk: BareDesk) -> int:
+    return sum(message.get("op") == "get_activity" for message in desk.asked)
+
+
+def test_charts_follow_the_work_and_open_what_they_show(open_bare_desk: Callable[..., BareDesk]) -> None:
+    desk = open_bare_desk()
+    view(desk.element, "Analytics")
+    stream = desk.element.get_by_role("figure", name="Task stream")
+    expect(stream).to_contain_text("No task was worked on within the last hour.")
+    token = _admit(desk, "ada")
+    task = desk.host.call("create_task", title="Sew it up", persona_id="implementer")["id"]
+    _act(desk, token, "claim_task")
+    bar = stream.get_by_role("button", name=f"{task} Sew it up, attempt 1 by ada: under way")
+    expect(bar).to_be_visible()
+    expect(desk.element.get_by_role("figure", name="Queue")).to_contain_text("1 task is worked on and 0 wait.")
+    _act(desk, token, "complete_task", task_id=task)
+    expect(desk.element.get_by_role("figure", name="Throughput")).to_contain_text("1 task was completed")
+    stream.get_by_role("button", name="Task stream as a table").click()
+    expect(stream.get_by_role("row", name="ada")).to_contain_text("completed")
+    stream.get_by_role("button", name=f"{task} Sew it up").press("Enter")
+    expect(desk.element.get_by_role("heading", name="Sew it up")).to_be_visible()
+    view(desk.element, "Analytics")
+    desk.element.get_by_role("figure", name="Utilisation").get_by_role("button", name="ada").click()
+    expect(desk.element.get_by_role("button", name="ada", exact=True)).to_have_attribute("aria-expanded", "true")
+
+
+def test_arrows_move_between_the_bars_of_a_chart(open_bare_desk: Callable[..., BareDesk]) -> None:
+    desk = open_bare_desk()
+    token = _admit(desk, "ada")
+    for title in ("First", "Second"):
+        desk.host.call("create_task", title=title, persona_id="implementer")
+        task = _act(desk, token, "claim_task")["task"]["id"]
+        _act(desk, token, "complete_task", task_id=task)
+    view(desk.element, "Analytics")
+    stream = desk.element.get_by_role("figure", name="Task stream")
+    first, second = (stream.get_by_role("button", name=f" {title}, attempt 1") for title in ("First", "Second"))
+    first.focus()
+    first.press("ArrowRight")
+    expect(second).to_be_focused()
+    expect(stream).to_contain_text("Second, attempt 1 by ada: completed")
+    second.press("Home")
+    expect(first).to_be_focused()
+
+
+def test_nothing_is_read_while_the_tab_is_hidden(open_bare_desk: Callable[..., BareDesk]) -> None:
+    desk = open_bare_desk()
+    desk.host.call("create_task", title="T", persona_id="implementer")
+    view(desk.element, "Tasks")
+    expect(desk.element.get_by_role("treegrid")).to_contain_text("T")
+    assert _asked(desk) == 0
+    view(desk.element, "Analytics")
+    expect(desk.element.get_by_role("figure", name="Queue")).to_contain_text("1 waits")
+    assert _asked(desk) > 0
+
+
+def test_a_chart_that_cannot_be_read_says_so_and_comes_back(open_bare_desk: Callable[..., BareDesk]) -> None:
+    desk = open_bare_desk()
+    desk.fail("get_activity")
+    view(desk.element, "Analytics")
+    expect(desk.element.get_by_text("STORE_BUSY")).to_be_visible()
+    desk.restore()
+    expect(desk.element.get_by_role("figure", name="Queue")).to_contain_text("No task waits.")
+    expect(desk.element.get_by_text("STORE_BUSY")).to_be_hidden()

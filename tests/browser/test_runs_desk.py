@@ -1,0 +1,112 @@
+"""The Runs tab: a list to filter and sort, details with pictures and artifacts, and runs beside each other."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.bare_desk import BareDesk
+from tests.browser.desk_lab import view
+
+pytestmark = pytest.mark.browser
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+def _run(desk: BareDesk, name: str, losses: list[float], state: str = "completed", **parameters: Any) -> int:
+    made = desk.host.call("start_run", name=name, parameters=parameters)
+    desk.host.call("record_metrics", run_id=made["id"], metrics={"loss": losses})
+    desk.host.call("end_run", run_id=made["id"], state=state)
+    return int(made["id"])
+
+
+def _names(desk: BareDesk) -> list[str]:
+    return [text.split()[1] for text in desk.element.locator(".wb-runs .wb-opener").all_inner_texts()]
+
+
+def _open(desk: BareDesk, run: int) -> Locator:
+    desk.element.get_by_role("button", name=f"{run} ", exact=False).first.click()
+    return desk.element.locator(".wb-table-details:visible")
+
+
+def test_runs_come_as_they_are_recorded_and_are_sorted_and_filtered(open_bare_desk: Callable[..., BareDesk]) -> None:
+    desk = open_bare_desk()
+    view(desk.element, "Runs")
+    expect(desk.element.get_by_text("No runs yet.")).to_be_visible()
+    for name, loss, state in (("slow", 0.5, "completed"), ("quick", 0.1, "completed"), ("broken", 0.9, "failed")):
+        _run(desk, name, [1.0, loss], state, lr=loss)
+    rows = desk.element.locator(".wb-runs .wb-opener")
+    expect(rows).to_have_text(["3 broken", "2 quick", "1 slow"])
+    desk.element.get_by_role("button", name="loss", exact=True).click()
+    expect(rows).to_have_text(["2 quick", "1 slow", "3 broken"])
+    desk.element.get_by_label("Conditions on metrics").fill("loss<0.6")
+    expect(rows).to_have_text(["2 quick", "1 slow"])
+    desk.element.get_by_label("Conditions on metrics").fill("")
+    desk.element.get_by_label("Filter runs by state").select_option("failed")
+    expect(rows).to_have_text(["3 broken"])
+
+
+def test_a_run_shows_its_series_and_takes_notes_and_tags(open_bare_desk: Callable[..., BareDesk]) -> None:
+    desk = open_bare_desk()
+    run = _run(desk, "trial", [1.0, 0.5, 0.25], lr=0.1)
+    view(desk.element, "Runs")
+    details = _open(desk, run)
+    series = details.get_by_role("figure", name="loss")
+    expect(series).to_contain_text("3 values, from 0.25 to 1; the last is 0.25.")
+    series.get_by_role("button", name="loss as a table").click()
+    expect(series.get_by_role("row")).to_have_text(["Steploss", "01", "10.5", "20.25"])
+    details.get_by_role("button", name="Edit notes and tags").click()
+    details.get_by_label("Notes, in Markdown").fill("The best so far.")
+    details.get_by_label("Tags, with commas").fill("good, paper")
+    details.get_by_role("button", name="Save").click()
+    expect(details).to_contain_text("The best so far.")
+    known = desk.host.call("get_run", run_id=run)
+    assert (known["notes"], sorted(known["tags"])) == ("The best so far.", ["good", "paper"])
+    details.get_by_role("button", name="Archive").click()
+    expect(details.get_by_role("button", name="Restore")).to_be_visible()
+    assert desk.host.call("get_run", run_id=run)["archived_at"] is not None
+
+
+def test_artifacts_open_in_place_and_nothing_in_them_runs(
+    open_bare_desk: Callable[..., BareDesk], tmp_path: Path
+) -> None:
+    desk = open_bare_desk()
+    run = _run(desk, "trial", [1.0])
+    project = tmp_path / "project"
+    for name, content in {
+        "plot.png": PNG,
+        "rows.csv": b"word,n\nhello,1\n",
+        "page.html": b"<script>window.broken = true</script>",
+    }.items():
+        (project / name).write_bytes(content)
+        desk.host.call("add_run_artifact", run_id=run, path=name)
+    view(desk.element, "Runs")
+    details = _open(desk, run)
+    for name in ("plot.png", "rows.csv", "page.html"):
+        details.get_by_role("button", name=f"Open {name}").click()
+    picture = details.get_by_role("img", name="plot.png")
+    expect(picture).to_be_visible()
+    assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") == 1
+    expect(details.get_by_role("row", name="hello 1")).to_be_visible()
+    expect(details.get_by_text("<script>window.broken = true</script>")).to_be_visible()
+    assert desk.page.evaluate("() => window.broken") is None
+
+
+def test_runs_are_compared_in_a_table_and_by_parallel_coordinates(open_bare_desk: Callable[..., BareDesk]) -> None:
+    desk = open_bare_desk()
+    runs = [_run(desk, f"trial{n}", [1.0, 0.5 / n], lr=0.1 * n) for n in (1, 2, 3)]
+    view(desk.element, "Runs")
+    for run in runs:
+        desk.element.get_by_role("checkbox", name=f"Select run {run}").check()
+    desk.element.get_by_role("button", name="Compare 3").click()
+    compared = desk.element.get_by_role("region", name="Comparison")
+    expect(compared.get_by_role("row", name="parameters lr")).to_contain_text("0.1")
+    compared.get_by_role("button", name=f"Run {runs[1]} trial2").press("Enter")
+    expect(desk.element.locator(".wb-table-details:visible")).to_contain_text("trial2")
