@@ -21,7 +21,7 @@ REACH = (HERE / "reach.js").read_text()
 WIDTHS = (700, 1100, 1600)
 TABS = (
     *("Inbox", "Tasks", "Worktrees", "Agents", "Definitions"),
-    *("Tools", "Chat", "Personalities", "Projects", "Admin"),
+    *("Tools", "Chat", "Runs", "Analytics", "Personalities", "Projects", "Admin"),
 )
 NUMBER = """desk => {
   const all = desk.querySelectorAll("button, a[href], input, select, textarea, summary, [tabindex='0']");
