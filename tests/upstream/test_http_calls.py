@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import MCPError
 from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
+from tests.upstream.listener import Request, answered, listening
 from workbench.upstream.errors import is_lost, is_too_large
 from workbench.upstream.http_calls import HttpCalls
+from workbench.upstream.http_posts import posts, through
+from workbench.upstream.http_transport import http_client
+from workbench.upstream.target import Address
 
 pytestmark = pytest.mark.anyio
 
-URL = "http://server/mcp"
 LARGEST = 1_000
 MODERN = {"mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": "add"}
 PARAMS = {"name": "add", "arguments": {"a": 1}, "_meta": {"some": "thing"}}
@@ -35,7 +35,7 @@ EVENTS = "text/event-stream"
 
 @dataclass
 class Server:
-    """An ASGI application that answers everything in one way."""
+    """A server that answers everything in one way."""
 
     body: bytes
     kind: str = JSON
@@ -43,9 +43,10 @@ class Server:
     headers: Mapping[str, str] = field(default_factory=dict)
     asked: list[dict[str, Any]] = field(default_factory=list)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self.asked.append(await Request(scope, receive).json())
-        await Response(self.body, self.status, self.headers, self.kind)(scope, receive, send)
+    async def __call__(self, request: Request, writer: asyncio.StreamWriter) -> None:
+        self.asked.append(json.loads(request.body))
+        headers = [f"{name}: {value}" for name, value in self.headers.items()]
+        writer.write(answered(self.body, *headers, status=f"{self.status} Status", kind=self.kind))
 
 
 class Others:
@@ -59,11 +60,24 @@ class Others:
     async def run(self, *_: Any, **__: Any) -> None: ...
 
 
-async def call(server: Server, method: str = "tools/call", **options: Any) -> dict[str, Any]:
-    """What a call of a server's tool returns."""
-    opts: CallOptions = {"headers": dict(MODERN), **options}  # type: ignore[typeddict-item]
-    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(server)) as http:
-        return await HttpCalls(Others(), http, URL, LARGEST).send_raw_request(method, PARAMS, opts)
+Call = Callable[..., Awaitable[dict[str, Any]]]
+
+
+@pytest.fixture(params=["by our own connections", "by httpx2"], scope="module")
+def call(request: pytest.FixtureRequest) -> Call:
+    """Calls a server's tool; what that returns. Whichever way it is sent, the answer has one meaning."""
+
+    async def call(server: Server, method: str = "tools/call", **options: Any) -> dict[str, Any]:
+        opts: CallOptions = {"headers": dict(MODERN), **options}  # type: ignore[typeddict-item]
+        async with AsyncExitStack() as stack:
+            listener = await stack.enter_async_context(listening(server))
+            http = await stack.enter_async_context(http_client(Address(listener.url, {}), 2 * LARGEST))
+            post = through(http, listener.url)
+            if request.param == "by our own connections":
+                post = await stack.enter_async_context(posts(http, listener.url, 2 * LARGEST))
+            return await HttpCalls(Others(), post, LARGEST).send_raw_request(method, PARAMS, opts)
+
+    return call
 
 
 def answer(**message: Any) -> bytes:
@@ -76,13 +90,13 @@ def event(**message: Any) -> bytes:
     return b"data: " + json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n\n"
 
 
-async def test_a_call_is_one_request_with_the_parameters_and_headers_that_it_was_given() -> None:
+async def test_a_call_is_one_request_with_the_parameters_and_headers_that_it_was_given(call: Call) -> None:
     server = Server(answer(result=RESULT))
     assert await call(server) == RESULT
     assert server.asked == [{"jsonrpc": "2.0", "id": "call-1", "method": "tools/call", "params": PARAMS}]
 
 
-async def test_everything_but_calls_without_sessions_is_left_to_the_other_dispatcher() -> None:
+async def test_everything_but_calls_without_sessions_is_left_to_the_other_dispatcher(call: Call) -> None:
     server = Server(answer(result=RESULT))
     assert await call(server, "tools/list") == {"sent by the other one": "tools/list"}
     old = {"mcp-protocol-version": "2025-11-25"}
@@ -90,12 +104,12 @@ async def test_everything_but_calls_without_sessions_is_left_to_the_other_dispat
     assert not server.asked
 
 
-async def test_a_call_that_is_redirected_is_left_to_the_other_dispatcher_which_follows() -> None:
+async def test_a_call_that_is_redirected_is_left_to_the_other_dispatcher_which_follows(call: Call) -> None:
     server = Server(b"", status=307, headers={"Location": "/mcp/"})
     assert await call(server) == {"sent by the other one": "tools/call"}
 
 
-async def test_progress_on_the_stream_of_the_answer_is_reported() -> None:
+async def test_progress_on_the_stream_of_the_answer_is_reported(call: Call) -> None:
     steps: list[tuple[float, float | None, str | None]] = []
 
     async def note(done: float, total: float | None, message: str | None) -> None:
@@ -132,6 +146,7 @@ ERROR = {"code": -32001, "message": "no", "data": {"why": "so"}}
         (Server(b"<html>", "text/html"), INVALID_REQUEST),
         (Server(b"", status=202), PARSE_ERROR),
         (Server(b"[]"), PARSE_ERROR),
+        (Server(b"[" * 1_900), PARSE_ERROR),
         (Server(b"[" * 100_000), PARSE_ERROR),
         (Server(answer(result="text")), PARSE_ERROR),
         (Server(answer(error={"code": "one", "message": "no"})), PARSE_ERROR),
@@ -140,7 +155,7 @@ ERROR = {"code": -32001, "message": "no", "data": {"why": "so"}}
         (Server(event(id=1, result={"text": "x" * LARGEST}), EVENTS), CONNECTION_CLOSED),
     ],
 )
-async def test_what_is_no_result_is_an_error_of_the_protocol(server: Server, code: int) -> None:
+async def test_what_is_no_result_is_an_error_of_the_protocol(call: Call, server: Server, code: int) -> None:
     with pytest.raises(MCPError) as failed:
         await call(server)
     assert failed.value.code == code
@@ -148,7 +163,7 @@ async def test_what_is_no_result_is_an_error_of_the_protocol(server: Server, cod
         assert (failed.value.message, failed.value.error.data) == (ERROR["message"], ERROR["data"])
 
 
-async def test_an_event_that_is_too_large_and_a_stream_without_an_answer_are_told_apart() -> None:
+async def test_an_event_that_is_too_large_and_a_stream_without_an_answer_are_told_apart(call: Call) -> None:
     for body, is_large in ((event(id=1, result={"text": "x" * LARGEST}), True), (b"", False)):
         with pytest.raises(MCPError) as failed:
             await call(Server(body, EVENTS))
@@ -156,6 +171,8 @@ async def test_an_event_that_is_too_large_and_a_stream_without_an_answer_are_tol
 
 
 @given(body=st.binary(max_size=100), kind=st.sampled_from([JSON, EVENTS]), status=st.sampled_from([200, 400, 404, 500]))
-async def test_any_answer_is_a_result_or_an_error_of_the_protocol(body: bytes, kind: str, status: int) -> None:
+async def test_any_answer_is_a_result_or_an_error_of_the_protocol(
+    call: Call, body: bytes, kind: str, status: int
+) -> None:
     with suppress(MCPError):
         assert isinstance(await call(Server(body, kind, status)), dict)

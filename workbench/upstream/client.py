@@ -42,12 +42,13 @@ async def _over_http(address: Address, handlers: Handlers, largest: int) -> Asyn
     from mcp.client.streamable_http import streamable_http_client
 
     from workbench.upstream.http_calls import HttpCalls
+    from workbench.upstream.http_posts import posts
 
-    async with http_client(address, largest) as http:
+    async with http_client(address, largest) as http, posts(http, address.url, largest) as post:
         streams = streamable_http_client(address.url, http_client=http, max_sse_event_size=largest)
         async with _client(streams, handlers) as client:
             session = client.session
-            session._dispatcher = HttpCalls(session._dispatcher, http, address.url, largest)
+            session._dispatcher = HttpCalls(session._dispatcher, post, largest)
             yield client
 
 

@@ -19,6 +19,8 @@ from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
+from workbench.upstream.http_posts import Post
+
 ACCEPTED = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 
 
@@ -27,13 +29,13 @@ class HttpCalls(Dispatcher[Any]):
 
     Args:
         others: sends everything else; calls in protocols with sessions, and those that the server redirects, too.
-        largest: bytes of an event from the server; the client limits other answers.
+        post: sends the calls.
+        largest: bytes of an event from the server; `post` limits other answers.
     """
 
-    def __init__(self, others: Dispatcher[Any], http: httpx2.AsyncClient, url: str, largest: int) -> None:
+    def __init__(self, others: Dispatcher[Any], post: Post, largest: int) -> None:
         self._others = others
-        self._http = http
-        self._url = url
+        self._post = post
         self._largest = largest
         self._numbers = count(1)
 
@@ -48,9 +50,7 @@ class HttpCalls(Dispatcher[Any]):
         progress = options.get("on_progress")
         content = _request(f"call-{next(self._numbers)}", params or {}, reports=progress is not None)
         try:
-            async with self._http.stream(
-                "POST", self._url, content=content, headers={**ACCEPTED, **headers}
-            ) as response:
+            async with self._post(content, {**ACCEPTED, **headers}) as response:
                 if not response.is_redirect:
                     return _result(await self._answer(response, progress))
         except httpx2.HTTPError as error:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EVENTS_PER_SECOND = 200
 """Events of a stream that are read; the server waits with further ones."""
 _PAUSE_SECONDS = 0.1
-_CONNECT_SECONDS = 10.0
+CONNECT_SECONDS = 10.0
 _EVENT_STREAM = "text/event-stream"
 
 
@@ -36,9 +36,9 @@ def http_client(
     """
     # Compressed, an answer could be larger than its bytes.
     return httpx2.AsyncClient(
-        event_hooks={"response": [_limiting(largest)]},
+        event_hooks={"response": [limiting(largest)]},
         headers={**(headers or address.headers), "accept-encoding": "identity"},
-        timeout=httpx2.Timeout(_CONNECT_SECONDS, read=None),
+        timeout=httpx2.Timeout(CONNECT_SECONDS, read=None),
     )
 
 
@@ -58,7 +58,7 @@ def sse_streams(address: Address, largest: int) -> AbstractAsyncContextManager[T
     return sse_client(address.url, headers=dict(address.headers), httpx_client_factory=client)
 
 
-def _limiting(largest: int) -> Callable[[httpx2.Response], Awaitable[None]]:
+def limiting(largest: int) -> Callable[[httpx2.Response], Awaitable[None]]:
     """Makes an answer that is too large an error, and slows down a stream of too many events."""
 
     async def limit(response: httpx2.Response) -> None:
