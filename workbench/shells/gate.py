@@ -200,8 +200,10 @@ async def revoked(workbench: Workbench, caller: Caller) -> str:
 
 async def _invalidity(workbench: Workbench, caller: Caller) -> str | None:
     """Why a caller's token is invalid by now; None if it is valid."""
+    if caller.agent is None:
+        return None
     try:
-        now = await workbench.renewed(caller)
+        now = await workbench.current(caller.agent)
     except Unauthenticated:
         return "REVOKED"
     return "TOKEN_REPLACED" if now.token_hash != caller.token_hash else None
@@ -233,7 +235,8 @@ async def unless_ended(
             if not working.done():
                 raise stopped()
             answer = working.result()
-            await workbench.renewed(caller)  # the event that ended the wait may be the revocation
+            if caller.agent is not None:  # the event that ended the wait may be the revocation
+                await workbench.current(caller.agent)
             return answer
     finally:
         working.cancel()
