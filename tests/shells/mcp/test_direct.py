@@ -32,6 +32,8 @@ HEADERS = {
     "mcp-method": "tools/call",
     "mcp-name": "say",
 }
+SCHEMAS = {"count": {"type": "object", "properties": {"a": {"type": "integer", "x-mcp-header": "A"}}}}
+"""Those that say which headers repeat arguments."""
 PING = b": ping\r\n\r\n"
 Answer = list[tuple[Any, ...]]
 
@@ -64,9 +66,7 @@ async def manager() -> AsyncIterator[StreamableHTTPSessionManager]:
     """The package's server, running."""
     from mcp.server.lowlevel import Server
 
-    server: Server[Any] = Server(
-        "test", get_tool_input_schema=lambda name: None, on_call_tool=say, on_list_tools=nothing
-    )
+    server: Server[Any] = Server("test", get_tool_input_schema=SCHEMAS.get, on_call_tool=say, on_list_tools=nothing)
     made = StreamableHTTPSessionManager(server, max_request_body_size=LARGEST)
     async with made.run():
         yield made
@@ -198,6 +198,14 @@ REQUESTS = {
     "a client that says nothing of what it takes": (call(), without("accept"), 406),
     "no method in the headers": (call(), without("mcp-method"), 400),
     "no name in the headers": (call(), without("mcp-name"), 400),
+    "an argument without its header": (call(name="count"), HEADERS | {"mcp-name": "count"}, 400),
+    "an argument with its header": (call(name="count"), HEADERS | {"mcp-name": "count", "mcp-param-a": "1"}, 200),
+    "an argument with the header of another": (
+        call(name="count"),
+        HEADERS | {"mcp-name": "count", "mcp-param-a": "2"},
+        400,
+    ),
+    "a header of no argument": (call(), HEADERS | {"mcp-param-a": "1"}, 200),
     "too much": (call(arguments={"text": "x" * LARGEST}), HEADERS, 413),
 }
 

@@ -66,10 +66,15 @@ class DirectCalls:
         first = await receive()
         request = Request(scope, receive)
         call = _plain_call(request, first, self._largest)
-        if call is None:
+        if call is None or self._has_headers(call):
             await self._manager.asgi_app(scope, _again(first, receive), send)
         else:
             await self._answer(call, _Exchange(request, call, send))
+
+    def _has_headers(self, call: _Call) -> bool:
+        """Whether headers may have to repeat arguments of a call, as the schema of its tool says."""
+        schema_of = self._manager.app.get_tool_input_schema
+        return schema_of is None or schema_of(call.params["name"]) is not None
 
     async def _answer(self, call: _Call, exchange: _Exchange) -> None:
         """Run a call until it has ended, or its client has left."""
@@ -121,9 +126,13 @@ def _plain_call(request: Request, first: Message, largest: int) -> _Call | None:
     except (ValueError, RecursionError):
         return None
     match message:
-        case {"jsonrpc": "2.0", "id": str() | int() as id_, "method": "tools/call", "params": dict() as params, **more}:
-            if more or isinstance(id_, bool):
-                return None
+        case {
+            "jsonrpc": "2.0",
+            "id": str() | int() as id_,
+            "method": "tools/call",
+            "params": {"name": str()} as params,
+            **more,
+        } if not more and not isinstance(id_, bool):
             route = classify_inbound_request(message, headers=request.headers)
             return _Call(id_, params, route) if isinstance(route, InboundModernRoute) else None
     return None
