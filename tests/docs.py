@@ -8,13 +8,16 @@ import ast
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests import command_reference
 from tests.op_codes import EVERYWHERE, codes_of
 from workbench import errors
 from workbench.analytics import views
+from workbench.analytics.reports import STANDARD
 from workbench.ops import Op, collect
 from workbench.rules.definitions import schema
 from workbench.services import SERVICES
@@ -38,6 +41,13 @@ def reference() -> str:
         "`.aiswarm/settings.toml` or in your own `~/.config/workbench/settings.toml`; the first of these takes "
         "precedence. A setting marked with † counts from a project's file only after `workbench trust`. Times are in "
         "seconds, sizes in bytes.\n\n" + _settings(),
+        "## Commands\n\nThose of a shell; each also has `--project`, `--json` and `--help`, which says what its "
+        "options are for. `%workbench` has the same, but those that would block the kernel.\n\n"
+        + _typed(command_reference.commands()),
+        "## Magics\n\nWhat a notebook has besides the commands. `%%plan?` says what its options are for, and "
+        "`%workbench panel --help` those of a command.\n\n" + _typed(command_reference.magics()),
+        "## Reports\n\n`wb.report(NAME)`, `%workbench report NAME` and `workbench report NAME` make them. A report "
+        "that compares groups takes another column of the view `tasks` with `--by`.\n\n" + _reports(),
         "## Views\n\nWhat `workbench sql`, `%%wsql` and `wb.sql` query with DuckDB; `workbench views NAME` shows one. "
         "Times have a time zone, that of the computer.\n\n" + _views(),
         "## Events\n\nThe kinds of events in the feed, named `<noun>.<past participle>`.\n\n"
@@ -151,6 +161,19 @@ def _views() -> str:
     return "\n\n".join(parts)
 
 
+def _typed(rows: Iterable[tuple[str, list[str], str]]) -> str:
+    table = [[f"`{typed}`", " ".join(f"`{option}`" for option in options), about] for typed, options, about in rows]
+    return _table(("typed", "options", "what it does"), table)
+
+
+def _reports() -> str:
+    rows = [
+        [f"`{name}`", report.about, "yes" if report.picture else "", report.groups_by or ""]
+        for name, report in sorted(STANDARD.items())
+    ]
+    return _table(("report", "what it shows", "picture", "compares by"), rows)
+
+
 def _settings() -> str:
     marked = Settings.needing_trust(dict.fromkeys(Settings.names()))
     rows = [
@@ -187,10 +210,10 @@ def _nodes() -> Iterator[ast.AST]:
         yield from ast.walk(module)
 
 
-def _modules() -> Iterator[ast.Module]:
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            yield ast.parse(path.read_text("utf-8"))
+@cache
+def _modules() -> tuple[ast.Module, ...]:
+    paths = (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")))
+    return tuple(ast.parse(path.read_text("utf-8")) for path in paths)
 
 
 def _message(node: ast.expr) -> str:

@@ -10,14 +10,38 @@ import click
 import pytest
 
 from kernel_ext.commands import tree
-from tests.docs import REFERENCE, ROOT, SCHEMAS, emitted, event_kinds, reference, schema_text
+from kernel_ext.magics import CELL_MAGICS
+from tests.docs import REFERENCE, ROOT, SCHEMAS, emitted, error_codes, event_kinds, reference, schema_text
+from workbench.analytics import views
+from workbench.analytics.reports import names
 from workbench.cli import cli
+from workbench.ops import collect
+from workbench.services import SERVICES
+from workbench.settings import Settings
 
 README = (ROOT / "README.md").read_text("utf-8")
 
 
 def test_the_reference_is_made_from_the_code_as_it_is() -> None:
     assert REFERENCE.read_text("utf-8") == reference(), "run `make docs`"
+
+
+def test_the_reference_has_everything_that_can_be_called_typed_set_or_asked() -> None:
+    """What the registries of the code have, compared with the first cells of each section."""
+    text = REFERENCE.read_text("utf-8")
+    sections = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+    first = re.compile(r"^(?:\| |- |### )`([^`]+)`", re.MULTILINE)
+    listed = {name: set(first.findall(section)) for name, section in sections.items()}
+    assert listed["Operations"] == listed["Errors by operation"] == collect(SERVICES).keys()
+    assert {name.split()[0] for name in listed["Settings"]} == Settings.model_fields.keys()
+    assert listed["Reports"] == {*names()}
+    assert {view.name for view in views.described()} <= listed["Views"]
+    assert {f"workbench {name}" for name in cli.commands} == {
+        " ".join(typed.split()[:2]) for typed in listed["Commands"]
+    }
+    assert {typed.split()[0] for typed in listed["Magics"]} == {"%workbench", *(f"%%{name}" for name in CELL_MAGICS)}
+    assert listed["Events"] == {*event_kinds()}
+    assert listed["Error codes"] == error_codes().keys()
 
 
 def test_the_published_schemas_are_made_from_the_code_as_it_is() -> None:

@@ -53,4 +53,6 @@ def picture_of_sources(frame: pandas.DataFrame) -> altair.Chart:
 
 
 TOOLS = Standard("tools", "calls, failures and durations of each tool", EMPTY, sentence, picture)
-TOOL_SOURCES = Standard("tool_sources", "the same by source and server", EMPTY, sentence_of_sources, picture_of_sources)
+TOOL_SOURCES = Standard(
+    "tool_sources", "calls of tools by source and server", EMPTY, sentence_of_sources, picture_of_sources
+)
