@@ -50,7 +50,7 @@ from workbench.services.personalities.network import operations as koi_network
 from workbench.services.personalities.own import publishing
 from workbench.services.personalities.pipeline import directory as koi_directory
 from workbench.services.personalities.pipeline import retention as koi_retention
-from workbench.services.processes import reattach, termination
+from workbench.services.processes import reattach, samples, termination
 from workbench.services.runs import ending as run_ends
 from workbench.services.runs import recording as run_metrics
 from workbench.services.spawning import queue as spawn_queue
@@ -137,6 +137,10 @@ class Workbench:
             "expiring presence": Duty(min(5.0, settings.silent_seconds / 4), presence.expire_due),
             "noting ended processes": Duty(0.25, termination.reap, serving=True),
             "keeping the work of ended attempts": Duty(0.5, kept_work.put_away_ended, serving=True),
+            "sampling processes": Duty(
+                settings.process_sample_seconds or 5.0, samples.sample, serving=True, share=0.01
+            ),
+            "pruning samples of processes": Duty(600.0, samples.prune, serving=True),
             "ending survivors": Duty(5.0, termination.end_survivors, serving=True),
             "starting queued agents": Duty(0.25, spawn_queue.start_queued, serving=True),
             "merging what is approved": Duty(0.25, merge_queue.advance, serving=True),

@@ -68,7 +68,7 @@ async def test_the_reports_have_names_and_no_other_is_made(workbench: Workbench)
     wanted = ["approvals", "comparison", "critical_path", "failures", "gantt", "gates", "lead_times", "leases"]
     assert names() == [
         *wanted,
-        *("projects", "runs", "tasks"),
+        *("processes", "projects", "runs", "tasks"),
         "throughput",
         "tokens",
         "tool_sources",

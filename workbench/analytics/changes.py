@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, Mirror
+from workbench.analytics import mirrors
+from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, SAMPLES, Mirror
 from workbench.store.base import Reader
 from workbench.store.feed import last_event_id
 from workbench.store.queries import beside
@@ -30,11 +31,13 @@ class Position:
         cursor: the id of the last event that the copy has.
         mark: this event, so that another store in the place of this one is noticed; empty before the first event.
         stale: the rows that events in the copy are about, but that are still to be read; None: all.
+        sampled: the id of the last sample of a process that the copy has.
     """
 
     cursor: int = 0
     mark: Rows = ()
     stale: Keys | None = None
+    sampled: int = 0
 
     def fits(self, tx: Reader) -> bool:
         """Whether the store has the event that this position is after."""
@@ -74,9 +77,11 @@ def read_update(tx: Reader, position: Position) -> Update:
     keys = None if position.stale is None else _merged(position.stale, _changed(events))
     cursor = events[-1][0] if events else position.cursor
     if cursor < last_event_id(tx):
-        return Update(events, {}, {}, Position(cursor, _mark(tx, cursor), keys))
+        return Update(events, {}, {}, Position(cursor, _mark(tx, cursor), keys, position.sampled))
     rows = {mirror.table: _rows(tx, mirror, keys) for mirror in MIRRORS}
-    return Update(events, rows, keys, after_event(tx, cursor))
+    rows[SAMPLES] = tx.tuples(mirrors.SQL.process_samples, after=position.sampled)
+    sampled = rows[SAMPLES][-1][0] if rows[SAMPLES] else position.sampled
+    return Update(events, rows, keys, replace(after_event(tx, cursor), sampled=sampled))
 
 
 def _mark(tx: Reader, cursor: int) -> Rows:

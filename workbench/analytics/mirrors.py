@@ -269,6 +269,12 @@ MIRRORS = (
         "run_id",
     ),
 )
+SAMPLES = "raw_process_samples"
+"""Samples are too many for an event each: they are followed by their ids. One that was thinned out stays in a copy."""
+SAMPLE_COLUMNS = {
+    **{"id": "BIGINT", "agent_uid": "VARCHAR", "pid": "BIGINT", "at_us": "BIGINT"},
+    **{"cpu_seconds": "DOUBLE", "memory_bytes": "BIGINT", "processes": "BIGINT"},
+}
 EVENT_COLUMNS = {
     "id": "BIGINT",
     "at_us": "BIGINT",
@@ -276,11 +282,12 @@ EVENT_COLUMNS = {
     "actor": "VARCHAR",
     "subject": "VARCHAR",
     "session": "VARCHAR",
-    "data": "VARCHAR",
+    "data": "JSON",
 }
 
 
 def create(db: duckdb.DuckDBPyConnection) -> None:
     """Create the tables, empty."""
-    for table, columns in [("raw_events", EVENT_COLUMNS), *((mirror.table, mirror.columns) for mirror in MIRRORS)]:
+    others = [("raw_events", EVENT_COLUMNS), (SAMPLES, SAMPLE_COLUMNS)]
+    for table, columns in [*others, *((mirror.table, mirror.columns) for mirror in MIRRORS)]:
         db.execute(f"CREATE TABLE {table} ({', '.join(f'{name} {kind}' for name, kind in columns.items())})")

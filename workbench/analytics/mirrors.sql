@@ -49,6 +49,10 @@ FROM processes
 WHERE CAST(:keys AS TEXT) IS NULL OR agent_id IN (SELECT k.value FROM {{rows_of keys}} AS k)
 ORDER BY spawned_at, agent_id;
 
+-- name: process_samples
+SELECT id, agent_id AS agent_uid, pid, at AS at_us, cpu_seconds, memory_bytes, processes
+FROM process_samples WHERE id > :after ORDER BY id;
+
 -- name: approvals
 SELECT p.id, p.kind, p.status, p.requester, p.subject, p.created_at AS created_us, p.decided_at AS decided_us,
     p.decided_by, p.reason, coalesce(a.id, f.id) AS requester_uid,

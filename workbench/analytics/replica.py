@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from workbench.analytics import mirrors, views
 from workbench.analytics.changes import START, Position, Rows, Update
-from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, Mirror
+from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, SAMPLE_COLUMNS, SAMPLES, Mirror
 
 if TYPE_CHECKING:
     import duckdb
@@ -79,7 +79,7 @@ class Replica:
     def apply(self, update: Update) -> None:
         """Bring the copy to a later position."""
         with self._lock:
-            if update.position.cursor < self._position.cursor or update.position == self._position:
+            if _order(update.position) < _order(self._position) or update.position == self._position:
                 return
             db = self._database()
             db.execute("BEGIN")
@@ -101,6 +101,8 @@ class Replica:
     def _replace(self, db: duckdb.DuckDBPyConnection, update: Update) -> None:
         events = [event for event in update.events if event[0] > self._position.cursor]
         _insert(db, "raw_events", EVENT_COLUMNS, events)
+        samples = [sample for sample in update.rows.get(SAMPLES, ()) if sample[0] > self._position.sampled]
+        _insert(db, SAMPLES, SAMPLE_COLUMNS, samples)
         for mirror in MIRRORS if update.is_last else ():
             if update.keys is None:
                 db.execute(f"DELETE FROM {mirror.table}")
@@ -166,6 +168,11 @@ class Catalogue(Replica):
     def _restricted(self, db: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         """The connection as it is: the database is restricted."""
         return db
+
+
+def _order(position: Position) -> tuple[int, int]:
+    """Which of two positions of a copy is later."""
+    return position.cursor, position.sampled
 
 
 def _insert(db: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str], rows: Rows) -> None:

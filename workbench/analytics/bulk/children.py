@@ -20,7 +20,7 @@ from workbench import uninterrupted
 
 CHILDREN = 2
 PROGRAM = "workbench.analytics.bulk.child"
-_EXAMPLES = {"BIGINT": "0", "BOOLEAN": "0", "DOUBLE": "0.5", "VARCHAR": "''"}
+_EXAMPLES = {"BIGINT": "0", "BOOLEAN": "0", "DOUBLE": "0.5", "VARCHAR": "''", "JSON": "'{}'"}
 
 
 class ExtractionFailed(Exception):

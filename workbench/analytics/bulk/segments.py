@@ -23,7 +23,7 @@ from workbench.store.queries import beside
 SQL = beside(__file__)
 SIZE = 65_536
 """The ids in a segment."""
-FORMAT = "1"
+FORMAT = "2"
 """Changes with the columns of a segment."""
 ABANDONED_SECONDS = 3_600.0
 _NAME = re.compile(r"events-(\d+)-(\d+)-([0-9a-f]{16})-([0-9a-f]{32})\.parquet")

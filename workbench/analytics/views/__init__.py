@@ -34,6 +34,7 @@ VIEWS = (
     "tool_calls",
     "messages",
     "processes",
+    "process_samples",
     "sessions",
     "personalities",
     "runs",

@@ -1,5 +1,5 @@
 CREATE VIEW events AS
-SELECT id, make_timestamptz(at_us) AS occurred_at, kind, actor, subject, session, CAST(data AS JSON) AS data
+SELECT id, make_timestamptz(at_us) AS occurred_at, kind, actor, subject, session, data
 FROM raw_events;
 
 COMMENT ON VIEW events IS 'Everything that happened, in order: the feed that every other view follows.';

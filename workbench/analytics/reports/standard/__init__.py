@@ -10,6 +10,7 @@ from workbench.analytics.reports.standard.gates import GATES
 from workbench.analytics.reports.standard.lead_times import LEAD_TIMES
 from workbench.analytics.reports.standard.leases import LEASES
 from workbench.analytics.reports.standard.overview import TASKS, TOTALS
+from workbench.analytics.reports.standard.processes import PROCESSES
 from workbench.analytics.reports.standard.projects import PROJECTS
 from workbench.analytics.reports.standard.runs import RUNS
 from workbench.analytics.reports.standard.throughput import THROUGHPUT
@@ -21,7 +22,20 @@ from workbench.analytics.reports.standard.waits import WAITS
 STANDARD: dict[str, Standard] = {
     one.name: one
     for one in (
-        *(APPROVALS, COMPARISON, CRITICAL_PATH, FAILURES, GANTT, GATES, LEAD_TIMES, LEASES, PROJECTS, RUNS, TASKS),
+        *(
+            APPROVALS,
+            COMPARISON,
+            CRITICAL_PATH,
+            FAILURES,
+            GANTT,
+            GATES,
+            LEAD_TIMES,
+            LEASES,
+            PROCESSES,
+            PROJECTS,
+            RUNS,
+            TASKS,
+        ),
         *(THROUGHPUT, TOKENS, TOOLS, TOOL_SOURCES, TOTALS, UTILISATION, WAITS),
     )
 }

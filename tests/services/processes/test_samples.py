@@ -1,0 +1,107 @@
+"""What agents' processes use over time is recorded while it changes, thinned with age, and can be queried."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.conftest import Admit, Clock
+from workbench.analytics.live import Live, refresh
+from workbench.analytics.reports import report
+from workbench.app import Workbench
+from workbench.model import SECOND
+from workbench.services.processes import samples
+from workbench.settings import Settings
+from workbench.store.base import Tx
+from workbench.store.queries import beside
+
+pytestmark = pytest.mark.anyio
+
+SQL = beside(samples.__file__)
+STARTED = """INSERT INTO processes (agent_id, profile, pid, started, mark, log, spawned_at)
+SELECT id, 'script', {pid}, {started}, NULL, '', 0 FROM agents WHERE assigned_agent_id = 'ada'"""
+
+
+@pytest.fixture
+async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench]:
+    """An open project whose time the test moves."""
+    async with Workbench.open(settings, clock=clock) as opened:
+        yield opened
+
+
+async def uid_of(workbench: Workbench, agent: str) -> str:
+    """The internal id of an agent."""
+    found = (await workbench.call("list_agents"))["agents"]
+    assert agent in {one["agent_id"] for one in found}
+    live = Live()
+    query = "SELECT id FROM raw_agents WHERE agent = $agent"
+    return str(live.answer(await refresh(live, workbench.store), query, values={"agent": agent}).fetchall()[0][0])
+
+
+async def add(workbench: Workbench, uid: str, cpu_seconds: float, megabytes: int) -> None:
+    """A sample as of now."""
+    values = {"agent": uid, "pid": 7, "cpu_seconds": cpu_seconds, "memory_bytes": megabytes * 1_000_000, "processes": 2}
+    await workbench.store.write(lambda tx: tx.run(SQL.add, values, now=tx.now))
+
+
+async def rows(live: Live, workbench: Workbench, query: str = "FROM process_samples ORDER BY sampled_at") -> list[Any]:
+    """Ask a question now."""
+    return live.answer(await refresh(live, workbench.store), query).fetchall()
+
+
+async def test_a_query_follows_what_processes_use(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+    await admit("ada")
+    uid, live = await uid_of(workbench, "ada"), Live()
+    assert await rows(live, workbench) == []
+    await add(workbench, uid, 1.0, 100)
+    clock.forward(5)
+    await add(workbench, uid, 3.5, 300)
+    query = "SELECT agent, cpu_seconds, cpu_percent, memory_bytes, processes FROM process_samples ORDER BY sampled_at"
+    expected = [("ada", 1.0, None, 100_000_000, 2), ("ada", 3.5, 50.0, 300_000_000, 2)]
+    assert await rows(live, workbench, query) == expected == await rows(Live(), workbench, query)
+    news = await refresh(live, workbench.store)
+    made = report("processes", lambda query, **options: live.answer(news, query, **options))
+    assert made.sentence == ("1 agent with processes: ada used most memory (300 MB), ada most processor time (3.5 s).")
+    assert made.chart is not None
+    assert "<svg" in made.html()
+
+
+async def test_older_samples_are_one_a_minute_and_the_oldest_are_forgotten(
+    workbench: Workbench, admit: Admit, clock: Clock
+) -> None:
+    await admit("ada")
+    uid = await uid_of(workbench, "ada")
+    clock.now -= clock.now % (60 * SECOND) - 60 * SECOND
+    for second in range(0, 120, 20):
+        await add(workbench, uid, second, 100)
+        clock.forward(20)
+    clock.forward(3_600 + 60)
+    await samples.prune(workbench._ctx)
+    assert [row[3] for row in await rows(Live(), workbench)] == [0.0, 60.0]
+    clock.forward(8 * 86_400)
+    await samples.prune(workbench._ctx)
+    assert await rows(Live(), workbench) == []
+
+
+async def test_a_process_is_sampled_while_what_it_uses_changes(workbench: Workbench, admit: Admit) -> None:
+    await admit("ada")
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        started = psutil.Process(process.pid).create_time()
+
+        def change(tx: Tx) -> None:
+            tx._db.execute(STARTED.format(pid=process.pid, started=started))  # type: ignore[attr-defined]
+
+        await workbench.store.write(change)
+        await samples.sample(workbench._ctx)
+        [(agent, pid, _, _, percent, memory, processes)] = (await rows(Live(), workbench))[:1]
+        assert (agent, pid, percent, processes) == ("ada", process.pid, None, 1)
+        assert memory > 1_000_000
+        process.communicate(b"\n")
+    before = await rows(Live(), workbench)
+    await samples.sample(workbench._ctx)
+    assert await rows(Live(), workbench) == before
