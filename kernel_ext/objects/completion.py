@@ -1,4 +1,4 @@
-"""Tab in `wb.call("…")`, `wb.help("…")`, in SQL, and on the first line of a cell magic."""
+"""Tab in `wb.call("…")`, `wb.help("…")`, `wb.report("…")`, in SQL, and on the first line of a cell magic."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.completer import (
     CompletionContext,
@@ -16,6 +16,11 @@ from IPython.core.completer import (
     context_matcher,
 )
 
+from kernel_ext.objects.agents import Agent, Persona
+from kernel_ext.objects.rows import Kind
+from kernel_ext.objects.tasks import Plan
+from kernel_ext.objects.worktrees import Worktree
+from workbench.analytics.reports import names
 from workbench.errors import WorkbenchError
 from workbench.ops import collect
 from workbench.services import SERVICES
@@ -25,6 +30,8 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"\bwb\.(?:call|help)\(\s*[\"'](\w*)$")
 ARGUMENT = re.compile(r"\bwb\.call\(\s*[\"'](\w+)[\"']\s*,(?:[^()]|\([^()]*\))*?(?<![=\w.\"'])(\w*)$")
+REPORT = re.compile(r"\bwb\.report\(\s*[\"'](\w*)$")
+VALUE = re.compile(r"\bwb\.\w+\([^()]*\b(\w+)\s*=\s*[\"']([\w./-]*)$")
 FIRST_LINE = re.compile(r"%%(plan|persona|wsql|chat)\s(?:.*\s)?([\w./-]*)$")
 SQL = re.compile(r"(?:(\w+)\.)?(\w*)$")
 SQL_CELL = "%%wsql"
@@ -34,6 +41,13 @@ NAMED: Mapping[str, Callable[[Notebook], Iterable[str]]] = {
     "chat": lambda session: [one["name"] for one in session.call("agent_list")["agents"]],
 }
 """What the first word after a magic names."""
+VALUES: Mapping[str, Kind[Any]] = {
+    **dict.fromkeys(("persona", "persona_id"), Persona.KIND),
+    **dict.fromkeys(("agent", "agent_id", "assigned_agent_id"), Agent.KIND),
+    **dict.fromkeys(("worktree", "target_worktree", "worktree_name"), Worktree.KIND),
+    "plan": Plan.KIND,
+}
+"""What the value of an argument names."""
 
 
 class Completion:
@@ -69,7 +83,17 @@ class Completion:
             return _in_sql(text, context.full_text)
         if context.cursor_line == 0 and (found := FIRST_LINE.match(text)):
             return self._in_first_line(found[1], found[2], text)
+        if found := VALUE.search(text):
+            return self._in_value(found[1], found[2])
         return _in_call(text)
+
+    def _in_value(self, argument: str, fragment: str) -> SimpleMatcherResult:
+        if argument not in VALUES:
+            return _nothing()
+        kind, keys = VALUES[argument], list[str]()
+        with suppress(WorkbenchError):  # the servers do not run
+            keys = [str(one[kind.key]) for one in kind.list(self._session, {})]
+        return _offered(fragment, keys, argument)
 
     def _in_first_line(self, magic: str, fragment: str, text: str) -> SimpleMatcherResult:
         if fragment.startswith("-"):
@@ -84,6 +108,8 @@ class Completion:
 
 
 def _in_call(text: str) -> SimpleMatcherResult:
+    if found := REPORT.search(text):
+        return _offered(found[1], names(), "report")
     operations = collect(SERVICES)
     if found := NAME.search(text):
         return _offered(found[1], operations, "operation")

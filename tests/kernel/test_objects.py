@@ -191,4 +191,7 @@ def test_tab_completes_views_columns_options_and_names(running: Kernel) -> None:
     assert "wait_seconds" in running.complete("%%wsql\nSELECT * FROM tasks WHERE wai")
     assert running.complete("%%wsql\nSELECT tasks.titl") == ["title"]
     assert "--update" in running.complete("%%plan --name a --up")
+    assert running.complete('wb.report("criti') == ["critical_path"]
+    assert running.complete('wb.call("create_task", title="a", persona_id="teste') == ["tester"]
+    assert "paper" in running.complete('wb.tasks(status="pending", plan="pap')
     assert running.complete("%%persona tes") == ["tester"]
