@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from kernel_ext.objects.artifacts import ArtifactContent
 from kernel_ext.objects.rows import Kind, Listing, Notebook, Row, got_by
 from workbench.cli.runs.commands import NO_RUNS, comparison_table, run_page, run_table
 from workbench.recording.values import metric
@@ -80,6 +81,14 @@ class Run(Row):
     def artifact(self, path: str | os.PathLike[str], name: str | None = None) -> None:
         """Add a file of the project that it made."""
         self._changed("add_run_artifact", run_id=self.id, path=os.path.abspath(path), name=name)  # noqa: PTH100
+
+    def open(self, name: str) -> ArtifactContent:
+        """What one of its artifacts contains: a cell shows the picture, the first rows of the table, or the text.
+
+        Raises:
+            NotFound: ``ARTIFACT_NOT_FOUND``. Unavailable: ``ARTIFACT_UNREADABLE``.
+        """
+        return ArtifactContent(self._notebook.call("get_run_artifact", run_id=self.id, name=name))
 
     def rename(self, name: str) -> None:
         """Give it another name."""
