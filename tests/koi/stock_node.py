@@ -205,6 +205,16 @@ class Commands:
         found: dict[str, Any] = self._requests.poll_events(RID.from_string(node)).model_dump(mode="json")
         return found
 
+    def poll_neighbors(self) -> list[str]:
+        """Poll every node with which it shares an edge, and process what they answer, as koi-net's poller does in a
+        partial node. The RIDs of the events."""
+        found = []
+        for node, events in self.node.resolver.poll_neighbors().items():
+            for event in events:
+                self.node.kobj_queue.push(event=event, source=node)
+                found.append(str(event.rid))
+        return found
+
     def sign(self, payload: dict[str, Any], target: str) -> str:
         """An envelope as koi-net sends it."""
         made = self.node.secure_manager.create_envelope(

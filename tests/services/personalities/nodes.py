@@ -61,12 +61,17 @@ class Other:
         return [Event(rid=self.rid, event_type=FORGET), event(NEW, self.node())]
 
     def edge(
-        self, source: KoiNetNode, target: KoiNetNode, status: EdgeStatus = EdgeStatus.PROPOSED, *types: str
+        self,
+        source: KoiNetNode,
+        target: KoiNetNode,
+        status: EdgeStatus = EdgeStatus.PROPOSED,
+        *types: str,
+        edge_type: EdgeType = EdgeType.WEBHOOK,
     ) -> Event:
         made = EdgeProfile(
             source=source,
             target=target,
-            edge_type=EdgeType.WEBHOOK,
+            edge_type=edge_type,
             status=status,
             rid_types=list(types) or [PERSONALITY],
         )

@@ -10,10 +10,11 @@ import pytest
 from tests.services.personalities.nodes import FORGET, NEW, Here, Other, forget
 from workbench.koi.identity import Identity
 from workbench.koi.node import Presence
-from workbench.koi.nodes import EdgeStatus, edge_rid
+from workbench.koi.nodes import EdgeStatus, EdgeType, edge_rid
 from workbench.koi.payloads import Event, PollEvents
 from workbench.koi.requests import POLL
 from workbench.koi.rids import NODE, PERSONALITY
+from workbench.services.personalities.peers import rows
 from workbench.services.personalities.pipeline.run import handle
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
@@ -108,6 +109,22 @@ async def test_a_poll_gets_what_waits_and_a_forget_is_dated(here: Here, ada: Oth
     said = [(one["rid"].rpartition(":")[2], one["event_type"]) for one in events]
     assert said == [("own/2", "NEW"), ("own/1", "FORGET")]
     assert events[1]["manifest"]["timestamp"] > events[0]["manifest"]["timestamp"]
+
+
+async def test_what_is_for_a_node_that_polls_waits_until_it_does_also_if_it_could_be_sent(
+    here: Here, ada: Other
+) -> None:
+    async def is_to_be_sent() -> bool:
+        [row] = await here.ctx.read(lambda tx: rows.due(tx, str(here.rid)))
+        return bool(row["has_mail"])
+
+    polling = ada.edge(here.rid, ada.rid, EdgeStatus.APPROVED, edge_type=EdgeType.POLL)
+    await here.receive(ada, *ada.handshake(), polling)
+    await here.publish("own")
+    assert not await is_to_be_sent()
+    here.clock.forward(1)
+    await here.receive(ada, ada.edge(here.rid, ada.rid, EdgeStatus.APPROVED))
+    assert await is_to_be_sent()
 
 
 async def test_a_node_with_another_name_and_the_same_key_owns_what_it_owned(here: Here, ada: Other) -> None:

@@ -5,12 +5,15 @@ koi-net does not send again what a peer did not receive in time; comparing what 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from tests.oracle import NODE, PERSONALITY, Stock, StockNode
 from tests.services.personalities.exchange.conftest import Network, Station, until
+from workbench.koi.nodes import edge_rid
+from workbench.koi.rids import parse_node
 from workbench.services.personalities import bundles
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(180)]
@@ -44,6 +47,11 @@ async def approved(node: StockNode, source: str, target: str) -> None:
         return (source, target, "APPROVED") in ends
 
     await node.until(is_there, 15)
+
+
+async def _has_sent_everything(station: Station, peer: str) -> bool:
+    found = [one for one in (await station.call("list_peers"))["peers"] if one["rid"] == peer]
+    return bool(found) and found[0]["waiting"] == 0
 
 
 @pytest.mark.parametrize("hash_seed", range(6))
@@ -112,6 +120,49 @@ async def test_a_stock_partial_node_polls(network: Network, stock: Stock) -> Non
     await partial.final(rid_of("helper"), "UPDATE")
     await hub.withdraw("helper")
     await partial.lacks(rid_of("helper"))
+
+
+async def test_a_stock_full_node_that_wants_to_poll_gets_everything_by_its_polls(
+    network: Network, stock: Stock
+) -> None:
+    hub = await network("hub")
+    await hub.publish("early")
+    node = await stock("agent", interests=["orn:something.else"], first_contact=contact(hub))
+    await approved(node, node.rid, hub.rid)
+    await until(lambda: _has_sent_everything(hub, node.rid))
+    polled: list[str] = []
+
+    async def polls(is_so: Callable[[], Awaitable[bool]]) -> None:
+        async def has_polled() -> bool:
+            polled.extend(await node.ask("poll_neighbors"))
+            return await is_so()
+
+        await node.until(has_polled)
+
+    async def contents(rid: str) -> Any:
+        found = await node.ask("cached", rid=rid)
+        return found and found["contents"]
+
+    rid = str(edge_rid(parse_node(hub.rid), parse_node(node.rid)))
+    edge = {"source": hub.rid, "target": node.rid, "edge_type": "POLL", "rid_types": [PERSONALITY]}
+    await node.ask("publish", rid=rid, contents={**edge, "status": "PROPOSED"})
+
+    async def is_approved() -> bool:
+        found = await contents(rid)
+        return found is not None and found["status"] == "APPROVED" and await contents(rid_of("early")) is not None
+
+    async def is_known() -> bool:
+        return await contents(rid_of("helper")) is not None
+
+    async def is_forgotten() -> bool:
+        return await contents(rid_of("helper")) is None
+
+    await polls(is_approved)
+    await hub.publish("helper", mood="kind")
+    await polls(is_known)
+    await hub.withdraw("helper")
+    await polls(is_forgotten)
+    assert {rid, rid_of("early"), rid_of("helper")} <= set(polled)
 
 
 async def test_a_stock_node_fetches_what_a_project_has_and_checks_the_answers(network: Network, stock: Stock) -> None:

@@ -16,8 +16,10 @@ SELECT rid, name, node_type, base_url, public_key, is_relay, first_seen, last_se
 FROM koi_nodes WHERE rid = :rid;
 
 -- name: due
+-- has_mail: something is to be sent; what is for a node whose edge has the type POLL waits until it is fetched.
 SELECT n.rid, n.node_type, n.base_url, n.public_key, n.last_seen, n.failures, n.blocked_at,
-    EXISTS (SELECT 1 FROM koi_outbox o WHERE o.node = n.rid) AS has_mail,
+    EXISTS (SELECT 1 FROM koi_outbox o WHERE o.node = n.rid) AND NOT EXISTS (
+        SELECT 1 FROM koi_edges e WHERE e.source = :me AND e.target = n.rid AND e.edge_type = 'POLL') AS has_mail,
     n.is_relay = 1 OR EXISTS (SELECT 1 FROM koi_edges e WHERE e.source = n.rid AND e.target = :me)
         OR EXISTS (SELECT 1 FROM koi_edges e WHERE e.source = :me AND e.target = n.rid) AS is_neighbour,
     EXISTS (SELECT 1 FROM koi_edges e WHERE e.source = n.rid AND e.target = :me AND e.edge_type = 'POLL') AS is_polled
