@@ -24,9 +24,8 @@ from tests.users import USERS, python_of
 from workbench.cli import cli
 
 STRANGERS_HOST = "127.0.0.1"
-PORTS_NOBODY_HAD = range(
-    20_000, 30_000
-)  # below those that systems hand out: clients of other tests come back to theirs
+PORTS_NOBODY_HAD = range(20_000, 30_000)
+"""Below those that systems hand out, and that KOI nodes of other tests have: clients come back to theirs."""
 KINDS = [pytest.param(True, id="cloned"), pytest.param(False, id="unpacked")]
 LOOKERS_REFUSALS = ("STATE_TRACKED", "STATE_NOT_TRUSTED")
 

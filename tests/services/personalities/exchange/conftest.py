@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,6 +21,7 @@ from workbench.shells.serve import Servers
 
 __all__ = ["koi_net_environments", "stock"]
 
+PORTS, PORTS_PER_WORKER = range(30_000, 32_000), 200
 QUICK = {"koi_retry_base_seconds": 0.05, "koi_retry_cap_seconds": 0.2, "koi_reconcile_seconds": 60.0}
 
 
@@ -88,9 +90,15 @@ async def until(holds: Callable[[], Any]) -> None:
 
 
 def free_port() -> int:
-    """A port that is free, and that the system gives to no other program while a node is restarted."""
+    """A port that is free, and that no other program gets while a node is restarted.
+
+    The system hands out higher ones. Those of other workers of pytest are other ones, and so are those at which other
+    tests must not hear from anybody: the peers of a node that has ended still send it something.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    start = PORTS.start + worker * PORTS_PER_WORKER % len(PORTS)
     while True:
-        port = random.randrange(20_000, 32_000)
+        port = random.randrange(start, start + PORTS_PER_WORKER)
         with suppress(OSError), socket.socket() as bound:
             bound.bind(("127.0.0.1", port))
             return port
