@@ -84,7 +84,10 @@ def chat(ctx: click.Context, /, client: OperatorClient, question: str | None, **
     if options["conversation"] and options["definition"] and question is None:  # the only argument is the question
         question, options["definition"] = options["definition"], None
     if question is None and not sys.stdin.isatty() and not (question := sys.stdin.read().strip()):
-        raise click.UsageError("What is the question? Write it after the definition, or send it to standard input.")
+        raise click.UsageError(
+            "What is the question? Write it after the definition, or send it to standard input. Without a definition "
+            "it is always sent there: echo QUESTION | workbench chat --model PROVIDER:MODEL."
+        )
     about = begun(client, **options)
     if question is not None:
         return _answered(client, about["id"], question, as_json=ctx.meta.get(JSON, False))
