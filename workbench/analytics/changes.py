@@ -47,9 +47,11 @@ class Position:
 START = Position()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Update:
     """Events, rows by table, and the keys whose rows they replace, by noun (None: all).
+
+    It has no `repr` of its rows: `asyncio.run` makes one of the result of its task, whatever that takes.
 
     Attributes:
         position: that of a copy which has applied this.

@@ -119,6 +119,8 @@ def _values(statement: duckdb.Statement, known: Mapping[str, object]) -> Mapping
 
 def _mentioned(db: duckdb.DuckDBPyConnection, question: Question) -> Mapping[str, object]:
     """The DataFrames that a query mentions, also through temporary views, without those named like a table or view."""
+    if not question.frames:
+        return {}
     views = "SELECT lower(view_name), sql FROM duckdb_views() WHERE temporary AND NOT internal"
     words = set(re.findall(r"\w+", question.query.lower()))
     for name, text in db.execute(views).fetchall():
