@@ -5,6 +5,8 @@ import globals from "globals";
 const FOLDERS = [
   "lib",
   "link",
+  "saved_views",
+  "review",
   "projects",
   "processes",
   "agents",

@@ -149,6 +149,8 @@ _LISTED: dict[str, Source] = {
     ),
     "permissions": Source("list_tool_permissions", "permissions", frozenset({"tool", CLOCK}), key="tool"),
     "peers": Source("list_peers", "peers", frozenset({"peer", "edge", "network", "personality", CLOCK}), key="rid"),
+    "saved_views": Source("list_saved_views", "views", frozenset({"saved_view"})),
+    "change_requests": Source("get_requested_changes", "requests", frozenset({"worktree", "approval", CLOCK})),
     "closed": Source("list_closed_worktrees", "worktrees", frozenset({"worktree"}), arguments={"limit": 200}),
 }
 
@@ -186,7 +188,10 @@ READERS: Mapping[str, Read] = {
 }
 """How each table is read."""
 
-SLOW = ("worktrees", "conflicts", "processes", "definitions", "catalogue", "permissions", "servers", "personalities")
+SLOW = (
+    *("worktrees", "change_requests", "conflicts", "processes", "definitions"),
+    *("catalogue", "permissions", "servers", "personalities"),
+)
 """Tables that need git, the operating system or many files, or that other nodes fill; the others do not wait for them.
 
 If one cannot be read, its row with the empty id holds the error: `{"id": "", "error": …}`.

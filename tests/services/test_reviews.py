@@ -93,6 +93,8 @@ async def test_comments_move_with_their_lines_until_those_change(workbench: Work
     ((found,),) = (await requests(workbench),)
     assert found["commits_since"] == 1
     assert [(one["outdated"], one["current_line"]) for one in found["comments"]] == [(True, None), (False, 3)]
+    (again,) = (await request(workbench, mean, commit=first))["comments"]
+    assert (again["quoted"], again["current_line"]) == (["def mean(values):"], 3)
     since = await workbench.call("get_worktree_diff", worktree_name="lab", since=first)
     assert [(one["path"], one["added"], one["removed"]) for one in since["files"]] == [("model.py", 3, 1)]
     git("rm", "-q", "model.py", cwd=place)

@@ -156,7 +156,7 @@ def _subject(repository: Repository, row: Row, commit: str | None) -> Subject:
     Raises:
         NotFound: ``BRANCH_NOT_FOUND``.
     """
-    found = commit_of(repository, commit or row["branch_name"])
+    found = repository.commit(commit) if commit else commit_of(repository, row["branch_name"])
     target = repository.resolve(row["integration_target"])
     return Subject(found, (repository.merge_base(target, found) if target else None) or row["base_commit"] or found)
 

@@ -47,7 +47,10 @@ class View extends Frame {
     super(store, channel);
     const announce = (text) => this.announce(text);
     this.untrusted = new Untrusted(store);
-    this.inbox = new Inbox(store, channel, announce, signal, { connect: () => this.showConnect() });
+    this.inbox = new Inbox(store, channel, announce, signal, {
+      connect: () => this.showConnect(),
+      review: (name) => this.showWorktree(name),
+    });
     this.taskSummary = new TaskSummary(() => this.tabs.select(TASKS));
     this.tasks = new Tasks(store, channel, announce, signal);
     this.unattended = new Unattended({ store, channel, announce });
@@ -118,6 +121,13 @@ class View extends Frame {
         this.tools.setMode("calls");
       },
     };
+  }
+
+  /** Show the changes of a worktree. @param {string} name */
+  showWorktree(name) {
+    this.tabs.element.hidden = false; // a panel of one tab has others then, and a way back
+    this.tabs.select(WORKTREES);
+    this.worktrees.open(name);
   }
 
   /** Show how to connect an agent. */

@@ -9,6 +9,7 @@ import { Sorting } from "../lib/sorting.js";
 import { Segments } from "../lib/segments.js";
 import { Processes } from "../processes/processes.js";
 import { sessionOptions } from "../projects/lookup.js";
+import { SavedViews } from "../saved_views/saved_views.js";
 import { AssignForm } from "./assign_form.js";
 import { AgentRow, COLUMNS, sortValue, stateDot } from "./row.js";
 import { AGENT_STATES, agentState, isAdmitted } from "./state.js";
@@ -59,8 +60,13 @@ export class Agents {
       input: () => this.filter({ text: this.search.value.trim().toLowerCase() }),
       keydown: (event) => this.onSearchKey(event),
     });
+    this.views = new SavedViews(this.desk, "agents", {
+      read: () => ({ ...this.filters, sort: this.sorting.state() }),
+      apply: (state) => this.apply(state),
+    });
     const heading = h("h3", { class: "wb-heading", id }, "Agents");
-    return h("div", { class: "wb-toolbar" }, heading, this.summary, this.modes.element, this.session, this.search);
+    const tools = [this.modes.element, this.session, this.search, this.views.element];
+    return h("div", { class: "wb-toolbar" }, heading, this.summary, ...tools);
   }
 
   table() {
@@ -120,7 +126,7 @@ export class Agents {
     this.modes.show(this.mode);
     this.list.hidden = !agents;
     this.processes.element.hidden = agents;
-    this.search.hidden = this.session.hidden = !agents;
+    this.search.hidden = this.session.hidden = this.views.element.hidden = !agents;
   }
 
   updateAgents(now) {
@@ -149,7 +155,9 @@ export class Agents {
       .filter(([state]) => state !== "pending")
       .map(([key, label]) => ({ key, label, count: counts[key] ?? 0, mark: () => stateDot(key) }));
     this.chips.update([{ key: null, label: "Admitted", count: admitted.length }, ...chips], this.filters.state);
-    this.chips.element.hidden = this.search.hidden = this.session.hidden = agents.length === 0;
+    const none = agents.length === 0;
+    this.chips.element.hidden = this.search.hidden = this.session.hidden = this.views.element.hidden = none;
+    this.views.update();
   }
 
   /** Find an agent and open its details. @param {string} id */
@@ -201,6 +209,13 @@ export class Agents {
     this.limit = STEP;
     this.update(Date.now());
     this.desk.announce(`${plural(this.rows.items.size, "agent")} shown.`);
+  }
+
+  /** Show what was saved. @param {any} state */
+  apply({ state = null, text = "", session = EVERY, sort }) {
+    this.sorting.set(sort);
+    this.search.value = text;
+    this.filter({ state, text, session });
   }
 
   clear() {

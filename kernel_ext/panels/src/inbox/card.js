@@ -8,6 +8,7 @@ import { age } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { Refresh, VisiblePolling } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
+import { offerUndo } from "../link/undo.js";
 import { kindOf } from "./kinds.js";
 
 const POLL_MS = 1_000;
@@ -17,7 +18,7 @@ export class ApprovalCard {
    * @param {any} approval
    * @param {{store: import("../link/store.js").Store, channel: import("../link/channel.js").Channel,
    *   announce: (text: string) => void}} desk
-   * @param {{select?: () => void, settle?: (card: ApprovalCard) => void, dismiss: (card: ApprovalCard) => void}} on
+   * @param {{select?: () => void, review?: (worktree: string) => void, settle?: (card: ApprovalCard) => void, dismiss: (card: ApprovalCard) => void}} on
    *   its checkbox was changed; it was decided; it is to be removed
    */
   constructor(approval, desk, on) {
@@ -99,7 +100,10 @@ export class ApprovalCard {
       opener?.setAttribute("aria-expanded", "false");
       opener?.setAttribute("aria-label", `${opener.textContent} ${this.name}`);
     }
-    const all = [this.approveButton, this.alsoButton, this.detailsButton, this.rejectButton];
+    const review = () => this.on.review(kind.review(this.approval));
+    const label = `Review the changes of ${this.name}`;
+    this.reviewButton = this.on.review && kind.review ? button("Review…", "wb-button", review, label) : null;
+    const all = [this.approveButton, this.alsoButton, this.reviewButton, this.detailsButton, this.rejectButton];
     this.actions = h("div", { class: "wb-card-actions" }, ...all);
     return this.actions;
   }
@@ -259,10 +263,18 @@ export class ApprovalCard {
 
   /** @param {boolean} approved @param {any} outcome of the decision @param {any} [approval] as it is now */
   onDecided(approved, outcome, approval = this.approval) {
-    if (!approved) this.settle("Rejected.", false);
+    if (!approved) this.onRejected();
     else if (this.kind.progress && !this.kind.progress({ ...approval, outcome }, this.tables).done) {
       this.follow({ ...approval, outcome });
     } else this.settle(this.kind.done(outcome, approval), true);
+  }
+
+  /** Who asked for a call or to be admitted was told at once; a merge can be asked again for some seconds. */
+  onRejected() {
+    const { id, kind } = this.approval;
+    const args = { subject: `approval:${id}`, kind: "approval.rejected" };
+    if (kind === "integration") offerUndo(this.element, { text: `${this.name} was rejected.`, args });
+    this.settle("Rejected.", false);
   }
 
   /** The decision was refused: show why, and at which field. */

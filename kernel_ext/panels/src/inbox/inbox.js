@@ -16,14 +16,15 @@ export class Inbox {
    * @param {import("../link/channel.js").Channel} channel
    * @param {(text: string) => void} announce
    * @param {AbortSignal} signal
-   * @param {{connect?: () => void, ids?: Set<number>, heading?: string, empty?: (Node|string)[]}} options
+   * @param {{connect?: () => void, review?: (worktree: string) => void, ids?: Set<number>, heading?: string, empty?: (Node|string)[]}} options
    *   `connect` shows how to connect an agent; with `ids` there are only these approvals; words in place of the usual ones
    */
-  constructor(store, channel, announce, signal, { connect, ids, heading = "Waiting for you", empty }) {
+  constructor(store, channel, announce, signal, { connect, review, ids, heading = "Waiting for you", empty }) {
     this.desk = { store, channel, announce };
     this.store = store;
     this.signal = signal;
     this.ids = ids ?? null;
+    this.review = review;
     /** @type {Map<number, ApprovalCard>} */
     this.cards = new Map();
     this.filled = false;
@@ -91,6 +92,7 @@ export class Inbox {
   add(row) {
     const card = new ApprovalCard(row, this.desk, {
       select: () => this.bulk.update(),
+      review: this.review,
       settle: (settled) => this.linger(settled),
       dismiss: (dismissed) => this.remove(dismissed),
     });

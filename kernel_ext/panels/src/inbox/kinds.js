@@ -27,6 +27,7 @@ import { trust } from "./trust.js";
  * @property {(approval: any, tables: Tables) => object} [choices] the choices of approving at once
  * @property {(approval: any) => {label: string, choices: object}|null} [also] another way to approve, with a button
  * @property {{label: string, request: (approval: any) => [string, object]}} [ban] another way to reject: an operation
+ * @property {(approval: any) => string} [review] the worktree whose changes it is about
  * @property {(approval: any, tables: Tables) => Details} [details]
  * @property {(outcome: any, approval: any) => string} done what came of it
  * @property {(approval: any, tables: Tables) => {text: string, done: boolean, error: any}} [progress] how far the work

@@ -4,6 +4,7 @@ import { labelled } from "../lib/blocks.js";
 import { h } from "../lib/dom.js";
 import { lineCounts, plural, shortList } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
+import { requestedText } from "../review/requested.js";
 import { Gates } from "./gates.js";
 import { branchMoved, gatesState, integrationProgress, pendingApproval } from "./state.js";
 
@@ -36,7 +37,9 @@ export const integration = {
     ];
   },
   warnings: (approval, tables) =>
-    [movedWarning(approval, tables), ...payloadWarnings(approval.payload)].filter(Boolean),
+    [requestedText(approval, tables), movedWarning(approval, tables), ...payloadWarnings(approval.payload)].filter(
+      Boolean,
+    ),
   live: () => new LiveGates(),
   confirmation: (approval) => {
     const { payload } = approval;
@@ -55,12 +58,13 @@ export const integration = {
     const { conflicts, changed, makes_conflict: made, open_tasks: open } = approval.payload;
     const moved = branchMoved(tables.worktrees.get(approval.payload.worktree), approval);
     const warned = [conflicts, changed, made].some((found) => found?.length > 0) || open > 0;
-    return moved || warned || isFailing(approval);
+    return moved || warned || isFailing(approval) || Boolean(approval.changes_requested_at);
   },
   done: (outcome, approval) => integrationProgress({ ...approval, outcome }, null).text,
   progress: (approval, tables) => integrationProgress(approval, tables.worktrees.get(approval.payload.worktree)),
   subjects: ({ payload }) => [`worktree:${payload.worktree}`],
   successor: ({ payload }, tables) => pendingApproval({ id: payload.worktree }, tables),
+  review: ({ payload }) => payload.worktree,
   details: (approval) => new Changes(approval),
 };
 

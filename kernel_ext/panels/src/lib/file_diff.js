@@ -28,6 +28,7 @@ export class FileDiff {
    * @param {any} file of get_worktree_diff
    * @param {{readAll: (path: string) => Promise<any>, highlighter: () => Promise<import("../link/assets.js").Highlight>}} on
    *   `readAll` reads one file without a limit, or gives null
+   * @param {(file: FileDiff) => void} [on.drawn] its lines were drawn
    */
   constructor(file, on) {
     this.on = on;
@@ -89,6 +90,13 @@ export class FileDiff {
     this.body.style.minHeight = "";
     const { patch } = this.file;
     this.body.replaceChildren(...(patch === null || patch === undefined ? [this.noLines()] : this.drawHunks()));
+    this.on.drawn?.(this);
+  }
+
+  /** The row of a line, if it is drawn. @param {"new"|"old"} side @param {number} number */
+  rowOf(side, number) {
+    const rows = [...this.body.querySelectorAll(".wb-diff-line")];
+    return rows.find(({ line }) => line[side] === number && (side === "old" || line.kind !== "-")) ?? null;
   }
 
   noLines() {
@@ -173,9 +181,9 @@ class DrawnHunk {
     const content = h("span", {}, text);
     this.texts.set(line, content);
     const ending = h("span", { class: "wb-muted", title: "The file ends without a line feed" }, " (no line feed)");
-    return h(
+    const element = h(
       "tr",
-      { class: side ? `wb-diff-${side}` : null },
+      { class: side ? `wb-diff-line wb-diff-${side}` : "wb-diff-line" },
       h("td", { class: "wb-diff-number", "data-number": old ?? "" }),
       h("td", { class: "wb-diff-number", "data-number": now ?? "" }),
       h(
@@ -186,6 +194,8 @@ class DrawnHunk {
         unended ? ending : null,
       ),
     );
+    element.line = line;
+    return element;
   }
 
   /** Each side is coloured as the text that it is: the new one with its context, the old one for removed lines. */

@@ -29,12 +29,24 @@ export class Sorting {
   }
 
   press(key) {
-    this.direction = NEXT[this.by === key ? this.direction : "none"];
-    this.by = this.direction === "none" ? null : key;
+    const direction = NEXT[this.by === key ? this.direction : "none"];
+    this.set(direction === "none" ? null : { by: key, direction });
+    this.onChange();
+  }
+
+  /** What is sorted by, to be saved; null: nothing. @returns {{by: string, direction: string}|null} */
+  state() {
+    return this.by === null ? null : { by: this.by, direction: this.direction };
+  }
+
+  /** Sort as `state` gave it. @param {{by: string, direction: string}|null} [state] */
+  set(state) {
+    const known = state && state.by in this.buttons && state.direction in NEXT;
+    this.by = known ? state.by : null;
+    this.direction = known ? state.direction : "none";
     for (const [other, one] of Object.entries(this.buttons)) {
       setAttribute(one.parentElement, "aria-sort", other === this.by ? this.direction : "none");
     }
-    this.onChange();
   }
 
   /**

@@ -3,6 +3,7 @@
 import { button } from "../lib/controls.js";
 import { h, prose, setText } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
+import { UndoToast } from "./undo.js";
 
 /** How often times such as "3 min ago" are redrawn. */
 const TICK_MS = 5_000;
@@ -17,6 +18,8 @@ export class Frame {
     this.channel = channel;
     this.status = h("span", { class: "wb-status wb-cut", role: "status", "aria-live": "polite" });
     this.banner = this.makeBanner();
+    this.ended = new AbortController();
+    this.undo = new UndoToast({ channel, announce: (text) => this.announce(text) }, this.ended.signal);
   }
 
   makeBanner() {
@@ -30,7 +33,9 @@ export class Frame {
   /** The element of the view. @param {string} name for screen readers @param {...HTMLElement} content */
   region(name, ...content) {
     const attributes = { class: "wb-desk", role: "region", "aria-label": name, "data-lm-suppress-shortcuts": "true" };
-    return h("div", attributes, ...content);
+    const region = h("div", attributes, ...content, this.undo.element);
+    this.undo.listenTo(region);
+    return region;
   }
 
   /** Show a short message for a while; screen readers read it. */
@@ -50,6 +55,7 @@ export class Frame {
     this.store.subscribe(() => (frame ||= requestAnimationFrame(draw)), signal);
     const ticking = setInterval(() => this.tick(Date.now()), TICK_MS);
     signal.addEventListener("abort", () => {
+      this.ended.abort();
       cancelAnimationFrame(frame);
       clearInterval(ticking);
       clearTimeout(this.fading);

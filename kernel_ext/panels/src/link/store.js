@@ -30,6 +30,8 @@ const TABLES = [
   "conflicts",
   "processes",
   "unattended",
+  "saved_views",
+  "change_requests",
   "untrusted",
 ];
 

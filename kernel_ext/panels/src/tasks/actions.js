@@ -5,10 +5,17 @@ import { Confirm } from "../lib/confirm.js";
 import { button, form, input, select } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
 import { RequestRunner } from "../link/request_runner.js";
+import { offerUndo } from "../link/undo.js";
 
 export const OPEN = new Set(["pending", "claimed", "in_progress"]);
 const RETRIABLE = new Set(["failed", "cancelled"]);
 const ANYONE = "";
+/** The event of each change that can be undone. */
+const UNDOABLE = {
+  set_priority: "task.prioritised",
+  reassign_task: "task.reassigned",
+  cancel_task: "task.cancelled",
+};
 
 export class TaskActions {
   /** @param {any} desk @param {() => void} onDone something was done with the task */
@@ -139,9 +146,12 @@ export class TaskActions {
 
   async run(op, more, pressed, done) {
     const { id } = this;
+    const wasHeld = op !== "set_priority" && this.row.status !== "pending"; // its agent was told that it lost the task
     const outcome = await this.requests.run(op, { task_id: id, ...more }, pressed);
     if (!outcome) return null;
-    this.desk.announce(`Task ${id}: ${done}`);
+    const kind = UNDOABLE[op];
+    if (!kind || wasHeld) this.desk.announce(`Task ${id}: ${done}`);
+    else offerUndo(this.element, { text: `Task ${id}: ${done}`, args: { subject: `task:${id}`, kind } });
     if (this.id === id) {
       this.confirmBox.replaceChildren();
       this.onDone();

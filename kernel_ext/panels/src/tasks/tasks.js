@@ -9,6 +9,7 @@ import { Filters } from "./filters.js";
 import { Graph } from "./graph.js";
 import { everything, Outline } from "./outline.js";
 import { Progress } from "./progress.js";
+import { SavedViews } from "../saved_views/saved_views.js";
 import { TreeGrid } from "./tree_grid.js";
 
 const MODES = { tree: "Tree", list: "By priority", graph: "Graph" };
@@ -45,6 +46,7 @@ export class Tasks {
       () => this.view.focus(),
     );
     const desk = { store, channel, announce };
+    this.views = new SavedViews(desk, "tasks", { read: () => this.state(), apply: (state) => this.apply(state) });
     this.details = new TaskDetails(desk, { close: () => this.close(), jump: (id) => this.jump(id) }, signal);
     this.element = this.section();
   }
@@ -64,7 +66,7 @@ export class Tasks {
       h("code", {}, "%%plan"),
       " cell, or let a planner agent create tasks.",
     );
-    this.tools = [this.modes.element, this.filters.search];
+    this.tools = [this.modes.element, this.filters.search, this.views.element];
     const list = h("div", { class: "wb-split-list" }, this.grid.element, this.graph.element);
     this.main = h("div", { class: "wb-split" }, list, this.details.element);
     const heading = h("h3", { class: "wb-heading", id }, "Tasks");
@@ -117,7 +119,23 @@ export class Tasks {
     this.main.hidden = this.grid.element.hidden && this.graph.element.hidden && this.details.element.hidden;
     for (const tool of this.tools) tool.hidden = !some;
     this.modes.show(this.mode);
+    this.views.update();
     return matching.length;
+  }
+
+  /** What is shown and how, to be saved. */
+  state() {
+    return { ...this.filter, mode: this.mode, sort: this.grid.sorting.state() };
+  }
+
+  /** Show what was saved. @param {any} state */
+  apply({ mode, sort, ...filter }) {
+    const every = everything();
+    const known = Object.entries(filter).filter(([key]) => key in every);
+    this.mode = mode in MODES ? mode : "tree";
+    this.grid.sorting.set(sort);
+    this.filters.search.value = filter.text ?? "";
+    this.setFilter({ ...every, ...Object.fromEntries(known) });
   }
 
   setMode(mode) {

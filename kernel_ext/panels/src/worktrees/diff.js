@@ -8,16 +8,24 @@ import { Segments } from "../lib/segments.js";
 import { loadHighlighter } from "../link/assets.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { countNodes, FileDiff, pathNodes } from "../lib/file_diff.js";
+import { LineSelection } from "../review/line_selection.js";
+import { Requested, requestsOf } from "../review/requested.js";
+import { Review } from "../review/review.js";
 
 /** Files are drawn when they are so near to the visible part. */
 const NEAR = "600px";
-const SIDES = { committed: "Committed", uncommitted: "Uncommitted" };
+const SIDES = { committed: "Committed", since: "Since the request", uncommitted: "Uncommitted" };
 
 export class Diff {
-  /** @param {{channel: import("../link/channel.js").Channel, announce: (text: string) => void}} desk */
+  /** @param {{store: import("../link/store.js").Store, channel: import("../link/channel.js").Channel, announce: (text: string) => void}} desk */
   constructor(desk) {
     this.desk = desk;
     this.side = "committed";
+    this.review = new Review(desk, { changed: () => this.drawComments() });
+    this.requested = new Requested(desk, {
+      since: (request) => this.showSince(request),
+      goTo: (comment) => this.goToComment(comment),
+    });
     /** @type {FileDiff[]} */
     this.files = [];
     this.requests = new RequestRunner(desk);
@@ -27,7 +35,9 @@ export class Diff {
     this.element = h(
       "section",
       { class: "wb-stack", "aria-labelledby": id },
+      this.requested.element,
       this.toolbar(id),
+      this.review.element,
       this.requests.errorBox,
       this.newerNote(),
       this.empty,
@@ -43,7 +53,15 @@ export class Diff {
     this.summary = h("span", { class: "wb-muted wb-grow" });
     this.toggleAll = button("Close all", "wb-link", () => this.onToggleAll());
     const heading = h("h3", { class: "wb-heading", id }, "Changes");
-    return h("div", { class: "wb-toolbar" }, heading, this.summary, this.toggleAll, this.sides.element);
+    return h(
+      "div",
+      { class: "wb-toolbar" },
+      heading,
+      this.summary,
+      this.toggleAll,
+      this.sides.element,
+      this.review.opener,
+    );
   }
 
   newerNote() {
@@ -66,18 +84,27 @@ export class Diff {
       "aria-label": "Changes; j and k go from file to file",
       on: { keydown: (event) => this.onKey(event) },
     });
+    this.selection = new LineSelection(this.body, {
+      canComment: (line) => this.canComment && (this.side !== "since" || line.kind !== "-"),
+      comment: (chosen) => this.comment(chosen),
+    });
     return this.body;
   }
 
   /** Show another worktree. @param {any} worktree its row */
   show(worktree) {
     this.worktree = worktree;
+    this.since = null;
+    this.review.show(worktree);
     this.setSide(worktree.ahead || !worktree.uncommitted ? "committed" : "uncommitted");
   }
 
   /** Bring it up to date. Lines that are being read are not replaced. @param {any} worktree its row */
   update(worktree) {
     this.worktree = worktree;
+    this.review.update(worktree);
+    this.requested.update(worktree.id, Date.now());
+    this.drawSent();
     this.drawSides();
     const stale = this.found && this.stamp !== stampOf(worktree, this.side);
     if (stale && !this.files.length) this.refresh.now();
@@ -98,9 +125,60 @@ export class Diff {
   drawSides() {
     const counts = { committed: this.worktree.changed ?? 0, uncommitted: this.worktree.uncommitted ?? 0 };
     for (const [side, label] of Object.entries(SIDES)) {
-      this.sides.setLabel(side, `${label} ${counts[side].toLocaleString("en")}`);
+      if (side in counts) this.sides.setLabel(side, `${label} ${counts[side].toLocaleString("en")}`);
     }
+    this.sides.buttons.since.hidden = !this.newestAnswered;
     this.sides.show(this.side);
+  }
+
+  /** The newest request for changes after which there were commits. */
+  get newestAnswered() {
+    return requestsOf(this.desk.store.tables, this.worktree.id).find((one) => one.commits_since > 0);
+  }
+
+  /** Show what has changed since changes were requested. */
+  showSince(request) {
+    this.since = request;
+    this.setSide("since");
+    this.body.focus();
+  }
+
+  /** Whether lines can be commented on: those of commits. */
+  get canComment() {
+    return this.worktree.status === "active" && this.side !== "uncommitted" && Boolean(this.found?.commit);
+  }
+
+  comment(chosen) {
+    const { rows } = chosen;
+    this.review.write(chosen, this.found.commit, () => {
+      this.selection.clear();
+      rows.at(-1).tabIndex = -1;
+      rows.at(-1).focus();
+    });
+  }
+
+  /** Put the comments among the lines that are drawn. */
+  drawComments() {
+    for (const file of this.files) if (file.drawn) this.review.drawIn(file, this.side === "committed");
+  }
+
+  /** Draw the comments again if others were sent. */
+  drawSent() {
+    const sent = JSON.stringify(requestsOf(this.desk.store.tables, this.worktree.id));
+    if (sent === this.drawnSent) return;
+    this.drawnSent = sent;
+    this.drawComments();
+  }
+
+  goToComment({ path, side, line, current_line: now }) {
+    const file = this.files.find((one) => one.path === path);
+    if (!file) return;
+    this.goTo(file);
+    file.approach();
+    const row = file.rowOf(side, now ?? line);
+    row?.scrollIntoView({ block: "center" });
+    if (row) row.tabIndex = -1;
+    row?.focus({ preventScroll: true });
   }
 
   clear() {
@@ -136,7 +214,9 @@ export class Diff {
 
   request(path) {
     const only = path === undefined ? {} : { path };
-    return { worktree_name: this.worktree.id, uncommitted: this.side === "uncommitted", ...only };
+    const request = this.since ?? this.newestAnswered;
+    const since = this.side === "since" && request ? { since: request.commit } : {};
+    return { worktree_name: this.worktree.id, uncommitted: this.side === "uncommitted", ...since, ...only };
   }
 
   draw(position) {
@@ -158,6 +238,7 @@ export class Diff {
     this.main.hidden = count === 0;
     this.toggleAll.hidden = count < 2;
     this.drawToggleAll();
+    this.main.classList.toggle("wb-commentable", this.canComment);
     if (position) this.restore(position);
   }
 
@@ -165,6 +246,7 @@ export class Diff {
     return new FileDiff(file, {
       readAll: (path) => this.readAll(path),
       highlighter: () => loadHighlighter(this.desk.channel),
+      drawn: (drawn) => this.review.drawIn(drawn, this.side === "committed"),
     });
   }
 
@@ -172,11 +254,13 @@ export class Diff {
     const { added, removed } = lineCounts(this.found.files);
     const counts = `${plural(this.files.length, "file")} +${added.toLocaleString("en")} −${removed.toLocaleString("en")}`;
     if (this.side === "uncommitted") return `${counts}, not committed`;
+    if (this.side === "since") return `${counts}, since changes were requested`;
     return `${counts} at ${this.found.commit?.slice(0, 7) ?? "?"}, compared with ${this.found.target}`;
   }
 
   emptyText() {
     if (this.side === "uncommitted") return "Everything is committed.";
+    if (this.side === "since") return "Nothing has changed since.";
     return `It has no commits that ${this.found.target} does not have.`;
   }
 
@@ -237,6 +321,7 @@ export class Diff {
   }
 
   onKey(event) {
+    if (event.target.matches("textarea, input, select")) return;
     if (event.ctrlKey || event.altKey || event.metaKey) return;
     const focused = this.files.some(({ element }) => element.contains(document.activeElement));
     const next = focused || this.body.scrollTop > 0 ? this.at + 1 : 0;
@@ -258,5 +343,5 @@ export class Diff {
 
 /** What a diff depends on: it is newer when this differs. */
 function stampOf({ commit, dirty, uncommitted }, side) {
-  return JSON.stringify(side === "committed" ? [side, commit] : [side, uncommitted, dirty]);
+  return JSON.stringify(side === "uncommitted" ? [side, uncommitted, dirty] : [side, commit]);
 }

@@ -11,6 +11,7 @@ import { WorktreeCard } from "./card.js";
 import { ClosedWorktrees } from "./closed.js";
 import { Conflicts } from "./conflicts.js";
 import { NewWorktreeForm } from "./new_form.js";
+import { SavedViews } from "../saved_views/saved_views.js";
 import { WorktreePage } from "./page.js";
 import { conflictsOf, occupancy, PENDING, worktreeState } from "./state.js";
 
@@ -77,9 +78,13 @@ export class Worktrees {
     this.search = searchField("Filter worktrees", "Filter worktrees by name, branch or agent", {
       input: () => this.setFilter({ text: this.search.value.trim().toLowerCase() }),
     });
+    this.views = new SavedViews(this.desk, "worktrees", {
+      read: () => ({ filter: this.filter, text: this.text, mode: this.mode }),
+      apply: (state) => this.apply(state),
+    });
     this.newButton = button("New worktree…", "wb-button", () => this.openForm());
     const heading = h("h3", { class: "wb-heading", id }, "Worktrees");
-    const tools = h("div", { class: "wb-line" }, this.modes.element, this.search, this.newButton);
+    const tools = h("div", { class: "wb-line" }, this.modes.element, this.search, this.views.element, this.newButton);
     return h("div", { class: "wb-toolbar" }, heading, this.summary, tools);
   }
 
@@ -136,6 +141,8 @@ export class Worktrees {
     this.modes.element.hidden = !rows.length && !closed;
     this.search.hidden = !cards || rows.length <= FEW;
     this.chips.element.hidden = !cards || rows.length < 2;
+    this.views.element.hidden = !rows.length;
+    this.views.update();
     const chips = Object.entries(FILTERS).map(([key, [label, matches]]) => {
       return { key, label, count: rows.filter((row) => matches(row, states.get(row.id), occupants(row.id))).length };
     });
@@ -181,6 +188,13 @@ export class Worktrees {
     Object.assign(this, change);
     this.update(this.enabled, Date.now());
     this.desk.announce(`${plural(this.cards.items.size, "worktree")} shown.`);
+  }
+
+  /** Show what was saved. @param {any} state */
+  apply({ filter = null, text = "", mode }) {
+    this.mode = mode in MODES ? mode : "cards";
+    this.search.value = text;
+    this.setFilter({ filter: filter in FILTERS ? filter : null, text });
   }
 
   clear() {

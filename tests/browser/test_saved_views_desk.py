@@ -1,0 +1,139 @@
+"""Saved views of tables, what was decided, and undo: the same in all panels, with the mouse and the keyboard."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.bare_desk import BareDesk
+from tests.browser.desk_lab import shot, view
+
+Open = Callable[..., BareDesk]
+
+
+@pytest.fixture
+def desk(open_bare_desk: Open) -> BareDesk:
+    """A project with a few tasks."""
+    desk = open_bare_desk()
+    for title in ("Count penguins", "Count islands", "Write the report"):
+        desk.host.call("create_task", title=title, persona_id="implementer")
+    view(desk.element, "Tasks")
+    return desk
+
+
+@pytest.fixture
+def other(page: Page, desk: BareDesk) -> Iterator[BareDesk]:
+    """Another panel of the project, in a page of its own."""
+    another = BareDesk(desk.host, page.context.new_page())
+    view(another.element, "Tasks")
+    yield another
+    another.close()
+    another.page.close()
+
+
+def views(desk: BareDesk) -> Locator:
+    """The button that opens the saved views of the tasks."""
+    return desk.element.get_by_role("tabpanel", name="Tasks").get_by_role("button", name=re.compile("^View"))
+
+
+def titles(desk: BareDesk) -> Locator:
+    """The titles of the tasks."""
+    return desk.element.locator(".wb-row:not([hidden]) .wb-title")
+
+
+def save(desk: BareDesk, name: str) -> None:
+    """Save the present view of the tasks."""
+    views(desk).click()
+    desk.element.get_by_role("textbox", name=re.compile("^Name under which")).fill(name)
+    desk.element.get_by_role("group", name="Saved views").get_by_role("button", name=re.compile("Save|Replace")).click()
+
+
+def test_a_view_is_saved_picked_in_another_panel_renamed_and_deleted(desk: BareDesk, other: BareDesk) -> None:
+    desk.element.get_by_role("searchbox", name=re.compile("^Filter tasks")).fill("count")
+    desk.element.get_by_role("columnheader", name="Task").get_by_role("button").click()
+    expect(titles(desk)).to_have_text(["Count islands", "Count penguins"])
+    save(desk, "Counting")
+    expect(views(desk)).to_have_text("View: Counting")
+    shot(desk.element, "saved-views")
+    expect(titles(other)).to_have_count(3)
+    views(other).click()
+    other.element.get_by_role("button", name="Counting", exact=True).click()
+    expect(titles(other)).to_have_text(["Count islands", "Count penguins"])
+    expect(other.element.get_by_role("searchbox", name=re.compile("^Filter tasks"))).to_have_value("count")
+    views(other).click()
+    other.element.get_by_role("button", name="Rename Counting").click()
+    other.element.get_by_role("textbox", name="New name of Counting").fill("Counts")
+    other.page.keyboard.press("Enter")
+    expect(views(desk)).to_have_text("View: Counts")
+    other.element.get_by_role("button", name="Delete Counts").click()
+    expect(views(desk)).to_have_text("Views")
+    other.element.get_by_role("button", name="Undo", exact=True).click()
+    expect(views(desk)).to_have_text("View: Counts")
+
+
+def test_a_view_of_the_same_name_is_replaced_and_escape_closes_the_box(desk: BareDesk, page: Page) -> None:
+    save(desk, "Mine")
+    desk.element.get_by_role("searchbox", name=re.compile("^Filter tasks")).fill("report")
+    expect(views(desk)).to_have_text("Views")
+    save(desk, "Mine")
+    expect(views(desk)).to_have_text("View: Mine")
+    (saved,) = desk.host.call("list_saved_views", area="tasks")["views"]
+    assert saved["state"]["text"] == "report"
+    page.keyboard.press("Escape")
+    expect(views(desk)).to_be_focused()
+    expect(views(desk)).to_have_attribute("aria-expanded", "false")
+
+
+def test_a_cancelled_task_comes_back_with_the_keyboard(desk: BareDesk, page: Page) -> None:
+    titles(desk).filter(has_text="penguins").click()
+    desk.element.get_by_role("button", name=re.compile("^Cancel… task")).click()
+    desk.element.get_by_role("button", name="Cancel task 1").click()
+    toast = desk.element.get_by_role("group", name="Undo")
+    expect(toast).to_contain_text("Task 1: cancelled.")
+    expect(desk.element.get_by_role("status").first).to_contain_text("You can undo it for ten seconds.")
+    shot(desk.element, "undo")
+    desk.element.get_by_role("tab", name="Tasks").focus()
+    page.keyboard.press("Control+z")
+    expect(toast).to_be_hidden()
+    assert desk.host.call("get_task", task_id=1)["status"] == "pending"
+
+
+def test_an_undo_that_is_refused_says_why(desk: BareDesk) -> None:
+    titles(desk).filter(has_text="penguins").click()
+    desk.element.get_by_role("spinbutton", name=re.compile("^Priority of task 1")).fill("900")
+    desk.element.get_by_role("button", name="Set", exact=True).click()
+    toast = desk.element.get_by_role("group", name="Undo")
+    expect(toast).to_be_visible()
+    desk.host.call("cancel_task", task_id=1)
+    toast.get_by_role("button", name="Undo").click()
+    expect(toast).to_contain_text("task.cancelled has happened to task:1 since.")
+    assert desk.host.call("get_task", task_id=1)["status"] == "cancelled"
+
+
+def test_decisions_are_listed_searched_and_live(desk: BareDesk) -> None:
+    def decide(name: str, op: str, **how: object) -> None:
+        asked = desk.host.call("register", name=name, persona_id="implementer")["approval_id"]
+        desk.host.call(op, approval_id=asked, **how)
+
+    decide("Ada", "approve", choices={"agent_id": "ada"})
+    decide("Bob", "reject", reason="Not today.")
+    view(desk.element, "Inbox")
+    desk.element.get_by_text("Decided", exact=True).click()
+    lines = desk.element.get_by_role("list", name="Decided").get_by_role("listitem")
+    expect(lines).to_have_count(2)
+    expect(lines.first).to_contain_text("Bob")
+    expect(lines.first).to_contain_text("Not today.")
+    expect(lines.last).to_contain_text("as ada, worker, implementer, read and write")
+    expect(lines.last).to_contain_text(re.compile(r"Approved by .+ · after \d"))
+    decide("Eve", "reject")
+    expect(lines).to_have_count(3)
+    desk.element.get_by_role("combobox", name="Filter by decision").select_option("rejected")
+    expect(lines).to_have_count(2)
+    shot(desk.element, "decided")
+    desk.element.get_by_role("searchbox", name=re.compile("^Search decisions")).fill("today")
+    expect(lines).to_have_count(1)
+    desk.element.get_by_role("searchbox", name=re.compile("^Search decisions")).fill("nobody")
+    expect(desk.element.get_by_text("No decision matches.")).to_be_visible()
