@@ -47,10 +47,8 @@ class View extends Frame {
     super(store, channel);
     const announce = (text) => this.announce(text);
     this.untrusted = new Untrusted(store);
-    this.inbox = new Inbox(store, channel, announce, signal, {
-      connect: () => this.showConnect(),
-      review: (name) => this.showWorktree(name),
-    });
+    const ways = { connect: () => this.showConnect(), review: (name) => this.showWorktree(name) };
+    this.inbox = new Inbox(store, channel, announce, signal, ways);
     this.taskSummary = new TaskSummary(() => this.tabs.select(TASKS));
     this.tasks = new Tasks(store, channel, announce, signal);
     this.unattended = new Unattended({ store, channel, announce });

@@ -4,7 +4,7 @@ function es(n){return n.replace($l,Sl)}function Sl(n){let t=JSON.stringify(n).sl
 s=>`\\u${s.toString(16).padStart(4,"0")}`).join("")}var El="http://www.w3.org/2000/svg",Ol=new Set(["title","aria-label","placeholder"]),Tl=new Set(["button","input","select","textarea"]),yr=0;function y(n){return yr+=
 1,`wb-${n}-${yr}`}function r(n,t={},...e){let s=document.createElement(n);(Tl.has(n)||"tabindex"in t)&&(s.dataset.lmSuppressShortcuts="true");for(let[i,o]of Object.
 entries(t))o!=null&&(i==="on"?Cl(s,o):typeof o=="boolean"||i==="value"?s[i]=o:s.setAttribute(i,to(i,o)));return s.append(...e.filter(i=>i!=null&&i!==!1).map(vr)),
-s}function bt(n){return document.createTextNode(es(n))}function d(n,t){let e=es(String(t));n.textContent!==e&&(n.textContent=e)}function b(n,t,e){e==null?n.removeAttribute(
+s}function bt(n){return document.createTextNode(es(n))}function u(n,t){let e=es(String(t));n.textContent!==e&&(n.textContent=e)}function b(n,t,e){e==null?n.removeAttribute(
 t):n.getAttribute(t)!==to(t,e)&&n.setAttribute(t,to(t,e))}function tt(n){return n.split("`").map((t,e)=>e%2?r("code",{},t):vr(t))}function N(n,t={},...e){let s=document.
 createElementNS(El,n);for(let[i,o]of Object.entries(t))s.setAttribute(i,String(o));return s.append(...e),s}function Cl(n,t){for(let[e,s]of Object.entries(t))n.addEventListener(
 e,s)}function to(n,t){return Ol.has(n)?es(String(t)):String(t)}function vr(n){return n instanceof Node?n:bt(String(n))}var kr=2e3;function m(n,t,e,s){return r("button",{class:t,type:"button","aria-label":s,on:{click:o=>o.currentTarget.getAttribute("aria-disabled")!=="true"&&e(o)}},
@@ -18,7 +18,7 @@ escape:e},...s){return r("form",{...n,on:{submit:a=>{a.preventDefault(),t()},key
 matches("input:not([type=checkbox])")&&(a.preventDefault(),a.currentTarget.requestSubmit())}}},...s)}function L(n,t,...e){return r("div",{class:"wb-line"},...e,
 n,m("Cancel","wb-button",t))}function F(n,t,e=!0){let s=r("input",{class:"wb-check",type:"checkbox","aria-label":e?null:n,on:{change:()=>t(s.checked)}}),i=e?r("\
 label",{class:"wb-check-label"},s,r("span",{},n)):s;return{box:s,element:i}}function se(n,t,e){let s=m("Copy","wb-button",i,t);async function i(){let o=await ql(
-n());d(s,o?"Copied":"Select it and press Ctrl+C"),e(o?"Copied.":"The browser did not allow copying. Select the text and press Ctrl+C."),setTimeout(()=>d(s,"Copy"),
+n());u(s,o?"Copied":"Select it and press Ctrl+C"),e(o?"Copied.":"The browser did not allow copying. Select the text and press Ctrl+C."),setTimeout(()=>u(s,"Copy"),
 kr)}return s}async function ql(n){try{return await navigator.clipboard.writeText(n),!0}catch{return!1}}function ss(n,t,e){let s=URL.createObjectURL(new Blob([e],
 {type:t}));r("a",{href:s,download:n}).click(),setTimeout(()=>URL.revokeObjectURL(s),kr)}function V(n,t){if(n.ctrlKey||n.altKey||n.metaKey||!n.target.matches(".w\
 b-opener"))return;let e=[...t.querySelectorAll(".wb-opener")],s=e.indexOf(n.target),i={ArrowDown:s+1,ArrowUp:s-1,Home:0,End:e.length-1}[n.key];i!==void 0&&(n.preventDefault(),
@@ -62,7 +62,7 @@ ck","aria-labelledby":s},r("div",{},i,o),...e)}var yt=class{constructor(t,e){thi
 this.drawn?.length===t.length&&t.every((e,s)=>e===this.drawn[s])||(this.drawn=t,this.draw(t))}};var ns=class{constructor(t){this.requests=new f(t),this.list=r("ul",{class:"wb-pills"}),this.explanation=r("p",{class:"wb-muted"}),this.id=k("",{class:"wb-input\
  wb-narrow",maxlength:64,required:!0,placeholder:"Agent id","aria-label":"Agent id to allow"}),this.submit=r("button",{class:"wb-button",type:"submit"},"Allow"),
 this.rows=new yt(()=>t.store.tables.allowlist,s=>this.draw(s));let e=S({class:"wb-line"},{submit:()=>this.add()},this.id,this.submit);this.element=rt("Allowlist",
-"",this.list,e,this.requests.errorBox),this.element.firstChild.append(this.explanation)}update(){this.rows.update()}draw(t){d(this.explanation,t.length?"Only th\
+"",this.list,e,this.requests.errorBox),this.element.firstChild.append(this.explanation)}update(){this.rows.update()}draw(t){u(this.explanation,t.length?"Only th\
 e listed agents may act.":"Empty: every admitted agent may act. Adding an id restricts access to the listed agents."),this.list.hidden=!t.length,this.list.replaceChildren(
 ...t.map(s=>this.pill(s)))}pill({id:t,fixed:e}){let s=a=>this.run("disallow_agent",t,a.currentTarget),i=e?"Set by the setting allowed_agents":null,o=m("×","wb-\
 quiet",s,`Remove ${t} from the allowlist`);return r("li",{class:"wb-pill",title:i},r("code",{},t),e?null:o)}async add(){await this.run("allow_agent",this.id.value.
@@ -99,7 +99,7 @@ p50,so],["time of a commit, 95th percentile",({commit_ms:n})=>n.p95,so],["time o
 n=>`${Math.round(n*100)} %`],["recorded",n=>n.events,oe("event")],["stored",n=>n.tasks,oe("task")],["database",n=>n.database_bytes,st]],ls=class{constructor(t,e){
 this.requests=new f(t),this.figures=r("ul",{class:"wb-numbers"},...Or.map(([i])=>Fl(i))),this.figures.hidden=!0,this.element=rt("Performance","",this.figures,this.
 requests.errorBox);let s=i=>this.requests.showError(i);this.polling=new G(this.element,Il,()=>this.load(),s,e)}async load(){let t=await this.requests.send("get_\
-performance",{});this.requests.clearError(),this.figures.hidden=!1,Or.forEach(([,e,s],i)=>{let o=e(t);d(this.figures.children[i].firstChild,o===null?"–":s(o))})}};
+performance",{});this.requests.clearError(),this.figures.hidden=!1,Or.forEach(([,e,s],i)=>{let o=e(t);u(this.figures.children[i].firstChild,o===null?"–":s(o))})}};
 function Fl(n){return r("li",{},r("span",{class:"wb-number-value"}),r("span",{class:"wb-number-name"},n))}var Wl=(n,t)=>n.name.localeCompare(t.name,void 0,{numeric:!0});function je(n){return[...n.values()].sort(Wl)}function pt(n,t){let e=n.sessions.get(t);return e?`${e.
 project} / ${e.name}`:null}function qt(n){return je(n.projects).map(t=>[t.name,io(n,t.id).map(({id:e,name:s})=>[e,s])]).filter(([,t])=>t.length)}function io(n,t){
 return je(n.sessions).filter(({project_id:e})=>e===t)}function Tt(n,t){return je(n.teams).filter(({session_id:e})=>(e??null)===t)}var Kl={worker:"Worker: takes tasks",planner:"Planner: also creates tasks"},ds={write:"Read and write",read:"Read only"},re={self_only:"Itself",team_level:"Its \
@@ -109,9 +109,9 @@ ent id",name:"Name",persona_id:"Persona",role:"Role",session_id:"Session",team_i
 Definition",self_tools:"Its own definition",definitions:"Manages definitions",tools:"Tools it may call"},Gl="None; or github, notebook, *",Yl=new Set(["persona_\
 id","session_id","team_id","definition"]),Xl={AGENT_ID_TAKEN:"agent_id",BAD_AGENT_ID:"agent_id",PERSONA_NOT_FOUND:"persona_id",SESSION_NOT_FOUND:"session_id",TEAM_NOT_FOUND:"\
 team_id",TEAM_ELSEWHERE:"team_id",DEFINITION_NOT_FOUND:"definition"},Zl="MCP servers, tools, notebook for the functions of notebooks, or * for all, with commas \
-between them",cs="=",xt="";function Tr({role:n,persona_id:t,tool:e,access_level:s,session:i,team:o,...a}){let{worktree:h,expires_at:l,definition:c,self_tools:u,
+between them",cs="=",xt="";function Tr({role:n,persona_id:t,tool:e,access_level:s,session:i,team:o,...a}){let{worktree:h,expires_at:l,definition:c,self_tools:d,
 definitions:p,tools:g}=a;return[n==="planner"?"Planner":"Worker",t??"no persona",ds[e].toLowerCase(),`sees work of ${re[s].toLowerCase()}`,i?`in ${i.project} / ${i.
-name}`:"in no session",o&&`team ${o}`,h&&`worktree ${h}`,c&&`definition ${c} (${Hl[u]})`,p&&"manages definitions",g?.length&&`tools ${g.join(", ")}`,l&&`until ${E(
+name}`:"in no session",o&&`team ${o}`,h&&`worktree ${h}`,c&&`definition ${c} (${Hl[d]})`,p&&"manages definitions",g?.length&&`tools ${g.join(", ")}`,l&&`until ${E(
 l)}`].filter(Boolean).join(", ")}var _t=class{constructor(t,e,s=null){this.tables=t,this.grant=e,this.keep=s===null?[]:[[cs,s]],this.roleChosen=!1,this.controls=
 this.make(),this.first=Object.values(this.controls)[0],this.fields=Object.fromEntries(Object.entries(this.controls).map(([i,o])=>[i,C(Vl[i],o)])),this.element=r(
 "div",{class:"wb-fields"},...Object.values(this.fields)),this.controls.persona_id.addEventListener("change",()=>this.followPersona()),this.controls.role.addEventListener(
@@ -133,7 +133,7 @@ return this.keep.length?cs:t??xt}personas(){let t=[...this.tables.personas.value
 personas.has(e)?[[e,e],...t]:t}definitions(){let e=[...this.tables.definitions.values()].filter(({definition_id:i})=>i).map(({definition_id:i,name:o})=>[i,o]).sort(
 ([,i],[,o])=>i<o?-1:1),{definition:s}=this.grant;return s&&!e.some(([i])=>i===s)?[[s,s],...e]:e}expiries(){let{expires_at:t}=this.grant;return[...t?[[t,E(t)]]:[],
 ...Object.entries(zl)]}fillSessions(t,e){q(t,[["",[...this.keep,[xt,"None"]]],...qt(this.tables)],e)}fillTeams(t,e,s){let i=e===cs,o=i?[...this.tables.teams.values()]:
-e?Tt(this.tables,e):[],a=i?[]:Tt(this.tables,null),h=({name:c,session:u})=>i&&u?`${u} / ${c}`:c,l=[...o,...a].map(c=>[c.id,h(c)]);q(t,[["",[...this.keep,[xt,"No\
+e?Tt(this.tables,e):[],a=i?[]:Tt(this.tables,null),h=({name:c,session:d})=>i&&d?`${d} / ${c}`:c,l=[...o,...a].map(c=>[c.id,h(c)]);q(t,[["",[...this.keep,[xt,"No\
 ne"],...l]]],s)}followPersona(){let t=this.tables.personas.get(this.controls.persona_id.value)?.role;t&&!this.roleChosen&&!this.keep.length&&(this.controls.role.
 value=t),this.showRelevant()}followSession(){this.fillTeams(this.controls.team_id,this.controls.session_id.value,this.controls.team_id.value)}};function Ql(n){return n.
 split(",").map(e=>e.trim()).filter(Boolean)}var tc={here:"This machine only",anywhere:"Anywhere"},ec=[["d",86400],["h",3600],["min",60]],us=class{constructor(t){this.desk=t,this.requests=new f(t),this.list=
@@ -164,7 +164,7 @@ new ls(o,i),new rs(o)];this.element=r("div",{},...[...this.updated,...a].map(h=>
 new yt(()=>t.tables.untrusted,e=>this.draw(e))}update(){this.rows.update()}draw(t){this.element.hidden=!t.length;let s=`Not used, because you have not trusted i\
 t: ${t.map(({id:i,settings:o})=>o.length?`${i} (${o.join(", ")})`:i).join(", ")}. \`workbench trust\` shows it.`;this.text.replaceChildren(...tt(s))}};var ht=class{constructor(t,e){this.onChoose=e,this.chosen=null,this.made=new Map,this.chips=[];let s=()=>this.showMatching();this.element=r("div",{class:"wb-chi\
 ps",role:"group","aria-label":t,on:{pointerleave:s}})}update(t,e){this.chosen=e,this.chips=t;for(let s of t)this.draw(s);this.element.matches(":hover")||this.showMatching()}draw({
-key:t,label:e,count:s,mark:i}){this.made.has(t)||this.add(t,e,i);let{element:o,number:a}=this.made.get(t);d(a,s.toLocaleString("en")),b(o,"aria-pressed",this.chosen===
+key:t,label:e,count:s,mark:i}){this.made.has(t)||this.add(t,e,i);let{element:o,number:a}=this.made.get(t);u(a,s.toLocaleString("en")),b(o,"aria-pressed",this.chosen===
 t)}showMatching(){for(let{key:t,count:e}of this.chips)this.made.get(t).element.hidden=t!==null&&!e&&this.chosen!==t}add(t,e,s){let i=r("span",{class:"wb-chip-co\
 unt"}),h=r("button",{class:"wb-chip",type:"button",on:{click:()=>this.onChoose(this.chosen===t?null:t)}},s?.(),r("span",{},e),i);this.made.set(t,{element:h,number:i}),
 this.element.append(h)}};var A=class{constructor(t,e,{keep:s=()=>!1,onRemove:i=()=>{}}={}){this.parent=t,this.make=e,this.keep=s,this.onRemove=i,this.items=new Map}show(t,e){let s=this.
@@ -180,7 +180,7 @@ one";for(let[s,i]of Object.entries(this.buttons))b(i.parentElement,"aria-sort",s
 direction==="descending"?-1:1,i=t.map(o=>({item:o,value:e(o,this.by)??""}));return i.sort((o,a)=>+(o.value==="")-+(a.value==="")||s*oc(o.value,a.value)),i.map(({
 item:o})=>o)}};function oc(n,t){return typeof n=="number"&&typeof t=="number"?n-t:nc.compare(String(n),String(t))}var I=class{constructor(t,e,s){this.buttons=Object.fromEntries(Object.entries(t).map(([i,o])=>[i,m(o,"wb-segment",()=>s(i))])),this.element=r("div",{class:"wb-s\
 egments",role:"group","aria-label":e},...Object.values(this.buttons))}show(t){for(let[e,s]of Object.entries(this.buttons))b(s,"aria-pressed",e===t)}setLabel(t,e){
-d(this.buttons[t],e)}};function U(n,t,e,s){let i=()=>{n.replaceChildren(),t.focus()},o=new ft(e,s,i);n.replaceChildren(o.element),o.focus()}var ft=class{constructor({label:t,consequence:e,
+u(this.buttons[t],e)}};function U(n,t,e,s){let i=()=>{n.replaceChildren(),t.focus()},o=new ft(e,s,i);n.replaceChildren(o.element),o.focus()}var ft=class{constructor({label:t,consequence:e,
 reason:s,danger:i=!0,cancel:o="Cancel",control:a=null},h,l){this.control=a,this.reason=s?k("",{class:"wb-input wb-grow",maxlength:1e3,placeholder:s,"aria-label":"\
 Reason"}):null,this.submit=r("button",{class:`wb-button ${i?"wb-danger":"wb-primary"}`,type:"submit"},t),this.element=S({class:"wb-confirm wb-stack"},{submit:()=>h(
 this.reason?.value.trim()??"",this.submit),escape:l},r("p",{class:"wb-muted"},e),r("div",{class:"wb-line"},a,this.reason,this.submit,m(o,"wb-button",l)))}focus(){
@@ -192,7 +192,7 @@ o]))return t.slice(e)}return t}var rc=24,ac=2e3,bs=class{constructor(){this.line
 wb-log",role:"log","aria-label":"Log",tabindex:0,on:{scroll:()=>this.drawFollow()}},this.empty,this.lines),this.follow=m("Follow","wb-link",()=>this.toEnd()),this.
 path=r("span",{class:"wb-muted wb-cut wb-grow"});let t=r("div",{class:"wb-toolbar"},r("span",{class:"wb-label"},"Log"),this.path,this.follow);this.element=r("di\
 v",{},t,this.box),this.clear()}clear(){this.known=[],this.lines.replaceChildren(),this.empty.hidden=!0,this.follow.hidden=!0}get atEnd(){return this.box.scrollHeight-
-this.box.scrollTop-this.box.clientHeight<rc}update(t,e){d(this.path,hs(e)),b(this.path,"title",e);let{atEnd:s}=this,i=Ar(this.known,t);for(i===t&&this.lines.replaceChildren(),
+this.box.scrollTop-this.box.clientHeight<rc}update(t,e){u(this.path,hs(e)),b(this.path,"title",e);let{atEnd:s}=this,i=Ar(this.known,t);for(i===t&&this.lines.replaceChildren(),
 this.known=i===t?[...t]:[...this.known,...i].slice(-ac),this.lines.append(...i.map(o=>r("li",{},o)));this.lines.childElementCount>this.known.length;)this.lines.
 firstElementChild.remove();this.empty.hidden=this.known.length>0,s&&i.length&&(this.box.scrollTop=this.box.scrollHeight),this.drawFollow()}toEnd(){this.box.scrollTop=
 this.box.scrollHeight,this.box.focus(),this.drawFollow()}drawFollow(){this.follow.hidden=this.atEnd}};function Le({state:n,queue_place:t,exit_code:e}){return n==="queued"?t?`Queued, ${ne(t)}`:"Queued":n==="running"?"Running":e==null?"Ended":`Ended with ${e}`}function gs({
@@ -214,14 +214,14 @@ this.confirmBox.replaceChildren(),this.requests.clearError(),this.reader.clearEr
 hidden=!0}focus(){this.title.focus()}async read(){let{id:t}=this;if(t===null||this.process?.state==="ended"&&this.row?.state==="ended")return;let e=await this.reader.
 send("get_agent_process_info",{agent_id:t,log_lines:lc});t===this.id&&(this.reader.clearError(),this.process=e,this.log.update(e.log_tail,e.log),this.row&&this.
 draw(Date.now()))}update(t,e,s,i){let o=this.row&&this.row!==t;this.row=t,this.usage=t.state==="running"?e:null,this.task=s,this.draw(i),o&&this.polling.runNow()}draw(t){
-let{row:e}=this;this.dot.dataset.state=gs(e),d(this.title,e.id),d(this.state,[Le(e),e.reason,ys(e,t)].filter(Boolean).join(" · ")),this.drawConfinement(ae(e.confinement)),
+let{row:e}=this;this.dot.dataset.state=gs(e),u(this.title,e.id),u(this.state,[Le(e),e.reason,ys(e,t)].filter(Boolean).join(" · ")),this.drawConfinement(ae(e.confinement)),
 this.terminate.hidden=e.state==="ended",this.restart.hidden=e.state==="queued",b(this.restart,"aria-label",`Restart… ${e.id}`),b(this.terminate,"aria-label",`\
 Terminate… ${e.id}`),this.drawFacts(),this.drawChildren()}drawConfinement({label:t,missing:e,complete:s}){let i=e?`${t}: ${e}`:t;this.confinement.textContent!==
 i&&this.confinement.replaceChildren(v(s?"shield":"warning"),r("span",{},i))}drawFacts(){let{row:t,task:e,usage:s}=this,i={...t,...this.process},o=i.mode==="task"?
 "for one task":"claims tasks as they come",a=s&&`${Math.round(s.percent)} % of a processor, ${W(s.cpu_seconds*1e3)} in total`;this.facts.update([["Works on",e&&
 `${e.title} #${e.id}`],["Persona",t.persona_id],["Profile",i.profile&&`${i.profile}, ${o}`],["Worktree",i.worktree],["Process",i.pid],["CPU",a],["Memory",s&&st(
 s.memory_bytes)],["Limits",Nr(i.limits)||"none"],["Started",i.spawned_at&&E(i.spawned_at)],["Ended",i.ended_at&&E(i.ended_at)]])}drawChildren(){let t=this.process?.
-children??[],e=({pid:h,name:l,cpu_seconds:c,memory_bytes:u})=>[l,String(h),W(c*1e3),st(u)].map(p=>r("td",{},p)),s=["Child process","Process","CPU","Memory"].map(
+children??[],e=({pid:h,name:l,cpu_seconds:c,memory_bytes:d})=>[l,String(h),W(c*1e3),st(d)].map(p=>r("td",{},p)),s=["Child process","Process","CPU","Memory"].map(
 h=>r("th",{scope:"col"},h)),i=t.map(h=>r("tr",{},...e(h))),o=r("thead",{},r("tr",{},...s)),a=r("table",{class:"wb-table wb-children"},o,r("tbody",{},...i));this.
 children.replaceChildren(...i.length?[a]:[])}askTerminate(){let t={...cc,label:`Terminate ${this.id}`};this.ask(this.terminate,t,(e,s)=>this.run("terminate_agen\
 t",{reason:e},s,"Terminating…","terminated"))}askRestart(){let t=this.row.state==="running"?"Its process is ended first. ":"",e={...Rr,label:`Restart ${this.id}`,
@@ -242,9 +242,9 @@ ed_agents",{});this.reader.clearError();let e=t.filter(({process:s})=>s);this.us
 Date.now())}usageOf(t,e){let s={...e,readAt:Date.now()};return{...s,percent:qr(this.usage.get(t),s)}}update(t){let{processes:e,tasks:s}=this.desk.store.tables,i=this.
 processes.sort(mc);this.drawError(e.get("")?.error);let o=i.filter(({state:p})=>p==="ended"),a=new Set(this.showAll?[]:o.slice(Br).filter(({id:p})=>p!==this.opened)),
 h=i.filter(p=>!a.has(p)),l=this.sorting.sorted(h,(p,g)=>this.sortValue(g,p,t)).map(({id:p})=>p);this.empty.hidden=i.length>0||!this.desk.store.loaded.has("proce\
-sses"),this.main.hidden=i.length===0,this.more.hidden=o.length<=Br,d(this.more,this.showAll?"Show fewer ended":`Show all ${o.length.toLocaleString("en")} ended`),
-this.rows.show(l,(p,g)=>p.show(e.get(g),this.usage.get(g),g===this.opened,t));let c=e.get(this.opened),u=p=>p.assigned_agent_id===this.opened&&uc.has(p.status);
-c?this.details.update(c,this.usage.get(c.id),[...s.values()].find(u),t):this.opened&&this.close()}sortValue(t,e,s){let i=e.state==="running"?this.usage.get(e.id):
+sses"),this.main.hidden=i.length===0,this.more.hidden=o.length<=Br,u(this.more,this.showAll?"Show fewer ended":`Show all ${o.length.toLocaleString("en")} ended`),
+this.rows.show(l,(p,g)=>p.show(e.get(g),this.usage.get(g),g===this.opened,t));let c=e.get(this.opened),d=p=>p.assigned_agent_id===this.opened&&uc.has(p.status);
+c?this.details.update(c,this.usage.get(c.id),[...s.values()].find(d),t):this.opened&&this.close()}sortValue(t,e,s){let i=e.state==="running"?this.usage.get(e.id):
 null,o=e.ended_at?Date.parse(e.ended_at):s;return{agent:e.id,state:no[e.state],profile:e.profile,worktree:e.worktree,cpu:i?.percent,memory:i?.memory_bytes,children:i?.
 children.length,uptime:e.spawned_at&&o-Date.parse(e.spawned_at),confinement:e.state==="queued"?null:ae(e.confinement).label}[t]}summary(){let t=this.processes,e=i=>t.
 filter(o=>o.state===i).length,s=t.filter(i=>i.state==="running"&&!ae(i.confinement).complete).length;return t.length?[`${e("running").toLocaleString("en")} runn\
@@ -257,20 +257,20 @@ pan",{class:"wb-alias"}),this.dot=r("span",{class:"wb-dot","aria-hidden":"true"}
 te"}),this.cells=Object.fromEntries(Object.keys(oo).map(s=>[s,r("td",{class:`wb-col-${s}`})])),this.cells.agent.append(this.opener,this.persona),this.cells.state.
 append(r("span",{class:"wb-state"},this.dot,this.state)),this.cells.confinement.append(this.confinement),this.line=r("tr",{class:"wb-table-row"},...Object.values(
 this.cells)),this.line.addEventListener("click",s=>!s.target.closest("button")&&e()),this.elements=[this.line]}show(t,e,s,i){let{cells:o}=this,a=t.state==="runn\
-ing"?e:null;b(this.opener,"aria-expanded",s),this.line.classList.toggle("wb-active",s),d(this.persona,t.persona_id??""),b(this.dot,"data-state",gs(t)),d(this.state,
-Le(t)),b(o.state,"title",[Le(t),t.reason].filter(Boolean).join(": ")),d(o.profile,t.profile??""),d(o.worktree,t.worktree??"–"),d(o.cpu,a?`${Math.round(a.percent)}\
- %`:"–"),d(o.memory,a?st(a.memory_bytes):"–"),d(o.children,a?String(a.children.length):"–"),d(o.uptime,ys(t,i)||"–"),this.drawConfinement(ae(t.confinement),
+ing"?e:null;b(this.opener,"aria-expanded",s),this.line.classList.toggle("wb-active",s),u(this.persona,t.persona_id??""),b(this.dot,"data-state",gs(t)),u(this.state,
+Le(t)),b(o.state,"title",[Le(t),t.reason].filter(Boolean).join(": ")),u(o.profile,t.profile??""),u(o.worktree,t.worktree??"–"),u(o.cpu,a?`${Math.round(a.percent)}\
+ %`:"–"),u(o.memory,a?st(a.memory_bytes):"–"),u(o.children,a?String(a.children.length):"–"),u(o.uptime,ys(t,i)||"–"),this.drawConfinement(ae(t.confinement),
 t.state)}drawConfinement({label:t,missing:e,complete:s},i){let o=i==="queued"?"–":t;if(this.confinement.textContent===o)return;let a=v(s?"shield":"warning");this.
 confinement.replaceChildren(...i==="queued"?[o]:[a,r("span",{},t)]),b(this.confinement,"title",e||null)}};function mc(n,t){let e=n.state==="ended"?(t.ended_at??
 "").localeCompare(n.ended_at??""):0;return no[n.state]-no[t.state]||e||n.id.localeCompare(t.id,void 0,{numeric:!0})}var jr=1e4,Lr="wb-undo";function he(n,{text:t,op:e="undo",args:s}){n.dispatchEvent(new CustomEvent(Lr,{bubbles:!0,detail:{text:t,op:e,args:s}}))}var xs=class{constructor(t,e){
 this.desk=t,this.requests=new f(t),this.text=r("span",{class:"wb-grow"}),this.button=m("Undo","wb-button",()=>this.undo()),this.element=r("div",{class:"wb-undo",
 role:"group","aria-label":"Undo",hidden:!0}),this.element.append(this.text,this.button),e.addEventListener("abort",()=>clearTimeout(this.timer),{once:!0})}listenTo(t){
-t.addEventListener(Lr,({detail:e})=>this.offer(e)),t.addEventListener("keydown",e=>this.onKey(e))}offer(t){this.done=t,d(this.text,t.text),this.button.hidden=!1,
+t.addEventListener(Lr,({detail:e})=>this.offer(e)),t.addEventListener("keydown",e=>this.onKey(e))}offer(t){this.done=t,u(this.text,t.text),this.button.hidden=!1,
 this.show(jr),this.desk.announce(`${t.text} You can undo it for ten seconds.`)}show(t){clearTimeout(this.timer),this.element.hidden=!1,this.timer=setTimeout(()=>this.
 hide(),t)}hide(){clearTimeout(this.timer),this.done=null;let t=this.element.contains(document.activeElement);this.element.hidden=!0,t&&this.element.closest(".wb\
 -desk")?.querySelector("[role=tab][aria-selected=true]")?.focus()}async undo(){let{done:t}=this;if(!t||this.requests.busy)return;clearTimeout(this.timer);let e=await this.
 requests.run(t.op,t.args,this.button,"Undoing…");if(this.done===t){if(e){this.hide(),this.desk.announce("Undone.");return}this.done=null,this.button.hidden=!0,
-d(this.text,this.requests.error?.message??"It could not be undone."),this.show(jr)}}onKey(t){!(t.key==="z"&&(t.ctrlKey||t.metaKey)&&!t.shiftKey&&!t.altKey)||!this.
+u(this.text,this.requests.error?.message??"It could not be undone."),this.show(jr)}}onKey(t){!(t.key==="z"&&(t.ctrlKey||t.metaKey)&&!t.shiftKey&&!t.altKey)||!this.
 done||t.target.matches("input, textarea, select")||(t.preventDefault(),t.stopPropagation(),this.undo())}};var $t=class{constructor(t,e,{read:s,apply:i}){this.desk=t,this.area=e,this.read=s,this.apply=i,this.requests=new f(t),this.label=r("span",{},"Views"),this.opener=
 m("","wb-button wb-views-opener",()=>this.toggle()),this.opener.append(this.label),this.box=this.makeBox();let o={class:"wb-views",on:{keydown:h=>this.onKey(h)}};
 this.element=r("div",o,this.opener,this.box);let a=({relatedTarget:h})=>h&&!this.element.contains(h)&&this.toggle(!1);this.element.addEventListener("focusout",a)}makeBox(){
@@ -280,11 +280,11 @@ ew","aria-label":"Name under which the present view is saved",on:{input:()=>this
 let e=S({},{submit:()=>this.save()},r("div",{class:"wb-line"},this.name,this.submit)),s=r("div",{class:"wb-views-box wb-stack",id:y("views"),role:"group",hidden:!0});
 return s.setAttribute("aria-label","Saved views"),s.append(this.empty,t,e,this.requests.errorBox),b(this.opener,"aria-controls",s.id),b(this.opener,"aria-expand\
 ed","false"),s}get views(){return[...this.desk.store.tables.saved_views.values()].filter(({area:e})=>e===this.area).sort((e,s)=>e.name.localeCompare(s.name,"en",
-{numeric:!0}))}update(){let{views:t}=this,e=JSON.stringify(this.read()),s=t.find(({state:o})=>JSON.stringify(o)===e);if(d(this.label,s?`View: ${s.name}`:"Views"),
+{numeric:!0}))}update(){let{views:t}=this,e=JSON.stringify(this.read()),s=t.find(({state:o})=>JSON.stringify(o)===e);if(u(this.label,s?`View: ${s.name}`:"Views"),
 this.opener.classList.toggle("wb-chosen",!!s),this.box.hidden)return;let i=new Map(t.map(o=>[o.id,o]));this.rows.show([...i.keys()],(o,a)=>o.show(i.get(a),a===s?.
 id)),this.empty.hidden=t.length>0,this.drawSave()}toggle(t=this.box.hidden){t!==!this.box.hidden&&(this.box.hidden=!t,b(this.opener,"aria-expanded",t),this.requests.
 clearError(),this.update(),t&&(this.box.querySelector(".wb-views-list button")??this.name).focus())}drawSave(){let t=this.views.some(({name:e})=>e===this.name.value.
-trim());this.requests.busy||d(this.submit,t?"Replace":"Save"),O(this.name.value.trim()!=="",this.submit)}pick(t){this.apply(t.state),this.toggle(!1),this.update(),
+trim());this.requests.busy||u(this.submit,t?"Replace":"Save"),O(this.name.value.trim()!=="",this.submit)}pick(t){this.apply(t.state),this.toggle(!1),this.update(),
 this.opener.focus(),this.desk.announce(`View ${t.name}.`)}async save(){let t=this.name.value.trim();if(!t)return;let e=this.views.some(i=>i.name===t),s={area:this.
 area,name:t,state:this.read(),replace:e};await this.requests.run("save_view",s,this.submit,"Saving…")&&(this.name.value="",this.drawSave(),this.desk.announce(
 `View ${t} is saved.`))}async remove({id:t,name:e}){await this.requests.run("delete_saved_view",{view_id:t})&&he(this.element,{text:`View ${e} deleted.`,args:{subject:`\
@@ -292,14 +292,14 @@ saved_view:${t}`,kind:"saved_view.deleted"}})}onKey(t){t.key!=="Escape"||this.bo
 !1),this.opener.focus())}},ao=class{constructor(t,e){this.of=e,this.pick=m("","wb-views-name wb-cut wb-grow",()=>e.pick(this.view)),this.rename=m("Rename","wb-l\
 ink wb-quiet",()=>this.edit(!0)),this.remove=m("Delete","wb-link wb-quiet",()=>e.remove(this.view)),this.line=r("div",{class:"wb-line"},this.pick,this.rename,this.
 remove),this.name=k("",{class:"wb-input wb-grow",maxlength:100});let s=r("button",{class:"wb-button",type:"submit"},"Rename"),i={submit:()=>this.submit(s),escape:()=>this.
-edit(!1)};this.form=S({hidden:!0},i,r("div",{class:"wb-line"},this.name,s)),this.elements=[r("li",{},this.line,this.form)]}show(t,e){this.view=t,d(this.pick,t.name),
+edit(!1)};this.form=S({hidden:!0},i,r("div",{class:"wb-line"},this.name,s)),this.elements=[r("li",{},this.line,this.form)]}show(t,e){this.view=t,u(this.pick,t.name),
 b(this.pick,"aria-pressed",e),b(this.rename,"aria-label",`Rename ${t.name}`),b(this.remove,"aria-label",`Delete ${t.name}`),b(this.name,"aria-label",`New name o\
 f ${t.name}`)}edit(t){this.form.hidden=!t,this.line.hidden=t,t&&(this.name.value=this.view.name),(t?this.name:this.rename).focus()}async submit(t){let e={view_id:this.
 view.id,name:this.name.value.trim()};e.name&&await this.of.requests.run("rename_saved_view",e,t,"Renaming…")&&this.edit(!1)}};var Ht="=",Ir="",Mr=[[Ht,"Session unchanged"],[Ir,"No session"]],Dr=[[Ht,"Team unchanged"],[Ir,"No team"]],_s=class{constructor(t,e){this.desk=t,this.selected=e,
 this.requests=new f(t),this.summary=r("span",{class:"wb-muted wb-grow"}),this.session=this.choice(Mr,"Session for the selected agents"),this.team=this.choice(Dr,
 "Team for the selected agents"),this.assign=m("Assign","wb-button wb-primary",()=>this.run()),this.element=r("div",{class:"wb-box wb-slim wb-stack",role:"group",
 "aria-label":"Assign the selected agents",hidden:!0},r("div",{class:"wb-line"},this.summary,this.session,this.team,this.assign),this.requests.errorBox)}choice(t,e){
-return x(t,Ht,{class:"wb-input wb-narrow","aria-label":e,on:{change:()=>this.refresh()}})}update(t){this.element.hidden=t===0,d(this.summary,`${w(t,"agent")} se\
+return x(t,Ht,{class:"wb-input wb-narrow","aria-label":e,on:{change:()=>this.refresh()}})}update(t){this.element.hidden=t===0,u(this.summary,`${w(t,"agent")} se\
 lected`),t&&this.refresh()}refresh(){let{tables:t}=this.desk.store;q(this.session,[["",Mr],...qt(t)]),q(this.team,[["",[...Dr,...this.teams().map(({id:e,name:s})=>[
 e,s])]]]),O(this.session.value!==Ht||this.team.value!==Ht,this.assign)}teams(){let{tables:t}=this.desk.store,e=this.session.value;return e===Ht?[...t.teams.values()]:
 [...e?Tt(t,e):[],...Tt(t,null)]}async run(){let t={session_id:this.session.value,team_id:this.team.value},e=Object.entries(t).filter(([,a])=>a!==Ht),s=Object.fromEntries(
@@ -345,9 +345,9 @@ this.cells=Object.fromEntries(Object.keys(De).map(a=>[a,r("td",{class:`wb-col-${
 r("span",{class:"wb-state"},this.dot,this.state));let o=r("td",{class:"wb-col-pick"},this.checkbox);this.line=r("tr",{class:"wb-table-row"},o,...Object.values(this.
 cells)),this.place=r("td",{colspan:Object.keys(De).length+1}),this.below=r("tr",{class:"wb-table-details",hidden:!0},this.place),this.below.addEventListener("ke\
 ydown",a=>a.key==="Escape"&&this.toggle(!1)),this.elements=[this.line,this.below]}get isOpen(){return!this.below.hidden}show(t,e,s,i){this.agent=t;let{cells:o}=this;
-d(this.opener,t.agent_id),d(this.name,t.name===t.agent_id?"":t.name),b(this.checkbox,"aria-label",`Select ${t.agent_id}`),b(this.dot,"data-state",e),d(this.state,
-Me[e]),d(o.persona,Ur(t)),d(o.permission,`${t.tool} · ${re[t.access_level]?.toLowerCase()??t.access_level}`),d(o.session,_c(t,s)),b(o.session,"title",pt(s,t.session_id)),
-d(o.connections,t.connections?String(t.connections):"–"),d(o["last-active"],t.last_heartbeat?mt(t.last_heartbeat,i):""),this.isOpen&&this.details.update(t,i)}toggle(t=!this.
+u(this.opener,t.agent_id),u(this.name,t.name===t.agent_id?"":t.name),b(this.checkbox,"aria-label",`Select ${t.agent_id}`),b(this.dot,"data-state",e),u(this.state,
+Me[e]),u(o.persona,Ur(t)),u(o.permission,`${t.tool} · ${re[t.access_level]?.toLowerCase()??t.access_level}`),u(o.session,_c(t,s)),b(o.session,"title",pt(s,t.session_id)),
+u(o.connections,t.connections?String(t.connections):"–"),u(o["last-active"],t.last_heartbeat?mt(t.last_heartbeat,i):""),this.isOpen&&this.details.update(t,i)}toggle(t=!this.
 isOpen){t?(this.details=new Ss(this.agent,this.desk,this.onRename),this.place.replaceChildren(this.details.element),this.details.load(),this.details.drawFacts(Date.
 now())):(this.place.replaceChildren(),this.opener.focus()),this.below.hidden=!t,this.line.classList.toggle("wb-opened",t),this.opener.setAttribute("aria-expande\
 d",String(t))}};function Kr(n,t,e,s){return{agent:t.agent_id,state:Object.keys(Me).indexOf(e),persona:Ur(t),permission:t.tool,session:pt(s,t.session_id),connections:t.
@@ -367,14 +367,14 @@ update(Date.now()));let t=Object.keys(De).map(o=>this.sorting.heading(o,"th",{sc
 let s={keydown:o=>V(o,this.body)};this.grid=r("table",{class:"wb-table wb-agents",on:s},r("thead",{},e),this.body),this.more=m("Show more","wb-button",()=>this.
 showMore()),this.empty=r("p",{class:"wb-empty"});let i=[this.chips.element,this.assignForm.element,this.empty,this.grid,this.more];return r("div",{class:"wb-sta\
 ck"},...i)}row(t){return new Es(this.store.tables.agents.get(t),this.desk,{onSelect:()=>this.drawSelected(),onRename:(e,s)=>this.rename(e,s)})}count(t){return[...this.
-store.tables.agents.values()].filter(e=>Nt(Jt(e,t))).length}update(t){this.drawMode(),this.mode==="agents"?this.updateAgents(t):(this.processes.update(t),d(this.
+store.tables.agents.values()].filter(e=>Nt(Jt(e,t))).length}update(t){this.drawMode(),this.mode==="agents"?this.updateAgents(t):(this.processes.update(t),u(this.
 summary,this.processes.summary()))}setMode(t){this.mode=t,this.update(Date.now())}drawMode(){let t=this.processes.count(),e=this.mode==="agents";this.modes.setLabel(
 "processes",t?`Processes ${t.toLocaleString("en")}`:"Processes"),this.modes.show(this.mode),this.list.hidden=!e,this.processes.element.hidden=e,this.search.hidden=
 this.session.hidden=this.views.element.hidden=!e}updateAgents(t){let{tables:e}=this.store,s=[...e.agents.values()].sort(Ec),i=new Map(s.map(l=>[l.id,Jt(l,t)]));
 this.drawCounts(s,i),q(this.session,[["",Sc],...qt(e)],this.filters.session);let o=s.filter(l=>this.matches(l,i.get(l.id))),a=this.sorting.sorted(o,(l,c)=>Kr(c,
 l,i.get(l.id),e)),h=a.slice(0,this.limit).map(({id:l})=>l);this.rows.show(h,(l,c)=>l.show(e.agents.get(c),i.get(c),e,t)),this.more.hidden=a.length<=this.limit,this.
 grid.hidden=a.length===0,this.drawEmpty(s.length,a.length),this.drawSelected()}drawCounts(t,e){let s={};for(let l of e.values())s[l]=(s[l]??0)+1;let i=t.filter(
-({id:l})=>Nt(e.get(l))),o=i.filter(({connections:l})=>l).length.toLocaleString("en");d(this.summary,i.length?`${w(i.length,"agent")} · ${o} connected`:"");let a=Object.
+({id:l})=>Nt(e.get(l))),o=i.filter(({connections:l})=>l).length.toLocaleString("en");u(this.summary,i.length?`${w(i.length,"agent")} · ${o} connected`:"");let a=Object.
 entries(Me).filter(([l])=>l!=="pending").map(([l,c])=>({key:l,label:c,count:s[l]??0,mark:()=>lo(l)}));this.chips.update([{key:null,label:"Admitted",count:i.length},
 ...a],this.filters.state);let h=t.length===0;this.chips.element.hidden=this.search.hidden=this.session.hidden=this.views.element.hidden=h,this.views.update()}reveal(t){
 this.mode="agents",this.search.value=t,this.filter({state:null,text:t.toLowerCase(),session:zt}),this.drawMode();let e=this.rows.items.get(t);e&&!e.isOpen&&e.toggle(),
@@ -393,16 +393,16 @@ rows.items.values())e.checkbox.checked=t;this.drawSelected()}onSearchKey(t){t.ke
 drawn=e;let s=[...this.element.children].findIndex(i=>i.contains(document.activeElement));this.element.replaceChildren(...t.map(Tc)),s>=0&&this.element.children[Math.
 min(s,t.length-1)]?.querySelector("button")?.focus()}};function Tc({name:n,open:t,share:e,tick:s,state:i="in_progress",text:o,title:a}){let h=t?m(n,"wb-link wb-\
 cut",t):r("span",{class:"wb-cut"},n),l=r("span",{class:"wb-share-fill","data-state":i,style:`width: ${100*Jr(e)}%`}),c=s===void 0?null:r("span",{class:"wb-share\
--tick",style:`left: ${100*Jr(s)}%`}),u=r("span",{class:"wb-share","aria-hidden":"true"},l,c);return r("li",{title:a},r("span",{class:"wb-share-name wb-cut"},h),
-u,r("span",{class:"wb-share-text"},o))}function Jr(n){return Math.max(0,Math.min(1,n))}var zr={ArrowRight:1,ArrowDown:1,ArrowLeft:-1,ArrowUp:-1},Rt=class{constructor(t,e,s=""){let i=y("figure");this.name=t,this.marks=[],this.sentence=r("p",{class:"\
+-tick",style:`left: ${100*Jr(s)}%`}),d=r("span",{class:"wb-share","aria-hidden":"true"},l,c);return r("li",{title:a},r("span",{class:"wb-share-name wb-cut"},h),
+d,r("span",{class:"wb-share-text"},o))}function Jr(n){return Math.max(0,Math.min(1,n))}var zr={ArrowRight:1,ArrowDown:1,ArrowLeft:-1,ArrowUp:-1},Rt=class{constructor(t,e,s=""){let i=y("figure");this.name=t,this.marks=[],this.sentence=r("p",{class:"\
 wb-figure-sentence"}),this.legend=r("ul",{class:"wb-legend"}),this.readout=r("p",{class:"wb-readout","aria-live":"off"}),this.canvas=r("div",{class:"wb-canvas",
 role:"group","aria-labelledby":i}),this.canvas.addEventListener("keydown",l=>this.onKey(l));for(let l of["pointerover","focusin"])this.canvas.addEventListener(l,
-c=>this.point(c));for(let l of["pointerleave","focusout"])this.canvas.addEventListener(l,()=>d(this.readout,""));this.canvas.addEventListener("click",l=>this.markOf(
+c=>this.point(c));for(let l of["pointerleave","focusout"])this.canvas.addEventListener(l,()=>u(this.readout,""));this.canvas.addEventListener("click",l=>this.markOf(
 l.target)?.open?.()),this.table=r("div",{class:"wb-figure-table",hidden:!0,tabindex:0,role:"group"}),this.toggle=m("Table","wb-link",()=>this.setTable(this.table.
 hidden),`${t} as a table`),this.toggle.setAttribute("aria-pressed","false");let o=r("div",{class:"wb-line"},r("h4",{class:"wb-label wb-grow",id:i},t),this.toggle);
 this.below=r("div",{class:"wb-line wb-figure-below"},this.legend,this.readout);let a=[o,this.sentence,this.canvas,this.below,this.table];this.element=r("div",{class:`\
 wb-figure ${s}`,role:"figure","aria-labelledby":i},...a);let h=new ResizeObserver(()=>this.onResize());h.observe(this.canvas),e.addEventListener("abort",()=>h.disconnect(),
-{once:!0})}show(t){this.shown=t,d(this.sentence,t.sentence),this.toggle.hidden=!t.table,this.canvas.hidden=this.below.hidden=!t.draw,this.drawLegend(),this.draw(),
+{once:!0})}show(t){this.shown=t,u(this.sentence,t.sentence),this.toggle.hidden=!t.table,this.canvas.hidden=this.below.hidden=!t.draw,this.drawLegend(),this.draw(),
 this.table.hidden||this.drawTable()}onResize(){let t=Math.floor(this.canvas.clientWidth);t&&t!==this.width&&this.draw()}draw(){if(this.width=Math.floor(this.canvas.
 clientWidth),!this.shown?.draw||!this.width)return;let t=this.canvas.contains(document.activeElement)?document.activeElement.dataset.key:null,{picture:e,marks:s}=this.
 shown.draw(this.width);this.marks=s,this.canvas.replaceChildren(e);let i=s.find(({key:o})=>o===(t??this.current))??s[0];for(let o of s)o.element.setAttribute("t\
@@ -411,7 +411,7 @@ shown.legend??[]).map(([s,i])=>r("li",{},r("span",{class:"wb-swatch","data-state
 toggle,"aria-pressed",t),t&&this.drawTable()}drawTable(){let{columns:t,rows:e}=this.shown.table??{columns:[],rows:[]},s=r("tr",{},...t.map(o=>r("th",{scope:"col"},
 o))),i=e.map(o=>r("tr",{},...o.map(a=>r("td",{},a))));this.table.setAttribute("aria-label",this.name),this.table.replaceChildren(r("table",{class:"wb-table wb-p\
 lain-table"},r("thead",{},s),r("tbody",{},...i)))}markOf(t){let e=t.closest?.("[data-key]")?.dataset.key;return this.marks.find(s=>s.key===e)}point({target:t}){
-let e=this.markOf(t);d(this.readout,e?.text??""),e&&(this.current=e.key)}onKey(t){let e=this.marks.findIndex(({element:o})=>o===t.target);if(e<0||t.ctrlKey||t.altKey||
+let e=this.markOf(t);u(this.readout,e?.text??""),e&&(this.current=e.key)}onKey(t){let e=this.marks.findIndex(({element:o})=>o===t.target);if(e<0||t.ctrlKey||t.altKey||
 t.metaKey)return;let s=this.marks.length-1,i={Home:0,End:s}[t.key]??(t.key in zr?e+zr[t.key]:null);if(i!==null)this.focus(Math.max(0,Math.min(s,i)),e);else if(t.
 key==="Enter"||t.key===" ")this.marks[e].open?.();else return;t.preventDefault(),t.stopPropagation()}focus(t,e){this.marks[e].element.setAttribute("tabindex",-1),
 this.marks[t].element.setAttribute("tabindex",0),this.marks[t].element.focus()}};var J={left:36,right:8,top:8,bottom:20};function Bt(n,t,e,s={}){return N("text",{x:n,y:t,class:"wb-chart-label",...s},bt(e))}function jt(n,t,...e){return N("svg",
@@ -421,25 +421,25 @@ iddle";return Bt(e,n,s,{"text-anchor":o})})}function Lt(n,t,e,s=null){return n.d
 n.setAttribute("role",s?"button":"img"),n.setAttribute("aria-label",e),{element:n,key:t,text:n.getAttribute("aria-label"),open:s}}function Vr(n,t=2){let e=n>0?n:1,s=e/t,i=10**Math.floor(Math.log10(s)),o=[1,2,5,10].map(h=>h*i).find(h=>h>=s*(1-1e-9)),a=[];for(let h=0;h<Math.ceil(e/o-1e-9)+1;h+=
 1)a.push(Number((h*o).toPrecision(12)));return a}function ct([n,t],[e,s]){let i=t-n;return o=>i?e+(o-n)/i*(s-e):(e+s)/2}function As(n,t,e){return Array.from({length:e},
 (s,i)=>n+(t-n)*i/(e-1))}function Ie(n){let t=n.filter(Number.isFinite);return t.length?t.reduce(([e,s],i)=>[Math.min(e,i),Math.max(s,i)],[t[0],t[0]]):null}var qs=132,Cc=1;function Gr(n,{starts:t,until:e,clock:s,text:i,layers:o}){let a=t.map(($,K)=>o.reduce((ot,{values:Z})=>ot+Z[K],0)),h=Vr(Math.max(...a,1)),l=J.left+
-8*Math.max(0,vt(h.at(-1)).length-4),c=ct([0,t.length],[l,n-J.right]),u=ct([0,h.at(-1)],[qs-J.bottom,J.top]),p=t.map(($,K)=>Ac(K,c,u,o,i)).filter(({at:$})=>a[$]),
-_=As(0,t.length,n<360?2:4).map($=>({x:c($),text:s(t[0]+(e-t[0])*$/t.length)}));return{picture:jt(n,qs,...Cs(n,u,h,vt,l),...p.map(({made:$})=>$.element),...le(qs-
-4,_)),marks:p.map(({made:$})=>$)}}function Ac(n,t,e,s,i){let o=0,a=s.map(({state:c,values:u})=>{let[p,g]=[e(o),e(o+u[n])];o+=u[n];let _={width:Math.max(1,t(n+1)-
+8*Math.max(0,vt(h.at(-1)).length-4),c=ct([0,t.length],[l,n-J.right]),d=ct([0,h.at(-1)],[qs-J.bottom,J.top]),p=t.map(($,K)=>Ac(K,c,d,o,i)).filter(({at:$})=>a[$]),
+_=As(0,t.length,n<360?2:4).map($=>({x:c($),text:s(t[0]+(e-t[0])*$/t.length)}));return{picture:jt(n,qs,...Cs(n,d,h,vt,l),...p.map(({made:$})=>$.element),...le(qs-
+4,_)),marks:p.map(({made:$})=>$)}}function Ac(n,t,e,s,i){let o=0,a=s.map(({state:c,values:d})=>{let[p,g]=[e(o),e(o+d[n])];o+=d[n];let _={width:Math.max(1,t(n+1)-
 t(n)-Cc),height:Math.max(0,p-g)};return N("rect",{x:t(n),y:g,..._,class:"wb-chart-area","data-state":c})}),h={x:t(n),y:J.top,width:t(n+1)-t(n),height:qs-J.bottom-
 J.top},l=N("g",{},N("rect",{...h,class:"wb-chart-room"}),...a);return{at:n,made:Lt(l,String(n),i(n))}}var ce=24,Yr=14,Xr=6.6,qc=3;function Zr(n,{since:t,until:e,clock:s,lanes:i,bars:o}){let a=Math.max(...i.map(({name:$})=>$.length)),h=Math.min(n*.3,160,12+a*Xr),
-l=Math.max(4,Math.floor((h-12)/Xr)),c=i.length*ce+J.bottom,u=ct([t,e],[h,n-J.right]),p=i.flatMap(({name:$},K)=>[N("line",{x1:h,x2:n-J.right,y1:(K+1)*ce,y2:(K+1)*
-ce,class:"wb-chart-grid"}),Bt(0,K*ce+16,$.length>l?`${$.slice(0,l-1)}…`:$)]),g=o.map($=>{let[K,ot]=[u(Math.max(t,$.from)),u(Math.min(e,$.to))],Z={x:K,y:$.lane*
+l=Math.max(4,Math.floor((h-12)/Xr)),c=i.length*ce+J.bottom,d=ct([t,e],[h,n-J.right]),p=i.flatMap(({name:$},K)=>[N("line",{x1:h,x2:n-J.right,y1:(K+1)*ce,y2:(K+1)*
+ce,class:"wb-chart-grid"}),Bt(0,K*ce+16,$.length>l?`${$.slice(0,l-1)}…`:$)]),g=o.map($=>{let[K,ot]=[d(Math.max(t,$.from)),d(Math.min(e,$.to))],Z={x:K,y:$.lane*
 ce+(ce-Yr)/2,width:Math.max(qc,ot-K),height:Yr},B=N("rect",{...Z,rx:2,class:"wb-chart-bar","data-state":$.state});return Lt(B,$.key,$.text,$.open)}),_=As(t,e,n<
-480?2:4).map($=>({x:u($),text:s($)})),j=le(c-4,_);return{picture:jt(n,c,...p,...g.map(({element:$})=>$),...j),marks:g}}var Nc=864e5,Rc=20,Bc={completed:"completed",failed:"failed",expired:"failed",null:"in_progress"};function Qr({since:n,until:t}){let e=Date.parse(t)-Date.parse(
+480?2:4).map($=>({x:d($),text:s($)})),j=le(c-4,_);return{picture:jt(n,c,...p,...g.map(({element:$})=>$),...j),marks:g}}var Nc=864e5,Rc=20,Bc={completed:"completed",failed:"failed",expired:"failed",null:"in_progress"};function Qr({since:n,until:t}){let e=Date.parse(t)-Date.parse(
 n)>Nc,s={hour:"2-digit",minute:"2-digit",hour12:!1};return i=>e?E(i):new Date(i).toLocaleTimeString("en",s)}function Ns(n,t){let{intervals:e,interval_seconds:s}=n,
-i=Qr(n),o=e.map(({start:c})=>Date.parse(c)),a=o.at(-1)+1e3*s,h=c=>t.filter(([u])=>e[c][u]).map(([u,,p])=>`${e[c][u].toLocaleString("en")} ${p}`).join(", "),l=o.
-map((c,u)=>[i(c),...t.map(([p])=>e[u][p])]);return{legend:t.map(([,c,u])=>[c,u]),table:{columns:["From",...t.map(([,,c])=>c)],rows:l.filter(c=>c.some(u=>u>0))},
-draw:c=>Gr(c,{starts:o,until:a,clock:i,text:u=>`${i(o[u])}: ${h(u)}`,layers:t.map(([u,p])=>({state:p,values:e.map(g=>g[u])}))})}}function ta(n,t){let e=Qr(n),[s,
+i=Qr(n),o=e.map(({start:c})=>Date.parse(c)),a=o.at(-1)+1e3*s,h=c=>t.filter(([d])=>e[c][d]).map(([d,,p])=>`${e[c][d].toLocaleString("en")} ${p}`).join(", "),l=o.
+map((c,d)=>[i(c),...t.map(([p])=>e[d][p])]);return{legend:t.map(([,c,d])=>[c,d]),table:{columns:["From",...t.map(([,,c])=>c)],rows:l.filter(c=>c.some(d=>d>0))},
+draw:c=>Gr(c,{starts:o,until:a,clock:i,text:d=>`${i(o[d])}: ${h(d)}`,layers:t.map(([d,p])=>({state:p,values:e.map(g=>g[d])}))})}}function ta(n,t){let e=Qr(n),[s,
 i]=[Date.parse(n.since),Date.parse(n.until)],o=[...n.attempts].reverse(),a=[...new Set(o.map(({agent_id:p})=>p))].slice(0,Rc).sort(),h=a.map(p=>({name:p,open:null})),
 l=n.attempts.filter(({agent_id:p})=>a.includes(p)),c=p=>{let g=W(Date.parse(p.ended_at??n.until)-Date.parse(p.claimed_at));return[p.agent_id,`${p.task_id} ${p.task}`,
-p.attempt,e(Date.parse(p.claimed_at)),g,p.outcome??"under way"]},u=l.map(p=>{let[g,_,j,,$,K]=c(p);return{lane:a.indexOf(g),from:Date.parse(p.claimed_at),to:Date.
+p.attempt,e(Date.parse(p.claimed_at)),g,p.outcome??"under way"]},d=l.map(p=>{let[g,_,j,,$,K]=c(p);return{lane:a.indexOf(g),from:Date.parse(p.claimed_at),to:Date.
 parse(p.ended_at??n.until),state:Bc[p.outcome]??"other",key:`${p.task_id}.${j}`,text:`${_}, attempt ${j} by ${g}: ${K}, ${$}`,open:()=>t.task(p.task_id)}});return{
 legend:[["in_progress","under way"],["completed","completed"],["failed","failed or expired"],["other","released"]],table:{columns:["Agent","Task","Attempt","Cla\
-imed","Took","Outcome"],rows:l.map(c)},draw:p=>Zr(p,{since:s,until:i,clock:e,lanes:h,bars:jc(u)})}}function jc(n){return n.sort((t,e)=>t.lane-e.lane||t.from-e.from)}
+imed","Took","Outcome"],rows:l.map(c)},draw:p=>Zr(p,{since:s,until:i,clock:e,lanes:h,bars:jc(d)})}}function jc(n){return n.sort((t,e)=>t.lane-e.lane||t.from-e.from)}
 function ea({agents:n},t){return n.map(({agent_id:e,share:s,attempts:i,busy_seconds:o})=>({name:e,open:()=>t.agent(e),share:s,text:`${Math.round(100*s)} %`,title:`${i}\
  attempts, ${W(1e3*o)}`}))}function sa({approvals:n},t){let e=Math.max(...n.map(s=>s.waited_seconds),.001);return n.map(({id:s,kind:i,status:o,waited_seconds:a})=>({
 name:`${i} ${s}`,open:t.inbox,share:a/e,state:o==="pending"?"pending":o==="approved"?"completed":"failed",text:`${W(1e3*a)}, ${o==="pending"?"waits":o}`}))}function ia({
@@ -467,7 +467,7 @@ ent","tool_call","message","conversation"]),oa=[["completed","completed","comple
  output"]],Bs=class{constructor(t,e,s,i,o){this.store=t,this.open=o,this.requests=new f({channel:e,announce:s}),this.minutes="60",this.isStale=!0,this.readAt=0;
 let a=y("analytics");this.windows=new I(Jc,"Show the last",_=>this.choose(_)),this.windows.show(this.minutes),this.makeFigures(i);let h=r("h3",{class:"wb-headin\
 g wb-grow",id:a},"Analytics"),l=r("p",{class:"wb-muted"},"Reports on all of the past: ",r("code",{},"%workbench report"),"."),c=r("div",{class:"wb-toolbar"},h,l,
-this.windows.element),u=Object.values(this.figures).map(({element:_})=>_);this.grid=r("div",{class:"wb-figures",hidden:!0},...u);let p=[c,this.requests.errorBox,
+this.windows.element),d=Object.values(this.figures).map(({element:_})=>_);this.grid=r("div",{class:"wb-figures",hidden:!0},...d);let p=[c,this.requests.errorBox,
 this.grid];this.element=r("section",{class:"wb-section wb-stack wb-analytics","aria-labelledby":a},...p),t.subscribe(()=>this.onChange(),i);let g=_=>this.requests.
 showError(_);this.polling=new G(this.element,Kc,()=>this.poll(),g,i)}makeFigures(t){let e=(s,i)=>new Rt(s,t,i);this.figures={throughput:e("Throughput"),queue:e(
 "Queue"),stream:e("Task stream","wb-figure-wide"),utilisation:e("Utilisation"),approvals:e("Approvals"),tools:e("Tools"),tokens:e("Tokens and cost")},this.bars=
@@ -484,7 +484,7 @@ stopAnswer(),"Stop the answer"),this.hint=r("span",{class:"wb-label wb-grow"},ha
 errorBox,this.stopping.errorBox],o={submit:()=>this.submit()};this.element=S({class:"wb-composer wb-stack","aria-label":"Write"},o,this.text,s,...i),this.stop.hidden=
 !0}begin(t){t!==this.id&&(this.id=t,this.text.value=this.drafts.get(t)??"",this.requests.clearError(),this.stopping.clearError(),this.grow())}update(t,e){this.enabled=
 t,this.isAnswering=e;let s=!e&&document.activeElement===this.stop;this.stop.hidden=!e,s&&this.text.focus(),this.requests.busy||O(this.canSend,this.send),O(t,this.
-stop),d(this.hint,e?"The answer is being made. You can write the next message meanwhile.":ha)}get canSend(){return!!(this.enabled&&!this.isAnswering&&this.text.
+stop),u(this.hint,e?"The answer is being made. You can write the next message meanwhile.":ha)}get canSend(){return!!(this.enabled&&!this.isAnswering&&this.text.
 value.trim())}hasDraft(t){return!!this.drafts.get(t)?.trim()}focus(){this.text.focus()}onInput(){this.drafts.set(this.id,this.text.value),this.update(this.enabled,
 this.isAnswering),this.grow()}grow(){let t=this.text.value.split(`
 `).length;this.text.rows=Math.min(Vc,Math.max(2,t))}onKey(t){t.key!=="Enter"||t.shiftKey||t.isComposing||(t.preventDefault(),t.stopPropagation(),this.element.requestSubmit())}async submit(){
@@ -546,8 +546,8 @@ noopener noreferrer"},...t):r("span",{title:n},...t)}function Fe({line:n,end_lin
 :${t}`}function po(...n){return r("tr",{class:"wb-comment-row"},r("td",{colspan:3},r("div",{class:"wb-comment"},...n)))}function fo(n,t,{save:e,cancel:s}){let i=`\
 Comment on ${Fe(n)} of ${n.path}`,o=P(t,3,{placeholder:"What should change, and why?","aria-label":i,maxlength:1e4});o.spellcheck=!0;let a=r("button",{class:"wb\
 -button wb-primary",type:"submit"},t?"Change":"Add comment"),h=()=>o.value.trim()&&e(o.value.trim()),l=m("Cancel","wb-button",s),c=r("div",{class:"wb-muted"},Fe(
-n).replace(/^l/,"L")),u=r("div",{class:"wb-line"},a,l,r("span",{class:"wb-muted"},"Ctrl+Enter adds it")),p=_=>{_.key!=="Enter"||!(_.ctrlKey||_.metaKey)||(_.preventDefault(),
-h())};return o.addEventListener("keydown",p),{element:po(S({class:"wb-stack"},{submit:h,escape:s},c,o,u)),focus:()=>o.focus()}}function wa(n,{edit:t,remove:e}){
+n).replace(/^l/,"L")),d=r("div",{class:"wb-line"},a,l,r("span",{class:"wb-muted"},"Ctrl+Enter adds it")),p=_=>{_.key!=="Enter"||!(_.ctrlKey||_.metaKey)||(_.preventDefault(),
+h())};return o.addEventListener("keydown",p),{element:po(S({class:"wb-stack"},{submit:h,escape:s},c,o,d)),focus:()=>o.focus()}}function wa(n,{edit:t,remove:e}){
 let s=`comment on ${Fe(n)} of ${n.path}`,i=r("span",{class:"wb-muted wb-grow"},`Not sent yet · ${Fe(n)}`),o=[m("Edit","wb-link wb-quiet",t,`Edit the ${s}`),m("\
 Remove","wb-link wb-quiet",e,`Remove the ${s}`)];return po(r("div",{class:"wb-line"},i,...o),r("p",{class:"wb-comment-text"},n.text))}function ba(n,t){let e=r("\
 div",{class:"wb-muted"},`${t} · ${Fe(n)}`);return po(e,r("p",{class:"wb-comment-text"},n.text))}function wo(n,{side:t,line:e,end_line:s},i){let o=n.rowOf(t,s??
@@ -557,8 +557,8 @@ h=i.length?w(i.length,"comment"):"a note";if(!o)return`Changes were requested, w
 nt")} ${a===1?"is":"are"} outdated.`:"";return`Changes were requested, with ${h}. ${w(o,"commit")} came since.${l}`}var Ps=class{constructor(t,e){this.desk=t,this.
 on=e,this.element=r("ul",{class:"wb-requested","aria-label":"Requested changes"})}update(t,e){let s=Vt(this.desk.store.tables,t).slice(0,md),i=JSON.stringify([t,
 s,Math.floor(e/6e4)]);i!==this.drawn&&(this.drawn=i,this.element.replaceChildren(...s.map(o=>this.request(o,e))))}request(t,e){let{person:s,requested_by:i,requested_at:o,
-commit:a,commits_since:h,task_id:l}=t,c=[kt(o,e),`at ${a.slice(0,7)}`,l&&`task ${l}`].filter(Boolean).join(" · "),u=m(`Show what changed since (${w(h,"commit")}\
-)`,"wb-link",()=>this.on.since(t)),p=[r("span",{class:"wb-strong"},`Changes requested by ${s??i}`),r("span",{class:"wb-muted wb-grow"},c),h?u:null];return r("li",
+commit:a,commits_since:h,task_id:l}=t,c=[kt(o,e),`at ${a.slice(0,7)}`,l&&`task ${l}`].filter(Boolean).join(" · "),d=m(`Show what changed since (${w(h,"commit")}\
+)`,"wb-link",()=>this.on.since(t)),p=[r("span",{class:"wb-strong"},`Changes requested by ${s??i}`),r("span",{class:"wb-muted wb-grow"},c),h?d:null];return r("li",
 {class:"wb-stack"},r("div",{class:"wb-line"},...p),t.note?r("p",{class:"wb-comment-text"},t.note):null,r("ul",{class:"wb-list"},...t.comments.map(g=>this.comment(
 g))))}comment(t){let e=t.current_line??t.line,s=t.end_line&&t.end_line+e-t.line,i=fa({...t,line:e,end_line:s}),o=r("span",{class:"wb-state wb-muted"},v("cancell\
 ed"),"outdated"),a=m(i,"wb-link wb-mono",()=>this.on.goTo(t)),h=r("span",{class:"wb-grow wb-comment-text"},t.text);return r("li",{},t.outdated?r("code",{},i):a,
@@ -567,8 +567,8 @@ l",{class:"wb-gates","aria-label":"Gates"})}update(t=[]){for(this.element.hidden
 (e,s)=>{this.rows[s]??=new bo(this.element),this.rows[s].show(e)})}},bo=class{constructor(t){this.mark=r("span",{class:"wb-mark"}),this.command=r("code",{class:"\
 wb-cut wb-grow"}),this.label=r("span",{class:"wb-muted wb-digits"}),this.output=r("pre",{class:"wb-pre",tabindex:0,"aria-label":"Output"});let e=r("summary",{class:"\
 wb-gate",tabindex:0},this.mark,this.command,this.label);this.element=r("li",{},r("details",{on:{toggle:()=>this.toEnd()}},e,this.output)),t.append(this.element)}show(t){
-let{state:e,command:s,output:i}=t;this.state!==e&&this.mark.replaceChildren(v(pd[e]??"question")),this.state=e,d(this.command,s),b(this.command,"title",s),d(this.
-label,wd(t));let o=this.output.scrollHeight-this.output.scrollTop-this.output.clientHeight<fd;d(this.output,i||(e==="running"?"No output yet.":"No output.")),o&&
+let{state:e,command:s,output:i}=t;this.state!==e&&this.mark.replaceChildren(v(pd[e]??"question")),this.state=e,u(this.command,s),b(this.command,"title",s),u(this.
+label,wd(t));let o=this.output.scrollHeight-this.output.scrollTop-this.output.clientHeight<fd;u(this.output,i||(e==="running"?"No output yet.":"No output.")),o&&
 this.toEnd()}toEnd(){this.output.scrollTop=this.output.scrollHeight}};function wd({state:n,seconds:t,exit_code:e}){let s=typeof t=="number"?W(t*1e3):"";return{waiting:"\
 waiting",running:"running",passed:`passed${s&&` in ${s}`}`,failed:`failed${e==null?"":` with ${e}`}${s&&` after ${s}`}`,timeout:`timed out${s&&` after ${s}`}`}[n]??
 n}var bd=new Set(["waiting","running"]);function fe(n){return n.some(({state:t})=>bd.has(t))?"checking":n.some(({state:t})=>t!=="passed")?"failing":"passed"}function Mt(n,t){
@@ -597,8 +597,8 @@ this.read?.map(ya))&&(this.read=null),this.show(this.read??t)}refresh({payload:{
 ya=({state:n})=>n;function vo({payload:n}){return fe(n.gates??[])==="failing"}function vd({payload:n}){return n.gates.filter(({state:t})=>t!=="passed").map(({command:t})=>t)}
 function xa(n){return n.slice(0,7)}var xo=class{constructor({payload:t}){let{commits:e,files:s,ahead:i,conflicts:o}=t;this.first=T(w(i,"commit"),Ws(e.map(xd),i)),
 this.first.tabIndex=-1;let a=s.map(h=>_d(h,o));this.element=r("div",{class:"wb-box wb-stack wb-roomy"},...kd(t),this.first,T(w(s.length,"file"),Ws(a,s.length)))}choices(){
-return{}}fieldOf(){return null}};function kd({target:n,behind:t,fast_forward:e,source_commit:s,merged_commit:i,changed:o=[]}){let a=(c,u)=>r("li",{},r("span",{class:"\
-wb-muted wb-term"},c),r("code",{class:"wb-wrap"},u)),h=o.map(c=>r("li",{},v("warning"),r("code",{class:"wb-wrap"},c))),l=`${n} has ${w(t,"newer commit")}; both \
+return{}}fieldOf(){return null}};function kd({target:n,behind:t,fast_forward:e,source_commit:s,merged_commit:i,changed:o=[]}){let a=(c,d)=>r("li",{},r("span",{class:"\
+wb-muted wb-term"},c),r("code",{class:"wb-wrap"},d)),h=o.map(c=>r("li",{},v("warning"),r("code",{class:"wb-wrap"},c))),l=`${n} has ${w(t,"newer commit")}; both \
 sides are merged.`;return[t?r("p",{class:"wb-muted"},l):null,e?r("p",{class:"wb-muted"},`${n} is moved forward; no merge commit is made.`):null,Ws([a("Commit",s),
 i&&i!==s&&a("Merge commit",i)]),h.length?T("Protected parts that have changed",Ws(h)):null].filter(Boolean)}function Ws(n,t=0){let e=(t-yo).toLocaleString("en"),
 s=t>yo?r("li",{class:"wb-muted"},`and ${e} more`):null;return r("ul",{class:"wb-list"},...n.slice(0,yo),s)}function xd({id:n,author:t,subject:e}){return r("li",
@@ -670,13 +670,13 @@ let t=()=>this.toggleReject(!1),e={submit:()=>this.reject(),escape:t},{ban:s}=th
 t,this.reason,...s?[this.ban.element]:[]))}pollLive(t){let{live:e}=this;if(!e)return;this.pollingEnd=new AbortController;let s=new f({channel:t,announce:()=>{}}),
 i=async()=>{e.isRunning&&e.refresh(await s.send("get_approval",{approval_id:this.approval.id}))};new G(e.element,Kd,i,()=>{},this.pollingEnd.signal)}update(t){t===
 this.approval||this.state==="settled"||this.state==="following"||(this.approval=t,this.redraw())}draw(){let{approval:t,kind:e}=this,s=e.approve(t);this.state===
-"waiting"&&d(this.approveButton,s),b(this.approveButton,"aria-label",`${s}: ${this.name}`),this.approveButton.classList.toggle("wb-primary",!e.discouraged(t,this.
+"waiting"&&u(this.approveButton,s),b(this.approveButton,"aria-label",`${s}: ${this.name}`),this.approveButton.classList.toggle("wb-primary",!e.discouraged(t,this.
 tables));let i=e.warnings?.(t,this.tables)??[],o=i.join(`
 `),a=()=>i.map(h=>H("warning",...tt(h)));o!==this.drawnWarnings&&this.warnings.replaceChildren(...a()),this.drawnWarnings=o,this.live?.update(t)}redraw(){this.draw();
 let t=r("div",{},...this.kind.summary(this.approval,this.tables));t.textContent!==this.summary.textContent&&this.summary.replaceChildren(...t.childNodes),this.details?.
 refresh?.()}refresh(t){this.enabled=t,this.state==="waiting"&&this.redraw();let e=String(!t||this.state==="sending");for(let s of[this.approveButton,this.alsoButton,
 this.rejectButton,this.confirmReject])s?.setAttribute("aria-disabled",e)}tick(t){if(this.state==="following"||this.state==="settled")return;let e=mt(this.approval.
-created_at,t);d(this.age,e==="just now"?e:`waiting for ${e}`)}toggleDetails(t=this.detailsButton.getAttribute("aria-expanded")!=="true"){t&&!this.details&&(this.
+created_at,t);u(this.age,e==="just now"?e:`waiting for ${e}`)}toggleDetails(t=this.detailsButton.getAttribute("aria-expanded")!=="true"){t&&!this.details&&(this.
 details=this.kind.details(this.approval,this.tables),this.details.element.addEventListener("keydown",e=>this.onDetailsKey(e)),this.element.insertBefore(this.details.
 element,this.form)),this.details&&(this.details.element.hidden=!t),this.detailsButton.setAttribute("aria-expanded",String(t)),t?this.details.first.focus():this.
 detailsButton.focus()}onDetailsKey(t){t.key==="Escape"&&this.toggleDetails(!1),t.key==="Enter"&&t.target.matches("input")&&this.approve()}toggleReject(t){this.form.
@@ -717,8 +717,8 @@ b-strong wb-wrap"}),this.source=r("span",{class:"wb-source"}),this.line=r("span"
 body=r("div",{class:"wb-stack wb-tool-body",id:y("call"),hidden:!0}),this.head=m("","wb-tool-head",()=>this.toggle()),this.head.append(this.twisty,this.mark,this.
 name,this.source,this.line,this.state),this.head.setAttribute("aria-expanded","false"),this.head.setAttribute("aria-controls",this.body.id),this.slot=new Dt(t,()=>this.
 head.focus()),this.element=r("div",{class:"wb-tool-card"},this.head,this.body,this.slot.element)}show(t){let{tool_name:e,tool_input:s,source:i,server:o,duration_ms:a}=t;
-this.part=t;let h=this.stateOf(t);d(this.name,e),d(this.source,o??i),this.source.title=o?`A tool of the MCP server ${o}`:"A tool of this project",d(this.line,Y(
-s));let l=typeof a=="number"?` · ${at(a)}`:"";d(this.state,`${Hd[h]??h}${l}`),h!==this.drawnState&&this.mark.replaceChildren(v(Jd[h]??h)),this.drawnState=h,this.
+this.part=t;let h=this.stateOf(t);u(this.name,e),u(this.source,o??i),this.source.title=o?`A tool of the MCP server ${o}`:"A tool of this project",u(this.line,Y(
+s));let l=typeof a=="number"?` · ${at(a)}`:"";u(this.state,`${Hd[h]??h}${l}`),h!==this.drawnState&&this.mark.replaceChildren(v(Jd[h]??h)),this.drawnState=h,this.
 body.hidden||this.drawBody()}stateOf({state:t,approval_id:e}){let{approvals:s}=this.desk.store.tables;return t==="waiting"&&e&&!s.has(e)&&this.wasAsked?"running":
 t}update(t,e){let{state:s,approval_id:i}=this.part,o=s==="waiting"?this.desk.store.tables.approvals.get(i):void 0;o&&(this.wasAsked=!0),this.slot.show(o,()=>t,e),
 this.show(this.part)}toggle(){let t=this.body.hidden;this.body.hidden=!t,this.head.setAttribute("aria-expanded",String(t)),this.twisty.classList.toggle("wb-turn\
@@ -729,15 +729,15 @@ slot.clear()}};function Aa(n){try{return JSON.stringify(JSON.parse(n),null,2)}ca
 r("span",{class:"wb-label"}),this.retry=m("Try again","wb-link",()=>s(this.retry)),this.end=r("div",{class:"wb-line wb-message-end"},this.usage,this.retry);let i=[
 this.who,this.content,this.note,this.end];this.element=r("li",{class:`wb-chat-message wb-from-${e}`},...i),this.elements=[this.element]}show(t,e){this.message=t,
 t.parts.forEach((a,h)=>this.showPart(a,h));for(let{element:a}of this.parts.splice(t.parts.length))a.remove();if(this.role==="user"){this.end.hidden=!0;return}let{
-state:s,model:i,definition:o}=t;d(this.who,o??i??"Answer"),this.drawNote(t),d(this.usage,s==="running"?"":Gd(t)),this.retry.hidden=!e||s==="running",this.end.hidden=
+state:s,model:i,definition:o}=t;u(this.who,o??i??"Answer"),this.drawNote(t),u(this.usage,s==="running"?"":Gd(t)),this.retry.hidden=!e||s==="running",this.end.hidden=
 this.retry.hidden&&!this.usage.textContent}showPart(t,e){let s=this.parts[e];if(s?.type===t.type)return s.show(t);let i={type:t.type,...Vd[t.type==="text"&&this.
 role==="user"?"plain":t.type](this.desk)};return s?s.element.replaceWith(i.element):this.content.append(i.element),this.parts[e]=i,i.show(t)}drawNote({state:t,parts:e,
 notice:s,error_code:i,error:o}){let a=JSON.stringify([t,e.length,s,i,o]);if(a===this.drawnNote)return;this.drawnNote=a;let h=s??zd[t]??(t==="running"&&!e.length?
-"Waiting for the model…":null),l=t==="failed";this.note.hidden=!l&&h===null,this.note.classList.toggle("wb-error",l);let u=l?gt({code:i,message:o??"The answer\
- failed."}):[v(t==="running"?"in_progress":"cancelled"),h];this.note.replaceChildren(...u.filter(Boolean))}update(t,e){for(let{card:s}of this.parts)s?.update(t,
-e)}stop(){for(let{card:t}of this.parts)t?.stop()}},Vd={plain:()=>{let n=r("p",{class:"wb-prose"});return{element:n,show:({text:t})=>d(n,t)}},text:n=>{let t=new pe(
+"Waiting for the model…":null),l=t==="failed";this.note.hidden=!l&&h===null,this.note.classList.toggle("wb-error",l);let d=l?gt({code:i,message:o??"The answer\
+ failed."}):[v(t==="running"?"in_progress":"cancelled"),h];this.note.replaceChildren(...d.filter(Boolean))}update(t,e){for(let{card:s}of this.parts)s?.update(t,
+e)}stop(){for(let{card:t}of this.parts)t?.stop()}},Vd={plain:()=>{let n=r("p",{class:"wb-prose"});return{element:n,show:({text:t})=>u(n,t)}},text:n=>{let t=new pe(
 Is(n.channel),n.announce);return{element:t.element,show:({text:e})=>t.show(e)}},thinking:()=>{let n=r("p",{class:"wb-prose wb-muted"}),t=r("summary",{class:"wb-\
-muted",tabindex:0},"Thinking");return{element:r("details",{class:"wb-thinking"},t,n),show:e=>d(n,e.text)}},tool:n=>{let t=new zs(n);return{element:t.element,card:t,
+muted",tabindex:0},"Thinking");return{element:r("details",{class:"wb-thinking"},t,n),show:e=>u(n,e.text)}},tool:n=>{let t=new zs(n);return{element:t.element,card:t,
 show:e=>t.show(e)}}};function Gd({model:n,input_tokens:t,output_tokens:e,cost_usd:s}){let i=h=>h.toLocaleString("en"),o=[t&&`${i(t)} tokens in`,e&&`${i(e)} out`].
 filter(Boolean).join(", "),a=typeof s=="number"?`$${s.toFixed(s<.1?4:2)}`:null;return[n,o,a].filter(Boolean).join(" · ")}var Yd=40,Xd={markdown:"Markdown",notebook:"Notebook"},Zd={consequence:"Its messages are deleted, and an answer that is being made is stopped. Calls of tools st\
 ay recorded."},Gs=class{constructor(t,e,s){this.desk=t,this.on=e,this.requests=new f(t);let i=y("conversation");this.title=r("h4",{class:"wb-pane-title wb-cut",
@@ -751,8 +751,8 @@ let e=Object.entries(Xd).map(([o,a])=>m(a,"wb-link wb-quiet",()=>this.export(o),
 "div",{class:"wb-line"},...e,this.settings,this.remove);return r("div",{class:"wb-pane-head"},this.title,this.facts,i,s)}view(t){let{role:e}=this.following.transcript.
 message(t);return new Vs(this.desk,e,s=>this.retry(t,s))}show(t){let e=t.id!==this.row?.id;this.row=t,this.element.hidden=!1,e&&(this.views.show([],()=>{}),this.
 box.replaceChildren(),this.requests.clearError(),this.isAtEnd=!0,this.following.begin(t.id),this.composer.begin(t.id))}hide(){this.row=null,this.element.hidden=
-!0,this.following.begin(null)}update(t,e,s){let i=t.answer_id&&t.answer_id!==this.row.answer_id;this.row=t,this.enabled=e,d(this.title,t.title||"New conversatio\
-n"),d(this.facts,Qd(t)),this.updateViews(e,s),i&&this.following.now()}updateViews(t,e){for(let s of this.views.items.values())s.update(t,e);this.composer.update(
+!0,this.following.begin(null)}update(t,e,s){let i=t.answer_id&&t.answer_id!==this.row.answer_id;this.row=t,this.enabled=e,u(this.title,t.title||"New conversatio\
+n"),u(this.facts,Qd(t)),this.updateViews(e,s),i&&this.following.now()}updateViews(t,e){for(let s of this.views.items.values())s.update(t,e);this.composer.update(
 t,!!this.following.transcript.running)}draw(){let{transcript:t}=this.following,{scroll:e}=this,s=this.isAtEnd||e.scrollHeight-e.scrollTop-e.clientHeight<Yd,i=t.
 messages.at(-1)?.id;this.views.show(t.messages.map(({id:o})=>o),(o,a)=>o.show({...t.message(a),definition:this.row?.definition},a===i)),this.earlier.hidden=t.before===
 null,this.empty.hidden=t.messages.length>0,this.updateViews(this.enabled,Date.now()),s&&(e.scrollTop=e.scrollHeight),this.isAtEnd=!1}async showEarlier(){let{scroll:t}=this,
@@ -766,16 +766,16 @@ w((s??0)+(i??0),"token"),h=o===null?null:`$${o.toFixed(2)}`;return[n,t,a,h].filt
 close(),deleted:p=>this.onDeleted(p)};this.conversation=new Gs(this.desk,a,i),this.formBox=r("div",{}),this.empty=r("p",{class:"wb-empty",hidden:!0});let h=m("N\
 ew conversation…","wb-link",()=>this.openForm());this.empty.append("No conversations yet. Talk to the agent of a definition, or to a model alone. ",h);let l={
 keydown:p=>V(p,this.list)};this.list=r("ul",{class:"wb-conversations","aria-label":"Conversations",on:l}),this.rows=new A(this.list,p=>this.row(p));let c=r("div",
-{class:"wb-split-list"},this.list);this.split=r("div",{class:"wb-split"},c,this.conversation.element);let u=[this.toolbar(o),this.formBox,this.empty,this.split];
-this.element=r("section",{class:"wb-section wb-stack wb-chat","aria-labelledby":o},...u)}toolbar(t){this.summary=r("span",{class:"wb-muted wb-grow"}),this.search=
+{class:"wb-split-list"},this.list);this.split=r("div",{class:"wb-split"},c,this.conversation.element);let d=[this.toolbar(o),this.formBox,this.empty,this.split];
+this.element=r("section",{class:"wb-section wb-stack wb-chat","aria-labelledby":o},...d)}toolbar(t){this.summary=r("span",{class:"wb-muted wb-grow"}),this.search=
 z("Filter conversations","Filter conversations by title or definition",{input:()=>{this.text=this.search.value.trim().toLowerCase(),this.update()}}),this.newButton=
 m("New conversation…","wb-button",()=>this.openForm());let e=r("h3",{class:"wb-heading",id:t},"Chat");return r("div",{class:"wb-toolbar"},e,this.summary,this.
 search,this.newButton)}get conversations(){return[...this.store.tables.conversations.values()].sort((e,s)=>e.updated_at<s.updated_at?1:-1)}count(){return this.conversations.
 filter(({answer_id:t})=>t).length}row(t){let e=m("","wb-opener",()=>this.open(t)),s=r("span",{class:"wb-label wb-cut"});return{elements:[r("li",{class:"wb-entry"},
-e,s)],name:e,state:s}}update(t=this.enabled,e=Date.now()){this.enabled=t;let s=this.conversations,i=s.filter(o=>o.id===this.opened||this.matches(o));d(this.summary,
+e,s)],name:e,state:s}}update(t=this.enabled,e=Date.now()){this.enabled=t;let s=this.conversations,i=s.filter(o=>o.id===this.opened||this.matches(o));u(this.summary,
 s.length?w(s.length,"conversation"):""),this.search.hidden=s.length<=tu&&!this.text,this.empty.hidden=s.length>0||!this.store.loaded.has("conversations"),this.rows.
 show(i.map(({id:o})=>o),(o,a)=>this.drawRow(o,this.store.tables.conversations.get(a),e)),this.form?.refresh(),this.drawOpened(e)}drawRow({elements:[t],name:e,state:s},i,o){
-let{id:a,title:h,answer_id:l,updated_at:c}=i;d(e,h||"New conversation");let u=this.conversation.composer.hasDraft(a)?"draft":null;d(s,[u,l?"answering…":mt(c,o)].
+let{id:a,title:h,answer_id:l,updated_at:c}=i;u(e,h||"New conversation");let d=this.conversation.composer.hasDraft(a)?"draft":null;u(s,[d,l?"answering…":mt(c,o)].
 filter(Boolean).join(" · ")),t.classList.toggle("wb-active",a===this.opened),b(e,"aria-expanded",a===this.opened)}drawOpened(t){let e=this.store.tables.conversations.
 get(this.opened);if(this.split.classList.toggle("wb-open",!!e),!e){this.conversation.element.hidden||this.conversation.hide();return}this.conversation.show(e),this.
 conversation.update(e,this.enabled,t),this.isFocusWanted&&this.conversation.focus(),this.isFocusWanted=!1}matches({title:t,definition:e}){let s=`${t}
@@ -820,14 +820,14 @@ diff-kind"}),this.counts=r("span",{class:"wb-diff-counts"}),this.body=r("div",{i
 this.twisty,this.name,this.label,this.counts),this.head.setAttribute("aria-controls",this.body.id),this.element=r("section",{class:"wb-diff-file"},this.head,this.
 body),this.update(t),this.toggle(t.status!=="D"&&this.lines<=au)}get path(){return this.file.path}get open(){return!this.body.hidden}update(t){let{path:e,old_path:s,
 status:i,added:o,removed:a,binary:h,patch:l}=t;this.file=t,this.drawn=!1,this.hunks=l?ja(l):[],this.lines=this.hunks.reduce((p,{lines:g})=>p+g.length+1,0);let c=s&&
-s!==e?[r("span",{class:"wb-muted"},`${s} → `)]:[];this.name.replaceChildren(...c,...Co(e)),d(this.label,i==="M"?"":La[i]??""),this.counts.replaceChildren(...To(
-t));let u=h?"binary":`${w(o??0,"line")} added, ${a??0} removed`;b(this.head,"aria-label",`${e}, ${La[i]??"changed"}, ${u}`),b(this.element,"aria-label",e)}toggle(t=!this.
+s!==e?[r("span",{class:"wb-muted"},`${s} → `)]:[];this.name.replaceChildren(...c,...Co(e)),u(this.label,i==="M"?"":La[i]??""),this.counts.replaceChildren(...To(
+t));let d=h?"binary":`${w(o??0,"line")} added, ${a??0} removed`;b(this.head,"aria-label",`${e}, ${La[i]??"changed"}, ${d}`),b(this.element,"aria-label",e)}toggle(t=!this.
 open){this.body.hidden=!t,this.head.setAttribute("aria-expanded",String(t)),this.twisty.classList.toggle("wb-turned",t),this.drawn||(this.body.style.minHeight=`${Math.
 min(this.lines,Eo)*ru}px`),t&&this.near&&this.draw()}approach(){this.near=!0,this.open&&this.draw()}draw(){if(this.drawn)return;this.drawn=!0,this.body.style.minHeight=
 "";let{patch:t}=this.file;this.body.replaceChildren(...t==null?[this.noLines()]:this.drawHunks()),this.on.drawn?.(this)}rowOf(t,e){return[...this.body.querySelectorAll(
 ".wb-diff-line")].find(({line:i})=>i[t]===e&&(t==="old"||i.kind!=="-"))??null}noLines(){return this.file.binary?ye("A binary file: there are no lines to compare\
-."):ye("Too large to show with the others. ",this.readAllButton())}readAllButton(){let t="Show this file",e=m(t,"wb-link",async()=>{d(e,"Loading…");let s=await this.
-on.readAll(this.path);d(e,t),s&&(this.update(s.patch===null?{...s,truncated:!1}:s),s.patch===null&&!s.binary?this.body.replaceChildren(ye("Too large to show her\
+."):ye("Too large to show with the others. ",this.readAllButton())}readAllButton(){let t="Show this file",e=m(t,"wb-link",async()=>{u(e,"Loading…");let s=await this.
+on.readAll(this.path);u(e,t),s&&(this.update(s.patch===null?{...s,truncated:!1}:s),s.patch===null&&!s.binary?this.body.replaceChildren(ye("Too large to show her\
 e. Use git to see it.")):this.draw(),this.head.focus())});return e}drawHunks(){let t=r("table",{class:"wb-diff-lines","aria-label":`Changes in ${this.path}`}),e=this.
 limit;for(let s of this.hunks){if(e<=0)break;let i=new Oo(s,e);t.append(i.element),this.colour(i),e-=s.lines.length}return[r("div",{class:"wb-diff-scroll",tabindex:-1},
 t),...this.notes(e)]}async colour(t){let e=Ba(this.path);if(e)try{t.colour(await this.on.highlighter(),e)}catch{}}notes(t){let{status:e,truncated:s}=this.file,i=m(
@@ -836,9 +836,9 @@ part, and what follows. `,i):null,this.lines?null:ye(o),s?ye("The rest is too la
 this.limit+=5*Eo,this.drawn=!1,this.draw()}},Oo=class{constructor({context:t,lines:e},s){this.lines=e,this.texts=new Map;let o=`line ${(e.find(h=>h.new)?.new??e[0]?.
 old)?.toLocaleString("en")??0}${t?` · ${t}`:""}`,a=r("tr",{class:"wb-diff-hunk"},r("td",{colspan:3},o));this.element=r("tbody",{},a,...e.slice(0,s).map(h=>this.
 row(h)))}row(t){let{kind:e,old:s,new:i,text:o,unended:a}=t,h=hu[e],l=r("span",{},o);this.texts.set(t,l);let c=r("span",{class:"wb-muted",title:"The file ends wi\
-thout a line feed"}," (no line feed)"),u=r("tr",{class:h?`wb-diff-line wb-diff-${h}`:"wb-diff-line"},r("td",{class:"wb-diff-number","data-number":s??""}),r("td",
-{class:"wb-diff-number","data-number":i??""}),r("td",{class:"wb-diff-text","data-mark":e},h?r("span",{class:"wb-sr"},`${h}: `):null,l,a?c:null));return u.line=t,
-u}colour(t,e){for(let[s,i]of[["-",o=>o!=="-"],["+",o=>o==="-"]]){let o=this.lines.filter(({kind:h})=>h!==s),a=t(o.map(({text:h})=>h),e);if(!a)return;o.forEach((h,l)=>i(
+thout a line feed"}," (no line feed)"),d=r("tr",{class:h?`wb-diff-line wb-diff-${h}`:"wb-diff-line"},r("td",{class:"wb-diff-number","data-number":s??""}),r("td",
+{class:"wb-diff-number","data-number":i??""}),r("td",{class:"wb-diff-text","data-mark":e},h?r("span",{class:"wb-sr"},`${h}: `):null,l,a?c:null));return d.line=t,
+d}colour(t,e){for(let[s,i]of[["-",o=>o!=="-"],["+",o=>o==="-"]]){let o=this.lines.filter(({kind:h})=>h!==s),a=t(o.map(({text:h})=>h),e);if(!a)return;o.forEach((h,l)=>i(
 h.kind)&&this.texts.get(h)?.replaceChildren(...lu(a[l])))}}};function lu(n=[]){return n.map(({text:t,style:e})=>e?r("span",{class:e},t):bt(t))}function ye(...n){
 return r("p",{class:"wb-diff-note"},...n)}function To({added:n,removed:t,binary:e}){return e||n===null?[r("span",{class:"wb-muted"},"binary")]:[r("span",{class:"\
 wb-added"},`+${(n??0).toLocaleString("en")}`),r("span",{class:"wb-removed"},`−${(t??0).toLocaleString("en")}`)]}function Co(n){let t=n.lastIndexOf("/")+1;return[
@@ -848,9 +848,9 @@ class:"wb-muted"},"Reading…"),this.element=r("div",{class:"wb-stack"},this.hea
 return!1}focus(){this.heading.focus()}update({info:t}){t.contentHash!==this.shown&&(this.shown=t.contentHash,this.refreshing.now())}async read(){let{versions:t,
 message:e}=await this.requests.send("agent_history",{agentTarget:this.target,limit:cu});this.requests.clearError(),this.note.replaceChildren(["Each change that \
 Workbench made or found, and each commit of git.",e].filter(Boolean).join(" ")),this.list.replaceChildren(...t.map((i,o)=>this.entry(i,t[o+1])))}entry({summary:t,
-by:e,at:s,commit:i,contentHash:o},a){let h=i??o,l=r("div",{class:"wb-version",hidden:!0}),c=[e??"found",E(s),i?`commit ${i.slice(0,8)}`:o.slice(0,8)],u=r("div",
-{class:"wb-entry"},r("span",{class:"wb-strong wb-wrap"},t));return u.append(r("span",{class:"wb-muted wb-grow wb-cut"},c.join(" · "))),h&&a&&u.append(this.opener(
-t,[uu(a),h],l)),r("li",{},u,l)}opener(t,[e,s],i){let a=m("Changes","wb-link wb-quiet",async()=>{let h=!i.hidden;if(i.hidden=h,b(a,"aria-expanded",!h),h||i.hasChildNodes())
+by:e,at:s,commit:i,contentHash:o},a){let h=i??o,l=r("div",{class:"wb-version",hidden:!0}),c=[e??"found",E(s),i?`commit ${i.slice(0,8)}`:o.slice(0,8)],d=r("div",
+{class:"wb-entry"},r("span",{class:"wb-strong wb-wrap"},t));return d.append(r("span",{class:"wb-muted wb-grow wb-cut"},c.join(" · "))),h&&a&&d.append(this.opener(
+t,[uu(a),h],l)),r("li",{},d,l)}opener(t,[e,s],i){let a=m("Changes","wb-link wb-quiet",async()=>{let h=!i.hidden;if(i.hidden=h,b(a,"aria-expanded",!h),h||i.hasChildNodes())
 return;let l={agentTarget:this.target,fromVersion:e,toVersion:s},c=await this.requests.run("agent_diff",l,a,"Comparing…");c&&i.replaceChildren(...this.files(c.
 changes))},`Changes: ${t}`);return a.setAttribute("aria-expanded","false"),a}files(t){return t.length?t.map(e=>{let s={readAll:async()=>null,highlighter:()=>me(
 this.desk.channel)},i=new It({...e,...mu(e.patch??""),status:du[e.status]},s);return i.approach(),i.element}):[r("p",{class:"wb-muted"},"Nothing but secrets, or\
@@ -892,7 +892,7 @@ e_tool",{agentTarget:n,toolName:t}],summary:({description:n,prompt:t})=>n||t.spl
 {};return Object.fromEntries(e.map(s=>[s.key,gu(s)]))},values:({config:n},t)=>Object.fromEntries(Object.keys(t).map(e=>[e,n[e]??""])),add:(n,t,e)=>["agent_insta\
 ll_provider",{agentTarget:n,providerType:e,config:Fa(t)}],update:(n,t,e,s)=>["agent_update_provider",{agentTarget:n,providerType:t,config:Fa(s)}],remove:(n,t)=>[
 "agent_uninstall_provider",{agentTarget:n,providerType:t}],summary:({config:n})=>Object.keys(n).join(", "),about:({providerInfo:n,providers:t},e)=>{let{name:s,description:i,
-configValues:o=[]}=n[e]??{name:e,description:""},a=`${s}: ${i}.`;if(!o.some(({secret:u})=>u))return a;let{config:h={}}=t.find(u=>u.name===e)??{},c=Object.values(
+configValues:o=[]}=n[e]??{name:e,description:""},a=`${s}: ${i}.`;if(!o.some(({secret:d})=>d))return a;let{config:h={}}=t.find(d=>d.name===e)??{},c=Object.values(
 h).includes(Ma)?` ${Ma} is a key that is written in agent.yaml; it is not shown.`:"";return`${a} A reference (env://, file://, op:// or keyring://) keeps a key \
 out of agent.yaml.${c}`}};function gu({key:n,caption:t,hint:e,secret:s,required:i,default:o}){let a=[t,e&&`(${e})`,i?null:"(optional)"].filter(Boolean).join(" "),
 h=o??(s?`env://${n}`:"");return{label:a,control:k("",{class:"wb-input wb-mono",maxlength:1e4,required:i,placeholder:h})}}function Fa(n){return Object.fromEntries(
@@ -907,12 +907,12 @@ s[0][0],config:s[0][1]}:{serverName:n,config:e}}var oi={rules:Da("rule",{add:"ag
 stringify(n,null,2)}function qo(n,t){let e;try{e=JSON.parse(t)}catch(s){throw new Yt(n,`This is not JSON: ${s.message}`)}if(e===null||typeof e!="object"||Array.
 isArray(e))throw new Yt(n,"This must be a JSON object, in braces.");return e}var ri=class{constructor(t,e,s,i){let{section:o,name:a}=e;this.desk=t,this.what=e,this.on=i,this.kind=oi[o],this.noun=Gt[o].one,this.isNew=!Ua(s,e),this.requests=
 new f(t),this.form=this.makeForm(s),this.confirmBox=r("div",{});let h=this.isNew?`New ${this.noun}${a?`: ${a}`:""}`:a,l=r("h4",{class:"wb-strong wb-wrap",tabindex:-1},
-h),c=r("div",{class:"wb-line"},l,this.isNew?null:this.deleteButton(a));this.about=r("p",{class:"wb-muted",hidden:!this.kind.about});let u=[c,this.about,this.confirmBox,
-this.requests.errorBox,this.form.element];this.element=r("div",{class:"wb-stack"},...u),this.update(s)}makeForm(t){let{section:e,name:s}=this.what,i={requests:(h,l)=>[
+h),c=r("div",{class:"wb-line"},l,this.isNew?null:this.deleteButton(a));this.about=r("p",{class:"wb-muted",hidden:!this.kind.about});let d=[c,this.about,this.confirmBox,
+this.requests.errorBox,this.form.element];this.element=r("div",{class:"wb-stack"},...d),this.update(s)}makeForm(t){let{section:e,name:s}=this.what,i={requests:(h,l)=>[
 this.request(h,l)],saved:(h,l)=>this.onSaved(l),draft:()=>this.on.draft(),cancel:this.isNew?()=>this.on.open(e):void 0},o=this.isNew?`New ${this.noun}`:`${this.
 noun} ${s}`,a=this.isNew?`Add ${this.noun}`:"Save";return new Pt(this.desk,o,this.kind.fields(t,s),i,a)}get isChanged(){return this.form.isChanged}focus(){this.
 form.focus()}deleteButton(t){let e=s=>this.ask(s.currentTarget);return m(`Delete ${this.noun}…`,"wb-link wb-quiet wb-push",e,`Delete ${this.noun}… ${t}`)}update(t){
-let e=Ua(t,this.what);this.kind.about&&d(this.about,this.kind.about(t,this.what.name)),e&&!this.isNew&&this.form.update(this.kind.values(e,this.form.fields))}request(t,e){
+let e=Ua(t,this.what);this.kind.about&&u(this.about,this.kind.about(t,this.what.name)),e&&!this.isNew&&this.form.update(this.kind.values(e,this.form.fields))}request(t,e){
 let{target:s,name:i}=this.what;return this.isNew?this.kind.add(s,e,i):this.kind.update(s,i,t,e)}onSaved(t){let{section:e,name:s}=this.what,i=t.name||s;this.desk.
 announce(`${i||this.noun} is saved.`),this.isNew||i!==s?this.on.moved(`${e}/${s}`,i?`${e}/${i}`:e):this.on.changed()}ask(t){let{name:e}=this.what,s={label:`Dele\
 te ${e}`,consequence:`The ${this.noun} is removed from the definition.`};U(this.confirmBox,t,s,(i,o)=>this.remove(o))}async remove(t){let{target:e,section:s,name:i}=this.
@@ -936,7 +936,7 @@ s=>s.definition_id===t).map(({agent_id:s})=>s)}};function _u(n){return"persona"i
 Object.keys(t).map(e=>[e,String(n[e]??"")]))}var hi=class{constructor(t,e){this.desk=t,this.heading=r("h4",{class:"wb-strong",tabindex:-1},"Preview"),this.size=r("span",{class:"wb-muted"}),this.text=r("div",
 {class:"wb-preview"}),this.offered=r("div",{class:"wb-stack"});let s=r("p",{class:"wb-muted"},"The system prompt that an agent of this definition gets.");this.element=
 r("div",{class:"wb-stack"},r("div",{class:"wb-line"},this.heading,this.size),s,this.text,this.offered),this.update(e)}get isChanged(){return!1}focus(){this.heading.
-focus()}update(t){let{systemPrompt:e,rules:s,references:i}=t,o=JSON.stringify([e,s,i]);if(o===this.drawn)return;this.drawn=o,d(this.size,w(e.length,"character")),
+focus()}update(t){let{systemPrompt:e,rules:s,references:i}=t,o=JSON.stringify([e,s,i]);if(o===this.drawn)return;this.drawn=o,u(this.size,w(e.length,"character")),
 this.text.replaceChildren(Q(e,"Copy the system prompt",this.desk.announce));let a=[...s,...i];this.offered.replaceChildren(...Ja("The agent reads these with a t\
 ool when it needs them",a,"agent"),...Ja("Included only when you ask for them",a,"manual"))}};function Ja(n,t,e){let s=t.filter(o=>o.include===e);if(!s.length)return[];
 let i=({name:o,description:a})=>r("li",{},r("span",{},o),a?r("span",{class:"wb-muted wb-grow wb-cut"},a):null);return[T(n,r("ul",{class:"wb-list"},...s.map(i)))]}var li=class{constructor(t,e,s,i){let o=P(s.prompt,18,{required:!0});this.form=new Pt(t,"Prompt",{prompt:{label:"The system prompt begins with this text; rules \
@@ -967,8 +967,8 @@ section],s=JSON.stringify(e);s!==this.drawn&&(this.drawn=s,this.list.replaceChil
 note:s}=oi[this.section],i=e(t);return r("li",{class:"wb-entry"},m(t.name,"wb-opener wb-entry-name",()=>this.on.open(`${this.section}/${t.name}`)),r("span",{class:"\
 wb-muted wb-grow wb-cut",title:i},i),s?r("span",{class:"wb-muted"},s(t)):null)}};var No="script",za="+",Va="",mi=class{constructor(t,e,s){let{info:i,rules:o,references:a}=e,{personas:h,worktrees:l}=t.store.tables;this.path=i.path,this.requests=
 new f(t),this.onDone=s,this.persona=x([...h.values()].map(({id:p,name:g})=>[p,g]),i.metadata.persona??"implementer"),this.profile=x([[No,No]],No);let c=[...l.keys()].
-filter(p=>p!=="").sort();this.worktree=x([[Va,"None"],[za,"A new one"],...c.map(p=>[p,p])],Va);let u=[...o,...a].filter(({include:p})=>p==="manual");this.included=
-u.map(({name:p})=>({name:p,...F(p,()=>{})})),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Start"),this.element=this.build(i.name),this.load()}build(t){
+filter(p=>p!=="").sort();this.worktree=x([[Va,"None"],[za,"A new one"],...c.map(p=>[p,p])],Va);let d=[...o,...a].filter(({include:p})=>p==="manual");this.included=
+d.map(({name:p})=>({name:p,...F(p,()=>{})})),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Start"),this.element=this.build(i.name),this.load()}build(t){
 let e=()=>this.onDone(null),s=[C("Persona",this.persona),C("Program",this.profile),C("Worktree",this.worktree)],i=this.included.map(({element:o})=>o);return S({
 class:"wb-confirm wb-stack","aria-label":`Start an agent with ${t}`},{submit:()=>this.run(),escape:e},r("div",{class:"wb-fields wb-fields-3"},...s),i.length?r("\
 div",{class:"wb-line"},r("span",{class:"wb-muted"},"Also include"),...i):null,L(this.submit,e),this.requests.errorBox)}focus(){this.persona.focus()}async load(){
@@ -992,7 +992,7 @@ id));this.remove=m("Delete…","wb-button wb-compact",()=>this.askDelete());let 
 ine"},this.start,t,this.remove);return r("div",{class:"wb-pane-head"},this.title,this.path,s,e)}get definition(){return this.reading.definition}show(t,e){this.row=
 t,this.element.hidden=!1,t.id!==this.reading.path&&(this.confirmBox.replaceChildren(),this.requests.clearError(),this.content.replaceChildren(),this.problems.show(
 [],e),this.trust.clear(),O(!1,this.start),this.reading.begin(t.id)),this.place=e,this.definition&&this.draw()}hide(){this.reading.begin(null),this.element.hidden=
-!0}update(t,e,s){this.row=t,d(this.title,t.name),d(this.path,t.id),this.definition&&(this.trust.update(this.definition,e,s),this.view?.refresh?.(this.definition))}onEvents(){
+!0}update(t,e,s){this.row=t,u(this.title,t.name),u(this.path,t.id),this.definition&&(this.trust.update(this.definition,e,s),this.view?.refresh?.(this.definition))}onEvents(){
 this.definition&&this.desk.store.concerns(`definition:${this.definition.info.id}`)&&this.reading.now()}onRead(){O(!0,this.start);for(let[t,e]of this.views)this.
 isOfThis(t)&&e.update(this.definition);this.draw()}draw(){if(!this.exists(this.place)&&!this.view?.isChanged&&!this.moving)return this.on.open(Ke(this.place).section);
 this.dropUnchanged();let t=this.view??this.make(this.place);return this.views.set(this.key(this.place),t),this.content.firstChild!==t.element&&this.put(t),this.
@@ -1022,14 +1022,14 @@ nsaved"),this.mode=r("span",{class:"wb-muted wb-definition-mode"}),this.descript
 r("span",{class:"wb-twisty","aria-hidden":"true"},v("twisty")),this.line=r("div",{class:"wb-entry"},this.twisty,this.opener,this.draft,this.mode,this.description),
 this.below=r("ul",{class:"wb-places",hidden:!0}),this.places=new A(this.below,s=>new Bo(()=>e.open(t,s))),this.elements=[r("li",{},this.line,this.below)],this.twisty.
 addEventListener("click",()=>this.toggle())}toggle(){this.opener.getAttribute("aria-expanded")==="true"?this.on.close():this.on.open(this.path,"overview")}show(t,e){
-let s=e.path===this.path,i=e.drafts(this.path);d(this.opener,t.name),b(this.opener,"title",this.path),b(this.opener,"aria-expanded",s),this.twisty.classList.toggle(
-"wb-turned",s),d(this.mode,t.mode),d(this.description,t.description??""),this.draft.hidden=s||!i.size,this.below.hidden=!s||!e.definition,this.below.hidden||this.
+let s=e.path===this.path,i=e.drafts(this.path);u(this.opener,t.name),b(this.opener,"title",this.path),b(this.opener,"aria-expanded",s),this.twisty.classList.toggle(
+"wb-turned",s),u(this.mode,t.mode),u(this.description,t.description??""),this.draft.hidden=s||!i.size,this.below.hidden=!s||!e.definition,this.below.hidden||this.
 showPlaces(e,i)}showPlaces({definition:t,place:e},s){let i=new Map(Zs(t).map(a=>[a.id,a])),o=Cu(t);this.places.show([...i.keys()],(a,h)=>a.show(i.get(h),{isHere:Au(
 e,h,i),isDraft:s.has(h),isWrong:o.has(h)}))}};function Cu({problems:n,trust:t}){let e=n.filter(({severity:i})=>i!=="hint").map(({place:i})=>i),s=t.needs.filter(
 ({trusted:i})=>!i).map(({name:i})=>i);return new Set([...e,...s].map(ei))}function Au(n,t,e){return n===t||!e.has(n)&&n.split("/")[0]===t}var Bo=class{constructor(t){
 this.label=r("span",{class:"wb-cut"}),this.note=r("span",{class:"wb-muted"}),this.mark=r("span",{class:"wb-place-mark",hidden:!0},v("warning"),r("span",{class:"\
 wb-sr"},"problem")),this.button=m("","wb-place",t),this.button.append(this.label,this.mark,this.note),this.elements=[r("li",{},this.button)]}show({label:t,level:e,
-note:s},{isHere:i,isDraft:o,isWrong:a}){d(this.label,t),d(this.note,o?"unsaved":s),this.mark.hidden=!a,b(this.button,"aria-current",i?"true":null),this.button.classList.
+note:s},{isHere:i,isDraft:o,isWrong:a}){u(this.label,t),u(this.note,o?"unsaved":s),this.mark.hidden=!a,b(this.button,"aria-current",i?"true":null),this.button.classList.
 toggle("wb-active",i),this.button.dataset.level=e}};var qu=6,bi=class{constructor(t,e,s,i){this.store=t,this.desk={store:t,channel:e,announce:s},this.text="",this.opened=null,this.place="overview";let o=y("defini\
 tions");this.tree=new wi({open:(l,c)=>this.open(l,c),close:()=>this.close()});let a={close:()=>this.close(),copy:l=>this.openForm(l),open:l=>this.open(this.opened,
 l),deleted:l=>this.onDeleted(l),draw:()=>this.update()};this.pane=new fi(this.desk,a,i),this.formBox=r("div",{}),this.empty=r("p",{class:"wb-empty",hidden:!0}),
@@ -1040,7 +1040,7 @@ r("span",{class:"wb-muted wb-grow"}),this.search=z("Filter definitions","Filter 
 value.trim().toLowerCase())}),this.newButton=m("New definition…","wb-button",()=>this.openForm());let e=r("h3",{class:"wb-heading",id:t},"Definitions");return r(
 "div",{class:"wb-toolbar"},e,this.summary,this.search,this.newButton)}get rows(){return[...this.store.tables.definitions.values()].filter(({name:t})=>t).sort(Ra)}problems(){
 return[...this.store.tables.definitions.values()].map(({problem:e,error:s})=>e??s?.message).filter(Boolean)}count(){return this.rows.length}update(t=this.enabled,e=Date.
-now()){this.enabled=t;let{rows:s}=this,i=s.filter(o=>o.id===this.opened||this.matches(o));d(this.summary,s.length?w(s.length,"definition"):""),this.search.hidden=
+now()){this.enabled=t;let{rows:s}=this,i=s.filter(o=>o.id===this.opened||this.matches(o));u(this.summary,s.length?w(s.length,"definition"):""),this.search.hidden=
 s.length<=qu&&!this.text,this.empty.hidden=s.length>0||!this.store.loaded.has("definitions"),this.drawOpened(s.find(({id:o})=>o===this.opened),e),this.tree.showProblems(
 this.problems()),this.tree.show(i,{path:this.opened,place:this.place,definition:this.pane.definition,drafts:o=>this.pane.drafts(o)})}drawOpened(t,e){if(this.split.
 classList.toggle("wb-open",!!t),!t){this.pane.element.hidden||this.pane.hide();return}this.pane.element.hidden&&this.pane.show(t,this.place),this.pane.update(t,
@@ -1059,17 +1059,17 @@ this.form,this.requests.errorBox)}rejectForm(){this.reason=k("",{class:"wb-input
 ia-label":"Reason for rejecting the selected agents"}),this.confirmReject=r("button",{class:"wb-button wb-danger",type:"submit"},"Reject");let t=()=>this.toggleReject(
 !1);return S({hidden:!0},{submit:()=>this.reject(),escape:t},L(this.confirmReject,t,this.reason))}get selected(){return this.cards().filter(t=>t.checkbox.checked)}update(t=this.
 enabled){this.enabled=t;let e=this.cards(),s=e.length>1;for(let o of e)o.checkbox.hidden=!s,s||(o.checkbox.checked=!1);let i=this.selected.length;this.element.hidden=
-!s,this.selectAll.box.checked=s&&i===e.length,this.selectAll.box.indeterminate=i>0&&i<e.length,d(this.summary,i?`${i.toLocaleString("en")} of ${w(e.length,"agen\
+!s,this.selectAll.box.checked=s&&i===e.length,this.selectAll.box.indeterminate=i>0&&i<e.length,u(this.summary,i?`${i.toLocaleString("en")} of ${w(e.length,"agen\
 t")} selected`:""),this.actions.hidden=i===0,i||this.close(),this.requests.busy||this.drawLabels(i),O(t&&!this.requests.busy,this.approveButton,this.rejectButton,
-this.confirmReject),this.fields?.refresh()}drawLabels(t){d(this.approveButton,`Admit ${t.toLocaleString("en")}`),d(this.confirmReject,`Reject ${t.toLocaleString(
+this.confirmReject),this.fields?.refresh()}drawLabels(t){u(this.approveButton,`Admit ${t.toLocaleString("en")}`),u(this.confirmReject,`Reject ${t.toLocaleString(
 "en")}`)}onSelectAll(t){for(let e of this.cards())e.checkbox.checked=t;this.update()}close(){this.details.hidden=!0,this.form.hidden=!0;for(let t of[this.detailsButton,
 this.rejectButton])t.setAttribute("aria-expanded","false")}toggleDetails(t=this.details.hidden){t&&(this.fields=new _t(this.desk.store.tables,{},"As requested"),
 this.details.replaceChildren(this.fields.element)),this.details.hidden=!t,this.detailsButton.setAttribute("aria-expanded",String(t)),t?this.fields.first.focus():
 this.detailsButton.focus()}toggleReject(t){this.form.hidden=!t,this.rejectButton.setAttribute("aria-expanded",String(t)),t?this.reason.focus():this.rejectButton.
 focus()}approve(){let t=this.details.hidden?{}:this.fields.choices();return this.decide("approve_many",{choices:t},this.approveButton,"Admitting…")}reject(){return this.
 decide("reject_many",{reason:this.reason.value.trim()},this.confirmReject,"Rejecting…")}async decide(t,e,s,i){let o=this.selected;if(!o.length||this.requests.
-busy)return;let a=t==="approve_many",h=o.map(u=>u.approval.id);for(let u of o)u.begin();let l=await this.requests.run(t,{approval_ids:h,...e},s,i),c=new Map((l?.
-decisions??[]).map(u=>[u.approval_id,u]));for(let u of o)Nu(u,c.get(u.approval.id),a);l&&(this.close(),this.desk.announce(Ru(l.decisions,a))),this.update()}};function Nu(n,t,e){
+busy)return;let a=t==="approve_many",h=o.map(d=>d.approval.id);for(let d of o)d.begin();let l=await this.requests.run(t,{approval_ids:h,...e},s,i),c=new Map((l?.
+decisions??[]).map(d=>[d.approval_id,d]));for(let d of o)Nu(d,c.get(d.approval.id),a);l&&(this.close(),this.desk.announce(Ru(l.decisions,a))),this.update()}};function Nu(n,t,e){
 t?.ok?n.onDecided(e,t.outcome):t?n.onRefused(new At(t.error),e?"approve":"reject"):n.reset()}function Ru(n,t){let e=n.filter(({ok:i})=>i).length,s=n.length-e;return`${e}\
  ${t?"admitted":"rejected"}${s?`, ${s} failed`:""}.`}var Bu=50,ju=200,yi="",Lu={approved:"completed",rejected:"cancelled",failed:"failed"},Ga={approved:"Approved",rejected:"Rejected",failed:"No longer possible"},Mu={
 registration:"Registrations",integration:"Integrations",trust:"Trust",tool_call:"Tool calls",peer_call:"Calls of other nodes"},vi=class{constructor(t,e){this.desk=
@@ -1086,22 +1086,22 @@ text:t="",decision:e=yi,kind:s=yi}){this.search.value=t,this.decision.value=e,th
 if(!this.element.open)return;this.views.update();let{version:t,touched:e}=this.store;t!==this.version&&(this.version=t,(e===null||[...e].some(s=>s.startsWith("a\
 pproval:")))&&this.refreshing.now())}async load(){let{text:t,decision:e,kind:s}=this.state(),i={search:t||null,decision:e||null,kind:s||null,limit:Bu},o=[],a=null;
 for(let l=0;l<this.pages;l+=1){let c=await this.requests.send("list_decided_approvals",{...i,cursor:a});if(o.push(...c.approvals),a=c.next_cursor,!a)break}this.
-requests.clearError(),this.list.replaceChildren(...o.map(Du)),this.more.hidden=!a;let h=t||e||s;d(this.note,h?"No decision matches.":"Nothing has been decided y\
+requests.clearError(),this.list.replaceChildren(...o.map(Du)),this.more.hidden=!a;let h=t||e||s;u(this.note,h?"No decision matches.":"Nothing has been decided y\
 et."),this.note.hidden=o.length>0}stop(){this.refreshing.stop(),clearTimeout(this.typing)}};function Du(n){let{status:t,person:e,decided_by:s,created_at:i,decided_at:o,
-reason:a}=n,h=Js(n),l=W(Date.parse(o)-Date.parse(i)),c=e??s,u=r("span",{class:"wb-strong wb-wrap"},h.title(n)),p=r("span",{class:"wb-muted"},`${h.label} · ${h.
+reason:a}=n,h=Js(n),l=W(Date.parse(o)-Date.parse(i)),c=e??s,d=r("span",{class:"wb-strong wb-wrap"},h.title(n)),p=r("span",{class:"wb-muted"},`${h.label} · ${h.
 origin(n)}`),g=`${Ga[t]??t} by ${c} · ${E(o)} · after ${l}`,_=[Iu(n),a].filter(Boolean);return r("li",{class:"wb-decision"},v(Lu[t]??"question"),r("div",{class:"\
-wb-decision-what"},u," ",p),r("div",{class:"wb-decision-how"},r("span",{class:"wb-muted"},g)),_.length?r("div",{class:"wb-decision-note wb-wrap"},_.join(" · ")):
+wb-decision-what"},d," ",p),r("div",{class:"wb-decision-how"},r("span",{class:"wb-muted"},g)),_.length?r("div",{class:"wb-decision-note wb-wrap"},_.join(" · ")):
 null)}function Iu({kind:n,status:t,outcome:e}){if(n!=="registration"||t!=="approved"||!e?.granted)return"";let{role:s,persona_id:i,tool:o,session:a}=e.granted,h=o===
 "write"?"read and write":"read";return[`as ${e.agent_id}`,s,i,h,a&&`in ${a.name}`].filter(Boolean).join(", ")}var Pu=4e3,ve=class{constructor(t,e,s,i,{connect:o,review:a,ids:h,heading:l="Waiting for you",empty:c}){this.desk={store:t,channel:e,announce:s},this.store=t,this.
-signal=i,this.ids=h??null,this.review=a,this.cards=new Map,this.filled=!1;let u=y("inbox");this.heading=r("h3",{class:"wb-heading",id:u,tabindex:-1},l),this.count=
-r("span",{class:"wb-badge wb-badge-strong",hidden:!0}),this.list=r("ul",{class:"wb-cards","aria-labelledby":u}),this.empty=r("p",{class:"wb-empty"},...c??Fu(o)),
-this.bulk=new gi(this.desk,()=>this.registrations()),this.decided=new vi(this.desk,i),this.element=r("section",{class:"wb-section wb-stack","aria-labelledby":u},
+signal=i,this.ids=h??null,this.review=a,this.cards=new Map,this.filled=!1;let d=y("inbox");this.heading=r("h3",{class:"wb-heading",id:d,tabindex:-1},l),this.count=
+r("span",{class:"wb-badge wb-badge-strong",hidden:!0}),this.list=r("ul",{class:"wb-cards","aria-labelledby":d}),this.empty=r("p",{class:"wb-empty"},...c??Fu(o)),
+this.bulk=new gi(this.desk,()=>this.registrations()),this.decided=new vi(this.desk,i),this.element=r("section",{class:"wb-section wb-stack","aria-labelledby":d},
 r("div",{class:"wb-toolbar"},this.heading,this.count),this.empty,this.bulk.element,this.list,h?null:this.decided.element),i.addEventListener("abort",()=>this.cards.
 forEach(p=>p.stop()),{once:!0})}get rows(){let{approvals:t}=this.store.tables;return this.ids?new Map([...t].filter(([e])=>this.ids.has(e))):t}get waiting(){return this.
 rows.size}registrations(){let t=({state:e,approval:s})=>e==="waiting"&&s.kind==="registration";return[...this.cards.values()].filter(t)}update(t,e){let{rows:s}=this,
 i=this.store.version!==null,o=[...s.values()].filter(({id:a})=>!this.cards.has(a)).map(a=>this.add(a));for(let a of this.cards.values())s.has(a.approval.id)?a.update(
 s.get(a.approval.id)):this.onDecidedElsewhere(a),a.refresh(t),a.tick(e);this.bulk.update(t),this.decided.update(),this.filled&&o.length&&this.announceAdded(o),this.
-filled||=i,d(this.count,String(s.size)),this.count.hidden=s.size===0,this.empty.hidden=!i||this.cards.size>0}tick(t){for(let e of this.cards.values())e.tick(t)}add(t){
+filled||=i,u(this.count,String(s.size)),this.count.hidden=s.size===0,this.empty.hidden=!i||this.cards.size>0}tick(t){for(let e of this.cards.values())e.tick(t)}add(t){
 let e=new ge(t,this.desk,{select:()=>this.bulk.update(),review:this.review,settle:s=>this.linger(s),dismiss:s=>this.remove(s)});return this.cards.set(t.id,e),this.
 list.append(e.element),e}onDecidedElsewhere(t){t.state==="waiting"&&(t.requests.error?t.settleWithError():t.inUse?t.settle("It was decided elsewhere.",!1):this.
 remove(t))}linger(t){let e=setInterval(()=>{t.element.matches(":hover")||(clearInterval(e),this.remove(t))},Pu);this.signal.addEventListener("abort",()=>clearInterval(
@@ -1112,18 +1112,18 @@ iting for you. Agents that register and worktrees to integrate appear here. ",m(
 banner=this.makeBanner(),this.ended=new AbortController,this.undo=new xs({channel:e,announce:s=>this.announce(s)},this.ended.signal)}makeBanner(){this.bannerText=
 r("span",{class:"wb-grow"}),this.bannerCode=r("code",{}),this.reconnect=m("Reconnect","wb-button",()=>this.channel.resync());let t=[v("warning"),this.bannerText,
 this.bannerCode,this.reconnect];return r("div",{class:"wb-banner",hidden:!0},...t)}region(t,...e){let i=r("div",{class:"wb-desk",role:"region","aria-label":t,"d\
-ata-lm-suppress-shortcuts":"true"},...e,this.undo.element);return this.undo.listenTo(i),i}announce(t){clearTimeout(this.fading),d(this.status,t),this.fading=setTimeout(
-()=>d(this.status,""),Ku)}start(t){let e=0,s=()=>{e=0,this.draw()};this.store.subscribe(()=>e||=requestAnimationFrame(s),t);let i=setInterval(()=>this.tick(Date.
+ata-lm-suppress-shortcuts":"true"},...e,this.undo.element);return this.undo.listenTo(i),i}announce(t){clearTimeout(this.fading),u(this.status,t),this.fading=setTimeout(
+()=>u(this.status,""),Ku)}start(t){let e=0,s=()=>{e=0,this.draw()};this.store.subscribe(()=>e||=requestAnimationFrame(s),t);let i=setInterval(()=>this.tick(Date.
 now()),Wu);t.addEventListener("abort",()=>{this.ended.abort(),cancelAnimationFrame(e),clearInterval(i),clearTimeout(this.fading)}),this.draw()}draw(){let{state:t,
 error:e}=this.channel.link;this.element.dataset.link=t,this.drawBanner(t,e),this.drawViews(t==="live"||t==="retrying",Date.now())}drawBanner(t,e){this.banner.hidden=
-!e,e&&e!==this.drawnError&&(this.bannerText.replaceChildren(...tt(e.message)),d(this.bannerCode,e.code)),this.drawnError=e,this.reconnect.hidden=t!=="stopped"||
+!e,e&&e!==this.drawnError&&(this.bannerText.replaceChildren(...tt(e.message)),u(this.bannerCode,e.code)),this.drawnError=e,this.reconnect.hidden=t!=="stopped"||
 e?.code==="PANEL_CLOSED"}};var Uu={heading:"This cell waits for your decision",empty:["Everything is decided. The cell goes on."]},ki=class extends ke{constructor(t,e,s,i){super(t,e),this.
 inbox=new ve(t,e,a=>this.announce(a),i,{ids:new Set(s),...Uu});let o=r("div",{class:"wb-sr"},this.status);this.element=this.region("Decision",this.banner,this.inbox.
 element,o),this.start(i)}drawViews(t,e){this.inbox.update(t,e)}tick(t){this.inbox.tick(t)}};var xi=class{constructor(t,e){this.onSelect=e,this.at=0,this.tabs=t.map(({label:s,element:i},o)=>this.tab(s,i,o)),this.element=r("div",{class:"wb-tabs",role:"ta\
 blist","aria-label":"Views",on:{keydown:s=>this.onKey(s)}},...this.tabs.map(({tab:s})=>s)),this.show(0)}tab(t,e,s){let i=r("div",{class:"wb-tabpanel",role:"tabp\
 anel",id:y("view")},e),o=r("span",{class:"wb-badge",hidden:!0}),a=r("button",{class:"wb-tab",type:"button",role:"tab",id:y("tab"),"aria-controls":i.id,on:{click:()=>this.
 select(s)}},t,o);return i.setAttribute("aria-labelledby",a.id),{tab:a,panel:i,count:o}}get panels(){return this.tabs.map(({panel:t})=>t)}setCount(t,e,s=!1){let{
-count:i}=this.tabs[t];d(i,e.toLocaleString("en")),i.hidden=e===0,i.classList.toggle("wb-badge-strong",s)}select(t){this.show(t),this.onSelect()}show(t){this.at=
+count:i}=this.tabs[t];u(i,e.toLocaleString("en")),i.hidden=e===0,i.classList.toggle("wb-badge-strong",s)}select(t){this.show(t),this.onSelect()}show(t){this.at=
 t,this.tabs.forEach(({tab:e,panel:s},i)=>{b(e,"aria-selected",i===t),e.tabIndex=i===t?0:-1,s.hidden=i!==t}),this.tabs[t].tab.scrollIntoView?.({block:"nearest",inline:"\
 nearest"})}onKey(t){let e=this.tabs.length-1,s={ArrowRight:(this.at+1)%(e+1),ArrowLeft:(this.at+e)%(e+1),Home:0,End:e};!(t.key in s)||t.ctrlKey||t.altKey||t.metaKey||
 (t.preventDefault(),this.select(s[t.key]),this.tabs[this.at].tab.focus())}};var Hu="This page cannot put the panel beside the notebook. In JupyterLab, right-click this output and choose “Create New View for Output”.",_i=class{constructor(t,e){
@@ -1154,20 +1154,20 @@ keys(e)),this.notify()}takeDiff(t,e,s,i=[]){if(t!==this.version)return!1;tm(this
 loaded.add(o);return this.notify(),!0}concerns(...t){return this.touched===null||t.some(e=>this.touched.has(e))}subscribe(t,e){this.listeners.add(t),e?.addEventListener(
 "abort",()=>this.listeners.delete(t),{once:!0})}notify(){for(let t of this.listeners)t()}};function tm(n,t){for(let[e,{set:s,removed:i}]of Object.entries(t)){let o=n[e]??=
 new Map;for(let a of i)o.delete(a);for(let a of s)o.set(a.id,a)}}var Qa={NEW:"Published",UPDATE:"Changed",FORGET:"Forgotten"};function Ue({version:n,versions:t}){return n===t[0]}function th(n,t){return Number(X(t))-Number(X(n))||
-em(n.name,t.name)}function eh(n,t){if(!t)return!0;let{name:e,version:s,description:i="",highlights:o,tools:a,provenance:h}=n,l=o.map(u=>`${u.name} ${u.text}`),c=[
+em(n.name,t.name)}function eh(n,t){if(!t)return!0;let{name:e,version:s,description:i="",highlights:o,tools:a,provenance:h}=n,l=o.map(d=>`${d.name} ${d.text}`),c=[
 e,s,i,...l,...a,h.owner_name??""].join(`
-`).toLowerCase();return t.split(/\s+/).every(u=>c.includes(u))}var Si={own:"An agent of this project",unpublished:"This project is in no network: other nodes re\
+`).toLowerCase();return t.split(/\s+/).every(d=>c.includes(d))}var Si={own:"An agent of this project",unpublished:"This project is in no network: other nodes re\
 ceive it when it joins one",live:"The node that sent it answers",stale:"The node that sent it does not answer, is blocked, or this project is in no network"};function Ei({
 versions:n,provenance:t},e){let{freshness:s,owner:i,origin:o,origin_name:a,changed_at:h,last_seen:l}=t;if(s==="unpublished")return"not published yet";let c=s===
-"own",u=c||o===i?null:`through ${a}`,p=n.length>1?`${n.length.toLocaleString("en")} versions`:null,g=c?`changed ${kt(h,e)}`:`received ${kt(l,e)}`;return[p,u,s===
+"own",d=c||o===i?null:`through ${a}`,p=n.length>1?`${n.length.toLocaleString("en")} versions`:null,g=c?`changed ${kt(h,e)}`:`received ${kt(l,e)}`;return[p,d,s===
 "stale"?"stale":null,g].filter(Boolean).join(" · ")}function em(n,t){return n<t?-1:+(n>t)}var Oi=class{constructor(t,e){let s=y("personality");this.opener=m(t,"wb-opener",()=>e(t)),this.opener.id=s,this.version=r("span",{class:"wb-muted wb-cut"}),this.
 about=r("p",{class:"wb-personality-about"}),this.badge=r("span",{class:"wb-source wb-push"}),this.traits=r("ul",{class:"wb-traits"}),this.tools=r("ul",{class:"w\
 b-trait-tools"}),this.fresh=r("div",{class:"wb-label wb-cut"});let o=[r("div",{class:"wb-personality-head"},v("registration"),this.opener,this.version,this.badge),
 this.about,this.traits,this.tools,this.fresh];this.element=r("li",{class:"wb-personality wb-frame wb-stack","aria-labelledby":s},...o),this.elements=[this.element]}show(t,e){
-let s=t!==this.row;if(this.row=t,d(this.fresh,Ei(t,e)),!s)return;let{version:i,traits:o,tools:a,highlights:h,provenance:l}=t;d(this.version,i),Lo(this.badge,l),
-b(this.fresh,"title",Si[l.freshness]);let{text:c=""}=h.find(({name:_})=>_==="description")??{};d(this.about,c),b(this.about,"title",c),this.about.hidden=!c;let[
-u,p]=[!0,!1].map(_=>h.filter(({is_callable:j})=>j===_)),g=p.filter(({name:_})=>_!=="description").map(sm);sh(this.traits,g,o-a.length-p.length,"trait"),sh(this.
-tools,u.map(im),a.length-u.length,"tool")}};function Lo(n,t){let{owner:e,owner_name:s}=t,i=X({provenance:t});d(n,i?"Yours":s),b(n,"data-own",i),b(n,"title",i?"A\
+let s=t!==this.row;if(this.row=t,u(this.fresh,Ei(t,e)),!s)return;let{version:i,traits:o,tools:a,highlights:h,provenance:l}=t;u(this.version,i),Lo(this.badge,l),
+b(this.fresh,"title",Si[l.freshness]);let{text:c=""}=h.find(({name:_})=>_==="description")??{};u(this.about,c),b(this.about,"title",c),this.about.hidden=!c;let[
+d,p]=[!0,!1].map(_=>h.filter(({is_callable:j})=>j===_)),g=p.filter(({name:_})=>_!=="description").map(sm);sh(this.traits,g,o-a.length-p.length,"trait"),sh(this.
+tools,d.map(im),a.length-d.length,"tool")}};function Lo(n,t){let{owner:e,owner_name:s}=t,i=X({provenance:t});u(n,i?"Yours":s),b(n,"data-own",i),b(n,"title",i?"A\
 n agent of this project":`Owned by ${e}`)}function sh(n,t,e,s){let i=e>0?[r("li",{class:"wb-label"},`and ${w(e,`more ${s}`)}`)]:[];n.replaceChildren(...t,...i),
 n.hidden=!n.childNodes.length}function sm({name:n,text:t}){return r("li",{class:"wb-trait",title:`${n}: ${t}`},r("span",{class:"wb-muted"},n),r("span",{class:"w\
 b-cut"},t))}function im({name:n,text:t}){let e=t?r("span",{class:"wb-muted wb-cut"},t):null;return r("li",{title:t||null},v("tool"),r("code",{class:"wb-cut"},n),
@@ -1178,7 +1178,7 @@ utton wb-primary",type:"submit"},"Publish");let s=()=>e(null);this.element=S({cl
 run(),escape:s},r("div",{class:"wb-fields wb-fields-3"},C("Made from",this.source),C("Name",this.name),C("Version (optional)",this.version)),this.about,L(this.submit,
 s),this.requests.errorBox),this.proposed=""}focus(){this.source.focus()}update(t){let{agents:e,definitions:s,network:i}=this.desk.store.tables,o=[...e.values()].
 filter(({registration_status:p})=>!nm.has(p)),a=[...s.values()].filter(({name:p})=>p),h=[["",[[Ti,"Nothing: you write its traits"]]],["Agents",o.map(({id:p,name:g})=>[
-`${ih}:${p}`,g])],["Definitions",a.map(({id:p,name:g})=>[`${nh}:${p}`,g])]];q(this.source,h.filter(([,p])=>p.length));let l=!!i.get("network")?.joined;d(this.about,
+`${ih}:${p}`,g])],["Definitions",a.map(({id:p,name:g})=>[`${nh}:${p}`,g])]];q(this.source,h.filter(([,p])=>p.length));let l=!!i.get("network")?.joined;u(this.about,
 "Its traits come from the definition and the persona, and its tools from functions that are bound to it."+(l?"":" This project is in no network: other nodes rec\
 eive it once you join one.")),this.requests.busy||O(t,this.submit)}propose(){if(this.name.value!==this.proposed)return;let{selectedOptions:t,value:e}=this.source,
 s=e===Ti?"":t[0].textContent.trim();this.proposed=s.toLowerCase().replace(/[^a-z0-9._-]+/g,"-").replace(/^-+|-+$/g,""),this.name.value=this.proposed}async run(){
@@ -1194,7 +1194,7 @@ this.empty,this.chips.element,this.noMatch];this.element=r("div",{class:"wb-stac
 if(this.sorted?.version!==t){let s=[...e.personalities.values()].filter(({id:i})=>i!=="").sort(th);this.sorted={version:t,rows:s}}return this.sorted.rows}get isSearchable(){
 return this.rows.length>om||!!this.filters.text}summary(){let{rows:t}=this,e=t.filter(X).length;return t.length?e?`${w(t.length,"personality","personalities")},\
  ${e} of them yours`:w(t.length,"personality","personalities"):""}update(t=this.enabled,e=Date.now()){this.enabled=t;let{rows:s}=this,{personalities:i}=this.desk.
-store.tables,o=l=>s.filter(l).length,a=Object.entries(oh).map(([l,[c,u]])=>({key:l,label:c,count:o(u)}));this.chips.update([{key:null,label:"All",count:s.length},
+store.tables,o=l=>s.filter(l).length,a=Object.entries(oh).map(([l,[c,d]])=>({key:l,label:c,count:o(d)}));this.chips.update([{key:null,label:"All",count:s.length},
 ...a],this.filters.key),this.chips.element.hidden=s.length<2;let h=s.filter(l=>this.matches(l));this.cards.show(h.slice(0,this.limit).map(({id:l})=>l),(l,c)=>l.
 show(i.get(c),e)),this.more.hidden=h.length<=this.limit,this.noMatch.hidden=h.length>0||!s.length,this.list.hidden=!h.length,this.form?.update(t),this.drawError(
 i.get("")?.error),this.drawEmpty(s.length)}drawError(t){this.errorBox.hidden=!t,t&&t.message!==this.shownError&&this.errorBox.replaceChildren(...gt(t)),this.shownError=
@@ -1207,14 +1207,14 @@ this.desk.announce(`${w(this.cards.items.size,"personality","personalities")} sh
 focus()}focus(t){(this.cards.items.get(t)?.opener??this.publishButton).focus()}openForm(){return this.form?this.form.focus():(this.form=new Ci(this.desk,t=>this.
 closeForm(t)),this.formBox.replaceChildren(this.form.element),this.form.update(this.enabled),this.form.focus())}closeForm(t){this.form=null,this.formBox.replaceChildren(),
 this.publishButton.focus(),t&&(this.desk.announce(t.is_published?`${t.name} is published.`:`${t.name} is saved.`),this.on.open(t.name))}};var[nt,Ft,He]=[148,40,48],Je=8,rm=48,xe=56,rh=10,qi=7;function ah(n,t,e,s){let i=am(n,t,e),o=Math.max(s,i.length*nt+(i.length-1)*xe+2*Je),a=i.length===3&&i[0].length<
-3?Ft:Je,h=Math.max(...i.map(({length:u})=>u))*He-(He-Ft)+2*a,l=i.length===3?Math.min(rm,(o-3*nt-2*xe)/2-Je):0,c=new Map;return i.forEach((u,p)=>hm(u,p,{columns:i,
+3?Ft:Je,h=Math.max(...i.map(({length:d})=>d))*He-(He-Ft)+2*a,l=i.length===3?Math.min(rm,(o-3*nt-2*xe)/2-Je):0,c=new Map;return i.forEach((d,p)=>hm(d,p,{columns:i,
 wide:o,height:h,bend:Math.max(0,l)},c)),{places:c,columns:i,width:o,height:h}}function am(n,t,e){if(n.length<3)return[[e],...n.filter(a=>a!==e).map(a=>[a])];let s=lm(
 n,t,e),i=n.filter(a=>a!==s).sort((a,h)=>+(h===e)-+(a===e)),o=a=>i.filter((h,l)=>l%2===a);return[o(0),[s],o(1)].filter(a=>a.length)}function hm(n,t,{columns:e,wide:s,
-height:i,bend:o},a){let h=e.length===1?.5:t/(e.length-1),l=Je+(s-2*Je-nt)*h,c=(i-(n.length*He-(He-Ft)))/2,u=Math.sign(.5-h);n.forEach((p,g)=>{let _=(g+.5)/n.length*
-2-1;a.set(p,{x:l+(n.length>2?u*o*_*_:0),y:c+g*He})})}function lm(n,t,e){let s=new Map(n.map(i=>[i,0]));for(let{from:i,to:o}of t)for(let a of[i,o])s.set(a,(s.get(
+height:i,bend:o},a){let h=e.length===1?.5:t/(e.length-1),l=Je+(s-2*Je-nt)*h,c=(i-(n.length*He-(He-Ft)))/2,d=Math.sign(.5-h);n.forEach((p,g)=>{let _=(g+.5)/n.length*
+2-1;a.set(p,{x:l+(n.length>2?d*o*_*_:0),y:c+g*He})})}function lm(n,t,e){let s=new Map(n.map(i=>[i,0]));for(let{from:i,to:o}of t)for(let a of[i,o])s.set(a,(s.get(
 a)??0)+1);return n.reduce((i,o)=>s.get(o)>s.get(i)?o:i,e)}function hh(n,t,e,s){let[i,o]=ch(n,t),[a,h]=[n.y+Ft/2+s,t.y+Ft/2+s];if(Math.abs(n.x-t.x)<nt)return cm(
 i,a,o,h,n.x>nt?-xe:xe);let l=[(i+o)/2,(a+h)/2];if(!e||Math.abs(n.x-t.x)<nt+e.x/2||n===e||t===e)return{path:`M${i} ${a}C${l[0]} ${a} ${l[0]} ${h} ${o} ${h}`,middle:l};
-let c=l[1]<=e.y+Ft/2;l[1]=c?Math.min(l[1],e.y-rh):Math.max(l[1],e.y+Ft+rh),l[1]+=c?-s:s;let u=i<o?1:-1,[p,g]=[u*xe,u*(nt/2+xe/2)],[_,j]=l;return{path:`M${i} ${a}\
+let c=l[1]<=e.y+Ft/2;l[1]=c?Math.min(l[1],e.y-rh):Math.max(l[1],e.y+Ft+rh),l[1]+=c?-s:s;let d=i<o?1:-1,[p,g]=[d*xe,d*(nt/2+xe/2)],[_,j]=l;return{path:`M${i} ${a}\
 C${i+p} ${a} ${_-g} ${j} ${_} ${j}S${o-p} ${h} ${o} ${h}`,middle:l}}function lh(n,t,e){let s=ch(n,t)[1],i=s===t.x?-qi:qi;return`M${s} ${t.y+Ft/2+e}l${i} ${-qi/2}\
 v${qi}Z`}function cm(n,t,e,s,i){return{path:`M${n} ${t}C${n+i} ${t} ${e+i} ${s} ${e} ${s}`,middle:[(n+e)/2+i*.75,(t+s)/2]}}function ch(n,t){return Math.abs(n.x-
 t.x)>=nt?n.x<t.x?[n.x+nt,t.x]:[n.x,t.x+nt]:n.x>nt?[n.x,t.x]:[n.x+nt,t.x+nt]}var dm=6,Ni=class{constructor(t){this.onOpen=t,this.nodes=new Map,this.active=null,this.lines=N("svg",{class:"wb-links","aria-hidden":"true"}),this.sheet=r("div",
@@ -1229,11 +1229,11 @@ s,{x:i,y:o}]of this.plan.places)this.node(s).style.transform=`translate(${i}px, 
 s));this.mark()}}node(t){if(this.nodes.has(t))return this.nodes.get(t);let e=r("span",{class:"wb-node-text"},r("span",{class:"wb-title wb-cut"}),r("span",{class:"\
 wb-node-state wb-cut"})),s=r("div",{class:"wb-node",role:"option",id:y("node")},r("span",{class:"wb-mark"}),e);return s.dataset.rid=t,this.nodes.set(t,s),this.sheet.
 append(s),s}drawNode(t,e){let[s,i]=e.own?["This project","registration"]:we[e.state],o=e.own?"own":e.state;t.dataset.state!==o&&t.firstChild.replaceChildren(v(i)),
-t.dataset.state=o,d(t.lastChild.firstChild,e.name),d(t.lastChild.lastChild,e.is_relay?`${s} · first contact`:s),b(t,"title",e.rid)}drawLines(){let{width:t,height:e}=this.
+t.dataset.state=o,u(t.lastChild.firstChild,e.name),u(t.lastChild.lastChild,e.is_relay?`${s} · first contact`:s),b(t,"title",e.rid)}drawLines(){let{width:t,height:e}=this.
 plan,s=new Set;this.drawn=this.links.map(i=>{let o=[i.from,i.to].sort().join(" "),a=s.has(o)?dm:0;return s.add(o),this.line(i,a)}),this.lines.replaceChildren(...this.
 drawn),b(this.lines,"width",t),b(this.lines,"height",e),this.sheet.style.width=`${t}px`,this.sheet.style.height=`${e}px`}line({from:t,to:e,both:s,status:i,edge_type:o},a){
-let{places:h,columns:l}=this.plan,[c,u]=[h.get(t),h.get(e)],p=l.length===3?h.get(l[1][0]):null,{path:g,middle:_}=hh(c,u,p,a),j=[N("path",{class:"wb-link-line",d:g,
-"data-status":i})],$=(Z,B)=>N("path",{class:"wb-arrow",d:lh(Z,B,a)});j.push($(c,u),...s?[$(u,c)]:[]);let[K,ot]=_;return o==="POLL"&&j.push(N("text",{class:"wb-l\
+let{places:h,columns:l}=this.plan,[c,d]=[h.get(t),h.get(e)],p=l.length===3?h.get(l[1][0]):null,{path:g,middle:_}=hh(c,d,p,a),j=[N("path",{class:"wb-link-line",d:g,
+"data-status":i})],$=(Z,B)=>N("path",{class:"wb-arrow",d:lh(Z,B,a)});j.push($(c,d),...s?[$(d,c)]:[]);let[K,ot]=_;return o==="POLL"&&j.push(N("text",{class:"wb-l\
 ink-label",x:K,y:ot-4},"poll")),N("g",{class:"wb-link-group","data-from":t,"data-to":e},...j)}mark(){for(let[e,s]of this.nodes)b(s,"aria-selected",e===this.active);
 b(this.box,"aria-activedescendant",this.nodes.get(this.active)?.id);let{opened:t}=this;for(let e of this.drawn??[]){let{from:s,to:i}=e.dataset;b(e,"data-faint",
 t&&s!==t&&i!==t?"true":null)}}goTo(t){t&&(this.active=t,this.mark(),this.nodes.get(t)?.scrollIntoView({block:"nearest",inline:"nearest"}))}onKey(t){if(t.ctrlKey||
@@ -1279,8 +1279,8 @@ s)}show(t){this.hide(),this.rid=t,this.confirmBox.replaceChildren(),this.request
 replaceChildren(),this.drawn=null,this.element.hidden=!1;let e=s=>this.reader.showError(s);this.reading=new R(()=>this.read(t),e),this.reading.now()}hide(){this.
 reading?.stop(),this.element.hidden=!0}focus(){this.title.focus()}onEvents(){!this.element.hidden&&this.desk.store.concerns(`peer:${this.rid}`)&&this.reading.now()}async read(t){
 let e=await this.reader.send("get_peer",{peer:t});t===this.rid&&(this.reader.clearError(),this.permissions.show(t,e.permissions),this.drawRefusals(e.refusals),this.
-drawRejections(e.rejections))}update(t,e,s,i){this.peer=t;let[o,a]=we[t.state];this.drawn!==t.state&&this.mark.replaceChildren(v(a)),this.drawn=t.state,d(this.title,
-t.name),d(this.state,pm(t,o,i)),this.drawFacts(t,e,i),this.drawPublished(t.rid),d(this.blockButton,t.blocked_at?"Unblock":"Block…"),this.requests.busy||O(s,this.
+drawRejections(e.rejections))}update(t,e,s,i){this.peer=t;let[o,a]=we[t.state];this.drawn!==t.state&&this.mark.replaceChildren(v(a)),this.drawn=t.state,u(this.title,
+t.name),u(this.state,pm(t,o,i)),this.drawFacts(t,e,i),this.drawPublished(t.rid),u(this.blockButton,t.blocked_at?"Unblock":"Block…"),this.requests.busy||O(s,this.
 blockButton),this.permissions.update(s,!!t.blocked_at)}drawFacts(t,{rid:e,edges:s},i){let o=(a,h)=>s.find(({source:l,target:c})=>l===a&&c===h);this.facts.update(
 [["Address",t.base_url&&r("code",{class:"wb-id"},t.base_url)],["RID",r("code",{class:"wb-id"},t.rid)],["Kind",t.node_type==="PARTIAL"?"sends requests, but takes\
  none":null],["Role",t.is_relay&&"first contact: passes on what other nodes publish"],["Sends to us",be(o(t.rid,e))],["Gets from us",be(o(e,t.rid))],["Known sin\
@@ -1303,9 +1303,9 @@ r("tbody",{});let e=Object.entries(fh).map(([i,o])=>r("th",{scope:"col",class:`w
 -table wb-peers",on:s},r("thead",{},r("tr",{},...e)),this.body),this.rows=new A(this.body,i=>this.row(i))}row(t){let e=m("","wb-opener",()=>this.onOpen(t)),s=Object.
 fromEntries(Object.keys(fh).map(o=>[o,r("td",{class:`wb-col-${o}`})])),i=r("span",{class:"wb-state"});return s.peer.append(e),s.state.append(i),{elements:[r("tr",
 {class:"wb-table-row"},...Object.values(s))],cells:s,opener:e,mark:i}}update(t,e,s,i){let o=new Map(e.map(h=>[h.rid,h])),a=(h,l)=>this.draw(h,o.get(l),t,s,i);this.
-rows.show([...o.keys()],a)}draw({elements:[t],cells:e,opener:s,mark:i},o,{rid:a,edges:h},l,c){let{rid:u,name:p,state:g,last_seen:_,refused:j}=o,$=(Z,B)=>h.find(
-({source:ut,target:Kt})=>ut===Z&&Kt===B);d(s,p),b(s,"title",u),b(s,"aria-expanded",u===l),t.classList.toggle("wb-active",u===l);let[K,ot]=we[g];i.dataset.state!==
-g&&i.replaceChildren(v(ot),r("span",{class:"wb-cut"},K)),i.dataset.state=g,d(e.sends,be($(u,a))),d(e.gets,be($(a,u))),d(e.last,kt(_,c)),d(e.refused,j?j.toLocaleString(
+rows.show([...o.keys()],a)}draw({elements:[t],cells:e,opener:s,mark:i},o,{rid:a,edges:h},l,c){let{rid:d,name:p,state:g,last_seen:_,refused:j}=o,$=(Z,B)=>h.find(
+({source:ut,target:Kt})=>ut===Z&&Kt===B);u(s,p),b(s,"title",d),b(s,"aria-expanded",d===l),t.classList.toggle("wb-active",d===l);let[K,ot]=we[g];i.dataset.state!==
+g&&i.replaceChildren(v(ot),r("span",{class:"wb-cut"},K)),i.dataset.state=g,u(e.sends,be($(d,a))),u(e.gets,be($(a,d))),u(e.last,kt(_,c)),u(e.refused,j?j.toLocaleString(
 "en"):"")}focus(t){this.rows.items.get(t)?.opener.focus()}};var wh={graph:"Graph",table:"Table"},Ii=class{constructor(t,e,s){this.desk=t,this.requests=new f(t),this.view="graph",this.opened=null;let i=o=>this.open(o);this.
 graph=new Ni(i),this.table=new Di(i),this.pane=new Mi(t,{close:()=>this.close(),open:e.open},s),this.errorBox=r("div",{class:"wb-message wb-error",hidden:!0}),this.
 off=this.offBox(),this.joined=this.joinedBox(),this.formBox=r("div",{}),this.element=r("div",{class:"wb-network-view wb-stack wb-roomy"},this.errorBox,this.off,
@@ -1326,7 +1326,7 @@ joinButton),s?.joined&&this.drawJoined(s,e)}drawJoined(t,e){let{peers:s}=this;th
 alone.hidden=s.length>0,this.split.hidden=!s.length;let i=s.find(({rid:o})=>o===this.opened)??null;this.split.classList.toggle("wb-open",!!i);for(let o of Object.
 keys(wh))this[o].element.hidden=o!==this.view;this[this.view].update(t,s,i?.rid??null,e),!i&&this.opened&&this.pane.hide(),i&&this.pane.update(i,t,this.enabled,
 e),this.requests.busy||O(this.enabled,this.leaveButton)}drawOwn({is_online:t,rid:e,base_url:s,first_contact:i,waiting:o,refused:a,problem:h}){this.own.hidden=!t,
-d(this.rid,e??""),d(this.address,s??"");let l=h??"It takes part while the servers run: start Workbench.",c=i&&[i.rid&&Us(i.rid),i.url].filter(Boolean).join(" · ");
+u(this.rid,e??""),u(this.address,s??"");let l=h??"It takes part while the servers run: start Workbench.",c=i&&[i.rid&&Us(i.rid),i.url].filter(Boolean).join(" · ");
 this.facts.update([["Not connected",!t&&l],["First contact",c],["Its answer",i?.error],["Waiting",o>0&&`${w(o,"event")} to be sent`],["Refused",a>0&&`${a.toLocaleString(
 "en")} from other nodes`]])}setView(t){this.view=t,this.update()}open(t){this.opened=t,this.pane.show(t),this.update(),this.pane.focus()}close(){let t=this.opened;
 this.opened=null,this.pane.hide(),this.update(),this.view==="table"?this.table.focus(t):this.graph.box.focus()}focus(){this.opened&&this.pane.focus()}openForm(){
@@ -1348,20 +1348,20 @@ this.name=t,this.drawn=null,this.list.replaceChildren(),this.line.hidden=!0,this
 ()=>this.read(t),e)}close(){this.reading?.stop()}refresh(){this.reading.now()}async read(t){let{changes:e}=await this.requests.send("list_personality_changes",{
 name:t});if(t!==this.name)return;this.requests.clearError();let s=JSON.stringify(e);s!==this.drawn&&(this.drawn=s,this.element.hidden=!e.length,this.list.replaceChildren(
 ...e.map(i=>this.entry(i))))}entry({event_type:t,version:e,origin_name:s,at:i,since:o,difference:a}){let h=r("div",{class:"wb-version wb-slim",hidden:!0}),l=`${Qa[t]}\
- ${e}`,u=[E(i),`from ${s}`,o&&o!==e?`compared with ${o}`:null].filter(Boolean).join(" · "),p=r("div",{class:"wb-entry"},r("span",{class:"wb-strong wb-wrap"},l));
-return p.append(r("span",{class:"wb-muted wb-grow wb-cut",title:u},u)),a&&o&&p.append(this.opener(l,yh(a),h)),r("li",{},p,h)}opener(t,e,s){let o=m("Changes","wb\
+ ${e}`,d=[E(i),`from ${s}`,o&&o!==e?`compared with ${o}`:null].filter(Boolean).join(" · "),p=r("div",{class:"wb-entry"},r("span",{class:"wb-strong wb-wrap"},l));
+return p.append(r("span",{class:"wb-muted wb-grow wb-cut",title:d},d)),a&&o&&p.append(this.opener(l,yh(a),h)),r("li",{},p,h)}opener(t,e,s){let o=m("Changes","wb\
 -link wb-quiet",()=>{s.hidden=!s.hidden,b(o,"aria-expanded",!s.hidden),s.hasChildNodes()||s.append(kh(e))},`Changes: ${t}`);return o.setAttribute("aria-expanded",
 "false"),o}show(t){this.line.hidden=t.length<2;let e=[["",t.map(s=>[s,s])]];q(this.from,e,this.from.value||t[1]),q(this.to,e,this.to.value||t[0])}async compare(){
 let[t,e]=[this.from.value,this.to.value],s=i=>this.requests.send("get_personality",{name:this.name,version:i});try{let[i,o]=[await s(t),await s(e)];if(this.from.
 value!==t||this.to.value!==e)return;this.requests.clearError();let a=gh(i.profile.traits,o.profile.traits),h=r("p",{class:"wb-muted"},"Their traits do not diffe\
 r.");this.difference.replaceChildren(a.length?kh(a):h)}catch(i){this.requests.showError(i)}}};function kh(n){let t=({path:e,before:s,after:i})=>r("li",{},r("cod\
 e",{class:"wb-wrap"},e),xh("removed",s),xh("added",i));return r("ul",{class:"wb-changes"},...n.map(t))}function xh(n,t){if(t==null)return null;let e=typeof t=="\
-string"?t:JSON.stringify(t),s=r("span",{},Y(e,vh)),i=m(`Show all ${w(e.length,"character")}`,"wb-link",()=>{d(s,e),i.remove()}),o=[r("span",{class:"wb-sr"},`${n}\
+string"?t:JSON.stringify(t),s=r("span",{},Y(e,vh)),i=m(`Show all ${w(e.length,"character")}`,"wb-link",()=>{u(s,e),i.remove()}),o=[r("span",{class:"wb-sr"},`${n}\
 : `),s];return e.length>vh&&o.push(" ",i),r("div",{class:`wb-diff-${n} wb-prose`},...o)}var Wi=class{constructor(){this.facts=new D,this.element=r("div",{class:"wb-stack"},r("h4",{class:"wb-strong"},"Where it comes from"),this.facts.element)}show({
 rid:t,profile:e,provenance:s}){let{owner:i,owner_name:o,origin:a,origin_name:h,sha256:l,freshness:c}=s;if(this.element.hidden=c==="unpublished",this.element.hidden)
-return;let u=c==="own";this.facts.update([["RID",$e(t)],["Owner",r("div",{},u?`this project, ${o}`:o,$e(i))],["Sent by",!u&&(a===i?"its owner":r("div",{},h,$e(a)))],
-["State",!u&&(c==="live"?"the node that sent it answers":Si.stale)],["SHA-256",$e(l)],["Published",E(s.published_at)],[u?"First published":"First received",E(s.
-first_seen)],["Changed",E(s.changed_at)],["Last received",!u&&E(s.last_seen)],["Node",e.base_url&&$e(e.base_url)],["Agent",e.mcp_url&&$e(e.mcp_url)]])}};function $e(n){
+return;let d=c==="own";this.facts.update([["RID",$e(t)],["Owner",r("div",{},d?`this project, ${o}`:o,$e(i))],["Sent by",!d&&(a===i?"its owner":r("div",{},h,$e(a)))],
+["State",!d&&(c==="live"?"the node that sent it answers":Si.stale)],["SHA-256",$e(l)],["Published",E(s.published_at)],[d?"First published":"First received",E(s.
+first_seen)],["Changed",E(s.changed_at)],["Last received",!d&&E(s.last_seen)],["Node",e.base_url&&$e(e.base_url)],["Agent",e.mcp_url&&$e(e.mcp_url)]])}};function $e(n){
 return r("div",{class:"wb-id"},r("code",{},n))}function Sh(n){if(!Th(n?.properties))return null;let t=new Set(Array.isArray(n.required)?n.required:[]);return Object.entries(n.properties).map(([e,s])=>wm(e,s,
 n,t.has(e)))}function wm(n,t,e,s){let i=Fo(t,e),o=bm(i),a=o.length?"choice":gm(i);return{name:n,kind:a,required:s,description:km(i.description),initial:ym(i,a,o),
 options:o}}function Fo(n,t,e=0){if(!Th(n)||e>8)return{};let{$ref:s="",...i}=n,[,o]=/^#\/\$defs\/([^/]+)$/.exec(s)??[];if(o)return{...Fo(t.$defs?.[o],t,e+1),...i};
@@ -1379,9 +1379,9 @@ pe a whole number."),float:n=>Ch(n,Number.isFinite,"Type a number."),bool:n=>n==
 Et(n),_m,'Type an object, such as {"a": 1}.')};function Ah(n,t){return n==="str"&&typeof t=="string"?t:n in Ki&&Rh(t)?String(t):JSON.stringify(t??null,null,2)}function qh(n,t){
 return(xm[n]??Et)(t)}function Nh(n){return n==null?"none":typeof n=="boolean"?n?"yes":"no":Array.isArray(n)&&n.every(Rh)?n.join(", ")||"nothing":typeof n=="obje\
 ct"?JSON.stringify(n):String(n)}function Ch(n,t,e){return Wo(Number(n.trim()||NaN),t,e)}function Wo(n,t,e){if(!t(n))throw new Error(e);return n}function _m(n){return typeof n==
-"object"&&n!==null&&!Array.isArray(n)}function Rh(n){return n!==null&&typeof n!="object"}var Ui=class{constructor(t,e,s){this.desk=t,this.name=e.name,this.onDone=s,this.requests=new f(t);let i=new Set(e.set_by_hand),o=u=>e.functions.includes(u),a=e.
-traits.filter(({name:u})=>i.has(u)&&!o(u)),h=e.traits.some(({name:u})=>!i.has(u)&&!o(u));this.rows=a.map(u=>new Hi(u,()=>{})),this.list=r("div",{class:"wb-stack"},
-...this.rows.map(({element:u})=>u)),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Save");let l=()=>s(null),c="Traits from its definition \
+"object"&&n!==null&&!Array.isArray(n)}function Rh(n){return n!==null&&typeof n!="object"}var Ui=class{constructor(t,e,s){this.desk=t,this.name=e.name,this.onDone=s,this.requests=new f(t);let i=new Set(e.set_by_hand),o=d=>e.functions.includes(d),a=e.
+traits.filter(({name:d})=>i.has(d)&&!o(d)),h=e.traits.some(({name:d})=>!i.has(d)&&!o(d));this.rows=a.map(d=>new Hi(d,()=>{})),this.list=r("div",{class:"wb-stack"},
+...this.rows.map(({element:d})=>d)),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Save");let l=()=>s(null),c="Traits from its definition \
 and its persona are changed there.";this.element=S({class:"wb-box wb-stack wb-roomy","aria-label":`Traits of ${this.name}`},{submit:()=>this.save(),escape:l},this.
 list,m("Add a trait","wb-link",()=>this.add()),h?r("p",{class:"wb-label"},c):null,L(this.submit,l),this.requests.errorBox),a.length||this.add()}focus(){this.rows[0].
 focus()}enable(t){this.requests.busy||O(t,this.submit)}add(){let t=new Hi(null,()=>{this.rows=this.rows.filter(e=>e!==t),t.element.remove(),this.submit.focus()});
@@ -1398,7 +1398,7 @@ let t={change:()=>this.drawControl(this.control.value)};return x(Object.entries(
 type??this.type.value}get isEmpty(){return!this.trait&&!this.name.value.trim()&&!this.control.value.trim()}drawControl(t){this.control=Sm(this.typeName,t);let e=this.
 trait?.name??"the new trait";this.control.setAttribute("aria-label",`Value of ${e}`),this.control.setAttribute("aria-describedby",this.problem.id),this.place.replaceChildren(
 this.control)}focus(){(this.trait||this.name.value?this.control:this.name).focus()}remove(){return this.trait?(this.isRemoved=!this.isRemoved,this.element.classList.
-toggle("wb-removing",this.isRemoved),this.control.disabled=this.isRemoved,d(this.removeButton,this.isRemoved?"Keep":"Remove")):this.onDrop()}read(t){this.mark(null);
+toggle("wb-removing",this.isRemoved),this.control.disabled=this.isRemoved,u(this.removeButton,this.isRemoved?"Keep":"Remove")):this.onDrop()}read(t){this.mark(null);
 let e=this.trait?.name??this.name.value.trim();if(this.isRemoved)return[e,null];let s=this.about.value.trim(),i=this.control.value===this.initial&&s===(this.trait?.
 description??"");if(this.trait&&i)return null;try{this.trait||$m(e,this,t);let o=qh(this.typeName,this.control.value),{is_callable:a=!1}=this.trait??{};return[e,
 {type:this.typeName,value:o,is_callable:a,description:s}]}catch(o){return this.mark(o),null}}mark(t){this.isWrong=t!==null,this.problem.hidden=!this.isWrong,this.
@@ -1437,8 +1437,8 @@ t.indexOf(e)):"":n==="json"?JSON.stringify(e,null,2):String(e)}var jh={always:"A
 to call ${e.name}`,i=>this.choose(i)),this.note=r("span",{class:"wb-muted"});let s=e.kind==="operation"?"Models of conversations":"Agents and models of conversa\
 tions";this.element=r("div",{class:"wb-stack"},r("div",{class:"wb-label"},`${s} may call it`),r("div",{class:"wb-line"},this.segments.element,this.note),this.requests.
 errorBox),this.update()}update(){let t=this.desk.store.tables.permissions.get(this.tool.name);this.segments.show(t?.permission??(this.tool.read_only?"always":"a\
-sk")),d(this.note,t?t.changes.length?"It has changed since: you are asked again.":"":"You have decided nothing about it yet.")}async choose(t){let{name:e}=this.
-tool;await this.requests.run("set_tool_permission",{name:e,permission:t})&&(this.segments.show(t),d(this.note,""),this.desk.announce(`${e}: ${jh[t].toLowerCase()}\
+sk")),u(this.note,t?t.changes.length?"It has changed since: you are asked again.":"":"You have decided nothing about it yet.")}async choose(t){let{name:e}=this.
+tool;await this.requests.run("set_tool_permission",{name:e,permission:t})&&(this.segments.show(t),u(this.note,""),this.desk.announce(`${e}: ${jh[t].toLowerCase()}\
 .`))}};var Se=class{constructor(t,e){this.tool=t,this.desk=e,this.requests=new f(e),this.reader=new f(e);let s=i=>this.reader.showError(i);this.reading=new R(()=>this.
 read(),s),this.about=r("p",{class:"wb-prose"}),this.facts=new D,this.permission=new Vi(e,t),this.schemas=r("details",{},r("summary",{class:"wb-muted",tabindex:0},
 "Schemas")),this.form=r("div",{}),this.run=r("button",{class:"wb-button wb-primary",type:"submit"},"Run"),this.outcome=r("div",{class:"wb-stack","aria-live":"po\
@@ -1447,7 +1447,7 @@ lite"}),this.element=r("div",{class:"wb-tool-columns"},r("div",{class:"wb-stack 
 ter"||!(a.ctrlKey||a.metaKey)||(a.preventDefault(),a.stopPropagation(),this.call())},s=r("div",{class:"wb-line"},this.run),i=[r("div",{class:"wb-label"},"Try it"),
 this.form,s,this.requests.errorBox,this.outcome],o={class:"wb-stack","aria-label":`Try ${this.tool.name}`,on:{submit:t,keydown:e}};return r("form",o,...i)}async read(){
 let t=await this.reader.send("get_tool",{name:this.tool.name});this.reader.clearError(),this.draw(t)}draw({description:t,parameters:e,result:s,version:i,idempotent:o,
-open_world:a}){d(this.about,t),this.more={version:i,idempotent:o,openWorld:a},this.drawFacts();let h=JSON.stringify([e,s]);if(h===this.drawnSchemas)return;let l=this.
+open_world:a}){u(this.about,t),this.more={version:i,idempotent:o,openWorld:a},this.drawFacts();let h=JSON.stringify([e,s]);if(h===this.drawnSchemas)return;let l=this.
 drawnSchemas?this.parameters?.values():null;this.drawnSchemas=h,this.parameters=new zi(e,l),this.form.replaceChildren(this.parameters.element),this.drawRun();let{
 announce:c}=this.desk;this.schemas.replaceChildren(this.schemas.firstChild,T("Arguments",wt(e,"Copy the schema of the arguments",c)),...s?[T("Result",wt(s,"Copy\
  the schema of the result",c))]:[])}drawFacts(){let{kind:t,server:e,read_only:s,destructive:i}=this.tool,{version:o,idempotent:a,openWorld:h}=this.more??{},l=[s?
@@ -1465,7 +1465,7 @@ keys()],(i,o)=>i.show(s.get(o),t,e))}},Ko=class{constructor(t){this.desk=t,this.
 "aria-expanded","false"),this.about=r("span",{class:"wb-muted wb-grow wb-cut"}),this.below=r("div",{class:"wb-trait-tool wb-stack",hidden:!0}),this.below.addEventListener(
 "keydown",e=>this.onKey(e)),this.element=r("li",{},r("div",{class:"wb-entry"},this.opener,this.about),this.below),this.elements=[this.element]}get tool(){let{personality:t,
 trait:e}=this;return Ue(t)?this.desk.store.tables.catalogue.get(ji(t.name,e.name))??null:null}show(t,e,s){Object.assign(this,{trait:t,personality:e,enabled:s}),
-d(this.opener,t.name),d(this.about,Y(t.description??"")),this.below.hidden||this.drawBelow()}toggle(t=this.below.hidden){return this.below.hidden=!t,b(this.opener,
+u(this.opener,t.name),u(this.about,Y(t.description??"")),this.below.hidden||this.drawBelow()}toggle(t=this.below.hidden){return this.below.hidden=!t,b(this.opener,
 "aria-expanded",t),t?this.drawBelow():(this.stop(),this.below.replaceChildren(),this.opener.focus())}drawBelow(){let{tool:t}=this;t&&!this.details&&(this.details=
 new Se(t,this.desk),this.below.replaceChildren(this.details.element)),t?this.details.update(t,this.enabled):this.details||this.below.replaceChildren(...this.schemas())}schemas(){
 let{description:t,input_schema:e}=this.trait,s=Ue(this.personality)?"It cannot be called from here now.":"This is an older version: only the latest one can be c\
@@ -1481,13 +1481,13 @@ Release name…","wb-button",()=>this.askRelease());let s=m("‹ Personalities",
 releaseButton];return r("div",{class:"wb-line"},s,this.title,this.version,this.badge,this.fresh,...i)}body(){this.traits=new Ji(this.desk),this.tools=new Gi(this.
 desk),this.provenance=new Wi,this.changes=new Fi(this.desk);let t=r("div",{class:"wb-stack wb-apart"},this.traits.element,this.tools.element),e=r("div",{class:"\
 wb-stack wb-apart"},this.provenance.element,this.changes.element);return this.columns=r("div",{class:"wb-personality-columns"},t,e),this.columns}open(t){this.name=
-t,this.chosen=null,this.row=null,this.personality=null,d(this.title,t),this.confirmBox.replaceChildren(),this.requests.clearError(),this.columns.hidden=!0,this.
+t,this.chosen=null,this.row=null,this.personality=null,u(this.title,t),this.confirmBox.replaceChildren(),this.requests.clearError(),this.columns.hidden=!0,this.
 version.hidden=!0,this.traits.clear(),this.tools.clear(),this.changes.open(t);let e=s=>this.reader.showError(s);this.reading=new R(()=>this.read(t),e),this.element.
 hidden=!1}close(){this.reading?.stop(),this.tools.clear(),this.changes.close(),this.element.hidden=!0}focus(){this.title.focus()}async read(t){let s=await(this.
 row?.provenance.freshness==="unpublished"?this.readOwn(t):this.readPublished(t));t===this.name&&(this.reader.clearError(),this.personality=s,this.draw())}readPublished(t){
 return this.reader.send("get_personality",{name:t,...this.chosen&&{version:this.chosen}})}async readOwn(t){let{provenance:e}=this.row,s=await this.reader.send("\
 get_own_personality",{name:t});return{...s,versions:[s.version],profile:{traits:s.traits},provenance:e}}update(t,e,s){this.enabled=e;let i=t!==this.row;this.note.
-hidden=!!t||!this.personality,this.row=t,t&&(d(this.fresh,Ei(t,s)),Lo(this.badge,t.provenance)),this.withdrawButton.hidden=!t||!X(t),this.releaseButton.hidden=!t||
+hidden=!!t||!this.personality,this.row=t,t&&(u(this.fresh,Ei(t,s)),Lo(this.badge,t.provenance)),this.withdrawButton.hidden=!t||!X(t),this.releaseButton.hidden=!t||
 X(t),this.requests.busy||O(e,this.withdrawButton,this.releaseButton),i&&t&&this.reading.now(),i&&this.changes.refresh(),this.personality&&this.drawTools()}draw(){
 let{personality:t}=this;this.columns.hidden=!1;let[e]=t.versions,s=t.versions.map(i=>[i,i===e?`${i} (latest)`:i]);q(this.version,[["",s]],t.version),this.version.
 hidden=s.length<2,this.traits.show(t,this.enabled),this.provenance.show(t),this.changes.show(t.versions),this.drawTools()}drawTools(){this.tools.show(this.personality,
@@ -1498,16 +1498,16 @@ let{name:t}=this,{owner:e,owner_name:s}=this.row.provenance,i=this.heirs(e),o=x(
  ${t}`,consequence:`${s} loses the name ${t} in this project: its versions are dropped, everything that ${s} has signed under the name stays refused, and tools \
 of the name that were always allowed ask again. Other nodes decide for themselves. Do this when ${s} has lost its key; ask its owner for the RID of the new one.`,
 control:o};U(this.confirmBox,this.releaseButton,a,async(h,l)=>{let c=o.value?{to:o.value}:{};if(!await this.requests.run("release_personality_name",{name:t,...c},
-l,"Releasing…"))return;let u=i.find(([p])=>p===o.value)[1];this.desk.announce(o.value?`${t} belongs to ${u} now.`:`${t} is free.`),this.on.close()})}heirs(t){
+l,"Releasing…"))return;let d=i.find(([p])=>p===o.value)[1];this.desk.announce(o.value?`${t} belongs to ${d} now.`:`${t} is free.`),this.on.close()})}heirs(t){
 let s=[...this.desk.store.tables.peers.values()].filter(i=>i.rid!==t&&!i.blocked_at).sort(Ks).map(({rid:i,name:o})=>[i,`${o} (${i.slice(-8)})`]);return[["","Who\
 ever publishes it next"],...s]}onKey(t){t.key!=="Escape"||t.defaultPrevented||t.target.matches(".wb-input")||(t.preventDefault(),this.on.close())}};var Lh={gallery:"Personalities",network:"Network"},Xi=class{constructor(t,e,s,i){this.store=t;let o={store:t,channel:e,announce:s};this.mode="gallery",this.opened=
 null;let a=p=>this.open(p);this.gallery=new Ai(o,{open:a,network:()=>this.setMode("network")}),this.network=new Ii(o,{open:a},i),this.page=new Yi(o,{close:()=>this.
 close()});let h=y("personalities");this.summary=r("span",{class:"wb-muted wb-grow"}),this.modes=new I(Lh,"Show",p=>this.setMode(p));let l=r("h3",{class:"wb-head\
 ing",id:h},"Personalities"),c=[this.modes.element,this.gallery.search,this.gallery.publishButton];this.toolbar=r("div",{class:"wb-toolbar"},l,this.summary,r("di\
-v",{class:"wb-line"},...c));let u=[this.toolbar,this.gallery.element,this.network.element,this.page.element];this.element=r("section",{class:"wb-section wb-stac\
-k","aria-labelledby":h},...u)}count(){return this.gallery.rows.length}setMode(t){this.mode=t,this.update()}update(t=this.enabled,e=Date.now()){this.enabled=t;let s=this.
+v",{class:"wb-line"},...c));let d=[this.toolbar,this.gallery.element,this.network.element,this.page.element];this.element=r("section",{class:"wb-section wb-stac\
+k","aria-labelledby":h},...d)}count(){return this.gallery.rows.length}setMode(t){this.mode=t,this.update()}update(t=this.enabled,e=Date.now()){this.enabled=t;let s=this.
 opened!==null;this.modes.show(this.mode),this.toolbar.hidden=s;for(let o of Object.keys(Lh))this[o].element.hidden=s||o!==this.mode;let i=this.mode==="gallery";
-this.gallery.search.hidden=!i||!this.gallery.isSearchable,this.gallery.publishButton.hidden=!i,d(this.summary,this[this.mode].summary()),s?this.page.update(this.
+this.gallery.search.hidden=!i||!this.gallery.isSearchable,this.gallery.publishButton.hidden=!i,u(this.summary,this[this.mode].summary()),s?this.page.update(this.
 store.tables.personalities.get(this.opened)??null,t,e):this[this.mode].update(t,e)}open(t){this.opened=t,this.page.open(t),this.update(),this.page.focus(),this.
 element.closest(".wb-desk")?.scrollIntoView({block:"nearest"})}close(){let t=this.opened;this.opened=null,this.page.close(),this.update(),this.mode==="gallery"?
 this.gallery.focus(t):this.network.focus()}};var Nm=["project","session","team","agent"],Zi=class{constructor(t){this.desk=t,this.requests=new f(t);let e=y("deleted");this.opener=m("Show","wb-button",()=>this.
@@ -1537,8 +1537,8 @@ null||i.length>0,o||this.form)return;this.drawn=i;let a=this.list.contains(docum
 ...this.items()),a&&(this.list.querySelector(`[data-key="${CSS.escape(a)}"]`)??this.newProject).focus()}items(){let{tables:t}=this.store,e=Tt(t,null),s=r("li",{
 class:"wb-entry wb-muted"},"Teams in no session");return[...je(t.projects).flatMap(i=>[this.item("project",i,[w(i.sessions,"session")]),...io(t,i.id).flatMap(o=>this.
 sessionItems(o))]),...e.length?[s]:[],...e.map(i=>this.item("team",i,[w(i.agents,"agent")],2))]}sessionItems(t){let e=Tt(this.store.tables,t.id);return[this.item(
-"session",t,[w(t.agents,"agent"),w(t.contexts,"context")]),...e.map(s=>this.item("team",s,[w(s.agents,"agent")]))]}item(t,e,s,i=Rm[t]){let o=r("div",{}),a=(c,u)=>{
-let p=m(c,"wb-link wb-quiet",u,`${c} ${e.name}`);return p.dataset.key=`${t}:${e.id}:${c}`,p},h=Bm[t],l=r("div",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},
+"session",t,[w(t.agents,"agent"),w(t.contexts,"context")]),...e.map(s=>this.item("team",s,[w(s.agents,"agent")]))]}item(t,e,s,i=Rm[t]){let o=r("div",{}),a=(c,d)=>{
+let p=m(c,"wb-link wb-quiet",d,`${c} ${e.name}`);return p.dataset.key=`${t}:${e.id}:${c}`,p},h=Bm[t],l=r("div",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},
 t),r("span",{class:"wb-entry-name wb-cut",title:e.description||e.name},e.name),r("span",{class:"wb-muted wb-grow wb-cut"},[...s,e.description].filter(Boolean).join(
 " · ")),r("span",{class:"wb-entry-actions"},h?a(`New ${h}…`,()=>this.create(h,o,e)):a("Move…",()=>this.open(o,c=>new Qi(this.desk,e,c))),a("Rename…",()=>this.
 rename(t,e,o)),a("Delete…",()=>this.remove(t,e,o))));return r("li",{class:`wb-level-${i}`},l,o)}create(t,e,s=null){let i=s?{[jm[t]]:s.id}:{},o=s?`Name of the ${t}\
@@ -1549,18 +1549,18 @@ Delete ${e.name}`,consequence:i};return new ft(h,(l,c)=>o(a,c),()=>a(null))})}op
 announce("Done."),this.deleted.refresh()),s?.isConnected&&s.focus(),this.update()};this.form=e(i),t.replaceChildren(this.form.element),this.form.focus()}close(){
 this.requests.clearError(),this.form?.element.remove(),this.form=null}};var Ho=120,Mm=60;function Jo(n,t){let e=Math.max(Math.abs(n),Math.abs(t));if(e!==0&&(e<.001||e>=1e6))return i=>i.toExponential(1);let s=Math.max(0,Math.min(6,2-
 Math.floor(Math.log10(t-n||e||1))));return i=>i.toLocaleString("en",{maximumFractionDigits:s})}function Mh(n,{points:t,name:e}){let[s,i]=Ie(t.map(([,B])=>B))??[
-0,1],[o,a]=Ie(t.map(([B])=>B))??[0,1],h=Jo(s,i),l=s===i?[s]:[s,(s+i)/2,i],c=Math.max(J.left,10+7*Math.max(...l.map(B=>h(B).length))),u=ct([o,a],[c,n-J.right]),p=ct(
-[s,i],[Ho-J.bottom-4,J.top]),g=t.filter(([,B])=>Number.isFinite(B)),_=g.map(([B,ut],Kt)=>`${Kt?"L":"M"}${u(B).toFixed(1)} ${p(ut).toFixed(1)}`),j=Math.ceil(g.length/
-Mm),K=g.filter((B,ut)=>ut%j===0||ut===g.length-1).map(([B,ut])=>{let Kt=N("circle",{cx:u(B),cy:p(ut),r:3,class:"wb-chart-dot"});return Lt(Kt,String(B),`${e} at \
-step ${B.toLocaleString("en")}: ${vt(ut)}`)}),ot=[o,a].map(B=>({x:u(B),text:`step ${B.toLocaleString("en")}`}));return{picture:jt(n,Ho,...Cs(n,p,l,h,c),N("path",
+0,1],[o,a]=Ie(t.map(([B])=>B))??[0,1],h=Jo(s,i),l=s===i?[s]:[s,(s+i)/2,i],c=Math.max(J.left,10+7*Math.max(...l.map(B=>h(B).length))),d=ct([o,a],[c,n-J.right]),p=ct(
+[s,i],[Ho-J.bottom-4,J.top]),g=t.filter(([,B])=>Number.isFinite(B)),_=g.map(([B,ut],Kt)=>`${Kt?"L":"M"}${d(B).toFixed(1)} ${p(ut).toFixed(1)}`),j=Math.ceil(g.length/
+Mm),K=g.filter((B,ut)=>ut%j===0||ut===g.length-1).map(([B,ut])=>{let Kt=N("circle",{cx:d(B),cy:p(ut),r:3,class:"wb-chart-dot"});return Lt(Kt,String(B),`${e} at \
+step ${B.toLocaleString("en")}: ${vt(ut)}`)}),ot=[o,a].map(B=>({x:d(B),text:`step ${B.toLocaleString("en")}`}));return{picture:jt(n,Ho,...Cs(n,p,l,h,c),N("path",
 {d:_.join(""),class:"wb-chart-line"}),...K.map(({element:B})=>B),...le(Ho-4,o===a?ot.slice(1):ot)),marks:K}}var en=220,Dh=40,Vo=28,zo=56,Dm=6;function Go(n){return`hue${n%Dm}`}function Im(n,t){let e=t.filter(a=>a!=null),s=[en-Vo,Dh];if(e.length&&e.every(a=>typeof a=="\
 number")){let[a,h]=Ie(e),l=Jo(a,h);return{name:n,place:ct([a,h],s),ends:[l(a),l(h)]}}let i=[...new Set(e.map(String))].sort(),o=ct([0,Math.max(1,i.length-1)],s);
-return{name:n,place:a=>o(i.indexOf(String(a))),ends:[i[0],i.at(-1)]}}function Ih(n,{axes:t,runs:e}){let s=t.map(({name:c,values:u})=>Im(c,u)),i=ct([0,t.length-1],
-[zo,n-zo]),o=Math.max(6,Math.floor((n-2*zo)/Math.max(1,t.length-1)/7)),a=(c="")=>c.length>o?`${c.slice(0,o-1)}…`:c,h=s.flatMap(({name:c,ends:u},p)=>[N("line",
-{x1:i(p),x2:i(p),y1:Dh,y2:en-Vo,class:"wb-chart-axis"}),Bt(i(p),14,a(c),{"text-anchor":"middle",class:"wb-chart-name"}),Bt(i(p),32,a(u[1]),{"text-anchor":"middl\
-e"}),Bt(i(p),en-Vo+16,a(u[0]),{"text-anchor":"middle"})]),l=e.map(({key:c,text:u,open:p},g)=>{let $=s.map(({place:Z},B)=>[i(B),t[B].values[g],Z]).filter(([,Z])=>Z!=
+return{name:n,place:a=>o(i.indexOf(String(a))),ends:[i[0],i.at(-1)]}}function Ih(n,{axes:t,runs:e}){let s=t.map(({name:c,values:d})=>Im(c,d)),i=ct([0,t.length-1],
+[zo,n-zo]),o=Math.max(6,Math.floor((n-2*zo)/Math.max(1,t.length-1)/7)),a=(c="")=>c.length>o?`${c.slice(0,o-1)}…`:c,h=s.flatMap(({name:c,ends:d},p)=>[N("line",
+{x1:i(p),x2:i(p),y1:Dh,y2:en-Vo,class:"wb-chart-axis"}),Bt(i(p),14,a(c),{"text-anchor":"middle",class:"wb-chart-name"}),Bt(i(p),32,a(d[1]),{"text-anchor":"middl\
+e"}),Bt(i(p),en-Vo+16,a(d[0]),{"text-anchor":"middle"})]),l=e.map(({key:c,text:d,open:p},g)=>{let $=s.map(({place:Z},B)=>[i(B),t[B].values[g],Z]).filter(([,Z])=>Z!=
 null).map(([Z,B,ut],Kt)=>`${Kt?"L":"M"}${Z.toFixed(1)} ${ut(B).toFixed(1)}`),K=N("path",{d:$.join(""),class:"wb-chart-run","data-state":Go(g)}),ot=N("path",{d:$.
-join(""),class:"wb-chart-reach"});return Lt(N("g",{},ot,K),c,u,p)});return{picture:jt(n,en,...h,...l.map(({element:c})=>c)),marks:l}}var sn={running:"Running",completed:"Completed",failed:"Failed",cancelled:"Cancelled",lost:"Lost"},Pm={running:"in_progress",lost:"warning"};function Ph(n){return Pm[n]??
+join(""),class:"wb-chart-reach"});return Lt(N("g",{},ot,K),c,d,p)});return{picture:jt(n,en,...h,...l.map(({element:c})=>c)),marks:l}}var sn={running:"Running",completed:"Completed",failed:"Failed",cancelled:"Cancelled",lost:"Lost"},Pm={running:"in_progress",lost:"warning"};function Ph(n){return Pm[n]??
 n}function dt(n){return typeof n!="number"||Number.isInteger(n)?Y(n??"",60):Math.abs(n)>=1e-4&&Math.abs(n)<1e6?String(Number(n.toPrecision(5))):n.toExponential(
 3)}function Fh(n){return Object.entries(n).map(([t,e])=>`${t}=${dt(e)}`).join(", ")}function nn({started_at:n,ended_at:t},e){return W((t?Date.parse(t):e)-Date.parse(
 n))}function Wh(n,t){let e=new Map;for(let{metrics:i}of n)for(let o of Object.keys(i))e.set(o,(e.get(o)??0)+1);return[...e].sort(([i,o],[a,h])=>h-o||(i<a?-1:1)).
@@ -1569,13 +1569,13 @@ this.figure=new Rt("Parallel coordinates",e,"wb-figure-wide"),this.box=r("div",{
 r("div",{class:"wb-line"},this.title,m("Close","wb-button",s.close)),this.requests.errorBox,this.figure.element,this.box];this.element=r("section",{class:"wb-bo\
 x wb-stack","aria-label":"Comparison",hidden:!0},...o)}async show(t,e){let s=await this.requests.run("compare_runs",{run_ids:t},e,"Comparing…");this.element.hidden=
 !1,s&&(this.title.textContent=`${w(s.runs.length,"run")} compared`,this.drawFigure(s),this.drawTable(s),this.title.focus())}hide(){this.element.hidden=!0}drawFigure({
-runs:t,rows:e}){let s=e.filter(({section:l,values:c})=>Wm.has(l)&&c.some(u=>u!==null)),i=s.slice(0,Fm).map(({name:l,values:c})=>({name:l,values:c.map(Km)})),o=this.
-sentence(e.length,s.length,i.length);if(i.length<2)return this.figure.show({sentence:o});let a=t.map(({id:l,name:c},u)=>({key:String(l),text:`Run ${l} ${c}: ${i.
-map(p=>`${p.name} ${dt(p.values[u])}`).join(", ")}`,open:()=>this.on.open(l)})),h=t.map(({id:l,name:c},u)=>[Go(u),`${l} ${c}`]);return this.figure.show({sentence:o,
+runs:t,rows:e}){let s=e.filter(({section:l,values:c})=>Wm.has(l)&&c.some(d=>d!==null)),i=s.slice(0,Fm).map(({name:l,values:c})=>({name:l,values:c.map(Km)})),o=this.
+sentence(e.length,s.length,i.length);if(i.length<2)return this.figure.show({sentence:o});let a=t.map(({id:l,name:c},d)=>({key:String(l),text:`Run ${l} ${c}: ${i.
+map(p=>`${p.name} ${dt(p.values[d])}`).join(", ")}`,open:()=>this.on.open(l)})),h=t.map(({id:l,name:c},d)=>[Go(d),`${l} ${c}`]);return this.figure.show({sentence:o,
 legend:h,draw:l=>Ih(l,{axes:i,runs:a})})}sentence(t,e,s){if(!t)return"These runs do not differ.";let i=`They differ in ${w(t,"value")}`;return s<2?`${i}; a pict\
 ure needs two parameters or metrics that differ.`:s<e?`${i}; the first ${s} parameters and metrics are drawn.`:`${i}.`}drawTable({runs:t,rows:e}){let s=t.map(({
-id:h,name:l})=>r("th",{scope:"col"},`${h} ${l}`)),i=r("tr",{},r("th",{scope:"col"},"What"),...s),o=e.map(({section:h,name:l,values:c})=>{let u=r("th",{scope:"ro\
-w"},r("span",{class:"wb-muted"},`${h} `),l);return r("tr",{},u,...c.map(p=>r("td",{},p===null?"–":dt(p))))}),a=r("table",{class:"wb-table wb-plain-table"},r("\
+id:h,name:l})=>r("th",{scope:"col"},`${h} ${l}`)),i=r("tr",{},r("th",{scope:"col"},"What"),...s),o=e.map(({section:h,name:l,values:c})=>{let d=r("th",{scope:"ro\
+w"},r("span",{class:"wb-muted"},`${h} `),l);return r("tr",{},d,...c.map(p=>r("td",{},p===null?"–":dt(p))))}),a=r("table",{class:"wb-table wb-plain-table"},r("\
 thead",{},i),r("tbody",{},...o));this.box.hidden=!e.length,this.box.replaceChildren(a)}};function Km(n){return typeof n=="number"||n===null?n:dt(n)}var Zt="",Um=[[Zt,"All states"],...Object.entries(sn)],Hm=250,rn=class{constructor(t){let e=()=>t(),s=()=>{clearTimeout(this.typing),this.typing=setTimeout(t,Hm)},
 i=(h,l)=>x(h,Zt,{class:"wb-input wb-narrow","aria-label":l,on:{change:e}}),o=(h,l)=>k("",{class:"wb-input wb-narrow","aria-label":h,placeholder:l,on:{input:s}});
 this.search=z("Search runs","Search names, notebooks and notes",{input:s}),this.state=i(Um,"Filter runs by state"),this.sweep=i([[Zt,"All sweeps"]],"Filter runs\
@@ -1589,7 +1589,7 @@ let{where:t,archived:e,...s}=this.chosen;return t.length>0||e||Object.keys(s).le
 m("Open","wb-link",()=>this.toggle(),`Open ${s.name}`),this.opener.setAttribute("aria-expanded","false"),this.content=r("div",{class:"wb-stack wb-artifact",hidden:!0});
 let i=r("span",{class:"wb-muted wb-cut wb-grow"},`${st(s.bytes)} · ${s.path}`),o=r("span",{class:"wb-cut"},s.name),a=r("div",{class:"wb-line"},o,i,this.opener);
 this.element=r("li",{},a,this.requests.errorBox,this.content)}async toggle(){let t=this.content.hidden;if(this.content.hidden=!t,this.opener.setAttribute("aria-\
-expanded",String(t)),d(this.opener,t?"Close":"Open"),!t)return;let e={run_id:this.run,name:this.file.name};this.content.replaceChildren(r("p",{class:"wb-muted"},
+expanded",String(t)),u(this.opener,t?"Close":"Open"),!t)return;let e={run_id:this.run,name:this.file.name};this.content.replaceChildren(r("p",{class:"wb-muted"},
 "Reading…"));try{let s=await this.requests.send("get_run_artifact",e);this.requests.clearError(),this.content.replaceChildren(...this.shown(s))}catch(s){this.
 content.replaceChildren(),this.requests.showError(s)}}shown(t){let{form:e,changed:s,cut:i,path:o}=t,a=[];s&&a.push(H("warning","The file has changed since the r\
 un recorded it.")),e==="file"?a.push(r("p",{class:"wb-muted"},"It cannot be shown here. It is at ",r("code",{},o),".")):i&&a.push(r("p",{class:"wb-muted"},"This\
@@ -1611,15 +1611,15 @@ t,e),await new Promise(s=>setTimeout(s,Ym))}draw(t){this.run=t;let e=t.git_commi
 facts.update([["Run",`${t.id} ${t.name}`],["Sweep",t.sweep],["Notebook",t.notebook],["Started",`${E(t.started_at)} by ${t.created_by}`],["Took",t.ended_at&&nn(t,
 0)],["Started",t.tries>1&&`${t.tries} times`],["Commit",e],["Output",t.output],["Session",t.session_id],["Definitions",Object.keys(t.definitions).join(", ")],["\
 Archived",t.archived_at&&E(t.archived_at)]]),this.drawError(t),this.drawFacts("parameters",Object.entries(t.parameters));let s=t.series.filter(({count:i})=>i===
-1).map(({name:i,last:o})=>[i,o]);this.drawFacts("values",s),this.drawArtifacts(t.files),this.blocks.notes.hidden=!t.notes,d(this.notes,t.notes),this.blocks.tags.
-hidden=!t.tags.length,d(this.tags,t.tags.join(", ")),d(this.put,t.archived_at?"Restore":"Archive"),this.put.hidden=t.state==="running"}drawFacts(t,e){this[t].update(
+1).map(({name:i,last:o})=>[i,o]);this.drawFacts("values",s),this.drawArtifacts(t.files),this.blocks.notes.hidden=!t.notes,u(this.notes,t.notes),this.blocks.tags.
+hidden=!t.tags.length,u(this.tags,t.tags.join(", ")),u(this.put,t.archived_at?"Restore":"Archive"),this.put.hidden=t.state==="running"}drawFacts(t,e){this[t].update(
 e.map(([s,i])=>[s,dt(i)||"–"])),this.blocks[t].hidden=!e.length}drawError({error_code:t,error:e}){let s=`${t} ${e}`;if(s===this.drawnError)return;this.drawnError=
 s;let i=[];t&&i.push(H("warning",r("code",{},t)," ",(e??"").split(`
 `)[0])),e?.includes(`
 `)&&i.push(Q(e,"Copy the error",this.desk.announce)),this.error.replaceChildren(...i)}drawSeries({series:t},e){let s=e.filter(({points:i})=>i.length>1&&i.some(([
 ,o])=>typeof o=="number"));this.blocks.series.hidden=!s.length;for(let{name:i,points:o,thinned:a}of s.slice(0,Gm)){if(!this.figures.has(i)){let $=new Rt(i,this.
-ended.signal);this.figures.set(i,$),this.series.append($.element)}let{count:h,low:l,high:c,last:u}=t.find($=>$.name===i)??{count:o.length},p=o.filter(([,$])=>typeof $==
-"number"),g=Number.isFinite(l)?`, from ${dt(l)} to ${dt(c)}`:"",_=`${h.toLocaleString("en")} values${g}; the last is ${dt(u??o.at(-1)[1])}.`,j={columns:[a?"Step\
+ended.signal);this.figures.set(i,$),this.series.append($.element)}let{count:h,low:l,high:c,last:d}=t.find($=>$.name===i)??{count:o.length},p=o.filter(([,$])=>typeof $==
+"number"),g=Number.isFinite(l)?`, from ${dt(l)} to ${dt(c)}`:"",_=`${h.toLocaleString("en")} values${g}; the last is ${dt(d??o.at(-1)[1])}.`,j={columns:[a?"Step\
  (thinned)":"Step",i],rows:o};this.figures.get(i).show({sentence:_,table:j,draw:$=>Mh($,{points:p,name:i})})}}drawArtifacts(t){this.blocks.artifacts.hidden=!t.length;
 let e=new Set(t.map(({name:s,added_at:i})=>`${s}
 ${i}`));for(let[s,i]of this.files)e.has(s)||this.files.delete(s)&&i.element.remove();for(let s of t){let i=`${s.name}
@@ -1637,9 +1637,9 @@ r("tr",{class:"wb-table-row"}),this.place=r("td",{}),this.below=r("tr",{class:"w
 o.key==="Escape"&&this.toggle(!1)}),this.elements=[this.line,this.below],this.showColumns([])}get isOpen(){return!this.below.hidden}showColumns(t){let e=JSON.stringify(
 t);if(e===this.columns)return;this.columns=e,this.metrics=t.map(o=>[o,r("td",{class:"wb-col-metric"})]);let s=r("td",{class:"wb-col-pick"},this.check.element),i=o=>o.
 map(a=>this.cells[a]);this.line.replaceChildren(s,...i(Kh),...this.metrics.map(([,o])=>o),...i(Uh)),this.place.colSpan=this.line.children.length}show(t,e,s){this.
-showColumns(e),d(this.cells.took,nn(t,s));for(let[i,o]of this.metrics)d(o,i in t.metrics?dt(t.metrics[i]):"");t!==this.run&&(this.run=t,d(this.opener,`${t.id} ${t.
-name}`),this.opener.title=t.notebook??"",this.mark.replaceChildren(v(Ph(t.state)),r("span",{},sn[t.state]??t.state)),d(this.cells.parameters,Fh(t.parameters)),this.
-cells.parameters.title=this.cells.parameters.textContent,d(this.cells.started,E(t.started_at)),d(this.cells.tags,t.tags.join(", ")))}toggle(t=!this.isOpen){this.
+showColumns(e),u(this.cells.took,nn(t,s));for(let[i,o]of this.metrics)u(o,i in t.metrics?dt(t.metrics[i]):"");t!==this.run&&(this.run=t,u(this.opener,`${t.id} ${t.
+name}`),this.opener.title=t.notebook??"",this.mark.replaceChildren(v(Ph(t.state)),r("span",{},sn[t.state]??t.state)),u(this.cells.parameters,Fh(t.parameters)),this.
+cells.parameters.title=this.cells.parameters.textContent,u(this.cells.started,E(t.started_at)),u(this.cells.tags,t.tags.join(", ")))}toggle(t=!this.isOpen){this.
 below.hidden=!t,this.line.classList.toggle("wb-opened",t),this.opener.setAttribute("aria-expanded",String(t)),t?this.details||(this.details=new hn(this.desk,this.
 id,this.on.change),this.place.replaceChildren(this.details.element)):(this.stop(),this.opener.focus())}refresh(){this.details?.refresh.now()}stop(){this.details?.
 stop(),this.details=null,this.place.replaceChildren()}};var cn=["completed","running","failed"],Xm={running:"in_progress"},dn=class{constructor(t){this.list=r("ul",{class:"wb-sweeps","aria-label":"Sweeps"});let e=r("\
@@ -1648,8 +1648,8 @@ tack"},this.empty,this.list),this.lines=new A(this.list,()=>new Yo(t))}update(t)
 [...e.keys()],(s,i)=>s.show(e.get(i)))}},Yo=class{constructor(t){this.name=m("","wb-link wb-cut",()=>t(this.sweep.name)),this.about=r("span",{class:"wb-muted wb\
 -cut wb-grow"}),this.counts=r("span",{class:"wb-cut"});let e=cn.map(i=>r("span",{class:"wb-meter-part","data-state":Xm[i]??i}));this.meter=r("div",{class:"wb-me\
 ter","aria-hidden":"true"},...e);let s=r("div",{class:"wb-line"},this.name,this.about,this.counts);this.hint=r("p",{class:"wb-muted",hidden:!0}),this.elements=[
-r("li",{class:"wb-sweep"},s,this.meter,this.hint)]}show(t){this.sweep=t;let e=Number(t.specification.runs)||cn.reduce((i,o)=>i+t[o],0);d(this.name,t.name),d(this.
-about,`${t.notebook} · ${E(t.created_at)}`);let s=cn.filter(i=>t[i]).map(i=>`${t[i].toLocaleString("en")} ${i}`);d(this.counts,[`${w(e,"run")}`,...s].join(", ")),
+r("li",{class:"wb-sweep"},s,this.meter,this.hint)]}show(t){this.sweep=t;let e=Number(t.specification.runs)||cn.reduce((i,o)=>i+t[o],0);u(this.name,t.name),u(this.
+about,`${t.notebook} · ${E(t.created_at)}`);let s=cn.filter(i=>t[i]).map(i=>`${t[i].toLocaleString("en")} ${i}`);u(this.counts,[`${w(e,"run")}`,...s].join(", ")),
 cn.forEach((i,o)=>{this.meter.children[o].style.width=`${e?100*t[i]/e:0}%`}),this.hint.hidden=!t.failed||t.running>0,!this.hint.hidden&&!this.hint.firstChild&&this.
 hint.append("To run again what failed, repeat its command with ",r("code",{},"--retry-failed"),".")}};var Zm={runs:"Runs",sweeps:"Sweeps"},Xo=50,Hh=20,Qm=3,tp=500,ep={name:"Run",state:"State",parameters:"Parameters"},sp={started:"Started",took:"Took",tags:"Tags"},
 un=class{constructor(t,e,s,i){this.desk={store:t,channel:e,announce:s},this.mode="runs",this.shown=Xo,this.runs=new Map,this.sweepsFound=[],this.metrics=[],this.
@@ -1680,10 +1680,10 @@ this.refresh(),this.draw()}draw(){let t=this.mode==="runs";if(this.modes.show(th
 t,!this.isRead)return;t?this.drawRuns():this.sweeps.update(this.sweepsFound);let e=this.sweepsFound.length;this.modes.setLabel("sweeps",e?`Sweeps ${e.toLocaleString(
 "en")}`:"Sweeps"),this.drawSelected()}drawRuns(){let{runs:t,metrics:e}=this,{isActive:s}=this.filters;this.drawHead(e),this.rows.show([...t.keys()],(l,c)=>l.show(
 t.get(c),e,this.now??Date.now())),this.grid.hidden=this.rows.items.size===0,this.more.hidden=!this.hasMore,this.filters.element.hidden=!s&&t.size===0&&this.sweepsFound.
-length===0,this.empty.hidden=t.size>0,d(this.empty,s?"No run matches the filters.":"No runs yet. Record one with `with wb.run(name, lr=0.1) as run: run.record(l\
+length===0,this.empty.hidden=t.size>0,u(this.empty,s?"No run matches the filters.":"No runs yet. Record one with `with wb.run(name, lr=0.1) as run: run.record(l\
 oss=0.5)`.");let o=[...t.values()].filter(({state:l})=>l==="running").length,a=w(t.size,"run"),h=`${this.hasMore?`The first ${a}`:a}${o?` · ${o} running`:""}`;
-d(this.summary,t.size?h:"")}get selected(){return[...this.rows.items.values()].filter(t=>t.check.box.checked).map(({id:t})=>t)}drawSelected(){let t=this.mode===
-"runs"?this.selected.length:0;this.compare.hidden=t<2;let e=t>Hh;this.comparison.requests.busy||d(this.compare,e?`Compare (at most ${Hh})`:`Compare ${t}`),this.
+u(this.summary,t.size?h:"")}get selected(){return[...this.rows.items.values()].filter(t=>t.check.box.checked).map(({id:t})=>t)}drawSelected(){let t=this.mode===
+"runs"?this.selected.length:0;this.compare.hidden=t<2;let e=t>Hh;this.comparison.requests.busy||u(this.compare,e?`Compare (at most ${Hh})`:`Compare ${t}`),this.
 compare.setAttribute("aria-disabled",String(e))}compareSelected(){this.comparison.show(this.selected,this.compare)}closeComparison(){this.comparison.hide(),(this.
 compare.hidden?this.filters.search:this.compare).focus()}open(t){let e=this.rows.items.get(t);e&&(e.toggle(!0),e.opener.focus(),e.line.scrollIntoView({block:"ne\
 arest"}))}};var et={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},Ct=["person\
@@ -1692,8 +1692,8 @@ blocked?n.dependencies.map(e=>t.get(e)).filter(e=>e&&e.status!=="completed"):[]}
 d"||s==="cancelled"?`${e} (${s})`:`${e}`).join(", ")}${n.length>3?` and ${n.length-3} more`:""}`}var Ee=class{constructor(t){this.tasks=t,this.children=new Map,
 this.states=new Map,this.waits=new Map,this.counts=Object.fromEntries(Object.keys(et).map(e=>[e,0])),this.facets=Object.fromEntries(Ct.map(e=>[e,new Set]));for(let e of[
 ...t.keys()].sort((s,i)=>s-i))this.add(t.get(e));this.below=this.rollUp()}get total(){return this.tasks.size-this.counts.cancelled}tree(t,e,s=i=>i){let i=np(t)?
-this.leadingTo(this.matching(t)):null,o=[],a=(h,l)=>{let c=s((this.children.get(h)??[]).filter(u=>!i||i.has(u)));c.forEach((u,p)=>{let g=this.children.has(u),_=g&&
-(i!==null||!e.has(u)),j=!i||i.get(u)===!0;o.push({...this.line(u),level:l,place:p+1,siblings:c.length,branch:g,open:_,matches:j}),_&&a(u,l+1)})};return a(null,1),
+this.leadingTo(this.matching(t)):null,o=[],a=(h,l)=>{let c=s((this.children.get(h)??[]).filter(d=>!i||i.has(d)));c.forEach((d,p)=>{let g=this.children.has(d),_=g&&
+(i!==null||!e.has(d)),j=!i||i.get(d)===!0;o.push({...this.line(d),level:l,place:p+1,siblings:c.length,branch:g,open:_,matches:j}),_&&a(d,l+1)})};return a(null,1),
 o}list(t,e=s=>s){let{tasks:s}=this,i=e(this.matching(t).sort((a,h)=>s.get(h).priority-s.get(a).priority||a-h)),o=i.length;return i.map((a,h)=>({...this.line(a),
 level:1,place:h+1,siblings:o,branch:!1,open:!1,matches:!0}))}line(t){return{id:t,state:this.states.get(t),waits:this.waits.get(t)??[],...this.below.get(t)}}add(t){
 let e=this.tasks.has(t.parent_task_id)?t.parent_task_id:null;Jh(this.children,e,t.id);let s=ip(t,this.tasks),i=t.blocked?"blocked":t.status;s.length&&this.waits.
@@ -1710,7 +1710,7 @@ function Jh(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function np(n){return
 worktree:i,assigned_agent_id:o,plan:a,name:h}=n;return[`#${t}`,e,s,i,o,a,h].join(`
 `).toLowerCase()}var Qo=["completed","in_progress","claimed","failed"],Oe=class{constructor(){this.summary=r("span",{class:"wb-muted wb-grow"}),this.segments=Object.fromEntries(
 Qo.map(t=>[t,r("span",{class:"wb-meter-part","data-state":t})])),this.meter=r("div",{class:"wb-meter",role:"img"},...Object.values(this.segments))}update({counts:t,
-total:e,tasks:s}){let i=e?Math.floor(100*t.completed/e):0,o=`${t.completed.toLocaleString("en")} of ${e.toLocaleString("en")} completed · ${i} %`;d(this.summary,
+total:e,tasks:s}){let i=e?Math.floor(100*t.completed/e):0,o=`${t.completed.toLocaleString("en")} of ${e.toLocaleString("en")} completed · ${i} %`;u(this.summary,
 e?o:"");let a=Qo.filter(h=>t[h]).map(h=>`${t[h]} ${et[h].toLowerCase()}`);b(this.meter,"aria-label",a.length?`${a.join(", ")} of ${e} tasks`:"No task has begun");
 for(let h of Qo)this.segments[h].style.width=`${e?100*t[h]/e:0}%`;this.meter.hidden=!s.size}};var pn=new Set(["pending","claimed","in_progress"]),rp=new Set(["failed","cancelled"]),Vh="",ap={set_priority:"task.prioritised",reassign_task:"task.reassigned",
 cancel_task:"task.cancelled"},mn=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new f(t),this.element=r("div",{class:"wb-line wb-indented"}),this.
@@ -1725,7 +1725,7 @@ ted anew with its branch ${e}.`,danger:!1},a=async(h,l)=>{await this.requests.ru
 ry_task",{},l,"it will be tried again.")};return new ft(o,a,i)}async setPriority(t,e){let s=await this.run("set_priority",{priority:t},e,`priority ${t}.`);s&&this.
 priority?.reset(s.priority)}cancel(t){let{id:e,row:s,hasSubtasks:i}=this,o=s.status==="pending"?"No agent will work on it.":"The agent that works on it loses it\
 .",a=i?" Its unfinished subtasks are cancelled too.":"",h={label:`Cancel task ${e}`,consequence:`${o}${a} You can retry it later.`,reason:"Reason (optional; sho\
-wn to agents)",cancel:"Keep it"},l=(c,u)=>this.run("cancel_task",{reason:c},u,"cancelled.");return new ft(h,l,t)}reassign(t){let{row:e}=this,s=x(this.agentOptions(),
+wn to agents)",cancel:"Keep it"},l=(c,d)=>this.run("cancel_task",{reason:c},d,"cancelled.");return new ft(h,l,t)}reassign(t){let{row:e}=this,s=x(this.agentOptions(),
 Vh,{class:"wb-input wb-narrow","aria-label":"Agent"}),i=`${e.assigned_agent_id} loses it, and no retry is used up. `,o={label:"Reassign",consequence:`${e.status===
 "pending"?"":i}Only the agent you choose may claim it.`,reason:"Reason (optional)",danger:!1,cancel:"Keep it",control:s},a=(h,l)=>{let c=s.value?`reserved for ${s.
 value}.`:"any agent may claim it.";return this.run("reassign_task",{assigned_agent_id:s.value||null,reason:h},l,c)};return new ft(o,a,t)}agentOptions(){let t=Date.
@@ -1742,7 +1742,7 @@ known=this.field.value=String(t),this.drawSet()}drawSet(){this.set.hidden=this.f
 new f(t),this.toggle=m(fn.closed,"wb-link",()=>this.onToggle(),`${fn.closed} of attempt ${s}`),this.toggle.setAttribute("aria-expanded","false"),this.files=r("d\
 iv",{class:"wb-stack",hidden:!0});let o=`Kept: ${w(i.commits,"commit")}, ${w(i.files,"file")}. `,a=r("code",{},`workbench adopt ${e} ${s}`),h=r("p",{class:"wb-m\
 uted"},"To merge it after all: ",a);this.files.append(h),this.element=r("div",{title:i.ref},o,this.toggle,this.requests.errorBox,this.files)}async onToggle(){if(!this.
-found&&!await this.load())return;let t=this.files.hidden;this.files.hidden=!t,this.toggle.setAttribute("aria-expanded",String(t)),d(this.toggle,t?fn.open:fn.closed)}async load(){
+found&&!await this.load())return;let t=this.files.hidden;this.files.hidden=!t,this.toggle.setAttribute("aria-expanded",String(t)),u(this.toggle,t?fn.open:fn.closed)}async load(){
 if(this.found=await this.requests.run("get_attempt_diff",this.of,this.toggle,"Loading…"),!this.found)return!1;for(let t of this.found.files){let e=new It(t,{readAll:s=>this.
 readAll(s),highlighter:()=>me(this.desk.channel)});e.approach(),this.files.append(e.element)}return!0}async readAll(t){return(await this.requests.run("get_attem\
 pt_diff",{...this.of,path:t}))?.files.find(s=>s.path===t)??null}};var Te=100,hp=24,Gh={warn:"warning",error:"failed"},bn=class{constructor(t){this.requests=new f(t),this.label=r("div",{class:"wb-label"}),this.earlier=m("","wb-\
@@ -1752,7 +1752,7 @@ lines),this.element=r("div",{},this.label,this.box,this.requests.errorBox),this.
 this.requests.clearError(),this.element.hidden=!0,t!==null&&this.refresh.now()}async read(t){await t.readNew(),t===this.tail&&(this.requests.clearError(),this.draw())}onError(t){
 this.element.hidden=!1,this.requests.showError(t)}draw(){let{box:t,lines:e,tail:s}=this,i=t.scrollHeight-t.scrollTop-t.clientHeight<hp,o=Math.max(0,s.lines.length-
 this.limit),a=s.lines.slice(o),h=Number(e.firstElementChild?.value);h&&h!==a[0]?.id&&e.replaceChildren();let l=e.lastElementChild?.value??0;e.append(...a.filter(
-({id:u})=>u>l).map(lp));let c=w(s.lines.length,"line");d(this.label,s.complete?`Log · ${c}`:`Log · the last ${c}`),d(this.earlier,s.complete||o>=Te?`Show ${Math.
+({id:d})=>d>l).map(lp));let c=w(s.lines.length,"line");u(this.label,s.complete?`Log · ${c}`:`Log · the last ${c}`),u(this.earlier,s.complete||o>=Te?`Show ${Math.
 min(Te,o)} earlier`:"Show earlier"),this.earlier.hidden=o===0&&s.complete,this.element.hidden=s.lines.length===0,i&&(t.scrollTop=t.scrollHeight)}async showEarlier(){
 let{box:t,tail:e}=this;try{!e.complete&&e.lines.length<this.limit+Te&&await e.readEarlier()}catch(i){e===this.tail&&this.onError(i);return}if(e!==this.tail)return;
 this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=Te,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function lp({id:n,logged_at:t,agent_id:e,
@@ -1762,26 +1762,26 @@ p",description:"wb-indented",dependencies:"wb-task-part",subtasks:"wb-task-part"
 desk=t,this.on=e,this.id=null,this.drawn=new Map,this.reader=new f(t),this.actions=new mn(t,()=>this.focus()),this.log=new bn(t),this.facts=new D,this.about=T("\
 Details",this.facts.element),this.parts=Object.fromEntries(Object.entries(up).map(([p,g])=>[p,r("div",{class:g})]));let i=y("task");this.mark=r("span",{class:"w\
 b-mark"}),this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.number=r("span",{class:"wb-muted wb-number"});let{state:o,description:a,dependencies:h,
-subtasks:l,attempts:c,result:u}=this.parts;this.element=r("section",{class:"wb-pane wb-stack wb-roomy","aria-labelledby":i,hidden:!0},r("div",{class:"wb-pane-he\
+subtasks:l,attempts:c,result:d}=this.parts;this.element=r("section",{class:"wb-pane wb-stack wb-roomy","aria-labelledby":i,hidden:!0},r("div",{class:"wb-pane-he\
 ad"},this.mark,this.title,this.number,this.closeButton()),o,this.actions.element,this.actions.confirmBox,this.actions.requests.errorBox,this.reader.errorBox,a,h,
-l,c,this.log.element,u,this.about),t.store.subscribe(()=>this.onChange(),s),s.addEventListener("abort",()=>this.hide(),{once:!0})}closeButton(){return m("×","w\
+l,c,this.log.element,d,this.about),t.store.subscribe(()=>this.onChange(),s),s.addEventListener("abort",()=>this.hide(),{once:!0})}closeButton(){return m("×","w\
 b-close",this.on.close,"Close the task")}show(t,e){this.id!==t&&this.begin(t),this.element.hidden=!1,this.update(e)}begin(t){this.id=t,this.task=null,this.drawn.
 clear();for(let e of Object.values(this.parts))e.replaceChildren();this.about.hidden=!0,this.element.scrollTop=0,this.actions.show(t),this.log.show(t),this.reader.
 clearError(),this.refresh?.stop(),this.refresh=new R(()=>this.read(t),e=>this.reader.showError(e)),this.refresh.now()}hide(){this.id=null,this.refresh?.stop(),this.
 log.show(null),this.element.hidden=!0}focus(){this.title.focus()}onChange(){this.id===null||!this.desk.store.concerns(`task:${this.id}`)||(this.refresh.now(),this.
 log.refresh.now())}async read(t){let e=await this.reader.send("get_task",{task_id:t});t===this.id&&(this.reader.clearError(),this.task=e,this.update(this.outline))}update(t){
-this.outline=t;let e=t.tasks.get(this.id);if(this.id===null||!e)return;let s=t.states.get(this.id);this.hasChanged("mark",s)&&this.mark.replaceChildren(v(s)),d(
-this.title,e.title),d(this.number,`#${e.id}`),this.updateFromRow(e,s),this.task&&this.updateFromTask({...this.task,...e})}updateFromRow(t,e){let{outline:s}=this,
-i=s.children.get(this.id)??[],o=s.dependents(this.id),a=u=>u.map(p=>[p,s.tasks.get(p)?.title,s.states.get(p)]),h=i.map(u=>s.tasks.get(u).progress),l=[e,this.waitsFor(),
+this.outline=t;let e=t.tasks.get(this.id);if(this.id===null||!e)return;let s=t.states.get(this.id);this.hasChanged("mark",s)&&this.mark.replaceChildren(v(s)),u(
+this.title,e.title),u(this.number,`#${e.id}`),this.updateFromRow(e,s),this.task&&this.updateFromTask({...this.task,...e})}updateFromRow(t,e){let{outline:s}=this,
+i=s.children.get(this.id)??[],o=s.dependents(this.id),a=d=>d.map(p=>[p,s.tasks.get(p)?.title,s.states.get(p)]),h=i.map(d=>s.tasks.get(d).progress),l=[e,this.waitsFor(),
 this.task?.error_message,t.progress,t.assigned_agent_id];this.draw("state",[...l,t.not_before],()=>this.drawState({...this.task,...t},e)),this.actions.update(t,
 i.length>0);let c=[a(t.dependencies),a(o)];this.draw("dependencies",c,()=>this.drawDependencies(t.dependencies,o)),this.draw("subtasks",[a(i),h],()=>this.drawSubtasks(
 i))}updateFromTask(t){let{description:e,attempts:s,result_data:i,artifacts:o}=this.task;this.draw("description",e,()=>e&&r("p",{class:"wb-prose"},e)),this.draw(
 "attempts",s,()=>s.length&&this.drawAttempts(s)),this.draw("result",[i,o],()=>this.drawResult()),this.drawFacts(t)}draw(t,e,s){this.hasChanged(t,e)&&this.parts[t].
 replaceChildren(...[s()].flat().filter(Boolean))}hasChanged(t,e){let s=JSON.stringify(e)??"";return this.drawn.get(t)===s?!1:(this.drawn.set(t,s),!0)}waitsFor(){
 return this.task?this.task.blocked_by:(this.outline.waits.get(this.id)??[]).map(({id:t})=>t)}drawState(t,e){let{status:s,progress:i,assigned_agent_id:o,not_before:a}=t,
-h=e==="blocked"?this.waitsFor():[],l=s==="in_progress"||s==="claimed"&&i,c=a&&s==="pending"&&Date.parse(a)>Date.now(),u=this.task?.error_message;return[r("p",{},
+h=e==="blocked"?this.waitsFor():[],l=s==="in_progress"||s==="claimed"&&i,c=a&&s==="pending"&&Date.parse(a)>Date.now(),d=this.task?.error_message;return[r("p",{},
 r("span",{class:"wb-strong"},et[e]??e),...h.length?[" · waits for ",...this.links(h)]:[],o?` · ${pn.has(s)?"held by":"by"} ${o}`:"",l?` · ${i} %`:"",c?` · ne\
-xt attempt after ${Ot(a)}`:""),u?H("warning",r("span",{class:"wb-prose"},u)):null]}links(t){let e=t.slice(0,Ce).flatMap((s,i)=>[i?", ":"",this.link(s)]);return t.
+xt attempt after ${Ot(a)}`:""),d?H("warning",r("span",{class:"wb-prose"},d)):null]}links(t){let e=t.slice(0,Ce).flatMap((s,i)=>[i?", ":"",this.link(s)]);return t.
 length>Ce?[...e,` and ${t.length-Ce} more`]:e}link(t){let e=this.outline.tasks.get(t),s=et[this.outline.states.get(t)]?.toLowerCase(),i=e?`${e.title} (${s})`:null;
 return r("button",{class:"wb-link",type:"button",title:i,on:{click:()=>this.on.jump(t)}},`#${t}`)}drawDependencies(t,e){return[t.length?this.list("Waits for",t):
 null,e.length?this.list("Needed by",e):null]}drawSubtasks(t){if(!t.length)return null;let{done:e,below:s}=this.outline.below.get(this.id);return this.list(`Subt\
@@ -1798,8 +1798,8 @@ cp[t.on_failure]],["Command",i&&r("code",{},i)],["Context",t.context_ref],["Crea
 ...t].reverse().flatMap(a=>mp(a,s(a))),o=r("table",{class:"wb-table wb-attempts"},r("thead",{},e),r("tbody",{},...i));return T("Attempts",o)}drawResult(){let{result_data:t,
 artifacts:e}=this.task,{announce:s}=this.desk,i=t===null?"":fp(t);return[i?T("Result",Q(i,"Copy the result",s)):null,e.length?T("Artifacts",...e.map(o=>Q(o,`Cop\
 y ${o}`,s))):null]}};function mp(n,t){let{attempt:e,agent_id:s,claimed_at:i,ended_at:o,outcome:a}=n,h=o?W(Date.parse(o)-Date.parse(i)):"–",l=[e,s,E(i),h,(a??"\
-under way").replaceAll("_"," ")],c=r("tr",{},...l.map(_=>r("td",{title:_},_))),u=[n.error_class,n.error_message].filter(Boolean).join(": "),p=n.finishing&&`Its \
-command has ended it (${n.finishing}) and still runs.`,g=[u,n.waits_for,p,n.problem,t?.element].filter(Boolean);return[c,...g.map(pp)]}function pp(n){return r("\
+under way").replaceAll("_"," ")],c=r("tr",{},...l.map(_=>r("td",{title:_},_))),d=[n.error_class,n.error_message].filter(Boolean).join(": "),p=n.finishing&&`Its \
+command has ended it (${n.finishing}) and still runs.`,g=[d,n.waits_for,p,n.problem,t?.element].filter(Boolean);return[c,...g.map(pp)]}function pp(n){return r("\
 tr",{class:typeof n=="string"?"wb-attempt-error":"wb-attempt-kept"},r("td",{}),r("td",{colspan:4},n))}function fp(n){if(typeof n!="string")return JSON.stringify(
 n,null,2);try{return JSON.stringify(JSON.parse(n),null,2)}catch{return n}}var yn="=",Yh="",Xh={persona_id:["All personas","No persona"],plan:["All plans","In no plan"],worktree:["All worktrees","In no worktree"],assigned_agent_id:["Al\
 l agents","Not assigned"],session_id:["All sessions","In no session"]},vn=class{constructor(t,e,s){this.store=t,this.onChange=e,this.onDown=s,this.chips=new ht(
@@ -1812,18 +1812,18 @@ let i=t.tasks.size===0;this.search.hidden=this.chips.element.hidden=i,this.choic
 let i=this.choices[t],[o,a]=Xh[t],h=[...e].filter(Boolean).map(l=>[l,this.nameOf(t,l)]).sort((l,c)=>l[1].localeCompare(c[1],void 0,{numeric:!0}));e.has(Yh)&&h.unshift(
 [Yh,a]),i.hidden=e.size<2&&s===null,q(i,[["",[[yn,o],...h]]],s??yn)}nameOf(t,e){return t==="session_id"?pt(this.store.tables,e)??e:e}clear(){this.search.value="",
 this.onChange({text:"",state:null,...Object.fromEntries(Ct.map(t=>[t,null]))}),this.search.focus()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),
-this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function Qh(n,t){let e=new Map(n.map(c=>[c,[]])),s=new Map(n.map(c=>[c,[]]));for(let[c,u]of t)e.get(c).push(u),s.get(u).push(c);let i=wp(n,e,s),o=bp(n,t,i),a=gp(
-o),h=yp(o,a),l=c=>({layer:o.depth.get(c),at:h.get(c)});return{places:new Map(n.map(c=>[c,l(c)])),edges:o.paths.map(({from:c,to:u,bends:p})=>({from:c,to:u,bends:p.
-map(l)})),layers:a.map(c=>c.filter(u=>typeof u=="number")),columns:a.length,rows:Math.max(0,...h.values())+1}}function wp(n,t,e){let s=new Map,i=new Map(n.map(a=>[
+this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function Qh(n,t){let e=new Map(n.map(c=>[c,[]])),s=new Map(n.map(c=>[c,[]]));for(let[c,d]of t)e.get(c).push(d),s.get(d).push(c);let i=wp(n,e,s),o=bp(n,t,i),a=gp(
+o),h=yp(o,a),l=c=>({layer:o.depth.get(c),at:h.get(c)});return{places:new Map(n.map(c=>[c,l(c)])),edges:o.paths.map(({from:c,to:d,bends:p})=>({from:c,to:d,bends:p.
+map(l)})),layers:a.map(c=>c.filter(d=>typeof d=="number")),columns:a.length,rows:Math.max(0,...h.values())+1}}function wp(n,t,e){let s=new Map,i=new Map(n.map(a=>[
 a,t.get(a).length])),o=n.filter(a=>!i.get(a));for(let a of o){s.set(a,Math.max(0,...t.get(a).map(h=>s.get(h)+1)));for(let h of e.get(a))i.set(h,i.get(h)-1),i.get(
 h)||o.push(h)}for(let a of n)!t.get(a).length&&e.get(a).length&&s.set(a,Math.min(...e.get(a).map(h=>s.get(h)))-1);return s}function bp(n,t,e){let s={depth:new Map(
 e),left:new Map,right:new Map,paths:[],keys:[...n]},i=t.reduce((o,[a,h])=>o+e.get(a)-e.get(h)-1,0);for(let[o,a]of t){let h=[];for(let l=e.get(a)+1;i<=3e3&&l<e.get(
-o);l+=1){let c=`${a}-${o}-${l}`;s.depth.set(c,l),s.keys.push(c),h.push(c)}s.paths.push({from:a,to:o,bends:h}),[a,...h].forEach((l,c)=>{let u=h[c]??o;Zh(s.right,
-l,u),Zh(s.left,u,l)})}return s}function gp({keys:n,depth:t,left:e,right:s}){let i=[];for(let h of n)(i[t.get(h)]??=[]).push(h);for(let h=0;h<i.length;h+=1)i[h]??=
-[];let o=new Map,a=h=>h.forEach((l,c)=>o.set(l,c));i.forEach(a);for(let h=0;h<6;h+=1){let l=h%2===0;for(let c of l?i:[...i].reverse()){let u=new Map(c.map(p=>[p,
-tl((l?e:s).get(p),o)??o.get(p)]));c.sort((p,g)=>u.get(p)-u.get(g)||o.get(p)-o.get(g)),a(c)}}return i}function yp({left:n,right:t},e){let s=new Map;for(let o of e)
+o);l+=1){let c=`${a}-${o}-${l}`;s.depth.set(c,l),s.keys.push(c),h.push(c)}s.paths.push({from:a,to:o,bends:h}),[a,...h].forEach((l,c)=>{let d=h[c]??o;Zh(s.right,
+l,d),Zh(s.left,d,l)})}return s}function gp({keys:n,depth:t,left:e,right:s}){let i=[];for(let h of n)(i[t.get(h)]??=[]).push(h);for(let h=0;h<i.length;h+=1)i[h]??=
+[];let o=new Map,a=h=>h.forEach((l,c)=>o.set(l,c));i.forEach(a);for(let h=0;h<6;h+=1){let l=h%2===0;for(let c of l?i:[...i].reverse()){let d=new Map(c.map(p=>[p,
+tl((l?e:s).get(p),o)??o.get(p)]));c.sort((p,g)=>d.get(p)-d.get(g)||o.get(p)-o.get(g)),a(c)}}return i}function yp({left:n,right:t},e){let s=new Map;for(let o of e)
 o.forEach((a,h)=>s.set(a,h));for(let o=0;o<6;o+=1){let a=o%2===0;for(let h of a?e:[...e].reverse()){let l=h.map(c=>tl((a?n:t).get(c),s)??s.get(c));vp(l,h.map(c=>typeof c==
-"number"?1:.4)).forEach((c,u)=>s.set(h[u],c))}}let i=Math.min(0,...s.values());for(let[o,a]of s)s.set(o,a-i);return s}function vp(n,t){let e=0,s=t.map((o,a)=>e+=
+"number"?1:.4)).forEach((c,d)=>s.set(h[d],c))}}let i=Math.min(0,...s.values());for(let[o,a]of s)s.set(o,a-i);return s}function vp(n,t){let e=0,s=t.map((o,a)=>e+=
 a?(t[a-1]+o)/2:0),i=[];return n.forEach((o,a)=>{for(i.push({sum:o-s[a],size:1});i.length>1&&i.at(-2).sum/i.at(-2).size>=i.at(-1).sum/i.at(-1).size;){let{sum:h,size:l}=i.
 pop();i.at(-1).sum+=h,i.at(-1).size+=l}}),i.flatMap(({sum:o,size:a})=>Array(a).fill(o/a)).map((o,a)=>o+s[a])}function tl(n,t){return n?.length?n.reduce((e,s)=>e+
 t.get(s),0)/n.length:null}function Zh(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function el(n,t,e){let s=new Set([n]);for(let i of s)for(let o of t(i)){if(s.
@@ -1836,8 +1836,8 @@ b-empty"}),this.element=r("div",{class:"wb-stack",hidden:!0},r("div",{class:"wb-
 this.box),this.box.addEventListener("keydown",i=>this.onKey(i)),this.box.addEventListener("focus",()=>this.active===null&&this.goTo(this.plan?.layers.flat()[0])),
 this.box.addEventListener("wheel",i=>this.onWheel(i),{passive:!1}),this.box.addEventListener("pointerdown",i=>this.onDown(i)),new ResizeObserver(()=>this.fitted&&
 this.fit()).observe(this.box)}update(t,e,s){this.ids=t,this.outline=e,this.active=e.tasks.has(s)?s:null,this.redraw()}redraw(){let{shown:t,note:e}=this.choose(),
-s=new Set(t),i=t.flatMap(u=>this.before(u).filter(p=>s.has(p)).map(p=>[u,p])),o=new Set(i.flat()),a=t.filter(u=>o.has(u)),h=t.length-a.length;d(this.note,[e,a.length&&
-h?`${h} without dependencies are not drawn`:""].filter(Boolean).join(" · ")),d(this.none,this.around.box.checked&&this.active!==null?`Task ${this.active} has n\
+s=new Set(t),i=t.flatMap(d=>this.before(d).filter(p=>s.has(p)).map(p=>[d,p])),o=new Set(i.flat()),a=t.filter(d=>o.has(d)),h=t.length-a.length;u(this.note,[e,a.length&&
+h?`${h} without dependencies are not drawn`:""].filter(Boolean).join(" · ")),u(this.none,this.around.box.checked&&this.active!==null?`Task ${this.active} has n\
 o dependencies, and no task depends on it.`:"None of these tasks depends on another."),this.none.hidden=a.length>0,this.box.hidden=a.length===0;let l=JSON.stringify(
 [a,i]),c=l!==this.key;c&&this.arrange(a,i,l),this.colour(i),c&&this.show(this.active)}choose(){let{ids:t,outline:e,active:s}=this,i=this.around.box.checked&&s!==
 null;if(!i&&t.length<=sl)return{shown:t,note:w(t.length,"task")};let o=s??t.find(l=>e.states.get(l)==="in_progress")??t.find(l=>this.neighbours(l).length)??t[0],
@@ -1849,8 +1849,8 @@ l,c]of i)this.node(l).style.transform=`translate(${Ae(c)}px, ${qe(c)}px)`;this.p
 ...this.paths),b(this.lines,"width",this.size[0]),b(this.lines,"height",this.size[1]),this.scale(this.zoom),this.fitted&&this.fit()}node(t){let e=this.nodes.get(
 t);return e||(e=r("div",{class:"wb-node",role:"option",id:y("node"),"data-id":t},r("span",{class:"wb-mark"}),r("span",{class:"wb-node-text"},r("span",{class:"wb\
 -title wb-cut"}),r("span",{class:"wb-node-state wb-cut"}))),this.nodes.set(t,e),this.sheet.append(e)),e}colour(t){let{tasks:e,states:s}=this.outline;for(let[i,o]of this.
-nodes){let{title:a,progress:h,status:l}=e.get(i),c=s.get(i);o.dataset.state!==c&&o.firstChild.replaceChildren(v(c)),o.dataset.state=c,d(o.lastChild.firstChild,a),
-d(o.lastChild.lastChild,`#${i} · ${et[c]}${l==="in_progress"?` ${h} %`:""}`),b(o,"title",a),b(o,"aria-selected",i===this.active)}t.forEach(([,i],o)=>b(this.paths[o],
+nodes){let{title:a,progress:h,status:l}=e.get(i),c=s.get(i);o.dataset.state!==c&&o.firstChild.replaceChildren(v(c)),o.dataset.state=c,u(o.lastChild.firstChild,a),
+u(o.lastChild.lastChild,`#${i} · ${et[c]}${l==="in_progress"?` ${h} %`:""}`),b(o,"title",a),b(o,"aria-selected",i===this.active)}t.forEach(([,i],o)=>b(this.paths[o],
 "data-state",e.get(i).status)),b(this.box,"aria-activedescendant",this.nodes.get(this.active)?.id)}goTo(t){if(t!=null){this.active=t;for(let[e,s]of this.nodes)b(
 s,"aria-selected",e===t);b(this.box,"aria-activedescendant",this.nodes.get(t)?.id),this.show(t),this.on.move(t)}}show(t){let e=this.plan?.places.get(t);if(!e)return;
 let{box:s,zoom:i}=this,[o,a]=[Ae(e)*i,qe(e)*i];(o<s.scrollLeft||o+Ve*i>s.scrollLeft+s.clientWidth)&&(s.scrollLeft=o-(s.clientWidth-Ve*i)/2),(a<s.scrollTop||a+Qt*
@@ -1871,7 +1871,7 @@ clientX,i.y-c.clientY)},l=()=>{a.abort(),!(!e||o)&&(this.active=Number(e.dataset
 signal}),window.addEventListener("pointerup",l,{signal:a.signal}),window.addEventListener("pointercancel",()=>a.abort(),{signal:a.signal})}},xp={ArrowLeft:[-Ge,
 0],ArrowRight:[Ge,0],ArrowUp:[0,-Ye],ArrowDown:[0,Ye]};function Ae({layer:n}){return xn+n*Ge}function qe({at:n}){return xn+n*Ye}function _p({from:n,to:t,bends:e},s){
 let i=[Ae(s.get(n))+Ve,qe(s.get(n))+Qt/2],o=e.flatMap(l=>[[Ae(l),qe(l)+Qt/2],[Ae(l)+Ve,qe(l)+Qt/2]]),a=[i,...o,[Ae(s.get(t)),qe(s.get(t))+Qt/2]],h=a.slice(1).map(
-([l,c],u)=>{let[p,g]=a[u],_=(p+l)/2;return c===g?`L${l} ${c}`:`C${_} ${g} ${_} ${c} ${l} ${c}`});return`M${i.join(" ")}${h.join("")}`}var Wt=28,il=36,$p=8,nl=12,er={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},$n=class{constructor(t){
+([l,c],d)=>{let[p,g]=a[d],_=(p+l)/2;return c===g?`L${l} ${c}`:`C${_} ${g} ${_} ${c} ${l} ${c}`});return`M${i.join(" ")}${h.join("")}`}var Wt=28,il=36,$p=8,nl=12,er={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},$n=class{constructor(t){
 this.on=t,this.lines=[],this.tasks=new Map,this.active=null,this.pool=[],this.sorting=new lt(er,()=>t.sort()),this.sizer=r("div",{class:"wb-grid-rows",role:"row\
 group"}),this.element=r("div",{class:"wb-grid wb-frame",role:"treegrid",tabindex:0,"aria-label":"Tasks","aria-colcount":Object.keys(er).length},r("div",{class:"\
 wb-grid-head",role:"rowgroup"},Ep(this.sorting)),this.sizer),this.element.addEventListener("scroll",()=>this.draw(),{passive:!0}),this.element.addEventListener(
@@ -1897,14 +1897,14 @@ wb-muted wb-cut"}),this.persona=te("persona"),this.priority=te("priority"),this.
 -fill"}),this.bar=r("span",{class:"wb-bar","aria-hidden":"true"},this.fill),this.amount=r("span",{class:"wb-amount"}),this.element=r("div",{class:"wb-row",role:"\
 row",id:y("row")},te("task",this.indent,this.twisty,this.mark,this.title,this.number),te("state",this.label,this.reason),this.priority,this.persona,this.worktree,
 this.agent,te("progress",this.bar,this.amount)),this.element.row=this}show(t,e,s,i){this.id=t.id,this.index=e,this.place(t,e,i),this.drawTitle(t,s),this.drawState(
-t,s),d(this.priority,s.priority.toLocaleString("en")),d(this.persona,s.persona_id??""),d(this.worktree,s.worktree??""),d(this.agent,s.assigned_agent_id??""),this.
+t,s),u(this.priority,s.priority.toLocaleString("en")),u(this.persona,s.persona_id??""),u(this.worktree,s.worktree??""),u(this.agent,s.assigned_agent_id??""),this.
 drawProgress(t,s)}place(t,e,s){let{element:i}=this;i.style.transform=`translateY(${e*Wt}px)`,i.classList.toggle("wb-active",s),i.classList.toggle("wb-context",!t.
 matches),b(i,"aria-rowindex",e+2),b(i,"aria-level",t.level),b(i,"aria-posinset",t.place),b(i,"aria-setsize",t.siblings),b(i,"aria-expanded",t.branch?t.open:null),
 b(i,"aria-selected",s)}drawTitle(t,e){this.indent.style.width=`${Math.min(t.level-1,12)*16}px`,this.twisty.classList.toggle("wb-leaf",!t.branch),this.twisty.classList.
-toggle("wb-turned",t.open),d(this.title,e.title),b(this.title,"title",e.title),d(this.number,`#${t.id}`)}drawState(t,e){this.state!==t.state&&(this.state=t.state,
-this.mark.replaceChildren(v(t.state))),d(this.label,et[t.state]??t.state);let s=t.waits.length?zh(t.waits):Sp(e);d(this.reason,s),b(this.reason,"title",s||null)}drawProgress(t,e){
+toggle("wb-turned",t.open),u(this.title,e.title),b(this.title,"title",e.title),u(this.number,`#${t.id}`)}drawState(t,e){this.state!==t.state&&(this.state=t.state,
+this.mark.replaceChildren(v(t.state))),u(this.label,et[t.state]??t.state);let s=t.waits.length?zh(t.waits):Sp(e);u(this.reason,s),b(this.reason,"title",s||null)}drawProgress(t,e){
 let s=t.branch?t.below?t.done/t.below:0:e.progress/100,i=e.status==="completed"&&!t.branch?100:Math.round(s*100),o=t.branch||i>0||e.status==="in_progress"||e.status===
-"claimed";this.bar.classList.toggle("wb-not-begun",!o),this.fill.style.width=`${i}%`;let a=t.branch?`${t.done} of ${t.below}`:o?`${i} %`:"";d(this.amount,a)}};function Sp({
+"claimed";this.bar.classList.toggle("wb-not-begun",!o),this.fill.style.width=`${i}%`;let a=t.branch?`${t.done} of ${t.below}`:o?`${i} %`:"";u(this.amount,a)}};function Sp({
 status:n,error_message:t,attempt:e,not_before:s}){if(n==="failed"||n==="cancelled")return t??"";let i=n==="pending"?e+1:e;return s&&n==="pending"&&Date.parse(s)>
 Date.now()?`attempt ${i} after ${Ot(s)}`:i>1&&e>0?`attempt ${i}`:""}function Ep(n){let t=s=>({class:`wb-cell wb-col-${s}`,role:"columnheader"}),e=Object.keys(er).
 map(s=>n.heading(s,"div",t(s)));return r("div",{class:"wb-grid-columns",role:"row","aria-rowindex":1},...e)}function te(n,...t){return r("div",{class:`wb-cell w\
@@ -1919,7 +1919,7 @@ graph.element);this.main=r("div",{class:"wb-split"},e,this.details.element);let 
 n wb-stack","aria-labelledby":t,on:{keydown:i=>this.onKey(i)}},r("div",{class:"wb-toolbar"},s,this.progress.summary,...this.tools),this.progress.meter,this.filters.
 chips.element,this.filters.choiceBox,this.empty,this.noMatch,this.main)}get view(){return this.mode==="graph"?this.graph.box:this.grid.element}update(t){this.outline=
 t,this.progress.update(t),this.filters.update(t,this.filter),this.draw(),this.details.update(t)}draw(){let{outline:t,filter:e}=this,s=this.mode==="graph",i=l=>this.
-grid.sorting.sorted(l,(c,u)=>t.valueOf(c,u)),o=this.mode==="list"?t.list(e,i):s?[]:t.tree(e,this.collapsed,i),a=s?t.matching(e):o.filter(l=>l.matches);this.grid.
+grid.sorting.sorted(l,(c,d)=>t.valueOf(c,d)),o=this.mode==="list"?t.list(e,i):s?[]:t.tree(e,this.collapsed,i),a=s?t.matching(e):o.filter(l=>l.matches);this.grid.
 update(o,t.tasks),this.graph.element.hidden=!s||!a.length,s&&this.graph.update(a,t,this.grid.active),this.grid.element.hidden=s||!o.length;let h=t.tasks.size>0;
 this.empty.hidden=h||this.store.version===null,this.noMatch.hidden=!h||a.length>0,this.main.hidden=this.grid.element.hidden&&this.graph.element.hidden&&this.details.
 element.hidden;for(let l of this.tools)l.hidden=!h;return this.modes.show(this.mode),this.views.update(),a.length}state(){return{...this.filter,mode:this.mode,sort:this.
@@ -1933,12 +1933,12 @@ outline.tasks.get(e)?.parent_task_id;this.open(t),this.details.focus()}close(){c
 pen"),this.view?.focus()}onKey(t){t.key!=="Escape"||t.defaultPrevented||this.details.id===null||t.target===this.filters.search&&this.filters.search.value||(t.preventDefault(),
 this.close())}};var En=class{constructor(t){this.desk=t,this.requests=new f(t),this.text=r("span",{class:"wb-grow"}),this.restart=m("","wb-button",()=>this.restartAll());let e=[
 v("warning"),this.text,this.restart,this.requests.errorBox];this.element=r("div",{class:"wb-banner",role:"status",hidden:!0},...e)}update(){let t=this.desk.store.
-tables.unattended.get("open");if(this.element.hidden=!t,!t||this.requests.busy)return;let{message:e,restartable:s}=t;d(this.text,e),d(this.restart,s.length===1?
+tables.unattended.get("open");if(this.element.hidden=!t,!t||this.requests.busy)return;let{message:e,restartable:s}=t;u(this.text,e),u(this.restart,s.length===1?
 "Restart it":`Restart ${w(s.length,"agent")}`)}async restartAll(){let{restartable:t}=this.desk.store.tables.unattended.get("open");for(let e of t){if(!await this.
 requests.run("restart_agent",{agent_id:e},this.restart,`Restarting ${e}…`))return;this.desk.announce(`${e}: restarted.`)}this.update()}};var Xe=class{constructor(){this.calls=new Map,this.cursor=null}get ids(){return[...this.calls.keys()].sort((t,e)=>t<e?1:-1)}takeNewest({calls:t,next_cursor:e}){
 (!t.some(({call_id:i})=>this.calls.has(i))||!this.calls.size)&&(this.calls=new Map,this.cursor=e),this.put(t)}takeEarlier({calls:t,next_cursor:e}){this.put(t),this.
 cursor=e}refresh(t){this.put(t.filter(({call_id:e})=>this.calls.has(e)))}openBesides(t){let e=new Set(t.map(({call_id:s})=>s));return[...this.calls.values()].filter(
-s=>!s.ended_at&&!e.has(s.call_id))}put(t){for(let e of t)this.calls.set(e.call_id,e)}};function On(){return r("span",{class:"wb-source"})}function Tn(n,t){d(n,mh(t)),b(n,"data-source",t.source),b(n,"title",t.source==="mcp"?"Runs on an MCP server":
+s=>!s.ended_at&&!e.has(s.call_id))}put(t){for(let e of t)this.calls.set(e.call_id,e)}};function On(){return r("span",{class:"wb-source"})}function Tn(n,t){u(n,mh(t)),b(n,"data-source",t.source),b(n,"title",t.source==="mcp"?"Runs on an MCP server":
 "Runs here")}var Cn={time:"Time",tool:"Tool",origin:"Source",caller:"Called by",state:"State",took:"Took"},An=class{constructor(t){this.desk=t,this.requests=new f(t),this.opener=
 m("","wb-opener",()=>this.toggle()),this.opener.setAttribute("aria-expanded","false"),this.badge=On(),this.mark=r("span",{class:"wb-state"}),this.cells=Object.fromEntries(
 Object.keys(Cn).map(s=>[s,r("td",{class:`wb-col-${s}`})])),this.cells.tool.append(this.opener),this.cells.origin.append(this.badge),this.cells.state.append(this.
@@ -1946,8 +1946,8 @@ mark),this.line=r("tr",{class:"wb-table-row"},...Object.values(this.cells)),this
  the call","wb-button",()=>this.cancel());let e=[this.facts.element,this.cancelButton,this.requests.errorBox,this.values];this.place=r("td",{colspan:Object.keys(
 Cn).length},r("div",{class:"wb-stack wb-roomy"},...e)),this.below=r("tr",{class:"wb-table-details",hidden:!0},this.place),this.below.addEventListener("keydown",
 s=>s.key==="Escape"&&this.toggle(!1)),this.elements=[this.line,this.below]}get isOpen(){return!this.below.hidden}show(t,e,s){let{tool_name:i,caller:o,agent_id:a,
-state:h,requested_at:l,duration_ms:c,started_at:u}=t,p=t!==this.call;this.call=t;let g=c??(h==="running"?Math.max(0,s-Date.parse(u)):null);d(this.cells.took,g===
-null?"":at(g)),p&&(d(this.cells.time,Ot(l)),this.cells.time.title=E(l),d(this.opener,i),Tn(this.badge,t),d(this.cells.caller,a??o),this.mark.replaceChildren(v(uh(
+state:h,requested_at:l,duration_ms:c,started_at:d}=t,p=t!==this.call;this.call=t;let g=c??(h==="running"?Math.max(0,s-Date.parse(d)):null);u(this.cells.took,g===
+null?"":at(g)),p&&(u(this.cells.time,Ot(l)),this.cells.time.title=E(l),u(this.opener,i),Tn(this.badge,t),u(this.cells.caller,a??o),this.mark.replaceChildren(v(uh(
 h)),r("span",{},Bi[h]??h)),this.isOpen&&this.load())}toggle(t=!this.isOpen){this.below.hidden=!t,this.line.classList.toggle("wb-opened",t),this.opener.setAttribute(
 "aria-expanded",String(t)),t?this.load():this.opener.focus()}async load(){this.drawFacts();let{call:t}=this;try{let e=await this.requests.send("get_tool_call",{
 call_id:t.call_id});t===this.call&&this.drawValues(e),this.requests.clearError()}catch(e){this.requests.showError(e)}}drawFacts(){let{call:t}=this;this.cancelButton.
@@ -1977,7 +1977,7 @@ textContent=s?"No call matches the filters.":i}matches({state:t,ended_at:e}){let
 wb-col-${e}`})])),this.cells.tool.append(this.opener),this.cells.origin.append(this.badge),this.line=r("tr",{class:"wb-table-row"},...Object.values(this.cells)),
 this.place=r("td",{colspan:Object.keys(Nn).length}),this.below=r("tr",{class:"wb-table-details",hidden:!0},this.place),this.below.addEventListener("keydown",e=>this.
 onKey(e)),this.elements=[this.line,this.below]}get isOpen(){return!this.below.hidden}show(t,e){this.tool=t,this.enabled=e;let{name:s,title:i,description:o,problem:a}=t;
-d(this.opener,s),this.opener.title=i,Tn(this.badge,t),d(this.cells.hints,Np(t)),d(this.cells.about,a?`Cannot be called now: ${a}`:o),this.line.classList.toggle(
+u(this.opener,s),this.opener.title=i,Tn(this.badge,t),u(this.cells.hints,Np(t)),u(this.cells.about,a?`Cannot be called now: ${a}`:o),this.line.classList.toggle(
 "wb-unavailable",!!a),this.details?.update(t,e)}toggle(t=!this.isOpen){this.stop(),t?(this.details=new Se(this.tool,this.desk),this.place.replaceChildren(this.details.
 element),this.details.update(this.tool,this.enabled)):(this.place.replaceChildren(),this.opener.focus()),this.below.hidden=!t,this.line.classList.toggle("wb-ope\
 ned",t),this.opener.setAttribute("aria-expanded",String(t))}onKey(t){t.key==="Escape"&&!t.defaultPrevented&&!t.target.matches(".wb-input")&&this.toggle(!1)}stop(){
@@ -1992,13 +1992,13 @@ catalogue.has(s),onRemove:(s,i)=>{s.stop(),i&&this.search.focus()}}),this.grid}g
 sort(ph)}get isSearchable(){return!0}summary(){return this.desk.store.loaded.has("catalogue")?w(this.tools.length,"tool"):""}count(){return this.tools.filter(({
 kind:t})=>t!=="operation").length}update(t){this.enabled=t;let{tools:e}=this,{catalogue:s}=this.desk.store.tables;this.drawFilters(e);let i=e.filter(o=>this.matches(
 o));this.rows.show(i.slice(0,this.limit).map(({id:o})=>o),(o,a)=>o.show(s.get(a),t)),this.more.hidden=i.length<=this.limit,this.grid.hidden=i.length===0&&this.rows.
-items.size===0,d(this.errors,s.get("")?.error.message??""),this.drawEmpty(e.length,i.length)}drawFilters(t){let e=o=>t.filter(a=>a.kind===o).length,s=Object.entries(
+items.size===0,u(this.errors,s.get("")?.error.message??""),this.drawEmpty(e.length,i.length)}drawFilters(t){let e=o=>t.filter(a=>a.kind===o).length,s=Object.entries(
 Xt).map(([o,a])=>({key:o,label:a,count:e(o)}));this.chips.update([{key:null,label:"All",count:t.length},...s],this.filters.kind);let i=[...new Set(t.map(({server:o})=>o).
 filter(Boolean))];q(this.server,[["",[[Ze,"All servers"],...i.map(o=>[o,o])]]],this.filters.server),this.filters.server=this.server.value,this.server.hidden=i.length===
 0}drawEmpty(t,e){if(this.empty.hidden=e>0||!this.desk.store.loaded.has("catalogue"),this.empty.hidden)return;let s=t?["No tool matches the filters. ",m("Show al\
 l","wb-link",()=>this.clear())]:["There are no tools yet."];this.empty.replaceChildren(...s)}matches({name:t,title:e,description:s,kind:i,server:o}){let{kind:a,
 server:h,text:l}=this.filters;if(a!==null&&i!==a||h!==Ze&&o!==h)return!1;let c=[t,e,s,o].join(`
-`).toLowerCase();return l.split(/\s+/).every(u=>c.includes(u))}filter(t){Object.assign(this.filters,t),this.limit=ir,this.update(this.enabled),this.desk.announce(
+`).toLowerCase();return l.split(/\s+/).every(d=>c.includes(d))}filter(t){Object.assign(this.filters,t),this.limit=ir,this.update(this.enabled),this.desk.announce(
 `${w(this.rows.items.size,"tool")} shown.`)}clear(){this.search.value="",this.filter({kind:null,server:Ze,text:""}),this.search.focus()}};var Rp={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},Ne=class{constructor(t,e,s){this.server=e,this.onDone=s,this.requests=new f(t),this.
 name=k("",{maxlength:100,placeholder:"github"});let i=JSON.stringify(e?.config??Rp,null,2);this.config=P(i,8,{required:!0}),this.submit=r("button",{class:"wb-bu\
 tton wb-primary",type:"submit"},e?"Save":"Add");let o=()=>s(null),a="Write secrets as references: env://NAME, file://path, op://vault/item/field, keyring://serv\
@@ -2016,10 +2016,10 @@ e("Remove…",()=>this.askRemove());let s=[this.restart,this.toggleUse,this.edit
 wb-entry-actions"},...s)];this.problem=r("div",{}),this.box=r("div",{}),this.facts=new D,this.log=r("div",{}),this.below=r("div",{class:"wb-stack wb-server-deta\
 ils",hidden:!0},this.facts.element,this.log);let o=[this.problem,this.box,this.requests.errorBox,this.below];this.element=r("li",{},r("div",{class:"wb-entry wb-\
 server"},...i),r("div",{class:"wb-stack"},...o)),this.elements=[this.element]}show(t,e){let{name:s,state:i,target:o,tools:a}=t,h=t!==this.server;if(this.server=
-t,this.enabled=e,this.drawActions(),!h)return;let[l,c]=rl[i]??[i,"question"];d(this.opener,s),this.state.replaceChildren(v(c),r("span",{},l)),d(this.target,o),this.
-target.title=o,d(this.count,i==="ready"?w(a.length,"tool"):""),this.drawProblem(),this.drawDetails()}drawActions(){let{name:t,state:e}=this.server;O(this.enabled&&
+t,this.enabled=e,this.drawActions(),!h)return;let[l,c]=rl[i]??[i,"question"];u(this.opener,s),this.state.replaceChildren(v(c),r("span",{},l)),u(this.target,o),this.
+target.title=o,u(this.count,i==="ready"?w(a.length,"tool"):""),this.drawProblem(),this.drawDetails()}drawActions(){let{name:t,state:e}=this.server;O(this.enabled&&
 !this.requests.busy,this.restart,this.toggleUse,this.edit,this.remove);let s=e==="disabled";this.restart.hidden=s||e==="untrusted"||e==="refused"||e==="invalid",
-this.requests.busy||d(this.toggleUse,s?"Switch on":"Switch off");let i={restart:"Restart",toggleUse:s?"Switch on":"Switch off",edit:"Edit…",remove:"Remove…"};
+this.requests.busy||u(this.toggleUse,s?"Switch on":"Switch off");let i={restart:"Restart",toggleUse:s?"Switch on":"Switch off",edit:"Edit…",remove:"Remove…"};
 for(let[o,a]of Object.entries(i))b(this[o],"aria-label",`${a} ${t}`)}drawProblem(){let{problem:t,state:e}=this.server,s=e==="untrusted"?" The question is in the\
  inbox.":"";this.problem.replaceChildren(...t?[H("warning",`${t}${s}`)]:[])}drawDetails(){let{about:t,confined:e,restarts:s,tools:i,left_out:o,tool_problems:a,log:h}=this.
 server;this.facts.update([["Server",t],["Program",e===null?null:e?"confined":"not confined"],["Restarts",s],["Tools",i.length>0&&M(i,30)],["Left out",o>0&&`${w(
@@ -2035,14 +2035,14 @@ openForm())),this.addButton=m("Add a server…","wb-button",()=>this.openForm())
 this.list,()=>new jn(t),{onRemove:(s,i)=>i&&this.addButton.focus()});let e=r("div",{class:"wb-line"},this.addButton);this.element=r("div",{class:"wb-stack"},e,this.
 formBox,this.problem,this.empty,this.list)}get servers(){return[...this.desk.store.tables.servers.values()].filter(({name:t})=>t)}failing(){return this.servers.
 filter(({state:t})=>t==="failed"||t==="invalid").length}update(t){let{store:e}=this.desk,{servers:s}=e.tables,i=this.servers.map(({name:a})=>a).sort();this.rows.
-show(i,(a,h)=>a.show(s.get(h),t));let o=s.get("")?.error.message??null;this.problem.hidden=o===null,d(this.problem,o??""),this.empty.hidden=i.length>0||o!==null||
+show(i,(a,h)=>a.show(s.get(h),t));let o=s.get("")?.error.message??null;this.problem.hidden=o===null,u(this.problem,o??""),this.empty.hidden=i.length>0||o!==null||
 !e.loaded.has("servers")}openForm(){let t=new Ne(this.desk,null,e=>{this.formBox.replaceChildren(),this.addButton.focus(),e&&this.desk.announce(`${e.name} is ad\
 ded: ${e.state}.`)});this.formBox.replaceChildren(t.element),t.focus()}};var nr={catalogue:"Catalogue",calls:"Calls",servers:"Servers"},Mn=class{constructor(t,e,s,i){let o={store:t,channel:e,announce:s};this.mode="catalogue",this.catalogue=
 new Bn(o),this.calls=new qn(o,i),this.servers=new Ln(o);let a=y("tools");this.summary=r("span",{class:"wb-muted wb-grow"}),this.modes=new I(nr,"Show",p=>this.setMode(
-p));let h=r("h3",{class:"wb-heading",id:a},"Tools"),l=[this.modes.element,this.catalogue.search],c=r("div",{class:"wb-toolbar"},h,this.summary,...l),u=Object.keys(
-nr).map(p=>this[p].element);this.element=r("section",{class:"wb-section wb-stack","aria-labelledby":a},c,...u)}count(){return this.catalogue.count()}setMode(t){
+p));let h=r("h3",{class:"wb-heading",id:a},"Tools"),l=[this.modes.element,this.catalogue.search],c=r("div",{class:"wb-toolbar"},h,this.summary,...l),d=Object.keys(
+nr).map(p=>this[p].element);this.element=r("section",{class:"wb-section wb-stack","aria-labelledby":a},c,...d)}count(){return this.catalogue.count()}setMode(t){
 this.mode=t,this.update()}update(t=this.enabled,e=Date.now()){this.enabled=t;let s=this.servers.failing();this.modes.setLabel("servers",s?`Servers (${s} down)`:
-"Servers"),this.modes.show(this.mode);for(let i of Object.keys(nr))this[i].element.hidden=i!==this.mode;this.catalogue.search.hidden=this.mode!=="catalogue",d(this.
+"Servers"),this.modes.show(this.mode);for(let i of Object.keys(nr))this[i].element.hidden=i!==this.mode;this.catalogue.search.hidden=this.mode!=="catalogue",u(this.
 summary,this.catalogue.summary()),this[this.mode].update(t,e)}};var Dn=class{constructor(t,e){this.requests=t,this.onDone=e,this.lead=r("div",{}),this.steps=r("ol",{class:"wb-bullets"}),this.finish=m("Commit the merge","wb-b\
 utton wb-primary",()=>this.proceed("finish",this.finish)),this.look=m("Check again","wb-button",()=>this.proceed("start",this.look)),this.abort=m("Undo the merg\
 e","wb-button wb-danger",()=>this.proceed("abort",this.abort)),this.closeButton=m("Later","wb-link");let s=[this.finish,this.look,this.abort,this.closeButton];this.
@@ -2050,8 +2050,8 @@ element=r("div",{class:"wb-box wb-stack wb-roomy",role:"group","aria-label":"Res
 this.element.focus()}async proceed(t,e){let s={worktree_name:this.name,step:t},i=await this.requests.run("resolve_worktree",s,e);i&&this.take(i)}take(t){let{worktree:e,
 target:s,state:i,conflicts:o,steps:a}=t;this.name=e;let h={merged:`${s} is merged into ${e}. Request its integration again.`,up_to_date:`${e} already has all co\
 mmits of ${s}.`,aborted:`The merge was undone; ${e} is as it was.`}[i];if(h)return this.onDone(h),!1;let l=o.map(p=>r("li",{},r("code",{class:"wb-wrap"},p))),c=l.
-length?"These files are in conflict:":"No file is in conflict any more. Commit the merge.",u=H(l.length?"warning":"completed",`${s} is being merged into ${e}. ${c}`);
-return this.lead.replaceChildren(u,r("ul",{class:"wb-list"},...l)),this.steps.replaceChildren(...a.map(p=>r("li",{},...tt(p)))),this.steps.hidden=!l.length,!0}};var Bp={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},Re=new Set(
+length?"These files are in conflict:":"No file is in conflict any more. Commit the merge.",d=H(l.length?"warning":"completed",`${s} is being merged into ${e}. ${c}`);
+return this.lead.replaceChildren(d,r("ul",{class:"wb-list"},...l)),this.steps.replaceChildren(...a.map(p=>r("li",{},...tt(p)))),this.steps.hidden=!l.length,!0}};var Bp={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},Re=new Set(
 ["awaiting","failing","checking"]),jp=new Set(["pending","claimed","in_progress"]),Lp=new Set(["claimed","in_progress"]);function or(n,t){if(n.status==="integra\
 ting")return n.queue_place>1?"queued":"integrating";if(n.status!=="active")return"closed";let e=Mt(n,t);if(!e)return"active";let s=fe(e.payload.gates??[]);return s===
 "passed"?"awaiting":s}function In(n,t){return t==="queued"?`Queued, ${ne(n.queue_place)}`:Bp[t]}function al(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
@@ -2061,18 +2061,18 @@ tasks:0}).get(i);for(let i of n.agents.values()){let o=Jt(i,t);i.worktree&&Nt(o)
 s])]}function Pn(n){let t=new Map;for(let[i,o]of Qe(n)){let a=o.join(`
 `);t.set(a,{files:o,others:[...t.get(a)?.others??[],i]})}let e=({files:i,others:o})=>`Conflicts with ${M(o,6)} in ${M(i,4)}`,s=[...t.values()].map(e);return n.problem?
 [n.problem,...s]:s}function hl(n,t,e){let{uncommitted:s=0,dirty:i=[],ahead:o=0,branch_name:a,integration_target:h}=n,l=o?`${w(o,"commit")} that ${h} does not ha\
-ve`:"",c=s===1?"It is":"They are",u=`${w(s,"uncommitted file")}: ${M(i,5,s)}`,p=l?`The branch ${a} is deleted, with ${l}. Commits that are on no other branch ar\
-e first saved to a bundle in .aiswarm/trash/.`:`The branch ${a} is deleted; ${h} has all its commits.`;return[s?`${u}. ${c} first saved to a bundle in .aiswarm/\
+ve`:"",c=s===1?"It is":"They are",d=`${w(s,"uncommitted file")}: ${M(i,5,s)}`,p=l?`The branch ${a} is deleted, with ${l}. Commits that are on no other branch ar\
+e first saved to a bundle in .aiswarm/trash/.`:`The branch ${a} is deleted; ${h} has all its commits.`;return[s?`${d}. ${c} first saved to a bundle in .aiswarm/\
 trash/.`:"It has no uncommitted files.",e?p:`The branch ${a} is kept${l?`, with its ${l}`:""}.`,t.length?`${M(t)} ${t.length===1?"is":"are"} terminated.`:""].filter(
 Boolean)}var Mp=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),Dp=new Set(["queued","integrating","closed"]),Be=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
 s,this.force=!1,this.requests=new f(t),this.review=m("","wb-button wb-compact",e.open),this.request=m("","wb-button wb-compact",()=>this.requestIntegration()),this.
 update=m("Update","wb-button wb-compact",()=>this.updateFromTarget()),this.resolve=m("Resolve conflicts…","wb-button wb-compact",()=>this.startResolving()),this.
 discard=m("Discard…","wb-link wb-quiet wb-push",()=>this.askDiscard()),this.confirmBox=r("div",{});let i=[this.review,this.request,this.update,this.resolve,this.
 discard];this.buttons=r("div",{class:"wb-line wb-worktree-buttons"},...i)}show(t,e,s){this.worktree=t,this.agents=[...s];let{id:i,ahead:o,behind:a,integration_target:h}=t,
-l=Re.has(e),c=l&&We(t,Mt(t,this.desk.store.tables)),u=Dp.has(e);d(this.review,l&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
-rimary",e==="awaiting"&&!c&&!t.conflicts?.length),this.requests.busy||d(this.request,c?"Request again":"Request integration"),b(this.update,"title",`Merge ${w(a??
-0,"commit")} of ${h} into ${i}`),this.review.hidden=this.onPage,this.request.hidden=l&&!c||u||!o,this.update.hidden=u||!a||t.conflicts?.length>0,this.resolve.hidden=
-u||!(t.conflicts?.length||t.merging),this.discard.hidden=u,this.buttons.hidden=e==="closed";for(let p of[this.review,this.request,this.resolve,this.discard])b(p,
+l=Re.has(e),c=l&&We(t,Mt(t,this.desk.store.tables)),d=Dp.has(e);u(this.review,l&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
+rimary",e==="awaiting"&&!c&&!t.conflicts?.length),this.requests.busy||u(this.request,c?"Request again":"Request integration"),b(this.update,"title",`Merge ${w(a??
+0,"commit")} of ${h} into ${i}`),this.review.hidden=this.onPage,this.request.hidden=l&&!c||d||!o,this.update.hidden=d||!a||t.conflicts?.length>0,this.resolve.hidden=
+d||!(t.conflicts?.length||t.merging),this.discard.hidden=d,this.buttons.hidden=e==="closed";for(let p of[this.review,this.request,this.resolve,this.discard])b(p,
 "aria-label",`${p.textContent} ${i}`);b(this.update,"aria-label",`Update ${i} from ${h}`),this.drawConsequences?.()}async requestIntegration(){let{id:t,integration_target:e}=this.
 worktree;this.on.request?.(1/0);let s=await this.requests.run("integrate_worktree",{worktree_name:t},this.request,"Requesting…");if(this.on.request?.(s?.approval_id??
 0),!s)return;let i=s.state==="integrated";this.on.done(i?`${t} was integrated into ${e}.`:`${t} waits for your approval.`)}async updateFromTarget(){let{id:t,integration_target:e}=this.
@@ -2086,8 +2086,8 @@ runDiscard(h,e.box.checked,l),a=new ft(i,o,t);a.element.firstChild.after(s,e.ele
 this.worktree,this.agents,e.box.checked);s.textContent!==h.join("")&&s.replaceChildren(...h.map(l=>r("li",{},l)))},this.drawConsequences(),a.focus()}clear(){this.
 confirmBox.replaceChildren(),this.drawConsequences=null,this.requests.clearError()}async runDiscard(t,e,s){let{id:i,uncommitted:o,ahead:a}=this.worktree,h=this.
 force||!!(o||e&&a),l={worktree_name:i,reason:t,delete_branch:e,force:h},c=await this.requests.run("discard_worktree",l,s,"Discarding…");if(!c)return this.onRefused(
-s);this.clear();let u=c.branch_kept===!1?"Its branch was deleted too":`Its branch ${c.branch_name} is kept`,p=c.bundle?` What is on no other branch was saved in\
- ${c.bundle}`:"";this.on.done(`${i} was discarded. ${u}.${p}`)}onRefused(t){this.force=Mp.has(this.requests.error?.code),this.force&&d(t,`Discard ${this.worktree.
+s);this.clear();let d=c.branch_kept===!1?"Its branch was deleted too":`Its branch ${c.branch_name} is kept`,p=c.bundle?` What is on no other branch was saved in\
+ ${c.bundle}`:"";this.on.done(`${i} was discarded. ${d}.${p}`)}onRefused(t){this.force=Mp.has(this.requests.error?.code),this.force&&u(t,`Discard ${this.worktree.
 id} anyway`)}};function Ip(n,t,e){return{code:"MERGE_CONFLICT",message:`${t} conflicts with ${n} in ${M(e)}. Nothing was changed. Press “Resolve conflicts…” for\
  the steps.`}}var Pp={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function rr(n){
 return v(Pp[n])}var Fn=class{constructor(t,e,s){let i=y("worktree");this.mark=r("span",{class:"wb-mark"}),this.opener=m(t,"wb-opener",()=>s.open(t)),this.opener.
@@ -2095,14 +2095,14 @@ id=i,this.state=r("span",{class:"wb-worktree-state"}),this.branches=r("span",{cl
 r("div",{class:"wb-muted wb-cut"}),this.conflicts=r("div",{class:"wb-worktree-conflicts"}),this.actions=new Be(e,{open:()=>s.open(t),done:s.done});let o=r("div",
 {class:"wb-worktree-head"},this.mark,this.opener,this.branches,this.state);this.element=r("li",{class:"wb-worktree wb-frame wb-stack","aria-labelledby":i},r("di\
 v",{},o,this.counts,this.facts,this.conflicts),this.actions.buttons,this.actions.confirmBox,this.actions.requests.errorBox),this.elements=[this.element]}show(t,e,s,i){
-this.drawn!==e&&this.mark.replaceChildren(rr(e)),this.drawn=e,this.element.classList.toggle("wb-attention",Re.has(e)),d(this.state,In(t,e)),d(this.branches,Fp(t)),
-b(this.branches,"title",`${t.branch_name} → ${t.integration_target}`),ar(this.counts,t);let o=hr(t,s,i);d(this.facts,o),b(this.facts,"title",o),this.drawConflicts(
+this.drawn!==e&&this.mark.replaceChildren(rr(e)),this.drawn=e,this.element.classList.toggle("wb-attention",Re.has(e)),u(this.state,In(t,e)),u(this.branches,Fp(t)),
+b(this.branches,"title",`${t.branch_name} → ${t.integration_target}`),ar(this.counts,t);let o=hr(t,s,i);u(this.facts,o),b(this.facts,"title",o),this.drawConflicts(
 t),this.actions.show(t,e,s.agents)}drawConflicts(t){let e=Qe(t),s=e.length>0||!!t.problem,i=e.map(([h,l])=>`${h} (${w(l.length,"file")})`),o=e.length?`Conflicts\
  with ${M(i,2)}`:"No conflicts predicted",a=t.problem??o;this.conflicts.textContent!==a&&(b(this.conflicts,"title",Pn(t).join(`
 `)),this.conflicts.classList.toggle("wb-muted",!s),this.conflicts.replaceChildren(...s?[v("warning")]:[],r("span",{class:"wb-cut"},a)))}};function Fp({id:n,branch_name:t,
-integration_target:e}){return t===`wb/${n}/main`?`→ ${e}`:`${t} → ${e}`}function ar(n,{ahead:t=0,behind:e=0,changed:s=0,added:i=0,removed:o=0}){let a=u=>u.toLocaleString(
+integration_target:e}){return t===`wb/${n}/main`?`→ ${e}`:`${t} → ${e}`}function ar(n,{ahead:t=0,behind:e=0,changed:s=0,added:i=0,removed:o=0}){let a=d=>d.toLocaleString(
 "en"),h=[t?`${a(t)} ahead`:"",e?`${a(e)} behind`:""],l=s?`${w(s,"file")} +${a(i)} −${a(o)}`:"",c=[h.filter(Boolean).join(", ")||"no new commits",l].filter(Boolean).
-join(" · ");d(n,c),b(n,"title",c)}function hr({uncommitted:n,last_activity:t},{agents:e,tasks:s},i){let o=t&&mt(t,i);return[n?`${n.toLocaleString("en")} uncomm\
+join(" · ");u(n,c),b(n,"title",c)}function hr({uncommitted:n,last_activity:t},{agents:e,tasks:s},i){let o=t&&mt(t,i);return[n?`${n.toLocaleString("en")} uncomm\
 itted`:null,e.size?M([...e],2):"no agent",s?w(s,"open task"):null,o&&(o==="just now"?"active just now":`active ${o} ago`)].filter(Boolean).join(" · ")}var ll={name:"Worktree",status:"Became",branch_name:"Branch",requester:"Requested by",by:"Decided by",closed_at:"When",reason:"Reason"},Wn=class{constructor(t){
 this.store=t,this.empty=r("p",{class:"wb-empty"},"No worktree has been integrated or discarded yet."),this.sorting=new lt(ll,()=>this.draw());let e=Object.keys(
 ll).map(s=>this.sorting.heading(s,"th",{scope:"col"}));this.body=r("tbody",{}),this.table=r("table",{class:"wb-table wb-closed","aria-label":"Closed worktrees"},
@@ -2110,9 +2110,9 @@ r("thead",{},r("tr",{},...e)),this.body),this.element=r("div",{class:"wb-stack"}
 store.tables.closed.values()].sort((t,e)=>e.id-t.id)}update(){let{rows:t}=this;this.empty.hidden=t.length>0,this.table.hidden=!t.length;let e=JSON.stringify(t);
 e!==this.drawn&&(this.drawn=e,this.draw())}draw(){let t=this.sorting.sorted(this.rows,(e,s)=>({...e,...cl(e)})[s]);this.body.replaceChildren(...t.map(Wp))}};function Wp(n){
 let{name:t,status:e,integration_target:s,integrated_commit:i,closed_at:o}=n,a=e==="integrated",h=a?["merged into ",r("code",{},s)," as ",r("code",{title:i},i.slice(
-0,7))]:["discarded"],{requester:l,by:c,reason:u}=cl(n),p=[r("code",{},n.branch_name),n.branch_kept?"":" (deleted)"],g=v(a?"completed":"cancelled"),_=n.bundle?`${u?
+0,7))]:["discarded"],{requester:l,by:c,reason:d}=cl(n),p=[r("code",{},n.branch_name),n.branch_kept?"":" (deleted)"],g=v(a?"completed":"cancelled"),_=n.bundle?`${d?
 " ":""}Unmerged work is saved in ${n.bundle}`:"",j=[r("span",{class:"wb-line"},g,r("strong",{},t)),r("span",{},...h),r("span",{},...p),l,c,r("span",{title:o},E(
-o)),`${u??""}${_}`];return r("tr",{class:"wb-table-row"},...j.map($=>r("td",{},$)))}function cl({status:n,approval:t,closed_by:e,reason:s}){return n!=="integrat\
+o)),`${d??""}${_}`];return r("tr",{class:"wb-table-row"},...j.map($=>r("td",{},$)))}function cl({status:n,approval:t,closed_by:e,reason:s}){return n!=="integrat\
 ed"||!t?{requester:"",by:e,reason:s}:{requester:t.requester,by:t.decided_by,reason:t.decision_reason}}var lr=(n,t)=>n.localeCompare(t,void 0,{numeric:!0});function Kp(n){let t=new Map;for(let{one:e,other:s,is_target:i,files:o}of n)for(let a of o){t.has(a)||t.set(
 a,{path:a,targets:new Set,worktrees:new Set,pairs:0});let h=t.get(a);h.pairs+=1,h.worktrees.add(e),(i?h.targets:h.worktrees).add(s)}return[...t.values()].map(e=>({
 ...e,targets:[...e.targets].sort(lr),worktrees:[...e.worktrees].sort(lr)})).sort((e,s)=>s.pairs-e.pairs||lr(e.path,s.path))}function dl(n,t){let e=["File","Chan\
@@ -2125,19 +2125,19 @@ r("caption",{class:"wb-sr"},"Predicted conflicts; each cell has the number of fi
 showHint(s.target),mouseover:s=>this.showHint(s.target)}}),this.files=r("div",{}),this.box=r("div",{class:"wb-matrix-box"},this.table),this.hint=r("p",{class:"w\
 b-muted wb-matrix-hint"},Hp),this.pair=r("div",{class:"wb-box wb-stack wb-pair",id:y("pair"),hidden:!0}),this.element=r("div",{class:"wb-stack"},this.summary,this.
 files,this.box,this.hint,this.pair)}get pairs(){return[...this.store.tables.conflicts.values()].filter(({id:t})=>t!=="")}update(){let{pairs:t}=this,{tables:e}=this.
-store,s=e.conflicts.get(""),i=JSON.stringify([t,s,e.worktrees.size]);i!==this.drawn&&(this.drawn=i,d(this.summary,this.summaryText(t,s)),this.files.replaceChildren(
+store,s=e.conflicts.get(""),i=JSON.stringify([t,s,e.worktrees.size]);i!==this.drawn&&(this.drawn=i,u(this.summary,this.summaryText(t,s)),this.files.replaceChildren(
 ...t.length?[dl(t,this.onOpen)]:[]),this.box.hidden=this.hint.hidden=!t.length,this.drawTable(t),this.drawPair(t.find(({id:o})=>o===this.selected)))}summaryText(t,e){
 if(e?.error)return e.error.message;if(!e)return"";let s=this.store.tables.worktrees.size;if(!s)return"There are no worktrees.";if(!t.length)return"No conflicts \
 are predicted, neither between worktrees nor with their targets.";let i=new Set(t.flatMap(({one:h,other:l,is_target:c})=>c?[h]:[h,l])),o=s-i.size,a=` ${w(o,"oth\
 er worktree")} would not; ${o===1?"it is":"they are"} not listed.`;return`${w(t.length,"pair")} would conflict if integrated now.${o>0?a:""}`}drawTable(t){let{names:e,
 targets:s,cells:i}=Jp(t),o=[...s.map(c=>[c,!0]),...e.map(c=>[c,!1])],a=this.table.contains(document.activeElement)?document.activeElement.dataset.pair:null,h=r(
-"tr",{},r("td",{}),...o.map(([c,u])=>zp(c,u))),l=e.map(c=>{let u=o.map(([p,g])=>this.cell(i.get(`${c}
-${p}`),c,p,g));return r("tr",{},r("th",{scope:"row",title:c},c),...u)});this.table.replaceChildren(this.caption,r("thead",{},h),r("tbody",{},...l)),a&&this.table.
+"tr",{},r("td",{}),...o.map(([c,d])=>zp(c,d))),l=e.map(c=>{let d=o.map(([p,g])=>this.cell(i.get(`${c}
+${p}`),c,p,g));return r("tr",{},r("th",{scope:"row",title:c},c),...d)});this.table.replaceChildren(this.caption,r("thead",{},h),r("tbody",{},...l)),a&&this.table.
 querySelector(`[data-pair="${CSS.escape(a)}"]`)?.focus()}cell(t,e,s,i){let o=!i&&e===s;if(!t||t.is_target!==i)return r("td",{class:o?"wb-matrix-same":null},r("s\
 pan",{class:"wb-sr"},o?"itself":"none"));let a=`${e} and ${s}: ${w(t.files.length,"file")}`,h=m(String(t.files.length),"wb-matrix-cell",()=>this.select(t),a);return b(
 h,"title",M(t.files,8)),h.dataset.pair=t.id,h.setAttribute("aria-controls",this.pair.id),h.setAttribute("aria-expanded",String(t.id===this.selected)),r("td",{},
 h)}select(t){this.selected=this.selected===t.id?null:t.id;for(let e of this.table.querySelectorAll(".wb-matrix-cell"))e.setAttribute("aria-expanded",String(e.dataset.
-pair===this.selected));this.drawPair(this.selected?t:null)}showHint(t){let e=this.store.tables.conflicts.get(t.closest?.(".wb-matrix-cell")?.dataset.pair);e&&d(
+pair===this.selected));this.drawPair(this.selected?t:null)}showHint(t){let e=this.store.tables.conflicts.get(t.closest?.(".wb-matrix-cell")?.dataset.pair);e&&u(
 this.hint,`${e.one} and ${e.other}: ${M(e.files,4)}`)}drawPair(t){if(this.pair.hidden=!t,!t)return;let e=o=>m(`Show ${o}`,"wb-button",()=>this.onOpen(o)),i=`${t.
 is_target?", its target,":""} change the same lines of ${w(t.files.length,"file")}`;this.pair.replaceChildren(r("div",{class:"wb-message"},v("warning"),r("span",
 {},r("strong",{},t.one)," and ",r("strong",{},t.other),i)),r("ul",{class:"wb-list"},...t.files.map(o=>r("li",{},r("code",{class:"wb-wrap"},o)))),r("div",{class:"\
@@ -2147,13 +2147,13 @@ cr[t.key]);e?.querySelector("button").focus()}}}};function Jp(n){let t=new Set,e
 ${i.other}`,i),i.is_target?e.add(i.other):(t.add(i.other),s.set(`${i.other}
 ${i.one}`,i));return{names:[...t].sort(ul),targets:[...e].sort(ul),cells:s}}function zp(n,t){let e=t?`${n}, a target`:n;return r("th",{scope:"col",class:t?"wb-m\
 atrix-target":null,title:e},r("span",{},n))}function ml(n,[t,e]){let s=n.parentElement,i=[...s.parentElement.children];return i[i.indexOf(s)+t]?.children[n.cellIndex+
-e]}var Un=class{constructor(t,e){this.requests=new f(t),this.onDone=e,this.name=k("",{maxlength:60,required:!0,placeholder:"robust-statistics"});let s=()=>d(this.submit,
+e]}var Un=class{constructor(t,e){this.requests=new f(t),this.onDone=e,this.name=k("",{maxlength:60,required:!0,placeholder:"robust-statistics"});let s=()=>u(this.submit,
 "Create");this.branch=k("",{maxlength:200,placeholder:"wb/<name>/main",on:{input:s}}),this.source=k("",{maxlength:200,placeholder:"the current branch"}),this.submit=
 r("button",{class:"wb-button wb-primary",type:"submit"},"Create");let i=()=>e(null);this.element=S({class:"wb-box wb-stack wb-roomy","aria-label":"New worktree"},
 {submit:()=>this.run(),escape:i},r("div",{class:"wb-fields wb-fields-3"},C("Name",this.name),C("Branch (optional)",this.branch),C("Start from, and integrate int\
 o (optional)",this.source)),L(this.submit,i),this.requests.errorBox)}focus(){this.name.focus()}async run(){let t={name:this.name.value.trim(),branch_name:this.branch.
 value.trim()||null,source_branch:this.source.value.trim()||null},e=await this.requests.run("create_worktree",t,this.submit,"Creating…");e?this.onDone(e):this.
-requests.error?.code==="BRANCH_EXISTS"&&!t.branch_name?this.offer(this.requests.error.details):this.name.focus()}offer({branch:t}){this.branch.value=t,d(this.submit,
+requests.error?.code==="BRANCH_EXISTS"&&!t.branch_name?this.offer(this.requests.error.details):this.name.focus()}offer({branch:t}){this.branch.value=t,u(this.submit,
 `Continue ${t}`),this.submit.focus()}};var ts="tr.wb-diff-line",Jn=class{constructor(t,e){this.on=e,this.rows=[],t.addEventListener("click",s=>this.onClick(s)),t.addEventListener("keydown",s=>this.onKey(
 s))}clear(){for(let t of this.rows)t.classList.remove("wb-chosen");this.rows=[],this.anchor=null}onClick(t){let e=t.target.closest(".wb-diff-number")?.closest(ts);
 e&&(this.choose(e,t.shiftKey),this.comment())}onKey(t){if(t.ctrlKey||t.altKey||t.metaKey)return;let e=t.target.closest(ts);if(!e)return this.enter(t);let s=pl(e),
@@ -2176,20 +2176,20 @@ drafts.get(this.name)??[]}show(t){this.name=t.id,this.requests.clearError(),this
 checked=![...this.desk.store.tables.tasks.values()].some(e),this.toggle(this.mine.length>0,!1)}update(t){this.opener.hidden=t.status!=="active";let e=[...this.desk.
 store.tables.personas.values()].map(({id:i})=>[i,i]),s=this.persona.value||(e.some(([i])=>i===wl)?wl:void 0);q(this.persona,[["",e]],s),this.draw()}toggle(t=this.
 element.hidden,e=!0){this.element.hidden=!t,this.opener.setAttribute("aria-expanded",String(t)),this.draw(),e&&(t?this.note:this.opener).focus()}draw(){let t=this.
-mine.length;d(this.summary,t?`${w(t,"comment")}, not sent yet`:"Request changes instead of a merge"),this.discard.hidden=t===0,O(!this.requests.busy&&(t>0||this.
+mine.length;u(this.summary,t?`${w(t,"comment")}, not sent yet`:"Request changes instead of a merge"),this.discard.hidden=t===0,O(!this.requests.busy&&(t>0||this.
 note.value.trim()!==""),this.submit)}write({file:t,side:e,first:s,last:i},o,a){this.writing?.element.remove();let h={path:t.path,side:e,line:s,end_line:i===s?null:
-i},l=()=>{this.writing?.element.remove(),this.writing=null,a()},c=u=>{this.drafts.set(this.name,[...this.mine,{...h,text:u,commit:o}]),l(),this.element.hidden&&
+i},l=()=>{this.writing?.element.remove(),this.writing=null,a()},c=d=>{this.drafts.set(this.name,[...this.mine,{...h,text:d,commit:o}]),l(),this.element.hidden&&
 this.toggle(!0,!1),this.changed(`Comment on ${t.path} added.`)};this.writing=fo(h,"",{save:c,cancel:l}),wo(t,h,this.writing.element),this.writing.focus()}drawIn(t,e=!0){
 for(let s of this.rows)t.element.contains(s)&&this.forgetRow(s);for(let s of Vt(this.desk.store.tables,this.name))this.drawSent(t,s,e);for(let s of this.mine)s.
-path===t.path&&this.drawDraft(t,s)}drawSent(t,e,s){for(let i of e.comments){let{path:o,side:a,line:h,end_line:l,current_line:c,outdated:u}=i;if(o!==t.path||u||a===
+path===t.path&&this.drawDraft(t,s)}drawSent(t,e,s){for(let i of e.comments){let{path:o,side:a,line:h,end_line:l,current_line:c,outdated:d}=i;if(o!==t.path||d||a===
 "old"&&!s)continue;let p=(c??h)-h,g={side:a,line:h+p,end_line:l&&l+p};this.put(t,g,ba({...i,...g},e.person??e.requested_by))}}drawDraft(t,e){let o=wa(e,{edit:()=>{
 let a=l=>{e.text=l,this.changed("Comment changed.")},h=fo(e,e.text,{save:a,cancel:()=>this.on.changed()});o.replaceWith(h.element),this.rows.add(h.element),h.focus()},
 remove:()=>{this.drafts.set(this.name,this.mine.filter(a=>a!==e)),this.changed("Comment removed."),this.opener.focus()}});this.put(t,e,o)}put(t,e,s){this.rows.add(
 s),wo(t,e,s)}forgetRow(t){t.remove(),this.rows.delete(t)}changed(t){this.draw(),this.on.changed(),this.desk.announce(t)}discardAll(){this.drafts.delete(this.name),
 this.toggle(!1),this.changed("The comments were discarded.")}async send(){let{name:t}=this,e=this.note.value.trim();if(!e&&!this.mine.length)return;let s=Gp(this.
 mine),i=s.size?[...s]:[[null,[]]];for(let[o,[a,h]]of i.entries()){let l=h.map(({path:p,side:g,line:_,end_line:j,text:$})=>({path:p,side:g,line:_,end_line:j,text:$})),
-c=this.task.box.checked&&this.persona.value?this.persona.value:null,u={worktree_name:t,comments:l,commit:a,note:o===0?e:"",persona_id:c};if(!await this.requests.
-run("request_changes",u,this.submit,"Sending…"))return this.draw();this.drafts.set(t,(this.drafts.get(t)??[]).filter(p=>!h.includes(p)))}return this.note.value=
+c=this.task.box.checked&&this.persona.value?this.persona.value:null,d={worktree_name:t,comments:l,commit:a,note:o===0?e:"",persona_id:c};if(!await this.requests.
+run("request_changes",d,this.submit,"Sending…"))return this.draw();this.drafts.set(t,(this.drafts.get(t)??[]).filter(p=>!h.includes(p)))}return this.note.value=
 "",this.toggle(!1),this.changed(`Changes were requested in ${t}.`)}};function Gp(n){let t=new Map;for(let e of n)t.set(e.commit,[...t.get(e.commit)??[],e]);return t}var Yp="600px",bl={committed:"Committed",since:"Since the request",uncommitted:"Uncommitted"},Vn=class{constructor(t){this.desk=t,this.side="committed",this.review=
 new zn(t,{changed:()=>this.drawComments()}),this.requested=new Ps(t,{since:i=>this.showSince(i),goTo:i=>this.goToComment(i)}),this.files=[],this.requests=new f(
 t);let e=y("diff");this.empty=r("p",{class:"wb-empty"}),this.main=r("div",{class:"wb-diff-main wb-frame"},this.fileList(),this.fileBodies()),this.element=r("sec\
@@ -2212,13 +2212,13 @@ for(let t of this.files)t.drawn&&this.review.drawIn(t,this.side==="committed")}d
 this.drawnSent&&(this.drawnSent=t,this.drawComments())}goToComment({path:t,side:e,line:s,current_line:i}){let o=this.files.find(h=>h.path===t);if(!o)return;this.
 goTo(o),o.approach();let a=o.rowOf(e,i??s);a?.scrollIntoView({block:"center"}),a&&(a.tabIndex=-1),a?.focus({preventScroll:!0})}clear(){this.refresh?.stop(),this.
 found=null,this.requests.clearError(),this.observer.disconnect(),this.files=[],this.list.replaceChildren(),this.body.replaceChildren(),this.main.hidden=this.newer.
-hidden=this.toggleAll.hidden=!0,this.empty.hidden=!1,d(this.summary,""),d(this.empty,"Loading…")}async load(t){let{refresh:e,worktree:s}=this,i=gl(s,t),o=await this.
+hidden=this.toggleAll.hidden=!0,this.empty.hidden=!1,u(this.summary,""),u(this.empty,"Loading…")}async load(t){let{refresh:e,worktree:s}=this,i=gl(s,t),o=await this.
 requests.send("get_worktree_diff",this.request());e===this.refresh&&(this.stamp=i,this.found=o,this.requests.clearError(),this.draw(this.position()))}onError(t){
 this.empty.hidden=!0,this.requests.showError(t)}request(t){let e=t===void 0?{}:{path:t},s=this.since??this.newestAnswered,i=this.side==="since"&&s?{since:s.commit}:
 {};return{worktree_name:this.worktree.id,uncommitted:this.side==="uncommitted",...i,...e}}draw(t){let e=new Set(this.files.filter(({open:i})=>!i).map(({path:i})=>i));
 this.observer.disconnect(),this.files=this.found.files.map(i=>this.fileDiff(i));for(let i of this.files)e.has(i.path)&&i.toggle(!1),i.element.file=i,this.observer.
 observe(i.element);this.body.replaceChildren(...this.files.map(({element:i})=>i)),this.list.replaceChildren(...this.files.map(i=>this.entry(i)));let s=this.files.
-length;d(this.summary,s?this.summaryText():""),d(this.empty,this.emptyText()),this.newer.hidden=!0,this.empty.hidden=s>0,this.main.hidden=s===0,this.toggleAll.hidden=
+length;u(this.summary,s?this.summaryText():""),u(this.empty,this.emptyText()),this.newer.hidden=!0,this.empty.hidden=s>0,this.main.hidden=s===0,this.toggleAll.hidden=
 s<2,this.drawToggleAll(),this.main.classList.toggle("wb-commentable",this.canComment),t&&this.restore(t)}fileDiff(t){return new It(t,{readAll:e=>this.readAll(e),
 highlighter:()=>me(this.desk.channel),drawn:e=>this.review.drawIn(e,this.side==="committed")})}summaryText(){let{added:t,removed:e}=as(this.found.files),s=`${w(
 this.files.length,"file")} +${t.toLocaleString("en")} −${e.toLocaleString("en")}`;return this.side==="uncommitted"?`${s}, not committed`:this.side==="since"?`${s}\
@@ -2227,7 +2227,7 @@ this.files.length,"file")} +${t.toLocaleString("en")} −${e.toLocaleString("en"
 -diff-entry",()=>this.goTo(t)),s=r("span",{class:"wb-cut wb-grow",dir:"rtl"},r("bdi",{dir:"ltr"},...Co(t.path)));return e.append(s,r("span",{class:"wb-diff-coun\
 ts"},...To(t.file))),b(e,"title",t.path),r("li",{},e)}async readAll(t){this.requests.clearError();try{let{files:e}=await this.requests.send("get_worktree_diff",
 this.request(t));return e.find(s=>s.path===t)??null}catch(e){return this.requests.showError(e),null}}onToggleAll(){let t=!this.files.some(e=>e.open);for(let e of this.
-files)e.toggle(t);this.drawToggleAll()}drawToggleAll(){d(this.toggleAll,this.files.some(t=>t.open)?"Close all":"Open all")}position(){let t=this.body.scrollTop,
+files)e.toggle(t);this.drawToggleAll()}drawToggleAll(){u(this.toggleAll,this.files.some(t=>t.open)?"Close all":"Open all")}position(){let t=this.body.scrollTop,
 e=this.files.findLast(({element:s})=>s.offsetTop<=t);return e&&{path:e.path,offset:t-e.element.offsetTop}}restore({path:t,offset:e}){let s=this.files.find(i=>i.
 path===t);s&&(this.body.scrollTop=s.element.offsetTop+e)}goTo(t){t&&(t.toggle(!0),this.body.scrollTop=t.element.offsetTop,t.head.focus({preventScroll:!0}))}get at(){
 let t=this.files.findIndex(({element:e})=>e.contains(document.activeElement));return t>=0?t:this.files.findLastIndex(({element:e})=>e.offsetTop<=this.body.scrollTop)}onKey(t){
@@ -2242,8 +2242,8 @@ this.actions.buttons];this.element=r("div",{class:"wb-worktree-page wb-stack",ro
 {class:"wb-worktree-head"},...a),this.actions.confirmBox,this.actions.requests.errorBox,r("div",{},this.branches,this.counts,this.facts,this.problems),this.approval.
 element,this.diff.element)}open(t){this.approval.clear(),this.replacing=0,this.actions.clear(),this.drawn=null,this.element.hidden=!1,this.diff.show(t)}close(){
 this.approval.clear(),this.element.hidden=!0,this.diff.clear()}focus(){this.title.focus()}update(t,e,s,i,o){this.drawn!==e&&this.mark.replaceChildren(rr(e)),this.
-drawn=e,d(this.title,t.id),d(this.state,In(t,e));let a=hs(t.path);d(this.branches,`${t.branch_name} → ${t.integration_target} · ${a}`),b(this.branches,"title",
-t.path),ar(this.counts,t),d(this.facts,hr(t,s,i)),this.drawProblems(Pn(t)),this.actions.show(t,e,s.agents),this.drawApproval(t,i,o),e!=="closed"&&this.diff.update(
+drawn=e,u(this.title,t.id),u(this.state,In(t,e));let a=hs(t.path);u(this.branches,`${t.branch_name} → ${t.integration_target} · ${a}`),b(this.branches,"title",
+t.path),ar(this.counts,t),u(this.facts,hr(t,s,i)),this.drawProblems(Pn(t)),this.actions.show(t,e,s.agents),this.drawApproval(t,i,o),e!=="closed"&&this.diff.update(
 t)}drawProblems(t){let e=t.join(`
 `);e!==this.drawnProblems&&(this.drawnProblems=e,this.problems.replaceChildren(...t.map(s=>H("warning",s))))}drawApproval(t,e,s){this.enabled=s;let i=Mt(t,this.
 desk.store.tables);this.approval.show(i,o=>this.isEnabled(o),e,this.replacing===1/0)}isEnabled(t){return this.enabled&&this.replacing<=t}onRequest(t){this.replacing=
@@ -2264,13 +2264,13 @@ this.views=new $t(this.desk,"worktrees",{read:()=>({filter:this.filter,text:this
 this.newButton);return r("div",{class:"wb-toolbar"},e,this.summary,s)}get rows(){return[...this.store.tables.worktrees.values()].filter(({id:t})=>t!=="").sort(Zp)}count(){
 return this.rows.length}update(t,e){this.enabled=t;let{tables:s}=this.store;s.worktrees.has(this.toOpen)&&this.open(this.toOpen);let i=al(s,e);this.all.hidden=this.
 opened!==null,this.opened?this.drawPage(i,e):this.drawOverview(i,e)}drawOverview(t,e){let{rows:s}=this,{tables:i}=this.store,o=new Map(s.map(c=>[c.id,or(c,i)])),
-a=this.mode==="cards";this.drawToolbar(s,o,t);let h=a?s.filter(c=>this.matches(c,o.get(c.id),t(c.id))):[],l=(c,u)=>c.show(i.worktrees.get(u),o.get(u),t(u),e);this.
+a=this.mode==="cards";this.drawToolbar(s,o,t);let h=a?s.filter(c=>this.matches(c,o.get(c.id),t(c.id))):[],l=(c,d)=>c.show(i.worktrees.get(d),o.get(d),t(d),e);this.
 cards.show(h.map(({id:c})=>c),l),this.noMatch.hidden=!a||h.length>0||!s.length,this.list.hidden=!a||!h.length,this.conflicts.element.hidden=this.mode!=="conflic\
 ts"||!s.length,this.conflicts.element.hidden||this.conflicts.update(),this.closed.element.hidden=this.mode!=="closed",this.closed.element.hidden||this.closed.update(),
-this.drawEmpty(s.length,i.worktrees.get("")?.error)}drawToolbar(t,e,s){let i=this.mode==="cards",o=this.conflicts.pairs.length;d(this.summary,t.length?w(t.length,
+this.drawEmpty(s.length,i.worktrees.get("")?.error)}drawToolbar(t,e,s){let i=this.mode==="cards",o=this.conflicts.pairs.length;u(this.summary,t.length?w(t.length,
 "worktree"):""),this.modes.setLabel("conflicts",o?`Conflicts ${o.toLocaleString("en")}`:"Conflicts"),this.modes.show(this.mode);let a=this.closed.rows.length;this.
 modes.setLabel("closed",a?`Closed ${a.toLocaleString("en")}`:"Closed"),this.modes.element.hidden=!t.length&&!a,this.search.hidden=!i||t.length<=Xp,this.chips.element.
-hidden=!i||t.length<2,this.views.element.hidden=!t.length,this.views.update();let h=Object.entries(dr).map(([l,[c,u]])=>({key:l,label:c,count:t.filter(p=>u(p,e.
+hidden=!i||t.length<2,this.views.element.hidden=!t.length,this.views.update();let h=Object.entries(dr).map(([l,[c,d]])=>({key:l,label:c,count:t.filter(p=>d(p,e.
 get(p.id),s(p.id))).length}));this.chips.update([{key:null,label:"All",count:t.length},...h],this.filter)}drawEmpty(t,e){e&&t?this.requests.showError(e):this.requests.
 clearError(),this.empty.hidden=t>0||this.mode==="closed"||!this.store.loaded.has("worktrees"),this.newButton.hidden=!!e&&!t;let s=e?.code??"none";if(this.empty.
 hidden||this.empty.dataset.shown===s)return;this.empty.dataset.shown=s;let i=m("New worktree…","wb-link",()=>this.openForm()),o=r("code",{},'wb.call("create_w\
@@ -2287,21 +2287,21 @@ items.get(t)?.opener??this.newButton).focus()}showNote(t){this.desk.announce(t);
 "span",{class:"wb-grow"},t),e),this.note.hidden=!1}dismissNote(){this.note.hidden=!0,this.opened?this.page.focus():this.newButton.focus()}openForm(){let t=new Un(
 this.desk,e=>this.closeForm(e));this.formBox.replaceChildren(t.element),t.focus()}closeForm(t){if(this.formBox.replaceChildren(),this.newButton.focus(),!t)return;
 let{name:e,branch_name:s,integration_target:i,path:o}=t;this.showNote(`Created ${e}: branch ${s}, to be integrated into ${i}. Its files are in ${o}.`)}};var[ur,mr,Xn,Zn,pr,Qn,fr,vl,,wr,Qp,kl]=Array(12).keys(),tf={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"Discon\
-nected"},br=class extends ke{constructor(t,e,{tab:s,alone:i},o){super(t,e);let a=c=>this.announce(c);this.untrusted=new fs(t),this.inbox=new ve(t,e,a,o,{connect:()=>this.
-showConnect(),review:c=>this.showWorktree(c)}),this.taskSummary=new gr(()=>this.tabs.select(mr)),this.tasks=new Sn(t,e,a,o),this.unattended=new En({store:t,channel:e,
-announce:a}),this.worktrees=new Yn(t,e,a),this.agents=new Os(t,e,a,o),this.definitions=new bi(t,e,a,o),this.tools=new Mn(t,e,a,o),this.chat=new Ys(t,e,a,o),this.
-runs=new un(t,e,a,o),this.analytics=new Bs(t,e,a,o,this.openers()),this.personalities=new Xi(t,e,a,o),this.projects=new tn(t,e,a),this.admin=new ps(t,e,a,o);let h=[
-{label:"Inbox",element:r("div",{},this.inbox.element,this.taskSummary.element)},{label:"Tasks",element:this.tasks.element},{label:"Worktrees",element:this.worktrees.
-element},{label:"Agents",element:this.agents.element},{label:"Definitions",element:this.definitions.element},{label:"Tools",element:this.tools.element},{label:"\
-Chat",element:this.chat.element},{label:"Runs",element:this.runs.element},{label:"Analytics",element:this.analytics.element},{label:"Personalities",element:this.
-personalities.element},{label:"Projects",element:this.projects.element},{label:"Admin",element:this.admin.element}];this.tabs=new xi(h,()=>this.draw()),this.tabs.
-show(Math.max(0,h.findIndex(({label:c})=>c===s))),this.alone=i?s:null;let l=[this.banner,this.unattended.element,this.untrusted.element];this.element=this.region(
-"Workbench desk",this.top(),...l,...this.tabs.panels),this.start(o)}top(){this.dot=r("span",{class:"wb-dot","aria-hidden":"true"}),this.linkLabel=r("span",{});let t=r(
+nected"},br=class extends ke{constructor(t,e,{tab:s,alone:i},o){super(t,e);let a=d=>this.announce(d);this.untrusted=new fs(t);let h={connect:()=>this.showConnect(),
+review:d=>this.showWorktree(d)};this.inbox=new ve(t,e,a,o,h),this.taskSummary=new gr(()=>this.tabs.select(mr)),this.tasks=new Sn(t,e,a,o),this.unattended=new En(
+{store:t,channel:e,announce:a}),this.worktrees=new Yn(t,e,a),this.agents=new Os(t,e,a,o),this.definitions=new bi(t,e,a,o),this.tools=new Mn(t,e,a,o),this.chat=new Ys(
+t,e,a,o),this.runs=new un(t,e,a,o),this.analytics=new Bs(t,e,a,o,this.openers()),this.personalities=new Xi(t,e,a,o),this.projects=new tn(t,e,a),this.admin=new ps(
+t,e,a,o);let l=[{label:"Inbox",element:r("div",{},this.inbox.element,this.taskSummary.element)},{label:"Tasks",element:this.tasks.element},{label:"Worktrees",element:this.
+worktrees.element},{label:"Agents",element:this.agents.element},{label:"Definitions",element:this.definitions.element},{label:"Tools",element:this.tools.element},
+{label:"Chat",element:this.chat.element},{label:"Runs",element:this.runs.element},{label:"Analytics",element:this.analytics.element},{label:"Personalities",element:this.
+personalities.element},{label:"Projects",element:this.projects.element},{label:"Admin",element:this.admin.element}];this.tabs=new xi(l,()=>this.draw()),this.tabs.
+show(Math.max(0,l.findIndex(({label:d})=>d===s))),this.alone=i?s:null;let c=[this.banner,this.unattended.element,this.untrusted.element];this.element=this.region(
+"Workbench desk",this.top(),...c,...this.tabs.panels),this.start(o)}top(){this.dot=r("span",{class:"wb-dot","aria-hidden":"true"}),this.linkLabel=r("span",{});let t=r(
 "span",{class:"wb-brand"},this.alone??"Workbench");this.tabs.element.hidden=this.alone!==null;let e=r("span",{class:"wb-state"},this.dot,this.linkLabel);return r(
 "div",{class:"wb-top"},t,this.tabs.element,this.status,e)}openers(){let t=e=>{this.tabs.element.hidden=!1,this.tabs.select(e)};return{task:e=>{t(mr),this.tasks.
 jump(e)},agent:e=>{t(Zn),this.agents.reveal(e)},inbox:()=>t(ur),tools:()=>{t(Qn),this.tools.setMode("calls")}}}showWorktree(t){this.tabs.element.hidden=!1,this.
 tabs.select(Xn),this.worktrees.open(t)}showConnect(){this.tabs.select(kl),this.admin.connect.focus()}draw(){let{state:t}=this.channel.link;this.dot.dataset.state=
-t,d(this.linkLabel,tf[t]),this.untrusted.update(),super.draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.update(),this.tabs.setCount(ur,this.inbox.waiting,
+t,u(this.linkLabel,tf[t]),this.untrusted.update(),super.draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.update(),this.tabs.setCount(ur,this.inbox.waiting,
 !0),this.tabs.setCount(Xn,this.worktrees.count()),this.tabs.setCount(Zn,this.agents.count(e)),this.tabs.setCount(pr,this.definitions.count()),this.tabs.setCount(
 Qn,this.tools.count()),this.tabs.setCount(fr,this.chat.count()),this.tabs.setCount(wr,this.personalities.count()),this.tabs.at===ur&&this.taskSummary.update(this.
 outline()),this.tabs.at===mr&&this.tasks.update(this.outline()),this.tabs.at===Xn&&this.worktrees.update(t,e),this.tabs.at===Zn&&this.agents.update(e),this.tabs.
