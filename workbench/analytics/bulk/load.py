@@ -61,6 +61,8 @@ class Load:
         if self._is_stopped:
             raise ExtractionFailed("The load was stopped.")
         with children.working():
+            import numpy  # noqa: F401 (updates need it: it is imported while the children work)
+
             copied = iter(children.copied)
             for piece in pieces:
                 if piece.job is not None:
