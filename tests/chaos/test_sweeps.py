@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,22 +23,25 @@ from workbench.settings import Settings
 from workbench.sweeps.watch import sweep_mark
 
 SOAK = bool(os.environ.get("WORKBENCH_SOAK"))
-RUNS = 200 if SOAK else 12
+RUNS = 200 if SOAK else 20
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1_800 if SOAK else 240)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(3_600 if SOAK else 600)]
 
 
 def start(project: Path, *options: str) -> subprocess.Popen[str]:
     """The real command, in a process of its own."""
     argv = [sys.executable, "-m", "workbench.cli", "sweep", *options]
     env = os.environ | {"WORKBENCH_PROJECT": str(project)}
-    return subprocess.Popen(argv, cwd=project, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        argv, cwd=project, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
 
 
 def until(process: subprocess.Popen[str], reached: Callable[[], bool]) -> None:
     """Return once something is so, while the process runs."""
     while not reached():
         assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
 
 
 def executed(project: Path) -> list[str]:
@@ -62,11 +66,29 @@ def printed(project: Path, run: dict[str, Any]) -> list[str]:
     return ["".join(output["text"]) for cell in cells for output in cell.get("outputs", []) if "text" in output]
 
 
-def test_a_sweep_that_is_killed_three_times_has_each_run_once_with_equal_results(repository: Path) -> None:
+def dask_workers(sweep: subprocess.Popen[str]) -> list[psutil.Process]:
+    """The workers of a sweep's own Dask cluster."""
+    children = psutil.Process(sweep.pid).children()
+    return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+
+
+@pytest.fixture(params=["threads", "dask"])
+def where(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """The options for a sweep in threads, and for one on a Dask cluster of this machine."""
+    if request.param == "threads":
+        return ()
+    pytest.importorskip("distributed", reason="the extra dask is not installed")
+    return ("--dask", "local")
+
+
+def test_a_sweep_that_is_killed_three_times_has_each_run_once_with_equal_results(
+    repository: Path, where: tuple[str, ...]
+) -> None:
+    """With Dask one of its workers is killed, too."""
     result = "import hashlib\nprint(hashlib.sha256(str(seed).encode()).hexdigest())"
     count = "with open('executed.txt', 'a') as file: file.write(f'{seed}\\n')"
     write_notebook(repository / "short.ipynb", "seed: int = 0\nrecording = True", result, f"if recording:\n    {count}")
-    options = ("-p", f"seed=1..{RUNS}", "--workers", "4")
+    options = ("-p", f"seed=1..{RUNS}", "--workers", "4", *where)
     for part in (1, 2, 3):
         killed = start(repository, "short.ipynb", *options, "--name", "killed", "--resume")
         until(killed, lambda part=part: len(executed(repository)) >= part * RUNS // 4)  # type: ignore[misc]
@@ -74,6 +96,10 @@ def test_a_sweep_that_is_killed_three_times_has_each_run_once_with_equal_results
         killed.communicate()
     before = {run["key"]: run["tries"] for run in recorded(repository, "killed") if run["state"] == "completed"}
     resumed = start(repository, "short.ipynb", *options, "--name", "killed", "--resume")
+    if where:
+        done = len(executed(repository))
+        until(resumed, lambda: len(executed(repository)) > done)
+        dask_workers(resumed)[0].kill()
     out, err = resumed.communicate()
     assert resumed.returncode == 0, out + err
     runs = recorded(repository, "killed")
@@ -90,16 +116,22 @@ def test_a_sweep_that_is_killed_three_times_has_each_run_once_with_equal_results
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-def test_an_interrupted_sweep_lets_code_clean_up_and_leaves_nothing(repository: Path, number: signal.Signals) -> None:
+def test_an_interrupted_sweep_lets_code_clean_up_and_leaves_nothing(
+    repository: Path, number: signal.Signals, where: tuple[str, ...]
+) -> None:
+    """Ctrl-C in a terminal reaches all processes of the sweep's group."""
     cell = (
         "import subprocess, time\nsubprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
         "open(f'began-{seed}', 'w').close()\ntry:\n    time.sleep(1000)\nfinally:\n"
         "    open(f'ended-{seed}', 'w').close()"
     )
     write_notebook(repository / "slow.ipynb", "seed: int = 0", cell)
-    sweep = start(repository, "slow.ipynb", "-p", "seed=1..4", "--workers", "2")
+    sweep = start(repository, "slow.ipynb", "-p", "seed=1..4", "--workers", "2", *where)
     until(sweep, lambda: len(list(repository.glob("began-*"))) == 2)
-    sweep.send_signal(number)
+    if number is signal.SIGINT:
+        os.killpg(sweep.pid, number)
+    else:
+        sweep.send_signal(number)
     out, err = sweep.communicate()
     assert sweep.returncode == 130, out + err
     assert "Run it again with --resume" in out
@@ -108,13 +140,13 @@ def test_an_interrupted_sweep_lets_code_clean_up_and_leaves_nothing(repository: 
     assert left_running(repository, "slow") == []
 
 
-def test_code_that_ignores_the_interrupt_is_ended_all_the_same(repository: Path) -> None:
+def test_code_that_ignores_the_interrupt_is_ended_all_the_same(repository: Path, where: tuple[str, ...]) -> None:
     cell = (
         "import time\nopen('began', 'w').close()\nwhile True:\n    try:\n        time.sleep(1000)\n"
         "    except KeyboardInterrupt:\n        pass"
     )
     write_notebook(repository / "deaf.ipynb", "seed: int = 0", cell)
-    sweep = start(repository, "deaf.ipynb", "-p", "seed=1..2", "--workers", "1")
+    sweep = start(repository, "deaf.ipynb", "-p", "seed=1..2", "--workers", "1", *where)
     until(sweep, (repository / "began").exists)
     sweep.send_signal(signal.SIGINT)
     out, err = sweep.communicate()
@@ -122,19 +154,21 @@ def test_code_that_ignores_the_interrupt_is_ended_all_the_same(repository: Path)
     assert left_running(repository, "deaf") == []
 
 
-def test_a_kernel_that_leaves_processes_when_its_sweep_is_killed_is_cleared_up_by_the_next(repository: Path) -> None:
+def test_a_kernel_that_leaves_processes_when_its_sweep_is_killed_is_cleared_up_by_the_next(
+    repository: Path, where: tuple[str, ...]
+) -> None:
     cell = (
         "import subprocess, time\nif seed == 1 and not __import__('os').path.exists('began'):\n"
         "    subprocess.Popen(['sleep', '1000'], start_new_session=True)\n    open('began', 'w').close()\n"
         "    time.sleep(1000)"
     )
     write_notebook(repository / "left.ipynb", "seed: int = 0", cell)
-    sweep = start(repository, "left.ipynb", "-p", "seed=1")
+    sweep = start(repository, "left.ipynb", "-p", "seed=1", *where)
     until(sweep, (repository / "began").exists)
     sweep.kill()
     sweep.communicate()
     assert left_running(Settings(project=repository).project, "left") != []
-    again = start(repository, "left.ipynb", "-p", "seed=1", "--resume")
+    again = start(repository, "left.ipynb", "-p", "seed=1", "--resume", *where)
     out, err = again.communicate()
     assert again.returncode == 0, out + err
     assert left_running(repository, "left") == []

@@ -20,7 +20,8 @@ from workbench.sweeps.job import Call, Job
 if TYPE_CHECKING:
     from distributed import Client
 
-SETUP_SECONDS = 60.0
+SETUP_SECONDS = 120.0
+"""Workers first import what runs need."""
 ANSWER_SECONDS = 10.0
 POLL_SECONDS = 1.0
 CHECK_SECONDS = 2.0
