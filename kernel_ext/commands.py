@@ -11,7 +11,7 @@ from kernel_ext.chat import chat_command
 from kernel_ext.sweeps import sweep_command
 from workbench import cli
 
-NOT_HERE = {"serve", "mcp", "demo", "sql", "token", "worker", "chat", "sweep"}
+NOT_HERE = {"serve", "start", "stop", "mcp", "demo", "sql", "token", "worker", "chat", "sweep"}
 """Commands that are not available in a kernel: they would block it, have their own magic or form, repeat `start`, or
 print a secret that the notebook would store."""
 PANEL_TABS = (
@@ -33,7 +33,9 @@ PANEL_TABS = (
 class Startable(Protocol):
     """A notebook's session, as its commands use it."""
 
-    def start(self, project: Path | None = None, port: int | None = None, *, end_workers: bool = False) -> cli.Note:
+    def start(
+        self, project: Path | None = None, port: int | None = None, *, end_workers: bool = False, detach: bool = False
+    ) -> cli.Note:
         """Start the servers."""
         ...
 
@@ -61,10 +63,11 @@ def tree() -> click.Group:
 @click.option("--project", type=click.Path(path_type=Path, file_okay=False), help="Root directory of the project.")
 @click.option("--port", type=int, default=None, help="0 lets the system choose.")
 @click.option("--end-workers", is_flag=True, help="End the agents' processes that an earlier server left.")
+@click.option("--detach", is_flag=True, help="In a process of their own, which a kernel restart does not end.")
 @click.pass_obj
-def start(session: Startable, project: Path | None, port: int | None, end_workers: bool) -> cli.Note:
+def start(session: Startable, project: Path | None, port: int | None, end_workers: bool, detach: bool) -> cli.Note:
     """Start the servers in this kernel, and take back the agents' processes that an earlier server left."""
-    return session.start(project, port, end_workers=end_workers)
+    return session.start(project, port, end_workers=end_workers, detach=detach)
 
 
 @click.command()

@@ -7,7 +7,6 @@ import concurrent.futures.thread  # noqa: F401 (see Session.__init__)
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -15,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernel_ext import answers, sweeps
+from kernel_ext import answers, detached, sweeps
 from kernel_ext.bad_command import bad_command
 from kernel_ext.chat import Chat, Chats
 from kernel_ext.commands import PANEL_TABS, tree
 from kernel_ext.decisions import wait_for_decisions
 from kernel_ext.definitions import Definitions
 from kernel_ext.host import KernelHost, not_started
-from kernel_ext.objects.agents import Agent, Persona
+from kernel_ext.objects.agents import Agent, NotebookAgent, Persona
 from kernel_ext.objects.approvals import Approval
 from kernel_ext.objects.events import Event
 from kernel_ext.objects.help import described
@@ -119,7 +118,9 @@ class Session(Recording):
             raise not_started()
         return self.host.info
 
-    def start(self, project: Path | None = None, port: int | None = None, *, end_workers: bool = False) -> cli.Note:
+    def start(
+        self, project: Path | None = None, port: int | None = None, *, end_workers: bool = False, detach: bool = False
+    ) -> cli.Note:
         """Start the servers for a project, or attach to the process that serves it.
 
         A start that fails or is interrupted leaves nothing behind, except what `stop` stops.
@@ -127,12 +128,16 @@ class Session(Recording):
         Args:
             project: None: the project that runs, or that of the current directory.
             end_workers: end the agents' processes that an earlier server left; otherwise they are taken back.
+            detach: run the servers in a process of their own, which a restart of the kernel does not end. Panels that
+                this kernel's own servers show are closed.
 
         Raises:
-            BadInput: ``BAD_SETTINGS``, ``NOT_A_DIRECTORY``. Other errors: see `KernelHost.start`; the project that ran
-                before then runs again.
+            BadInput: ``BAD_SETTINGS``, ``NOT_A_DIRECTORY``. Unavailable: ``SERVER_NOT_STARTED``. Other errors: see
+                `KernelHost.start`; the project that ran before then runs again.
         """
         settings, running = Settings.load(project), self._running
+        if detach:
+            return self._detach(running, settings, port, end_workers)
         if running is None or running.project == settings.project:
             return self._start(settings, port, end_workers)
         if project is not None:
@@ -154,6 +159,16 @@ class Session(Recording):
             self._start(running)
             raise
         return cli.Note(f"{left.message} {note.message}", note.data)
+
+    def _detach(self, running: Settings | None, settings: Settings, port: int | None, end_workers: bool) -> cli.Note:
+        """Run a project's servers in a process of their own, and attach to it."""
+        if running is not None and self._host is not None:
+            stays = self._host.attached and running.project == settings.project
+            if not stays:
+                self._stop(self._host, end_workers=False)
+        said = detached.start(settings, port, end_workers=end_workers)
+        note = self._start(settings)
+        return cli.Note(f"{note.message} {said}", note.data)
 
     def _start(self, settings: Settings, port: int | None = None, end_workers: bool = False) -> cli.Note:
         """Start a project's servers, unless they run."""
@@ -193,8 +208,11 @@ class Session(Recording):
         """
         assert self._host is not None
         agents = self._running_agents()
-        self._stop(self._host, end_workers)
+        ends_detached = detached.used_only_by(self._host)
+        self._stop(self._host, end_workers and not ends_detached)
         departure = self._host.departure
+        if ends_detached and departure is not None:
+            departure = detached.end(self._host.settings, departure, end_workers=end_workers)
         others = departure.others if departure else ()
         kept = [] if end_workers and not others else agents
         return cli.Note(answers.stopped(departure, agents, project), {"kept": kept, "others": list(others)})
@@ -306,8 +324,7 @@ class Session(Recording):
     def create_project(self) -> None:
         """See `OperatorClient.create_project`."""
         if self._running is None:  # else the start has created it
-            with ThreadPoolExecutor(1) as thread:  # the kernel's own thread runs an event loop
-                thread.submit(ProjectClient(self.settings.project).create_project).result()
+            detached.in_thread(ProjectClient(self.settings.project).create_project)
 
     def sweep(
         self,
@@ -450,8 +467,7 @@ class Session(Recording):
         host = self._host
         if host is None or host.running:
             return self.host.wait(self._changes(live))
-        with ThreadPoolExecutor(1, "workbench-query") as threads:  # this thread has the kernel's loop
-            return threads.submit(read_closed, live, host.settings).result()
+        return detached.in_thread(lambda: read_closed(live, host.settings))  # this thread has the kernel's loop
 
     async def _changes(self, live: Live) -> Update:
         if self.host.workbench is not None:
@@ -476,19 +492,3 @@ def _is_restarting() -> bool:
     kernel = getattr(get_ipython(), "kernel", None)
     message = getattr(kernel, "_shutdown_message", None) or {}
     return bool(message.get("content", {}).get("restart"))
-
-
-class NotebookAgent:
-    """An agent that is code in the notebook."""
-
-    def __init__(self, host: KernelHost, token: str) -> None:
-        self._host = host
-        self._token = token
-
-    def call(self, name: str, /, **arguments: Any) -> Result:
-        """Run an operation as this agent. See `Session.call`.
-
-        Raises:
-            WorkbenchError: what the operation raises.
-        """
-        return Result(self._host.wait(self._host.acall_as(self._token, name, **arguments)))

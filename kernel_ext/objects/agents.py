@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernel_ext.objects.rows import Kind, Row, got_by
+from kernel_ext.result import Result
 from workbench.cli.agents import NO_AGENTS, agent_table
 from workbench.cli.personas import NO_PERSONAS, persona_table
 from workbench.tables import Page, Table
+
+if TYPE_CHECKING:
+    from kernel_ext.host import KernelHost
 
 PAGE = 500
 
@@ -149,3 +153,19 @@ class Persona(Row):
 Persona.KIND = Kind(
     Persona, "get_personas", "personas", "id", persona_table, NO_PERSONAS, got_by("get_persona", "persona_id")
 )
+
+
+class NotebookAgent:
+    """An agent that is code in the notebook."""
+
+    def __init__(self, host: KernelHost, token: str) -> None:
+        self._host = host
+        self._token = token
+
+    def call(self, name: str, /, **arguments: Any) -> Result:
+        """Run an operation as this agent. See `Session.call`.
+
+        Raises:
+            WorkbenchError: what the operation raises.
+        """
+        return Result(self._host.wait(self._host.acall_as(self._token, name, **arguments)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,26 @@ def test_a_notebook_for_a_kernel_that_is_not_here_starts_nothing(here: SweepLab)
         here.sweep(notebook, parameters={"seed": [1]})
     assert refused.value.code == "KERNEL_NOT_FOUND"
     assert here.call("list_sweeps", search="julia")["sweeps"] == []
+
+
+def test_a_notebook_that_does_not_say_its_language_has_that_of_its_kernel(here: SweepLab) -> None:
+    notebook = here.notebook("silent.ipynb", "seed = 0", "print(seed)")
+    document = json.loads(notebook.read_text())
+    del document["metadata"]["kernelspec"]["language"]
+    notebook.write_text(json.dumps(document))
+    here.sweep(notebook, parameters={"seed": [7]})
+    assert [here.printed(run).strip() for run in here.runs("silent")] == ["7"]
+
+
+def test_a_notebook_that_names_no_kernel_starts_nothing(here: SweepLab) -> None:
+    notebook = here.notebook("bare.ipynb", "seed = 0", "1")
+    document = json.loads(notebook.read_text())
+    notebook.write_text(json.dumps(document | {"metadata": {}}))
+    with pytest.raises(BadInput) as refused:
+        here.sweep(notebook, parameters={"seed": [1]})
+    assert refused.value.code == "BAD_NOTEBOOK"
+    assert "choose a kernel" in refused.value.message
+    assert here.call("list_sweeps", search="bare")["sweeps"] == []
 
 
 @pytest.mark.parametrize("text", ["no notebook", "{}", '{"cells": 1, "metadata": {}, "nbformat": 4}'])

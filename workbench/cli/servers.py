@@ -1,4 +1,4 @@
-"""Programs that run in this terminal: `serve`, `mcp`, `demo`."""
+"""Programs that run in this terminal: `serve`, `mcp`, `demo`; and servers without one: `start`, `stop`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from workbench.cli.client import OperatorClient, ProjectClient
 from workbench.cli.global_options import root
-from workbench.cli.output import PartialFailure, Shown, pass_client
+from workbench.cli.output import Note, PartialFailure, Shown, pass_client
 from workbench.errors import Unavailable
 from workbench.tables import Table
 
@@ -27,13 +27,42 @@ if TYPE_CHECKING:
     is_flag=True,
     help="End the agents' processes, an earlier server's and its own; default: keep them.",
 )
+@click.option("--detached", is_flag=True, hidden=True, help="Marks the process that `start` starts.")
 @pass_client
-def serve(client: OperatorClient, port: int | None, end_workers: bool) -> Shown:
+def serve(client: OperatorClient, port: int | None, end_workers: bool, detached: bool) -> Shown:
     """Run the servers without a notebook, until Ctrl-C. Agents' processes go on; the next server takes them back."""
     from workbench.shells.headless import run
 
     run(client.settings, port, end_workers=end_workers)
     return None
+
+
+@root.command()
+@click.option("--detach", is_flag=True, help="In a process of their own, as always here; in a notebook it is a choice.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=None, help="0 lets the system choose.")
+@click.option("--end-workers", is_flag=True, help="End the agents' processes that an earlier server left.")
+@pass_client
+def start(client: OperatorClient, detach: bool, port: int | None, end_workers: bool) -> Shown:
+    """Run the servers in a process of their own, which goes on when this terminal closes. `workbench stop` ends it."""
+    from workbench.shells import detached
+
+    client.require_operator("start")
+    started = detached.start(client.settings, port, end_workers=end_workers)
+    return Note(detached.said(client.settings, started), started.info.model_dump())
+
+
+@root.command()
+@click.option("--end-workers", is_flag=True, help="Also end the agents' processes; default: keep them.")
+@pass_client
+def stop(client: OperatorClient, end_workers: bool) -> Shown:
+    """End the servers that `start --detach` started. If notebooks use the project, one of them then serves it."""
+    from workbench.shells import detached
+
+    client.require_operator("stop")
+    stopped = detached.stop(client.settings, end_workers=end_workers)
+    if stopped is None:
+        return Note("No server was running.", {"stopped": None})
+    return Note(f"The server (process {stopped.pid}) has stopped.", {"stopped": stopped.pid})
 
 
 @root.command()

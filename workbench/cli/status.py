@@ -11,6 +11,7 @@ from workbench.cli.approvals import MOST
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import Shown, drop_none, pass_client
+from workbench.model import ServerInfo
 from workbench.tables import Table
 
 NO_EVENTS = "There are no such events yet."
@@ -28,13 +29,22 @@ def status(client: OperatorClient) -> Shown:
     server = client.find_server()
     rows: list[list[Any]] = [
         ["project", client.settings.project],
-        ["server", server.url if server else "not running"],
+        ["server", _server(server)],
         ["waiting for approval", len(waiting)],
         ["agents", agents["total"]],
         *[[f"tasks {state}", number] for state, number in sorted(counts.items())],
     ]
     data = {"server": server and server.url, "waiting": waiting, "agents": agents["agents"], "tasks": counts}
     return Table(["", ""], rows, data=data | {"unattended": unattended}, note=_offer(unattended))
+
+
+def _server(server: ServerInfo | None) -> str:
+    """Where the server is, and how it is ended if no terminal or notebook shows that."""
+    from workbench.shells.detached import is_detached
+
+    if server is None:
+        return "not running"
+    return f"{server.url} (detached; `workbench stop` ends it)" if is_detached(server) else server.url
 
 
 def _offer(unattended: Mapping[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,13 +60,16 @@ def make(specification: Specification, base: Path, settings: Settings) -> Plan:
         BadInput: ``FILE_UNREADABLE``, ``BAD_NOTEBOOK``, ``KERNEL_NOT_FOUND``, ``UNKNOWN_PARAMETER``, ``BAD_PARAMETER``,
             ``SWEEP_TOO_LARGE``.
     """
+    import nbformat
+
     path = (base / specification.notebook).resolve()
-    text, document = _read(path)
+    document = _read(path)
+    _add_language(document, require_kernel(document, path.name))
+    text = nbformat.writes(document)
     known = _declared(document, path)
     notebook.check(known, {**specification.parameters, **specification.over}, path.name)
     content = notebook.content_hash(document)
     runs = grid.grid(specification, content, settings.max_sweep_runs)
-    require_kernel(text, path.name)
     return Plan(specification, path, text, content, runs)
 
 
@@ -83,7 +85,8 @@ def require_over(specification: Specification, call: Call) -> None:
         call("agent_get_info", agentTarget=definition)
 
 
-def _read(path: Path) -> tuple[str, Mapping[str, Any]]:
+def _read(path: Path) -> Any:
+    """A notebook as nbformat reads it."""
     import nbformat
 
     try:
@@ -97,7 +100,7 @@ def _read(path: Path) -> tuple[str, Mapping[str, Any]]:
         nbformat.validate(document)
     except Exception as error:  # nbformat raises anything
         raise _bad_notebook(path, " ".join(str(error).split())[:200]) from None
-    return nbformat.writes(document), document
+    return document
 
 
 def _declared(document: Mapping[str, Any], path: Path) -> Mapping[str, notebook.Parameter] | None:
@@ -108,23 +111,29 @@ def _declared(document: Mapping[str, Any], path: Path) -> Mapping[str, notebook.
     return notebook.of_papermill(inspect_notebook(str(path)))
 
 
-def require_kernel(text: str, path: str) -> None:
-    """Check that the kernel of a notebook is installed here.
+def require_kernel(document: Mapping[str, Any], path: str) -> str:
+    """Check that the kernel of a notebook is installed here; its language.
 
     Raises:
         BadInput: ``BAD_NOTEBOOK``, ``KERNEL_NOT_FOUND``.
     """
     from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 
-    name = (json.loads(text).get("metadata", {}).get("kernelspec") or {}).get("name")
+    name = (document.get("metadata", {}).get("kernelspec") or {}).get("name")
     if not name:
         raise _bad_notebook(path, "it names no kernel. Open it in Jupyter, choose a kernel and save it")
     try:
-        KernelSpecManager().get_kernel_spec(name)
+        return str(KernelSpecManager().get_kernel_spec(name).language)
     except NoSuchKernel:
         raise BadInput(
             "KERNEL_NOT_FOUND", f"{path} needs the kernel {name!r}. `jupyter kernelspec list` lists those here."
         ) from None
+
+
+def _add_language(document: Any, language: str) -> None:
+    """Note the language in a notebook that does not say it: papermill would fail in each run."""
+    if not notebook.language(document):
+        document.metadata.kernelspec["language"] = language
 
 
 def _bad_notebook(path: Path | str, why: str) -> BadInput:

@@ -68,12 +68,12 @@ class Parameter:
 def content_hash(notebook: Mapping[str, Any]) -> str:
     """SHA-256 of the language and the cells: kind, source, tags. Outputs and other metadata do not count."""
     cells = [[cell.get("cell_type"), _source(cell), sorted(_tags(cell))] for cell in _cells(notebook)]
-    return hashlib.sha256(json.dumps([_language(notebook), cells]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([language(notebook), cells]).encode()).hexdigest()
 
 
 def is_python(notebook: Mapping[str, Any]) -> bool:
     """Whether a notebook is in Python."""
-    return _language(notebook) in ("python", "python3", "ipython", "")
+    return language(notebook) in ("python", "python3", "ipython", "")
 
 
 def declared(notebook: Mapping[str, Any]) -> dict[str, Parameter] | None:
@@ -179,7 +179,8 @@ def _tags(cell: Mapping[str, Any]) -> list[str]:
     return [str(tag) for tag in tags] if isinstance(tags, list) else []
 
 
-def _language(notebook: Mapping[str, Any]) -> str:
+def language(notebook: Mapping[str, Any]) -> str:
+    """The language of a notebook, in lower case; empty: it does not say."""
     metadata = notebook.get("metadata") or {}
     kernel, language = metadata.get("kernelspec") or {}, metadata.get("language_info") or {}
     return str(kernel.get("language") or language.get("name") or "").lower()

@@ -7,6 +7,7 @@ and the worker ends the runs.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import threading
@@ -127,7 +128,7 @@ class SweepPlugin(WorkerPlugin):  # type: ignore[misc]
         if asyncio.run(find_server(server_file(project))) is None:
             raise self._cannot("does not reach the project's server. Let that listen on an address that it reaches")
         try:
-            require_kernel(self._job.text, self._job.notebook)
+            require_kernel(json.loads(self._job.text), self._job.notebook)
         except WorkbenchError as error:
             raise self._cannot(f"cannot run the notebook. {error.message.rstrip('.')}") from None
         self._call.start()
