@@ -75,7 +75,8 @@ ORDER BY created_at, name;
 SELECT c.id, c.tool_name, c.source, c.kind, c.server, c.version, c.caller, c.agent_id AS agent_uid, c.task_id,
     c.attempt, c.conversation_id, c.definition_id, c.definition_hash, c.origin_node, c.origin_call, c.origin_caller,
     c.state, c.error_code, c.approval_id, c.requested_at AS requested_us, c.started_at AS started_us,
-    c.ended_at AS ended_us,
+    c.ended_at AS ended_us, c.progress, c.progress_total, c.progress_message, c.input_tokens, c.output_tokens,
+    c.cost_usd,
     CASE WHEN length(c.arguments) <= 20000 THEN c.arguments END AS arguments,
     CASE WHEN length(c.result) <= 20000 THEN c.result END AS result
 FROM tool_calls c

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
@@ -9,12 +10,24 @@ from typing import Any
 import pytest
 
 from tests.services.chat.conftest import Chat
+from tests.services.tools.conftest import READING, Shelf
+from workbench.ops import Ctx
 from workbench.services.chat.toolbox import as_text
-from workbench.services.tools.tool import Outcome
+from workbench.services.tools import catalogue
+from workbench.services.tools.sources import SOURCES
+from workbench.services.tools.tool import Call, Outcome
 
 pytestmark = pytest.mark.anyio
 
 Begin = Callable[..., Any]
+
+
+@pytest.fixture
+def shelf(monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    """Tools of an MCP server, which a test puts there."""
+    made = Shelf()
+    monkeypatch.setattr(catalogue, "SOURCES", (*SOURCES, made))
+    return made
 
 
 def calling(tool: str, **arguments: Any) -> list[dict[str, Any]]:
@@ -75,6 +88,29 @@ async def test_a_call_that_changes_something_waits_for_the_operator_in_mid_answe
     await chat.workbench.call("approve", approval_id=waiting["approval_id"])
     assert not of_type(await chat.ended(), "tool_complete")[0]["is_error"]
     assert [task["title"] for task in (await chat.workbench.call("list_tasks"))["tasks"]] == ["Tidy up"]
+
+
+async def test_how_far_a_call_is_comes_as_frames_and_stays_with_the_call(begin: Begin, shelf: Shelf) -> None:
+    go_on = asyncio.Event()
+
+    async def works(ctx: Ctx, call: Call) -> Outcome:
+        assert call.surroundings.progress is not None
+        await call.surroundings.progress(float("inf"), None, "no number")
+        await call.surroundings.progress(2, 5, "reading\x1b[2J")
+        await go_on.wait()
+        return Outcome([{"type": "text", "text": "Read."}])
+
+    shelf.put("hub__work", works, hints=READING)
+    chat = await begin(calling("hub__work"), tools=["hub"])
+    await chat.send("Work.")
+    [frame] = of_type(await chat.frames(lambda frame: frame["type"] == "tool_progress"), "tool_progress")
+    assert (frame["progress"], frame["total"]) == (2, 5)
+    assert "\x1b" not in frame["message"]
+    part = await tool_part(chat)
+    assert (part["state"], part["progress"], part["total"]) == ("running", 2, 5)
+    go_on.set()
+    [complete] = of_type(await chat.ended(), "tool_complete")
+    assert (complete["tool_result"], (await tool_part(chat))["progress"]) == ("Read.", 2)
 
 
 async def test_a_call_that_is_refused_is_known_to_the_model_which_goes_on(begin: Begin) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from tests.conftest import Admit
 from tests.services.tools.conftest import (
+    CHAT,
     READING,
     Shelf,
     as_agent,
@@ -19,10 +21,12 @@ from tests.services.tools.conftest import (
     rows,
 )
 from workbench.app import Workbench
+from workbench.chat.frames import Usage
 from workbench.errors import Conflict, NotFound
 from workbench.ops import Ctx
 from workbench.services.tools import lost_calls
-from workbench.services.tools.tool import Call, Outcome
+from workbench.services.tools.calls import call as call_tool
+from workbench.services.tools.tool import Call, Outcome, Surroundings
 from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio
@@ -194,3 +198,53 @@ async def test_the_events_say_for_whom_a_call_is_and_only_those_near_see_them(
     [(_, started), _] = await events(workbench, "tool.*")
     assert (started["agent"], started["source"], started["server"]) == ("ada", "mcp", "hub")
     assert started["tool_input"] == "{}"
+
+
+async def test_a_call_keeps_how_far_it_was_when_it_last_said_so(workbench: Workbench, shelf: Shelf) -> None:
+    reported, told = asyncio.Event(), []
+
+    async def works(ctx: Ctx, call: Call) -> Outcome:
+        assert call.surroundings.progress is not None
+        await call.surroundings.progress(1, 4, "first")
+        await call.surroundings.progress(float("nan"), None, "no number")
+        reported.set()
+        await asyncio.Event().wait()
+        raise AssertionError("nothing sets it")
+
+    async def follow(progress: float, total: float | None, message: str | None) -> None:
+        told.append((total, message))
+
+    async def open_call() -> dict[str, Any]:
+        [call] = (await workbench.call("list_tool_calls", state="running"))["calls"]
+        return dict(call)
+
+    shelf.put("hub__work", works, hints=READING)
+    waiting = asyncio.create_task(call_tool(workbench._ctx, CHAT, "hub__work", {}, Surroundings(follow)))
+    await reported.wait()
+    while (call := await open_call())["progress"] is None:
+        await asyncio.sleep(0)
+    assert (call["progress"], call["progress_total"], call["progress_message"]) == (1, 4, "first")
+    assert told == [(4, "first"), (None, "no number")]
+    await workbench.call("cancel_tool_call", call_id=call["call_id"])
+    await asyncio.wait([waiting])
+    ended = await workbench.call("get_tool_call", call_id=call["call_id"])
+    assert (ended["state"], ended["progress"], ended["progress_message"]) == ("cancelled", 1, "first")
+
+
+async def test_a_call_keeps_its_last_report_and_what_a_model_behind_it_has_used(
+    workbench: Workbench, shelf: Shelf
+) -> None:
+    async def works(ctx: Ctx, call: Call) -> Outcome:
+        assert call.surroundings.progress is not None
+        for done in range(1, 101):
+            await call.surroundings.progress(done, 100, None)
+        return Outcome([], {}, usage=Usage(120, 7, 1, Decimal("0.0025")))
+
+    shelf.put("hub__work", works, hints=READING)
+    shelf.put("hub__look", hints=READING)
+    done, other = await begin(workbench, "hub__work"), await begin(workbench, "hub__look")
+    ended = await workbench.call("get_tool_call", call_id=done.call_id)
+    assert (ended["progress"], ended["progress_total"], ended["progress_message"]) == (100, 100, None)
+    assert (ended["input_tokens"], ended["output_tokens"], ended["cost_usd"]) == (120, 7, 0.0025)
+    plain = await workbench.call("get_tool_call", call_id=other.call_id)
+    assert {plain[name] for name in ("progress", "progress_total", "input_tokens", "cost_usd")} == {None}

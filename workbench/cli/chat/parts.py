@@ -61,11 +61,20 @@ def end_line(part: ToolPart) -> str:
 def _card(part: ToolPart) -> str:
     source = ("MCP · " + part.server if part.server else "MCP") if part.source == "mcp" else ""
     took = f"{part.duration_ms / 1_000:.2f} s" if part.duration_ms is not None else ""
-    facts = " · ".join(as_html(fact) for fact in (source, _STATES[part.state], took) if fact)
+    how_far = _progress(part) if part.state is CallState.RUNNING else ""
+    facts = " · ".join(as_html(fact) for fact in (source, _STATES[part.state], how_far, took) if fact)
     values = [indented(part.tool_input), part.tool_result or ""]
     body = "".join(f'<pre style="{_WRAPPED}">{as_html(value)}</pre>' for value in values if value)
     name = f"<code>{as_html(part.tool_name)}</code>"
     return f'<details style="{_CARD}"><summary>{name} <small>{facts}</small></summary>{body}</details>'
+
+
+def _progress(part: ToolPart) -> str:
+    """``40 %, reading``; empty if the tool has not said how far it is."""
+    if part.progress is None:
+        return ""
+    share = f"{part.progress / part.total:.0%}".replace("%", " %") if part.total else f"{part.progress:g}"
+    return ", ".join(filter(None, (share, _line(part.message or "", SHOWN_VALUE))))
 
 
 def _arguments(text: str) -> str:

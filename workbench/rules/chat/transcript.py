@@ -15,7 +15,7 @@ class FrameKind(StrEnum):
     """The kinds of frames. `complete` and `error` end an answer; the other kinds are pieces of it.
 
     ``message`` is what the person wrote, ``thinking`` what a model thinks, ``retry`` says that the provider failed and
-    is asked again, ``tool_waiting`` that a tool waits for the operator's permission.
+    is asked again, ``tool_waiting`` that a tool waits for the operator's permission, ``tool_progress`` how far it is.
     """
 
     MESSAGE = "message"
@@ -24,6 +24,7 @@ class FrameKind(StrEnum):
     RETRY = "retry"
     TOOL_START = "tool_start"
     TOOL_WAITING = "tool_waiting"
+    TOOL_PROGRESS = "tool_progress"
     TOOL_COMPLETE = "tool_complete"
     COMPLETE = "complete"
     ERROR = "error"
@@ -50,7 +51,8 @@ class ToolPart(Wire):
     """A part of an answer: the call of a tool.
 
     `call_id` identifies it in its answer; `record_id` is the call_id of get_tool_call. `tool_input` is JSON,
-    `tool_result` text; secrets in them are masked.
+    `tool_result` text; secrets in them are masked. `progress` of `total`, and `message`: how far it was when it last
+    said so.
     """
 
     type: Literal["tool"] = "tool"
@@ -64,6 +66,9 @@ class ToolPart(Wire):
     approval_id: int | None = None
     record_id: str | None = None
     duration_ms: float | None = None
+    progress: float | None = None
+    total: float | None = None
+    message: str | None = None
 
 
 Part = Annotated[TextPart | ToolPart, Field(discriminator="type")]
@@ -91,6 +96,8 @@ class Transcript:
                 self._parts.append(ToolPart(**_of_call(data)))
             case FrameKind.TOOL_WAITING:
                 self._update(data, state=CallState.WAITING)
+            case FrameKind.TOOL_PROGRESS:
+                self._update(data, state=CallState.RUNNING)
             case FrameKind.TOOL_COMPLETE:
                 self._update(data, state=CallState.FAILED if data.get("is_error") else CallState.COMPLETED)
 

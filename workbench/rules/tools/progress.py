@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -11,3 +12,12 @@ class Progress(Protocol):
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
         """`progress` of `total`, if that is known, with a text."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How far a call is: `progress` of `total`, if that is known, with a text."""
+
+    progress: float
+    total: float | None = None
+    message: str | None = None

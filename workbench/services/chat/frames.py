@@ -28,8 +28,8 @@ class ChatFrame(Wire):
 
     `message`: the person wrote a message (content). `token`, `thinking`: a piece of text (content). `retry`: the
     provider failed and is asked again. `tool_start` (call_id, tool_name, tool_input, source), `tool_waiting`
-    (approval_id), `tool_complete` (tool_result, is_error): the call of a tool. `complete` and `error` (code, message)
-    end an answer.
+    (approval_id), `tool_progress` (progress, total, message), `tool_complete` (tool_result, is_error): the call of a
+    tool. `complete` and `error` (code, message) end an answer.
     """
 
     number: int

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from workbench.chat.frames import ToolCompleted, ToolStarted
 from workbench.chat.tools import ToolOffer
 from workbench.definitions import Snapshot
 from workbench.errors import NotFound, Unavailable
+from workbench.functions.progress import Report, Reports
+from workbench.inert import inert_line
 from workbench.model import Access, Capability, Level, iso
 from workbench.ops import Caller, Ctx
 from workbench.rules.chat.transcript import FrameKind
@@ -26,6 +30,9 @@ from workbench.services.tools.calls import Finished
 from workbench.services.tools.tool import Kind, Outcome, Scope, Source, Surroundings, Tool
 
 WORKBENCH = "workbench"
+PROGRESS_SECONDS = 1.0
+"""The least time between two frames that say how far a call is."""
+LONGEST_MESSAGE = 500
 READING = frozenset({"get_rule", "get_reference"})
 """Operations with which a model reads those entries of its definition that it is to ask for."""
 
@@ -106,8 +113,13 @@ class ConversationTools:
 
     @contextmanager
     def _following(self, call_id: str, call: _FollowedCall) -> Iterator[Surroundings]:
-        """Follow a call: it waits for the operator, then it runs."""
-        with ExitStack() as waiting:
+        """Follow a call: it waits for the operator, then it runs, and says how far it is."""
+        reports = Reports(partial(self._report, call_id, call), PROGRESS_SECONDS)
+
+        async def note(progress: float, total: float | None, message: str | None) -> None:
+            reports.write((progress, total, message))
+
+        with closing(reports), ExitStack() as waiting:
 
             def follow(record_id: str, approval_id: int | None) -> None:
                 call.record_id = record_id
@@ -120,7 +132,15 @@ class ConversationTools:
                     FrameKind.TOOL_WAITING, call_id=call_id, approval_id=approval_id, record_id=record_id
                 )
 
-            yield Surroundings(follow=follow)
+            yield Surroundings(progress=note, follow=follow)
+
+    async def _report(self, call_id: str, call: _FollowedCall, report: Report) -> None:
+        """Record how far a call is. What is no number is left out: JSON has none for it."""
+        done, total, message = report
+        if math.isfinite(done) and (total is None or math.isfinite(total)):
+            about = {"call_id": call_id, "record_id": call.record_id}
+            text = None if message is None else inert_line(str(self._ctx.secrets.masked(message)))[:LONGEST_MESSAGE]
+            self._recorder.add(FrameKind.TOOL_PROGRESS, **about, progress=done, total=total, message=text)
 
     def _add(self, kind: FrameKind, call_id: str, name: str, **more: Any) -> None:
         tool = self._tools.get(name)

@@ -7,9 +7,12 @@ process that runs a call is to cancel it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+from workbench.chat.frames import Usage
 from workbench.model import SECOND, iso
+from workbench.rules.tools.progress import Report
 from workbench.rules.tools.results import shortened
 from workbench.running_calls import RunningCalls
 from workbench.services.tools.tool import Call, Tool
@@ -19,6 +22,44 @@ from workbench.store.queries import beside
 SQL = beside(__file__)
 SUBJECT = "tool_call:"
 MILLISECOND = SECOND // 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnd:
+    """How a call ended.
+
+    Args:
+        result: JSON text, with secrets masked.
+        code: of the error, if it failed.
+        version: of what ran, if that is known better than before.
+        usage: of a model behind the tool.
+        progress: the last report; None: what is stored holds.
+    """
+
+    state: str
+    result: str | None = None
+    code: str | None = None
+    version: str | None = None
+    usage: Usage | None = None
+    progress: Report | None = None
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The values of its columns; None: what is stored holds."""
+        usage, last = self.usage, self.progress
+        return {
+            "state": self.state,
+            "result": self.result,
+            "code": self.code,
+            "version": self.version,
+            "input": usage.input_tokens if usage else None,
+            "output": usage.output_tokens if usage else None,
+            "cost": float(usage.cost_usd) if usage and usage.cost_usd is not None else None,
+            "reported": int(last is not None),
+            "progress": last.progress if last else None,
+            "total": last.total if last else None,
+            "message": last.message if last else None,
+        }
 
 
 def add(
@@ -71,25 +112,17 @@ def started(tx: Tx, call_id: str, limit: int) -> bool:
     return True
 
 
-def ended(
-    tx: Tx, call_id: str, state: str, result: str | None, code: str | None, limit: int, version: str | None = None
-) -> Row | None:
-    """Record how a call ended; its row, or None if that was recorded before, or the call was not.
-
-    Args:
-        result: JSON text, with secrets masked.
-        code: of the error, if it failed.
-        version: of what ran, if that is known better than before.
-    """
-    if not tx.run(SQL.end, id=call_id, state=state, result=result, code=code, version=version, now=tx.now):
+def ended(tx: Tx, call_id: str, how: CallEnd, limit: int) -> Row | None:
+    """Record how a call ended; its row, or None if that was recorded before, or the call was not."""
+    if not tx.run(SQL.end, how.columns, id=call_id, now=tx.now):
         return None
     row = _row(tx, call_id)
-    failure = {"is_error": state != "completed", "state": state, "error_code": code}
+    failure = {"is_error": how.state != "completed", "state": how.state, "error_code": how.code}
     if row["started_at"] is None:
         _emit(tx, "tool.abandoned", row, **failure)
         return row
     took = (tx.now - row["started_at"]) // MILLISECOND
-    _emit(tx, "tool.completed", row, tool_result=shortened(result or "", limit), duration_ms=took, **failure)
+    _emit(tx, "tool.completed", row, tool_result=shortened(how.result or "", limit), duration_ms=took, **failure)
     return row
 
 

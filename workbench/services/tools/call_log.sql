@@ -17,7 +17,11 @@ UPDATE tool_calls SET state = 'running', started_at = :now WHERE id = :id AND en
 
 -- name: end
 UPDATE tool_calls SET state = :state, result = CAST(:result AS TEXT), error_code = CAST(:code AS TEXT), ended_at = :now,
-    version = COALESCE(CAST(:version AS TEXT), version)
+    version = COALESCE(CAST(:version AS TEXT), version), input_tokens = CAST(:input AS {{big}}),
+    output_tokens = CAST(:output AS {{big}}), cost_usd = CAST(:cost AS {{real}}),
+    progress = CASE WHEN CAST(:reported AS {{big}}) = 1 THEN CAST(:progress AS {{real}}) ELSE progress END,
+    progress_total = CASE WHEN CAST(:reported AS {{big}}) = 1 THEN CAST(:total AS {{real}}) ELSE progress_total END,
+    progress_message = CASE WHEN CAST(:reported AS {{big}}) = 1 THEN CAST(:message AS TEXT) ELSE progress_message END
 WHERE id = :id AND ended_at IS NULL;
 
 -- name: get

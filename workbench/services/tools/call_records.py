@@ -32,7 +32,8 @@ class ToolCall(Wire):
 
     `waiting`: the operator is asked. `interrupted`: the program that ran it ended first. `wait_ms`: until it started or
     was refused. `origin_node`: the node of the network that sent it, with `origin_call`, its id there, and
-    `origin_caller`, the agent there.
+    `origin_caller`, the agent there. `progress`: how far it was when it last said so, of `progress_total` if that is
+    known. `input_tokens`, `output_tokens`, `cost_usd`: what a model behind the tool has used, as far as that is known.
     """
 
     call_id: str
@@ -59,6 +60,12 @@ class ToolCall(Wire):
     ended_at: Micros | None
     wait_ms: int | None
     duration_ms: int | None
+    progress: float | None
+    progress_total: float | None
+    progress_message: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
     tool_input: str
     tool_result: str | None
 

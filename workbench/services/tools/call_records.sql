@@ -4,6 +4,7 @@ c.id AS call_id, c.tool_name, c.source, c.kind, c.server, c.version, c.caller, a
     c.requested_at, c.started_at, c.ended_at,
     (COALESCE(c.started_at, c.ended_at) - c.requested_at) / 1000 AS wait_ms,
     (c.ended_at - c.started_at) / 1000 AS duration_ms,
+    c.progress, c.progress_total, c.progress_message, c.input_tokens, c.output_tokens, c.cost_usd,
     substr(c.arguments, 1, :shown) AS tool_input, substr(c.result, 1, :shown) AS tool_result
 
 -- name: list

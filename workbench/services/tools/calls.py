@@ -25,8 +25,10 @@ from workbench.rules.tools.results import as_json, is_small, shortened
 from workbench.running_calls import RunningCall
 from workbench.services.access.authentication import CallerCache
 from workbench.services.tools import call_log, catalogue, lost_calls, permission_requests, permissions
+from workbench.services.tools.call_log import CallEnd
 from workbench.services.tools.catalogue import ToolName
 from workbench.services.tools.permissions import Standing
+from workbench.services.tools.progress import CallProgress
 from workbench.services.tools.tool import Call, Kind, Outcome, Permission, Scope, Source, Surroundings, Tool
 from workbench.store.base import Tx
 
@@ -94,7 +96,9 @@ async def call(
     if not tool.can_be_called:
         raise _unavailable(tool)
     await _check(tool, arguments)
-    made = Call(str(uuid7(ctx.store.now())), scope, arguments, surroundings)
+    call_id = str(uuid7(ctx.store.now()))
+    progress = CallProgress(ctx, call_id, surroundings.progress)
+    made = Call(call_id, scope, arguments, replace(surroundings, progress=progress))
     with ctx.running_calls.running(made.id) as running:
         try:
             tool = await _begin(ctx, tool, made)
@@ -103,11 +107,16 @@ async def call(
             result = await _stored(ctx, tool, made, outcome)
         except BaseException as error:
             raise await _failed(ctx, tool, made, error, running) from None
-        code = "TOOL_ERROR" if outcome.is_error else None
-        await _end(
-            ctx, made, "failed" if outcome.is_error else "completed", result, code, outcome.version or tool.version
-        )
+        finally:
+            progress.close()
+        await _end(ctx, made, _ended(tool, outcome, result))
     return Finished(made.id, tool, outcome)
+
+
+def _ended(tool: Tool, outcome: Outcome, result: str) -> CallEnd:
+    """How a call ended whose tool has returned something."""
+    state, code = ("failed", "TOOL_ERROR") if outcome.is_error else ("completed", None)
+    return CallEnd(state, result, code, outcome.version or tool.version, outcome.usage)
 
 
 async def _check(tool: Tool, arguments: Mapping[str, Any]) -> None:
@@ -199,17 +208,17 @@ async def _failed(ctx: Ctx, tool: Tool, made: Call, error: BaseException, runnin
     """Record that a call failed or was cancelled; the error for its caller."""
     if isinstance(error, asyncio.CancelledError):
         end = ("interrupted", "TOOL_INTERRUPTED") if running.is_interrupted else ("cancelled", "TOOL_CANCELLED")
-        await _end(ctx, made, end[0], None, end[1])
+        await _end(ctx, made, CallEnd(end[0], code=end[1]))
         return error
     if isinstance(error, WorkbenchError):
         text = ctx.secrets.masked(f"{error.code}: {error.message}")
-        await _end(ctx, made, "failed", as_json(text), error.code)
+        await _end(ctx, made, CallEnd("failed", as_json(text), error.code))
         return error
     if not isinstance(error, Exception):
         return error
     reason = shortened(inert(ctx.secrets.masked(f"{type(error).__name__}: {error}")), REASON_LIMIT)
     log.info("the tool %s failed: %s", tool.name, reason)
-    await _end(ctx, made, "failed", as_json(reason), "TOOL_FAILED")
+    await _end(ctx, made, CallEnd("failed", as_json(reason), "TOOL_FAILED"))
     return Unavailable("TOOL_FAILED", f"{tool.name} failed: {reason}")
 
 
@@ -235,14 +244,13 @@ def _masked(ctx: Ctx, value: Any, schema: Mapping[str, Any] | bool) -> str:
     return as_json(ctx.secrets.masked(value, schema))
 
 
-async def _end(
-    ctx: Ctx, made: Call, state: str, result: str | None, code: str | None, version: str | None = None
-) -> None:
+async def _end(ctx: Ctx, made: Call, how: CallEnd) -> None:
     """Record how a call ended, if it was recorded, and withdraw the question about it if that is open."""
-    limit = ctx.settings.tool_shown_chars
+    limit, progress = ctx.settings.tool_shown_chars, made.surroundings.progress
+    last = progress.last if isinstance(progress, CallProgress) else None
 
     def end(tx: Tx) -> None:
-        if row := call_log.ended(tx, made.id, state, result, code, limit, version):
+        if row := call_log.ended(tx, made.id, replace(how, progress=last), limit):
             lost_calls.withdraw(tx, row["approval_id"], "The caller does not wait any more.")
 
     await ctx.write(end)

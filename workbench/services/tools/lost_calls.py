@@ -5,6 +5,7 @@ from __future__ import annotations
 from workbench.ops import SYSTEM, Ctx
 from workbench.services import approvals
 from workbench.services.tools import call_log
+from workbench.services.tools.call_log import CallEnd
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
@@ -23,7 +24,7 @@ async def interrupt(ctx: Ctx) -> None:
 
 def _interrupt(tx: Tx, lost: list[Row], limit: int) -> None:
     for row in lost:
-        if call_log.ended(tx, row["id"], "interrupted", None, "TOOL_INTERRUPTED", limit):
+        if call_log.ended(tx, row["id"], CallEnd("interrupted", code="TOOL_INTERRUPTED"), limit):
             withdraw(tx, row["approval_id"], REASON)
 
 

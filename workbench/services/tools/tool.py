@@ -10,6 +10,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from workbench.chat.frames import Usage
 from workbench.definitions import Snapshot
 from workbench.model import Level
 from workbench.ops import Caller, Ctx
@@ -128,12 +129,14 @@ class Outcome:
         structured: the result as a JSON value; None if the tool returned only content.
         is_error: the tool says that it failed.
         version: of what ran, if that is known better than before the call.
+        usage: what a model behind the tool has used; None: there is none.
     """
 
     content: list[dict[str, Any]]
     structured: Any = None
     is_error: bool = False
     version: str | None = None
+    usage: Usage | None = None
 
     @property
     def value(self) -> Any:

@@ -6,6 +6,7 @@ import { button } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
 import { oneLine, shortDuration } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
+import { progressText } from "../tools/state.js";
 import { longText } from "../tools/values.js";
 
 const LABELS = {
@@ -45,8 +46,9 @@ export class ToolCard {
     setText(this.source, server ?? source);
     this.source.title = server ? `A tool of the MCP server ${server}` : "A tool of this project";
     setText(this.line, oneLine(input));
-    const took = typeof ms === "number" ? ` · ${shortDuration(ms)}` : "";
-    setText(this.state, `${LABELS[state] ?? state}${took}`);
+    const took = typeof ms === "number" ? shortDuration(ms) : null;
+    const far = state === "running" ? progressText(part.progress, part.total, part.message) : null;
+    setText(this.state, [LABELS[state] ?? state, far, took].filter(Boolean).join(" · "));
     if (state !== this.drawnState) this.mark.replaceChildren(icon(ICONS[state] ?? state));
     this.drawnState = state;
     if (!this.body.hidden) this.drawBody();

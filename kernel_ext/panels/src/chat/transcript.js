@@ -5,7 +5,7 @@
  * @typedef {{type: "text"|"thinking", text: string}} TextPart
  * @typedef {{type: "tool", call_id: string, tool_name: string, tool_input: string, tool_result?: string|null,
  *   source: string, server?: string|null, state: string, approval_id?: number|null, record_id?: string|null,
- *   duration_ms?: number|null}} ToolPart
+ *   duration_ms?: number|null, progress?: number|null, total?: number|null, message?: string|null}} ToolPart
  * @typedef {{id: string, role: "user"|"assistant", state: string, parts: (TextPart|ToolPart)[], notice?: string,
  *   [more: string]: any}} Message
  * @typedef {{number: number, message_id: string, type: string, data: any}} Frame
@@ -16,6 +16,7 @@ const TEXTS = { token: "text", thinking: "thinking" };
 const CALLS = {
   tool_start: () => "running",
   tool_waiting: () => "waiting",
+  tool_progress: () => "running",
   tool_complete: ({ is_error: isError }) => (isError ? "failed" : "completed"),
 };
 const ENDS = new Set(["complete", "error"]);

@@ -2,6 +2,9 @@
 
 import { freshId, h, setAttribute, setText } from "./dom.js";
 
+/** "7", "128", "12K" */
+const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 0 });
+
 export class Tabs {
   /**
    * @param {{label: string, element: HTMLElement}[]} views
@@ -44,11 +47,13 @@ export class Tabs {
     return this.tabs.map(({ panel }) => panel);
   }
 
-  /** Show a number beside a tab's label, unless it is 0. @param {boolean} [strong] it waits for the person */
+  /** Show a number beside a tab's label, unless it is 0: its room stays, so that no tab moves. @param {boolean} [strong] it waits for the person */
   setCount(index, number, strong = false) {
     const { count } = this.tabs[index];
-    setText(count, number.toLocaleString("en"));
-    count.hidden = number === 0;
+    setText(count, SHORT.format(number));
+    setAttribute(count, "title", number > 999 ? number.toLocaleString("en") : "");
+    count.hidden = false;
+    count.classList.toggle("wb-badge-none", number === 0);
     count.classList.toggle("wb-badge-strong", strong);
   }
 

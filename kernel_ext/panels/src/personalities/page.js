@@ -173,7 +173,7 @@ export class PersonalityPage {
     const { name } = this;
     const { owner, owner_name: former } = this.row.provenance;
     const heirs = this.heirs(owner);
-    const control = select(heirs, "", { class: "wb-input", "aria-label": `Who gets the name ${name}` });
+    const control = select(heirs, "", { class: "wb-input wb-narrow", "aria-label": `Who gets the name ${name}` });
     const words = {
       label: `Release ${name}`,
       consequence: `${former} loses the name ${name} in this project: its versions are dropped, everything that ${former} has signed under the name stays refused, and tools of the name that were always allowed ask again. Other nodes decide for themselves. Do this when ${former} has lost its key; ask its owner for the RID of the new one.`,

@@ -7,7 +7,7 @@ import { dateTime, shortDuration, timeOfDay } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { originBadge, showOrigin } from "./origin_badge.js";
-import { CALL_STATES, callIcon } from "./state.js";
+import { CALL_STATES, callIcon, progressText } from "./state.js";
 import { valueBlock } from "./values.js";
 
 /** Columns by the name of their class. */
@@ -30,7 +30,8 @@ export class CallRow {
     this.badge = originBadge();
     this.mark = h("span", { class: "wb-state" });
     this.cells = Object.fromEntries(Object.keys(COLUMNS).map((key) => [key, h("td", { class: `wb-col-${key}` })]));
-    this.cells.tool.append(this.opener);
+    this.far = h("span", { class: "wb-muted wb-cut" });
+    this.cells.tool.append(h("div", { class: "wb-line" }, this.opener, this.far));
     this.cells.origin.append(this.badge);
     this.cells.state.append(this.mark);
     this.line = h("tr", { class: "wb-table-row" }, ...Object.values(this.cells));
@@ -70,7 +71,14 @@ export class CallRow {
     showOrigin(this.badge, call);
     setText(this.cells.caller, agent ?? caller);
     this.mark.replaceChildren(icon(callIcon(state)), h("span", {}, CALL_STATES[state] ?? state));
+    setText(this.far, (state === "running" && this.progress()) || "");
     if (this.isOpen) this.load();
+  }
+
+  /** How far it is, or was when it last said so. */
+  progress() {
+    const { progress, progress_total: total, progress_message: message } = this.call;
+    return progressText(progress, total, message);
   }
 
   toggle(open = !this.isOpen) {
@@ -100,8 +108,11 @@ export class CallRow {
     this.facts.update([
       ["Requested", dateTime(call.requested_at)],
       ["Waited", call.wait_ms > 0 && shortDuration(call.wait_ms)],
+      ["Progress", this.progress()],
       ["Error", call.error_code],
       ["Task", call.task_id && `${call.task_id}, attempt ${call.attempt}`],
+      ["Tokens", call.input_tokens !== null && tokensText(call)],
+      ["Cost", typeof call.cost_usd === "number" && `$${call.cost_usd.toFixed(4)}`],
       ["Version", call.version],
       ["Id", call.call_id],
     ]);
@@ -120,4 +131,9 @@ export class CallRow {
     const ended = await this.requests.run("cancel_tool_call", args, this.cancelButton, "Cancelling…");
     if (ended) this.desk.announce(`${this.call.tool_name} is cancelled.`);
   }
+}
+
+/** "1,204 read, 88 written" */
+function tokensText({ input_tokens: read, output_tokens: written }) {
+  return `${read.toLocaleString("en")} read, ${(written ?? 0).toLocaleString("en")} written`;
 }

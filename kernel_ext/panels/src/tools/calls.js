@@ -3,7 +3,7 @@
 import { button, moveBetweenRows, select } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
 import { KeyedList } from "../lib/keyed_list.js";
-import { Refresh } from "../link/polling.js";
+import { Refresh, VisiblePolling } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { CallList } from "./call_list.js";
 import { CallRow, COLUMNS } from "./call_row.js";
@@ -12,6 +12,8 @@ import { CALL_STATES } from "./state.js";
 const PAGE = 50;
 /** The least time between two readings: calls may come a thousand a second. */
 const PAUSE_MS = 200;
+/** How often calls that run are read again: how far they are changes without an event. */
+const PROGRESS_MS = 1_000;
 const EVERY = "";
 const SOURCES = [
   [EVERY, "All sources"],
@@ -40,6 +42,7 @@ export class Calls {
     const errors = [this.requests.errorBox, this.earlier.errorBox];
     this.element = h("div", { class: "wb-stack" }, filters, ...errors, this.empty, this.table(), this.more);
     desk.store.subscribe(() => this.onChange(), signal);
+    this.polling = new VisiblePolling(this.element, PROGRESS_MS, () => this.readProgress(), onError, signal);
     signal.addEventListener("abort", () => this.reading.stop(), { once: true });
   }
 
@@ -93,6 +96,16 @@ export class Calls {
     this.isRead = true;
     this.draw();
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+
+  /** How far the calls are that run. */
+  async readProgress() {
+    const { list } = this;
+    if (![...list.calls.values()].some(({ state }) => state === "running")) return;
+    const { calls } = await this.requests.send("list_tool_calls", this.filtered({ state: "running" }));
+    if (list !== this.list) return;
+    list.refresh(calls);
+    this.draw();
   }
 
   /** Earlier calls that had not ended, and are not among the open ones any more. */

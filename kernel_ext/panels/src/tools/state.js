@@ -30,6 +30,13 @@ export function origin({ kind, source, server }) {
   return server ?? KINDS[kind] ?? (source === "mcp" ? KINDS.mcp : "local");
 }
 
+/** How far a call is: "40 %, reading"; null if it has not said so. @param {number|null} done @param {number|null} total @param {string|null} message */
+export function progressText(done, total, message) {
+  if (typeof done !== "number") return null;
+  const share = total > 0 ? `${Math.round((100 * done) / total)} %` : done.toLocaleString("en");
+  return [share, message].filter(Boolean).join(", ");
+}
+
 /** The name of a trait's tool. @param {string} agent @param {string} trait */
 export function toolName(agent, trait) {
   return `${agent}__${trait}`;

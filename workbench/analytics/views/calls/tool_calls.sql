@@ -8,6 +8,7 @@ SELECT c.id, c.tool_name, c.source, c.kind, c.server, c.version, c.caller, a.age
     make_timestamptz(c.ended_us) AS ended_at,
     (coalesce(c.started_us, c.ended_us) - c.requested_us) / 1e6 AS wait_seconds,
     (c.ended_us - c.started_us) / 1e6 AS seconds,
+    c.progress, c.progress_total, c.progress_message, c.input_tokens, c.output_tokens, c.cost_usd,
     CAST(c.arguments AS JSON) AS arguments,
     CAST(c.result AS JSON) AS result
 FROM raw_tool_calls c
@@ -42,5 +43,11 @@ COMMENT ON COLUMN tool_calls.started_at IS 'When it began to run.';
 COMMENT ON COLUMN tool_calls.ended_at IS 'When it ended.';
 COMMENT ON COLUMN tool_calls.wait_seconds IS 'Seconds from the call to the start: how long a person took.';
 COMMENT ON COLUMN tool_calls.seconds IS 'Seconds from the start to the end.';
+COMMENT ON COLUMN tool_calls.progress IS 'How far it was when it last said so; null: it has not.';
+COMMENT ON COLUMN tool_calls.progress_total IS 'How much there is to do; null: unknown.';
+COMMENT ON COLUMN tool_calls.progress_message IS 'What it was doing then.';
+COMMENT ON COLUMN tool_calls.input_tokens IS 'Tokens that a model behind the tool has read; null: no model, or unknown.';
+COMMENT ON COLUMN tool_calls.output_tokens IS 'Tokens that it has written.';
+COMMENT ON COLUMN tool_calls.cost_usd IS 'What it has cost, in US dollars; null: unknown.';
 COMMENT ON COLUMN tool_calls.arguments IS 'Arguments, as JSON; null if longer than 20,000 characters: get_tool_call has them.';
 COMMENT ON COLUMN tool_calls.result IS 'The result, as JSON; null if longer than 20,000 characters.';

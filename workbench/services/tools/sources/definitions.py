@@ -105,4 +105,4 @@ async def _run(path: str, name: str, ctx: Ctx, call: Call) -> Outcome:
 def _outcome(last: object) -> Outcome:
     assert isinstance(last, Completed)
     models.require_whole(last)
-    return Outcome([{"type": "text", "text": last.text}])
+    return Outcome([{"type": "text", "text": last.text}], usage=last.usage)
