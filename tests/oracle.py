@@ -37,8 +37,8 @@ VERSION = "2.1.2"
 NEEDED = "WORKBENCH_NEEDS_KOI_NET"
 PERSONALITY, NODE = "orn:agent.personality", "orn:koi-net.node"
 LONGEST_LINE = 64 * 1_048_576
-SECONDS = 20.0
-"""How long a node may take to answer, to report something, or to stop."""
+SECONDS = 60.0
+"""How long a node may take to answer, to report something, or to stop, also on a machine that does much else."""
 
 
 @functools.cache
@@ -260,7 +260,7 @@ class Stock:
         reading = asyncio.create_task(node.read())
         self.stack.callback(reading.cancel)
         self.stack.push_async_callback(node.stop)
-        await node.until(lambda: bool(node.info) or node.process.returncode is not None, 60)
+        await node.until(lambda: bool(node.info) or node.process.returncode is not None, 2 * SECONDS)
         if node.info.get("state") != "RUNNING":
             pytest.fail(f"The stock node did not start: {node.log[-2_000:]}")
         print("stock node:", *node.info["koi_net"])

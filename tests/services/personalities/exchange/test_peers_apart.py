@@ -35,13 +35,20 @@ async def state(station: Station, peer: str) -> str:
 
 async def test_a_peer_that_is_down_or_silent_delays_no_other(network: Network, silence: str) -> None:
     hub = await network("hub")
-    await (await network("dead", hub)).stop()
+    dead = await network("dead", hub)
+    await until(lambda: _knows(hub, "dead"))
+    await dead.stop()
     mute = await network("mute", hub, koi_base_url=silence)
     ada = await network("ada", hub)
-    await until(lambda: _waits(hub, ("dead", "mute")))
     await hub.publish("guide")
-    await ada.has(guide={})
+    await until(lambda: _waits(hub, ("dead", "mute")))
+    await hub.publish("scout")
+    await ada.has(guide={}, scout={})
     assert mute.registry() == {}
+
+
+async def _knows(hub: Station, name: str) -> bool:
+    return name in [peer["name"] for peer in (await hub.call("list_peers"))["peers"]]
 
 
 async def _waits(hub: Station, names: tuple[str, ...]) -> bool:

@@ -46,7 +46,7 @@ async def approved(node: StockNode, source: str, target: str) -> None:
         ends = [(edge["source"], edge["target"], edge["status"]) for edge in found]
         return (source, target, "APPROVED") in ends
 
-    await node.until(is_there, 15)
+    await node.until(is_there)
 
 
 async def _has_sent_everything(station: Station, peer: str) -> bool:
