@@ -44,7 +44,7 @@ def scheduler() -> Iterator[str]:
     distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
     import dask
 
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "memory_limit": 0}
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
         distributed.LocalCluster(**options, silence_logs=50) as cluster,

@@ -156,7 +156,17 @@ def _processes(place: Path) -> Iterator[str]:
     code = "from distributed.cli.{0} import main; main()"
     file = place / "scheduler.json"
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    argv = [sys.executable, "-c", code.format("dask_scheduler"), "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+    argv = [
+        sys.executable,
+        "-c",
+        code.format("dask_scheduler"),
+        "--host",
+        "127.0.0.1",
+        "--port",
+        "0",
+        "--dashboard-address",
+        ":0",
+    ]
     scheduler = subprocess.Popen([*argv, "--scheduler-file", str(file)], **quiet)
     (place / "scheduler.txt").write_text(str(scheduler.pid))
     address = _address(file, scheduler)

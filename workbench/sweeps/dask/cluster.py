@@ -62,7 +62,7 @@ def _own_cluster(workers: int) -> Iterator[LocalCluster]:
         threads_per_worker=1,
         processes=True,
         security=True,
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",  # Dask would take port 8787, of which there is one
         memory_limit=0,  # the runs have limits, and their kernels are processes of their own
         silence_logs=logging.CRITICAL,
     ) as cluster:
