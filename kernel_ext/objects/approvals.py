@@ -27,8 +27,10 @@ class Approval(Row):
     created_at: str
     decided_at: str | None
     decided_by: str | None
+    person: str | None
     reason: str | None
     outcome: Any
+    changes_requested_at: str | None
     settled: bool
 
     def approve(self, **choices: Any) -> None:

@@ -63,9 +63,9 @@ def record(project: Path) -> Settings:
 
 
 def live_of(settings: Settings) -> Any:
-    """`ask(query)`: the answer, as a relation."""
+    """`ask(query)`: the answer, as a relation; with the options of a `Question`."""
     live = Live()
-    return lambda query: live.answer(read_closed(live, settings), query)
+    return lambda query, **options: live.answer(read_closed(live, settings), query, **options)
 
 
 class _Recording:

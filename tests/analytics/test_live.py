@@ -21,6 +21,7 @@ from workbench.analytics.changes import START, SUBJECT, read_update
 from workbench.analytics.live import Live, ask, refresh
 from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, Mirror
 from workbench.analytics.questions import Question
+from workbench.analytics.reports.choice import Choice
 from workbench.analytics.results import as_frame
 from workbench.analytics.views import VIEWS
 from workbench.app import Workbench
@@ -369,9 +370,8 @@ async def test_no_name_has_to_be_quoted(workbench: Workbench) -> None:
         await rows(live, workbench, query)
         await rows(live, workbench, f"WITH {column} AS (SELECT 1) SELECT * FROM {column}")
     for name in reports.names():
-        made = live.answer(
-            await refresh(live, workbench.store), reports.query_of(reports.STANDARD[name]), values={"groups": []}
-        )
+        choice = Choice.of(reports.STANDARD[name], None, ())
+        made = live.answer(await refresh(live, workbench.store), choice.query, values=choice.values)
         for column in made.columns:
             await rows(live, workbench, f"SELECT {column} FROM (SELECT 1 AS {column})")
 

@@ -241,7 +241,7 @@ ROWS = st.lists(st.fixed_dictionaries({}, optional=COLUMNS), max_size=6)
 
 
 @pytest.fixture(scope="module")
-def empty_store() -> Iterator[Connection]:
+def new_store() -> Iterator[Connection]:
     """A database with every table and no rows of a project."""
     with closing(sqlite3.connect(":memory:", isolation_level=None, factory=Connection)) as db:
         db.row_factory = sqlite3.Row
@@ -253,12 +253,12 @@ def empty_store() -> Iterator[Connection]:
 @hypothesis_settings(deadline=None)
 @given(rows=st.fixed_dictionaries(dict.fromkeys(TABLES, ROWS)))
 def test_whatever_the_rows_are_the_store_takes_each_of_them_once(
-    empty_store: Connection, rows: dict[str, list[dict[str, Any]]]
+    new_store: Connection, rows: dict[str, list[dict[str, Any]]]
 ) -> None:
     legacy = Legacy("any.db", {table: [Old(table, row) for row in rows[table]] for table in TABLES}, [])
-    empty_store.execute("BEGIN")
+    new_store.execute("BEGIN")
     try:
-        tx = SqliteTx(empty_store, NOW, "operator")
+        tx = SqliteTx(new_store, NOW, "operator")
         plan = decide(legacy, target.present(tx), NOW)
         target.add(tx, plan, legacy)
         assert {table: len(plan.rows[table]) for table in TABLES[1:]} == {t: len(rows[t]) for t in TABLES[1:]}
@@ -266,7 +266,7 @@ def test_whatever_the_rows_are_the_store_takes_each_of_them_once(
         assert not decide(legacy, target.present(tx), NOW + SECOND).adds
         assert numbers_are_counted(tx)
     finally:
-        empty_store.execute("ROLLBACK")
+        new_store.execute("ROLLBACK")
 
 
 def numbers_are_counted(tx: SqliteTx) -> bool:

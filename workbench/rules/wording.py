@@ -105,6 +105,7 @@ COMMANDS: Mapping[str, str] = {
     "get_personality": "personalities show",
     "get_personas": "personas",
     "get_requested_changes": "worktrees changes",
+    "get_run": "runs show",
     "get_task": "task",
     "get_task_graph": "graph",
     "get_task_logs": "task",

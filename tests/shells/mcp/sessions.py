@@ -27,7 +27,7 @@ BYTES_OF_A_TOKEN = 4
 async def session(served: Served, token: str | None = None, era: str = "auto", **options: Any) -> AsyncIterator[Client]:
     """A session of the library's own client."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    http = httpx2.AsyncClient(headers=headers, trust_env=False, verify=False)
+    http = httpx2.AsyncClient(headers=headers, trust_env=False, verify=False, timeout=None)  # each test has a deadline
     transport = streamable_http_client(served.info.mcp_url, http_client=http)
     async with http, Client(transport, mode=era, **options) as client:  # type: ignore[arg-type]
         yield client
