@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    home = tmp_path_factory.mktemp("lab")
+    with started_lab(tmp_path_factory.mktemp("lab")) as lab:
+        yield lab
+
+
+@contextmanager
+def started_lab(home: Path, **settings: str) -> Iterator[Lab]:
+    """A JupyterLab with all its files in a directory; keywords are settings of its server."""
     (root := home / "root").mkdir()
     env = os.environ | {
         **{f"JUPYTER_{kind}_DIR": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")},
@@ -73,6 +80,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         "IdentityProvider.token": "",
         "ServerApp.disable_check_xsrf": "True",
         "LabApp.expose_app_in_browser": "True",
+        **{f"ServerApp.{name}": value for name, value in settings.items()},
     }
     with (home / "lab.log").open("wb") as log:
         process = subprocess.Popen(

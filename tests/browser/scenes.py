@@ -135,6 +135,46 @@ def defined(project: Project) -> None:
     (directory / "broken" / "agent.yaml").write_text("metadata: [1\n")
 
 
+def measured(project: Project) -> None:
+    """Runs in every state with parameters, series, notes, tags and a table; one has failed, one goes on."""
+    for number, (name, state) in enumerate((("baseline", "completed"), ("wide", "completed"), ("deep", "failed"))):
+        losses = [round(1 / (1 + step * (number + 1) / 10), 4) for step in range(40)]
+        made = project.operate("start_run", name=name, parameters={"lr": 0.1 / (number + 1), "layers": 2 + number})
+        project.operate("record_metrics", run_id=made["id"], metrics={"loss": losses, "accuracy": [0.8 + number / 20]})
+        error = (
+            {"error_code": "CELL_FAILED", "error": "ValueError: no column sex\nin cell 3"} if state == "failed" else {}
+        )
+        project.operate("end_run", run_id=made["id"], state=state, **error)
+    (project.path / "masses.csv").write_text("species,mass\nAdelie,3701\nGentoo,5076\n")
+    project.operate("add_run_artifact", run_id=1, path="masses.csv")
+    said = {"notes": "The simplest that could work.", "add_tags": ["good", "paper"]}
+    project.operate("update_run", run_id=1, **said)
+    going = project.operate("start_run", name="longer training of all species", parameters={"lr": 0.05, "layers": 8})
+    project.operate("record_metrics", run_id=going["id"], metrics={"loss": [1.0, 0.7, 0.6]})
+
+
+def reviewed(project: Project) -> None:
+    """A worktree whose changes were to be changed: two comments, and a commit since."""
+    place = worktree(project, "medians", {"stats.py": _STATISTICS})
+    project.operate("integrate_worktree", worktree_name="medians")
+    comments = [
+        {"path": "stats.py", "line": 6, "text": "Sort the values first."},
+        {"path": "stats.py", "line": 1, "text": "Which mean?"},
+    ]
+    project.operate("request_changes", worktree_name="medians", comments=comments, note="Nearly there.")
+    _write(place, {"stats.py": _STATISTICS.replace("values[0]", "sorted(values)[0]")})
+    git("commit", "-q", "-a", "-m", "Sort first", cwd=place)
+
+
+_STATISTICS = """\
+def mean(values):
+    return sum(values) / len(values)
+
+
+def median(values):
+    return values[0]
+"""
+
 SCRIPT = """\
 metadata: {id: planner, name: Planner}
 settings:

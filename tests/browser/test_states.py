@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -270,10 +270,10 @@ def networked(project: Project, coordinator: KernelHost) -> None:
     project.operate("publish_personality", name="careful-ada", version="1.1")
 
 
-def check(desk: Locator, theme: str, states: Iterator[str]) -> None:
+def check(desk: Locator, theme: str, states: Iterator[str], widths: Sequence[int] = WIDTHS) -> None:
     """Look at each state at each width."""
     for name in states:
-        for width in WIDTHS:
+        for width in widths:
             resize(desk, width)
             shot(desk, f"states/{name}-{width}-{theme}")
             seen = f"{name} at {width}"

@@ -8,12 +8,12 @@ s}function bt(n){return document.createTextNode(es(n))}function u(n,t){let e=es(
 t):n.getAttribute(t)!==eo(t,e)&&n.setAttribute(t,eo(t,e))}function tt(n){return n.split("`").map((t,e)=>e%2?r("code",{},t):kr(t))}function N(n,t={},...e){let s=document.
 createElementNS(Ol,n);for(let[i,o]of Object.entries(t))s.setAttribute(i,String(o));return s.append(...e),s}function Al(n,t){for(let[e,s]of Object.entries(t))n.addEventListener(
 e,s)}function eo(n,t){return Tl.has(n)?es(String(t)):String(t)}function kr(n){return n instanceof Node?n:bt(String(n))}var xr=2e3;function m(n,t,e,s){return r("button",{class:t,type:"button","aria-label":s,on:{click:o=>o.currentTarget.getAttribute("aria-disabled")!=="true"&&e(o)}},
-n)}function O(n,...t){for(let e of t)e?.setAttribute("aria-disabled",String(!n))}function k(n,t={}){return r("input",{class:"wb-input",type:"text",value:n,spellcheck:"\
+n)}function T(n,...t){for(let e of t)e?.setAttribute("aria-disabled",String(!n))}function k(n,t={}){return r("input",{class:"wb-input",type:"text",value:n,spellcheck:"\
 false",autocomplete:"off",...t})}function P(n,t,e={}){return r("textarea",{...{class:"wb-input wb-area",value:n,rows:t,spellcheck:"false",autocomplete:"off"},...e})}
 function z(n,t,e){return r("input",{class:"wb-input wb-search",type:"search",placeholder:n,"aria-label":t,on:e})}function x(n,t,e={}){let s=r("select",{class:"w\
 b-input",...e});return q(s,[["",n]],t),s}function q(n,t,e=n.value){let s=t.map(([o,a])=>[o,[...a]]),i=JSON.stringify(s);n.dataset.options!==i&&(n.dataset.options=
 i,n.replaceChildren(...s.flatMap(([o,a])=>ql(o,a)))),n.value=e,n.selectedIndex<0&&(n.selectedIndex=0)}function ql(n,t){let e=t.map(([s,i])=>r("option",{value:s},
-i));return n?[r("optgroup",{label:n},...e)]:e}function C(n,t){return t.id=y("field"),r("div",{class:"wb-field"},r("label",{for:t.id},n),t)}function S(n,{submit:t,
+i));return n?[r("optgroup",{label:n},...e)]:e}function O(n,t){return t.id=y("field"),r("div",{class:"wb-field"},r("label",{for:t.id},n),t)}function S(n,{submit:t,
 escape:e},...s){return r("form",{...n,on:{submit:a=>{a.preventDefault(),t()},keydown:a=>{a.key==="Escape"&&e?(a.stopPropagation(),e()):a.key==="Enter"&&a.target.
 matches("input:not([type=checkbox])")&&(a.preventDefault(),a.currentTarget.requestSubmit())}}},...s)}function L(n,t,...e){return r("div",{class:"wb-line"},...e,
 n,m("Cancel","wb-button",t))}function F(n,t,e=!0){let s=r("input",{class:"wb-check",type:"checkbox","aria-label":e?null:n,on:{change:()=>t(s.checked)}}),i=e?r("\
@@ -32,7 +32,7 @@ a1.75 1.75 0 1 1 0 3.5 1.75 1.75 0 0 1 0-3.5Z"},{d:"M4.5 5.5v5M4.5 5.5C4.5 7.5 6
 4.5"}],shield:[{d:"M8 1.75 13 3.5v4c0 3.25-2 5.5-5 6.75-3-1.25-5-3.5-5-6.75v-4Z"},{d:"M5.75 8 7.5 9.75 10.5 6.5"}],question:[{d:Ut},{d:"M6.25 6.25C6.25 5 7 4.5 \
 8 4.5s1.75.5 1.75 1.5C9.75 7.25 8 7.5 8 9M8 10.75v.75"}],hint:[{d:Ut},{d:"M8 7.5v3.5M8 5v.75"}],twisty:[{d:"M6 4l4 4-4 4"}],warning:[{d:"M8 2.25 14.25 13.5H1.75\
 Z"},{d:"M8 6.5v3M8 11v.75"}]};function v(n){let t=$r[n]?n:"question",e=$r[t].map(({d:s,fill:i})=>N("path",{d:s,class:i?"wb-fill":"wb-stroke"}));return N("svg",{
-viewBox:"0 0 16 16","aria-hidden":"true",class:`wb-icon wb-icon-${t}`},...e)}function T(n,...t){return r("div",{},r("div",{class:"wb-label"},n),...t)}function H(n,...t){return r("div",{class:"wb-message"},v(n),r("span",{},...t))}function gt({
+viewBox:"0 0 16 16","aria-hidden":"true",class:`wb-icon wb-icon-${t}`},...e)}function C(n,...t){return r("div",{},r("div",{class:"wb-label"},n),...t)}function H(n,...t){return r("div",{class:"wb-message"},v(n),r("span",{},...t))}function gt({
 code:n,message:t}){return[v("warning"),r("span",{},r("code",{},n??"ERROR")," ",...tt(t))]}function Q(n,t,e){let s=r("pre",{class:"wb-pre",tabindex:0},n);return r(
 "div",{class:"wb-code"},s,se(()=>n,t,e))}var D=class{constructor(){this.element=r("ul",{class:"wb-facts"}),this.shown=""}update(t){let e=t.filter(([,i])=>i),s=JSON.
 stringify(e.map(([i,o])=>[i,o instanceof Node?o.textContent:o]));s!==this.shown&&(this.shown=s,this.element.replaceChildren(...e.map(([i,o])=>Rl(i,o))))}};function Rl(n,t){
@@ -55,8 +55,8 @@ let s=this.waiting.get(t);s&&(clearTimeout(s.timer),this.waiting.delete(t),e(s))
 toString(16).padStart(2,"0")).join("")}function so(n){return Bl.decode(n[0])}var f=class{constructor(t){this.desk=t,this.busy=!1,this.unanswered=null,this.error=null,this.errorBox=r("div",{class:"wb-message wb-error",id:y("error"),hidden:!0})}async send(t,e){
 let s=JSON.stringify([t,e]);this.unanswered?.key!==s&&(this.unanswered={key:s,id:ie()});let i=this.unanswered;try{let o=await this.desk.channel.request(i.id,t,e);
 return this.forget(i),o}catch(o){throw o.code!=="NO_ANSWER"&&this.forget(i),o}}forget(t){this.unanswered===t&&(this.unanswered=null)}async run(t,e,s=null,i="Wor\
-king…"){if(this.busy)return null;this.busy=!0,this.clearError();let o=s?.textContent;s&&(s.textContent=i),O(!1,s);try{return await this.send(t,e)}catch(a){return this.
-showError(a),null}finally{this.busy=!1,s&&(s.textContent=o),O(!0,s)}}showError(t){let e=this.error?.message===t.message;this.error=t,this.errorBox.hidden=!1,!e&&
+king…"){if(this.busy)return null;this.busy=!0,this.clearError();let o=s?.textContent;s&&(s.textContent=i),T(!1,s);try{return await this.send(t,e)}catch(a){return this.
+showError(a),null}finally{this.busy=!1,s&&(s.textContent=o),T(!0,s)}}showError(t){let e=this.error?.message===t.message;this.error=t,this.errorBox.hidden=!1,!e&&
 (this.errorBox.replaceChildren(...gt(t)),this.desk.announce(t.message))}clearError(){this.error=null,this.errorBox.hidden=!0}};function rt(n,t,...e){let s=y("section"),i=r("h3",{class:"wb-heading",id:s},n),o=t?r("p",{class:"wb-muted"},t):null;return r("section",{class:"wb-section wb-sta\
 ck","aria-labelledby":s},r("div",{},i,o),...e)}var yt=class{constructor(t,e){this.table=t,this.draw=e,this.drawn=null}update(){let t=[...this.table().values()];
 this.drawn?.length===t.length&&t.every((e,s)=>e===this.drawn[s])||(this.drawn=t,this.draw(t))}};var ns=class{constructor(t){this.requests=new f(t),this.list=r("ul",{class:"wb-pills"}),this.explanation=r("p",{class:"wb-muted"}),this.id=k("",{class:"wb-input\
@@ -113,7 +113,7 @@ between them",cs="=",xt="";function Cr({role:n,persona_id:t,tool:e,access_level:
 definitions:p,tools:g}=a;return[n==="planner"?"Planner":"Worker",t??"no persona",ds[e].toLowerCase(),`sees work of ${re[s].toLowerCase()}`,i?`in ${i.project} / ${i.
 name}`:"in no session",o&&`team ${o}`,h&&`worktree ${h}`,c&&`definition ${c} (${Jl[d]})`,p&&"manages definitions",g?.length&&`tools ${g.join(", ")}`,l&&`until ${E(
 l)}`].filter(Boolean).join(", ")}var _t=class{constructor(t,e,s=null){this.tables=t,this.grant=e,this.keep=s===null?[]:[[cs,s]],this.roleChosen=!1,this.controls=
-this.make(),this.first=Object.values(this.controls)[0],this.fields=Object.fromEntries(Object.entries(this.controls).map(([i,o])=>[i,C(Gl[i],o)])),this.element=r(
+this.make(),this.first=Object.values(this.controls)[0],this.fields=Object.fromEntries(Object.entries(this.controls).map(([i,o])=>[i,O(Gl[i],o)])),this.element=r(
 "div",{class:"wb-fields"},...Object.values(this.fields)),this.controls.persona_id.addEventListener("change",()=>this.followPersona()),this.controls.role.addEventListener(
 "change",()=>this.roleChosen=!0),this.controls.session_id.addEventListener("change",()=>this.followSession()),this.element.addEventListener("change",()=>this.showRelevant()),
 this.showRelevant(),this.initial=this.values()}make(){let{grant:t,keep:e}=this,s=[xt,"None"],i={};t.agent_id!==void 0&&(i.agent_id=k(t.agent_id,{maxlength:64})),
@@ -149,7 +149,7 @@ t.definition&&`definition ${this.definitionName(t.definition)}`,t.definitions&&"
 Boolean).join(", ")||"as requested"}definitionName(t){return[...this.desk.store.tables.definitions.values()].find(({definition_id:s})=>s===t)?.name??t}open(){this.
 name=k("",{maxlength:64,required:!0,placeholder:"night shift"}),this.pattern=k("",{maxlength:200,required:!0,placeholder:"worker-*"}),this.origin=x(Object.entries(
 ec),"here"),this.fields=new _t(this.desk.store.tables,{},"As requested"),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Add rule");let t=[
-C("Name of the rule",this.name),C("Names of agents, with * and ?",this.pattern),C("From",this.origin)];this.form.replaceChildren(r("div",{class:"wb-fields"},...t),
+O("Name of the rule",this.name),O("Names of agents, with * and ?",this.pattern),O("From",this.origin)];this.form.replaceChildren(r("div",{class:"wb-fields"},...t),
 this.fields.element,L(this.submit,()=>this.close())),this.form.hidden=!1,this.opener.hidden=!0,this.name.focus()}close(){this.requests.clearError(),this.form.hidden=
 !0,this.fields=null,this.opener.hidden=!1,this.opener.focus()}async add(){let t={name:this.name.value.trim(),pattern:this.pattern.value.trim(),loopback_only:this.
 origin.value==="here",grants:this.fields.choices()};await this.requests.run("add_admission_rule",t,this.submit,"Adding…")&&(this.desk.announce(`The rule ${t.name}\
@@ -284,7 +284,7 @@ ed","false"),s}get views(){return[...this.desk.store.tables.saved_views.values()
 this.opener.classList.toggle("wb-chosen",!!s),this.box.hidden)return;let i=new Map(t.map(o=>[o.id,o]));this.rows.show([...i.keys()],(o,a)=>o.show(i.get(a),a===s?.
 id)),this.empty.hidden=t.length>0,this.drawSave()}toggle(t=this.box.hidden){t!==!this.box.hidden&&(this.box.hidden=!t,b(this.opener,"aria-expanded",t),this.requests.
 clearError(),this.update(),t&&(this.box.querySelector(".wb-views-list button")??this.name).focus())}drawSave(){let t=this.views.some(({name:e})=>e===this.name.value.
-trim());this.requests.busy||u(this.submit,t?"Replace":"Save"),O(this.name.value.trim()!=="",this.submit)}pick(t){this.apply(t.state),this.toggle(!1),this.update(),
+trim());this.requests.busy||u(this.submit,t?"Replace":"Save"),T(this.name.value.trim()!=="",this.submit)}pick(t){this.apply(t.state),this.toggle(!1),this.update(),
 this.opener.focus(),this.desk.announce(`View ${t.name}.`)}async save(){let t=this.name.value.trim();if(!t)return;let e=this.views.some(i=>i.name===t),s={area:this.
 area,name:t,state:this.read(),replace:e};await this.requests.run("save_view",s,this.submit,"Saving…")&&(this.name.value="",this.drawSave(),this.desk.announce(
 `View ${t} is saved.`))}async remove({id:t,name:e}){await this.requests.run("delete_saved_view",{view_id:t})&&he(this.element,{text:`View ${e} deleted.`,args:{subject:`\
@@ -301,11 +301,11 @@ this.requests=new f(t),this.summary=r("span",{class:"wb-muted wb-grow"}),this.se
 "aria-label":"Assign the selected agents",hidden:!0},r("div",{class:"wb-line"},this.summary,this.session,this.team,this.assign),this.requests.errorBox)}choice(t,e){
 return x(t,Ht,{class:"wb-input wb-narrow","aria-label":e,on:{change:()=>this.refresh()}})}update(t){this.element.hidden=t===0,u(this.summary,`${w(t,"agent")} se\
 lected`),t&&this.refresh()}refresh(){let{tables:t}=this.desk.store;q(this.session,[["",Dr],...qt(t)]),q(this.team,[["",[...Ir,...this.teams().map(({id:e,name:s})=>[
-e,s])]]]),O(this.session.value!==Ht||this.team.value!==Ht,this.assign)}teams(){let{tables:t}=this.desk.store,e=this.session.value;return e===Ht?[...t.teams.values()]:
+e,s])]]]),T(this.session.value!==Ht||this.team.value!==Ht,this.assign)}teams(){let{tables:t}=this.desk.store,e=this.session.value;return e===Ht?[...t.teams.values()]:
 [...e?Tt(t,e):[],...Tt(t,null)]}async run(){let t={session_id:this.session.value,team_id:this.team.value},e=Object.entries(t).filter(([,a])=>a!==Ht),s=Object.fromEntries(
 e.map(([a,h])=>[a,h||null])),i=this.selected();await this.requests.run("assign_agents",{agent_ids:i,changes:s},this.assign,"Assigning…")&&this.desk.announce(`${w(
 i.length,"agent")} assigned.`),this.refresh()}};var fc=12;function lo(n,t){let e=s=>typeof s=="string"?s:JSON.stringify(s);return Y(Array.isArray(n)?n.map(e).join(", "):n,t)}function $s(n){let t=Object.entries(
-n??{}).slice(0,fc);if(!t.length)return null;let e=([s,i])=>r("li",{},r("span",{class:"wb-muted wb-term"},Y(s,60)),r("code",{class:"wb-wrap"},lo(i)));return T("C\
+n??{}).slice(0,fc);if(!t.length)return null;let e=([s,i])=>r("li",{},r("span",{class:"wb-muted wb-term"},Y(s,60)),r("code",{class:"wb-wrap"},lo(i)));return C("C\
 apabilities it reports",r("ul",{class:"wb-list"},...t.map(e)))}var Me={active:"Active",idle:"Idle",offline:"Offline",terminated:"Ended",pending:"Waiting",expired:"Expired",revoked:"Revoked",rejected:"Rejected"},Fr=new Set([
 "revoked","rejected"]),wc={agent:"",approval:"approval ",task:"task "};function Jt(n,t){let{registration_status:e,expires_at:s}=n;return e==="pending"||Fr.has(e)?
 e:s&&Date.parse(s)<=t?"expired":n.presence??"offline"}function Nt(n){return n!=="pending"&&!Fr.has(n)}function Wr(n){let[t,e=""]=n.split(".");return`${wc[t]??`${t}\
@@ -316,14 +316,14 @@ this.agent=t,this.desk=e,this.onRename=s,this.requests=new f(e),this.reader=new 
 wb-list wb-history"}),this.form=S({class:"wb-stack wb-roomy"},{submit:()=>this.onSubmit()});for(let i of["input","change"])this.form.addEventListener(i,()=>this.
 drawSave());this.confirmBox=r("div",{}),this.save=r("button",{class:"wb-button wb-primary",type:"submit"},"Save changes"),this.actions=r("div",{class:"wb-line"}),
 this.element=r("div",{class:"wb-stack wb-roomy"},this.form,this.confirmBox,this.requests.errorBox,this.reader.errorBox,r("div",{class:"wb-agent-columns"},r("div",
-{class:"wb-stack wb-roomy"},this.facts.element,this.capabilities),T("History",this.history))),this.fill()}get id(){return this.agent.agent_id}fill(){let t={...yc,
+{class:"wb-stack wb-roomy"},this.facts.element,this.capabilities),C("History",this.history))),this.fill()}get id(){return this.agent.agent_id}fill(){let t={...yc,
 ...this.agent,definition:this.agent.definition_id??null};this.fields=new _t(this.desk.store.tables,t),this.fields.element.classList.add("wb-fields-3"),this.status=
 this.agent.registration_status,this.actions.replaceChildren(this.save,r("div",{class:"wb-line wb-push"},...this.buttons())),this.form.replaceChildren(this.fields.
 element,this.actions),this.drawSave()}buttons(){let t=(i,o,a)=>m(i,"wb-button",h=>this.ask(h.currentTarget,o,a),`${i} ${this.id}`),e=t("Delete…",{...xc,label:`\
 Delete ${this.id}`},(i,o)=>this.run("delete_agent",{},o,"deleted."));if(gc.has(this.status))return[e];let s=t("Revoke…",{...kc,label:`Revoke ${this.id}`},(i,o)=>this.
 run("revoke_agent",{reason:i},o,"revoked."));return[t("New token…",vc,(i,o)=>this.issueToken(o)),s,e]}update(t,e){let s=this.agent;this.agent=t,s!==t&&((t.registration_status!==
 this.status||!this.changed)&&!this.element.contains(document.activeElement)&&this.fill(),this.load()),this.fields.refresh(),this.drawFacts(e)}get changed(){return Object.
-keys(this.fields.choices()).length>0}drawSave(){O(this.changed,this.save)}async load(){let t=this.loading={};try{let e=await this.reader.send("get_agent",{agent_id:this.
+keys(this.fields.choices()).length>0}drawSave(){T(this.changed,this.save)}async load(){let t=this.loading={};try{let e=await this.reader.send("get_agent",{agent_id:this.
 id}),s=await this.reader.send("get_agent_history",{agent_id:this.id,limit:bc});if(this.loading!==t)return;this.capabilities.replaceChildren($s(e.capabilities)??
 ""),this.drawHistory(s.entries),this.reader.clearError()}catch(e){this.loading===t&&this.reader.showError(e)}}drawFacts(t){let{agent:e}=this;this.facts.update([
 ["Registered",E(e.registered_at)],["Last active",e.last_heartbeat&&_c(e.last_heartbeat,t)],["Connections",e.connections?String(e.connections):"none"],["Client",
@@ -483,7 +483,7 @@ input:()=>this.onInput(),keydown:a=>this.onKey(a)}}),this.send=r("button",{class
 stopAnswer(),"Stop the answer"),this.hint=r("span",{class:"wb-label wb-grow"},la);let s=r("div",{class:"wb-line"},this.hint,this.stop,this.send),i=[this.requests.
 errorBox,this.stopping.errorBox],o={submit:()=>this.submit()};this.element=S({class:"wb-composer wb-stack","aria-label":"Write"},o,this.text,s,...i),this.stop.hidden=
 !0}begin(t){t!==this.id&&(this.id=t,this.text.value=this.drafts.get(t)??"",this.requests.clearError(),this.stopping.clearError(),this.grow())}update(t,e){this.enabled=
-t,this.isAnswering=e;let s=!e&&document.activeElement===this.stop;this.stop.hidden=!e,s&&this.text.focus(),this.requests.busy||O(this.canSend,this.send),O(t,this.
+t,this.isAnswering=e;let s=!e&&document.activeElement===this.stop;this.stop.hidden=!e,s&&this.text.focus(),this.requests.busy||T(this.canSend,this.send),T(t,this.
 stop),u(this.hint,e?"The answer is being made. You can write the next message meanwhile.":la)}get canSend(){return!!(this.enabled&&!this.isAnswering&&this.text.
 value.trim())}hasDraft(t){return!!this.drafts.get(t)?.trim()}focus(){this.text.focus()}onInput(){this.drafts.set(this.id,this.text.value),this.update(this.enabled,
 this.isAnswering),this.grow()}grow(){let t=this.text.value.split(`
@@ -499,8 +499,8 @@ run(),escape:o},r("div",{class:"wb-fields wb-fields-3"},...this.fields()),this.l
 "tools",i=s?[]:[["",`Chosen: ${e.tools.join(", ")}`]];return{title:k(e?.title??"",{maxlength:200,placeholder:"The beginning of the first message"}),definition:x(
 ca(t),""),model:k(e?.model??"",{maxlength:200,placeholder:"That of the definition; or provider:model"}),tools:x([...i,...Object.entries(Ms).map(([o,{label:a}])=>[
 o,a])],s),...Object.fromEntries(Object.entries(Ls).map(([o,{step:a}])=>{let h=e?.limits[o]??"";return[o,k(String(h),{type:"number",min:0,step:a,placeholder:"No \
-limit"})]}))}}fields(){let{title:t,definition:e,model:s,tools:i}=this.controls;return[this.conversation?C("Title",t):C("Definition",e),C("Model",s),C("Tools",i)]}limitFields(){
-let t=Object.entries(Ls).map(([o,{label:a}])=>C(a,this.controls[o])),e=r("summary",{class:"wb-muted",tabindex:0},"Limits"),s=Object.keys(Ls).some(o=>this.controls[o].
+limit"})]}))}}fields(){let{title:t,definition:e,model:s,tools:i}=this.controls;return[this.conversation?O("Title",t):O("Definition",e),O("Model",s),O("Tools",i)]}limitFields(){
+let t=Object.entries(Ls).map(([o,{label:a}])=>O(a,this.controls[o])),e=r("summary",{class:"wb-muted",tabindex:0},"Limits"),s=Object.keys(Ls).some(o=>this.controls[o].
 value),i=r("div",{class:"wb-fields wb-limits"},...t);return r("details",{open:s},e,i)}refresh(){q(this.controls.definition,[["",ca(this.tables)]])}focus(){(this.
 conversation?this.controls.title:this.controls.definition).focus()}choices(){let{title:t,definition:e,model:s,tools:i}=this.controls,o=Object.keys(Ls).map(a=>[a,
 this.controls[a].value]);return{...this.conversation?{title:t.value}:{definition:e.value||null},model:s.value.trim()||null,...i.value&&{tools:Ms[i.value].names},
@@ -595,12 +595,12 @@ return[s&&`It was approved and sent back: ${s.message}`,i.length&&`Conflicts wit
 this.gates.element,this.read=null}get isRunning(){return fe(this.shown??[])==="checking"}update({payload:{gates:t=[]}}){JSON.stringify(t.map(va))!==JSON.stringify(
 this.read?.map(va))&&(this.read=null),this.show(this.read??t)}refresh({payload:{gates:t=[]}}){this.read=t,this.show(t)}show(t){this.shown=t,this.gates.update(t)}},
 va=({state:n})=>n;function ko({payload:n}){return fe(n.gates??[])==="failing"}function kd({payload:n}){return n.gates.filter(({state:t})=>t!=="passed").map(({command:t})=>t)}
-function _a(n){return n.slice(0,7)}var _o=class{constructor({payload:t}){let{commits:e,files:s,ahead:i,conflicts:o}=t;this.first=T(w(i,"commit"),Ws(e.map(_d),i)),
-this.first.tabIndex=-1;let a=s.map(h=>$d(h,o));this.element=r("div",{class:"wb-box wb-stack wb-roomy"},...xd(t),this.first,T(w(s.length,"file"),Ws(a,s.length)))}choices(){
+function _a(n){return n.slice(0,7)}var _o=class{constructor({payload:t}){let{commits:e,files:s,ahead:i,conflicts:o}=t;this.first=C(w(i,"commit"),Ws(e.map(_d),i)),
+this.first.tabIndex=-1;let a=s.map(h=>$d(h,o));this.element=r("div",{class:"wb-box wb-stack wb-roomy"},...xd(t),this.first,C(w(s.length,"file"),Ws(a,s.length)))}choices(){
 return{}}fieldOf(){return null}};function xd({target:n,behind:t,fast_forward:e,source_commit:s,merged_commit:i,changed:o=[]}){let a=(c,d)=>r("li",{},r("span",{class:"\
 wb-muted wb-term"},c),r("code",{class:"wb-wrap"},d)),h=o.map(c=>r("li",{},v("warning"),r("code",{class:"wb-wrap"},c))),l=`${n} has ${w(t,"newer commit")}; both \
 sides are merged.`;return[t?r("p",{class:"wb-muted"},l):null,e?r("p",{class:"wb-muted"},`${n} is moved forward; no merge commit is made.`):null,Ws([a("Commit",s),
-i&&i!==s&&a("Merge commit",i)]),h.length?T("Protected parts that have changed",Ws(h)):null].filter(Boolean)}function Ws(n,t=0){let e=(t-vo).toLocaleString("en"),
+i&&i!==s&&a("Merge commit",i)]),h.length?C("Protected parts that have changed",Ws(h)):null].filter(Boolean)}function Ws(n,t=0){let e=(t-vo).toLocaleString("en"),
 s=t>vo?r("li",{class:"wb-muted"},`and ${e} more`):null;return r("ul",{class:"wb-list"},...n.slice(0,vo),s)}function _d({id:n,author:t,subject:e}){return r("li",
 {},r("code",{},_a(n)),r("span",{class:"wb-grow wb-cut",title:e},e),r("span",{class:"wb-muted"},t))}function $d({path:n,added:t,removed:e},s){let i=t===null?[r("\
 span",{class:"wb-muted"},"binary")]:[r("span",{class:"wb-added"},`+${t}`),r("span",{class:"wb-removed"},`−${e}`)];return r("li",{},r("code",{class:"wb-grow wb\
@@ -727,7 +727,7 @@ drawnState&&this.mark.replaceChildren(v(Vd[h]??h)),this.drawnState=h,this.body.h
 store.tables;return t==="waiting"&&e&&!s.has(e)&&this.wasAsked?"running":t}update(t,e){let{state:s,approval_id:i}=this.part,o=s==="waiting"?this.desk.store.tables.
 approvals.get(i):void 0;o&&(this.wasAsked=!0),this.slot.show(o,()=>t,e),this.show(this.part)}toggle(){let t=this.body.hidden;this.body.hidden=!t,this.head.setAttribute(
 "aria-expanded",String(t)),this.twisty.classList.toggle("wb-turned",t),t&&this.drawBody()}drawBody(){let{tool_input:t,tool_result:e}=this.part,s=JSON.stringify(
-[t,e]);if(s===this.drawnBody)return;this.drawnBody=s;let{announce:i}=this.desk,o=[T("Arguments",it(ja(t),"Copy the arguments",i))];e!=null&&o.push(T("Result",it(
+[t,e]);if(s===this.drawnBody)return;this.drawnBody=s;let{announce:i}=this.desk,o=[C("Arguments",it(ja(t),"Copy the arguments",i))];e!=null&&o.push(C("Result",it(
 ja(e),"Copy the result",i))),this.body.replaceChildren(...o)}stop(){this.slot.clear()}};function ja(n){try{return JSON.stringify(JSON.parse(n),null,2)}catch{return n}}var Gd={stopped:"You stopped this answer.",interrupted:"Workbench ended before the answer did."},Xs=class{constructor(t,e,s){this.desk=t,this.role=e,this.parts=
 [],this.who=r("div",{class:"wb-label"},e==="user"?"You":""),this.content=r("div",{class:"wb-stack"}),this.note=r("div",{class:"wb-message",hidden:!0}),this.usage=
 r("span",{class:"wb-label"}),this.retry=m("Try again","wb-link",()=>s(this.retry)),this.end=r("div",{class:"wb-line wb-message-end"},this.usage,this.retry);let i=[
@@ -796,8 +796,8 @@ note:""},{id:"history",label:"History",level:1,note:""},...t]}function Ma(n){let
 "-").replace(/^-+|-+$/g,"").slice(0,50);return t?`./agents/${t}`:""}function Da(n,t){return n.name.localeCompare(t.name,void 0,{numeric:!0})||(n.id<t.id?-1:1)}var si="empty:",ii=class{constructor(t,e,s){this.desk=t,this.rows=e,this.requests=new f(t),this.onDone=s,this.source=x([[si,"Nothing: an empty definition"]],si,
 {on:{change:()=>this.onSource()}}),this.name=k("",{maxlength:100,required:!0,placeholder:"Careful reviewer",on:{input:()=>this.propose()}}),this.path=k("",{maxlength:1e3,
 required:!0,placeholder:"./agents/careful-reviewer"}),this.mode=x(Object.entries(ti),"interactive"),this.about=r("p",{class:"wb-muted",hidden:!0}),this.submit=r(
-"button",{class:"wb-button wb-primary",type:"submit"},"Create");let i=()=>s(null);this.modeField=C("Mode",this.mode),this.element=S({class:"wb-box wb-stack wb-r\
-oomy","aria-label":"New definition"},{submit:()=>this.run(),escape:i},r("div",{class:"wb-fields"},C("Name",this.name),C("Start from",this.source),C("Directory",
+"button",{class:"wb-button wb-primary",type:"submit"},"Create");let i=()=>s(null);this.modeField=O("Mode",this.mode),this.element=S({class:"wb-box wb-stack wb-r\
+oomy","aria-label":"New definition"},{submit:()=>this.run(),escape:i},r("div",{class:"wb-fields"},O("Name",this.name),O("Start from",this.source),O("Directory",
 this.path),this.modeField),this.about,L(this.submit,i),this.requests.errorBox),this.proposed="",this.templates=[],this.fillSources(si),this.load()}focus(){this.
 name.focus()}copyOf(t){this.fillSources(`copy:${t}`),this.name.value=`${this.rows.find(({id:e})=>e===t).name} copy`,this.propose(),this.onSource()}async load(){
 try{let{templates:t}=await new f(this.desk).send("agent_list_templates",{});this.templates=t,this.fillSources(this.source.value)}catch(t){this.requests.showError(
@@ -864,14 +864,14 @@ fields=s,this.on=i,this.runner=new f(t),this.saved=this.values(),this.newest=thi
 submit"},o),this.discard=m(i.cancel?"Cancel":"Discard changes","wb-button",()=>this.reset()),this.note=r("div",{hidden:!0}),this.buttons=r("div",{class:"wb-line"},
 this.submit,this.discard),this.element=S({class:"wb-stack wb-roomy","aria-label":e},{submit:()=>this.save(),escape:i.cancel},...this.layout(),this.note,this.buttons,
 this.runner.errorBox);for(let a of["input","change"])this.element.addEventListener(a,()=>this.drawButtons());this.element.addEventListener("keydown",a=>this.onKey(
-a)),this.drawButtons()}layout(){let t=Object.values(this.fields).map(({label:e,control:s,long:i,wide:o})=>{let a=C(e,s);return a.classList.toggle("wb-long",!!i),
+a)),this.drawButtons()}layout(){let t=Object.values(this.fields).map(({label:e,control:s,long:i,wide:o})=>{let a=O(e,s);return a.classList.toggle("wb-long",!!i),
 a.classList.toggle("wb-wide",!!o),a});return[r("div",{class:"wb-fields wb-draft-fields"},...t)]}focus(){Object.values(this.fields)[0].control.focus()}values(){return Object.
 fromEntries(Object.entries(this.fields).map(([t,{control:e}])=>[t,e.value]))}changes(){return Object.fromEntries(Object.entries(this.values()).filter(([t,e])=>e!==
 this.saved[t]))}get isChanged(){return Object.keys(this.changes()).length>0}update(t){for(let[e,{control:s}]of Object.entries(this.fields)){let i=s.value!==this.
 saved[e]&&s.value!==t[e];i&&t[e]!==this.saved[e]&&(this.overtaken=!0),i||this.set(e,t[e])}this.newest=t,this.drawNote(),this.drawButtons()}set(t,e){let{control:s}=this.
 fields[t];s.value!==e&&(s.value=e),this.saved[t]=s.value}reset(){return this.on.cancel?this.on.cancel():(this.runner.clearError(),this.mark(null),this.settle(this.
 newest),this.focus())}settle(t){for(let e of Object.keys(this.fields))this.set(e,t[e]);this.newest=this.saved,this.overtaken=!1,this.drawNote(),this.drawButtons()}acknowledge(t){
-this.saved={...t},this.newest=this.saved,this.overtaken=!1,this.drawNote(),this.drawButtons()}drawButtons(){let{isChanged:t}=this;O(t||!!this.on.cancel,this.submit),
+this.saved={...t},this.newest=this.saved,this.overtaken=!1,this.drawNote(),this.drawButtons()}drawButtons(){let{isChanged:t}=this;T(t||!!this.on.cancel,this.submit),
 this.discard.hidden=!t&&!this.on.cancel,this.on.draft()}drawNote(){if(this.note.hidden=!this.overtaken,!this.overtaken||this.note.hasChildNodes())return;this.note.
 replaceChildren(H("warning","It was changed elsewhere while you were editing. Saving replaces those changes; discarding shows them."))}async save(){if(this.runner.
 busy||!this.on.cancel&&!this.isChanged)return;this.mark(null);let t;try{t=this.on.requests(this.changes(),this.values())}catch(i){if(!(i instanceof Xt))throw i;
@@ -924,7 +924,7 @@ what;await this.requests.run(...this.kind.remove(e,i),t,"Deleting…")&&(this.de
 name:e}){return n[t].find(s=>s.name===e)}var _u={tool:"As each tool says",always:"Always ask",never:"Never ask"},$u={maxOutputTokens:["Most tokens of an answer",{min:1,max:1e6,step:1}],maxChatTurns:["M\
 ost turns of a conversation",{min:1,max:1e3,step:1}],temperature:["Temperature (0 to 2)",{min:0,max:2,step:"any"}],topP:["Top P (0 to 1)",{min:0,max:1,step:"any"}]},
 ci=class{constructor(t,e,s,i){this.desk=t,this.target=e,this.on=i,this.facts=new D,this.metadata=this.metadataForm(s.info.metadata.persona),this.settings=this.settingsForm(),
-this.element=r("div",{class:"wb-stack wb-roomy"},this.metadata.element,T("Settings of the model",this.settings.element),T("Details",this.facts.element)),this.update(
+this.element=r("div",{class:"wb-stack wb-roomy"},this.metadata.element,C("Settings of the model",this.settings.element),C("Details",this.facts.element)),this.update(
 s)}get isChanged(){return this.metadata.isChanged||this.settings.isChanged}focus(){this.metadata.focus()}metadataForm(t){let e=[...this.desk.store.tables.personas.
 values()].map(({id:o,name:a})=>[o,a]);t&&!e.some(([o])=>o===t)&&e.push([t,`${t}, which does not exist`]);let s={name:{label:"Name",control:k("",{maxlength:100,required:!0})},
 mode:{label:"Mode",control:x(Object.entries(ti),"interactive")},persona:{label:"Persona",control:x([["","None"],...e],"")},version:{label:"Version",control:k("",
@@ -943,7 +943,7 @@ r("div",{class:"wb-stack"},r("div",{class:"wb-line"},this.heading,this.size),s,t
 focus()}update(t){let{systemPrompt:e,rules:s,references:i}=t,o=JSON.stringify([e,s,i]);if(o===this.drawn)return;this.drawn=o,u(this.size,w(e.length,"character")),
 this.text.replaceChildren(Q(e,"Copy the system prompt",this.desk.announce));let a=[...s,...i];this.offered.replaceChildren(...Xa("The agent reads these with a t\
 ool when it needs them",a,"agent"),...Xa("Included only when you ask for them",a,"manual"))}};function Xa(n,t,e){let s=t.filter(o=>o.include===e);if(!s.length)return[];
-let i=({name:o,description:a})=>r("li",{},r("span",{},o),a?r("span",{class:"wb-muted wb-grow wb-cut"},a):null);return[T(n,r("ul",{class:"wb-list"},...s.map(i)))]}var ui=class{constructor(t,e,s,i){let o=P(s.prompt,18,{required:!0});this.form=new Pt(t,"Prompt",{prompt:{label:"The system prompt begins with this text; rules \
+let i=({name:o,description:a})=>r("li",{},r("span",{},o),a?r("span",{class:"wb-muted wb-grow wb-cut"},a):null);return[C(n,r("ul",{class:"wb-list"},...s.map(i)))]}var ui=class{constructor(t,e,s,i){let o=P(s.prompt,18,{required:!0});this.form=new Pt(t,"Prompt",{prompt:{label:"The system prompt begins with this text; rules \
 and references follow.",wide:!0,control:o}},{requests:h=>[["agent_set_system_prompt",{agentTarget:e,...h}]],saved:()=>{t.announce("The prompt is saved."),i.changed()},
 draft:()=>i.draft()});let a=r("h4",{class:"wb-strong",tabindex:-1},"Prompt");this.element=r("div",{class:"wb-stack"},a,this.form.element)}get isChanged(){return this.
 form.isChanged}focus(){this.form.focus()}update({prompt:t}){this.form.update({prompt:t})}};var mi=class{constructor(t,e){this.on=e,this.heading=r("h4",{class:"wb-strong",tabindex:-1},"New provider"),this.list=r("ul",{class:"wb-entries"});let s=m("Canc\
@@ -973,7 +973,7 @@ wb-muted wb-grow wb-cut",title:i},i),s?r("span",{class:"wb-muted"},s(t)):null)}}
 new f(t),this.onDone=s,this.persona=x([...h.values()].map(({id:p,name:g})=>[p,g]),i.metadata.persona??"implementer"),this.profile=x([[Ro,Ro]],Ro);let c=[...l.keys()].
 filter(p=>p!=="").sort();this.worktree=x([[Qa,"None"],[Za,"A new one"],...c.map(p=>[p,p])],Qa);let d=[...o,...a].filter(({include:p})=>p==="manual");this.included=
 d.map(({name:p})=>({name:p,...F(p,()=>{})})),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Start"),this.element=this.build(i.name),this.load()}build(t){
-let e=()=>this.onDone(null),s=[C("Persona",this.persona),C("Program",this.profile),C("Worktree",this.worktree)],i=this.included.map(({element:o})=>o);return S({
+let e=()=>this.onDone(null),s=[O("Persona",this.persona),O("Program",this.profile),O("Worktree",this.worktree)],i=this.included.map(({element:o})=>o);return S({
 class:"wb-confirm wb-stack","aria-label":`Start an agent with ${t}`},{submit:()=>this.run(),escape:e},r("div",{class:"wb-fields wb-fields-3"},...s),i.length?r("\
 div",{class:"wb-line"},r("span",{class:"wb-muted"},"Also include"),...i):null,L(this.submit,e),this.requests.errorBox)}focus(){this.persona.focus()}async load(){
 try{let{profiles:t}=await this.requests.send("list_profiles",{}),e=({name:s,available:i})=>i?s:`${s} (not installed)`;q(this.profile,[["",t.map(s=>[s.name,e(s)])]])}catch(t){
@@ -995,9 +995,9 @@ content)}head(){this.start=m("Start an agent…","wb-button wb-compact",()=>this
 id));this.remove=m("Delete…","wb-button wb-compact",()=>this.askDelete());let e=m("×","wb-close",this.on.close,"Close the definition"),s=r("div",{class:"wb-l\
 ine"},this.start,t,this.remove);return r("div",{class:"wb-pane-head"},this.title,this.path,s,e)}get definition(){return this.reading.definition}show(t,e){this.row=
 t,this.element.hidden=!1,t.id!==this.reading.path&&(this.confirmBox.replaceChildren(),this.requests.clearError(),this.content.replaceChildren(),this.problems.show(
-[],e),this.trust.clear(),O(!1,this.start),this.reading.begin(t.id)),this.place=e,this.definition&&this.draw()}hide(){this.reading.begin(null),this.element.hidden=
+[],e),this.trust.clear(),T(!1,this.start),this.reading.begin(t.id)),this.place=e,this.definition&&this.draw()}hide(){this.reading.begin(null),this.element.hidden=
 !0}update(t,e,s){this.row=t,u(this.title,t.name),u(this.path,t.id),this.definition&&(this.trust.update(this.definition,e,s),this.view?.refresh?.(this.definition))}onEvents(){
-this.definition&&this.desk.store.concerns(`definition:${this.definition.info.id}`)&&this.reading.now()}onRead(){O(!0,this.start);for(let[t,e]of this.views)this.
+this.definition&&this.desk.store.concerns(`definition:${this.definition.info.id}`)&&this.reading.now()}onRead(){T(!0,this.start);for(let[t,e]of this.views)this.
 isOfThis(t)&&e.update(this.definition);this.draw()}draw(){if(!this.exists(this.place)&&!this.view?.isChanged&&!this.moving)return this.on.open(Ke(this.place).section);
 this.dropUnchanged();let t=this.view??this.make(this.place);return this.views.set(this.key(this.place),t),this.content.firstChild!==t.element&&this.put(t),this.
 problems.show(this.definition.problems,this.place),this.trust.element.hidden=!Au.has(Ke(this.place).section),this.on.draw()}put(t){let e=this.content.contains(document.
@@ -1064,7 +1064,7 @@ ia-label":"Reason for rejecting the selected agents"}),this.confirmReject=r("but
 !1);return S({hidden:!0},{submit:()=>this.reject(),escape:t},L(this.confirmReject,t,this.reason))}get selected(){return this.cards().filter(t=>t.checkbox.checked)}update(t=this.
 enabled){this.enabled=t;let e=this.cards(),s=e.length>1;for(let o of e)o.checkbox.hidden=!s,s||(o.checkbox.checked=!1);let i=this.selected.length;this.element.hidden=
 !s,this.selectAll.box.checked=s&&i===e.length,this.selectAll.box.indeterminate=i>0&&i<e.length,u(this.summary,i?`${i.toLocaleString("en")} of ${w(e.length,"agen\
-t")} selected`:""),this.actions.hidden=i===0,i||this.close(),this.requests.busy||this.drawLabels(i),O(t&&!this.requests.busy,this.approveButton,this.rejectButton,
+t")} selected`:""),this.actions.hidden=i===0,i||this.close(),this.requests.busy||this.drawLabels(i),T(t&&!this.requests.busy,this.approveButton,this.rejectButton,
 this.confirmReject),this.fields?.refresh()}drawLabels(t){u(this.approveButton,`Admit ${t.toLocaleString("en")}`),u(this.confirmReject,`Reject ${t.toLocaleString(
 "en")}`)}onSelectAll(t){for(let e of this.cards())e.checkbox.checked=t;this.update()}close(){this.details.hidden=!0,this.form.hidden=!0;for(let t of[this.detailsButton,
 this.rejectButton])t.setAttribute("aria-expanded","false")}toggleDetails(t=this.details.hidden){t&&(this.fields=new _t(this.desk.store.tables,{},"As requested"),
@@ -1123,72 +1123,74 @@ error:e}=this.channel.link;this.element.dataset.link=t,this.drawBanner(t,e),this
 !e,e&&e!==this.drawnError&&(this.bannerText.replaceChildren(...tt(e.message)),u(this.bannerCode,e.code)),this.drawnError=e,this.reconnect.hidden=t!=="stopped"||
 e?.code==="PANEL_CLOSED"}};var Ju={heading:"This cell waits for your decision",empty:["Everything is decided. The cell goes on."]},$i=class extends ke{constructor(t,e,s,i){super(t,e),this.
 inbox=new ve(t,e,a=>this.announce(a),i,{ids:new Set(s),...Ju});let o=r("div",{class:"wb-sr"},this.status);this.element=this.region("Decision",this.banner,this.inbox.
-element,o),this.start(i)}drawViews(t,e){this.inbox.update(t,e)}tick(t){this.inbox.tick(t)}};var zu=new Intl.NumberFormat("en",{notation:"compact",maximumFractionDigits:0}),Si=class{constructor(t,e){this.onSelect=e,this.at=0,this.tabs=t.map(({label:s,element:i},o)=>this.
-tab(s,i,o)),this.element=r("div",{class:"wb-tabs",role:"tablist","aria-label":"Views",on:{keydown:s=>this.onKey(s)}},...this.tabs.map(({tab:s})=>s)),this.show(0)}tab(t,e,s){
-let i=r("div",{class:"wb-tabpanel",role:"tabpanel",id:y("view")},e),o=r("span",{class:"wb-badge",hidden:!0}),a=r("button",{class:"wb-tab",type:"button",role:"ta\
-b",id:y("tab"),"aria-controls":i.id,on:{click:()=>this.select(s)}},t,o);return i.setAttribute("aria-labelledby",a.id),{tab:a,panel:i,count:o}}get panels(){return this.
-tabs.map(({panel:t})=>t)}setCount(t,e,s=!1){let{count:i}=this.tabs[t];u(i,zu.format(e)),b(i,"title",e>999?e.toLocaleString("en"):""),i.hidden=!1,i.classList.toggle(
-"wb-badge-none",e===0),i.classList.toggle("wb-badge-strong",s)}select(t){this.show(t),this.onSelect()}show(t){this.at=t,this.tabs.forEach(({tab:e,panel:s},i)=>{
-b(e,"aria-selected",i===t),e.tabIndex=i===t?0:-1,s.hidden=i!==t}),this.tabs[t].tab.scrollIntoView?.({block:"nearest",inline:"nearest"})}onKey(t){let e=this.tabs.
-length-1,s={ArrowRight:(this.at+1)%(e+1),ArrowLeft:(this.at+e)%(e+1),Home:0,End:e};!(t.key in s)||t.ctrlKey||t.altKey||t.metaKey||(t.preventDefault(),this.select(
-s[t.key]),this.tabs[this.at].tab.focus())}};var Vu="This page cannot put the panel beside the notebook. In JupyterLab, right-click this output and choose “Create New View for Output”.",Ei=class{constructor(t,e){
+element,o),this.start(i)}drawViews(t,e){this.inbox.update(t,e)}tick(t){this.inbox.tick(t)}};var zu=600,Vu=new Intl.NumberFormat("en",{notation:"compact",maximumFractionDigits:0}),Si=class{constructor(t,e){this.onSelect=e,this.at=0,this.aiming=null,this.
+tabs=t.map(({label:i,element:o},a)=>this.tab(i,o,a));let s={keydown:i=>this.onKey(i),pointermove:()=>this.onAim(),pointerleave:()=>this.drawCounts()};this.element=
+r("div",{class:"wb-tabs",role:"tablist","aria-label":"Views",on:s},...this.tabs.map(({tab:i})=>i)),this.show(0)}tab(t,e,s){let i=r("div",{class:"wb-tabpanel",role:"\
+tabpanel",id:y("view")},e),o=r("span",{class:"wb-badge",hidden:!0}),a=r("button",{class:"wb-tab",type:"button",role:"tab",id:y("tab"),"aria-controls":i.id,on:{click:()=>this.
+select(s)}},t,o);return i.setAttribute("aria-labelledby",a.id),{tab:a,panel:i,count:o,number:0}}get panels(){return this.tabs.map(({panel:t})=>t)}setCount(t,e,s=!1){
+let{count:i}=this.tabs[t];this.tabs[t].number=e,u(i,Vu.format(e)),b(i,"title",e>999?e.toLocaleString("en"):""),i.classList.toggle("wb-badge-strong",s),this.aiming||
+this.drawCounts()}onAim(){clearTimeout(this.aiming),this.aiming=setTimeout(()=>this.drawCounts(),zu)}drawCounts(){clearTimeout(this.aiming),this.aiming=null;for(let{
+count:t,number:e}of this.tabs)t.hidden=!e}select(t){this.show(t),this.onSelect()}show(t){this.at=t,this.tabs.forEach(({tab:e,panel:s},i)=>{b(e,"aria-selected",i===
+t),e.tabIndex=i===t?0:-1,s.hidden=i!==t}),this.tabs[t].tab.scrollIntoView?.({block:"nearest",inline:"nearest"})}onKey(t){let e=this.tabs.length-1,s={ArrowRight:(this.
+at+1)%(e+1),ArrowLeft:(this.at+e)%(e+1),Home:0,End:e};!(t.key in s)||t.ctrlKey||t.altKey||t.metaKey||(t.preventDefault(),this.select(s[t.key]),this.tabs[this.at].
+tab.focus())}};var Gu="This page cannot put the panel beside the notebook. In JupyterLab, right-click this output and choose “Create New View for Output”.",Ei=class{constructor(t,e){
 this.model=t,this.show=e,this.isOpen=!1,this.docked=null,this.outputs=new Set}async render(t,e){let s=await this.docked;e.aborted||(s===t?this.show(t,e):this.renderOutput(
 t,e))}renderOutput(t,e){let s=r("p",{class:"wb-grow"},"The panel is beside the notebook."),i=m("Put it beside the notebook again","wb-button",()=>this.openFrom(
 t,e)),o=m("Show it here","wb-button",()=>{this.outputs.delete(h),t.replaceChildren(),this.show(t,e)}),a=r("div",{class:"wb-toolbar wb-docked"},s,i,o),h=()=>{s.hidden=
 !this.isOpen,i.hidden=this.isOpen};t.append(r("div",{class:"wb-desk",role:"region","aria-label":"Workbench desk, docked"},a)),this.outputs.add(h),e.addEventListener(
 "abort",()=>this.outputs.delete(h)),h(),this.isOpen||this.openFrom(t,e)}async openFrom(t,e){await this.open(t)||this.giveUp(t,e)}giveUp(t,e){t.replaceChildren(r(
-"div",{class:"wb-desk"},r("p",{class:"wb-toolbar wb-docked"},Vu)),r("div",{class:"wb-docked-here"})),this.show(t.lastElementChild,e)}async open(t){let e=this.model.
+"div",{class:"wb-desk"},r("p",{class:"wb-toolbar wb-docked"},Gu)),r("div",{class:"wb-docked-here"})),this.show(t.lastElementChild,e)}async open(t){let e=this.model.
 widget_manager,s=e?.context;if(typeof s?.addSibling!="function")return!1;let i,o;this.isOpen=!0,this.docked=new Promise(a=>o=a);try{i=await e.create_view(await e.
-get_model(this.model.get("panel_id"))),o(this.docked=i.el);let a=i.luminoWidget,h=Gu(a.constructor),l=new h;l.id=`workbench-${this.model.get("panel_id")}`,l.addClass(
+get_model(this.model.get("panel_id"))),o(this.docked=i.el);let a=i.luminoWidget,h=Yu(a.constructor),l=new h;l.id=`workbench-${this.model.get("panel_id")}`,l.addClass(
 "jp-ThemedContainer"),l.title.label="Workbench",l.title.closable=!0,l.node.style.overflow="auto",l.node.style.padding="var(--jp-notebook-padding, 8px)";let c=t.
 closest(".jp-NotebookPanel")?.id;return l.disposed.connect(()=>this.closed()),i.once?.("remove",()=>l.dispose()),s.addSibling(l,{mode:"split-right",ref:c}),h.attach(
 a,l.node),this.tell(),!0}catch(a){return console.warn("Workbench could not put its panel beside the notebook.",a),this.isOpen=!1,o(this.docked=null),i?.remove?.(),
-this.tell(),!1}}closed(){this.isOpen=!1,this.tell()}tell(){for(let t of this.outputs)t()}};function Gu(n){let t=n;for(;Object.getPrototypeOf(t).prototype;)t=Object.
-getPrototypeOf(t);return t}var Yu="application/vnd.jupyter.widget-view+json",eh="application/vnd.jupyter.widget-state+json";function sh(n){let t=n.widget_manager?.context?.model;if(typeof t?.
-toJSON!="function")return;let e=t.toJSON.bind(t);t.toJSON=()=>Xu(e(),n.get("panel_id"),n.get("last_state"))}function Xu(n,t,e){let s=new Set(Zu(n).map(ih));if(!e||
-!s.has(t))return n;let i=n.cells.map(c=>c.outputs?Qu(c,t,e):c),{[eh]:o,...a}=n.metadata.widgets??{},h={...em(o?.state??{},s),...tm(t,e)},l={...a,[eh]:{version_major:2,
-version_minor:0,...o,state:h}};return{...n,cells:i,metadata:{...n.metadata,widgets:l}}}function Zu({cells:n}){return n.flatMap(({outputs:t})=>t??[])}function ih({
-data:n}){return n?.[Yu]?.model_id}function Qu(n,t,e){let s=n.outputs.map(i=>ih(i)===t?{...i,data:{...i.data,"text/html":e}}:i);return{...n,outputs:s}}function tm(n,t){
+this.tell(),!1}}closed(){this.isOpen=!1,this.tell()}tell(){for(let t of this.outputs)t()}};function Yu(n){let t=n;for(;Object.getPrototypeOf(t).prototype;)t=Object.
+getPrototypeOf(t);return t}var Xu="application/vnd.jupyter.widget-view+json",eh="application/vnd.jupyter.widget-state+json";function sh(n){let t=n.widget_manager?.context?.model;if(typeof t?.
+toJSON!="function")return;let e=t.toJSON.bind(t);t.toJSON=()=>Zu(e(),n.get("panel_id"),n.get("last_state"))}function Zu(n,t,e){let s=new Set(Qu(n).map(ih));if(!e||
+!s.has(t))return n;let i=n.cells.map(c=>c.outputs?tm(c,t,e):c),{[eh]:o,...a}=n.metadata.widgets??{},h={...sm(o?.state??{},s),...em(t,e)},l={...a,[eh]:{version_major:2,
+version_minor:0,...o,state:h}};return{...n,cells:i,metadata:{...n.metadata,widgets:l}}}function Qu({cells:n}){return n.flatMap(({outputs:t})=>t??[])}function ih({
+data:n}){return n?.[Xu]?.model_id}function tm(n,t,e){let s=n.outputs.map(i=>ih(i)===t?{...i,data:{...i.data,"text/html":e}}:i);return{...n,outputs:s}}function em(n,t){
 let e={model_module:"@jupyter-widgets/controls",model_module_version:"2.0.0"},s={model_module:"@jupyter-widgets/base",model_module_version:"2.0.0"},i=Lo(n);return{
-[n]:{...e,model_name:"HTMLModel",state:{value:t,layout:`IPY_MODEL_${i}`}},[i]:{...s,model_name:"LayoutModel",state:{}}}}function Lo(n){return`${n}-last-state`}function em(n,t){
-let e=Object.keys(n).filter(i=>Lo(i)in n&&!t.has(i)),s=new Set(e.flatMap(i=>[i,Lo(i)]));return Object.fromEntries(Object.entries(n).filter(([i])=>!s.has(i)))}var sm=["approvals","personas","agents","definitions","catalogue","permissions","servers","conversations","personalities","network","peers","projects","sessions",
+[n]:{...e,model_name:"HTMLModel",state:{value:t,layout:`IPY_MODEL_${i}`}},[i]:{...s,model_name:"LayoutModel",state:{}}}}function Lo(n){return`${n}-last-state`}function sm(n,t){
+let e=Object.keys(n).filter(i=>Lo(i)in n&&!t.has(i)),s=new Set(e.flatMap(i=>[i,Lo(i)]));return Object.fromEntries(Object.entries(n).filter(([i])=>!s.has(i)))}var im=["approvals","personas","agents","definitions","catalogue","permissions","servers","conversations","personalities","network","peers","projects","sessions",
 "teams","rules","tools","allowlist","tasks","worktrees","closed","conflicts","processes","unattended","saved_views","change_requests","untrusted"],Oi=class{constructor(){
-this.tables=Object.fromEntries(sm.map(t=>[t,new Map])),this.version=null,this.touched=null,this.loaded=new Set,this.listeners=new Set}takeSnapshot(t,e){for(let s of new Set(
+this.tables=Object.fromEntries(im.map(t=>[t,new Map])),this.version=null,this.touched=null,this.loaded=new Set,this.listeners=new Set}takeSnapshot(t,e){for(let s of new Set(
 [...Object.keys(this.tables),...Object.keys(e)]))this.tables[s]=new Map((e[s]??[]).map(i=>[i.id,i]));this.version=t,this.touched=null,this.loaded=new Set(Object.
-keys(e)),this.notify()}takeDiff(t,e,s,i=[]){if(t!==this.version)return!1;im(this.tables,s),this.version=e,this.touched=new Set(i);for(let o of Object.keys(s))this.
+keys(e)),this.notify()}takeDiff(t,e,s,i=[]){if(t!==this.version)return!1;nm(this.tables,s),this.version=e,this.touched=new Set(i);for(let o of Object.keys(s))this.
 loaded.add(o);return this.notify(),!0}concerns(...t){return this.touched===null||t.some(e=>this.touched.has(e))}subscribe(t,e){this.listeners.add(t),e?.addEventListener(
-"abort",()=>this.listeners.delete(t),{once:!0})}notify(){for(let t of this.listeners)t()}};function im(n,t){for(let[e,{set:s,removed:i}]of Object.entries(t)){let o=n[e]??=
+"abort",()=>this.listeners.delete(t),{once:!0})}notify(){for(let t of this.listeners)t()}};function nm(n,t){for(let[e,{set:s,removed:i}]of Object.entries(t)){let o=n[e]??=
 new Map;for(let a of i)o.delete(a);for(let a of s)o.set(a.id,a)}}var nh={NEW:"Published",UPDATE:"Changed",FORGET:"Forgotten"};function Ue({version:n,versions:t}){return n===t[0]}function oh(n,t){return Number(X(t))-Number(X(n))||
-nm(n.name,t.name)}function rh(n,t){if(!t)return!0;let{name:e,version:s,description:i="",highlights:o,tools:a,provenance:h}=n,l=o.map(d=>`${d.name} ${d.text}`),c=[
+om(n.name,t.name)}function rh(n,t){if(!t)return!0;let{name:e,version:s,description:i="",highlights:o,tools:a,provenance:h}=n,l=o.map(d=>`${d.name} ${d.text}`),c=[
 e,s,i,...l,...a,h.owner_name??""].join(`
 `).toLowerCase();return t.split(/\s+/).every(d=>c.includes(d))}var Ti={own:"An agent of this project",unpublished:"This project is in no network: other nodes re\
 ceive it when it joins one",live:"The node that sent it answers",stale:"The node that sent it does not answer, is blocked, or this project is in no network"};function Ci({
 versions:n,provenance:t},e){let{freshness:s,owner:i,origin:o,origin_name:a,changed_at:h,last_seen:l}=t;if(s==="unpublished")return"not published yet";let c=s===
 "own",d=c||o===i?null:`through ${a}`,p=n.length>1?`${n.length.toLocaleString("en")} versions`:null,g=c?`changed ${kt(h,e)}`:`received ${kt(l,e)}`;return[p,d,s===
-"stale"?"stale":null,g].filter(Boolean).join(" · ")}function nm(n,t){return n<t?-1:+(n>t)}var Ai=class{constructor(t,e){let s=y("personality");this.opener=m(t,"wb-opener",()=>e(t)),this.opener.id=s,this.version=r("span",{class:"wb-muted wb-cut"}),this.
+"stale"?"stale":null,g].filter(Boolean).join(" · ")}function om(n,t){return n<t?-1:+(n>t)}var Ai=class{constructor(t,e){let s=y("personality");this.opener=m(t,"wb-opener",()=>e(t)),this.opener.id=s,this.version=r("span",{class:"wb-muted wb-cut"}),this.
 about=r("p",{class:"wb-personality-about"}),this.badge=r("span",{class:"wb-source wb-push"}),this.traits=r("ul",{class:"wb-traits"}),this.tools=r("ul",{class:"w\
 b-trait-tools"}),this.fresh=r("div",{class:"wb-label wb-cut"});let o=[r("div",{class:"wb-personality-head"},v("registration"),this.opener,this.version,this.badge),
 this.about,this.traits,this.tools,this.fresh];this.element=r("li",{class:"wb-personality wb-frame wb-stack","aria-labelledby":s},...o),this.elements=[this.element]}show(t,e){
 let s=t!==this.row;if(this.row=t,u(this.fresh,Ci(t,e)),!s)return;let{version:i,traits:o,tools:a,highlights:h,provenance:l}=t;u(this.version,i),Mo(this.badge,l),
 b(this.fresh,"title",Ti[l.freshness]);let{text:c=""}=h.find(({name:_})=>_==="description")??{};u(this.about,c),b(this.about,"title",c),this.about.hidden=!c;let[
-d,p]=[!0,!1].map(_=>h.filter(({is_callable:j})=>j===_)),g=p.filter(({name:_})=>_!=="description").map(om);ah(this.traits,g,o-a.length-p.length,"trait"),ah(this.
-tools,d.map(rm),a.length-d.length,"tool")}};function Mo(n,t){let{owner:e,owner_name:s}=t,i=X({provenance:t});u(n,i?"Yours":s),b(n,"data-own",i),b(n,"title",i?"A\
+d,p]=[!0,!1].map(_=>h.filter(({is_callable:j})=>j===_)),g=p.filter(({name:_})=>_!=="description").map(rm);ah(this.traits,g,o-a.length-p.length,"trait"),ah(this.
+tools,d.map(am),a.length-d.length,"tool")}};function Mo(n,t){let{owner:e,owner_name:s}=t,i=X({provenance:t});u(n,i?"Yours":s),b(n,"data-own",i),b(n,"title",i?"A\
 n agent of this project":`Owned by ${e}`)}function ah(n,t,e,s){let i=e>0?[r("li",{class:"wb-label"},`and ${w(e,`more ${s}`)}`)]:[];n.replaceChildren(...t,...i),
-n.hidden=!n.childNodes.length}function om({name:n,text:t}){return r("li",{class:"wb-trait",title:`${n}: ${t}`},r("span",{class:"wb-muted"},n),r("span",{class:"w\
-b-cut"},t))}function rm({name:n,text:t}){let e=t?r("span",{class:"wb-muted wb-cut"},t):null;return r("li",{title:t||null},v("tool"),r("code",{class:"wb-cut"},n),
-e)}var am=new Set(["pending","rejected","revoked"]),[hh,lh,qi]=["agent","definition","none"],Ni=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new f(
+n.hidden=!n.childNodes.length}function rm({name:n,text:t}){return r("li",{class:"wb-trait",title:`${n}: ${t}`},r("span",{class:"wb-muted"},n),r("span",{class:"w\
+b-cut"},t))}function am({name:n,text:t}){let e=t?r("span",{class:"wb-muted wb-cut"},t):null;return r("li",{title:t||null},v("tool"),r("code",{class:"wb-cut"},n),
+e)}var hm=new Set(["pending","rejected","revoked"]),[hh,lh,qi]=["agent","definition","none"],Ni=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new f(
 t),this.source=x([[qi,"Nothing: you write its traits"]],qi,{on:{change:()=>this.propose()}}),this.name=k("",{maxlength:128,required:!0,placeholder:"careful-revi\
 ewer"}),this.version=k("",{maxlength:128,placeholder:"that of the definition, or 1.0"}),this.about=r("p",{class:"wb-label"}),this.submit=r("button",{class:"wb-b\
 utton wb-primary",type:"submit"},"Publish");let s=()=>e(null);this.element=S({class:"wb-box wb-stack wb-roomy","aria-label":"Publish a personality"},{submit:()=>this.
-run(),escape:s},r("div",{class:"wb-fields wb-fields-3"},C("Made from",this.source),C("Name",this.name),C("Version (optional)",this.version)),this.about,L(this.submit,
+run(),escape:s},r("div",{class:"wb-fields wb-fields-3"},O("Made from",this.source),O("Name",this.name),O("Version (optional)",this.version)),this.about,L(this.submit,
 s),this.requests.errorBox),this.proposed=""}focus(){this.source.focus()}update(t){let{agents:e,definitions:s,network:i}=this.desk.store.tables,o=[...e.values()].
-filter(({registration_status:p})=>!am.has(p)),a=[...s.values()].filter(({name:p})=>p),h=[["",[[qi,"Nothing: you write its traits"]]],["Agents",o.map(({id:p,name:g})=>[
+filter(({registration_status:p})=>!hm.has(p)),a=[...s.values()].filter(({name:p})=>p),h=[["",[[qi,"Nothing: you write its traits"]]],["Agents",o.map(({id:p,name:g})=>[
 `${hh}:${p}`,g])],["Definitions",a.map(({id:p,name:g})=>[`${lh}:${p}`,g])]];q(this.source,h.filter(([,p])=>p.length));let l=!!i.get("network")?.joined;u(this.about,
 "Its traits come from the definition and the persona, and its tools from functions that are bound to it."+(l?"":" This project is in no network: other nodes rec\
-eive it once you join one.")),this.requests.busy||O(t,this.submit)}propose(){if(this.name.value!==this.proposed)return;let{selectedOptions:t,value:e}=this.source,
+eive it once you join one.")),this.requests.busy||T(t,this.submit)}propose(){if(this.name.value!==this.proposed)return;let{selectedOptions:t,value:e}=this.source,
 s=e===qi?"":t[0].textContent.trim();this.proposed=s.toLowerCase().replace(/[^a-z0-9._-]+/g,"-").replace(/^-+|-+$/g,""),this.name.value=this.proposed}async run(){
 let[t,...e]=this.source.value.split(":"),s={[hh]:{agent_id:e.join(":")},[lh]:{definition:e.join(":")}}[t]??{},i=this.version.value.trim(),o={name:this.name.value.
-trim(),...i&&{version:i},...s},a=await this.requests.run("publish_personality",o,this.submit,"Publishing…");a&&this.onDone(a)}};var Do=60,hm=6,ch={own:["Yours",X],others:["Of other nodes",n=>!X(n)],tools:["With tools",({tools:n})=>n.length>0]},Ri=class{constructor(t,e){this.desk=t,this.on=
+trim(),...i&&{version:i},...s},a=await this.requests.run("publish_personality",o,this.submit,"Publishing…");a&&this.onDone(a)}};var Do=60,lm=6,ch={own:["Yours",X],others:["Of other nodes",n=>!X(n)],tools:["With tools",({tools:n})=>n.length>0]},Ri=class{constructor(t,e){this.desk=t,this.on=
 e,this.filters={key:null,text:""},this.limit=Do,this.formBox=r("div",{}),this.errorBox=r("div",{class:"wb-message wb-error",hidden:!0}),this.empty=r("div",{class:"\
 wb-empty wb-stack",hidden:!0}),this.search=z("Filter personalities","Filter personalities by name, owner, trait or tool",{input:()=>this.filter({text:this.search.
 value.trim().toLowerCase()})}),this.publishButton=m("Publish…","wb-button",()=>this.openForm()),this.chips=new ht("Filter personalities",a=>this.filter({key:a}));
@@ -1197,7 +1199,7 @@ list)};this.list=r("ul",{class:"wb-personalities","aria-label":"Personalities",o
 querySelector(".wb-opener")??this.publishButton).focus()}),this.more=m("Show more","wb-button",()=>{this.limit+=Do,this.update()});let o=[this.formBox,this.errorBox,
 this.empty,this.chips.element,this.noMatch];this.element=r("div",{class:"wb-stack"},...o,this.list,this.more)}get rows(){let{version:t,tables:e}=this.desk.store;
 if(this.sorted?.version!==t){let s=[...e.personalities.values()].filter(({id:i})=>i!=="").sort(oh);this.sorted={version:t,rows:s}}return this.sorted.rows}get isSearchable(){
-return this.rows.length>hm||!!this.filters.text}summary(){let{rows:t}=this,e=t.filter(X).length;return t.length?e?`${w(t.length,"personality","personalities")},\
+return this.rows.length>lm||!!this.filters.text}summary(){let{rows:t}=this,e=t.filter(X).length;return t.length?e?`${w(t.length,"personality","personalities")},\
  ${e} of them yours`:w(t.length,"personality","personalities"):""}update(t=this.enabled,e=Date.now()){this.enabled=t;let{rows:s}=this,{personalities:i}=this.desk.
 store.tables,o=l=>s.filter(l).length,a=Object.entries(ch).map(([l,[c,d]])=>({key:l,label:c,count:o(d)}));this.chips.update([{key:null,label:"All",count:s.length},
 ...a],this.filters.key),this.chips.element.hidden=s.length<2;let h=s.filter(l=>this.matches(l));this.cards.show(h.slice(0,this.limit).map(({id:l})=>l),(l,c)=>l.
@@ -1211,20 +1213,20 @@ that others can call. ",h=s?"Those of other nodes appear here as they are receiv
 this.desk.announce(`${w(this.cards.items.size,"personality","personalities")} shown.`)}clear(){this.search.value="",this.filter({key:null,text:""}),this.search.
 focus()}focus(t){(this.cards.items.get(t)?.opener??this.publishButton).focus()}openForm(){return this.form?this.form.focus():(this.form=new Ni(this.desk,t=>this.
 closeForm(t)),this.formBox.replaceChildren(this.form.element),this.form.update(this.enabled),this.form.focus())}closeForm(t){this.form=null,this.formBox.replaceChildren(),
-this.publishButton.focus(),t&&(this.desk.announce(t.is_published?`${t.name} is published.`:`${t.name} is saved.`),this.on.open(t.name))}};var[nt,Ft,He]=[148,40,48],Je=8,lm=48,xe=56,dh=10,Bi=7;function uh(n,t,e,s){let i=cm(n,t,e),o=Math.max(s,i.length*nt+(i.length-1)*xe+2*Je),a=i.length===3&&i[0].length<
-3?Ft:Je,h=Math.max(...i.map(({length:d})=>d))*He-(He-Ft)+2*a,l=i.length===3?Math.min(lm,(o-3*nt-2*xe)/2-Je):0,c=new Map;return i.forEach((d,p)=>dm(d,p,{columns:i,
-wide:o,height:h,bend:Math.max(0,l)},c)),{places:c,columns:i,width:o,height:h}}function cm(n,t,e){if(n.length<3)return[[e],...n.filter(a=>a!==e).map(a=>[a])];let s=um(
-n,t,e),i=n.filter(a=>a!==s).sort((a,h)=>+(h===e)-+(a===e)),o=a=>i.filter((h,l)=>l%2===a);return[o(0),[s],o(1)].filter(a=>a.length)}function dm(n,t,{columns:e,wide:s,
+this.publishButton.focus(),t&&(this.desk.announce(t.is_published?`${t.name} is published.`:`${t.name} is saved.`),this.on.open(t.name))}};var[nt,Ft,He]=[148,40,48],Je=8,cm=48,xe=56,dh=10,Bi=7;function uh(n,t,e,s){let i=dm(n,t,e),o=Math.max(s,i.length*nt+(i.length-1)*xe+2*Je),a=i.length===3&&i[0].length<
+3?Ft:Je,h=Math.max(...i.map(({length:d})=>d))*He-(He-Ft)+2*a,l=i.length===3?Math.min(cm,(o-3*nt-2*xe)/2-Je):0,c=new Map;return i.forEach((d,p)=>um(d,p,{columns:i,
+wide:o,height:h,bend:Math.max(0,l)},c)),{places:c,columns:i,width:o,height:h}}function dm(n,t,e){if(n.length<3)return[[e],...n.filter(a=>a!==e).map(a=>[a])];let s=mm(
+n,t,e),i=n.filter(a=>a!==s).sort((a,h)=>+(h===e)-+(a===e)),o=a=>i.filter((h,l)=>l%2===a);return[o(0),[s],o(1)].filter(a=>a.length)}function um(n,t,{columns:e,wide:s,
 height:i,bend:o},a){let h=e.length===1?.5:t/(e.length-1),l=Je+(s-2*Je-nt)*h,c=(i-(n.length*He-(He-Ft)))/2,d=Math.sign(.5-h);n.forEach((p,g)=>{let _=(g+.5)/n.length*
-2-1;a.set(p,{x:l+(n.length>2?d*o*_*_:0),y:c+g*He})})}function um(n,t,e){let s=new Map(n.map(i=>[i,0]));for(let{from:i,to:o}of t)for(let a of[i,o])s.set(a,(s.get(
-a)??0)+1);return n.reduce((i,o)=>s.get(o)>s.get(i)?o:i,e)}function mh(n,t,e,s){let[i,o]=fh(n,t),[a,h]=[n.y+Ft/2+s,t.y+Ft/2+s];if(Math.abs(n.x-t.x)<nt)return mm(
+2-1;a.set(p,{x:l+(n.length>2?d*o*_*_:0),y:c+g*He})})}function mm(n,t,e){let s=new Map(n.map(i=>[i,0]));for(let{from:i,to:o}of t)for(let a of[i,o])s.set(a,(s.get(
+a)??0)+1);return n.reduce((i,o)=>s.get(o)>s.get(i)?o:i,e)}function mh(n,t,e,s){let[i,o]=fh(n,t),[a,h]=[n.y+Ft/2+s,t.y+Ft/2+s];if(Math.abs(n.x-t.x)<nt)return pm(
 i,a,o,h,n.x>nt?-xe:xe);let l=[(i+o)/2,(a+h)/2];if(!e||Math.abs(n.x-t.x)<nt+e.x/2||n===e||t===e)return{path:`M${i} ${a}C${l[0]} ${a} ${l[0]} ${h} ${o} ${h}`,middle:l};
 let c=l[1]<=e.y+Ft/2;l[1]=c?Math.min(l[1],e.y-dh):Math.max(l[1],e.y+Ft+dh),l[1]+=c?-s:s;let d=i<o?1:-1,[p,g]=[d*xe,d*(nt/2+xe/2)],[_,j]=l;return{path:`M${i} ${a}\
 C${i+p} ${a} ${_-g} ${j} ${_} ${j}S${o-p} ${h} ${o} ${h}`,middle:l}}function ph(n,t,e){let s=fh(n,t)[1],i=s===t.x?-Bi:Bi;return`M${s} ${t.y+Ft/2+e}l${i} ${-Bi/2}\
-v${Bi}Z`}function mm(n,t,e,s,i){return{path:`M${n} ${t}C${n+i} ${t} ${e+i} ${s} ${e} ${s}`,middle:[(n+e)/2+i*.75,(t+s)/2]}}function fh(n,t){return Math.abs(n.x-
-t.x)>=nt?n.x<t.x?[n.x+nt,t.x]:[n.x,t.x+nt]:n.x>nt?[n.x,t.x]:[n.x+nt,t.x+nt]}var pm=6,ji=class{constructor(t){this.onOpen=t,this.nodes=new Map,this.active=null,this.lines=N("svg",{class:"wb-links","aria-hidden":"true"}),this.sheet=r("div",
+v${Bi}Z`}function pm(n,t,e,s,i){return{path:`M${n} ${t}C${n+i} ${t} ${e+i} ${s} ${e} ${s}`,middle:[(n+e)/2+i*.75,(t+s)/2]}}function fh(n,t){return Math.abs(n.x-
+t.x)>=nt?n.x<t.x?[n.x+nt,t.x]:[n.x,t.x+nt]:n.x>nt?[n.x,t.x]:[n.x+nt,t.x+nt]}var fm=6,ji=class{constructor(t){this.onOpen=t,this.nodes=new Map,this.active=null,this.lines=N("svg",{class:"wb-links","aria-hidden":"true"}),this.sheet=r("div",
 {class:"wb-network-sheet"},this.lines);let e="Nodes of the network; arrows move, Enter opens";this.box=r("div",{class:"wb-network-graph wb-frame",role:"listbox",
-tabindex:0,"aria-label":e},this.sheet),this.element=r("div",{class:"wb-stack"},this.box,fm()),this.box.addEventListener("keydown",s=>this.onKey(s)),this.box.addEventListener(
+tabindex:0,"aria-label":e},this.sheet),this.element=r("div",{class:"wb-stack"},this.box,wm()),this.box.addEventListener("keydown",s=>this.onKey(s)),this.box.addEventListener(
 "focus",()=>this.active===null&&this.goTo(this.plan?.columns[0][0])),this.box.addEventListener("click",s=>this.onClick(s)),new ResizeObserver(()=>this.arrange()).
 observe(this.box)}update(t,e,s){let i={rid:t.rid??"",name:t.name,own:!0};this.own=i.rid,this.known=new Map([i,...e].map(o=>[o.rid,o])),this.links=$a(t.edges.filter(
 ({source:o,target:a})=>this.known.has(o)&&this.known.has(a))),s&&(this.active=s),this.opened=s,this.arrange();for(let[o,a]of this.nodes)this.drawNode(a,this.known.
@@ -1235,7 +1237,7 @@ s));this.mark()}}node(t){if(this.nodes.has(t))return this.nodes.get(t);let e=r("
 wb-node-state wb-cut"})),s=r("div",{class:"wb-node",role:"option",id:y("node")},r("span",{class:"wb-mark"}),e);return s.dataset.rid=t,this.nodes.set(t,s),this.sheet.
 append(s),s}drawNode(t,e){let[s,i]=e.own?["This project","registration"]:we[e.state],o=e.own?"own":e.state;t.dataset.state!==o&&t.firstChild.replaceChildren(v(i)),
 t.dataset.state=o,u(t.lastChild.firstChild,e.name),u(t.lastChild.lastChild,e.is_relay?`${s} · first contact`:s),b(t,"title",e.rid)}drawLines(){let{width:t,height:e}=this.
-plan,s=new Set;this.drawn=this.links.map(i=>{let o=[i.from,i.to].sort().join(" "),a=s.has(o)?pm:0;return s.add(o),this.line(i,a)}),this.lines.replaceChildren(...this.
+plan,s=new Set;this.drawn=this.links.map(i=>{let o=[i.from,i.to].sort().join(" "),a=s.has(o)?fm:0;return s.add(o),this.line(i,a)}),this.lines.replaceChildren(...this.
 drawn),b(this.lines,"width",t),b(this.lines,"height",e),this.sheet.style.width=`${t}px`,this.sheet.style.height=`${e}px`}line({from:t,to:e,both:s,status:i,edge_type:o},a){
 let{places:h,columns:l}=this.plan,[c,d]=[h.get(t),h.get(e)],p=l.length===3?h.get(l[1][0]):null,{path:g,middle:_}=mh(c,d,p,a),j=[N("path",{class:"wb-link-line",d:g,
 "data-status":i})],$=(Z,B)=>N("path",{class:"wb-arrow",d:ph(Z,B,a)});j.push($(c,d),...s?[$(d,c)]:[]);let[K,ot]=_;return o==="POLL"&&j.push(N("text",{class:"wb-l\
@@ -1245,16 +1247,16 @@ t&&s!==t&&i!==t?"true":null)}}goTo(t){t&&(this.active=t,this.mark(),this.nodes.g
 t.altKey||t.metaKey||!this.plan)return;let{columns:e}=this.plan,s=e.findIndex(h=>h.includes(this.active)),i=e[s]?.indexOf(this.active),o=h=>h?.[Math.min(h.length-
 1,Math.round((i+.5)/e[s].length*h.length-.5))],a={ArrowUp:()=>this.goTo(e[s]?.[i-1]),ArrowDown:()=>this.goTo(e[s]?.[i+1]),ArrowLeft:()=>this.goTo(o(e[s-1])),ArrowRight:()=>this.
 goTo(o(e[s+1])),Home:()=>this.goTo(e[0][0]),End:()=>this.goTo(e.at(-1).at(-1)),Enter:()=>this.open(this.active)};a[t.key]&&(t.preventDefault(),a[t.key]())}onClick(t){
-let e=t.target.closest(".wb-node")?.dataset.rid;e&&(this.goTo(e),this.open(e))}open(t){t&&t!==this.own&&this.onOpen(t)}};function fm(){let n=s=>N("svg",{class:"\
+let e=t.target.closest(".wb-node")?.dataset.rid;e&&(this.goTo(e),this.open(e))}open(t){t&&t!==this.own&&this.onOpen(t)}};function wm(){let n=s=>N("svg",{class:"\
 wb-link-sample",viewBox:"0 0 28 8","aria-hidden":"true"},N("path",{class:"wb-link-line",d:"M0 4H28","data-status":s})),t=(s,i)=>r("span",{class:"wb-state"},n(s),
 i);return r("div",{class:"wb-line wb-label wb-network-legend"},t("APPROVED","approved"),t("PROPOSED","proposed"),r("span",{},"An arrow points to the node that r\
 eceives events; “poll”: it fetches them."))}var Li=class{constructor(t,e,s){this.desk=t,this.onDone=s,this.requests=new f(t),this.url=k(e?.first_contact?.url??"",{maxlength:2e3,placeholder:"URL that ends \
 with /koi-net"}),this.rid=k(e?.first_contact?.rid??"",{class:"wb-input wb-mono",maxlength:300,placeholder:"orn:koi-net.node:…"}),this.name=k(e?.name??"",{maxlength:100,
 placeholder:"lab"}),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Join");let i="Leave the address empty if this node is the first one: ot\
 hers then contact it. The RID of the first contact, if you know it, makes sure that it is that node which answers.",o=()=>s(!1);this.element=S({class:"wb-box wb\
--stack wb-roomy","aria-label":"Join a network"},{submit:()=>this.run(),escape:o},r("div",{class:"wb-fields wb-fields-3"},C("Address of the first contact",this.url),
-C("RID of the first contact (optional)",this.rid),C("Name of this node",this.name)),r("p",{class:"wb-label"},i),L(this.submit,o),this.requests.errorBox)}focus(){
-this.url.focus()}update(t){this.requests.busy||O(t,this.submit)}async run(){let t={first_contact:this.url,first_contact_rid:this.rid,name:this.name},e=Object.entries(
+-stack wb-roomy","aria-label":"Join a network"},{submit:()=>this.run(),escape:o},r("div",{class:"wb-fields wb-fields-3"},O("Address of the first contact",this.url),
+O("RID of the first contact (optional)",this.rid),O("Name of this node",this.name)),r("p",{class:"wb-label"},i),L(this.submit,o),this.requests.errorBox)}focus(){
+this.url.focus()}update(t){this.requests.busy||T(t,this.submit)}async run(){let t={first_contact:this.url,first_contact_rid:this.rid,name:this.name},e=Object.entries(
 t).map(([i,o])=>[i,o.value.trim()]),s=Object.fromEntries(e.filter(([,i])=>i));await this.requests.run("join_network",s,this.submit,"Joining…")&&this.onDone(!0)}};var Io={always:"Always",ask:"Ask me",never:"Never"},_e="*",Po="undecided",Mi=class{constructor(t){this.desk=t,this.list=r("ul",{class:"wb-entries wb-peer-permis\
 sions","aria-label":"What it may call"}),this.rows=new A(this.list,e=>new Fo(t,e,s=>this.show(this.peer,s))),this.element=r("div",{class:"wb-stack",hidden:!0},r(
 "div",{class:"wb-label"},"What it may call, and how often a minute"),this.list)}clear(){this.rows.show([],()=>{}),this.decided=null,this.element.hidden=!0}show(t,e){
@@ -1265,7 +1267,7 @@ i)}},Fo=class{constructor(t,e,s){this.onSaved=s,this.desk=t,this.trait=e,this.la
 others",...Io},o=l=>this.save({permission:l===Po?null:l});this.segments=new I(i,`Permission to call ${this.label}`,o),this.rate=k("",{class:"wb-input wb-rate",inputmode:"\
 numeric","aria-label":`Calls of ${this.label} a minute`,on:{change:()=>this.saveRate(),keydown:l=>l.key==="Enter"&&this.saveRate()}});let a=e===_e?r("span",{class:"\
 wb-wrap"},this.label):r("code",{class:"wb-wrap"},this.label),h=r("div",{class:"wb-line"},this.segments.element,this.rate);this.element=r("li",{class:"wb-stack"},
-a,h,this.requests.errorBox),this.elements=[this.element]}show(t,e,s){this.peer=t,this.decided=e,O(s,...Object.values(this.segments.buttons)),this.segments.show(
+a,h,this.requests.errorBox),this.elements=[this.element]}show(t,e,s){this.peer=t,this.decided=e,T(s,...Object.values(this.segments.buttons)),this.segments.show(
 e?.permission??(this.trait===_e?"ask":Po)),this.rate.hidden=!e||e.permission==="never",this.saved=e?.calls_per_minute??null,document.activeElement!==this.rate&&
 !this.requests.busy&&(this.rate.value=String(this.saved??""))}saveRate(){let t=Number(this.rate.value.trim()||NaN);if(t===this.saved)return;let e=Number.isSafeInteger(
 t)&&t>=1;this.rate.setAttribute("aria-invalid",String(!e)),e?this.save({calls_per_minute:t}):this.requests.showError({code:"INVALID_ARGUMENTS",message:"Type a w\
@@ -1282,23 +1284,23 @@ replaceChildren(),this.drawn=null,this.element.hidden=!1;let e=s=>this.reader.sh
 reading?.stop(),this.element.hidden=!0}focus(){this.title.focus()}onEvents(){!this.element.hidden&&this.desk.store.concerns(`peer:${this.rid}`)&&this.reading.now()}async read(t){
 let e=await this.reader.send("get_peer",{peer:t});t===this.rid&&(this.reader.clearError(),this.permissions.show(t,e.permissions),this.drawRefusals(e.refusals),this.
 drawRejections(e.rejections))}update(t,e,s,i){this.peer=t;let[o,a]=we[t.state];this.drawn!==t.state&&this.mark.replaceChildren(v(a)),this.drawn=t.state,u(this.title,
-t.name),u(this.state,wm(t,o,i)),this.drawFacts(t,e,i),this.drawPublished(t.rid),u(this.blockButton,t.blocked_at?"Unblock":"Block…"),this.requests.busy||O(s,this.
+t.name),u(this.state,bm(t,o,i)),this.drawFacts(t,e,i),this.drawPublished(t.rid),u(this.blockButton,t.blocked_at?"Unblock":"Block…"),this.requests.busy||T(s,this.
 blockButton),this.permissions.update(s,!!t.blocked_at)}drawFacts(t,{rid:e,edges:s},i){let o=(a,h)=>s.find(({source:l,target:c})=>l===a&&c===h);this.facts.update(
 [["Address",t.base_url&&r("code",{class:"wb-id"},t.base_url)],["RID",r("code",{class:"wb-id"},t.rid)],["Kind",t.node_type==="PARTIAL"?"sends requests, but takes\
  none":null],["Role",t.is_relay&&"first contact: passes on what other nodes publish"],["Sends to us",be(o(t.rid,e))],["Gets from us",be(o(e,t.rid))],["Known sin\
 ce",E(t.first_seen)],["Last contact",kt(t.last_seen,i)],["Waiting",t.waiting>0&&`${w(t.waiting,"event")} to be sent`],["Failures",t.failures>0&&`${w(t.failures,
 "request")} in a row`]])}drawPublished(t){let{personalities:e}=this.desk.store.tables,s=[...e.values()].filter(({provenance:a})=>a?.owner===t).map(({name:a})=>a),
 i=s.join(`
-`);if(i===this.drawnNames)return;this.drawnNames=i;let o=s.map(a=>r("li",{},m(a,"wb-link",()=>this.on.open(a))));this.published.replaceChildren(...o.length?[T("\
+`);if(i===this.drawnNames)return;this.drawnNames=i;let o=s.map(a=>r("li",{},m(a,"wb-link",()=>this.on.open(a))));this.published.replaceChildren(...o.length?[C("\
 Personalities",r("ul",{class:"wb-traits"},...o))]:[])}drawRefusals(t){let e=({code:i,count:o,last_at:a,last_reason:h})=>r("li",{class:"wb-refusal"},r("div",{},r(
 "code",{},i),` × ${o.toLocaleString("en")}, last ${E(a)}`),r("div",{class:"wb-muted wb-wrap"},h)),s=r("ul",{class:"wb-stack"},...t.map(e));this.refusals.replaceChildren(
-...t.length?[T("Refused messages and calls",s)]:[])}drawRejections(t){let e=({rid:i,code:o,reason:a,rejected_at:h})=>r("li",{class:"wb-refusal"},r("div",{class:"\
+...t.length?[C("Refused messages and calls",s)]:[])}drawRejections(t){let e=({rid:i,code:o,reason:a,rejected_at:h})=>r("li",{class:"wb-refusal"},r("div",{class:"\
 wb-wrap"},r("code",{class:"wb-id"},i),` ${E(h)}`),r("div",{class:"wb-muted wb-wrap"},r("code",{},o),` ${a}`)),s=r("ul",{class:"wb-stack"},...t.map(e));this.rejections.
-replaceChildren(...t.length?[T("Rejected by it",s)]:[])}toggleBlock(){let{name:t,rid:e,blocked_at:s}=this.peer;if(s)return this.run("unblock_peer",e,this.blockButton,
+replaceChildren(...t.length?[C("Rejected by it",s)]:[])}toggleBlock(){let{name:t,rid:e,blocked_at:s}=this.peer;if(s)return this.run("unblock_peer",e,this.blockButton,
 "Unblocking…",`${t} is unblocked.`);let i={label:`Block ${t}`,consequence:"Nothing is accepted from it or sent to it, and what it has published is removed her\
 e."};return U(this.confirmBox,this.blockButton,i,async(o,a)=>{await this.run("block_peer",e,a,"Blocking…",`${t} is blocked.`)&&this.confirmBox.replaceChildren(),
 this.blockButton.focus()})}async run(t,e,s,i,o){let a=await this.requests.run(t,{peer:e},s,i);return a&&this.desk.announce(o),a}onKey(t){t.key!=="Escape"||t.defaultPrevented||
-t.target.matches(".wb-input")||(t.preventDefault(),this.on.close())}};function wm({state:n,last_error:t,retry_at:e,blocked_at:s,blocked_by:i},o,a){if(n==="block\
+t.target.matches(".wb-input")||(t.preventDefault(),this.on.close())}};function bm({state:n,last_error:t,retry_at:e,blocked_at:s,blocked_by:i},o,a){if(n==="block\
 ed")return`Blocked by ${i}, ${kt(s,a)}`;if(n!=="unreachable")return o;let h=e&&(Date.parse(e)>a?` It is tried again at ${E(e)}.`:" It is being tried again.");return`${o}\
 : ${t??"no answer"}.${h??""}`}var wh={peer:"Node",state:"State",sends:"Sends to us",gets:"Gets from us",last:"Last contact",refused:"Refused"},Ii=class{constructor(t){this.onOpen=t,this.body=
 r("tbody",{});let e=Object.entries(wh).map(([i,o])=>r("th",{scope:"col",class:`wb-col-${i}`},o)),s={keydown:i=>V(i,this.body)};this.element=r("table",{class:"wb\
@@ -1323,11 +1325,11 @@ announce);return r("li",{},r("span",{class:"wb-muted wb-term"},s),i,a)},e=t("Add
 RID",this.rid,"Copy the RID"))}get network(){return this.desk.store.tables.network.get("network")}get peers(){return[...this.desk.store.tables.peers.values()].filter(
 ({id:t})=>t!=="").sort(Ks)}summary(){let{network:t}=this;return t?t.joined?`${t.is_online?"Joined":"Joined, but not connected now,"} as ${t.name}, ${w(this.peers.
 length,"other node")}`:"Not joined":""}update(t=this.enabled,e=Date.now()){this.enabled=t;let{network:s}=this,i=this.desk.store.tables.network.get("")?.error;this.
-errorBox.hidden=!i,i&&this.errorBox.replaceChildren(...gt(i)),this.off.hidden=!s||s.joined||!!this.form,this.joined.hidden=!s?.joined,this.form?.update(t),O(t,this.
+errorBox.hidden=!i,i&&this.errorBox.replaceChildren(...gt(i)),this.off.hidden=!s||s.joined||!!this.form,this.joined.hidden=!s?.joined,this.form?.update(t),T(t,this.
 joinButton),s?.joined&&this.drawJoined(s,e)}drawJoined(t,e){let{peers:s}=this;this.drawOwn(t),this.views.show(this.view),this.views.element.hidden=!s.length,this.
 alone.hidden=s.length>0,this.split.hidden=!s.length;let i=s.find(({rid:o})=>o===this.opened)??null;this.split.classList.toggle("wb-open",!!i);for(let o of Object.
 keys(bh))this[o].element.hidden=o!==this.view;this[this.view].update(t,s,i?.rid??null,e),!i&&this.opened&&this.pane.hide(),i&&this.pane.update(i,t,this.enabled,
-e),this.requests.busy||O(this.enabled,this.leaveButton)}drawOwn({is_online:t,rid:e,base_url:s,first_contact:i,waiting:o,refused:a,problem:h}){this.own.hidden=!t,
+e),this.requests.busy||T(this.enabled,this.leaveButton)}drawOwn({is_online:t,rid:e,base_url:s,first_contact:i,waiting:o,refused:a,problem:h}){this.own.hidden=!t,
 u(this.rid,e??""),u(this.address,s??"");let l=h??"It takes part while the servers run: start Workbench.",c=i&&[i.rid&&Us(i.rid),i.url].filter(Boolean).join(" · ");
 this.facts.update([["Not connected",!t&&l],["First contact",c],["Its answer",i?.error],["Waiting",o>0&&`${w(o,"event")} to be sent`],["Refused",a>0&&`${a.toLocaleString(
 "en")} from other nodes`]])}setView(t){this.view=t,this.update()}open(t){this.opened=t,this.pane.show(t),this.update(),this.pane.focus()}close(){let t=this.opened;
@@ -1337,8 +1339,8 @@ k."):this.joinButton.focus()}),this.formBox.replaceChildren(this.form.element),t
 The other nodes forget the personalities of this project, and theirs are forgotten here. Yours are kept, and published again when the project joins a network."};
 U(this.confirmBox,this.leaveButton,t,async(e,s)=>{await this.requests.run("leave_network",{},s,"Leaving…")&&(this.confirmBox.replaceChildren(),this.desk.announce(
 "This project has left the network."))})}};var gh={value:"value",description:"description",type:"type",is_callable:"can be called",input_schema:"arguments",output_schema:"result",version:"version of the \
-function",read_only:"only reads"};function yh(n,t){let[e,s]=[n,t].map(i=>new Map(i.map(o=>[o.name,o])));return[...new Set([...e.keys(),...s.keys()])].flatMap(i=>bm(
-i,e.get(i),s.get(i)))}function bm(n,t,e){return!t||!e?[{path:n,before:Fi(t),after:Fi(e)}]:Object.entries(gh).filter(([s])=>JSON.stringify(t[s]??null)!==JSON.stringify(
+function",read_only:"only reads"};function yh(n,t){let[e,s]=[n,t].map(i=>new Map(i.map(o=>[o.name,o])));return[...new Set([...e.keys(),...s.keys()])].flatMap(i=>gm(
+i,e.get(i),s.get(i)))}function gm(n,t,e){return!t||!e?[{path:n,before:Fi(t),after:Fi(e)}]:Object.entries(gh).filter(([s])=>JSON.stringify(t[s]??null)!==JSON.stringify(
 e[s]??null)).map(([s,i])=>({path:`${n}: ${i}`,before:t[s]??null,after:e[s]??null}))}function Fi(n){return n?n.is_callable?n.description||"a tool":n.value:null}function vh({
 added:n,removed:t,changed:e,fields:s}){return[...n.map(i=>({path:i.name,before:null,after:Fi(i)})),...t.map(i=>({path:i.name,before:Fi(i),after:null})),...e.flatMap(
 ({name:i,fields:o})=>o.map(({name:a,before:h,after:l})=>({path:`${i}: ${gh[a]??a}`,before:h,after:l}))),...s.map(({name:i,before:o,after:a})=>({path:i,before:o,
@@ -1364,29 +1366,29 @@ rid:t,profile:e,provenance:s}){let{owner:i,owner_name:o,origin:a,origin_name:h,s
 return;let d=c==="own";this.facts.update([["RID",$e(t)],["Owner",r("div",{},d?`this project, ${o}`:o,$e(i))],["Sent by",!d&&(a===i?"its owner":r("div",{},h,$e(a)))],
 ["State",!d&&(c==="live"?"the node that sent it answers":Ti.stale)],["SHA-256",$e(l)],["Published",E(s.published_at)],[d?"First published":"First received",E(s.
 first_seen)],["Changed",E(s.changed_at)],["Last received",!d&&E(s.last_seen)],["Node",e.base_url&&$e(e.base_url)],["Agent",e.mcp_url&&$e(e.mcp_url)]])}};function $e(n){
-return r("div",{class:"wb-id"},r("code",{},n))}function Eh(n){if(!Ch(n?.properties))return null;let t=new Set(Array.isArray(n.required)?n.required:[]);return Object.entries(n.properties).map(([e,s])=>gm(e,s,
-n,t.has(e)))}function gm(n,t,e,s){let i=Wo(t,e),o=ym(i),a=o.length?"choice":vm(i);return{name:n,kind:a,required:s,description:_m(i.description),initial:km(i,a,o),
+return r("div",{class:"wb-id"},r("code",{},n))}function Eh(n){if(!Ch(n?.properties))return null;let t=new Set(Array.isArray(n.required)?n.required:[]);return Object.entries(n.properties).map(([e,s])=>ym(e,s,
+n,t.has(e)))}function ym(n,t,e,s){let i=Wo(t,e),o=vm(i),a=o.length?"choice":km(i);return{name:n,kind:a,required:s,description:$m(i.description),initial:xm(i,a,o),
 options:o}}function Wo(n,t,e=0){if(!Ch(n)||e>8)return{};let{$ref:s="",...i}=n,[,o]=/^#\/\$defs\/([^/]+)$/.exec(s)??[];if(o)return{...Wo(t.$defs?.[o],t,e+1),...i};
 let a=n.anyOf??n.oneOf;if(!Array.isArray(a))return n;let h=a.filter(l=>l?.type!=="null");return h.length===1?{...Wo(h[0],t,e+1),...$h(n)}:$h(n)}function $h({description:n,
-default:t}){return{...n&&{description:n},...t!==void 0&&{default:t}}}function ym({enum:n,const:t,type:e}){return t!==void 0?[t]:Array.isArray(n)?n.filter(s=>s!==
-null):Oh(e).join()==="boolean"?[!0,!1]:[]}function vm({type:n,format:t,writeOnly:e}){let[s,...i]=Oh(n);return i.length?"json":s==="string"?t==="password"||e?"se\
-cret":"text":s==="number"||s==="integer"?s:"json"}function Oh(n){return[n].flat().filter(t=>t&&t!=="null")}function km({default:n},t,e){return n==null?"":t==="c\
+default:t}){return{...n&&{description:n},...t!==void 0&&{default:t}}}function vm({enum:n,const:t,type:e}){return t!==void 0?[t]:Array.isArray(n)?n.filter(s=>s!==
+null):Oh(e).join()==="boolean"?[!0,!1]:[]}function km({type:n,format:t,writeOnly:e}){let[s,...i]=Oh(n);return i.length?"json":s==="string"?t==="password"||e?"se\
+cret":"text":s==="number"||s==="integer"?s:"json"}function Oh(n){return[n].flat().filter(t=>t&&t!=="null")}function xm({default:n},t,e){return n==null?"":t==="c\
 hoice"?e.includes(n)?String(e.indexOf(n)):"":t==="json"?JSON.stringify(n,null,2):String(n)}function Th(n,t){let[e,s]=[{},{}];for(let i of n){let o=t[i.name]??"";
-if(!o&&!(i.required&&i.kind==="text")){i.required&&(s[i.name]="A value is required.");continue}try{e[i.name]=xm[i.kind](o,i)}catch(a){s[i.name]=a.message}}return{
-values:e,problems:s}}var xm={text:n=>n,secret:n=>n,number:n=>Sh(n,Number.isFinite,"Type a number."),integer:n=>Sh(n,Number.isSafeInteger,"Type a whole number."),
+if(!o&&!(i.required&&i.kind==="text")){i.required&&(s[i.name]="A value is required.");continue}try{e[i.name]=_m[i.kind](o,i)}catch(a){s[i.name]=a.message}}return{
+values:e,problems:s}}var _m={text:n=>n,secret:n=>n,number:n=>Sh(n,Number.isFinite,"Type a number."),integer:n=>Sh(n,Number.isSafeInteger,"Type a whole number."),
 choice:(n,{options:t})=>t[Number(n)],json:n=>Et(n)};function Sh(n,t,e){let s=Number(n.trim()||NaN);if(!t(s))throw new Error(e);return s}function Et(n){try{return JSON.
-parse(n)}catch(t){throw new Error(`This is not JSON: ${t.message}.`,{cause:t})}}function Ch(n){return typeof n=="object"&&n!==null&&!Array.isArray(n)}function _m(n){
-return typeof n=="string"?n:""}var Ui={str:"Text",int:"Whole number",float:"Number",bool:"Yes or no",list:"List (JSON)",dict:"Object (JSON)"},$m={str:n=>n,int:n=>Ah(n,Number.isSafeInteger,"Ty\
+parse(n)}catch(t){throw new Error(`This is not JSON: ${t.message}.`,{cause:t})}}function Ch(n){return typeof n=="object"&&n!==null&&!Array.isArray(n)}function $m(n){
+return typeof n=="string"?n:""}var Ui={str:"Text",int:"Whole number",float:"Number",bool:"Yes or no",list:"List (JSON)",dict:"Object (JSON)"},Sm={str:n=>n,int:n=>Ah(n,Number.isSafeInteger,"Ty\
 pe a whole number."),float:n=>Ah(n,Number.isFinite,"Type a number."),bool:n=>n==="true",list:n=>Ko(Et(n),Array.isArray,'Type a list, such as ["a", "b"].'),dict:n=>Ko(
-Et(n),Sm,'Type an object, such as {"a": 1}.')};function qh(n,t){return n==="str"&&typeof t=="string"?t:n in Ui&&Bh(t)?String(t):JSON.stringify(t??null,null,2)}function Nh(n,t){
-return($m[n]??Et)(t)}function Rh(n){return n==null?"none":typeof n=="boolean"?n?"yes":"no":Array.isArray(n)&&n.every(Bh)?n.join(", ")||"nothing":typeof n=="obje\
-ct"?JSON.stringify(n):String(n)}function Ah(n,t,e){return Ko(Number(n.trim()||NaN),t,e)}function Ko(n,t,e){if(!t(n))throw new Error(e);return n}function Sm(n){return typeof n==
+Et(n),Em,'Type an object, such as {"a": 1}.')};function qh(n,t){return n==="str"&&typeof t=="string"?t:n in Ui&&Bh(t)?String(t):JSON.stringify(t??null,null,2)}function Nh(n,t){
+return(Sm[n]??Et)(t)}function Rh(n){return n==null?"none":typeof n=="boolean"?n?"yes":"no":Array.isArray(n)&&n.every(Bh)?n.join(", ")||"nothing":typeof n=="obje\
+ct"?JSON.stringify(n):String(n)}function Ah(n,t,e){return Ko(Number(n.trim()||NaN),t,e)}function Ko(n,t,e){if(!t(n))throw new Error(e);return n}function Em(n){return typeof n==
 "object"&&n!==null&&!Array.isArray(n)}function Bh(n){return n!==null&&typeof n!="object"}var Hi=class{constructor(t,e,s){this.desk=t,this.name=e.name,this.onDone=s,this.requests=new f(t);let i=new Set(e.set_by_hand),o=d=>e.functions.includes(d),a=e.
 traits.filter(({name:d})=>i.has(d)&&!o(d)),h=e.traits.some(({name:d})=>!i.has(d)&&!o(d));this.rows=a.map(d=>new Ji(d,()=>{})),this.list=r("div",{class:"wb-stack"},
 ...this.rows.map(({element:d})=>d)),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Save");let l=()=>s(null),c="Traits from its definition \
 and its persona are changed there.";this.element=S({class:"wb-box wb-stack wb-roomy","aria-label":`Traits of ${this.name}`},{submit:()=>this.save(),escape:l},this.
 list,m("Add a trait","wb-link",()=>this.add()),h?r("p",{class:"wb-label"},c):null,L(this.submit,l),this.requests.errorBox),a.length||this.add()}focus(){this.rows[0].
-focus()}enable(t){this.requests.busy||O(t,this.submit)}add(){let t=new Ji(null,()=>{this.rows=this.rows.filter(e=>e!==t),t.element.remove(),this.submit.focus()});
+focus()}enable(t){this.requests.busy||T(t,this.submit)}add(){let t=new Ji(null,()=>{this.rows=this.rows.filter(e=>e!==t),t.element.remove(),this.submit.focus()});
 this.rows.push(t),this.list.append(t.element),t.focus()}async save(){let t=this.changes();if(!t)return;if(!Object.keys(t).length){this.onDone(null);return}let e=await this.
 requests.run("update_traits",{name:this.name,traits:t},this.submit,"Saving…");e&&(this.desk.announce(`${this.name}: saved.`),this.onDone(e))}changes(){let t=this.
 rows.filter(i=>!i.isEmpty),e=t.map(i=>i.read(this.rows)),s=t.find(i=>i.isWrong);return s?.focus(),s?null:Object.fromEntries(e.filter(Boolean))}},Ji=class{constructor(t,e){
@@ -1397,44 +1399,44 @@ remove(),t?`Remove ${t.name}`:"Remove the new trait"),this.problem=r("div",{clas
 l":`Description of ${t?.name??"the new trait"}`});let i=[this.name,this.type,this.removeButton,this.place,this.about,this.problem];this.element=r("div",{class:"\
 wb-trait-row",role:"group","aria-label":t?.name??"New trait"},...i)}nameField(){return k("",{maxlength:128,placeholder:"Name","aria-label":"Name of the trait"})}typeChoice(){
 let t={change:()=>this.drawControl(this.control.value)};return x(Object.entries(Ui),"str",{"aria-label":"Type of the trait",on:t})}get typeName(){return this.trait?.
-type??this.type.value}get isEmpty(){return!this.trait&&!this.name.value.trim()&&!this.control.value.trim()}drawControl(t){this.control=Om(this.typeName,t);let e=this.
+type??this.type.value}get isEmpty(){return!this.trait&&!this.name.value.trim()&&!this.control.value.trim()}drawControl(t){this.control=Tm(this.typeName,t);let e=this.
 trait?.name??"the new trait";this.control.setAttribute("aria-label",`Value of ${e}`),this.control.setAttribute("aria-describedby",this.problem.id),this.place.replaceChildren(
 this.control)}focus(){(this.trait||this.name.value?this.control:this.name).focus()}remove(){return this.trait?(this.isRemoved=!this.isRemoved,this.element.classList.
 toggle("wb-removing",this.isRemoved),this.control.disabled=this.isRemoved,u(this.removeButton,this.isRemoved?"Keep":"Remove")):this.onDrop()}read(t){this.mark(null);
 let e=this.trait?.name??this.name.value.trim();if(this.isRemoved)return[e,null];let s=this.about.value.trim(),i=this.control.value===this.initial&&s===(this.trait?.
-description??"");if(this.trait&&i)return null;try{this.trait||Em(e,this,t);let o=Nh(this.typeName,this.control.value),{is_callable:a=!1}=this.trait??{};return[e,
+description??"");if(this.trait&&i)return null;try{this.trait||Om(e,this,t);let o=Nh(this.typeName,this.control.value),{is_callable:a=!1}=this.trait??{};return[e,
 {type:this.typeName,value:o,is_callable:a,description:s}]}catch(o){return this.mark(o),null}}mark(t){this.isWrong=t!==null,this.problem.hidden=!this.isWrong,this.
-control.setAttribute("aria-invalid",String(this.isWrong)),t&&this.problem.replaceChildren(...gt(t).slice(0,1),r("span",{},t.message))}};function Em(n,t,e){if(!n)
-throw new Error("Give the trait a name.");if(e.some(i=>i!==t&&(i.trait?.name??i.name.value.trim())===n))throw new Error("There is a trait with this name.")}function Om(n,t){
+control.setAttribute("aria-invalid",String(this.isWrong)),t&&this.problem.replaceChildren(...gt(t).slice(0,1),r("span",{},t.message))}};function Om(n,t,e){if(!n)
+throw new Error("Give the trait a name.");if(e.some(i=>i!==t&&(i.trait?.name??i.name.value.trim())===n))throw new Error("There is a trait with this name.")}function Tm(n,t){
 if(n==="bool")return x([["true","Yes"],["false","No"]],t==="true"?"true":"false");if(n==="int"||n==="float")return k(t,{inputmode:"decimal"});let e=Math.min(8,t.
 split(`
-`).length);return P(t,e,{class:`wb-input wb-area wb-short-area${n==="str"?" wb-prose-area":""}`})}var Tm=120,zi=class{constructor(t){this.desk=t,this.requests=new f(t),this.editButton=m("Edit…","wb-button",()=>this.edit()),this.list=r("dl",{class:"wb-trait\
+`).length);return P(t,e,{class:`wb-input wb-area wb-short-area${n==="str"?" wb-prose-area":""}`})}var Cm=120,zi=class{constructor(t){this.desk=t,this.requests=new f(t),this.editButton=m("Edit…","wb-button",()=>this.edit()),this.list=r("dl",{class:"wb-trait\
 -list"}),this.formBox=r("div",{});let e=r("h4",{class:"wb-strong wb-grow"},"Traits"),s=r("div",{class:"wb-line"},e,this.editButton);this.element=r("div",{class:"\
 wb-stack"},s,this.requests.errorBox,this.formBox,this.list)}clear(){this.form=null,this.drawn=null,this.formBox.replaceChildren(),this.list.hidden=!1}show(t,e){
 this.personality=t;let s=t.profile.traits.filter(({is_callable:o})=>!o),i=JSON.stringify(s);i!==this.drawn&&this.list.replaceChildren(...this.entries(s)),this.drawn=
-i,this.enable(e)}enable(t){let{personality:e}=this;this.editButton.hidden=!X(e)||!Ue(e)||!!this.form,O(t,this.editButton),this.form?.enable(t)}entries(t){return t.
+i,this.enable(e)}enable(t){let{personality:e}=this;this.editButton.hidden=!X(e)||!Ue(e)||!!this.form,T(t,this.editButton),this.form?.enable(t)}entries(t){return t.
 length?t.flatMap(e=>[r("dt",{class:"wb-wrap",title:e.type},e.name),r("dd",{},this.value(e),e.description?r("div",{class:"wb-label"},e.description):null)]):[r("p",
-{class:"wb-muted"},"It has no traits besides its tools.")]}value({name:t,value:e}){let s=typeof e=="string"?e:Rh(e);if(s.length<=Tm&&!s.includes(`
+{class:"wb-muted"},"It has no traits besides its tools.")]}value({name:t,value:e}){let s=typeof e=="string"?e:Rh(e);if(s.length<=Cm&&!s.includes(`
 `))return r("span",{class:"wb-wrap"},s);let i=typeof e=="string"?e:JSON.stringify(e,null,2);return it(i,`Copy ${t}`,this.desk.announce)}async edit(){let{name:t}=this.
 personality,e=await this.requests.run("get_own_personality",{name:t},this.editButton,"Reading…");!e||t!==this.personality.name||(this.form=new Hi(this.desk,e,
 s=>this.closeForm(s)),this.list.hidden=!0,this.editButton.hidden=!0,this.formBox.replaceChildren(this.form.element),this.form.focus())}closeForm(t){let{personality:e}=this;
-this.clear(),this.show(t?{...e,profile:{...e.profile,traits:t.traits}}:e,!0),this.editButton.focus()}};var Cm={fields:"Fields",json:"JSON"},Am="(not set)",Vi=class{constructor(t,e=null){this.parameters=Eh(t),this.controls=new Map,this.problems=new Map,this.modes=
-new I(Cm,"Show the arguments as",o=>this.show(o)),this.fields=r("div",{class:"wb-stack wb-roomy"},...(this.parameters??[]).map(o=>this.field(o))),this.text=P(JSON.
+this.clear(),this.show(t?{...e,profile:{...e.profile,traits:t.traits}}:e,!0),this.editButton.focus()}};var Am={fields:"Fields",json:"JSON"},qm="(not set)",Vi=class{constructor(t,e=null){this.parameters=Eh(t),this.controls=new Map,this.problems=new Map,this.modes=
+new I(Am,"Show the arguments as",o=>this.show(o)),this.fields=r("div",{class:"wb-stack wb-roomy"},...(this.parameters??[]).map(o=>this.field(o))),this.text=P(JSON.
 stringify(e??{},null,2),6,{"aria-label":"Arguments as JSON"}),this.textProblem=jh(this.text),this.json=r("div",{},this.text,this.textProblem);let s=this.parameters?.
 length===0,i=s?r("p",{class:"wb-muted"},"It takes no arguments."):null;this.modes.element.hidden=s||!this.parameters,this.element=r("div",{class:"wb-stack"},i,this.
 modes.element,this.fields,this.json),this.show(this.parameters&&!e?"fields":"json"),s&&(this.json.hidden=!0)}get first(){return this.mode==="json"?this.text:this.
-controls.values().next().value??null}field(t){let{name:e,description:s,required:i}=t,o=qm(t),a=jh(o);this.controls.set(e,o),this.problems.set(e,a);let h=C(i?e:`${e}\
+controls.values().next().value??null}field(t){let{name:e,description:s,required:i}=t,o=Nm(t),a=jh(o);this.controls.set(e,o),this.problems.set(e,a);let h=O(i?e:`${e}\
  (optional)`,o);return h.append(a,...s?[r("p",{class:"wb-label"},s)]:[]),h}show(t){t==="json"&&this.mode==="fields"&&(this.text.value=JSON.stringify(this.read().
 values,null,2)),t==="fields"&&this.mode==="json"&&this.fillFields(),this.mode=t,this.fields.hidden=t!=="fields",this.json.hidden=t!=="json",this.modes.show(t),this.
-mark({})}fillFields(){let t;try{t=Et(this.text.value)}catch{return}for(let e of this.parameters){let{name:s}=e;t&&s in t&&(this.controls.get(s).value=Nm(e,t[s]))}}read(){
+mark({})}fillFields(){let t;try{t=Et(this.text.value)}catch{return}for(let e of this.parameters){let{name:s}=e;t&&s in t&&(this.controls.get(s).value=Rm(e,t[s]))}}read(){
 let t=Object.fromEntries([...this.controls].map(([e,s])=>[e,s.value]));return Th(this.parameters,t)}values(){if(this.mode==="json")return this.jsonValues();let{
 values:t,problems:e}=this.read();return this.mark(e),Object.keys(e).length?null:t}jsonValues(){try{let t=Et(this.text.value);return this.mark({}),t}catch(t){return this.
 markOne(this.text,this.textProblem,t.message),this.text.focus(),null}}mark(t){this.markOne(this.text,this.textProblem,null);for(let[s,i]of this.controls)this.markOne(
 i,this.problems.get(s),t[s]??null);let e=[...this.controls.keys()].find(s=>s in t);e&&this.controls.get(e).focus()}markOne(t,e,s){e.hidden=s===null,s===null?t.removeAttribute(
 "aria-invalid"):(t.setAttribute("aria-invalid","true"),e.replaceChildren(v("warning"),r("span",{},s)))}};function jh(n){let t=r("div",{class:"wb-message wb-erro\
-r",id:y("problem"),hidden:!0});return n.setAttribute("aria-describedby",t.id),t}function qm(n){let{kind:t,initial:e,options:s,required:i}=n;if(t==="choice"){let a=s.
-map((h,l)=>[String(l),String(h)]);return x(i?a:[["",Am],...a],e)}return t==="json"?P(e,3,{placeholder:"JSON"}):t==="text"?P(e,1,{class:"wb-input wb-area wb-shor\
-t-area"}):k(e,{type:t==="secret"?"password":"text",inputmode:t==="secret"?null:"decimal"})}function Nm({kind:n,options:t},e){return n==="choice"?t.includes(e)?String(
+r",id:y("problem"),hidden:!0});return n.setAttribute("aria-describedby",t.id),t}function Nm(n){let{kind:t,initial:e,options:s,required:i}=n;if(t==="choice"){let a=s.
+map((h,l)=>[String(l),String(h)]);return x(i?a:[["",qm],...a],e)}return t==="json"?P(e,3,{placeholder:"JSON"}):t==="text"?P(e,1,{class:"wb-input wb-area wb-shor\
+t-area"}):k(e,{type:t==="secret"?"password":"text",inputmode:t==="secret"?null:"decimal"})}function Rm({kind:n,options:t},e){return n==="choice"?t.includes(e)?String(
 t.indexOf(e)):"":n==="json"?JSON.stringify(e,null,2):String(e)}var Lh={always:"Always",ask:"Ask me",never:"Never"},Gi=class{constructor(t,e){this.desk=t,this.tool=e,this.requests=new f(t),this.segments=new I(Lh,`Permission \
 to call ${e.name}`,i=>this.choose(i)),this.note=r("span",{class:"wb-muted"});let s=e.kind==="operation"?"Models of conversations":"Agents and models of conversa\
 tions";this.element=r("div",{class:"wb-stack"},r("div",{class:"wb-label"},`${s} may call it`),r("div",{class:"wb-line"},this.segments.element,this.note),this.requests.
@@ -1451,16 +1453,16 @@ this.form,s,this.requests.errorBox,this.outcome],o={class:"wb-stack","aria-label
 let t=await this.reader.send("get_tool",{name:this.tool.name});this.reader.clearError(),this.draw(t)}draw({description:t,parameters:e,result:s,version:i,idempotent:o,
 open_world:a}){u(this.about,t),this.more={version:i,idempotent:o,openWorld:a},this.drawFacts();let h=JSON.stringify([e,s]);if(h===this.drawnSchemas)return;let l=this.
 drawnSchemas?this.parameters?.values():null;this.drawnSchemas=h,this.parameters=new Vi(e,l),this.form.replaceChildren(this.parameters.element),this.drawRun();let{
-announce:c}=this.desk;this.schemas.replaceChildren(this.schemas.firstChild,T("Arguments",wt(e,"Copy the schema of the arguments",c)),...s?[T("Result",wt(s,"Copy\
+announce:c}=this.desk;this.schemas.replaceChildren(this.schemas.firstChild,C("Arguments",wt(e,"Copy the schema of the arguments",c)),...s?[C("Result",wt(s,"Copy\
  the schema of the result",c))]:[])}drawFacts(){let{kind:t,server:e,read_only:s,destructive:i}=this.tool,{version:o,idempotent:a,openWorld:h}=this.more??{},l=[s?
 "only reads":i?"may delete or overwrite":"changes something",!s&&a&&"the same call again changes nothing more",h&&"reaches beyond this project"];this.facts.update(
 [["Kind",Gt[t]??t],["Server",e],["It says that it",l.filter(Boolean).join(", ")],["Version",o]])}update(t,e){t!==this.tool&&this.reading.now(),this.tool=t,this.
-enabled=e,this.permission.update(),this.drawRun()}drawRun(){this.requests.busy||O(this.enabled&&!this.tool.problem&&!!this.parameters,this.run)}async call(){if(this.
+enabled=e,this.permission.update(),this.drawRun()}drawRun(){this.requests.busy||T(this.enabled&&!this.tool.problem&&!!this.parameters,this.run)}async call(){if(this.
 run.getAttribute("aria-disabled")==="true"||!this.parameters)return;let t=this.parameters.values();if(t===null)return;let e=Date.now();this.outcome.replaceChildren();
-let s=await this.requests.run("call_tool",{name:this.tool.name,arguments:t},this.run,"Running…");s?this.showOutcome(s,Date.now()-e):this.parameters.mark(Rm(this.
+let s=await this.requests.run("call_tool",{name:this.tool.name,arguments:t},this.run,"Running…");s?this.showOutcome(s,Date.now()-e):this.parameters.mark(Bm(this.
 requests.error))}showOutcome({result:t,is_error:e},s){let i=`${e?"The tool reports an error":"Done"} after ${at(s)}.`,o=r("div",{class:"wb-message"},v(e?"failed":
 "completed"),r("span",{},i));this.outcome.replaceChildren(o,...Oa(t,this.desk.announce)),this.desk.announce(`${this.tool.name}: ${i}`)}stop(){this.reading.stop()}};
-function Rm(n){let t=n?.details?.problems??[];return Object.fromEntries(t.map(({field:e,reason:s})=>[e.split(".")[0],s]))}var Yi=class{constructor(t){this.desk=t,this.none=r("p",{class:"wb-muted"},"It offers no tools."),this.list=r("ul",{class:"wb-entries","aria-label":"Tools"}),this.
+function Bm(n){let t=n?.details?.problems??[];return Object.fromEntries(t.map(({field:e,reason:s})=>[e.split(".")[0],s]))}var Yi=class{constructor(t){this.desk=t,this.none=r("p",{class:"wb-muted"},"It offers no tools."),this.list=r("ul",{class:"wb-entries","aria-label":"Tools"}),this.
 rows=new A(this.list,()=>new Uo(t),{onRemove:e=>e.stop()}),this.element=r("div",{class:"wb-stack"},r("h4",{class:"wb-strong"},"Tools"),this.none,this.list)}clear(){
 this.rows.show([],()=>{})}show(t,e){let s=new Map(t.profile.traits.filter(({is_callable:i})=>i).map(i=>[i.name,i]));this.none.hidden=s.size>0,this.rows.show([...s.
 keys()],(i,o)=>i.show(s.get(o),t,e))}},Uo=class{constructor(t){this.desk=t,this.details=null,this.opener=m("","wb-opener",()=>this.toggle()),this.opener.setAttribute(
@@ -1490,7 +1492,7 @@ row?.provenance.freshness==="unpublished"?this.readOwn(t):this.readPublished(t))
 return this.reader.send("get_personality",{name:t,...this.chosen&&{version:this.chosen}})}async readOwn(t){let{provenance:e}=this.row,s=await this.reader.send("\
 get_own_personality",{name:t});return{...s,versions:[s.version],profile:{traits:s.traits},provenance:e}}update(t,e,s){this.enabled=e;let i=t!==this.row;this.note.
 hidden=!!t||!this.personality,this.row=t,t&&(u(this.fresh,Ci(t,s)),Mo(this.badge,t.provenance)),this.withdrawButton.hidden=!t||!X(t),this.releaseButton.hidden=!t||
-X(t),this.requests.busy||O(e,this.withdrawButton,this.releaseButton),i&&t&&this.reading.now(),i&&this.changes.refresh(),this.personality&&this.drawTools()}draw(){
+X(t),this.requests.busy||T(e,this.withdrawButton,this.releaseButton),i&&t&&this.reading.now(),i&&this.changes.refresh(),this.personality&&this.drawTools()}draw(){
 let{personality:t}=this;this.columns.hidden=!1;let[e]=t.versions,s=t.versions.map(i=>[i,i===e?`${i} (latest)`:i]);q(this.version,[["",s]],t.version),this.version.
 hidden=s.length<2,this.traits.show(t,this.enabled),this.provenance.show(t),this.changes.show(t.versions),this.drawTools()}drawTools(){this.tools.show(this.personality,
 this.enabled),this.traits.enable(this.enabled&&!!this.row)}choose(t){this.chosen=t,this.reading.now()}askWithdraw(){let{name:t}=this,e={label:`Withdraw ${t}`,consequence:"\
@@ -1512,10 +1514,10 @@ opened!==null;this.modes.show(this.mode),this.toolbar.hidden=s;for(let o of Obje
 this.gallery.search.hidden=!i||!this.gallery.isSearchable,this.gallery.publishButton.hidden=!i,u(this.summary,this[this.mode].summary()),s?this.page.update(this.
 store.tables.personalities.get(this.opened)??null,t,e):this[this.mode].update(t,e)}open(t){this.opened=t,this.page.open(t),this.update(),this.page.focus(),this.
 element.closest(".wb-desk")?.scrollIntoView({block:"nearest"})}close(){let t=this.opened;this.opened=null,this.page.close(),this.update(),this.mode==="gallery"?
-this.gallery.focus(t):this.network.focus()}};var Bm=["project","session","team","agent"],Qi=class{constructor(t){this.desk=t,this.requests=new f(t);let e=y("deleted");this.opener=m("Show","wb-button",()=>this.
+this.gallery.focus(t):this.network.focus()}};var jm=["project","session","team","agent"],Qi=class{constructor(t){this.desk=t,this.requests=new f(t);let e=y("deleted");this.opener=m("Show","wb-button",()=>this.
 isOpen?this.close():this.load()),this.opener.setAttribute("aria-describedby",e),this.list=r("ul",{class:"wb-entries",hidden:!0}),this.element=r("section",{class:"\
 wb-section wb-stack","aria-labelledby":e},r("div",{class:"wb-toolbar"},r("h3",{class:"wb-heading wb-grow",id:e},"Deleted"),this.opener),this.requests.errorBox,this.
-list)}get isOpen(){return!this.list.hidden}refresh(){this.isOpen&&this.load()}close(){this.list.hidden=!0,this.opener.textContent="Show"}async load(){let t=[];for(let e of Bm){
+list)}get isOpen(){return!this.list.hidden}refresh(){this.isOpen&&this.load()}close(){this.list.hidden=!0,this.opener.textContent="Show"}async load(){let t=[];for(let e of jm){
 let s=await this.requests.run(`list_${e}s`,{deleted:!0,limit:500});if(!s)return;t.push(...s[`${e}s`].map(i=>this.entry(e,i.id??i.agent_id,i.name)))}this.list.replaceChildren(
 ...t.length?t:[r("li",{class:"wb-empty"},"Nothing was deleted.")]),this.list.hidden=!1,this.opener.textContent="Hide"}entry(t,e,s){let i=o=>this.restore(t,e,s,o.
 currentTarget);return r("li",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},t),r("span",{class:"wb-entry-name wb-cut"},s),m("Restore","wb-link wb-quiet wb-\
@@ -1526,7 +1528,7 @@ members move with it."),this.requests.errorBox)}focus(){this.session.focus()}asy
 requests.run("move_team",t,this.submit,"Moving…");e&&this.onDone(e)}};var ze=class{constructor(t,{label:e,value:s="",field:i},o,a){this.requests=new f(t),this.request=o,this.onDone=a,this.name=k(s,{class:"wb-input wb-grow",maxlength:200,
 placeholder:i,"aria-label":i,required:!0}),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},e);let h=()=>a(null);this.element=S({class:"wb-st\
 ack"},{submit:()=>this.run(),escape:h},L(this.submit,h,this.name),this.requests.errorBox)}focus(){this.name.focus(),this.name.select()}async run(){let t=await this.
-requests.run(...this.request(this.name.value.trim()),this.submit);t?this.onDone(t):this.name.focus()}};var jm={project:1,session:2,team:3},Lm={project:"session",session:"team"},Mm={session:"project_id",team:"session_id"},Dm={project:"Its sessions, teams and conte\
+requests.run(...this.request(this.name.value.trim()),this.submit);t?this.onDone(t):this.name.focus()}};var Lm={project:1,session:2,team:3},Mm={project:"session",session:"team"},Dm={session:"project_id",team:"session_id"},Im={project:"Its sessions, teams and conte\
 xts are deleted with it.",session:"Its teams and contexts are deleted with it.",team:"Its members stay, without a team."},en=class{constructor(t,e,s){this.desk=
 {store:t,channel:e,announce:s},this.store=t,this.requests=new f(this.desk),this.form=null,this.drawn=[],this.newProject=m("New project…","wb-button",()=>this.
 create("project",this.top)),this.newTeam=m("New team…","wb-button",()=>this.create("team",this.top)),this.deleted=new Qi(this.desk),this.element=r("div",{},this.
@@ -1539,55 +1541,55 @@ null||i.length>0,o||this.form)return;this.drawn=i;let a=this.list.contains(docum
 ...this.items()),a&&(this.list.querySelector(`[data-key="${CSS.escape(a)}"]`)??this.newProject).focus()}items(){let{tables:t}=this.store,e=Tt(t,null),s=r("li",{
 class:"wb-entry wb-muted"},"Teams in no session");return[...je(t.projects).flatMap(i=>[this.item("project",i,[w(i.sessions,"session")]),...no(t,i.id).flatMap(o=>this.
 sessionItems(o))]),...e.length?[s]:[],...e.map(i=>this.item("team",i,[w(i.agents,"agent")],2))]}sessionItems(t){let e=Tt(this.store.tables,t.id);return[this.item(
-"session",t,[w(t.agents,"agent"),w(t.contexts,"context")]),...e.map(s=>this.item("team",s,[w(s.agents,"agent")]))]}item(t,e,s,i=jm[t]){let o=r("div",{}),a=(c,d)=>{
-let p=m(c,"wb-link wb-quiet",d,`${c} ${e.name}`);return p.dataset.key=`${t}:${e.id}:${c}`,p},h=Lm[t],l=r("div",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},
+"session",t,[w(t.agents,"agent"),w(t.contexts,"context")]),...e.map(s=>this.item("team",s,[w(s.agents,"agent")]))]}item(t,e,s,i=Lm[t]){let o=r("div",{}),a=(c,d)=>{
+let p=m(c,"wb-link wb-quiet",d,`${c} ${e.name}`);return p.dataset.key=`${t}:${e.id}:${c}`,p},h=Mm[t],l=r("div",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},
 t),r("span",{class:"wb-entry-name wb-cut",title:e.description||e.name},e.name),r("span",{class:"wb-muted wb-grow wb-cut"},[...s,e.description].filter(Boolean).join(
 " · ")),r("span",{class:"wb-entry-actions"},h?a(`New ${h}…`,()=>this.create(h,o,e)):a("Move…",()=>this.open(o,c=>new tn(this.desk,e,c))),a("Rename…",()=>this.
-rename(t,e,o)),a("Delete…",()=>this.remove(t,e,o))));return r("li",{class:`wb-level-${i}`},l,o)}create(t,e,s=null){let i=s?{[Mm[t]]:s.id}:{},o=s?`Name of the ${t}\
+rename(t,e,o)),a("Delete…",()=>this.remove(t,e,o))));return r("li",{class:`wb-level-${i}`},l,o)}create(t,e,s=null){let i=s?{[Dm[t]]:s.id}:{},o=s?`Name of the ${t}\
  in ${s.name}`:`Name of the ${t}`,a=h=>[`create_${t}`,{name:h,...i}];this.open(e,h=>new ze(this.desk,{label:`Create ${t}`,field:o},a,h))}rename(t,e,s){let i={label:"\
-Rename",value:e.name,field:`New name of ${e.name}`},o=a=>[`update_${t}`,{[`${t}_id`]:e.id,name:a}];this.open(s,a=>new ze(this.desk,i,o,a))}remove(t,e,s){let i=`${Dm[t]}\
+Rename",value:e.name,field:`New name of ${e.name}`},o=a=>[`update_${t}`,{[`${t}_id`]:e.id,name:a}];this.open(s,a=>new ze(this.desk,i,o,a))}remove(t,e,s){let i=`${Im[t]}\
  You can restore it below.`,o=async(a,h)=>{let l=await this.requests.run(`delete_${t}`,{[`${t}_id`]:e.id},h,"Deleting…");l&&a(l)};this.open(s,a=>{let h={label:`\
 Delete ${e.name}`,consequence:i};return new ft(h,(l,c)=>o(a,c),()=>a(null))})}open(t,e){this.close();let s=document.activeElement,i=o=>{this.close(),o&&(this.desk.
 announce("Done."),this.deleted.refresh()),s?.isConnected&&s.focus(),this.update()};this.form=e(i),t.replaceChildren(this.form.element),this.form.focus()}close(){
-this.requests.clearError(),this.form?.element.remove(),this.form=null}};var Jo=120,Im=60;function zo(n,t){let e=Math.max(Math.abs(n),Math.abs(t));if(e!==0&&(e<.001||e>=1e6))return i=>i.toExponential(1);let s=Math.max(0,Math.min(6,2-
+this.requests.clearError(),this.form?.element.remove(),this.form=null}};var Jo=120,Pm=60;function zo(n,t){let e=Math.max(Math.abs(n),Math.abs(t));if(e!==0&&(e<.001||e>=1e6))return i=>i.toExponential(1);let s=Math.max(0,Math.min(6,2-
 Math.floor(Math.log10(t-n||e||1))));return i=>i.toLocaleString("en",{maximumFractionDigits:s})}function Dh(n,{points:t,name:e}){let[s,i]=Ie(t.map(([,B])=>B))??[
 0,1],[o,a]=Ie(t.map(([B])=>B))??[0,1],h=zo(s,i),l=s===i?[s]:[s,(s+i)/2,i],c=Math.max(J.left,10+7*Math.max(...l.map(B=>h(B).length))),d=ct([o,a],[c,n-J.right]),p=ct(
 [s,i],[Jo-J.bottom-4,J.top]),g=t.filter(([,B])=>Number.isFinite(B)),_=g.map(([B,ut],Kt)=>`${Kt?"L":"M"}${d(B).toFixed(1)} ${p(ut).toFixed(1)}`),j=Math.ceil(g.length/
-Im),K=g.filter((B,ut)=>ut%j===0||ut===g.length-1).map(([B,ut])=>{let Kt=N("circle",{cx:d(B),cy:p(ut),r:3,class:"wb-chart-dot"});return Lt(Kt,String(B),`${e} at \
+Pm),K=g.filter((B,ut)=>ut%j===0||ut===g.length-1).map(([B,ut])=>{let Kt=N("circle",{cx:d(B),cy:p(ut),r:3,class:"wb-chart-dot"});return Lt(Kt,String(B),`${e} at \
 step ${B.toLocaleString("en")}: ${vt(ut)}`)}),ot=[o,a].map(B=>({x:d(B),text:`step ${B.toLocaleString("en")}`}));return{picture:jt(n,Jo,...Cs(n,p,l,h,c),N("path",
-{d:_.join(""),class:"wb-chart-line"}),...K.map(({element:B})=>B),...le(Jo-4,o===a?ot.slice(1):ot)),marks:K}}var sn=220,Ih=40,Go=28,Vo=56,Pm=6;function Yo(n){return`hue${n%Pm}`}function Fm(n,t){let e=t.filter(a=>a!=null),s=[sn-Go,Ih];if(e.length&&e.every(a=>typeof a=="\
+{d:_.join(""),class:"wb-chart-line"}),...K.map(({element:B})=>B),...le(Jo-4,o===a?ot.slice(1):ot)),marks:K}}var sn=220,Ih=40,Go=28,Vo=56,Fm=6;function Yo(n){return`hue${n%Fm}`}function Wm(n,t){let e=t.filter(a=>a!=null),s=[sn-Go,Ih];if(e.length&&e.every(a=>typeof a=="\
 number")){let[a,h]=Ie(e),l=zo(a,h);return{name:n,place:ct([a,h],s),ends:[l(a),l(h)]}}let i=[...new Set(e.map(String))].sort(),o=ct([0,Math.max(1,i.length-1)],s);
-return{name:n,place:a=>o(i.indexOf(String(a))),ends:[i[0],i.at(-1)]}}function Ph(n,{axes:t,runs:e}){let s=t.map(({name:c,values:d})=>Fm(c,d)),i=ct([0,t.length-1],
+return{name:n,place:a=>o(i.indexOf(String(a))),ends:[i[0],i.at(-1)]}}function Ph(n,{axes:t,runs:e}){let s=t.map(({name:c,values:d})=>Wm(c,d)),i=ct([0,t.length-1],
 [Vo,n-Vo]),o=Math.max(6,Math.floor((n-2*Vo)/Math.max(1,t.length-1)/7)),a=(c="")=>c.length>o?`${c.slice(0,o-1)}…`:c,h=s.flatMap(({name:c,ends:d},p)=>[N("line",
 {x1:i(p),x2:i(p),y1:Ih,y2:sn-Go,class:"wb-chart-axis"}),Bt(i(p),14,a(c),{"text-anchor":"middle",class:"wb-chart-name"}),Bt(i(p),32,a(d[1]),{"text-anchor":"middl\
 e"}),Bt(i(p),sn-Go+16,a(d[0]),{"text-anchor":"middle"})]),l=e.map(({key:c,text:d,open:p},g)=>{let $=s.map(({place:Z},B)=>[i(B),t[B].values[g],Z]).filter(([,Z])=>Z!=
 null).map(([Z,B,ut],Kt)=>`${Kt?"L":"M"}${Z.toFixed(1)} ${ut(B).toFixed(1)}`),K=N("path",{d:$.join(""),class:"wb-chart-run","data-state":Yo(g)}),ot=N("path",{d:$.
-join(""),class:"wb-chart-reach"});return Lt(N("g",{},ot,K),c,d,p)});return{picture:jt(n,sn,...h,...l.map(({element:c})=>c)),marks:l}}var nn={running:"Running",completed:"Completed",failed:"Failed",cancelled:"Cancelled",lost:"Lost"},Wm={running:"in_progress",lost:"warning"};function Fh(n){return Wm[n]??
+join(""),class:"wb-chart-reach"});return Lt(N("g",{},ot,K),c,d,p)});return{picture:jt(n,sn,...h,...l.map(({element:c})=>c)),marks:l}}var nn={running:"Running",completed:"Completed",failed:"Failed",cancelled:"Cancelled",lost:"Lost"},Km={running:"in_progress",lost:"warning"};function Fh(n){return Km[n]??
 n}function dt(n){return typeof n!="number"||Number.isInteger(n)?Y(n??"",60):Math.abs(n)>=1e-4&&Math.abs(n)<1e6?String(Number(n.toPrecision(5))):n.toExponential(
 3)}function Wh(n){return Object.entries(n).map(([t,e])=>`${t}=${dt(e)}`).join(", ")}function on({started_at:n,ended_at:t},e){return W((t?Date.parse(t):e)-Date.parse(
 n))}function Kh(n,t){let e=new Map;for(let{metrics:i}of n)for(let o of Object.keys(i))e.set(o,(e.get(o)??0)+1);return[...e].sort(([i,o],[a,h])=>h-o||(i<a?-1:1)).
-slice(0,t).map(([i])=>i).sort()}var Km=8,Um=new Set(["parameters","metrics"]),rn=class{constructor(t,e,s){this.on=s,this.requests=new f(t),this.title=r("h4",{class:"wb-label wb-grow",tabindex:-1}),
+slice(0,t).map(([i])=>i).sort()}var Um=8,Hm=new Set(["parameters","metrics"]),rn=class{constructor(t,e,s){this.on=s,this.requests=new f(t),this.title=r("h4",{class:"wb-label wb-grow",tabindex:-1}),
 this.figure=new Rt("Parallel coordinates",e,"wb-figure-wide"),this.box=r("div",{class:"wb-compared",tabindex:0,role:"group","aria-label":"Differences"});let o=[
 r("div",{class:"wb-line"},this.title,m("Close","wb-button",s.close)),this.requests.errorBox,this.figure.element,this.box];this.element=r("section",{class:"wb-bo\
 x wb-stack","aria-label":"Comparison",hidden:!0},...o)}async show(t,e){let s=await this.requests.run("compare_runs",{run_ids:t},e,"Comparing…");this.element.hidden=
 !1,s&&(this.title.textContent=`${w(s.runs.length,"run")} compared`,this.drawFigure(s),this.drawTable(s),this.title.focus())}hide(){this.element.hidden=!0}drawFigure({
-runs:t,rows:e}){let s=e.filter(({section:l,values:c})=>Um.has(l)&&c.some(d=>d!==null)),i=s.slice(0,Km).map(({name:l,values:c})=>({name:l,values:c.map(Hm)})),o=this.
+runs:t,rows:e}){let s=e.filter(({section:l,values:c})=>Hm.has(l)&&c.some(d=>d!==null)),i=s.slice(0,Um).map(({name:l,values:c})=>({name:l,values:c.map(Jm)})),o=this.
 sentence(e.length,s.length,i.length);if(i.length<2)return this.figure.show({sentence:o});let a=t.map(({id:l,name:c},d)=>({key:String(l),text:`Run ${l} ${c}: ${i.
 map(p=>`${p.name} ${dt(p.values[d])}`).join(", ")}`,open:()=>this.on.open(l)})),h=t.map(({id:l,name:c},d)=>[Yo(d),`${l} ${c}`]);return this.figure.show({sentence:o,
 legend:h,draw:l=>Ph(l,{axes:i,runs:a})})}sentence(t,e,s){if(!t)return"These runs do not differ.";let i=`They differ in ${w(t,"value")}`;return s<2?`${i}; a pict\
 ure needs two parameters or metrics that differ.`:s<e?`${i}; the first ${s} parameters and metrics are drawn.`:`${i}.`}drawTable({runs:t,rows:e}){let s=t.map(({
 id:h,name:l})=>r("th",{scope:"col"},`${h} ${l}`)),i=r("tr",{},r("th",{scope:"col"},"What"),...s),o=e.map(({section:h,name:l,values:c})=>{let d=r("th",{scope:"ro\
 w"},r("span",{class:"wb-muted"},`${h} `),l);return r("tr",{},d,...c.map(p=>r("td",{},p===null?"–":dt(p))))}),a=r("table",{class:"wb-table wb-plain-table"},r("\
-thead",{},i),r("tbody",{},...o));this.box.hidden=!e.length,this.box.replaceChildren(a)}};function Hm(n){return typeof n=="number"||n===null?n:dt(n)}var Zt="",Jm=[[Zt,"All states"],...Object.entries(nn)],zm=250,an=class{constructor(t){let e=()=>t(),s=()=>{clearTimeout(this.typing),this.typing=setTimeout(t,zm)},
+thead",{},i),r("tbody",{},...o));this.box.hidden=!e.length,this.box.replaceChildren(a)}};function Jm(n){return typeof n=="number"||n===null?n:dt(n)}var Zt="",zm=[[Zt,"All states"],...Object.entries(nn)],Vm=250,an=class{constructor(t){let e=()=>t(),s=()=>{clearTimeout(this.typing),this.typing=setTimeout(t,Vm)},
 i=(h,l)=>x(h,Zt,{class:"wb-input wb-narrow","aria-label":l,on:{change:e}}),o=(h,l)=>k("",{class:"wb-input wb-narrow","aria-label":h,placeholder:l,on:{input:s}});
-this.search=z("Search runs","Search names, notebooks and notes",{input:s}),this.state=i(Jm,"Filter runs by state"),this.sweep=i([[Zt,"All sweeps"]],"Filter runs\
+this.search=z("Search runs","Search names, notebooks and notes",{input:s}),this.state=i(zm,"Filter runs by state"),this.sweep=i([[Zt,"All sweeps"]],"Filter runs\
  by sweep"),this.tag=o("Filter runs by tag","Tag"),this.where=o("Conditions on metrics, with commas","loss<0.1, acc>=0.9"),this.archived=F("Archived",e);let a=[
 this.state,this.sweep,this.tag,this.where,this.archived.element];this.element=r("div",{class:"wb-line wb-run-filters"},...a)}setSweeps(t){let e=[[Zt,"All sweeps"],
 ...t.map(({name:s})=>[s,s])];this.sweep.value!==Zt&&!e.some(([s])=>s===this.sweep.value)&&e.push([this.sweep.value,this.sweep.value]),q(this.sweep,[["",e]])}chooseSweep(t){
 this.clear(),q(this.sweep,[["",[[Zt,"All sweeps"],[t,t]]]],t)}clear(){for(let t of[this.search,this.state,this.sweep,this.tag,this.where])t.value="";this.archived.
 box.checked=!1}get chosen(){let t=this.where.value.split(",").map(i=>i.trim()),e={search:this.search.value.trim(),state:this.state.value,sweep:this.sweep.value,
 tag:this.tag.value.trim()},s=Object.entries(e).filter(([,i])=>i!==Zt);return{...Object.fromEntries(s),where:t.filter(Boolean),archived:this.archived.box.checked}}get isActive(){
-let{where:t,archived:e,...s}=this.chosen;return t.length>0||e||Object.keys(s).length>0}};var Vm=new Set(["image/png","image/jpeg","image/gif","image/webp"]),hn=class{constructor(t,e,s){this.desk=t,this.run=e,this.file=s,this.requests=new f(t),this.opener=
+let{where:t,archived:e,...s}=this.chosen;return t.length>0||e||Object.keys(s).length>0}};var Gm=new Set(["image/png","image/jpeg","image/gif","image/webp"]),hn=class{constructor(t,e,s){this.desk=t,this.run=e,this.file=s,this.requests=new f(t),this.opener=
 m("Open","wb-link",()=>this.toggle(),`Open ${s.name}`),this.opener.setAttribute("aria-expanded","false"),this.content=r("div",{class:"wb-stack wb-artifact",hidden:!0});
 let i=r("span",{class:"wb-muted wb-cut wb-grow"},`${st(s.bytes)} · ${s.path}`),o=r("span",{class:"wb-cut"},s.name),a=r("div",{class:"wb-line"},o,i,this.opener);
 this.element=r("li",{},a,this.requests.errorBox,this.content)}async toggle(){let t=this.content.hidden;if(this.content.hidden=!t,this.opener.setAttribute("aria-\
@@ -1595,44 +1597,44 @@ expanded",String(t)),u(this.opener,t?"Close":"Open"),!t)return;let e={run_id:thi
 "Reading…"));try{let s=await this.requests.send("get_run_artifact",e);this.requests.clearError(),this.content.replaceChildren(...this.shown(s))}catch(s){this.
 content.replaceChildren(),this.requests.showError(s)}}shown(t){let{form:e,changed:s,cut:i,path:o}=t,a=[];s&&a.push(H("warning","The file has changed since the r\
 un recorded it.")),e==="file"?a.push(r("p",{class:"wb-muted"},"It cannot be shown here. It is at ",r("code",{},o),".")):i&&a.push(r("p",{class:"wb-muted"},"This\
- is its beginning; all of it is at ",r("code",{},o),"."));let h=Gm[e]?.(t,this.desk);return h?[h,...a]:a}},Gm={picture:({picture_type:n,data:t,name:e})=>Vm.has(
+ is its beginning; all of it is at ",r("code",{},o),"."));let h=Ym[e]?.(t,this.desk);return h?[h,...a]:a}},Ym={picture:({picture_type:n,data:t,name:e})=>Gm.has(
 n)?r("img",{class:"wb-artifact-picture",src:`data:${n};base64,${t}`,alt:e}):null,table:({columns:n,rows:t,name:e})=>{let s=r("tr",{},...n.map(a=>r("th",{scope:"\
 col"},a))),i=t.map(a=>r("tr",{},...a.map(h=>r("td",{},h)))),o=r("table",{class:"wb-table wb-plain-table"},r("thead",{},s),r("tbody",{},...i));return r("div",{class:"\
 wb-figure-table",tabindex:0,role:"group","aria-label":e},o)},markdown:({text:n},{channel:t,announce:e})=>{let s=new pe(Is(t),e);return s.show(n),s.element},json:({
-text:n,name:t},{announce:e})=>it(n,`Copy ${t}`,e),text:({text:n,name:t},{announce:e})=>it(n,`Copy ${t}`,e)};var Ym=300,Xm=24,Zm=500,ln=class{constructor(t,e,s){this.desk=t,this.id=e,this.onChange=s,this.requests=new f(t),this.reader=new f(t),this.ended=new AbortController,
+text:n,name:t},{announce:e})=>it(n,`Copy ${t}`,e),text:({text:n,name:t},{announce:e})=>it(n,`Copy ${t}`,e)};var Xm=300,Zm=24,Qm=500,ln=class{constructor(t,e,s){this.desk=t,this.id=e,this.onChange=s,this.requests=new f(t),this.reader=new f(t),this.ended=new AbortController,
 this.figures=new Map,this.files=new Map,this.error=r("div",{}),this.facts=new D,this.parameters=new D,this.values=new D,this.series=r("div",{class:"wb-figures"}),
 this.artifacts=r("ul",{class:"wb-artifacts"}),this.notes=r("p",{class:"wb-prose wb-grow"}),this.tags=r("p",{class:"wb-grow"}),this.edit=m("Edit notes and tags",
 "wb-button",()=>this.startEditing()),this.put=m("Archive","wb-button",()=>this.archive()),this.editor=r("div",{hidden:!0}),this.element=this.assemble(),this.refresh=
-new R(()=>this.read(),i=>this.reader.showError(i)),this.refresh.now()}assemble(){this.blocks={parameters:T("Parameters",this.parameters.element),values:T("Last \
-values",this.values.element),series:T("Series",this.series),artifacts:T("Artifacts",this.artifacts),notes:T("Notes",this.notes),tags:T("Tags",this.tags)};for(let l of Object.
-values(this.blocks))l.hidden=!0;let t=r("div",{class:"wb-run-columns"},this.facts.element,this.blocks.parameters,this.blocks.values),{series:e,artifacts:s,notes:i,
-tags:o}=this.blocks,a=r("div",{class:"wb-line"},this.edit,this.put),h=[this.reader.errorBox,this.error,t,e,s,i,o];return r("div",{class:"wb-stack wb-roomy"},...h,
-a,this.requests.errorBox,this.editor)}stop(){this.refresh.stop(),this.ended.abort()}async read(){let[t,{series:e}]=await Promise.all([this.desk.channel.request(
-ie(),"get_run",{run_id:this.id}),this.desk.channel.request(ie(),"get_run_series",{run_id:this.id,max_points:Ym})]);this.reader.clearError(),this.draw(t),this.drawSeries(
-t,e),await new Promise(s=>setTimeout(s,Zm))}draw(t){this.run=t;let e=t.git_commit&&`${t.git_commit.slice(0,12)}${t.git_dirty?", with uncommitted changes":""}`;this.
-facts.update([["Run",`${t.id} ${t.name}`],["Sweep",t.sweep],["Notebook",t.notebook],["Started",`${E(t.started_at)} by ${t.created_by}`],["Took",t.ended_at&&on(t,
-0)],["Started",t.tries>1&&`${t.tries} times`],["Commit",e],["Output",t.output],["Session",t.session_id],["Definitions",Object.keys(t.definitions).join(", ")],["\
-Archived",t.archived_at&&E(t.archived_at)]]),this.drawError(t),this.drawFacts("parameters",Object.entries(t.parameters));let s=t.series.filter(({count:i})=>i===
-1).map(({name:i,last:o})=>[i,o]);this.drawFacts("values",s),this.drawArtifacts(t.files),this.blocks.notes.hidden=!t.notes,u(this.notes,t.notes),this.blocks.tags.
-hidden=!t.tags.length,u(this.tags,t.tags.join(", ")),u(this.put,t.archived_at?"Restore":"Archive"),this.put.hidden=t.state==="running"}drawFacts(t,e){this[t].update(
-e.map(([s,i])=>[s,dt(i)||"–"])),this.blocks[t].hidden=!e.length}drawError({error_code:t,error:e}){let s=`${t} ${e}`;if(s===this.drawnError)return;this.drawnError=
-s;let i=[];t&&i.push(H("warning",r("code",{},t)," ",(e??"").split(`
+new R(()=>this.read(),i=>this.reader.showError(i)),this.refresh.now()}assemble(){this.blocks={parameters:C("Parameters",this.parameters.element),values:C("Last \
+values",this.values.element),series:C("Series",this.series),artifacts:C("Artifacts",this.artifacts),notes:C("Notes",this.notes),tags:C("Tags",this.tags)};for(let h of Object.
+values(this.blocks))h.hidden=!0;let t=r("div",{class:"wb-run-columns"},C("Run",this.facts.element),this.blocks.parameters,this.blocks.values),{series:e,artifacts:s,
+notes:i,tags:o}=this.blocks;this.actions=r("div",{class:"wb-line"},this.edit,this.put);let a=[this.reader.errorBox,this.error,t,e,s,i,o];return r("div",{class:"\
+wb-stack wb-roomy"},...a,this.actions,this.requests.errorBox,this.editor)}stop(){this.refresh.stop(),this.ended.abort()}async read(){let[t,{series:e}]=await Promise.
+all([this.desk.channel.request(ie(),"get_run",{run_id:this.id}),this.desk.channel.request(ie(),"get_run_series",{run_id:this.id,max_points:Xm})]);this.reader.clearError(),
+this.draw(t),this.drawSeries(t,e),await new Promise(s=>setTimeout(s,Qm))}draw(t){this.run=t;let e=t.git_commit&&`${t.git_commit.slice(0,12)}${t.git_dirty?", wit\
+h uncommitted changes":""}`;this.facts.update([["Name",`${t.id} ${t.name}`],["Sweep",t.sweep],["Notebook",t.notebook],["Started",`${E(t.started_at)} by ${t.created_by}`],
+["Took",t.ended_at&&on(t,0)],["Started",t.tries>1&&`${t.tries} times`],["Commit",e],["Output",t.output],["Session",t.session_id],["Definitions",Object.keys(t.definitions).
+join(", ")],["Archived",t.archived_at&&E(t.archived_at)]]),this.drawError(t),this.drawFacts("parameters",Object.entries(t.parameters));let s=t.series.filter(({count:i})=>i===
+1).map(({name:i,last:o})=>[i,o]);this.drawFacts("values",s),this.drawArtifacts(t.files),u(this.notes,t.notes),u(this.tags,t.tags.join(", ")),this.drawSaid(),u(this.
+put,t.archived_at?"Restore":"Archive"),this.put.hidden=t.state==="running"}drawSaid(){let t=!this.editor.hidden;this.blocks.notes.hidden=t||!this.run.notes,this.
+blocks.tags.hidden=t||!this.run.tags.length,this.actions.hidden=t}drawFacts(t,e){this[t].update(e.map(([s,i])=>[s,dt(i)||"–"])),this.blocks[t].hidden=!e.length}drawError({
+error_code:t,error:e}){let s=`${t} ${e}`;if(s===this.drawnError)return;this.drawnError=s;let i=[];t&&i.push(H("warning",r("code",{},t)," ",(e??"").split(`
 `)[0])),e?.includes(`
 `)&&i.push(Q(e,"Copy the error",this.desk.announce)),this.error.replaceChildren(...i)}drawSeries({series:t},e){let s=e.filter(({points:i})=>i.length>1&&i.some(([
-,o])=>typeof o=="number"));this.blocks.series.hidden=!s.length;for(let{name:i,points:o,thinned:a}of s.slice(0,Xm)){if(!this.figures.has(i)){let $=new Rt(i,this.
+,o])=>typeof o=="number"));this.blocks.series.hidden=!s.length;for(let{name:i,points:o,thinned:a}of s.slice(0,Zm)){if(!this.figures.has(i)){let $=new Rt(i,this.
 ended.signal);this.figures.set(i,$),this.series.append($.element)}let{count:h,low:l,high:c,last:d}=t.find($=>$.name===i)??{count:o.length},p=o.filter(([,$])=>typeof $==
 "number"),g=Number.isFinite(l)?`, from ${dt(l)} to ${dt(c)}`:"",_=`${h.toLocaleString("en")} values${g}; the last is ${dt(d??o.at(-1)[1])}.`,j={columns:[a?"Step\
  (thinned)":"Step",i],rows:o};this.figures.get(i).show({sentence:_,table:j,draw:$=>Dh($,{points:p,name:i})})}}drawArtifacts(t){this.blocks.artifacts.hidden=!t.length;
 let e=new Set(t.map(({name:s,added_at:i})=>`${s}
 ${i}`));for(let[s,i]of this.files)e.has(s)||this.files.delete(s)&&i.element.remove();for(let s of t){let i=`${s.name}
 ${s.added_at}`;if(this.files.has(i))continue;let o=new hn(this.desk,this.id,s);this.files.set(i,o),this.artifacts.append(o.element)}}startEditing(){if(!this.run)
-return;let t=P(this.run.notes,4,{"aria-label":"Notes, in Markdown",placeholder:"Notes, in Markdown"}),e=k(this.run.tags.join(", "),{"aria-label":"Tags, with com\
-mas",placeholder:"Tags, with commas"}),s=r("button",{class:"wb-button wb-primary",type:"submit"},"Save"),i=()=>this.stopEditing(),a=S({class:"wb-stack"},{submit:()=>this.
-save(t.value,e.value,s),escape:i},t,e,L(s,i));this.editor.replaceChildren(a),this.editor.hidden=!1,this.edit.hidden=!0,t.focus()}stopEditing(){this.editor.hidden=
-!0,this.edit.hidden=!1,this.edit.focus()}async save(t,e,s){let i=e.split(/[\s,]+/).filter(Boolean),o=this.run.tags,a={run_id:this.id,notes:t,add_tags:i.filter(l=>!o.
-includes(l)),remove_tags:o.filter(l=>!i.includes(l))},h=await this.requests.run("update_run",a,s,"Saving…");h&&(this.take(h,"Saved."),this.stopEditing())}async archive(){
-let t=!this.run.archived_at,e=await this.requests.run(t?"archive_run":"restore_run",{run_id:this.id},this.put);e&&this.take({...this.run,...e},t?"The run is arc\
-hived.":"The run is restored.")}take(t,e){this.draw(t),this.onChange(t),this.desk.announce(e)}};var Uh=["name","state","parameters"],Hh=["started","took","tags"],cn=class{constructor(t,e,s){this.desk=t,this.id=e.id,this.on=s,this.check=F(`Select run ${e.id}`,
+return;let t=P(this.run.notes,4),e=k(this.run.tags.join(", ")),s=[O("Notes, in Markdown",t),O("Tags, with commas",e)],i=r("button",{class:"wb-button wb-primary",
+type:"submit"},"Save"),o=()=>this.stopEditing(),h=S({class:"wb-stack"},{submit:()=>this.save(t.value,e.value,i),escape:o},...s,L(i,o));this.editor.replaceChildren(
+h),this.editor.hidden=!1,this.drawSaid(),t.focus()}stopEditing(){this.editor.hidden=!0,this.drawSaid(),this.edit.focus()}async save(t,e,s){let i=e.split(/[\s,]+/).
+filter(Boolean),o=this.run.tags,a={run_id:this.id,notes:t,add_tags:i.filter(l=>!o.includes(l)),remove_tags:o.filter(l=>!i.includes(l))},h=await this.requests.run(
+"update_run",a,s,"Saving…");h&&(this.take(h,"Saved."),this.stopEditing())}async archive(){let t=!this.run.archived_at,e=await this.requests.run(t?"archive_run":
+"restore_run",{run_id:this.id},this.put);e&&this.take({...this.run,...e},t?"The run is archived.":"The run is restored.")}take(t,e){this.draw(t),this.onChange(t),
+this.desk.announce(e)}};var Uh=["name","state","parameters"],Hh=["started","took","tags"],cn=class{constructor(t,e,s){this.desk=t,this.id=e.id,this.on=s,this.check=F(`Select run ${e.id}`,
 s.select,!1),this.opener=m("","wb-opener",()=>this.toggle()),this.opener.setAttribute("aria-expanded","false"),this.mark=r("span",{class:"wb-state"});let i=[...Uh,
 ...Hh];this.cells=Object.fromEntries(i.map(o=>[o,r("td",{class:`wb-col-${o}`})])),this.cells.name.append(this.opener),this.cells.state.append(this.mark),this.line=
 r("tr",{class:"wb-table-row"}),this.place=r("td",{}),this.below=r("tr",{class:"wb-table-details",hidden:!0},this.place),this.below.addEventListener("keydown",o=>{
@@ -1644,19 +1646,19 @@ name}`),this.opener.title=t.notebook??"",this.mark.replaceChildren(v(Fh(t.state)
 cells.parameters.title=this.cells.parameters.textContent,u(this.cells.started,E(t.started_at)),u(this.cells.tags,t.tags.join(", ")))}toggle(t=!this.isOpen){this.
 below.hidden=!t,this.line.classList.toggle("wb-opened",t),this.opener.setAttribute("aria-expanded",String(t)),t?this.details||(this.details=new ln(this.desk,this.
 id,this.on.change),this.place.replaceChildren(this.details.element)):(this.stop(),this.opener.focus())}refresh(){this.details?.refresh.now()}stop(){this.details?.
-stop(),this.details=null,this.place.replaceChildren()}};var dn=["completed","running","failed"],Qm={running:"in_progress"},un=class{constructor(t){this.list=r("ul",{class:"wb-sweeps","aria-label":"Sweeps"});let e=r("\
+stop(),this.details=null,this.place.replaceChildren()}};var dn=["completed","running","failed"],tp={running:"in_progress"},un=class{constructor(t){this.list=r("ul",{class:"wb-sweeps","aria-label":"Sweeps"});let e=r("\
 code",{},"%workbench sweep");this.empty=r("p",{class:"wb-empty"},"No sweeps yet. ",e," runs a notebook with many parameters."),this.element=r("div",{class:"wb-s\
 tack"},this.empty,this.list),this.lines=new A(this.list,()=>new Xo(t))}update(t){let e=new Map(t.map(s=>[s.id,s]));this.empty.hidden=t.length>0,this.lines.show(
 [...e.keys()],(s,i)=>s.show(e.get(i)))}},Xo=class{constructor(t){this.name=m("","wb-link wb-cut",()=>t(this.sweep.name)),this.about=r("span",{class:"wb-muted wb\
--cut wb-grow"}),this.counts=r("span",{class:"wb-cut"});let e=dn.map(i=>r("span",{class:"wb-meter-part","data-state":Qm[i]??i}));this.meter=r("div",{class:"wb-me\
+-cut wb-grow"}),this.counts=r("span",{class:"wb-cut"});let e=dn.map(i=>r("span",{class:"wb-meter-part","data-state":tp[i]??i}));this.meter=r("div",{class:"wb-me\
 ter","aria-hidden":"true"},...e);let s=r("div",{class:"wb-line"},this.name,this.about,this.counts);this.hint=r("p",{class:"wb-muted",hidden:!0}),this.elements=[
 r("li",{class:"wb-sweep"},s,this.meter,this.hint)]}show(t){this.sweep=t;let e=Number(t.specification.runs)||dn.reduce((i,o)=>i+t[o],0);u(this.name,t.name),u(this.
 about,`${t.notebook} · ${E(t.created_at)}`);let s=dn.filter(i=>t[i]).map(i=>`${t[i].toLocaleString("en")} ${i}`);u(this.counts,[`${w(e,"run")}`,...s].join(", ")),
 dn.forEach((i,o)=>{this.meter.children[o].style.width=`${e?100*t[i]/e:0}%`}),this.hint.hidden=!t.failed||t.running>0,!this.hint.hidden&&!this.hint.firstChild&&this.
-hint.append("To run again what failed, repeat its command with ",r("code",{},"--retry-failed"),".")}};var tp={runs:"Runs",sweeps:"Sweeps"},Zo=50,Jh=20,ep=3,sp=500,ip={name:"Run",state:"State",parameters:"Parameters"},np={started:"Started",took:"Took",tags:"Tags"},
+hint.append("To run again what failed, repeat its command with ",r("code",{},"--retry-failed"),".")}};var ep={runs:"Runs",sweeps:"Sweeps"},Zo=50,Jh=20,sp=3,ip=500,np={name:"Run",state:"State",parameters:"Parameters"},op={started:"Started",took:"Took",tags:"Tags"},
 mn=class{constructor(t,e,s,i){this.desk={store:t,channel:e,announce:s},this.mode="runs",this.shown=Zo,this.runs=new Map,this.sweepsFound=[],this.metrics=[],this.
 isStale=!0,this.touched=new Set,this.requests=new f(this.desk),this.reading=new R(()=>this.read(),o=>this.requests.showError(o)),this.filters=new an(()=>this.restart()),
-this.sweeps=new un(o=>this.openSweep(o)),this.comparison=new rn(this.desk,i,{close:()=>this.closeComparison(),open:o=>this.open(o)}),this.modes=new I(tp,"Show",
+this.sweeps=new un(o=>this.openSweep(o)),this.comparison=new rn(this.desk,i,{close:()=>this.closeComparison(),open:o=>this.open(o)}),this.modes=new I(ep,"Show",
 o=>this.setMode(o)),this.element=this.section(),t.subscribe(()=>this.onChange(),i),i.addEventListener("abort",()=>this.stop(),{once:!0})}section(){let t=y("runs");
 this.summary=r("span",{class:"wb-muted wb-grow"}),this.empty=r("p",{class:"wb-empty",hidden:!0}),this.more=m("Show more","wb-button",()=>this.showMore()),this.compare=
 m("Compare","wb-button",()=>this.compareSelected()),this.more.hidden=this.compare.hidden=!0,this.list=r("div",{class:"wb-stack"},this.filters.element,this.comparison.
@@ -1668,13 +1670,13 @@ has(t)&&this.runs.set(t,{...this.runs.get(t),...s}),this.draw(),this.refresh()};
 let e=JSON.stringify(t);if(e===this.drawnHead)return;this.drawnHead=e;let s=this.sorting;this.sorting=new lt(Object.fromEntries(t.map(h=>[h,h])),()=>this.restart()),
 s?.by&&t.includes(s.by)&&Object.assign(this.sorting,{by:s.by,direction:s.direction});let i=h=>Object.entries(h).map(([l,c])=>r("th",{scope:"col",class:`wb-col-${l}`},
 c)),o=t.map(h=>this.sorting.heading(h,"th",{scope:"col",class:"wb-col-metric"}));this.sorting.by&&this.sorting.buttons[this.sorting.by].parentElement.setAttribute(
-"aria-sort",this.sorting.direction);let a=r("th",{class:"wb-col-pick"},r("span",{class:"wb-sr"},"Select"));this.head.replaceChildren(a,...i(ip),...o,...i(np))}get isShown(){
+"aria-sort",this.sorting.direction);let a=r("th",{class:"wb-col-pick"},r("span",{class:"wb-sr"},"Select"));this.head.replaceChildren(a,...i(np),...o,...i(op))}get isShown(){
 return this.element.checkVisibility()}onChange(){let{touched:t}=this.desk.store,e=t===null?null:[...t].filter(s=>/^(run|sweep):/.test(s));if(e?.length!==0){this.
 isStale=!0;for(let[s,i]of this.rows.items)(!e||e.includes(`run:${s}`))&&i.refresh();this.isShown&&this.refresh()}}refresh(){this.isStale=!1,this.reading.now()}restart(){
 this.shown=Zo,this.refresh()}stop(){this.reading.stop();for(let t of this.rows.items.values())t.stop()}async read(){let{by:t,direction:e}=this.sorting,s=t===null?
 "newest":`${e==="descending"?"-":""}${t}`,i=await this.pages({...this.filters.chosen,sort:s}),{sweeps:o}=await this.requests.send("list_sweeps",{limit:100});this.
 requests.clearError(),this.runs=new Map(i.runs.map(a=>[a.id,a])),this.hasMore=i.next_cursor!==null,this.sweepsFound=o,this.filters.setSweeps(o),t||(this.metrics=
-Kh(i.runs,ep)),this.isRead=!0,this.draw(),await new Promise(a=>setTimeout(a,sp))}async pages(t){let e=Math.min(500,this.shown),s=await this.requests.send("list_\
+Kh(i.runs,sp)),this.isRead=!0,this.draw(),await new Promise(a=>setTimeout(a,ip))}async pages(t){let e=Math.min(500,this.shown),s=await this.requests.send("list_\
 runs",{...t,limit:e}),{runs:i}=s;for(;s.next_cursor!==null&&i.length<this.shown;)s=await this.requests.send("list_runs",{...t,limit:e,cursor:s.next_cursor}),i.push(
 ...s.runs);return{runs:i,next_cursor:s.next_cursor}}showMore(){this.shown+=Zo,this.refresh()}setMode(t){this.mode=t,this.draw()}openSweep(t){this.mode="runs",this.
 filters.chooseSweep(t),this.restart(),this.draw(),this.filters.sweep.focus()}update(t=this.enabled,e=Date.now()){this.enabled=t,this.now=e,(!this.isRead||this.isStale)&&
@@ -1689,16 +1691,16 @@ u(this.summary,t.size?h:"")}get selected(){return[...this.rows.items.values()].f
 compare.setAttribute("aria-disabled",String(e))}compareSelected(){this.comparison.show(this.selected,this.compare)}closeComparison(){this.comparison.hide(),(this.
 compare.hidden?this.filters.search:this.compare).focus()}open(t){let e=this.rows.items.get(t);e&&(e.toggle(!0),e.opener.focus(),e.line.scrollIntoView({block:"ne\
 arest"}))}};var et={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},Ct=["person\
-a_id","plan","worktree","assigned_agent_id","session_id"];function Qo(){return{text:"",state:null,...Object.fromEntries(Ct.map(n=>[n,null]))}}function op(n,t){return n.
+a_id","plan","worktree","assigned_agent_id","session_id"];function Qo(){return{text:"",state:null,...Object.fromEntries(Ct.map(n=>[n,null]))}}function rp(n,t){return n.
 blocked?n.dependencies.map(e=>t.get(e)).filter(e=>e&&e.status!=="completed"):[]}function Vh(n){return`waits for ${n.slice(0,3).map(({id:e,status:s})=>s==="faile\
 d"||s==="cancelled"?`${e} (${s})`:`${e}`).join(", ")}${n.length>3?` and ${n.length-3} more`:""}`}var Ee=class{constructor(t){this.tasks=t,this.children=new Map,
 this.states=new Map,this.waits=new Map,this.counts=Object.fromEntries(Object.keys(et).map(e=>[e,0])),this.facets=Object.fromEntries(Ct.map(e=>[e,new Set]));for(let e of[
-...t.keys()].sort((s,i)=>s-i))this.add(t.get(e));this.below=this.rollUp()}get total(){return this.tasks.size-this.counts.cancelled}tree(t,e,s=i=>i){let i=rp(t)?
+...t.keys()].sort((s,i)=>s-i))this.add(t.get(e));this.below=this.rollUp()}get total(){return this.tasks.size-this.counts.cancelled}tree(t,e,s=i=>i){let i=ap(t)?
 this.leadingTo(this.matching(t)):null,o=[],a=(h,l)=>{let c=s((this.children.get(h)??[]).filter(d=>!i||i.has(d)));c.forEach((d,p)=>{let g=this.children.has(d),_=g&&
 (i!==null||!e.has(d)),j=!i||i.get(d)===!0;o.push({...this.line(d),level:l,place:p+1,siblings:c.length,branch:g,open:_,matches:j}),_&&a(d,l+1)})};return a(null,1),
 o}list(t,e=s=>s){let{tasks:s}=this,i=e(this.matching(t).sort((a,h)=>s.get(h).priority-s.get(a).priority||a-h)),o=i.length;return i.map((a,h)=>({...this.line(a),
 level:1,place:h+1,siblings:o,branch:!1,open:!1,matches:!0}))}line(t){return{id:t,state:this.states.get(t),waits:this.waits.get(t)??[],...this.below.get(t)}}add(t){
-let e=this.tasks.has(t.parent_task_id)?t.parent_task_id:null;zh(this.children,e,t.id);let s=op(t,this.tasks),i=t.blocked?"blocked":t.status;s.length&&this.waits.
+let e=this.tasks.has(t.parent_task_id)?t.parent_task_id:null;zh(this.children,e,t.id);let s=rp(t,this.tasks),i=t.blocked?"blocked":t.status;s.length&&this.waits.
 set(t.id,s),this.states.set(t.id,i),this.counts[i]=(this.counts[i]??0)+1;for(let o of Ct)this.facets[o].add(t[o]??"")}valueOf(t,e){let s=this.tasks.get(t),{done:i,
 below:o}=this.below.get(t)??{};return{task:s.title,state:Object.keys(et).indexOf(this.states.get(t)),priority:s.priority,persona:s.persona_id,worktree:s.worktree,
 agent:s.assigned_agent_id,progress:o?100*i/o:s.progress}[e]}dependents(t){if(!this.after){this.after=new Map;for(let e of this.tasks.values())for(let s of e.dependencies)
@@ -1706,20 +1708,20 @@ zh(this.after,s,e.id)}return this.after.get(t)??[]}rollUp(){let t=new Map;for(le
 let s=t.get(this.tasks.get(e).parent_task_id);if(!s)continue;let i=t.get(e),{status:o}=this.tasks.get(e);s.done+=i.done+(o==="completed"?1:0),s.below+=i.below+(o===
 "cancelled"?0:1)}return t}childrenFirst(){let t=[],e=[...this.children.get(null)??[]];for(;e.length;){let s=e.pop();t.push(s),e.push(...this.children.get(s)??[])}
 return t.reverse()}matching(t){let e=t.text.toLowerCase().split(/\s+/).filter(Boolean),s=Ct.filter(i=>t[i]!==null);return[...this.tasks.values()].filter(i=>!t.state||
-this.states.get(i.id)===t.state).filter(i=>s.every(o=>(i[o]??"")===t[o])).filter(i=>!e.length||e.every(o=>ap(i).includes(o))).map(({id:i})=>i)}leadingTo(t){let e=new Map(
+this.states.get(i.id)===t.state).filter(i=>s.every(o=>(i[o]??"")===t[o])).filter(i=>!e.length||e.every(o=>hp(i).includes(o))).map(({id:i})=>i)}leadingTo(t){let e=new Map(
 t.map(s=>[s,!0]));for(let s of t){let i=this.tasks.get(s).parent_task_id;for(;this.tasks.has(i)&&!e.has(i);)e.set(i,!1),i=this.tasks.get(i).parent_task_id}return e}};
-function zh(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function rp(n){return!!(n.text||n.state)||Ct.some(t=>n[t]!==null)}function ap(n){let{id:t,title:e,persona_id:s,
+function zh(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function ap(n){return!!(n.text||n.state)||Ct.some(t=>n[t]!==null)}function hp(n){let{id:t,title:e,persona_id:s,
 worktree:i,assigned_agent_id:o,plan:a,name:h}=n;return[`#${t}`,e,s,i,o,a,h].join(`
 `).toLowerCase()}var tr=["completed","in_progress","claimed","failed"],Oe=class{constructor(){this.summary=r("span",{class:"wb-muted wb-grow"}),this.segments=Object.fromEntries(
 tr.map(t=>[t,r("span",{class:"wb-meter-part","data-state":t})])),this.meter=r("div",{class:"wb-meter",role:"img"},...Object.values(this.segments))}update({counts:t,
 total:e,tasks:s}){let i=e?Math.floor(100*t.completed/e):0,o=`${t.completed.toLocaleString("en")} of ${e.toLocaleString("en")} completed · ${i} %`;u(this.summary,
 e?o:"");let a=tr.filter(h=>t[h]).map(h=>`${t[h]} ${et[h].toLowerCase()}`);b(this.meter,"aria-label",a.length?`${a.join(", ")} of ${e} tasks`:"No task has begun");
-for(let h of tr)this.segments[h].style.width=`${e?100*t[h]/e:0}%`;this.meter.hidden=!s.size}};var fn=new Set(["pending","claimed","in_progress"]),hp=new Set(["failed","cancelled"]),Gh="",lp={set_priority:"task.prioritised",reassign_task:"task.reassigned",
+for(let h of tr)this.segments[h].style.width=`${e?100*t[h]/e:0}%`;this.meter.hidden=!s.size}};var fn=new Set(["pending","claimed","in_progress"]),lp=new Set(["failed","cancelled"]),Gh="",cp={set_priority:"task.prioritised",reassign_task:"task.reassigned",
 cancel_task:"task.cancelled"},pn=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new f(t),this.element=r("div",{class:"wb-line wb-indented"}),this.
 confirmBox=r("div",{})}show(t){this.id=t,this.status=null,this.priority=null,this.requests.clearError(),this.confirmBox.replaceChildren(),this.element.replaceChildren()}update(t,e){
 this.row=t,this.hasSubtasks=e,t.status!==this.status&&this.draw(),this.status=t.status,this.priority?.update(t.priority)}draw(){let{id:t,row:e}=this;this.confirmBox.
 replaceChildren(),this.priority=null;let s=(i,o)=>m(i,"wb-button",a=>this.ask(a.currentTarget,o),`${i} task ${t}`);if(fn.has(e.status)){this.priority=new er(e,(a,h)=>this.
-setPriority(a,h));let i=s("Reassign…",a=>this.reassign(a)),o=s("Cancel…",a=>this.cancel(a));this.element.replaceChildren(this.priority.element,i,o)}else if(hp.
+setPriority(a,h));let i=s("Reassign…",a=>this.reassign(a)),o=s("Cancel…",a=>this.cancel(a));this.element.replaceChildren(this.priority.element,i,o)}else if(lp.
 has(e.status)){let i=o=>this.retry(o.currentTarget);this.element.replaceChildren(m("Retry","wb-button wb-primary",i,`Retry task ${t}`))}else this.element.replaceChildren()}async retry(t){
 if(await this.run("retry_task",{},t,"it will be tried again."))return;let{code:e,details:s}=this.requests.error??{};e==="WORKTREE_CLOSED"&&this.ask(t,i=>this.recreate(
 s,i))}recreate({worktree:t,branch:e,status:s},i){let o={label:`Create ${t} anew and retry`,consequence:`The worktree ${t} of task ${this.id} is ${s}. It is crea\
@@ -1734,7 +1736,7 @@ value}.`:"any agent may claim it.";return this.run("reassign_task",{assigned_age
 now(),{persona_id:e}=this.row,s=[...this.desk.store.tables.agents.values()].filter(h=>Nt(Jt(h,t))),i=h=>h.persona_id===e,o=h=>[h.agent_id,`${h.agent_id} · ${h.
 persona_id??"no persona"}`];return[[Gh,`Any ${e}`],...s.filter(i).map(o),...s.filter(h=>!i(h)).map(o)]}ask(t,e){this.requests.clearError();let i=e(()=>{this.confirmBox.
 replaceChildren(),t.focus()});this.confirmBox.replaceChildren(i.element),i.focus()}async run(t,e,s,i){let{id:o}=this,a=t!=="set_priority"&&this.row.status!=="pe\
-nding",h=await this.requests.run(t,{task_id:o,...e},s);if(!h)return null;let l=lp[t];return!l||a?this.desk.announce(`Task ${o}: ${i}`):he(this.element,{text:`Ta\
+nding",h=await this.requests.run(t,{task_id:o,...e},s);if(!h)return null;let l=cp[t];return!l||a?this.desk.announce(`Task ${o}: ${i}`):he(this.element,{text:`Ta\
 sk ${o}: ${i}`,args:{subject:`task:${o}`,kind:l}}),this.id===o&&(this.confirmBox.replaceChildren(),this.onDone()),h}},er=class{constructor({id:t,priority:e},s){
 this.known=String(e),this.field=k(this.known,{class:"wb-input wb-task-priority",type:"number",step:"1","aria-label":`Priority of task ${t}; a higher one goes fi\
 rst`,on:{input:()=>this.drawSet()}}),this.set=r("button",{class:"wb-button",type:"submit",hidden:!0},"Set");let i=()=>{let{value:o}=this.field;o!==this.known&&o.
@@ -1747,22 +1749,22 @@ uted"},"To merge it after all: ",a);this.files.append(h),this.element=r("div",{t
 found&&!await this.load())return;let t=this.files.hidden;this.files.hidden=!t,this.toggle.setAttribute("aria-expanded",String(t)),u(this.toggle,t?wn.open:wn.closed)}async load(){
 if(this.found=await this.requests.run("get_attempt_diff",this.of,this.toggle,"Loading…"),!this.found)return!1;for(let t of this.found.files){let e=new It(t,{readAll:s=>this.
 readAll(s),highlighter:()=>me(this.desk.channel)});e.approach(),this.files.append(e.element)}return!0}async readAll(t){return(await this.requests.run("get_attem\
-pt_diff",{...this.of,path:t}))?.files.find(s=>s.path===t)??null}};var Te=100,cp=24,Yh={warn:"warning",error:"failed"},gn=class{constructor(t){this.requests=new f(t),this.label=r("div",{class:"wb-label"}),this.earlier=m("","wb-\
+pt_diff",{...this.of,path:t}))?.files.find(s=>s.path===t)??null}};var Te=100,dp=24,Yh={warn:"warning",error:"failed"},gn=class{constructor(t){this.requests=new f(t),this.label=r("div",{class:"wb-label"}),this.earlier=m("","wb-\
 link",()=>this.showEarlier()),this.lines=r("ol",{class:"wb-task-log"}),this.box=r("div",{class:"wb-log",role:"log",tabindex:0,"aria-label":"Log"},this.earlier,this.
 lines),this.element=r("div",{},this.label,this.box,this.requests.errorBox),this.show(null)}show(t){this.refresh?.stop();let e=async s=>(await this.requests.send(
 "get_task_logs",{task_id:t,...s})).lines;this.tail=new ws(e,Te),this.refresh=new R(()=>this.read(this.tail),s=>this.onError(s)),this.limit=Te,this.lines.replaceChildren(),
 this.requests.clearError(),this.element.hidden=!0,t!==null&&this.refresh.now()}async read(t){await t.readNew(),t===this.tail&&(this.requests.clearError(),this.draw())}onError(t){
-this.element.hidden=!1,this.requests.showError(t)}draw(){let{box:t,lines:e,tail:s}=this,i=t.scrollHeight-t.scrollTop-t.clientHeight<cp,o=Math.max(0,s.lines.length-
+this.element.hidden=!1,this.requests.showError(t)}draw(){let{box:t,lines:e,tail:s}=this,i=t.scrollHeight-t.scrollTop-t.clientHeight<dp,o=Math.max(0,s.lines.length-
 this.limit),a=s.lines.slice(o),h=Number(e.firstElementChild?.value);h&&h!==a[0]?.id&&e.replaceChildren();let l=e.lastElementChild?.value??0;e.append(...a.filter(
-({id:d})=>d>l).map(dp));let c=w(s.lines.length,"line");u(this.label,s.complete?`Log · ${c}`:`Log · the last ${c}`),u(this.earlier,s.complete||o>=Te?`Show ${Math.
+({id:d})=>d>l).map(up));let c=w(s.lines.length,"line");u(this.label,s.complete?`Log · ${c}`:`Log · the last ${c}`),u(this.earlier,s.complete||o>=Te?`Show ${Math.
 min(Te,o)} earlier`:"Show earlier"),this.earlier.hidden=o===0&&s.complete,this.element.hidden=s.lines.length===0,i&&(t.scrollTop=t.scrollHeight)}async showEarlier(){
 let{box:t,tail:e}=this;try{!e.complete&&e.lines.length<this.limit+Te&&await e.readEarlier()}catch(i){e===this.tail&&this.onError(i);return}if(e!==this.tail)return;
-this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=Te,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function dp({id:n,logged_at:t,agent_id:e,
+this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=Te,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function up({id:n,logged_at:t,agent_id:e,
 level:s,message:i}){let o=Yh[s]?[v(Yh[s]),r("span",{class:"wb-sr"},`${s}: `)]:[];return r("li",{value:n,"data-level":s},r("time",{class:"wb-muted",datetime:t,title:t},
-Ot(t)),r("span",{class:"wb-prose"},...o,r("span",{class:"wb-muted"},`${e} `),i))}var Ce=12,up={cancel:"this task is cancelled too",ignore:"this task goes on without it"},mp=["#","Agent","Began","Took","Outcome"],pp={state:"wb-indented wb-wra\
+Ot(t)),r("span",{class:"wb-prose"},...o,r("span",{class:"wb-muted"},`${e} `),i))}var Ce=12,mp={cancel:"this task is cancelled too",ignore:"this task goes on without it"},pp=["#","Agent","Began","Took","Outcome"],fp={state:"wb-indented wb-wra\
 p",description:"wb-indented",dependencies:"wb-task-part",subtasks:"wb-task-part",attempts:"wb-task-part",result:"wb-task-part"},yn=class{constructor(t,e,s){this.
-desk=t,this.on=e,this.id=null,this.drawn=new Map,this.reader=new f(t),this.actions=new pn(t,()=>this.focus()),this.log=new gn(t),this.facts=new D,this.about=T("\
-Details",this.facts.element),this.parts=Object.fromEntries(Object.entries(pp).map(([p,g])=>[p,r("div",{class:g})]));let i=y("task");this.mark=r("span",{class:"w\
+desk=t,this.on=e,this.id=null,this.drawn=new Map,this.reader=new f(t),this.actions=new pn(t,()=>this.focus()),this.log=new gn(t),this.facts=new D,this.about=C("\
+Details",this.facts.element),this.parts=Object.fromEntries(Object.entries(fp).map(([p,g])=>[p,r("div",{class:g})]));let i=y("task");this.mark=r("span",{class:"w\
 b-mark"}),this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.number=r("span",{class:"wb-muted wb-number"});let{state:o,description:a,dependencies:h,
 subtasks:l,attempts:c,result:d}=this.parts;this.element=r("section",{class:"wb-pane wb-stack wb-roomy","aria-labelledby":i,hidden:!0},r("div",{class:"wb-pane-he\
 ad"},this.mark,this.title,this.number,this.closeButton()),o,this.actions.element,this.actions.confirmBox,this.actions.requests.errorBox,this.reader.errorBox,a,h,
@@ -1788,21 +1790,21 @@ length>Ce?[...e,` and ${t.length-Ce} more`]:e}link(t){let e=this.outline.tasks.g
 return r("button",{class:"wb-link",type:"button",title:i,on:{click:()=>this.on.jump(t)}},`#${t}`)}drawDependencies(t,e){return[t.length?this.list("Waits for",t):
 null,e.length?this.list("Needed by",e):null]}drawSubtasks(t){if(!t.length)return null;let{done:e,below:s}=this.outline.below.get(this.id);return this.list(`Subt\
 asks · ${e} of ${w(s,"task")} completed`,t)}list(t,e){let s=e.slice(0,Ce).map(o=>this.line(o)),i=(e.length-Ce).toLocaleString("en");return e.length>Ce&&s.push(
-r("li",{class:"wb-muted"},`… and ${i} more`)),T(t,r("ul",{class:"wb-list wb-others"},...s))}line(t){let e=this.outline.tasks.get(t),s=this.outline.states.get(
+r("li",{class:"wb-muted"},`… and ${i} more`)),C(t,r("ul",{class:"wb-list wb-others"},...s))}line(t){let e=this.outline.tasks.get(t),s=this.outline.states.get(
 t),i={click:()=>this.on.jump(t)};return r("li",{},r("span",{class:"wb-mark"},v(s??"question")),r("button",{class:"wb-link wb-grow wb-cut",type:"button",on:i},e?.
 title??`Task ${t}`),r("span",{class:"wb-muted"},e?.status==="in_progress"?`${e.progress} %`:et[s]??""),r("span",{class:"wb-muted wb-number"},`#${t}`))}drawFacts(t){
 let{tables:e}=this.desk.store,s=w(Math.max(0,t.max_retries-t.retry_count),"retry","retries"),i=Array.isArray(t.run)?t.run.join(" "):t.run;this.about.hidden=!1,this.
 facts.update([["Persona",t.persona_id],["Worktree",t.worktree],["Plan",t.plan&&(t.name?`${t.plan} · ${t.name}`:t.plan)],["Session",t.session_id&&(pt(e,t.session_id)??
 t.session_id)],["Part of",t.parent_task_id&&r("span",{},this.link(t.parent_task_id))],["Lease until",fn.has(t.status)&&t.lease_expires_at&&Ot(t.lease_expires_at)],
 ["Attempts",`${t.attempts.length} so far, ${s} left`],["Not retried",t.no_retry.length&&`after ${t.no_retry.join(", ")}`],["If one fails",t.dependencies.length&&
-up[t.on_failure]],["Command",i&&r("code",{},i)],["Context",t.context_ref],["Created",`${E(t.created_at)} by ${t.created_by}`],["Started",t.started_at&&E(t.started_at)],
-["Ended",t.completed_at&&E(t.completed_at)]])}drawAttempts(t){let e=r("tr",{},...mp.map(a=>r("th",{scope:"col"},a))),s=a=>a.kept&&new bn(this.desk,this.id,a),i=[
-...t].reverse().flatMap(a=>fp(a,s(a))),o=r("table",{class:"wb-table wb-attempts"},r("thead",{},e),r("tbody",{},...i));return T("Attempts",o)}drawResult(){let{result_data:t,
-artifacts:e}=this.task,{announce:s}=this.desk,i=t===null?"":bp(t);return[i?T("Result",Q(i,"Copy the result",s)):null,e.length?T("Artifacts",...e.map(o=>Q(o,`Cop\
-y ${o}`,s))):null]}};function fp(n,t){let{attempt:e,agent_id:s,claimed_at:i,ended_at:o,outcome:a}=n,h=o?W(Date.parse(o)-Date.parse(i)):"–",l=[e,s,E(i),h,(a??"\
+mp[t.on_failure]],["Command",i&&r("code",{},i)],["Context",t.context_ref],["Created",`${E(t.created_at)} by ${t.created_by}`],["Started",t.started_at&&E(t.started_at)],
+["Ended",t.completed_at&&E(t.completed_at)]])}drawAttempts(t){let e=r("tr",{},...pp.map(a=>r("th",{scope:"col"},a))),s=a=>a.kept&&new bn(this.desk,this.id,a),i=[
+...t].reverse().flatMap(a=>wp(a,s(a))),o=r("table",{class:"wb-table wb-attempts"},r("thead",{},e),r("tbody",{},...i));return C("Attempts",o)}drawResult(){let{result_data:t,
+artifacts:e}=this.task,{announce:s}=this.desk,i=t===null?"":gp(t);return[i?C("Result",Q(i,"Copy the result",s)):null,e.length?C("Artifacts",...e.map(o=>Q(o,`Cop\
+y ${o}`,s))):null]}};function wp(n,t){let{attempt:e,agent_id:s,claimed_at:i,ended_at:o,outcome:a}=n,h=o?W(Date.parse(o)-Date.parse(i)):"–",l=[e,s,E(i),h,(a??"\
 under way").replaceAll("_"," ")],c=r("tr",{},...l.map(_=>r("td",{title:_},_))),d=[n.error_class,n.error_message].filter(Boolean).join(": "),p=n.finishing&&`Its \
-command has ended it (${n.finishing}) and still runs.`,g=[d,n.waits_for,p,n.problem,t?.element].filter(Boolean);return[c,...g.map(wp)]}function wp(n){return r("\
-tr",{class:typeof n=="string"?"wb-attempt-error":"wb-attempt-kept"},r("td",{}),r("td",{colspan:4},n))}function bp(n){if(typeof n!="string")return JSON.stringify(
+command has ended it (${n.finishing}) and still runs.`,g=[d,n.waits_for,p,n.problem,t?.element].filter(Boolean);return[c,...g.map(bp)]}function bp(n){return r("\
+tr",{class:typeof n=="string"?"wb-attempt-error":"wb-attempt-kept"},r("td",{}),r("td",{colspan:4},n))}function gp(n){if(typeof n!="string")return JSON.stringify(
 n,null,2);try{return JSON.stringify(JSON.parse(n),null,2)}catch{return n}}var vn="=",Xh="",Zh={persona_id:["All personas","No persona"],plan:["All plans","In no plan"],worktree:["All worktrees","In no worktree"],assigned_agent_id:["Al\
 l agents","Not assigned"],session_id:["All sessions","In no session"]},kn=class{constructor(t,e,s){this.store=t,this.onChange=e,this.onDown=s,this.chips=new ht(
 "Filter tasks by state",o=>e({state:o})),this.search=z("Filter tasks","Filter tasks by title, number, persona, worktree, agent or plan",{input:()=>e({text:this.
@@ -1814,22 +1816,22 @@ let i=t.tasks.size===0;this.search.hidden=this.chips.element.hidden=i,this.choic
 let i=this.choices[t],[o,a]=Zh[t],h=[...e].filter(Boolean).map(l=>[l,this.nameOf(t,l)]).sort((l,c)=>l[1].localeCompare(c[1],void 0,{numeric:!0}));e.has(Xh)&&h.unshift(
 [Xh,a]),i.hidden=e.size<2&&s===null,q(i,[["",[[vn,o],...h]]],s??vn)}nameOf(t,e){return t==="session_id"?pt(this.store.tables,e)??e:e}clear(){this.search.value="",
 this.onChange({text:"",state:null,...Object.fromEntries(Ct.map(t=>[t,null]))}),this.search.focus()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),
-this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function tl(n,t){let e=new Map(n.map(c=>[c,[]])),s=new Map(n.map(c=>[c,[]]));for(let[c,d]of t)e.get(c).push(d),s.get(d).push(c);let i=gp(n,e,s),o=yp(n,t,i),a=vp(
-o),h=kp(o,a),l=c=>({layer:o.depth.get(c),at:h.get(c)});return{places:new Map(n.map(c=>[c,l(c)])),edges:o.paths.map(({from:c,to:d,bends:p})=>({from:c,to:d,bends:p.
-map(l)})),layers:a.map(c=>c.filter(d=>typeof d=="number")),columns:a.length,rows:Math.max(0,...h.values())+1}}function gp(n,t,e){let s=new Map,i=new Map(n.map(a=>[
+this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function tl(n,t){let e=new Map(n.map(c=>[c,[]])),s=new Map(n.map(c=>[c,[]]));for(let[c,d]of t)e.get(c).push(d),s.get(d).push(c);let i=yp(n,e,s),o=vp(n,t,i),a=kp(
+o),h=xp(o,a),l=c=>({layer:o.depth.get(c),at:h.get(c)});return{places:new Map(n.map(c=>[c,l(c)])),edges:o.paths.map(({from:c,to:d,bends:p})=>({from:c,to:d,bends:p.
+map(l)})),layers:a.map(c=>c.filter(d=>typeof d=="number")),columns:a.length,rows:Math.max(0,...h.values())+1}}function yp(n,t,e){let s=new Map,i=new Map(n.map(a=>[
 a,t.get(a).length])),o=n.filter(a=>!i.get(a));for(let a of o){s.set(a,Math.max(0,...t.get(a).map(h=>s.get(h)+1)));for(let h of e.get(a))i.set(h,i.get(h)-1),i.get(
-h)||o.push(h)}for(let a of n)!t.get(a).length&&e.get(a).length&&s.set(a,Math.min(...e.get(a).map(h=>s.get(h)))-1);return s}function yp(n,t,e){let s={depth:new Map(
+h)||o.push(h)}for(let a of n)!t.get(a).length&&e.get(a).length&&s.set(a,Math.min(...e.get(a).map(h=>s.get(h)))-1);return s}function vp(n,t,e){let s={depth:new Map(
 e),left:new Map,right:new Map,paths:[],keys:[...n]},i=t.reduce((o,[a,h])=>o+e.get(a)-e.get(h)-1,0);for(let[o,a]of t){let h=[];for(let l=e.get(a)+1;i<=3e3&&l<e.get(
 o);l+=1){let c=`${a}-${o}-${l}`;s.depth.set(c,l),s.keys.push(c),h.push(c)}s.paths.push({from:a,to:o,bends:h}),[a,...h].forEach((l,c)=>{let d=h[c]??o;Qh(s.right,
-l,d),Qh(s.left,d,l)})}return s}function vp({keys:n,depth:t,left:e,right:s}){let i=[];for(let h of n)(i[t.get(h)]??=[]).push(h);for(let h=0;h<i.length;h+=1)i[h]??=
+l,d),Qh(s.left,d,l)})}return s}function kp({keys:n,depth:t,left:e,right:s}){let i=[];for(let h of n)(i[t.get(h)]??=[]).push(h);for(let h=0;h<i.length;h+=1)i[h]??=
 [];let o=new Map,a=h=>h.forEach((l,c)=>o.set(l,c));i.forEach(a);for(let h=0;h<6;h+=1){let l=h%2===0;for(let c of l?i:[...i].reverse()){let d=new Map(c.map(p=>[p,
-el((l?e:s).get(p),o)??o.get(p)]));c.sort((p,g)=>d.get(p)-d.get(g)||o.get(p)-o.get(g)),a(c)}}return i}function kp({left:n,right:t},e){let s=new Map;for(let o of e)
-o.forEach((a,h)=>s.set(a,h));for(let o=0;o<6;o+=1){let a=o%2===0;for(let h of a?e:[...e].reverse()){let l=h.map(c=>el((a?n:t).get(c),s)??s.get(c));xp(l,h.map(c=>typeof c==
-"number"?1:.4)).forEach((c,d)=>s.set(h[d],c))}}let i=Math.min(0,...s.values());for(let[o,a]of s)s.set(o,a-i);return s}function xp(n,t){let e=0,s=t.map((o,a)=>e+=
+el((l?e:s).get(p),o)??o.get(p)]));c.sort((p,g)=>d.get(p)-d.get(g)||o.get(p)-o.get(g)),a(c)}}return i}function xp({left:n,right:t},e){let s=new Map;for(let o of e)
+o.forEach((a,h)=>s.set(a,h));for(let o=0;o<6;o+=1){let a=o%2===0;for(let h of a?e:[...e].reverse()){let l=h.map(c=>el((a?n:t).get(c),s)??s.get(c));_p(l,h.map(c=>typeof c==
+"number"?1:.4)).forEach((c,d)=>s.set(h[d],c))}}let i=Math.min(0,...s.values());for(let[o,a]of s)s.set(o,a-i);return s}function _p(n,t){let e=0,s=t.map((o,a)=>e+=
 a?(t[a-1]+o)/2:0),i=[];return n.forEach((o,a)=>{for(i.push({sum:o-s[a],size:1});i.length>1&&i.at(-2).sum/i.at(-2).size>=i.at(-1).sum/i.at(-1).size;){let{sum:h,size:l}=i.
 pop();i.at(-1).sum+=h,i.at(-1).size+=l}}),i.flatMap(({sum:o,size:a})=>Array(a).fill(o/a)).map((o,a)=>o+s[a])}function el(n,t){return n?.length?n.reduce((e,s)=>e+
 t.get(s),0)/n.length:null}function Qh(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function sl(n,t,e){let s=new Set([n]);for(let i of s)for(let o of t(i)){if(s.
-size>=e)return[...s];s.add(o)}return[...s]}var il=300,[Ve,Qt,Ge,Ye,_n]=[184,44,236,56,12],xn=[.25,.35,.5,.7,.85,1,1.25,1.5],_p=4,$n=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
+size>=e)return[...s];s.add(o)}return[...s]}var il=300,[Ve,Qt,Ge,Ye,_n]=[184,44,236,56,12],xn=[.25,.35,.5,.7,.85,1,1.25,1.5],$p=4,$n=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
 !1,this.active=null,this.note=r("span",{class:"wb-muted wb-grow wb-graph-note"}),this.around=F("Only around the selected task",()=>this.redraw());let e=(i,o,a)=>m(
 i,"wb-button wb-compact",a,o),s=[e("−","Zoom out",()=>this.step(-1)),e("+","Zoom in",()=>this.step(1)),e("Fit","Zoom to fit",()=>this.fit())];this.lines=N("sv\
 g",{class:"wb-edges","aria-hidden":"true"}),this.sheet=r("div",{class:"wb-graph-sheet"},this.lines),this.room=r("div",{class:"wb-graph-room"},this.sheet),this.box=
@@ -1847,7 +1849,7 @@ a=sl(o,l=>this.neighbours(l),il);if(i)return{shown:a,note:`${w(a.length,"task")}
 aw`;return{shown:a,note:`${h}; these are the ${a.length} around #${o}. Select another task, or filter by plan`}}before(t){return(this.outline.tasks.get(t)?.dependencies??
 []).filter(e=>this.outline.tasks.has(e))}neighbours(t){return[...this.before(t),...this.outline.dependents(t)]}arrange(t,e,s){this.key=s,this.plan=tl(t,e);let{places:i,
 edges:o,columns:a,rows:h}=this.plan;this.size=[a*Ge-(Ge-Ve)+2*_n,h*Ye-(Ye-Qt)+2*_n];for(let[l,c]of this.nodes)i.has(l)||this.nodes.delete(l)&&c.remove();for(let[
-l,c]of i)this.node(l).style.transform=`translate(${Ae(c)}px, ${qe(c)}px)`;this.paths=o.map(l=>N("path",{class:"wb-edge",d:Sp(l,i)})),this.lines.replaceChildren(
+l,c]of i)this.node(l).style.transform=`translate(${Ae(c)}px, ${qe(c)}px)`;this.paths=o.map(l=>N("path",{class:"wb-edge",d:Ep(l,i)})),this.lines.replaceChildren(
 ...this.paths),b(this.lines,"width",this.size[0]),b(this.lines,"height",this.size[1]),this.scale(this.zoom),this.fitted&&this.fit()}node(t){let e=this.nodes.get(
 t);return e||(e=r("div",{class:"wb-node",role:"option",id:y("node"),"data-id":t},r("span",{class:"wb-mark"}),r("span",{class:"wb-node-text"},r("span",{class:"wb\
 -title wb-cut"}),r("span",{class:"wb-node-state wb-cut"}))),this.nodes.set(t,e),this.sheet.append(e)),e}colour(t){let{tasks:e,states:s}=this.outline;for(let[i,o]of this.
@@ -1861,27 +1863,27 @@ size[0]*t}px`,this.room.style.height=`${this.size[1]*t}px`}step(t){let{box:e}=th
 xn.length-1:s)+t))],[o,a]=[e.scrollLeft+e.clientWidth/2,e.scrollTop+e.clientHeight/2].map(h=>h*i/this.zoom);this.fitted=!1,this.scale(i),e.scrollTo(o-e.clientWidth/
 2,a-e.clientHeight/2)}fit(){if(!this.plan||!this.box.offsetWidth)return;let{maxHeight:t,borderLeftWidth:e}=getComputedStyle(this.box),s=2*parseFloat(e),[i,o]=[this.
 box.offsetWidth-s,parseFloat(t)-s],a=Math.min(1,i/this.size[0],o/this.size[1]);this.fitted=!0,this.scale(Math.floor(a*1e3)/1e3)}onKey(t){if(t.ctrlKey||t.altKey||
-t.metaKey)return;let e=t.shiftKey?$p[t.key]:null,s=this.plan?.places.get(this.active),i={ArrowLeft:()=>this.goTo(this.closest(this.before(this.active))),ArrowRight:()=>this.
+t.metaKey)return;let e=t.shiftKey?Sp[t.key]:null,s=this.plan?.places.get(this.active),i={ArrowLeft:()=>this.goTo(this.closest(this.before(this.active))),ArrowRight:()=>this.
 goTo(this.closest(this.outline.dependents(this.active))),ArrowUp:()=>this.goTo(this.beside(s,-1)),ArrowDown:()=>this.goTo(this.beside(s,1)),Home:()=>this.goTo(this.
 plan.layers[0][0]),End:()=>this.goTo(this.plan.layers.at(-1)[0]),Enter:()=>this.active!==null&&this.on.open(this.active),"+":()=>this.step(1),"=":()=>this.step(
 1),"-":()=>this.step(-1),0:()=>this.fit()};i[t.key]&&(t.preventDefault(),e?this.box.scrollBy(...e):s||!t.key.startsWith("Arrow")?i[t.key]():this.goTo(this.plan?.
 layers.flat()[0]))}closest(t){let{places:e}=this.plan,{at:s}=e.get(this.active);return t.filter(o=>e.has(o)).sort((o,a)=>Math.abs(e.get(o).at-s)-Math.abs(e.get(
 a).at-s))[0]}beside({layer:t},e){let s=this.plan.layers[t];return s[s.indexOf(this.active)+e]}onWheel(t){!t.ctrlKey&&!t.metaKey||(t.preventDefault(),this.step(t.
 deltaY<0?1:-1))}onDown(t){if(t.button!==0||t.pointerType==="touch")return;let e=t.target.closest(".wb-node"),{box:s}=this,i={x:t.clientX+s.scrollLeft,y:t.clientY+
-s.scrollTop,clientX:t.clientX,clientY:t.clientY},o=!1,a=new AbortController,h=c=>{o||=Math.hypot(c.clientX-i.clientX,c.clientY-i.clientY)>_p,o&&s.scrollTo(i.x-c.
+s.scrollTop,clientX:t.clientX,clientY:t.clientY},o=!1,a=new AbortController,h=c=>{o||=Math.hypot(c.clientX-i.clientX,c.clientY-i.clientY)>$p,o&&s.scrollTo(i.x-c.
 clientX,i.y-c.clientY)},l=()=>{a.abort(),!(!e||o)&&(this.active=Number(e.dataset.id),this.on.open(this.active))};window.addEventListener("pointermove",h,{signal:a.
-signal}),window.addEventListener("pointerup",l,{signal:a.signal}),window.addEventListener("pointercancel",()=>a.abort(),{signal:a.signal})}},$p={ArrowLeft:[-Ge,
-0],ArrowRight:[Ge,0],ArrowUp:[0,-Ye],ArrowDown:[0,Ye]};function Ae({layer:n}){return _n+n*Ge}function qe({at:n}){return _n+n*Ye}function Sp({from:n,to:t,bends:e},s){
+signal}),window.addEventListener("pointerup",l,{signal:a.signal}),window.addEventListener("pointercancel",()=>a.abort(),{signal:a.signal})}},Sp={ArrowLeft:[-Ge,
+0],ArrowRight:[Ge,0],ArrowUp:[0,-Ye],ArrowDown:[0,Ye]};function Ae({layer:n}){return _n+n*Ge}function qe({at:n}){return _n+n*Ye}function Ep({from:n,to:t,bends:e},s){
 let i=[Ae(s.get(n))+Ve,qe(s.get(n))+Qt/2],o=e.flatMap(l=>[[Ae(l),qe(l)+Qt/2],[Ae(l)+Ve,qe(l)+Qt/2]]),a=[i,...o,[Ae(s.get(t)),qe(s.get(t))+Qt/2]],h=a.slice(1).map(
-([l,c],d)=>{let[p,g]=a[d],_=(p+l)/2;return c===g?`L${l} ${c}`:`C${_} ${g} ${_} ${c} ${l} ${c}`});return`M${i.join(" ")}${h.join("")}`}var Wt=28,nl=36,Ep=8,ol=12,sr={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},Sn=class{constructor(t){
+([l,c],d)=>{let[p,g]=a[d],_=(p+l)/2;return c===g?`L${l} ${c}`:`C${_} ${g} ${_} ${c} ${l} ${c}`});return`M${i.join(" ")}${h.join("")}`}var Wt=28,nl=36,Op=8,ol=12,sr={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},Sn=class{constructor(t){
 this.on=t,this.lines=[],this.tasks=new Map,this.active=null,this.pool=[],this.sorting=new lt(sr,()=>t.sort()),this.sizer=r("div",{class:"wb-grid-rows",role:"row\
 group"}),this.element=r("div",{class:"wb-grid wb-frame",role:"treegrid",tabindex:0,"aria-label":"Tasks","aria-colcount":Object.keys(sr).length},r("div",{class:"\
-wb-grid-head",role:"rowgroup"},Tp(this.sorting)),this.sizer),this.element.addEventListener("scroll",()=>this.draw(),{passive:!0}),this.element.addEventListener(
+wb-grid-head",role:"rowgroup"},Cp(this.sorting)),this.sizer),this.element.addEventListener("scroll",()=>this.draw(),{passive:!0}),this.element.addEventListener(
 "keydown",e=>this.onKey(e)),this.sizer.addEventListener("click",e=>this.onClick(e)),this.element.addEventListener("focus",()=>this.onFocus())}update(t,e){this.lines=
 t,this.tasks=e,this.hideEmptyColumns(),this.sizer.style.height=`${t.length*Wt}px`,b(this.element,"aria-rowcount",t.length+1),this.draw()}hideEmptyColumns(){let t={
 worktree:!1,agent:!1,priority:!1},[e]=this.tasks.values();for(let s of this.tasks.values())t.priority||=s.priority!==e.priority,t.worktree||=!!s.worktree,t.agent||=
 !!s.assigned_agent_id;for(let[s,i]of Object.entries(t))this.element.classList.toggle(`wb-no-${s}`,!i)}draw(){let t=Math.max(0,Math.min(Math.floor(this.element.scrollTop/
-Wt)-Ep,this.lines.length-nl)),e=Math.min(t+nl,this.lines.length);for(;this.pool.length<e-t;)this.pool.push(this.sizer.appendChild(new ir().element).row);let s=new Set;
+Wt)-Op,this.lines.length-nl)),e=Math.min(t+nl,this.lines.length);for(;this.pool.length<e-t;)this.pool.push(this.sizer.appendChild(new ir().element).row);let s=new Set;
 for(let o=t;o<e;o+=1){let a=this.pool[o%this.pool.length];s.add(a),a.show(this.lines[o],o,this.tasks.get(this.lines[o].id),this.lines[o].id===this.active)}for(let o of this.
 pool)o.element.hidden=!s.has(o);let i=this.pool.find(o=>s.has(o)&&o.id===this.active);b(this.element,"aria-activedescendant",i?.element.id)}get activeIndex(){return this.
 lines.findIndex(t=>t.id===this.active)}goTo(t){if(!this.lines.length)return;let e=Math.max(0,Math.min(t,this.lines.length-1));this.active!==this.lines[e].id&&this.
@@ -1904,13 +1906,13 @@ drawProgress(t,s)}place(t,e,s){let{element:i}=this;i.style.transform=`translateY
 matches),b(i,"aria-rowindex",e+2),b(i,"aria-level",t.level),b(i,"aria-posinset",t.place),b(i,"aria-setsize",t.siblings),b(i,"aria-expanded",t.branch?t.open:null),
 b(i,"aria-selected",s)}drawTitle(t,e){this.indent.style.width=`${Math.min(t.level-1,12)*16}px`,this.twisty.classList.toggle("wb-leaf",!t.branch),this.twisty.classList.
 toggle("wb-turned",t.open),u(this.title,e.title),b(this.title,"title",e.title),u(this.number,`#${t.id}`)}drawState(t,e){this.state!==t.state&&(this.state=t.state,
-this.mark.replaceChildren(v(t.state))),u(this.label,et[t.state]??t.state);let s=t.waits.length?Vh(t.waits):Op(e);u(this.reason,s),b(this.reason,"title",s||null)}drawProgress(t,e){
+this.mark.replaceChildren(v(t.state))),u(this.label,et[t.state]??t.state);let s=t.waits.length?Vh(t.waits):Tp(e);u(this.reason,s),b(this.reason,"title",s||null)}drawProgress(t,e){
 let s=t.branch?t.below?t.done/t.below:0:e.progress/100,i=e.status==="completed"&&!t.branch?100:Math.round(s*100),o=t.branch||i>0||e.status==="in_progress"||e.status===
-"claimed";this.bar.classList.toggle("wb-not-begun",!o),this.fill.style.width=`${i}%`;let a=t.branch?`${t.done} of ${t.below}`:o?`${i} %`:"";u(this.amount,a)}};function Op({
+"claimed";this.bar.classList.toggle("wb-not-begun",!o),this.fill.style.width=`${i}%`;let a=t.branch?`${t.done} of ${t.below}`:o?`${i} %`:"";u(this.amount,a)}};function Tp({
 status:n,error_message:t,attempt:e,not_before:s}){if(n==="failed"||n==="cancelled")return t??"";let i=n==="pending"?e+1:e;return s&&n==="pending"&&Date.parse(s)>
-Date.now()?`attempt ${i} after ${Ot(s)}`:i>1&&e>0?`attempt ${i}`:""}function Tp(n){let t=s=>({class:`wb-cell wb-col-${s}`,role:"columnheader"}),e=Object.keys(sr).
+Date.now()?`attempt ${i} after ${Ot(s)}`:i>1&&e>0?`attempt ${i}`:""}function Cp(n){let t=s=>({class:`wb-cell wb-col-${s}`,role:"columnheader"}),e=Object.keys(sr).
 map(s=>n.heading(s,"div",t(s)));return r("div",{class:"wb-grid-columns",role:"row","aria-rowindex":1},...e)}function te(n,...t){return r("div",{class:`wb-cell w\
-b-col-${n}`,role:"gridcell"},...t)}var rl={tree:"Tree",list:"By priority",graph:"Graph"},Cp=120,En=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=Qo(),this.collapsed=new Set,
+b-col-${n}`,role:"gridcell"},...t)}var rl={tree:"Tree",list:"By priority",graph:"Graph"},Ap=120,En=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=Qo(),this.collapsed=new Set,
 this.mode="tree",this.outline=new Ee(t.tables.tasks);let o={toggle:(h,l)=>this.toggle(h,l),open:h=>this.open(h),move:h=>this.follow(h),sort:()=>this.draw()};this.
 grid=new Sn(o),this.graph=new $n(o),this.progress=new Oe,this.modes=new I(rl,"Show tasks as",h=>this.setMode(h)),this.filters=new kn(t,h=>this.setFilter(h),()=>this.
 view.focus());let a={store:t,channel:e,announce:s};this.views=new $t(a,"tasks",{read:()=>this.state(),apply:h=>this.apply(h)}),this.details=new yn(a,{close:()=>this.
@@ -1930,7 +1932,7 @@ filters.search.value=s.text??"",this.setFilter({...i,...Object.fromEntries(o)})}
 e?this.collapsed.delete(t):this.collapsed.add(t),this.draw()}setFilter(t){Object.assign(this.filter,t),this.filters.update(this.outline,this.filter),this.grid.element.
 scrollTop=0,this.announce(`${w(this.draw(),"task")} shown.`)}open(t){clearTimeout(this.following),this.grid.active=t,this.main.classList.add("wb-open"),this.details.
 show(t,this.outline),this.draw(),this.grid.select(t)}follow(t){this.grid.active=t,this.details.id!==null&&(clearTimeout(this.following),this.following=setTimeout(
-()=>this.details.id!==null&&this.details.show(t,this.outline),Cp))}jump(t){let e=this.outline.tasks.get(t)?.parent_task_id;for(;e;)this.collapsed.delete(e),e=this.
+()=>this.details.id!==null&&this.details.show(t,this.outline),Ap))}jump(t){let e=this.outline.tasks.get(t)?.parent_task_id;for(;e;)this.collapsed.delete(e),e=this.
 outline.tasks.get(e)?.parent_task_id;this.open(t),this.details.focus()}close(){clearTimeout(this.following),this.details.hide(),this.main.classList.remove("wb-o\
 pen"),this.view?.focus()}onKey(t){t.key!=="Escape"||t.defaultPrevented||this.details.id===null||t.target===this.filters.search&&this.filters.search.value||(t.preventDefault(),
 this.close())}};var On=class{constructor(t){this.desk=t,this.requests=new f(t),this.text=r("span",{class:"wb-grow"}),this.restart=m("","wb-button",()=>this.restartAll());let e=[
@@ -1955,26 +1957,26 @@ let{progress:t,progress_total:e,progress_message:s}=this.call;return Vs(t,e,s)}t
 t),this.opener.setAttribute("aria-expanded",String(t)),t?this.load():this.opener.focus()}async load(){this.drawFacts();let{call:t}=this;try{let e=await this.requests.
 send("get_tool_call",{call_id:t.call_id});t===this.call&&this.drawValues(e),this.requests.clearError()}catch(e){this.requests.showError(e)}}drawFacts(){let{call:t}=this;
 this.cancelButton.hidden=!!t.ended_at,this.facts.update([["Requested",E(t.requested_at)],["Waited",t.wait_ms>0&&at(t.wait_ms)],["Progress",this.progress()],["Er\
-ror",t.error_code],["Task",t.task_id&&`${t.task_id}, attempt ${t.attempt}`],["Tokens",t.input_tokens!==null&&Ap(t)],["Cost",typeof t.cost_usd=="number"&&`$${t.cost_usd.
-toFixed(4)}`],["Version",t.version],["Id",t.call_id]])}drawValues({arguments:t,result:e}){let{announce:s}=this.desk,i=[T("Arguments",wt(t,"Copy the arguments",s))];
-this.call.ended_at&&e!==null&&i.push(T("Result",wt(e,"Copy the result",s))),this.values.replaceChildren(...i)}async cancel(){let t={call_id:this.call.call_id};await this.
-requests.run("cancel_tool_call",t,this.cancelButton,"Cancelling…")&&this.desk.announce(`${this.call.tool_name} is cancelled.`)}};function Ap({input_tokens:n,output_tokens:t}){
-return`${n.toLocaleString("en")} read, ${(t??0).toLocaleString("en")} written`}var qp=50,Np=200,Rp=1e3,ee="",Bp=[[ee,"All sources"],["local","Run here"],["mcp","MCP servers"]],jp=[[ee,"All states"],["open","Not ended"],...Object.entries(zs)],
+ror",t.error_code],["Task",t.task_id&&`${t.task_id}, attempt ${t.attempt}`],["Tokens",t.input_tokens!==null&&qp(t)],["Cost",typeof t.cost_usd=="number"&&`$${t.cost_usd.
+toFixed(4)}`],["Version",t.version],["Id",t.call_id]])}drawValues({arguments:t,result:e}){let{announce:s}=this.desk,i=[C("Arguments",wt(t,"Copy the arguments",s))];
+this.call.ended_at&&e!==null&&i.push(C("Result",wt(e,"Copy the result",s))),this.values.replaceChildren(...i)}async cancel(){let t={call_id:this.call.call_id};await this.
+requests.run("cancel_tool_call",t,this.cancelButton,"Cancelling…")&&this.desk.announce(`${this.call.tool_name} is cancelled.`)}};function qp({input_tokens:n,output_tokens:t}){
+return`${n.toLocaleString("en")} read, ${(t??0).toLocaleString("en")} written`}var Np=50,Rp=200,Bp=1e3,ee="",jp=[[ee,"All sources"],["local","Run here"],["mcp","MCP servers"]],Lp=[[ee,"All states"],["open","Not ended"],...Object.entries(zs)],
 Nn=class{constructor(t,e){this.desk=t,this.requests=new f(t),this.earlier=new f(t),this.list=new Xe;let s=h=>this.requests.showError(h);this.reading=new R(()=>this.
-read(),s);let i=(h,l)=>x(h,ee,{class:"wb-input wb-narrow","aria-label":l,on:{change:()=>this.restart()}});this.source=i(Bp,"Filter calls by source"),this.state=
-i(jp,"Filter calls by state"),this.empty=r("p",{class:"wb-empty",hidden:!0}),this.more=m("Show earlier calls","wb-button",()=>this.showEarlier()),this.more.hidden=
+read(),s);let i=(h,l)=>x(h,ee,{class:"wb-input wb-narrow","aria-label":l,on:{change:()=>this.restart()}});this.source=i(jp,"Filter calls by source"),this.state=
+i(Lp,"Filter calls by state"),this.empty=r("p",{class:"wb-empty",hidden:!0}),this.more=m("Show earlier calls","wb-button",()=>this.showEarlier()),this.more.hidden=
 !0;let o=r("div",{class:"wb-line"},this.source,this.state),a=[this.requests.errorBox,this.earlier.errorBox];this.element=r("div",{class:"wb-stack"},o,...a,this.
-empty,this.table(),this.more),t.store.subscribe(()=>this.onChange(),e),this.polling=new G(this.element,Rp,()=>this.readProgress(),s,e),e.addEventListener("abort",
+empty,this.table(),this.more),t.store.subscribe(()=>this.onChange(),e),this.polling=new G(this.element,Bp,()=>this.readProgress(),s,e),e.addEventListener("abort",
 ()=>this.reading.stop(),{once:!0})}table(){let t=Object.entries(An).map(([s,i])=>r("th",{scope:"col",class:`wb-col-${s}`},i));this.body=r("tbody",{});let e={keydown:s=>V(
 s,this.body)};return this.grid=r("table",{class:"wb-table wb-calls",on:e},r("thead",{},r("tr",{},...t)),this.body),this.rows=new A(this.body,()=>new qn(this.desk),
 {keep:(s,i)=>i.isOpen}),this.grid}get isShown(){return this.element.checkVisibility()}onChange(){let{touched:t}=this.desk.store;(t===null||[...t].some(s=>s.startsWith(
 "tool_call:")))&&(this.isStale=!0),this.isStale&&this.isShown&&this.refresh()}refresh(){this.isStale=!1,this.reading.now()}restart(){this.list=new Xe,this.draw(),
 this.refresh()}async read(){let{list:t}=this,e=await this.requests.send("list_tool_calls",this.filtered({}));if(t!==this.list)return;let s=t.openBesides(e.calls).
 length>0,{calls:i}=s?await this.requests.send("list_tool_calls",this.filtered({state:"open"})):e;t===this.list&&(t.takeNewest(e),s&&await this.readEnded(t,i),this.
-requests.clearError(),this.isRead=!0,this.draw(),await new Promise(o=>setTimeout(o,Np)))}async readProgress(){let{list:t}=this;if(![...t.calls.values()].some(({
+requests.clearError(),this.isRead=!0,this.draw(),await new Promise(o=>setTimeout(o,Rp)))}async readProgress(){let{list:t}=this;if(![...t.calls.values()].some(({
 state:s})=>s==="running"))return;let{calls:e}=await this.requests.send("list_tool_calls",this.filtered({state:"running"}));t===this.list&&(t.refresh(e),this.draw())}async readEnded(t,e){
 t.refresh(e);let i=t.openBesides(e).map(({call_id:o})=>this.requests.send("get_tool_call",{call_id:o}));t.refresh(await Promise.all(i))}filtered(t){let e={source:this.
-source.value,state:this.state.value},s=Object.entries(e).filter(([,i])=>i!==ee);return{limit:qp,...Object.fromEntries(s),...t}}async showEarlier(){let{list:t}=this,
+source.value,state:this.state.value},s=Object.entries(e).filter(([,i])=>i!==ee);return{limit:Np,...Object.fromEntries(s),...t}}async showEarlier(){let{list:t}=this,
 e=await this.earlier.run("list_tool_calls",this.filtered({cursor:t.cursor}),this.more);!e||t!==this.list||(t.takeEarlier(e),this.draw())}update(t,e){this.enabled=
 t,this.now=e,(!this.isRead||this.isStale)&&this.refresh(),this.draw()}draw(){let{calls:t}=this.list,e=this.list.ids.filter(o=>this.matches(t.get(o)));this.rows.
 show(e,(o,a)=>o.show(t.get(a),this.enabled,this.now)),this.grid.hidden=this.rows.items.size===0,this.more.hidden=this.list.cursor===null,this.empty.hidden=e.length>
@@ -1984,11 +1986,11 @@ textContent=s?"No call matches the filters.":i}matches({state:t,ended_at:e}){let
 wb-col-${e}`})])),this.cells.tool.append(this.opener),this.cells.origin.append(this.badge),this.line=r("tr",{class:"wb-table-row"},...Object.values(this.cells)),
 this.place=r("td",{colspan:Object.keys(Rn).length}),this.below=r("tr",{class:"wb-table-details",hidden:!0},this.place),this.below.addEventListener("keydown",e=>this.
 onKey(e)),this.elements=[this.line,this.below]}get isOpen(){return!this.below.hidden}show(t,e){this.tool=t,this.enabled=e;let{name:s,title:i,description:o,problem:a}=t;
-u(this.opener,s),this.opener.title=i,Cn(this.badge,t),u(this.cells.hints,Lp(t)),u(this.cells.about,a?`Cannot be called now: ${a}`:o),this.line.classList.toggle(
+u(this.opener,s),this.opener.title=i,Cn(this.badge,t),u(this.cells.hints,Mp(t)),u(this.cells.about,a?`Cannot be called now: ${a}`:o),this.line.classList.toggle(
 "wb-unavailable",!!a),this.details?.update(t,e)}toggle(t=!this.isOpen){this.stop(),t?(this.details=new Se(this.tool,this.desk),this.place.replaceChildren(this.details.
 element),this.details.update(this.tool,this.enabled)):(this.place.replaceChildren(),this.opener.focus()),this.below.hidden=!t,this.line.classList.toggle("wb-ope\
 ned",t),this.opener.setAttribute("aria-expanded",String(t))}onKey(t){t.key==="Escape"&&!t.defaultPrevented&&!t.target.matches(".wb-input")&&this.toggle(!1)}stop(){
-this.details?.stop(),this.details=null}};function Lp({read_only:n,destructive:t}){return n?"reads":t?"may delete":"changes"}var nr=50,Ze="",jn=class{constructor(t){this.desk=t,this.filters={kind:null,server:Ze,text:""},this.limit=nr,this.search=z("Filter tools","Filter tools by name,\
+this.details?.stop(),this.details=null}};function Mp({read_only:n,destructive:t}){return n?"reads":t?"may delete":"changes"}var nr=50,Ze="",jn=class{constructor(t){this.desk=t,this.filters={kind:null,server:Ze,text:""},this.limit=nr,this.search=z("Filter tools","Filter tools by name,\
  description or server",{input:()=>this.filter({text:this.search.value.trim().toLowerCase()})}),this.chips=new ht("Filter tools by kind",i=>this.filter({kind:i}));
 let e=()=>this.filter({server:this.server.value});this.server=x([],Ze,{class:"wb-input wb-narrow","aria-label":"Filter tools by server",on:{change:e}}),this.errors=
 r("div",{class:"wb-stack"}),this.empty=r("p",{class:"wb-empty"}),this.more=m("Show more","wb-button",()=>{this.limit+=nr,this.update(this.enabled)});let s=[r("d\
@@ -2006,11 +2008,11 @@ filter(Boolean))];q(this.server,[["",[[Ze,"All servers"],...i.map(o=>[o,o])]]],t
 l","wb-link",()=>this.clear())]:["There are no tools yet."];this.empty.replaceChildren(...s)}matches({name:t,title:e,description:s,kind:i,server:o}){let{kind:a,
 server:h,text:l}=this.filters;if(a!==null&&i!==a||h!==Ze&&o!==h)return!1;let c=[t,e,s,o].join(`
 `).toLowerCase();return l.split(/\s+/).every(d=>c.includes(d))}filter(t){Object.assign(this.filters,t),this.limit=nr,this.update(this.enabled),this.desk.announce(
-`${w(this.rows.items.size,"tool")} shown.`)}clear(){this.search.value="",this.filter({kind:null,server:Ze,text:""}),this.search.focus()}};var Mp={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},Ne=class{constructor(t,e,s){this.server=e,this.onDone=s,this.requests=new f(t),this.
-name=k("",{maxlength:100,placeholder:"github"});let i=JSON.stringify(e?.config??Mp,null,2);this.config=P(i,8,{required:!0}),this.submit=r("button",{class:"wb-bu\
+`${w(this.rows.items.size,"tool")} shown.`)}clear(){this.search.value="",this.filter({kind:null,server:Ze,text:""}),this.search.focus()}};var Dp={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},Ne=class{constructor(t,e,s){this.server=e,this.onDone=s,this.requests=new f(t),this.
+name=k("",{maxlength:100,placeholder:"github"});let i=JSON.stringify(e?.config??Dp,null,2);this.config=P(i,8,{required:!0}),this.submit=r("button",{class:"wb-bu\
 tton wb-primary",type:"submit"},e?"Save":"Add");let o=()=>s(null),a="Write secrets as references: env://NAME, file://path, op://vault/item/field, keyring://serv\
-ice/name.";this.element=S({class:"wb-confirm wb-stack","aria-label":e?`Server ${e.name}`:"New server"},{submit:()=>this.save(),escape:o},e?null:C("Name",this.name),
-C("Configuration (JSON)",this.config),r("p",{class:"wb-label"},a),L(this.submit,o),this.requests.errorBox)}focus(){(this.server?this.config:this.name).focus()}async save(){
+ice/name.";this.element=S({class:"wb-confirm wb-stack","aria-label":e?`Server ${e.name}`:"New server"},{submit:()=>this.save(),escape:o},e?null:O("Name",this.name),
+O("Configuration (JSON)",this.config),r("p",{class:"wb-label"},a),L(this.submit,o),this.requests.errorBox)}focus(){(this.server?this.config:this.name).focus()}async save(){
 let t=this.read();if(!t)return;let e=this.server?"update_tool_server":"add_tool_server",s=await this.requests.run(e,t,this.submit,"Saving…");s&&this.onDone(s)}read(){
 try{let t=Et(this.config.value),e=t?.mcpServers??t,[[s,i]=[],...o]=Object.entries(e??{}),a=!o.length&&typeof i=="object"&&!Array.isArray(i);return{name:this.server?.
 name??(this.name.value.trim()||(a?s:"")),config:a?i:e}}catch(t){return this.requests.showError(Object.assign(t,{code:"INVALID_ARGUMENTS"})),this.config.focus(),
@@ -2024,13 +2026,13 @@ wb-entry-actions"},...s)];this.problem=r("div",{}),this.box=r("div",{}),this.fac
 ils",hidden:!0},this.facts.element,this.log);let o=[this.problem,this.box,this.requests.errorBox,this.below];this.element=r("li",{},r("div",{class:"wb-entry wb-\
 server"},...i),r("div",{class:"wb-stack"},...o)),this.elements=[this.element]}show(t,e){let{name:s,state:i,target:o,tools:a}=t,h=t!==this.server;if(this.server=
 t,this.enabled=e,this.drawActions(),!h)return;let[l,c]=al[i]??[i,"question"];u(this.opener,s),this.state.replaceChildren(v(c),r("span",{},l)),u(this.target,o),this.
-target.title=o,u(this.count,i==="ready"?w(a.length,"tool"):""),this.drawProblem(),this.drawDetails()}drawActions(){let{name:t,state:e}=this.server;O(this.enabled&&
+target.title=o,u(this.count,i==="ready"?w(a.length,"tool"):""),this.drawProblem(),this.drawDetails()}drawActions(){let{name:t,state:e}=this.server;T(this.enabled&&
 !this.requests.busy,this.restart,this.toggleUse,this.edit,this.remove);let s=e==="disabled";this.restart.hidden=s||e==="untrusted"||e==="refused"||e==="invalid",
 this.requests.busy||u(this.toggleUse,s?"Switch on":"Switch off");let i={restart:"Restart",toggleUse:s?"Switch on":"Switch off",edit:"Edit…",remove:"Remove…"};
 for(let[o,a]of Object.entries(i))b(this[o],"aria-label",`${a} ${t}`)}drawProblem(){let{problem:t,state:e}=this.server,s=e==="untrusted"?" The question is in the\
  inbox.":"";this.problem.replaceChildren(...t?[H("warning",`${t}${s}`)]:[])}drawDetails(){let{about:t,confined:e,restarts:s,tools:i,left_out:o,tool_problems:a,log:h}=this.
 server;this.facts.update([["Server",t],["Program",e===null?null:e?"confined":"not confined"],["Restarts",s],["Tools",i.length>0&&M(i,30)],["Left out",o>0&&`${w(
-o,"tool")}: ${a.join("; ")}`]]);let l=r("pre",{class:"wb-log wb-pre",tabindex:0},h);this.log.replaceChildren(...h?[T("Standard error",l)]:[])}toggle(){let t=this.
+o,"tool")}: ${a.join("; ")}`]]);let l=r("pre",{class:"wb-log wb-pre",tabindex:0},h);this.log.replaceChildren(...h?[C("Standard error",l)]:[])}toggle(){let t=this.
 below.hidden;this.below.hidden=!t,this.opener.setAttribute("aria-expanded",String(t))}async run(t,e,s,i){let{name:o}=this.server,a=this.requests.run(t,{name:o,...e},
 s,i);this.drawActions();let h=await a;return this.drawActions(),h?.state&&this.desk.announce(`${o}: ${al[h.state]?.[0]??h.state}.`),h}switch(){let t=this.server.
 state==="disabled";return this.run("update_tool_server",{enabled:t},this.toggleUse,t?"Starting…":"Stopping…")}openForm(){let t=new Ne(this.desk,this.server,
@@ -2058,12 +2060,12 @@ this.element.focus()}async proceed(t,e){let s={worktree_name:this.name,step:t},i
 target:s,state:i,conflicts:o,steps:a}=t;this.name=e;let h={merged:`${s} is merged into ${e}. Request its integration again.`,up_to_date:`${e} already has all co\
 mmits of ${s}.`,aborted:`The merge was undone; ${e} is as it was.`}[i];if(h)return this.onDone(h),!1;let l=o.map(p=>r("li",{},r("code",{class:"wb-wrap"},p))),c=l.
 length?"These files are in conflict:":"No file is in conflict any more. Commit the merge.",d=H(l.length?"warning":"completed",`${s} is being merged into ${e}. ${c}`);
-return this.lead.replaceChildren(d,r("ul",{class:"wb-list"},...l)),this.steps.replaceChildren(...a.map(p=>r("li",{},...tt(p)))),this.steps.hidden=!l.length,!0}};var Dp={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},Re=new Set(
-["awaiting","failing","checking"]),Ip=new Set(["pending","claimed","in_progress"]),Pp=new Set(["claimed","in_progress"]);function rr(n,t){if(n.status==="integra\
+return this.lead.replaceChildren(d,r("ul",{class:"wb-list"},...l)),this.steps.replaceChildren(...a.map(p=>r("li",{},...tt(p)))),this.steps.hidden=!l.length,!0}};var Ip={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},Re=new Set(
+["awaiting","failing","checking"]),Pp=new Set(["pending","claimed","in_progress"]),Fp=new Set(["claimed","in_progress"]);function rr(n,t){if(n.status==="integra\
 ting")return n.queue_place>1?"queued":"integrating";if(n.status!=="active")return"closed";let e=Mt(n,t);if(!e)return"active";let s=fe(e.payload.gates??[]);return s===
-"passed"?"awaiting":s}function Pn(n,t){return t==="queued"?`Queued, ${ne(n.queue_place)}`:Dp[t]}function hl(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
+"passed"?"awaiting":s}function Pn(n,t){return t==="queued"?`Queued, ${ne(n.queue_place)}`:Ip[t]}function hl(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
 tasks:0}).get(i);for(let i of n.agents.values()){let o=Jt(i,t);i.worktree&&Nt(o)&&o!=="terminated"&&s(i.worktree).agents.add(i.id)}for(let i of n.tasks.values())
-!i.worktree||!Ip.has(i.status)||(s(i.worktree).tasks+=1,Pp.has(i.status)&&i.assigned_agent_id&&s(i.worktree).agents.add(i.assigned_agent_id));return i=>e.get(i)??
+!i.worktree||!Pp.has(i.status)||(s(i.worktree).tasks+=1,Fp.has(i.status)&&i.assigned_agent_id&&s(i.worktree).agents.add(i.assigned_agent_id));return i=>e.get(i)??
 {agents:new Set,tasks:0}}function Qe(n){return[...n.conflicts?.length?[[n.integration_target,n.conflicts]]:[],...(n.overlaps??[]).map(({worktree:e,files:s})=>[e,
 s])]}function Fn(n){let t=new Map;for(let[i,o]of Qe(n)){let a=o.join(`
 `);t.set(a,{files:o,others:[...t.get(a)?.others??[],i]})}let e=({files:i,others:o})=>`Conflicts with ${M(o,6)} in ${M(i,4)}`,s=[...t.values()].map(e);return n.problem?
@@ -2071,19 +2073,19 @@ s])]}function Fn(n){let t=new Map;for(let[i,o]of Qe(n)){let a=o.join(`
 ve`:"",c=s===1?"It is":"They are",d=`${w(s,"uncommitted file")}: ${M(i,5,s)}`,p=l?`The branch ${a} is deleted, with ${l}. Commits that are on no other branch ar\
 e first saved to a bundle in .aiswarm/trash/.`:`The branch ${a} is deleted; ${h} has all its commits.`;return[s?`${d}. ${c} first saved to a bundle in .aiswarm/\
 trash/.`:"It has no uncommitted files.",e?p:`The branch ${a} is kept${l?`, with its ${l}`:""}.`,t.length?`${M(t)} ${t.length===1?"is":"are"} terminated.`:""].filter(
-Boolean)}var Fp=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),Wp=new Set(["queued","integrating","closed"]),Be=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
+Boolean)}var Wp=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),Kp=new Set(["queued","integrating","closed"]),Be=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
 s,this.force=!1,this.requests=new f(t),this.review=m("","wb-button wb-compact",e.open),this.request=m("","wb-button wb-compact",()=>this.requestIntegration()),this.
 update=m("Update","wb-button wb-compact",()=>this.updateFromTarget()),this.resolve=m("Resolve conflicts…","wb-button wb-compact",()=>this.startResolving()),this.
 discard=m("Discard…","wb-link wb-quiet wb-push",()=>this.askDiscard()),this.confirmBox=r("div",{});let i=[this.review,this.request,this.update,this.resolve,this.
 discard];this.buttons=r("div",{class:"wb-line wb-worktree-buttons"},...i)}show(t,e,s){this.worktree=t,this.agents=[...s];let{id:i,ahead:o,behind:a,integration_target:h}=t,
-l=Re.has(e),c=l&&We(t,Mt(t,this.desk.store.tables)),d=Wp.has(e);u(this.review,l&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
+l=Re.has(e),c=l&&We(t,Mt(t,this.desk.store.tables)),d=Kp.has(e);u(this.review,l&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
 rimary",e==="awaiting"&&!c&&!t.conflicts?.length),this.requests.busy||u(this.request,c?"Request again":"Request integration"),b(this.update,"title",`Merge ${w(a??
 0,"commit")} of ${h} into ${i}`),this.review.hidden=this.onPage,this.request.hidden=l&&!c||d||!o,this.update.hidden=d||!a||t.conflicts?.length>0,this.resolve.hidden=
 d||!(t.conflicts?.length||t.merging),this.discard.hidden=d,this.buttons.hidden=e==="closed";for(let p of[this.review,this.request,this.resolve,this.discard])b(p,
 "aria-label",`${p.textContent} ${i}`);b(this.update,"aria-label",`Update ${i} from ${h}`),this.drawConsequences?.()}async requestIntegration(){let{id:t,integration_target:e}=this.
 worktree;this.on.request?.(1/0);let s=await this.requests.run("integrate_worktree",{worktree_name:t},this.request,"Requesting…");if(this.on.request?.(s?.approval_id??
 0),!s)return;let i=s.state==="integrated";this.on.done(i?`${t} was integrated into ${e}.`:`${t} waits for your approval.`)}async updateFromTarget(){let{id:t,integration_target:e}=this.
-worktree,s=await this.requests.run("update_worktree",{worktree_name:t},this.update,"Updating…");s&&(s.conflicts?.length?this.requests.showError(Kp(t,e,s.conflicts)):
+worktree,s=await this.requests.run("update_worktree",{worktree_name:t},this.update,"Updating…");s&&(s.conflicts?.length?this.requests.showError(Up(t,e,s.conflicts)):
 s.merged===!1?this.on.done(`${t} already had all commits of ${e}.`):this.on.done(`${t} now has the newest commits of ${e}.`))}async startResolving(){let{id:t}=this.
 worktree,e=await this.requests.run("resolve_worktree",{worktree_name:t},this.resolve,"Merging…");if(!e)return;let s=()=>{this.clear(),this.resolve.focus()},i=new In(
 this.requests,o=>{this.clear(),this.on.done(o)});this.clear(),i.take(e)&&(i.closeButton.addEventListener("click",s),this.confirmBox.replaceChildren(i.element),i.
@@ -2094,19 +2096,19 @@ this.worktree,this.agents,e.box.checked);s.textContent!==h.join("")&&s.replaceCh
 confirmBox.replaceChildren(),this.drawConsequences=null,this.requests.clearError()}async runDiscard(t,e,s){let{id:i,uncommitted:o,ahead:a}=this.worktree,h=this.
 force||!!(o||e&&a),l={worktree_name:i,reason:t,delete_branch:e,force:h},c=await this.requests.run("discard_worktree",l,s,"Discarding…");if(!c)return this.onRefused(
 s);this.clear();let d=c.branch_kept===!1?"Its branch was deleted too":`Its branch ${c.branch_name} is kept`,p=c.bundle?` What is on no other branch was saved in\
- ${c.bundle}`:"";this.on.done(`${i} was discarded. ${d}.${p}`)}onRefused(t){this.force=Fp.has(this.requests.error?.code),this.force&&u(t,`Discard ${this.worktree.
-id} anyway`)}};function Kp(n,t,e){return{code:"MERGE_CONFLICT",message:`${t} conflicts with ${n} in ${M(e)}. Nothing was changed. Press “Resolve conflicts…” for\
- the steps.`}}var Up={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function ar(n){
-return v(Up[n])}var Wn=class{constructor(t,e,s){let i=y("worktree");this.mark=r("span",{class:"wb-mark"}),this.opener=m(t,"wb-opener",()=>s.open(t)),this.opener.
+ ${c.bundle}`:"";this.on.done(`${i} was discarded. ${d}.${p}`)}onRefused(t){this.force=Wp.has(this.requests.error?.code),this.force&&u(t,`Discard ${this.worktree.
+id} anyway`)}};function Up(n,t,e){return{code:"MERGE_CONFLICT",message:`${t} conflicts with ${n} in ${M(e)}. Nothing was changed. Press “Resolve conflicts…” for\
+ the steps.`}}var Hp={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function ar(n){
+return v(Hp[n])}var Wn=class{constructor(t,e,s){let i=y("worktree");this.mark=r("span",{class:"wb-mark"}),this.opener=m(t,"wb-opener",()=>s.open(t)),this.opener.
 id=i,this.state=r("span",{class:"wb-worktree-state"}),this.branches=r("span",{class:"wb-muted wb-cut"}),this.counts=r("div",{class:"wb-cut wb-digits"}),this.facts=
 r("div",{class:"wb-muted wb-cut"}),this.conflicts=r("div",{class:"wb-worktree-conflicts"}),this.actions=new Be(e,{open:()=>s.open(t),done:s.done});let o=r("div",
 {class:"wb-worktree-head"},this.mark,this.opener,this.branches,this.state);this.element=r("li",{class:"wb-worktree wb-frame wb-stack","aria-labelledby":i},r("di\
 v",{},o,this.counts,this.facts,this.conflicts),this.actions.buttons,this.actions.confirmBox,this.actions.requests.errorBox),this.elements=[this.element]}show(t,e,s,i){
-this.drawn!==e&&this.mark.replaceChildren(ar(e)),this.drawn=e,this.element.classList.toggle("wb-attention",Re.has(e)),u(this.state,Pn(t,e)),u(this.branches,Hp(t)),
+this.drawn!==e&&this.mark.replaceChildren(ar(e)),this.drawn=e,this.element.classList.toggle("wb-attention",Re.has(e)),u(this.state,Pn(t,e)),u(this.branches,Jp(t)),
 b(this.branches,"title",`${t.branch_name} → ${t.integration_target}`),hr(this.counts,t);let o=lr(t,s,i);u(this.facts,o),b(this.facts,"title",o),this.drawConflicts(
 t),this.actions.show(t,e,s.agents)}drawConflicts(t){let e=Qe(t),s=e.length>0||!!t.problem,i=e.map(([h,l])=>`${h} (${w(l.length,"file")})`),o=e.length?`Conflicts\
  with ${M(i,2)}`:"No conflicts predicted",a=t.problem??o;this.conflicts.textContent!==a&&(b(this.conflicts,"title",Fn(t).join(`
-`)),this.conflicts.classList.toggle("wb-muted",!s),this.conflicts.replaceChildren(...s?[v("warning")]:[],r("span",{class:"wb-cut"},a)))}};function Hp({id:n,branch_name:t,
+`)),this.conflicts.classList.toggle("wb-muted",!s),this.conflicts.replaceChildren(...s?[v("warning")]:[],r("span",{class:"wb-cut"},a)))}};function Jp({id:n,branch_name:t,
 integration_target:e}){return t===`wb/${n}/main`?`→ ${e}`:`${t} → ${e}`}function hr(n,{ahead:t=0,behind:e=0,changed:s=0,added:i=0,removed:o=0}){let a=d=>d.toLocaleString(
 "en"),h=[t?`${a(t)} ahead`:"",e?`${a(e)} behind`:""],l=s?`${w(s,"file")} +${a(i)} −${a(o)}`:"",c=[h.filter(Boolean).join(", ")||"no new commits",l].filter(Boolean).
 join(" · ");u(n,c),b(n,"title",c)}function lr({uncommitted:n,last_activity:t},{agents:e,tasks:s},i){let o=t&&mt(t,i);return[n?`${n.toLocaleString("en")} uncomm\
@@ -2115,30 +2117,30 @@ this.store=t,this.empty=r("p",{class:"wb-empty"},"No worktree has been integrate
 cl).map(s=>this.sorting.heading(s,"th",{scope:"col"}));this.body=r("tbody",{}),this.table=r("table",{class:"wb-table wb-closed","aria-label":"Closed worktrees"},
 r("thead",{},r("tr",{},...e)),this.body),this.element=r("div",{class:"wb-stack"},this.empty,r("div",{class:"wb-matrix-box"},this.table))}get rows(){return[...this.
 store.tables.closed.values()].sort((t,e)=>e.id-t.id)}update(){let{rows:t}=this;this.empty.hidden=t.length>0,this.table.hidden=!t.length;let e=JSON.stringify(t);
-e!==this.drawn&&(this.drawn=e,this.draw())}draw(){let t=this.sorting.sorted(this.rows,(e,s)=>({...e,...dl(e)})[s]);this.body.replaceChildren(...t.map(Jp))}};function Jp(n){
+e!==this.drawn&&(this.drawn=e,this.draw())}draw(){let t=this.sorting.sorted(this.rows,(e,s)=>({...e,...dl(e)})[s]);this.body.replaceChildren(...t.map(zp))}};function zp(n){
 let{name:t,status:e,integration_target:s,integrated_commit:i,closed_at:o}=n,a=e==="integrated",h=a?["merged into ",r("code",{},s)," as ",r("code",{title:i},i.slice(
 0,7))]:["discarded"],{requester:l,by:c,reason:d}=dl(n),p=[r("code",{},n.branch_name),n.branch_kept?"":" (deleted)"],g=v(a?"completed":"cancelled"),_=n.bundle?`${d?
 " ":""}Unmerged work is saved in ${n.bundle}`:"",j=[r("span",{class:"wb-line"},g,r("strong",{},t)),r("span",{},...h),r("span",{},...p),l,c,r("span",{title:o},E(
 o)),`${d??""}${_}`];return r("tr",{class:"wb-table-row"},...j.map($=>r("td",{},$)))}function dl({status:n,approval:t,closed_by:e,reason:s}){return n!=="integrat\
-ed"||!t?{requester:"",by:e,reason:s}:{requester:t.requester,by:t.decided_by,reason:t.decision_reason}}var cr=(n,t)=>n.localeCompare(t,void 0,{numeric:!0});function zp(n){let t=new Map;for(let{one:e,other:s,is_target:i,files:o}of n)for(let a of o){t.has(a)||t.set(
+ed"||!t?{requester:"",by:e,reason:s}:{requester:t.requester,by:t.decided_by,reason:t.decision_reason}}var cr=(n,t)=>n.localeCompare(t,void 0,{numeric:!0});function Vp(n){let t=new Map;for(let{one:e,other:s,is_target:i,files:o}of n)for(let a of o){t.has(a)||t.set(
 a,{path:a,targets:new Set,worktrees:new Set,pairs:0});let h=t.get(a);h.pairs+=1,h.worktrees.add(e),(i?h.targets:h.worktrees).add(s)}return[...t.values()].map(e=>({
 ...e,targets:[...e.targets].sort(cr),worktrees:[...e.worktrees].sort(cr)})).sort((e,s)=>s.pairs-e.pairs||cr(e.path,s.path))}function ul(n,t){let e=["File","Chan\
-ged on the same lines in","Pairs"].map(o=>r("th",{scope:"col"},o)),s=zp(n).map(o=>Vp(o,t));return r("table",{class:"wb-table wb-conflict-files","aria-label":"Co\
-nflicts by file"},r("thead",{},r("tr",{},...e)),r("tbody",{},...s))}function Vp({path:n,targets:t,worktrees:e,pairs:s},i){let o=e.map(h=>m(h,"wb-link",()=>i(h),
+ged on the same lines in","Pairs"].map(o=>r("th",{scope:"col"},o)),s=Vp(n).map(o=>Gp(o,t));return r("table",{class:"wb-table wb-conflict-files","aria-label":"Co\
+nflicts by file"},r("thead",{},r("tr",{},...e)),r("tbody",{},...s))}function Gp({path:n,targets:t,worktrees:e,pairs:s},i){let o=e.map(h=>m(h,"wb-link",()=>i(h),
 `Open ${h} (${n})`)),a=t.map(h=>r("strong",{title:`${h}, a target`},h));return r("tr",{class:"wb-table-row"},r("th",{scope:"row",class:"wb-conflict-file",title:n},
-r("code",{},n)),r("td",{},r("span",{class:"wb-line"},...a,...o)),r("td",{class:"wb-digits"},w(s,"pair")))}var Gp="Point at a number to see the files, or press it to keep them in view.",dr={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},ml=(n,t)=>n.
+r("code",{},n)),r("td",{},r("span",{class:"wb-line"},...a,...o)),r("td",{class:"wb-digits"},w(s,"pair")))}var Yp="Point at a number to see the files, or press it to keep them in view.",dr={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},ml=(n,t)=>n.
 localeCompare(t,void 0,{numeric:!0}),Un=class{constructor(t,e){this.store=t,this.onOpen=e,this.selected=null,this.summary=r("p",{class:"wb-muted"}),this.caption=
 r("caption",{class:"wb-sr"},"Predicted conflicts; each cell has the number of files"),this.table=r("table",{class:"wb-matrix",on:{keydown:s=>this.onKey(s),focusin:s=>this.
 showHint(s.target),mouseover:s=>this.showHint(s.target)}}),this.files=r("div",{}),this.box=r("div",{class:"wb-matrix-box"},this.table),this.hint=r("p",{class:"w\
-b-muted wb-matrix-hint"},Gp),this.pair=r("div",{class:"wb-box wb-stack wb-pair",id:y("pair"),hidden:!0}),this.element=r("div",{class:"wb-stack"},this.summary,this.
+b-muted wb-matrix-hint"},Yp),this.pair=r("div",{class:"wb-box wb-stack wb-pair",id:y("pair"),hidden:!0}),this.element=r("div",{class:"wb-stack"},this.summary,this.
 files,this.box,this.hint,this.pair)}get pairs(){return[...this.store.tables.conflicts.values()].filter(({id:t})=>t!=="")}update(){let{pairs:t}=this,{tables:e}=this.
 store,s=e.conflicts.get(""),i=JSON.stringify([t,s,e.worktrees.size]);i!==this.drawn&&(this.drawn=i,u(this.summary,this.summaryText(t,s)),this.files.replaceChildren(
 ...t.length?[ul(t,this.onOpen)]:[]),this.box.hidden=this.hint.hidden=!t.length,this.drawTable(t),this.drawPair(t.find(({id:o})=>o===this.selected)))}summaryText(t,e){
 if(e?.error)return e.error.message;if(!e)return"";let s=this.store.tables.worktrees.size;if(!s)return"There are no worktrees.";if(!t.length)return"No conflicts \
 are predicted, neither between worktrees nor with their targets.";let i=new Set(t.flatMap(({one:h,other:l,is_target:c})=>c?[h]:[h,l])),o=s-i.size,a=` ${w(o,"oth\
 er worktree")} would not; ${o===1?"it is":"they are"} not listed.`;return`${w(t.length,"pair")} would conflict if integrated now.${o>0?a:""}`}drawTable(t){let{names:e,
-targets:s,cells:i}=Yp(t),o=[...s.map(c=>[c,!0]),...e.map(c=>[c,!1])],a=this.table.contains(document.activeElement)?document.activeElement.dataset.pair:null,h=r(
-"tr",{},r("td",{}),...o.map(([c,d])=>Xp(c,d))),l=e.map(c=>{let d=o.map(([p,g])=>this.cell(i.get(`${c}
+targets:s,cells:i}=Xp(t),o=[...s.map(c=>[c,!0]),...e.map(c=>[c,!1])],a=this.table.contains(document.activeElement)?document.activeElement.dataset.pair:null,h=r(
+"tr",{},r("td",{}),...o.map(([c,d])=>Zp(c,d))),l=e.map(c=>{let d=o.map(([p,g])=>this.cell(i.get(`${c}
 ${p}`),c,p,g));return r("tr",{},r("th",{scope:"row",title:c},c),...d)});this.table.replaceChildren(this.caption,r("thead",{},h),r("tbody",{},...l)),a&&this.table.
 querySelector(`[data-pair="${CSS.escape(a)}"]`)?.focus()}cell(t,e,s,i){let o=!i&&e===s;if(!t||t.is_target!==i)return r("td",{class:o?"wb-matrix-same":null},r("s\
 pan",{class:"wb-sr"},o?"itself":"none"));let a=`${e} and ${s}: ${w(t.files.length,"file")}`,h=m(String(t.files.length),"wb-matrix-cell",()=>this.select(t),a);return b(
@@ -2150,14 +2152,14 @@ is_target?", its target,":""} change the same lines of ${w(t.files.length,"file"
 {},r("strong",{},t.one)," and ",r("strong",{},t.other),i)),r("ul",{class:"wb-list"},...t.files.map(o=>r("li",{},r("code",{class:"wb-wrap"},o)))),r("div",{class:"\
 wb-line"},e(t.one),t.is_target?null:e(t.other)))}onKey(t){if(!(t.ctrlKey||t.altKey||t.metaKey)){if(t.key==="Escape"&&this.selected)t.stopPropagation(),this.selected=
 null,this.drawn=null,this.update();else if(t.key in dr){t.preventDefault();let e=pl(t.target.closest("td"),dr[t.key]);for(;e&&!e.querySelector("button");)e=pl(e,
-dr[t.key]);e?.querySelector("button").focus()}}}};function Yp(n){let t=new Set,e=new Set,s=new Map;for(let i of n)t.add(i.one),s.set(`${i.one}
+dr[t.key]);e?.querySelector("button").focus()}}}};function Xp(n){let t=new Set,e=new Set,s=new Map;for(let i of n)t.add(i.one),s.set(`${i.one}
 ${i.other}`,i),i.is_target?e.add(i.other):(t.add(i.other),s.set(`${i.other}
-${i.one}`,i));return{names:[...t].sort(ml),targets:[...e].sort(ml),cells:s}}function Xp(n,t){let e=t?`${n}, a target`:n;return r("th",{scope:"col",class:t?"wb-m\
+${i.one}`,i));return{names:[...t].sort(ml),targets:[...e].sort(ml),cells:s}}function Zp(n,t){let e=t?`${n}, a target`:n;return r("th",{scope:"col",class:t?"wb-m\
 atrix-target":null,title:e},r("span",{},n))}function pl(n,[t,e]){let s=n.parentElement,i=[...s.parentElement.children];return i[i.indexOf(s)+t]?.children[n.cellIndex+
 e]}var Hn=class{constructor(t,e){this.requests=new f(t),this.onDone=e,this.name=k("",{maxlength:60,required:!0,placeholder:"robust-statistics"});let s=()=>u(this.submit,
 "Create");this.branch=k("",{maxlength:200,placeholder:"wb/<name>/main",on:{input:s}}),this.source=k("",{maxlength:200,placeholder:"the current branch"}),this.submit=
 r("button",{class:"wb-button wb-primary",type:"submit"},"Create");let i=()=>e(null);this.element=S({class:"wb-box wb-stack wb-roomy","aria-label":"New worktree"},
-{submit:()=>this.run(),escape:i},r("div",{class:"wb-fields wb-fields-3"},C("Name",this.name),C("Branch (optional)",this.branch),C("Start from, and integrate int\
+{submit:()=>this.run(),escape:i},r("div",{class:"wb-fields wb-fields-3"},O("Name",this.name),O("Branch (optional)",this.branch),O("Start from, and integrate int\
 o (optional)",this.source)),L(this.submit,i),this.requests.errorBox)}focus(){this.name.focus()}async run(){let t={name:this.name.value.trim(),branch_name:this.branch.
 value.trim()||null,source_branch:this.source.value.trim()||null},e=await this.requests.run("create_worktree",t,this.submit,"Creating…");e?this.onDone(e):this.
 requests.error?.code==="BRANCH_EXISTS"&&!t.branch_name?this.offer(this.requests.error.details):this.name.focus()}offer({branch:t}){this.branch.value=t,u(this.submit,
@@ -2171,7 +2173,7 @@ parentElement.querySelector(ts);t.key!=="ArrowDown"||!s||(t.preventDefault(),wl(
 Jn(i)===Jn(t)?i:t;let o=fl(t),a=[o.indexOf(this.anchor),o.indexOf(t)].sort((h,l)=>h-l);this.rows=o.slice(a[0],a[1]+1);for(let h of this.rows)h.classList.add("wb\
 -chosen")}comment(){let t=this.rows.map(o=>o.line).filter(o=>this.on.canComment(o));if(!t.length)return;let e=t.some(o=>o.kind!=="-")?"new":"old",s=t.map(o=>e===
 "old"||o.kind!=="-"?o[e]:null).filter(Boolean),i={side:e,first:Math.min(...s),last:Math.max(...s)};this.on.comment({file:Jn(this.rows[0]),rows:this.rows,...i})}};
-function fl(n){return[...n.closest("table").querySelectorAll(ts)]}function Jn(n){return n.closest(".wb-diff-file").file}function wl(n){n.tabIndex=-1,n.focus()}var bl="implementer",Zp=new Set(["pending","claimed","in_progress"]),Vn=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new f(t),this.drafts=new Map,
+function fl(n){return[...n.closest("table").querySelectorAll(ts)]}function Jn(n){return n.closest(".wb-diff-file").file}function wl(n){n.tabIndex=-1,n.focus()}var bl="implementer",Qp=new Set(["pending","claimed","in_progress"]),Vn=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new f(t),this.drafts=new Map,
 this.rows=new Set,this.opener=m("Request changes…","wb-button",()=>this.toggle()),this.opener.setAttribute("aria-expanded","false"),this.element=this.makeForm()}makeForm(){
 this.summary=r("p",{class:"wb-strong"}),this.note=P("",2,{placeholder:"About all of it (optional with comments)","aria-label":"Note about all changes",maxlength:1e4,
 on:{input:()=>this.draw()}}),this.note.spellcheck=!0,this.task=F("Create a task with them for",()=>{}),this.persona=x([],"",{class:"wb-input wb-narrow","aria-la\
@@ -2179,11 +2181,11 @@ bel":"Persona of the task"}),this.submit=r("button",{class:"wb-button wb-primary
 ()=>this.discardAll());let t=m("Cancel","wb-button",()=>this.toggle(!1)),e=r("div",{class:"wb-line"},this.submit,t,this.discard,this.task.element,this.persona);
 return S({class:"wb-review wb-box wb-stack",hidden:!0,"aria-label":"Request changes"},{submit:()=>this.send(),escape:()=>this.toggle(!1)},this.summary,r("p",{class:"\
 wb-muted"},"Press the number of a line to comment on it; Shift and a press on another one makes it a range."),this.note,e,this.requests.errorBox)}get mine(){return this.
-drafts.get(this.name)??[]}show(t){this.name=t.id,this.requests.clearError(),this.note.value="";let e=({worktree:s,status:i})=>s===t.id&&Zp.has(i);this.task.box.
+drafts.get(this.name)??[]}show(t){this.name=t.id,this.requests.clearError(),this.note.value="";let e=({worktree:s,status:i})=>s===t.id&&Qp.has(i);this.task.box.
 checked=![...this.desk.store.tables.tasks.values()].some(e),this.toggle(this.mine.length>0,!1)}update(t){this.opener.hidden=t.status!=="active";let e=[...this.desk.
 store.tables.personas.values()].map(({id:i})=>[i,i]),s=this.persona.value||(e.some(([i])=>i===bl)?bl:void 0);q(this.persona,[["",e]],s),this.draw()}toggle(t=this.
 element.hidden,e=!0){this.element.hidden=!t,this.opener.setAttribute("aria-expanded",String(t)),this.draw(),e&&(t?this.note:this.opener).focus()}draw(){let t=this.
-mine.length;u(this.summary,t?`${w(t,"comment")}, not sent yet`:"Request changes instead of a merge"),this.discard.hidden=t===0,O(!this.requests.busy&&(t>0||this.
+mine.length;u(this.summary,t?`${w(t,"comment")}, not sent yet`:"Request changes instead of a merge"),this.discard.hidden=t===0,T(!this.requests.busy&&(t>0||this.
 note.value.trim()!==""),this.submit)}write({file:t,side:e,first:s,last:i},o,a){this.writing?.element.remove();let h={path:t.path,side:e,line:s,end_line:i===s?null:
 i},l=()=>{this.writing?.element.remove(),this.writing=null,a()},c=d=>{this.drafts.set(this.name,[...this.mine,{...h,text:d,commit:o}]),l(),this.element.hidden&&
 this.toggle(!0,!1),this.changed(`Comment on ${t.path} added.`)};this.writing=wo(h,"",{save:c,cancel:l}),bo(t,h,this.writing.element),this.writing.focus()}drawIn(t,e=!0){
@@ -2193,15 +2195,15 @@ path===t.path&&this.drawDraft(t,s)}drawSent(t,e,s){for(let i of e.comments){let{
 let a=l=>{e.text=l,this.changed("Comment changed.")},h=wo(e,e.text,{save:a,cancel:()=>this.on.changed()});o.replaceWith(h.element),this.rows.add(h.element),h.focus()},
 remove:()=>{this.drafts.set(this.name,this.mine.filter(a=>a!==e)),this.changed("Comment removed."),this.opener.focus()}});this.put(t,e,o)}put(t,e,s){this.rows.add(
 s),bo(t,e,s)}forgetRow(t){t.remove(),this.rows.delete(t)}changed(t){this.draw(),this.on.changed(),this.desk.announce(t)}discardAll(){this.drafts.delete(this.name),
-this.toggle(!1),this.changed("The comments were discarded.")}async send(){let{name:t}=this,e=this.note.value.trim();if(!e&&!this.mine.length)return;let s=Qp(this.
+this.toggle(!1),this.changed("The comments were discarded.")}async send(){let{name:t}=this,e=this.note.value.trim();if(!e&&!this.mine.length)return;let s=tf(this.
 mine),i=s.size?[...s]:[[null,[]]];for(let[o,[a,h]]of i.entries()){let l=h.map(({path:p,side:g,line:_,end_line:j,text:$})=>({path:p,side:g,line:_,end_line:j,text:$})),
 c=this.task.box.checked&&this.persona.value?this.persona.value:null,d={worktree_name:t,comments:l,commit:a,note:o===0?e:"",persona_id:c};if(!await this.requests.
 run("request_changes",d,this.submit,"Sending…"))return this.draw();this.drafts.set(t,(this.drafts.get(t)??[]).filter(p=>!h.includes(p)))}return this.note.value=
-"",this.toggle(!1),this.changed(`Changes were requested in ${t}.`)}};function Qp(n){let t=new Map;for(let e of n)t.set(e.commit,[...t.get(e.commit)??[],e]);return t}var tf="600px",gl={committed:"Committed",since:"Since the request",uncommitted:"Uncommitted"},Gn=class{constructor(t){this.desk=t,this.side="committed",this.review=
+"",this.toggle(!1),this.changed(`Changes were requested in ${t}.`)}};function tf(n){let t=new Map;for(let e of n)t.set(e.commit,[...t.get(e.commit)??[],e]);return t}var ef="600px",gl={committed:"Committed",since:"Since the request",uncommitted:"Uncommitted"},Gn=class{constructor(t){this.desk=t,this.side="committed",this.review=
 new Vn(t,{changed:()=>this.drawComments()}),this.requested=new Ps(t,{since:i=>this.showSince(i),goTo:i=>this.goToComment(i)}),this.files=[],this.requests=new f(
 t);let e=y("diff");this.empty=r("p",{class:"wb-empty"}),this.main=r("div",{class:"wb-diff-main wb-frame"},this.fileList(),this.fileBodies()),this.element=r("sec\
 tion",{class:"wb-stack","aria-labelledby":e},this.requested.element,this.toolbar(e),this.review.element,this.requests.errorBox,this.newerNote(),this.empty,this.
-main);let s=i=>i.filter(({isIntersecting:o})=>o).forEach(({target:o})=>o.file.approach());this.observer=new IntersectionObserver(s,{root:this.body,rootMargin:tf})}toolbar(t){
+main);let s=i=>i.filter(({isIntersecting:o})=>o).forEach(({target:o})=>o.file.approach());this.observer=new IntersectionObserver(s,{root:this.body,rootMargin:ef})}toolbar(t){
 this.sides=new I(gl,"Show changes that are",s=>this.setSide(s)),this.summary=r("span",{class:"wb-muted wb-grow"}),this.toggleAll=m("Close all","wb-link",()=>this.
 onToggleAll());let e=r("h3",{class:"wb-heading",id:t},"Changes");return r("div",{class:"wb-toolbar"},e,this.summary,this.toggleAll,this.sides.element,this.review.
 opener)}newerNote(){let t=m("Show them","wb-link",()=>this.refresh.now());return this.newer=r("div",{class:"wb-box wb-slim",hidden:!0},"There are newer changes \
@@ -2254,8 +2256,8 @@ t.path),hr(this.counts,t),u(this.facts,lr(t,s,i)),this.drawProblems(Fn(t)),this.
 t)}drawProblems(t){let e=t.join(`
 `);e!==this.drawnProblems&&(this.drawnProblems=e,this.problems.replaceChildren(...t.map(s=>H("warning",s))))}drawApproval(t,e,s){this.enabled=s;let i=Mt(t,this.
 desk.store.tables);this.approval.show(i,o=>this.isEnabled(o),e,this.replacing===1/0)}isEnabled(t){return this.enabled&&this.replacing<=t}onRequest(t){this.replacing=
-t;let{card:e}=this.approval;e?.refresh(this.isEnabled(e.approval.id))}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};var ef=6,vl={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},ur={pending:["For you",(n,t)=>Re.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
-rating"],conflicts:["With conflicts",n=>Qe(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},sf=(n,t)=>n.
+t;let{card:e}=this.approval;e?.refresh(this.isEnabled(e.approval.id))}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};var sf=6,vl={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},ur={pending:["For you",(n,t)=>Re.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
+rating"],conflicts:["With conflicts",n=>Qe(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},nf=(n,t)=>n.
 id.localeCompare(t.id,void 0,{numeric:!0}),Xn=class{constructor(t,e,s){this.store=t,this.desk={store:t,channel:e,announce:s},this.requests=new f(this.desk),this.
 mode="cards",this.filter=null,this.text="",this.opened=null,this.toOpen=null,this.enabled=!0;let i=y("worktrees"),o=h=>this.showNote(h);this.note=r("div",{class:"\
 wb-box wb-slim wb-note",hidden:!0}),this.page=new Yn(this.desk,{close:()=>this.close(),done:o}),this.conflicts=new Un(t,h=>this.open(h)),this.closed=new Kn(t),this.
@@ -2268,7 +2270,7 @@ closed.element];return r("div",{class:"wb-stack"},...a,...h)}toolbar(t){this.sum
 i=>this.setMode(i)),this.search=z("Filter worktrees","Filter worktrees by name, branch or agent",{input:()=>this.setFilter({text:this.search.value.trim().toLowerCase()})}),
 this.views=new $t(this.desk,"worktrees",{read:()=>({filter:this.filter,text:this.text,mode:this.mode}),apply:i=>this.apply(i)}),this.newButton=m("New worktree…",
 "wb-button",()=>this.openForm());let e=r("h3",{class:"wb-heading",id:t},"Worktrees"),s=r("div",{class:"wb-line"},this.modes.element,this.search,this.views.element,
-this.newButton);return r("div",{class:"wb-toolbar"},e,this.summary,s)}get rows(){return[...this.store.tables.worktrees.values()].filter(({id:t})=>t!=="").sort(sf)}count(){
+this.newButton);return r("div",{class:"wb-toolbar"},e,this.summary,s)}get rows(){return[...this.store.tables.worktrees.values()].filter(({id:t})=>t!=="").sort(nf)}count(){
 return this.rows.length}update(t,e){this.enabled=t;let{tables:s}=this.store;s.worktrees.has(this.toOpen)&&this.open(this.toOpen);let i=hl(s,e);this.all.hidden=this.
 opened!==null,this.opened?this.drawPage(i,e):this.drawOverview(i,e)}drawOverview(t,e){let{rows:s}=this,{tables:i}=this.store,o=new Map(s.map(c=>[c.id,rr(c,i)])),
 a=this.mode==="cards";this.drawToolbar(s,o,t);let h=a?s.filter(c=>this.matches(c,o.get(c.id),t(c.id))):[],l=(c,d)=>c.show(i.worktrees.get(d),o.get(d),t(d),e);this.
@@ -2276,7 +2278,7 @@ cards.show(h.map(({id:c})=>c),l),this.noMatch.hidden=!a||h.length>0||!s.length,t
 ts"||!s.length,this.conflicts.element.hidden||this.conflicts.update(),this.closed.element.hidden=this.mode!=="closed",this.closed.element.hidden||this.closed.update(),
 this.drawEmpty(s.length,i.worktrees.get("")?.error)}drawToolbar(t,e,s){let i=this.mode==="cards",o=this.conflicts.pairs.length;u(this.summary,t.length?w(t.length,
 "worktree"):""),this.modes.setLabel("conflicts",o?`Conflicts ${o.toLocaleString("en")}`:"Conflicts"),this.modes.show(this.mode);let a=this.closed.rows.length;this.
-modes.setLabel("closed",a?`Closed ${a.toLocaleString("en")}`:"Closed"),this.modes.element.hidden=!t.length&&!a,this.search.hidden=!i||t.length<=ef,this.chips.element.
+modes.setLabel("closed",a?`Closed ${a.toLocaleString("en")}`:"Closed"),this.modes.element.hidden=!t.length&&!a,this.search.hidden=!i||t.length<=sf,this.chips.element.
 hidden=!i||t.length<2,this.views.element.hidden=!t.length,this.views.update();let h=Object.entries(ur).map(([l,[c,d]])=>({key:l,label:c,count:t.filter(p=>d(p,e.
 get(p.id),s(p.id))).length}));this.chips.update([{key:null,label:"All",count:t.length},...h],this.filter)}drawEmpty(t,e){e&&t?this.requests.showError(e):this.requests.
 clearError(),this.empty.hidden=t>0||this.mode==="closed"||!this.store.loaded.has("worktrees"),this.newButton.hidden=!!e&&!t;let s=e?.code??"none";if(this.empty.
@@ -2293,7 +2295,7 @@ store.tables.worktrees.get(t);this.toOpen=e?null:t,e&&(this.opened=e,this.page.o
 items.get(t)?.opener??this.newButton).focus()}showNote(t){this.desk.announce(t);let e=m("Dismiss","wb-link",()=>this.dismissNote());this.note.replaceChildren(r(
 "span",{class:"wb-grow"},t),e),this.note.hidden=!1}dismissNote(){this.note.hidden=!0,this.opened?this.page.focus():this.newButton.focus()}openForm(){let t=new Hn(
 this.desk,e=>this.closeForm(e));this.formBox.replaceChildren(t.element),t.focus()}closeForm(t){if(this.formBox.replaceChildren(),this.newButton.focus(),!t)return;
-let{name:e,branch_name:s,integration_target:i,path:o}=t;this.showNote(`Created ${e}: branch ${s}, to be integrated into ${i}. Its files are in ${o}.`)}};var[mr,pr,Zn,Qn,fr,to,wr,kl,,br,nf,xl]=Array(12).keys(),of={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"Discon\
+let{name:e,branch_name:s,integration_target:i,path:o}=t;this.showNote(`Created ${e}: branch ${s}, to be integrated into ${i}. Its files are in ${o}.`)}};var[mr,pr,Zn,Qn,fr,to,wr,kl,,br,of,xl]=Array(12).keys(),rf={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"Discon\
 nected"},gr=class extends ke{constructor(t,e,{tab:s,alone:i},o){super(t,e);let a=d=>this.announce(d);this.untrusted=new fs(t);let h={connect:()=>this.showConnect(),
 review:d=>this.showWorktree(d)};this.inbox=new ve(t,e,a,o,h),this.taskSummary=new yr(()=>this.tabs.select(pr)),this.tasks=new En(t,e,a,o),this.unattended=new On(
 {store:t,channel:e,announce:a}),this.worktrees=new Xn(t,e,a),this.agents=new Os(t,e,a,o),this.definitions=new vi(t,e,a,o),this.tools=new Dn(t,e,a,o),this.chat=new Qs(
@@ -2308,17 +2310,17 @@ show(Math.max(0,l.findIndex(({label:d})=>d===s))),this.alone=i?s:null;let c=[thi
 "div",{class:"wb-top"},t,this.tabs.element,this.status,e)}openers(){let t=e=>{this.tabs.element.hidden=!1,this.tabs.select(e)};return{task:e=>{t(pr),this.tasks.
 jump(e)},agent:e=>{t(Qn),this.agents.reveal(e)},inbox:()=>t(mr),tools:()=>{t(to),this.tools.setMode("calls")}}}showWorktree(t){this.tabs.element.hidden=!1,this.
 tabs.select(Zn),this.worktrees.open(t)}showConnect(){this.tabs.select(xl),this.admin.connect.focus()}draw(){let{state:t}=this.channel.link;this.dot.dataset.state=
-t,u(this.linkLabel,of[t]),this.untrusted.update(),super.draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.update(),this.tabs.setCount(mr,this.inbox.waiting,
+t,u(this.linkLabel,rf[t]),this.untrusted.update(),super.draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.update(),this.tabs.setCount(mr,this.inbox.waiting,
 !0),this.tabs.setCount(Zn,this.worktrees.count()),this.tabs.setCount(Qn,this.agents.count(e)),this.tabs.setCount(fr,this.definitions.count()),this.tabs.setCount(
 to,this.tools.count()),this.tabs.setCount(wr,this.chat.count()),this.tabs.setCount(br,this.personalities.count()),this.tabs.at===mr&&this.taskSummary.update(this.
 outline()),this.tabs.at===pr&&this.tasks.update(this.outline()),this.tabs.at===Zn&&this.worktrees.update(t,e),this.tabs.at===Qn&&this.agents.update(e),this.tabs.
 at===fr&&this.definitions.update(t,e),this.tabs.at===to&&this.tools.update(t,e),this.tabs.at===wr&&this.chat.update(t,e),this.tabs.at===kl&&this.runs.update(t,e),
-this.tabs.at===br&&this.personalities.update(t,e),this.tabs.at===nf&&this.projects.update(),this.tabs.at===xl&&this.admin.update()}outline(){let{version:t,tables:e}=this.
+this.tabs.at===br&&this.personalities.update(t,e),this.tabs.at===of&&this.projects.update(),this.tabs.at===xl&&this.admin.update()}outline(){let{version:t,tables:e}=this.
 store;return this.outlined?.version!==t&&(this.outlined={version:t,outline:new Ee(e.tasks)}),this.outlined.outline}tick(t){this.inbox.tick(t),this.tabs.at===Zn&&
 this.worktrees.update(this.worktrees.enabled,t),this.tabs.at===Qn&&this.agents.update(t),this.tabs.at===fr&&this.definitions.update(this.definitions.enabled,t),
 this.tabs.at===to&&this.tools.update(this.tools.enabled,t),this.tabs.at===wr&&this.chat.update(this.chat.enabled,t),this.tabs.at===kl&&this.runs.update(this.runs.
 enabled,t),this.tabs.at===br&&this.personalities.update(this.personalities.enabled,t)}},yr=class{constructor(t){this.progress=new Oe;let e=r("h3",{class:"wb-hea\
 ding"},"Tasks"),s=m("Show tasks","wb-link",t);this.element=r("section",{class:"wb-section wb-stack",hidden:!0},r("div",{class:"wb-toolbar"},e,this.progress.summary,
-s),this.progress.meter)}update(t){this.progress.update(t),this.element.hidden=!t.tasks.size}},cN=()=>{let n=new Oi,t,e;return{initialize({model:s,signal:i}){sh(
+s),this.progress.meter)}update(t){this.progress.update(t),this.element.hidden=!t.tasks.size}},dN=()=>{let n=new Oi,t,e;return{initialize({model:s,signal:i}){sh(
 s),t=new is(s,n,i);let o={tab:s.get("tab"),alone:s.get("alone")};e=new Ei(s,(a,h)=>a.append(new gr(n,t,o,h).element))},render({model:s,el:i,signal:o}){let a=s.get(
-"approval_ids");a?i.append(new $i(n,t,a,o).element):s.get("docked")?e.render(i,o):e.show(i,o)}}};export{cN as default};
+"approval_ids");a?i.append(new $i(n,t,a,o).element):s.get("docked")?e.render(i,o):e.show(i,o)}}};export{dN as default};

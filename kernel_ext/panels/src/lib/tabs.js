@@ -2,6 +2,8 @@
 
 import { freshId, h, setAttribute, setText } from "./dom.js";
 
+/** How long the pointer must have rested before a count may appear or go under it: what is aimed at does not move. */
+const RESTED_MS = 600;
 /** "7", "128", "12K" */
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 0 });
 
@@ -13,10 +15,16 @@ export class Tabs {
   constructor(views, onSelect) {
     this.onSelect = onSelect;
     this.at = 0;
+    this.aiming = null;
     this.tabs = views.map(({ label, element }, index) => this.tab(label, element, index));
+    const on = {
+      keydown: (event) => this.onKey(event),
+      pointermove: () => this.onAim(),
+      pointerleave: () => this.drawCounts(),
+    };
     this.element = h(
       "div",
-      { class: "wb-tabs", role: "tablist", "aria-label": "Views", on: { keydown: (event) => this.onKey(event) } },
+      { class: "wb-tabs", role: "tablist", "aria-label": "Views", on },
       ...this.tabs.map(({ tab }) => tab),
     );
     this.show(0);
@@ -39,7 +47,7 @@ export class Tabs {
       count,
     );
     panel.setAttribute("aria-labelledby", tab.id);
-    return { tab, panel, count };
+    return { tab, panel, count, number: 0 };
   }
 
   /** The panels, to be placed under the tabs. */
@@ -47,14 +55,29 @@ export class Tabs {
     return this.tabs.map(({ panel }) => panel);
   }
 
-  /** Show a number beside a tab's label, unless it is 0: its room stays, so that no tab moves. @param {boolean} [strong] it waits for the person */
+  /**
+   * Show a number beside a tab's label, unless it is 0. It appears and goes when no pointer moves over the tabs, because
+   * it moves those after it.
+   * @param {boolean} [strong] it waits for the person
+   */
   setCount(index, number, strong = false) {
     const { count } = this.tabs[index];
+    this.tabs[index].number = number;
     setText(count, SHORT.format(number));
     setAttribute(count, "title", number > 999 ? number.toLocaleString("en") : "");
-    count.hidden = false;
-    count.classList.toggle("wb-badge-none", number === 0);
     count.classList.toggle("wb-badge-strong", strong);
+    if (!this.aiming) this.drawCounts();
+  }
+
+  onAim() {
+    clearTimeout(this.aiming);
+    this.aiming = setTimeout(() => this.drawCounts(), RESTED_MS);
+  }
+
+  drawCounts() {
+    clearTimeout(this.aiming);
+    this.aiming = null;
+    for (const { count, number } of this.tabs) count.hidden = !number;
   }
 
   /** @param {number} index */

@@ -3,7 +3,7 @@
 import { Figure } from "../charts/figure.js";
 import { line } from "../charts/lines.js";
 import { codeBlock, Facts, labelled, message } from "../lib/blocks.js";
-import { button, form, formButtons, input, textarea } from "../lib/controls.js";
+import { button, field, form, formButtons, input, textarea } from "../lib/controls.js";
 import { h, setText } from "../lib/dom.js";
 import { dateTime } from "../lib/format.js";
 import { Refresh } from "../link/polling.js";
@@ -60,14 +60,14 @@ export class RunDetails {
     const columns = h(
       "div",
       { class: "wb-run-columns" },
-      this.facts.element,
+      labelled("Run", this.facts.element),
       this.blocks.parameters,
       this.blocks.values,
     );
     const { series, artifacts, notes, tags } = this.blocks;
-    const actions = h("div", { class: "wb-line" }, this.edit, this.put);
+    this.actions = h("div", { class: "wb-line" }, this.edit, this.put);
     const said = [this.reader.errorBox, this.error, columns, series, artifacts, notes, tags];
-    return h("div", { class: "wb-stack wb-roomy" }, ...said, actions, this.requests.errorBox, this.editor);
+    return h("div", { class: "wb-stack wb-roomy" }, ...said, this.actions, this.requests.errorBox, this.editor);
   }
 
   /** End what goes on. */
@@ -92,7 +92,7 @@ export class RunDetails {
     const commit =
       run.git_commit && `${run.git_commit.slice(0, 12)}${run.git_dirty ? ", with uncommitted changes" : ""}`;
     this.facts.update([
-      ["Run", `${run.id} ${run.name}`],
+      ["Name", `${run.id} ${run.name}`],
       ["Sweep", run.sweep],
       ["Notebook", run.notebook],
       ["Started", `${dateTime(run.started_at)} by ${run.created_by}`],
@@ -109,12 +109,19 @@ export class RunDetails {
     const single = run.series.filter(({ count }) => count === 1).map(({ name, last }) => [name, last]);
     this.drawFacts("values", single);
     this.drawArtifacts(run.files);
-    this.blocks.notes.hidden = !run.notes;
     setText(this.notes, run.notes);
-    this.blocks.tags.hidden = !run.tags.length;
     setText(this.tags, run.tags.join(", "));
+    this.drawSaid();
     setText(this.put, run.archived_at ? "Restore" : "Archive");
     this.put.hidden = run.state === "running";
+  }
+
+  /** Notes and tags, and what can be done; while they are edited, only the form. */
+  drawSaid() {
+    const isEditing = !this.editor.hidden;
+    this.blocks.notes.hidden = isEditing || !this.run.notes;
+    this.blocks.tags.hidden = isEditing || !this.run.tags.length;
+    this.actions.hidden = isEditing;
   }
 
   drawFacts(name, pairs) {
@@ -167,27 +174,22 @@ export class RunDetails {
 
   startEditing() {
     if (!this.run) return;
-    const notes = textarea(this.run.notes, 4, {
-      "aria-label": "Notes, in Markdown",
-      placeholder: "Notes, in Markdown",
-    });
-    const tags = input(this.run.tags.join(", "), {
-      "aria-label": "Tags, with commas",
-      placeholder: "Tags, with commas",
-    });
+    const notes = textarea(this.run.notes, 4);
+    const tags = input(this.run.tags.join(", "));
+    const fields = [field("Notes, in Markdown", notes), field("Tags, with commas", tags)];
     const save = h("button", { class: "wb-button wb-primary", type: "submit" }, "Save");
     const close = () => this.stopEditing();
     const on = { submit: () => this.save(notes.value, tags.value, save), escape: close };
-    const made = form({ class: "wb-stack" }, on, notes, tags, formButtons(save, close));
+    const made = form({ class: "wb-stack" }, on, ...fields, formButtons(save, close));
     this.editor.replaceChildren(made);
     this.editor.hidden = false;
-    this.edit.hidden = true;
+    this.drawSaid();
     notes.focus();
   }
 
   stopEditing() {
     this.editor.hidden = true;
-    this.edit.hidden = false;
+    this.drawSaid();
     this.edit.focus();
   }
 
