@@ -79,7 +79,7 @@ def test_a_task_is_reprioritised_reassigned_cancelled_and_retried(open_desk: Ope
     task = opened(desk, "Count them")
     task.get_by_role("spinbutton").fill("900")
     task.get_by_role("spinbutton").press("Enter")
-    expect(desk.get_by_role("status")).to_have_text("Task 1: priority 900.")
+    expect(desk.get_by_role("status")).to_have_text("Task 1: priority 900. You can undo it for ten seconds.")
     expect(task.get_by_role("spinbutton")).to_have_value("900")
     task.get_by_role("button", name="Reassign…").click()
     task.get_by_label("Agent").select_option("tess")
