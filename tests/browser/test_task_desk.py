@@ -84,7 +84,7 @@ def test_a_task_is_reprioritised_reassigned_cancelled_and_retried(open_desk: Ope
     task.get_by_role("button", name="Reassign…").click()
     task.get_by_label("Agent").select_option("tess")
     task.get_by_role("button", name="Reassign", exact=True).click()
-    expect(desk.get_by_role("status")).to_have_text("Task 1: reserved for tess.")
+    expect(desk.get_by_role("status")).to_have_text("Task 1: reserved for tess. You can undo it for ten seconds.")
     task.get_by_role("button", name="Cancel…").click()
     expect(task.get_by_label("Reason")).to_be_focused()
     task.get_by_label("Reason").fill("Not needed")
