@@ -37,6 +37,7 @@ FORGET = "FORGET, the slowest of 20"
 BURST = "300 at once, beside settings as they come"
 BURST_TUNED = "300 at once, beside settings for speed"
 SUSTAINED = f"profiles that are not as published last, after {RATE} changes a second for {SECONDS} s"
+ARRIVED = f"until the last of {RATE * SECONDS:,} changes, {RATE} a second, has arrived"
 RESTART = f"a start with {PROFILES:,} known"
 TRAITS = 5
 TUNED = {
@@ -60,7 +61,7 @@ def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
                 receiver.ask({"do": "meet"})
                 slowest = [_latency(sender, receiver, single) for _ in range(rounds)]
                 ours = [_burst(sender, receiver, burst, f"burst-{number}") for number in range(rounds)]
-                wrong, note = _sustained(sender, receiver, profiles, seconds)
+                wrong, arrived, note = _sustained(sender, receiver, profiles, seconds)
         starts = [_restart(there, profiles) for _ in range(rounds)]
         plain, unavailable = _stock(directory / "plain", burst, rounds, {})
         fast, _ = _stock(directory / "fast", burst, rounds, TUNED)
@@ -69,6 +70,7 @@ def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
         BURST: Samples(ours, plain, "events/s", unavailable or AS_IT_COMES),
         BURST_TUNED: Samples(ours, fast, "events/s", unavailable or FAST),
         SUSTAINED: Samples([wrong], unit="profiles", note=note),
+        ARRIVED: Samples([arrived], unit="s"),
         RESTART: Samples(starts, unit="s"),
     }
 
@@ -93,8 +95,9 @@ def _burst(sender: Child, receiver: Child, count: int, prefix: str) -> float:
     return count / (at - began)
 
 
-def _sustained(sender: Child, receiver: Child, profiles: int, seconds: int) -> tuple[float, str]:
-    """How many profiles are not as they were published last, and what else there is to say.
+def _sustained(sender: Child, receiver: Child, profiles: int, seconds: int) -> tuple[float, float, str]:
+    """How many profiles are not as they were published last, seconds from the first change until the last has arrived,
+    and what else there is to say.
 
     Of several changes of a profile that wait for a node together, only the last is sent.
     """
@@ -110,7 +113,7 @@ def _sustained(sender: Child, receiver: Child, profiles: int, seconds: int) -> t
         f"{took:.0f} a second, in transactions of {TOGETHER}; the last arrived {late:.0f} ms after it was published; "
         f"{replaced} replaced by newer ones while they waited"
     )
-    return float(wrong), note
+    return float(wrong), found["at"] - sent["began"], note
 
 
 def _restart(project: Path, profiles: int) -> float:
@@ -313,6 +316,7 @@ ROW = Row(
         BURST: at_least(3),
         BURST_TUNED: at_least(1),
         SUSTAINED: within(0, "profiles"),
+        ARRIVED: within(SECONDS + 0.25, "s"),
         RESTART: within(2, "s"),
     },
     run,
