@@ -1,12 +1,14 @@
-"""Settings of the interpreter and its process that are changed while the servers run, and restored afterwards."""
+"""Settings of the interpreter and its process that are changed for a while, and restored afterwards."""
 
 from __future__ import annotations
 
 import gc
 import resource
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 
 
 @contextmanager
@@ -48,3 +50,25 @@ def many_files() -> Iterator[int]:
     finally:
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@contextmanager
+def termination_interrupts() -> Iterator[None]:
+    """Within the block SIGTERM, which batch systems send before they end a job, and SIGHUP, when a terminal is closed,
+    are interrupts: what the block has started ends with it. A signal that was ignored stays so."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        handler = signal.getsignal(signal.SIGINT)
+        if not callable(handler):
+            raise KeyboardInterrupt
+        handler(signal.SIGINT, frame)  # an event loop's own, which cancels its task
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    changed = {number: handler for number, handler in before.items() if handler != signal.SIG_IGN}
+    for number in changed:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in changed.items():
+            signal.signal(number, handler)

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
 import psutil
 import pytest
 
@@ -22,5 +29,25 @@ async def test_the_demo_shows_discovery_and_a_call_and_leaves_nothing_running(co
     assert shown["result"] == 42
     call = shown["call"]
     assert (call["state"], call["origin_node"].startswith("orn:koi-net.node:coordinator+")) == ("completed", True)
-    running = [part for process in psutil.process_iter(["cmdline"]) for part in process.info["cmdline"] or ()]
-    assert [part for part in running if "workbench-koi-" in part] == []
+    assert running() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+async def test_a_demo_that_is_ended_leaves_nothing_running(place: Path, number: signal.Signals) -> None:
+    demo = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "workbench.cli", "koi", "demo"), env={**os.environ, "TMPDIR": str(place)}, stderr=PIPE
+    )
+    assert demo.stderr is not None
+    while b"creative-agent" not in await demo.stderr.readline():
+        pass
+    assert running(place)
+    demo.send_signal(number)
+    await demo.communicate()
+    assert demo.returncode == 130
+    assert (running(place), [*place.iterdir()]) == ([], [])
+
+
+def running(place: Path | None = None) -> list[str]:
+    """The arguments of processes that name a directory of the demo."""
+    found = [part for process in psutil.process_iter(["cmdline"]) for part in process.info["cmdline"] or ()]
+    return [part for part in found if f"{place or ''}/workbench-koi-" in part]

@@ -24,7 +24,8 @@ def sweep(client: OperatorClient, **options: Any) -> Shown:
     """
     from workbench.cli.sweeps.connection import connected
     from workbench.cli.sweeps.running import SweepInterrupted, run_sweep
-    from workbench.cli.sweeps.terminal import showing, termination_interrupts
+    from workbench.cli.sweeps.terminal import showing
+    from workbench.interpreter import termination_interrupts
 
     client.require_operator("sweep")
     settings = client.settings

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import click
 
@@ -44,17 +42,3 @@ def showing() -> Iterator[Show]:
 def _line(outcome: Outcome) -> str:
     why = f": {outcome.error}" if outcome.error else ""
     return inert_line(f"run {outcome.run.number} ({described(outcome.run)}) {outcome.state}{why}")
-
-
-@contextmanager
-def termination_interrupts() -> Iterator[None]:
-    """Within the block SIGTERM, which batch systems send before they end a job, is an interrupt."""
-
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
