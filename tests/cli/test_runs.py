@@ -39,6 +39,20 @@ def test_a_list_reads_well_in_a_hundred_columns(run: Type) -> None:
     assert [each["id"] for each in data(run("runs", "list", "--sort", "loss", "--limit", "1", "--json"))] == [2]
 
 
+def test_sweeps_are_listed_with_how_many_of_their_runs_have_ended(client: ProjectClient, run: Type) -> None:
+    assert "There are no sweeps yet." in run("runs", "sweeps").out
+    about = {"notebook": "train.ipynb", "notebook_sha256": "0" * 64, "specification": {"runs": 3}}
+    sweep = client.call("start_sweep", name="seeds", **about)
+    for number, end in ((1, {}), (2, {"state": "failed", "error": "no"})):
+        begun = client.call("start_run", name=f"seeds {number}", sweep_id=sweep["id"], key=str(number))
+        client.call("end_run", run_id=begun["id"], **end)
+    head, row = run("runs", "sweeps").out.splitlines()
+    assert head.split() == ["sweep", "notebook", "runs", "completed", "failed", "running", "started"]
+    assert row.split()[:6] == ["seeds", "train.ipynb", "3", "1", "1", "0"]
+    assert run("runs", "sweeps", "--search", "other").out.strip() == "No sweep matches."
+    assert [one["name"] for one in data(run("runs", "sweeps", "--json"))] == ["seeds"]
+
+
 @pytest.mark.usefixtures("client")
 def test_a_run_is_shown_whole_and_compared(run: Type) -> None:
     shown = run("runs", "show", "1").out

@@ -140,7 +140,7 @@ COMMANDS: Mapping[str, str] = {
     "list_runs": "runs",
     "list_saved_views": "call list_saved_views",
     "list_sessions": "sessions",
-    "list_sweeps": "call list_sweeps",
+    "list_sweeps": "runs sweeps",
     "list_tasks": "tasks",
     "list_teams": "teams",
     "list_tool_calls": "tools calls",

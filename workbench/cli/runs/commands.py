@@ -25,6 +25,7 @@ from workbench.cli.output import (
 )
 from workbench.tables import Page, State, Table
 
+NO_SWEEPS = "There are no sweeps yet. `workbench sweep NOTEBOOK -p NAME=VALUES` runs one."
 NO_RUNS = "There are no runs yet. wb.record(loss=0.1) in a notebook begins one."
 NAMED = 3
 """The most parameters and metrics that a row of a list names."""
@@ -45,6 +46,10 @@ FACTS = (
     *("key", "sweep", "notebook", "output", "error_code", "error", "session_id", "git_commit", "git_dirty", "tries"),
     *("created_by", "started_at", "ended_at", "archived_at"),
 )
+SWEEPS = {
+    **{"name": "sweep", "notebook": "notebook", "runs": "runs", "completed": "completed", "failed": "failed"},
+    **{"running": "running", "created_at": "started"},
+}
 SERIES = {"name": "metric", "last": "last", "step": "at step", "count": "values", "low": "lowest", "high": "highest"}
 ARTIFACTS = {"name": "artifact", "path": "path", "media_type": "type", "size": "size", "sha256": "sha256"}
 
@@ -76,6 +81,27 @@ def list_runs(client: OperatorClient, where: tuple[str, ...], **options: Any) ->
     table = run_table(found["runs"], "No run matches." if is_filtered else NO_RUNS)
     note = "… and more: --limit shows them." if found["next_cursor"] else ""
     return Table(table.columns, table.rows, table.empty, found["runs"], note)
+
+
+@runs.command("sweeps")
+@click.option("--search", metavar="TEXT", default=None, help="Only whose name has this text.")
+@click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="At most this many.")
+@pass_client
+def list_sweeps(client: OperatorClient, search: str | None, limit: int) -> Shown:
+    """List sweeps with how many of their runs have ended, the newest first."""
+    found = client.call("list_sweeps", limit=limit, **drop_none(search=search))
+    rows = [
+        {
+            **sweep,
+            "name": _cut(sweep["name"]),
+            "notebook": _cut(sweep["notebook"], WIDE),
+            "runs": sweep["specification"].get("runs", ""),
+        }
+        for sweep in found["sweeps"]
+    ]
+    note = "… and more: --limit shows them." if found["next_cursor"] else ""
+    table = Table.of(rows, SWEEPS, "No sweep matches." if search else NO_SWEEPS, found["sweeps"])
+    return Table(table.columns, table.rows, table.empty, found["sweeps"], note)
 
 
 def run_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
