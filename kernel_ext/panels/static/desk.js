@@ -1661,36 +1661,36 @@ isStale=!0,this.touched=new Set,this.requests=new f(this.desk),this.reading=new 
 this.sweeps=new un(o=>this.openSweep(o)),this.comparison=new rn(this.desk,i,{close:()=>this.closeComparison(),open:o=>this.open(o)}),this.modes=new I(ep,"Show",
 o=>this.setMode(o)),this.element=this.section(),t.subscribe(()=>this.onChange(),i),i.addEventListener("abort",()=>this.stop(),{once:!0})}section(){let t=y("runs");
 this.summary=r("span",{class:"wb-muted wb-grow"}),this.empty=r("p",{class:"wb-empty",hidden:!0}),this.more=m("Show more","wb-button",()=>this.showMore()),this.compare=
-m("Compare","wb-button",()=>this.compareSelected()),this.more.hidden=this.compare.hidden=!0,this.list=r("div",{class:"wb-stack"},this.filters.element,this.comparison.
-element,this.empty,this.table(),this.more);let e=r("h3",{class:"wb-heading",id:t},"Runs"),i=[r("div",{class:"wb-toolbar"},e,this.summary,this.compare,this.modes.
-element,this.filters.search),this.requests.errorBox,this.list,this.sweeps.element];return r("section",{class:"wb-section wb-stack","aria-labelledby":t},...i)}table(){
-this.head=r("tr",{}),this.body=r("tbody",{});let t={keydown:e=>V(e,this.body)};return this.grid=r("table",{class:"wb-table wb-runs",on:t,hidden:!0},r("thead",{},
-this.head),this.body),this.rows=new A(this.body,e=>this.row(e),{keep:(e,s)=>s.isOpen,onRemove:e=>e.stop()}),this.drawHead([]),this.grid}row(t){let e=s=>{this.runs.
-has(t)&&this.runs.set(t,{...this.runs.get(t),...s}),this.draw(),this.refresh()};return new cn(this.desk,this.runs.get(t),{select:()=>this.drawSelected(),change:e})}drawHead(t){
-let e=JSON.stringify(t);if(e===this.drawnHead)return;this.drawnHead=e;let s=this.sorting;this.sorting=new lt(Object.fromEntries(t.map(h=>[h,h])),()=>this.restart()),
-s?.by&&t.includes(s.by)&&Object.assign(this.sorting,{by:s.by,direction:s.direction});let i=h=>Object.entries(h).map(([l,c])=>r("th",{scope:"col",class:`wb-col-${l}`},
-c)),o=t.map(h=>this.sorting.heading(h,"th",{scope:"col",class:"wb-col-metric"}));this.sorting.by&&this.sorting.buttons[this.sorting.by].parentElement.setAttribute(
-"aria-sort",this.sorting.direction);let a=r("th",{class:"wb-col-pick"},r("span",{class:"wb-sr"},"Select"));this.head.replaceChildren(a,...i(np),...o,...i(op))}get isShown(){
-return this.element.checkVisibility()}onChange(){let{touched:t}=this.desk.store,e=t===null?null:[...t].filter(s=>/^(run|sweep):/.test(s));if(e?.length!==0){this.
-isStale=!0;for(let[s,i]of this.rows.items)(!e||e.includes(`run:${s}`))&&i.refresh();this.isShown&&this.refresh()}}refresh(){this.isStale=!1,this.reading.now()}restart(){
-this.shown=Zo,this.refresh()}stop(){this.reading.stop();for(let t of this.rows.items.values())t.stop()}async read(){let{by:t,direction:e}=this.sorting,s=t===null?
-"newest":`${e==="descending"?"-":""}${t}`,i=await this.pages({...this.filters.chosen,sort:s}),{sweeps:o}=await this.requests.send("list_sweeps",{limit:100});this.
-requests.clearError(),this.runs=new Map(i.runs.map(a=>[a.id,a])),this.hasMore=i.next_cursor!==null,this.sweepsFound=o,this.filters.setSweeps(o),t||(this.metrics=
-Kh(i.runs,sp)),this.isRead=!0,this.draw(),await new Promise(a=>setTimeout(a,ip))}async pages(t){let e=Math.min(500,this.shown),s=await this.requests.send("list_\
-runs",{...t,limit:e}),{runs:i}=s;for(;s.next_cursor!==null&&i.length<this.shown;)s=await this.requests.send("list_runs",{...t,limit:e,cursor:s.next_cursor}),i.push(
-...s.runs);return{runs:i,next_cursor:s.next_cursor}}showMore(){this.shown+=Zo,this.refresh()}setMode(t){this.mode=t,this.draw()}openSweep(t){this.mode="runs",this.
-filters.chooseSweep(t),this.restart(),this.draw(),this.filters.sweep.focus()}update(t=this.enabled,e=Date.now()){this.enabled=t,this.now=e,(!this.isRead||this.isStale)&&
-this.refresh(),this.draw()}draw(){let t=this.mode==="runs";if(this.modes.show(this.mode),this.list.hidden=this.filters.search.hidden=!t,this.sweeps.element.hidden=
-t,!this.isRead)return;t?this.drawRuns():this.sweeps.update(this.sweepsFound);let e=this.sweepsFound.length;this.modes.setLabel("sweeps",e?`Sweeps ${e.toLocaleString(
-"en")}`:"Sweeps"),this.drawSelected()}drawRuns(){let{runs:t,metrics:e}=this,{isActive:s}=this.filters;this.drawHead(e),this.rows.show([...t.keys()],(l,c)=>l.show(
-t.get(c),e,this.now??Date.now())),this.grid.hidden=this.rows.items.size===0,this.more.hidden=!this.hasMore,this.filters.element.hidden=!s&&t.size===0&&this.sweepsFound.
-length===0,this.empty.hidden=t.size>0,u(this.empty,s?"No run matches the filters.":"No runs yet. Record one with `with wb.run(name, lr=0.1) as run: run.record(l\
-oss=0.5)`.");let o=[...t.values()].filter(({state:l})=>l==="running").length,a=w(t.size,"run"),h=`${this.hasMore?`The first ${a}`:a}${o?` · ${o} running`:""}`;
-u(this.summary,t.size?h:"")}get selected(){return[...this.rows.items.values()].filter(t=>t.check.box.checked).map(({id:t})=>t)}drawSelected(){let t=this.mode===
-"runs"?this.selected.length:0;this.compare.hidden=t<2;let e=t>Jh;this.comparison.requests.busy||u(this.compare,e?`Compare (at most ${Jh})`:`Compare ${t}`),this.
-compare.setAttribute("aria-disabled",String(e))}compareSelected(){this.comparison.show(this.selected,this.compare)}closeComparison(){this.comparison.hide(),(this.
-compare.hidden?this.filters.search:this.compare).focus()}open(t){let e=this.rows.items.get(t);e&&(e.toggle(!0),e.opener.focus(),e.line.scrollIntoView({block:"ne\
-arest"}))}};var et={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},Ct=["person\
+m("Compare","wb-button",()=>this.compareSelected()),this.more.hidden=this.compare.hidden=this.filters.element.hidden=!0,this.list=r("div",{class:"wb-stack"},this.
+filters.element,this.comparison.element,this.empty,this.table(),this.more);let e=r("h3",{class:"wb-heading",id:t},"Runs"),i=[r("div",{class:"wb-toolbar"},e,this.
+summary,this.compare,this.modes.element,this.filters.search),this.requests.errorBox,this.list,this.sweeps.element];return r("section",{class:"wb-section wb-stac\
+k","aria-labelledby":t},...i)}table(){this.head=r("tr",{}),this.body=r("tbody",{});let t={keydown:e=>V(e,this.body)};return this.grid=r("table",{class:"wb-table\
+ wb-runs",on:t,hidden:!0},r("thead",{},this.head),this.body),this.rows=new A(this.body,e=>this.row(e),{keep:(e,s)=>s.isOpen,onRemove:e=>e.stop()}),this.drawHead(
+[]),this.grid}row(t){let e=s=>{this.runs.has(t)&&this.runs.set(t,{...this.runs.get(t),...s}),this.draw(),this.refresh()};return new cn(this.desk,this.runs.get(t),
+{select:()=>this.drawSelected(),change:e})}drawHead(t){let e=JSON.stringify(t);if(e===this.drawnHead)return;this.drawnHead=e;let s=this.sorting;this.sorting=new lt(
+Object.fromEntries(t.map(h=>[h,h])),()=>this.restart()),s?.by&&t.includes(s.by)&&Object.assign(this.sorting,{by:s.by,direction:s.direction});let i=h=>Object.entries(
+h).map(([l,c])=>r("th",{scope:"col",class:`wb-col-${l}`},c)),o=t.map(h=>this.sorting.heading(h,"th",{scope:"col",class:"wb-col-metric"}));this.sorting.by&&this.
+sorting.buttons[this.sorting.by].parentElement.setAttribute("aria-sort",this.sorting.direction);let a=r("th",{class:"wb-col-pick"},r("span",{class:"wb-sr"},"Sel\
+ect"));this.head.replaceChildren(a,...i(np),...o,...i(op))}get isShown(){return this.element.checkVisibility()}onChange(){let{touched:t}=this.desk.store,e=t===null?
+null:[...t].filter(s=>/^(run|sweep):/.test(s));if(e?.length!==0){this.isStale=!0;for(let[s,i]of this.rows.items)(!e||e.includes(`run:${s}`))&&i.refresh();this.isShown&&
+this.refresh()}}refresh(){this.isStale=!1,this.reading.now()}restart(){this.shown=Zo,this.refresh()}stop(){this.reading.stop();for(let t of this.rows.items.values())
+t.stop()}async read(){let{by:t,direction:e}=this.sorting,s=t===null?"newest":`${e==="descending"?"-":""}${t}`,i=await this.pages({...this.filters.chosen,sort:s}),
+{sweeps:o}=await this.requests.send("list_sweeps",{limit:100});this.requests.clearError(),this.runs=new Map(i.runs.map(a=>[a.id,a])),this.hasMore=i.next_cursor!==
+null,this.sweepsFound=o,this.filters.setSweeps(o),t||(this.metrics=Kh(i.runs,sp)),this.isRead=!0,this.draw(),await new Promise(a=>setTimeout(a,ip))}async pages(t){
+let e=Math.min(500,this.shown),s=await this.requests.send("list_runs",{...t,limit:e}),{runs:i}=s;for(;s.next_cursor!==null&&i.length<this.shown;)s=await this.requests.
+send("list_runs",{...t,limit:e,cursor:s.next_cursor}),i.push(...s.runs);return{runs:i,next_cursor:s.next_cursor}}showMore(){this.shown+=Zo,this.refresh()}setMode(t){
+this.mode=t,this.draw()}openSweep(t){this.mode="runs",this.filters.chooseSweep(t),this.restart(),this.draw(),this.filters.sweep.focus()}update(t=this.enabled,e=Date.
+now()){this.enabled=t,this.now=e,(!this.isRead||this.isStale)&&this.refresh(),this.draw()}draw(){let t=this.mode==="runs";if(this.modes.show(this.mode),this.list.
+hidden=this.filters.search.hidden=!t,this.sweeps.element.hidden=t,!this.isRead)return;t?this.drawRuns():this.sweeps.update(this.sweepsFound);let e=this.sweepsFound.
+length;this.modes.setLabel("sweeps",e?`Sweeps ${e.toLocaleString("en")}`:"Sweeps"),this.drawSelected()}drawRuns(){let{runs:t,metrics:e}=this,{isActive:s}=this.filters;
+this.drawHead(e),this.rows.show([...t.keys()],(l,c)=>l.show(t.get(c),e,this.now??Date.now())),this.grid.hidden=this.rows.items.size===0,this.more.hidden=!this.hasMore,
+this.filters.element.hidden=!s&&t.size===0&&this.sweepsFound.length===0,this.empty.hidden=t.size>0,u(this.empty,s?"No run matches the filters.":"No runs yet. Re\
+cord one with `with wb.run(name, lr=0.1) as run: run.record(loss=0.5)`.");let o=[...t.values()].filter(({state:l})=>l==="running").length,a=w(t.size,"run"),h=`${this.
+hasMore?`The first ${a}`:a}${o?` · ${o} running`:""}`;u(this.summary,t.size?h:"")}get selected(){return[...this.rows.items.values()].filter(t=>t.check.box.checked).
+map(({id:t})=>t)}drawSelected(){let t=this.mode==="runs"?this.selected.length:0;this.compare.hidden=t<2;let e=t>Jh;this.comparison.requests.busy||u(this.compare,
+e?`Compare (at most ${Jh})`:`Compare ${t}`),this.compare.setAttribute("aria-disabled",String(e))}compareSelected(){this.comparison.show(this.selected,this.compare)}closeComparison(){
+this.comparison.hide(),(this.compare.hidden?this.filters.search:this.compare).focus()}open(t){let e=this.rows.items.get(t);e&&(e.toggle(!0),e.opener.focus(),e.line.
+scrollIntoView({block:"nearest"}))}};var et={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},Ct=["person\
 a_id","plan","worktree","assigned_agent_id","session_id"];function Qo(){return{text:"",state:null,...Object.fromEntries(Ct.map(n=>[n,null]))}}function rp(n,t){return n.
 blocked?n.dependencies.map(e=>t.get(e)).filter(e=>e&&e.status!=="completed"):[]}function Vh(n){return`waits for ${n.slice(0,3).map(({id:e,status:s})=>s==="faile\
 d"||s==="cancelled"?`${e} (${s})`:`${e}`).join(", ")}${n.length>3?` and ${n.length-3} more`:""}`}var Ee=class{constructor(t){this.tasks=t,this.children=new Map,

@@ -62,7 +62,7 @@ export class Runs {
     this.empty = h("p", { class: "wb-empty", hidden: true });
     this.more = button("Show more", "wb-button", () => this.showMore());
     this.compare = button("Compare", "wb-button", () => this.compareSelected());
-    this.more.hidden = this.compare.hidden = true;
+    this.more.hidden = this.compare.hidden = this.filters.element.hidden = true; // until there are runs
     this.list = h(
       "div",
       { class: "wb-stack" },
