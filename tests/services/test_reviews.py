@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Admit, git
+from tests.conftest import Admit, followed, git
 from tests.services.worktrees.lab import ask, commit, make
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound
@@ -60,6 +60,16 @@ async def test_who_waits_for_the_decision_learns_of_the_request(workbench: Workb
         "events"
     ]
     assert [one["subject"] for one in told] == [f"approval:{asked['approval_id']}"]
+
+
+async def test_who_waits_after_the_request_waits_for_the_decision(workbench: Workbench) -> None:
+    commit(await make(workbench), "model.py", MODEL)
+    asked = await ask(workbench)
+    await request(workbench, MEDIAN)
+    waiting = asyncio.create_task(workbench.call("get_approval", approval_id=asked, wait_seconds=30))
+    await followed(workbench)
+    await workbench.call("reject", approval_id=asked, reason="Not like this.")
+    assert (await waiting)["status"] == "rejected"
 
 
 async def test_agents_with_open_tasks_there_are_told_and_read_the_comments(workbench: Workbench, admit: Admit) -> None:

@@ -307,13 +307,19 @@ async def get_approval(
 ) -> Approval:
     """Get an approval that you requested, its decision, who decided, the reason, and the outcome.
 
-    With wait_seconds, wait for the decision, or for requested changes. An approved integration is `queued` until it is
-    merged.
+    With wait_seconds, wait for the decision, or until changes are requested. An approved integration is `queued` until
+    it is merged.
     """
+    began = ctx.store.now()
+
+    def is_answered(approval: Approval) -> bool:
+        asked_at = approval.changes_requested_at
+        return approval.settled or (asked_at is not None and asked_at >= began)  # an earlier request was seen before
+
     await _refresh(ctx)
     return await ctx.feed.until(
         lambda tx: _require_visible(tx, ctx.caller, approval_id),
-        lambda approval: approval.settled or approval.changes_requested_at is not None,
+        is_answered,
         "approval.*",
         subject=f"approval:{approval_id}",
         seconds=min(wait_seconds, ctx.settings.wait_limit_seconds),
