@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,14 +61,15 @@ def start(settings: Settings, port: int | None = None, *, end_workers: bool = Fa
     log = settings.logs / LOG
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     pid = _spawn(settings.project, log, port, end_workers)
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        if (found := asyncio.run(find_server(settings.server_file))) is not None:
-            return Started(found.info, found.info.pid == pid)
-        if not _runs(pid):
-            break
-        time.sleep(POLL_SECONDS)
-    raise Unavailable("SERVER_NOT_STARTED", f"The server did not start: {_last_line(log)} See {log}.")
+    started = None
+    try:
+        started = _announced(settings, pid)
+    finally:
+        if started is None:  # also after an interrupt: what was not announced does not go on
+            _terminate(pid)
+    if started is None:
+        raise Unavailable("SERVER_NOT_STARTED", f"The server did not start: {_last_line(log)} See {log}.")
+    return started
 
 
 def stop(settings: Settings, *, end_workers: bool = False) -> ServerInfo | None:
@@ -91,7 +93,7 @@ def stop(settings: Settings, *, end_workers: bool = False) -> ServerInfo | None:
             f"Process {info.pid}, a notebook or a terminal, serves this project. Stop it there, with `%workbench stop` "
             "or Ctrl-C.",
         )
-    psutil.Process(info.pid).terminate()
+    _terminate(info.pid)
     if not _until(lambda: not _runs(info.pid), STOP_SECONDS):
         raise Unavailable(
             "STILL_STOPPING",
@@ -140,6 +142,18 @@ def _spawn(project: Path, log: Path, port: int | None, end_workers: bool) -> int
     return int(ran.stdout)
 
 
+def _announced(settings: Settings, pid: int) -> Started | None:
+    """The server that answers; None if the process has ended before, or does not answer in time."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if (found := asyncio.run(find_server(settings.server_file))) is not None:
+            return Started(found.info, found.info.pid == pid)
+        if not _runs(pid):
+            break
+        time.sleep(POLL_SECONDS)
+    return None
+
+
 async def _end_workers(settings: Settings) -> None:
     """End the agents' processes that a server left, unless another one serves the project."""
     async with Workbench.open(settings) as workbench, Servers(workbench, end_workers=True) as servers:
@@ -148,6 +162,11 @@ async def _end_workers(settings: Settings) -> None:
         except Conflict as error:
             if error.code != "ALREADY_SERVED":
                 raise
+
+
+def _terminate(pid: int) -> None:
+    with suppress(psutil.NoSuchProcess):  # it has just ended by itself
+        psutil.Process(pid).terminate()
 
 
 def _runs(pid: int) -> bool:

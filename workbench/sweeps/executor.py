@@ -74,9 +74,9 @@ class LocalExecutor:
         """See `Executor`."""
         return self.watch.cancelled
 
-    def execute(self, run: PlannedRun, on_cell: OnCell) -> Outcome | None:
+    def execute(self, run: PlannedRun, on_cell: OnCell) -> Outcome:
         """See `Executor`."""
-        return None if self.watch.cancelled else execute_run(self.call, self.job, run, self.watch, on_cell)
+        return execute_run(self.call, self.job, run, self.watch, on_cell)
 
     def check(self) -> None:
         """See `Executor`: it always can."""
