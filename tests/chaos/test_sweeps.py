@@ -91,7 +91,7 @@ def test_a_sweep_that_is_killed_three_times_has_each_run_once_with_equal_results
     options = ("-p", f"seed=1..{RUNS}", "--workers", "4", *where)
     for part in (1, 2, 3):
         killed = start(repository, "short.ipynb", *options, "--name", "killed", "--resume")
-        until(killed, lambda part=part: len(executed(repository)) >= part * RUNS // 4)  # type: ignore[misc]
+        until(killed, lambda part=part: len(executed(repository)) >= part * RUNS // 8)  # type: ignore[misc]
         killed.kill()
         killed.communicate()
     before = {run["key"]: run["tries"] for run in recorded(repository, "killed") if run["state"] == "completed"}

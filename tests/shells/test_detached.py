@@ -12,9 +12,9 @@ import psutil
 import pytest
 
 from tests.conftest import Command, Served
+from tests.git.parts import ended
 from tests.kernel.conftest import started
 from workbench.model import ServerInfo
-from workbench.process import is_running
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
 from workbench.shells import detached
@@ -44,10 +44,6 @@ def _environment(project: Path) -> dict[str, str]:
 
 def serving(project: Path) -> ServerInfo | None:
     return ServerFile(Settings(project=project).server_file).load().info
-
-
-def ended(pid: int) -> bool:
-    return not psutil.pid_exists(pid) or not is_running(psutil.Process(pid))
 
 
 def test_it_goes_on_after_the_command_is_found_by_status_and_ended_by_stop(repository: Path, cli: Cli) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
+from tests.git.parts import ended
 from tests.sweeps.conftest import opened
 from tests.sweeps.lab import SweepLab
 from workbench.errors import BadInput, Unavailable, WorkbenchError
@@ -80,7 +83,7 @@ class TestFaults:
         )
         lab.sweep(notebook, parameters={"seed": [1]})
         left = int((lab.place / "left.txt").read_text())
-        assert not psutil.pid_exists(left) or psutil.Process(left).status() == psutil.STATUS_ZOMBIE
+        assert ended(left)
 
     def test_a_scheduler_that_ends_ends_the_sweep_which_can_be_resumed(self, lab: SweepLab) -> None:
         notebook = lab.notebook(
@@ -115,8 +118,6 @@ class TestFaults:
 def test_a_scheduler_that_is_not_there_is_one_coded_line_and_nothing_is_recorded(
     here: SweepLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import socket
-
     pytest.importorskip("distributed")
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     notebook = here.notebook("nobody.ipynb", "seed = 0", "1")
@@ -153,43 +154,31 @@ def test_another_text_is_refused(address: str) -> None:
 @contextmanager
 def _processes(place: Path) -> Iterator[str]:
     """A scheduler and a worker as processes of their own; `scheduler.txt` has the scheduler's pid."""
-    code = "from distributed.cli.{0} import main; main()"
     file = place / "scheduler.json"
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    argv = [
-        sys.executable,
-        "-c",
-        code.format("dask_scheduler"),
-        "--host",
-        "127.0.0.1",
-        "--port",
-        "0",
-        "--dashboard-address",
-        ":0",
-    ]
-    scheduler = subprocess.Popen([*argv, "--scheduler-file", str(file)], **quiet)
-    (place / "scheduler.txt").write_text(str(scheduler.pid))
-    address = _address(file, scheduler)
-    argv = [sys.executable, "-c", code.format("dask_worker"), address, "--no-dashboard", "--nthreads", "1"]
-    worker = subprocess.Popen(argv, **quiet)
-    try:
+    with ExitStack() as ends:
+
+        def start(program: str, *options: str) -> subprocess.Popen[bytes]:
+            argv = [sys.executable, "-c", f"from distributed.cli.{program} import main; main()", *options]
+            process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            ends.enter_context(process)
+            ends.callback(process.terminate)
+            return process
+
+        options = ("--host", "127.0.0.1", "--port", "0", "--dashboard-address", ":0", "--scheduler-file", str(file))
+        scheduler = start("dask_scheduler", *options)
+        (place / "scheduler.txt").write_text(str(scheduler.pid))
+        address = _address(file, scheduler)
+        start("dask_worker", address, "--no-dashboard", "--nthreads", "1")
         yield address
-    finally:
-        for each in (scheduler, worker):
-            each.terminate()
-            each.wait()
 
 
 def _address(file: Path, scheduler: subprocess.Popen[Any]) -> str:
     """The address that a scheduler writes into a file."""
-    import json
-
-    while True:
-        assert scheduler.poll() is None
-        try:
+    while scheduler.poll() is None:
+        with suppress(OSError, ValueError):
             return str(json.loads(file.read_text())["address"])
-        except (OSError, ValueError):
-            continue
+        time.sleep(0.02)
+    raise AssertionError("the scheduler has ended")
 
 
 def _job(lab: SweepLab) -> Any:

@@ -18,7 +18,10 @@ from tests.conftest import Command
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(180)]
 
 
-async def test_the_demo_shows_discovery_and_a_call_and_leaves_nothing_running(command: Command) -> None:
+async def test_the_demo_shows_discovery_and_a_call_and_leaves_nothing_running(
+    command: Command, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(place))
     ran = await command("--json", "koi", "demo")
     assert ran.status == 0, ran.err
     shown = data(ran._replace(err=""))
@@ -29,7 +32,7 @@ async def test_the_demo_shows_discovery_and_a_call_and_leaves_nothing_running(co
     assert shown["result"] == 42
     call = shown["call"]
     assert (call["state"], call["origin_node"].startswith("orn:koi-net.node:coordinator+")) == ("completed", True)
-    assert running() == []
+    assert running(place) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -37,17 +40,22 @@ async def test_a_demo_that_is_ended_leaves_nothing_running(place: Path, number: 
     demo = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "workbench.cli", "koi", "demo"), env={**os.environ, "TMPDIR": str(place)}, stderr=PIPE
     )
-    assert demo.stderr is not None
-    while b"creative-agent" not in await demo.stderr.readline():
-        pass
-    assert running(place)
-    demo.send_signal(number)
-    await demo.communicate()
+    try:
+        assert demo.stderr is not None
+        while b"creative-agent" not in (line := await demo.stderr.readline()):
+            assert line, "the demo has ended"
+        assert running(place)
+        demo.send_signal(number)
+        await demo.communicate()
+    finally:
+        if demo.returncode is None:
+            demo.terminate()
+            await demo.communicate()
     assert demo.returncode == 130
     assert (running(place), [*place.iterdir()]) == ([], [])
 
 
-def running(place: Path | None = None) -> list[str]:
+def running(place: Path) -> list[str]:
     """The arguments of processes that name a directory of the demo."""
     found = [part for process in psutil.process_iter(["cmdline"]) for part in process.info["cmdline"] or ()]
-    return [part for part in found if f"{place or ''}/workbench-koi-" in part]
+    return [part for part in found if f"{place}/workbench-koi-" in part]

@@ -10,24 +10,15 @@ from typing import Any
 import pytest
 
 from tests.services.chat.conftest import Chat
-from tests.services.tools.conftest import READING, Shelf
+from tests.services.tools.conftest import READING, Shelf, shelf
 from workbench.ops import Ctx
 from workbench.services.chat.toolbox import as_text
-from workbench.services.tools import catalogue
-from workbench.services.tools.sources import SOURCES
 from workbench.services.tools.tool import Call, Outcome
 
 pytestmark = pytest.mark.anyio
+__all__ = ["shelf"]
 
 Begin = Callable[..., Any]
-
-
-@pytest.fixture
-def shelf(monkeypatch: pytest.MonkeyPatch) -> Shelf:
-    """Tools of an MCP server, which a test puts there."""
-    made = Shelf()
-    monkeypatch.setattr(catalogue, "SOURCES", (*SOURCES, made))
-    return made
 
 
 def calling(tool: str, **arguments: Any) -> list[dict[str, Any]]:

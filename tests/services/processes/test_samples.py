@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -17,14 +18,16 @@ from workbench.app import Workbench
 from workbench.model import SECOND
 from workbench.services.processes import samples
 from workbench.settings import Settings
-from workbench.store.base import Tx
-from workbench.store.queries import beside
+from workbench.store.queries import Query, beside
 
 pytestmark = pytest.mark.anyio
 
 SQL = beside(samples.__file__)
-STARTED = """INSERT INTO processes (agent_id, profile, pid, started, mark, log, spawned_at)
-SELECT id, 'script', {pid}, {started}, NULL, '', 0 FROM agents WHERE assigned_agent_id = 'ada'"""
+STARTED = Query(
+    "started",
+    "INSERT INTO processes (agent_id, profile, pid, started, mark, log, spawned_at) "
+    "VALUES (:agent, 'script', :pid, :started, NULL, '', 0)",
+)
 
 
 @pytest.fixture
@@ -34,16 +37,7 @@ async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench
         yield opened
 
 
-async def uid_of(workbench: Workbench, agent: str) -> str:
-    """The internal id of an agent."""
-    found = (await workbench.call("list_agents"))["agents"]
-    assert agent in {one["agent_id"] for one in found}
-    live = Live()
-    query = "SELECT id FROM raw_agents WHERE agent = $agent"
-    return str(live.answer(await refresh(live, workbench.store), query, values={"agent": agent}).fetchall()[0][0])
-
-
-async def add(workbench: Workbench, uid: str, cpu_seconds: float, megabytes: int) -> None:
+async def add(workbench: Workbench, uid: str | None, cpu_seconds: float, megabytes: int) -> None:
     """A sample as of now."""
     values = {"agent": uid, "pid": 7, "cpu_seconds": cpu_seconds, "memory_bytes": megabytes * 1_000_000, "processes": 2}
     await workbench.store.write(lambda tx: tx.run(SQL.add, values, now=tx.now))
@@ -55,8 +49,7 @@ async def rows(live: Live, workbench: Workbench, query: str = "FROM process_samp
 
 
 async def test_a_query_follows_what_processes_use(workbench: Workbench, admit: Admit, clock: Clock) -> None:
-    await admit("ada")
-    uid, live = await uid_of(workbench, "ada"), Live()
+    uid, live = (await admit("ada")).caller.agent, Live()
     assert await rows(live, workbench) == []
     await add(workbench, uid, 1.0, 100)
     clock.forward(5)
@@ -74,8 +67,7 @@ async def test_a_query_follows_what_processes_use(workbench: Workbench, admit: A
 async def test_older_samples_are_one_a_minute_and_the_oldest_are_forgotten(
     workbench: Workbench, admit: Admit, clock: Clock
 ) -> None:
-    await admit("ada")
-    uid = await uid_of(workbench, "ada")
+    uid = (await admit("ada")).caller.agent
     clock.now -= clock.now % (60 * SECOND) - 60 * SECOND
     for second in range(0, 120, 20):
         await add(workbench, uid, second, 100)
@@ -88,17 +80,16 @@ async def test_older_samples_are_one_a_minute_and_the_oldest_are_forgotten(
     assert await rows(Live(), workbench) == []
 
 
-async def test_a_process_is_sampled_while_what_it_uses_changes(workbench: Workbench, admit: Admit) -> None:
-    await admit("ada")
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        started = psutil.Process(process.pid).create_time()
-
-        def change(tx: Tx) -> None:
-            tx._db.execute(STARTED.format(pid=process.pid, started=started))  # type: ignore[attr-defined]
-
-        await workbench.store.write(change)
+async def test_a_process_is_sampled_while_it_runs(workbench: Workbench, admit: Admit) -> None:
+    uid = (await admit("ada")).caller.agent
+    argv = [sys.executable, "-c", "print(flush=True); input()"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        await asyncio.to_thread(process.stdout.readline)
+        values = {"agent": uid, "pid": process.pid, "started": psutil.Process(process.pid).create_time()}
+        await workbench.store.write(lambda tx: tx.run(STARTED, values))
         await samples.sample(workbench._ctx)
-        [(agent, pid, _, _, percent, memory, processes)] = (await rows(Live(), workbench))[:1]
+        [(agent, pid, _, _, percent, memory, processes)] = await rows(Live(), workbench)
         assert (agent, pid, percent, processes) == ("ada", process.pid, None, 1)
         assert memory > 1_000_000
         process.communicate(b"\n")

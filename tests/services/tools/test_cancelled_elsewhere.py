@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 
 import pytest
 
+from tests.conftest import Child
 from tests.services.tools.conftest import events, rows
 from workbench.app import Workbench
 from workbench.settings import Settings
@@ -32,16 +32,17 @@ asyncio.run(main())
 """
 
 
-async def test_a_call_of_another_process_is_cancelled_there_and_its_caller_learns_by_whom(settings: Settings) -> None:
+async def test_a_call_of_another_process_is_cancelled_there_and_its_caller_learns_by_whom(
+    settings: Settings, child: Child
+) -> None:
     async with Workbench.open(settings) as workbench, workbench.feed.subscribe("tool.started") as news:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", CALLS, str(settings.project), stdout=asyncio.subprocess.PIPE
-        )
+        process = child("-c", CALLS, settings.project)
         started = await anext(news)
         ended = await workbench.call("cancel_tool_call", call_id=started.data["call_id"])
-        printed, _ = await process.communicate()
+        assert process.stdout is not None
+        printed = await asyncio.to_thread(process.stdout.read)
         assert (ended["state"], ended["error_code"]) == ("cancelled", "TOOL_CANCELLED")
-        assert printed.decode().strip() == "TOOL_CANCELLED The call was cancelled by operator."
+        assert printed.strip() == "TOOL_CANCELLED The call was cancelled by operator."
         assert [row["state"] for row in await rows(workbench)] == ["cancelled"]
         kinds = [kind for kind, _ in await events(workbench, "tool.*")]
         assert kinds == ["tool.started", "tool.cancellation_requested", "tool.completed"]
