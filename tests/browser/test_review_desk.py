@@ -120,3 +120,35 @@ def test_comments_that_were_not_sent_outlive_the_page_of_the_worktree(desk: Bare
     desk.restore()
     again.get_by_role("button", name="Request changes", exact=True).click()
     expect(again.get_by_text("Not sent yet · line 1")).to_have_count(0)
+
+
+def test_what_is_being_written_stays_when_requests_and_commits_come(desk: BareDesk) -> None:
+    page = opened(desk)
+    number(page, 1).click()
+    page.get_by_role("textbox", name="Comment on line 1 of stats.py").fill("Which mean?")
+    page.get_by_role("button", name="Add comment").click()
+    page.get_by_role("button", name="Edit the comment on line 1").click()
+    page.get_by_role("textbox", name="Comment on line 1 of stats.py").fill("Which mean is this?")
+    number(page, 5).click()
+    page.get_by_role("textbox", name="Comment on line 5 of stats.py").fill("Sort first.")
+    other = {"path": "stats.py", "line": 6, "text": "Not the first one."}
+    desk.host.call("request_changes", worktree_name="robust", comments=[other])
+    expect(page.locator(".wb-comment").filter(has_text="Not the first one.")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Comment on line 5 of stats.py")).to_have_value("Sort first.")
+    page.get_by_role("button", name="Add comment").click()
+    expect(page.get_by_role("textbox", name="Comment on line 1 of stats.py")).to_have_value("Which mean is this?")
+    page.get_by_role("button", name="Change", exact=True).click()
+    expect(page.locator(".wb-comment").filter(has_text="Which mean is this?")).to_have_count(1)
+    expect(page.locator(".wb-comment").filter(has_text="Sort first.")).to_have_count(1)
+
+
+def test_a_merge_whose_rejection_is_undone_waits_in_the_inbox_again(desk: BareDesk) -> None:
+    view(desk.element, "Inbox")
+    card = desk.element.get_by_role("listitem", name="robust", exact=True)
+    card.get_by_role("button", name="Reject… robust").click()
+    card.get_by_role("button", name="Reject", exact=True).click()
+    toast = desk.element.get_by_role("group", name="Undo")
+    expect(desk.element.get_by_role("status").first).to_contain_text("You can undo it for ten seconds.")
+    toast.get_by_role("button", name="Undo").click()
+    expect(card.get_by_role("button", name="Approve and integrate")).to_be_visible()
+    expect(desk.element.get_by_text("Nothing is waiting for you.")).to_be_hidden()

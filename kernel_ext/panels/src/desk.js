@@ -49,7 +49,7 @@ class View extends Frame {
     this.untrusted = new Untrusted(store);
     const ways = { connect: () => this.showConnect(), review: (name) => this.showWorktree(name) };
     this.inbox = new Inbox(store, channel, announce, signal, ways);
-    this.taskSummary = new TaskSummary(() => this.tabs.select(TASKS));
+    this.taskSummary = new TaskSummary(() => this.showTab(TASKS));
     this.tasks = new Tasks(store, channel, announce, signal);
     this.unattended = new Unattended({ store, channel, announce });
     this.worktrees = new Worktrees(store, channel, announce);
@@ -100,37 +100,38 @@ class View extends Frame {
 
   /** What charts open: the details of what they show, in its own tab. */
   openers() {
-    const show = (tab) => {
-      this.tabs.element.hidden = false; // a panel of one tab has others then, and a way back
-      this.tabs.select(tab);
-    };
     return {
       task: (id) => {
-        show(TASKS);
+        this.showTab(TASKS);
         this.tasks.jump(id);
       },
       agent: (id) => {
-        show(AGENTS);
+        this.showTab(AGENTS);
         this.agents.reveal(id);
       },
-      inbox: () => show(INBOX),
+      inbox: () => this.showTab(INBOX),
       tools: () => {
-        show(TOOLS);
+        this.showTab(TOOLS);
         this.tools.setMode("calls");
       },
     };
   }
 
+  /** Show a tab. A panel of one tab has others then, and a way back. @param {string} tab */
+  showTab(tab) {
+    this.tabs.element.hidden = false;
+    this.tabs.select(tab);
+  }
+
   /** Show the changes of a worktree. @param {string} name */
   showWorktree(name) {
-    this.tabs.element.hidden = false; // a panel of one tab has others then, and a way back
-    this.tabs.select(WORKTREES);
+    this.showTab(WORKTREES);
     this.worktrees.open(name);
   }
 
   /** Show how to connect an agent. */
   showConnect() {
-    this.tabs.select(ADMIN);
+    this.showTab(ADMIN);
     this.admin.connect.focus();
   }
 

@@ -15,7 +15,7 @@ const IDLE_MS = 10_000;
 const WINDOWS = { 15: "15 minutes", 60: "hour", 360: "6 hours", 1440: "24 hours" };
 const LABELS = { 15: "15 min", 60: "1 h", 360: "6 h", 1440: "24 h" };
 /** What events must be about to change a chart. */
-const NOUNS = new Set(["task", "approval", "agent", "tool_call", "message", "conversation"]);
+const NOUNS = ["task", "approval", "agent", "tool_call", "message", "conversation"];
 const ENDED = [
   ["completed", "completed", "completed"],
   ["failed", "failed", "failed or expired"],
@@ -87,9 +87,7 @@ export class Analytics {
   }
 
   onChange() {
-    const { touched } = this.store;
-    const concerned = touched === null || [...touched].some((subject) => NOUNS.has(subject.split(":")[0]));
-    if (concerned) this.isStale = true;
+    if (this.store.concernsAny(...NOUNS)) this.isStale = true;
   }
 
   /** Read what has changed, or what time alone moves on. */

@@ -11,7 +11,7 @@ const OUTCOMES = { completed: "completed", failed: "failed", expired: "failed", 
 
 /** "10:05", or for longer windows "Nov 21, 10:05". @param {any} found */
 function clockOf({ since, until }) {
-  const isLong = Date.parse(until) - Date.parse(since) > DAY_MS;
+  const isLong = Date.parse(until) - Date.parse(since) > DAY_MS / 2;
   const short = { hour: "2-digit", minute: "2-digit", hour12: false };
   return (ms) => (isLong ? dateTime(ms) : new Date(ms).toLocaleTimeString("en", short));
 }

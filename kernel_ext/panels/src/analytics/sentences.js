@@ -25,8 +25,8 @@ export function queue({ intervals }) {
   return `${at} ${waiting === 1 ? "waits" : "wait"}${longest}.`;
 }
 
-export function utilisation({ agents }) {
-  if (!agents.some(({ attempts }) => attempts)) return "No agent has held a task.";
+export function utilisation({ agents }, span) {
+  if (!agents.some(({ attempts }) => attempts)) return `No agent held a task within the last ${span}.`;
   const share = agents.reduce((sum, agent) => sum + agent.share, 0) / agents.length;
   const text = `${plural(agents.length, "agent")} held tasks ${percent(share)} of the time`;
   if (agents.length === 1) return `${text} (${agents[0].agent_id}).`;

@@ -271,10 +271,10 @@ export class ApprovalCard {
 
   /** Who asked for a call or to be admitted was told at once; a merge can be asked again for some seconds. */
   onRejected() {
-    const { id, kind } = this.approval;
+    const { id } = this.approval;
     const args = { subject: `approval:${id}`, kind: "approval.rejected" };
-    if (kind === "integration") offerUndo(this.element, { text: `${this.name} was rejected.`, args });
     this.settle("Rejected.", false);
+    if (this.kind.undoable) offerUndo(this.element, { text: `${this.name} was rejected.`, args });
   }
 
   /** The decision was refused: show why, and at which field. */

@@ -26,7 +26,6 @@ export class Decided {
   /** @param {{store: import("../link/store.js").Store, channel: any, announce: (text: string) => void}} desk @param {AbortSignal} signal */
   constructor(desk, signal) {
     this.desk = desk;
-    this.store = desk.store;
     this.requests = new RequestRunner(desk);
     this.pages = 1;
     this.refreshing = new Refresh(
@@ -41,6 +40,7 @@ export class Decided {
     this.more.hidden = true;
     const content = [this.filterLine(), this.requests.errorBox, this.note, this.list, this.more];
     this.element = h("details", { class: "wb-decided", on }, summary, h("div", { class: "wb-stack" }, ...content));
+    desk.store.subscribe(() => this.onChange(), signal);
     signal.addEventListener("abort", () => this.stop(), { once: true });
   }
 
@@ -92,14 +92,13 @@ export class Decided {
     this.refreshing.now();
   }
 
-  /** Read it again if it is open and an approval was decided, or asked again. */
   update() {
-    if (!this.element.open) return;
-    this.views.update();
-    const { version, touched } = this.store;
-    if (version === this.version) return;
-    this.version = version;
-    if (touched === null || [...touched].some((subject) => subject.startsWith("approval:"))) this.refreshing.now();
+    if (this.element.open) this.views.update();
+  }
+
+  /** An approval may have been decided, or asked again. */
+  onChange() {
+    if (this.element.open && this.desk.store.concernsAny("approval")) this.refreshing.now();
   }
 
   /** Read all pages that are shown. */

@@ -67,6 +67,7 @@ export class Inbox {
 
   /** Bring the cards up to date. @param {boolean} enabled @param {number} now in ms */
   update(enabled, now) {
+    this.enabled = enabled;
     const { rows } = this;
     const loaded = this.store.version !== null;
     const added = [...rows.values()].filter(({ id }) => !this.cards.has(id)).map((row) => this.add(row));
@@ -115,6 +116,7 @@ export class Inbox {
       if (card.element.matches(":hover")) return;
       clearInterval(timer);
       this.remove(card);
+      if (this.rows.has(card.approval.id)) this.update(this.enabled, Date.now()); // its rejection was undone
     }, LINGER_MS);
     this.signal.addEventListener("abort", () => clearInterval(timer), { once: true });
   }

@@ -24,6 +24,7 @@ import { trust } from "./trust.js";
  * @property {(approval: any, tables: Tables) => boolean} discouraged whether approving is not the likely answer
  * @property {(approval: any) => {label: string, consequence: string, choices: object}|null} [confirmation] asked before
  *   approving, and the choices that come with it
+ * @property {boolean} [undoable] whether a rejection can be undone
  * @property {(approval: any, tables: Tables) => object} [choices] the choices of approving at once
  * @property {(approval: any) => {label: string, choices: object}|null} [also] another way to approve, with a button
  * @property {{label: string, request: (approval: any) => [string, object]}} [ban] another way to reject: an operation

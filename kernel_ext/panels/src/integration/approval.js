@@ -65,6 +65,7 @@ export const integration = {
   subjects: ({ payload }) => [`worktree:${payload.worktree}`],
   successor: ({ payload }, tables) => pendingApproval({ id: payload.worktree }, tables),
   review: ({ payload }) => payload.worktree,
+  undoable: true,
   details: (approval) => new Changes(approval),
 };
 

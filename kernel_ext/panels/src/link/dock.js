@@ -59,7 +59,7 @@ export class Dock {
 
   /** Put the panel beside the notebook; where the page cannot do that, show it in the cell. */
   async openFrom(el, signal) {
-    if (!(await this.open(el))) this.giveUp(el, signal);
+    if (!(await this.open(el)) && !signal.aborted) this.giveUp(el, signal);
   }
 
   /** Show the panel in the cell, and say how else to get it beside the notebook. */

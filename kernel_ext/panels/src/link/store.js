@@ -80,6 +80,11 @@ export class Store {
     return this.touched === null || subjects.some((subject) => this.touched.has(subject));
   }
 
+  /** Whether the last message may concern anything of these kinds, such as "task". @param {...string} nouns */
+  concernsAny(...nouns) {
+    return this.touched === null || [...this.touched].some((subject) => nouns.includes(subject.split(":")[0]));
+  }
+
   /** Call `listener` after every change until `signal` aborts. */
   subscribe(listener, signal) {
     this.listeners.add(listener);

@@ -9,8 +9,15 @@ import { h } from "../lib/dom.js";
  */
 
 /** "lines 3 to 5" @param {{line: number, end_line: number|null}} place */
-export function linesText({ line, end_line: last }) {
+function linesText({ line, end_line: last }) {
   return last && last !== line ? `lines ${line} to ${last}` : `line ${line}`;
+}
+
+/** A comment that was sent, with the lines where those it is about stand now. @param {any} comment */
+export function currentPlace(comment) {
+  const { line, end_line: last, current_line: now } = comment;
+  const moved = (now ?? line) - line;
+  return { ...comment, line: line + moved, end_line: last && last + moved };
 }
 
 /** "model.py:3-5" */

@@ -4,7 +4,7 @@ import { button } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
 import { ago, plural } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
-import { placeText } from "./comments.js";
+import { currentPlace, placeText } from "./comments.js";
 
 const MOST = 5;
 
@@ -64,9 +64,7 @@ export class Requested {
   }
 
   comment(comment) {
-    const at = comment.current_line ?? comment.line;
-    const last = comment.end_line && comment.end_line + at - comment.line;
-    const where = placeText({ ...comment, line: at, end_line: last });
+    const where = placeText(currentPlace(comment));
     const outdated = h("span", { class: "wb-state wb-muted" }, icon("cancelled"), "outdated");
     const opener = button(where, "wb-link wb-mono", () => this.on.goTo(comment));
     const text = h("span", { class: "wb-grow wb-comment-text" }, comment.text);

@@ -4,7 +4,7 @@ import { button, checkbox, enable, form, select, setOptions, textarea } from "..
 import { h, setText } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 import { RequestRunner } from "../link/request_runner.js";
-import { commentForm, draftRow, place, sentRow } from "./comments.js";
+import { commentForm, currentPlace, draftRow, place, sentRow } from "./comments.js";
 import { requestsOf } from "./requested.js";
 
 const PREFERRED = "implementer";
@@ -18,8 +18,8 @@ export class Review {
     this.requests = new RequestRunner(desk);
     /** Those not sent yet, by worktree: they outlive the page. @type {Map<string, import("./comments.js").Draft[]>} */
     this.drafts = new Map();
-    /** @type {Set<HTMLElement>} the rows that stand in the diff */
-    this.rows = new Set();
+    /** The forms of drafts that are being changed. @type {Map<import("./comments.js").Draft, {element: HTMLElement}>} */
+    this.editing = new Map();
     this.opener = button("Request changes…", "wb-button", () => this.toggle());
     this.opener.setAttribute("aria-expanded", "false");
     this.element = this.makeForm();
@@ -60,6 +60,8 @@ export class Review {
   /** Begin with another worktree. @param {any} worktree */
   show(worktree) {
     this.name = worktree.id;
+    this.writing = null;
+    this.editing.clear();
     this.requests.clearError();
     this.note.value = "";
     const isOpen = ({ worktree: name, status }) => name === worktree.id && OPEN.has(status);
@@ -105,37 +107,56 @@ export class Review {
       if (this.element.hidden) this.toggle(true, false);
       this.changed(`Comment on ${file.path} added.`);
     };
-    this.writing = commentForm(at, "", { save, cancel: close });
+    this.writing = { at, ...commentForm(at, "", { save, cancel: close }) };
     place(file, at, this.writing.element);
     this.writing.focus();
   }
 
-  /** Put the comments on a file among its lines, which were just drawn. @param {any} file @param {boolean} withOld whether removed lines are those of the base */
+  /**
+   * Put the comments on a file among its lines. What is being written stays.
+   * @param {any} file @param {boolean} withOld whether removed lines are those of the base
+   */
   drawIn(file, withOld = true) {
-    for (const row of this.rows) if (file.element.contains(row)) this.forgetRow(row);
+    const forms = new Set([this.writing, ...this.editing.values()].map((one) => one?.element));
+    for (const row of file.element.querySelectorAll(".wb-comment-row")) if (!forms.has(row)) row.remove();
     for (const request of requestsOf(this.desk.store.tables, this.name)) this.drawSent(file, request, withOld);
     for (const draft of this.mine) if (draft.path === file.path) this.drawDraft(file, draft);
+    if (this.writing?.at.path === file.path) this.keep(file, this.writing.at, this.writing.element);
+  }
+
+  /** Put a form where it belongs, if the lines round it were drawn anew. */
+  keep(file, at, element) {
+    if (!file.element.contains(element)) place(file, at, element);
   }
 
   drawSent(file, request, withOld) {
     for (const comment of request.comments) {
-      const { path, side, line, end_line: last, current_line: now, outdated } = comment;
+      const { path, side, outdated } = comment;
       if (path !== file.path || outdated || (side === "old" && !withOld)) continue;
-      const moved = (now ?? line) - line;
-      const at = { side, line: line + moved, end_line: last && last + moved };
-      this.put(file, at, sentRow({ ...comment, ...at }, request.person ?? request.requested_by));
+      const now = currentPlace(comment);
+      place(file, now, sentRow(now, request.person ?? request.requested_by));
     }
   }
 
   drawDraft(file, draft) {
+    const form = this.editing.get(draft);
+    if (form) {
+      this.keep(file, draft, form.element);
+      return;
+    }
     const edit = () => {
       const save = (text) => {
         draft.text = text;
+        this.editing.delete(draft);
         this.changed("Comment changed.");
       };
-      const editing = commentForm(draft, draft.text, { save, cancel: () => this.on.changed() });
+      const cancel = () => {
+        this.editing.delete(draft);
+        this.on.changed();
+      };
+      const editing = commentForm(draft, draft.text, { save, cancel });
+      this.editing.set(draft, editing);
       row.replaceWith(editing.element);
-      this.rows.add(editing.element);
       editing.focus();
     };
     const remove = () => {
@@ -147,17 +168,7 @@ export class Review {
       this.opener.focus();
     };
     const row = draftRow(draft, { edit, remove });
-    this.put(file, draft, row);
-  }
-
-  put(file, at, row) {
-    this.rows.add(row);
-    place(file, at, row);
-  }
-
-  forgetRow(row) {
-    row.remove();
-    this.rows.delete(row);
+    place(file, draft, row);
   }
 
   changed(text) {
@@ -168,6 +179,7 @@ export class Review {
 
   discardAll() {
     this.drafts.delete(this.name);
+    this.editing.clear();
     this.toggle(false);
     this.changed("The comments were discarded.");
   }
@@ -188,9 +200,10 @@ export class Review {
         name,
         (this.drafts.get(name) ?? []).filter((draft) => !drafts.includes(draft)),
       );
+      for (const draft of drafts) this.editing.delete(draft);
+      if (this.name === name) this.note.value = ""; // it was sent with the first of them
     }
-    this.note.value = "";
-    this.toggle(false);
+    if (this.name === name) this.toggle(false);
     return this.changed(`Changes were requested in ${name}.`);
   }
 }

@@ -79,9 +79,10 @@ export class RunRow {
     }
   }
 
-  /** Events were about it. */
-  refresh() {
-    this.details?.refresh.now();
+  /** Read the details again if events were about the run, and it is open. */
+  refreshIfStale() {
+    if (this.isStale) this.details?.refresh.now();
+    this.isStale = false;
   }
 
   stop() {

@@ -38,7 +38,6 @@ export class Runs {
     this.sweepsFound = [];
     this.metrics = [];
     this.isStale = true;
-    this.touched = new Set();
     this.requests = new RequestRunner(this.desk);
     this.reading = new Refresh(
       () => this.read(),
@@ -136,13 +135,14 @@ export class Runs {
     const about = touched === null ? null : [...touched].filter((subject) => /^(run|sweep):/.test(subject));
     if (about?.length === 0) return;
     this.isStale = true;
-    for (const [id, row] of this.rows.items) if (!about || about.includes(`run:${id}`)) row.refresh();
+    for (const [id, row] of this.rows.items) if (!about || about.includes(`run:${id}`)) row.isStale = true;
     if (this.isShown) this.refresh();
   }
 
   refresh() {
     this.isStale = false;
     this.reading.now();
+    for (const row of this.rows.items.values()) row.refreshIfStale();
   }
 
   restart() {
@@ -205,7 +205,7 @@ export class Runs {
   update(enabled = this.enabled, now = Date.now()) {
     this.enabled = enabled;
     this.now = now;
-    if (!this.isRead || this.isStale) this.refresh();
+    if (this.isStale) this.refresh();
     this.draw();
   }
 

@@ -29,6 +29,7 @@ export class Calls {
     this.requests = new RequestRunner(desk);
     this.earlier = new RequestRunner(desk);
     this.list = new CallList();
+    this.isStale = true;
     const onError = (error) => this.requests.showError(error);
     this.reading = new Refresh(() => this.read(), onError);
     const choice = (options, name) =>
@@ -65,9 +66,7 @@ export class Calls {
 
   /** Events may be about calls: read them again, while they are shown. */
   onChange() {
-    const { touched } = this.desk.store;
-    const concerned = touched === null || [...touched].some((subject) => subject.startsWith("tool_call:"));
-    if (concerned) this.isStale = true;
+    if (this.desk.store.concernsAny("tool_call")) this.isStale = true;
     if (this.isStale && this.isShown) this.refresh();
   }
 
@@ -103,6 +102,7 @@ export class Calls {
     const { list } = this;
     if (![...list.calls.values()].some(({ state }) => state === "running")) return;
     const { calls } = await this.requests.send("list_tool_calls", this.filtered({ state: "running" }));
+    this.requests.clearError();
     if (list !== this.list) return;
     list.refresh(calls);
     this.draw();
@@ -134,7 +134,7 @@ export class Calls {
   update(enabled, now) {
     this.enabled = enabled;
     this.now = now;
-    if (!this.isRead || this.isStale) this.refresh();
+    if (this.isStale) this.refresh();
     this.draw();
   }
 

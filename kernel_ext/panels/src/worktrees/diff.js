@@ -8,6 +8,7 @@ import { Segments } from "../lib/segments.js";
 import { loadHighlighter } from "../link/assets.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { countNodes, FileDiff, pathNodes } from "../lib/file_diff.js";
+import { currentPlace } from "../review/comments.js";
 import { LineSelection } from "../review/line_selection.js";
 import { Requested, requestsOf } from "../review/requested.js";
 import { Review } from "../review/review.js";
@@ -140,7 +141,7 @@ export class Diff {
   showSince(request) {
     this.since = request;
     this.setSide("since");
-    this.body.focus();
+    this.sides.buttons.since.focus();
   }
 
   /** Whether lines can be commented on: those of commits. */
@@ -170,12 +171,16 @@ export class Diff {
     this.drawComments();
   }
 
-  goToComment({ path, side, line, current_line: now }) {
+  /** Show the lines that a comment is about: those of all that was committed. */
+  async goToComment(comment) {
+    if (this.side !== "committed") this.setSide("committed");
+    if (!this.found) await this.refresh.running;
+    const { path, side, line } = currentPlace(comment);
     const file = this.files.find((one) => one.path === path);
     if (!file) return;
     this.goTo(file);
     file.approach();
-    const row = file.rowOf(side, now ?? line);
+    const row = file.rowOf(side, line);
     row?.scrollIntoView({ block: "center" });
     if (row) row.tabIndex = -1;
     row?.focus({ preventScroll: true });
