@@ -1,4 +1,6 @@
-"""B21: a call of an upstream MCP server's tool through Workbench, beside the same call at the upstream itself."""
+"""B21: a call of an upstream MCP server's tool through Workbench, beside the same call at the upstream itself, and
+through a proxy that is made of the MCP package's own server and client, and does nothing else.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,8 @@ from tests.bench.project import opened, prepare, scratch
 from tests.bench.rows import SHORT, Row, Samples, at_most, take_turns
 
 PROXIED = "a proxied call"
+BESIDE_PROXY = "a proxied call, beside a bare proxy"
+BARE_PROXY = "the same call through a proxy made of the MCP package alone"
 AGENT = "agent-0"
 ARGUMENTS: dict[str, Any] = {"a": 1, "b": 2}
 
@@ -29,13 +33,17 @@ def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
         each = 10 if quick else 100
         with Child("b21", "upstream") as upstream:
             direct = url_of(upstream)
-            with Child("b21", "ours", str(seed.root), direct) as ours:
+            with Child("b21", "ours", str(seed.root), direct) as ours, Child("b21", "proxy", direct) as proxy:
                 times = take_turns(
                     rounds * SHORT,
                     ours=partial(_milliseconds, url_of(ours), f"{UPSTREAM}__add", seed.tokens[0], each),
                     direct=partial(_milliseconds, direct, "add", "none", each),
+                    proxy=partial(_milliseconds, url_of(proxy), "add", "none", each),
                 )
-    return {PROXIED: Samples(times["ours"], times["direct"], "ms")}
+    return {
+        PROXIED: Samples(times["ours"], times["direct"], "ms"),
+        BESIDE_PROXY: Samples(times["ours"], times["proxy"], "ms", BARE_PROXY),
+    }
 
 
 def _milliseconds(url: str, tool: str, token: str, each: int) -> float:
@@ -78,6 +86,22 @@ async def _upstream() -> None:
     await serve(server.streamable_http_app())
 
 
+async def _proxy(upstream: str) -> None:
+    from mcp.client import Client
+    from mcp.server import MCPServer
+
+    async with Client(upstream) as client:
+        server: Any = MCPServer("proxy", log_level="CRITICAL")
+
+        @server.tool()
+        async def add(a: int, b: int) -> int:
+            result = await client.call_tool("add", {"a": a, "b": b})
+            assert result.structured_content is not None
+            return int(result.structured_content["result"])
+
+        await serve(server.streamable_http_app())
+
+
 ROW = Row(
     "B21",
     "MCP call of an upstream server's tool, with grant, permission and record",
@@ -88,4 +112,10 @@ ROW = Row(
 
 if __name__ == "__main__":
     kind, *given = sys.argv[1:]
-    asyncio.run(_ours(Path(given[0]), given[1]) if kind == "ours" else _upstream())
+    match kind:
+        case "ours":
+            asyncio.run(_ours(Path(given[0]), given[1]))
+        case "proxy":
+            asyncio.run(_proxy(given[0]))
+        case _:
+            asyncio.run(_upstream())
