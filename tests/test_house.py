@@ -19,6 +19,7 @@ SERVICES_PATH = "workbench/services"
 PANEL = "kernel_ext/panels/src"
 LONGEST_FILE = 500
 FULLEST_FOLDER = 22
+LARGEST_FILE = 500_000
 
 QUESTIONS = {
     "the heartbeat": (f"{SERVICES_PATH}/tasks/heartbeat.py", "async def heartbeat_and_get_tasks"),
@@ -123,6 +124,11 @@ def test_no_file_is_too_long_to_read() -> None:
 def test_no_folder_is_too_full_to_look_into() -> None:
     counts = Counter(path.parent for path in tracked("workbench", "kernel_ext") if "migrations" not in path.parts)
     assert {str(place): count for place, count in counts.items() if count > FULLEST_FOLDER} == {}
+
+
+def test_nothing_large_that_was_downloaded_or_built_belongs_to_the_project() -> None:
+    sizes = {str(path.relative_to(ROOT)): path.stat().st_size for path in tracked()}
+    assert {name: size for name, size in sizes.items() if size > LARGEST_FILE} == {}
 
 
 def names(path: Path) -> Iterator[str]:
