@@ -1,12 +1,15 @@
-"""What a file that a run made contains, as a cell shows it: a picture, the first rows of a table, or text."""
+"""What files that runs and tasks made contain, as a cell shows it: a picture, the first rows of a table, or text."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
+from kernel_ext.definition_sections import Caller, Missing
+from workbench.errors import WorkbenchError
 from workbench.inert import as_html, inert
+from workbench.rules.tasks.artifacts import kind
 from workbench.tables import Page, Table
 
 if TYPE_CHECKING:
@@ -16,7 +19,10 @@ CHANGED = "The file has changed since the run recorded it."
 
 
 class ArtifactContent:
-    """What an artifact contains. A cell shows it; `data` has all that the operation `get_run_artifact` returned."""
+    """What an artifact contains. A cell shows it.
+
+    `data` has all that the operation `get_run_artifact` or `get_task_artifact` returned.
+    """
 
     def __init__(self, found: Mapping[str, Any]) -> None:
         self.data = dict(found)
@@ -40,7 +46,7 @@ class ArtifactContent:
 
     def _note(self) -> str:
         """What is to be said about it besides its content."""
-        notes = [CHANGED] if self.data["changed"] else []
+        notes = [CHANGED] if self.data.get("changed") else []
         if self.data["form"] == "file":
             notes.append("It cannot be shown here.")
         elif self.data["cut"]:
@@ -68,3 +74,77 @@ class ArtifactContent:
 
     def _table(self) -> Table | Page:
         return Table(self.data["columns"], self.data["rows"], "It has no rows.", data=self.data, note=self._note())
+
+
+class TaskArtifact:
+    """Something that a task made: a cell shows what the file contains, or the name of the commit, or the address."""
+
+    def __init__(self, notebook: Caller, task_id: int, name: str) -> None:
+        self._notebook = notebook
+        self.task_id = task_id
+        self.name = name
+        self.kind = kind(name)
+        """``file``, ``commit`` or ``address``."""
+
+    def open(self) -> ArtifactContent:
+        """What the file contains, read at the commit that completed the task, in its worktree, or in the project.
+
+        Raises:
+            NotFound: ``ARTIFACT_NOT_FOUND``: it is no file. Unavailable: ``ARTIFACT_UNREADABLE``.
+        """
+        return ArtifactContent(self._notebook.call("get_task_artifact", task_id=self.task_id, name=self.name))
+
+    def __repr__(self) -> str:
+        return repr(self._shown())
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        shown = self._shown()
+        return shown._repr_mimebundle_() if isinstance(shown, ArtifactContent) else {"text/plain": repr(shown)}
+
+    def _shown(self) -> ArtifactContent | Table:
+        if self.kind != "file":
+            return Table([], [], "", lead=self.name)
+        try:
+            return self.open()
+        except WorkbenchError as error:
+            return Table([], [], "", lead=f"{error.code}: {error.message}")
+
+
+class TaskArtifacts(Sequence[TaskArtifact]):
+    """What a task made, by position or by name."""
+
+    def __init__(self, notebook: Caller, task_id: int, names: Sequence[str]) -> None:
+        self._made = [TaskArtifact(notebook, task_id, name) for name in names]
+
+    @overload
+    def __getitem__(self, at: int | str) -> TaskArtifact: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[TaskArtifact]: ...
+    def __getitem__(self, at: int | str | slice) -> TaskArtifact | list[TaskArtifact]:
+        """One of them.
+
+        Raises:
+            Missing: ``ARTIFACT_NOT_FOUND``: none has this name.
+        """
+        if not isinstance(at, str):
+            return self._made[at]
+        for one in self._made:
+            if one.name == at:
+                return one
+        raise Missing("ARTIFACT_NOT_FOUND", f"The task has no artifact {at!r}.")
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def __repr__(self) -> str:
+        return repr(self._table())
+
+    def _repr_html_(self) -> str:
+        return self._table().html()
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return [one.name for one in self._made]
+
+    def _table(self) -> Table:
+        note = "[name] or [number] opens one." if self._made else ""
+        return Table(["artifact", "kind"], [[one.name, one.kind] for one in self._made], "It made none.", note=note)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, ClassVar
 
+from kernel_ext.objects.artifacts import TaskArtifacts
 from kernel_ext.objects.progress import wait_for_task
 from kernel_ext.objects.rows import Kind, Listing, Notebook, Row, Rows, got_by
 from workbench.cli.tasks import NO_PLANS, plan_table, task_table
@@ -54,7 +55,7 @@ class Task(Row):
     on_failure: str
     no_retry: list[str]
     result_data: Any
-    artifacts: list[Any]
+    artifacts: TaskArtifacts
     attempts: list[dict[str, Any]]
 
     def cancel(self, reason: str = "") -> None:
@@ -101,6 +102,10 @@ class Task(Row):
     def subtasks(self) -> Rows[Task]:
         """Its direct subtasks."""
         return Tasks(self._notebook)(parent=self.id)
+
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+        return TaskArtifacts(self._notebook, self.id, found or ()) if name == "artifacts" else found
 
     def __await__(self) -> Generator[Any, None, Task]:
         """Wait until it has ended; its cell shows meanwhile how far it is. An interrupt ends the wait, not the task."""

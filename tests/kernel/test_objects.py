@@ -195,3 +195,32 @@ def test_tab_completes_views_columns_options_and_names(running: Kernel) -> None:
     assert running.complete('wb.call("create_task", title="a", persona_id="teste') == ["tester"]
     assert "paper" in running.complete('wb.tasks(status="pending", plan="pap')
     assert running.complete("%%persona tes") == ["tester"]
+
+
+ARTIFACTS = """
+import pathlib
+
+_ = pathlib.Path(wb.settings.project, "rows.csv").write_text("mass,count\\n3700,2\\n")
+pia = wb.call("register", name="pia", persona_id="reviewer")
+_ = wb.call("approve", approval_id=pia["approval_id"])
+drawn = wb.call("create_task", title="Sort", persona_id="reviewer")["id"]
+agent = wb.as_agent(pia["token"])
+_ = agent.call("claim_task", task_id=drawn)
+_ = agent.call("complete_task", task_id=drawn, artifacts=["rows.csv", "gone.txt", "commit:1"])
+"""
+
+
+def test_what_a_task_made_shows_itself(running: Kernel) -> None:
+    running.run(ARTIFACTS)
+    assert running.run("[(one.name, one.kind) for one in wb.task(drawn).artifacts]") == (
+        "[('rows.csv', 'file'), ('gone.txt', 'file'), ('commit:1', 'commit')]"
+    )
+    assert "rows.csv" in running.run("wb.task(drawn).artifacts")
+    assert running.run('wb.task(drawn).artifacts["rows.csv"]').splitlines()[0].split() == ["mass", "count"]
+    assert running.run("wb.task(drawn).artifacts[0].open().frame().values.tolist()") == "[['3700', '2']]"
+    assert "<table>" in running.run('print(wb.task(drawn).artifacts["rows.csv"]._repr_mimebundle_()["text/html"])')
+    assert "ARTIFACT_UNREADABLE: " in running.run("wb.task(drawn).artifacts[1]")
+    assert running.run("wb.task(drawn).artifacts[2]") == "commit:1"
+    assert running.fail('wb.task(drawn).artifacts["x"]')["evalue"].startswith("ARTIFACT_NOT_FOUND: ")
+    shown = running.run("%workbench task {drawn} --artifact rows.csv")
+    assert "3700" in shown

@@ -76,7 +76,7 @@ operator   export import_records
 operator   list_decided_approvals request_changes undo list_saved_views save_view rename_saved_view delete_saved_view
 planner    list_runs get_run get_run_series compare_runs list_sweeps
 operator   start_run end_run record_metrics add_run_artifact update_run archive_run restore_run
-operator   get_run_artifact start_sweep
+operator   get_run_artifact get_task_artifact start_sweep
 """
 """Who may call what, as the design has it; each line includes those above it."""
 

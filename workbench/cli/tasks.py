@@ -85,15 +85,31 @@ def task_table(found: Sequence[Mapping[str, Any]], empty: str, note: str = "") -
     "--log", "lines", type=click.IntRange(0), default=LOG_LINES, show_default=True, help="How many log lines."
 )
 @click.option("--diff", "attempt", type=int, default=None, help="Print what this attempt made, if it is kept.")
+@click.option("--artifact", metavar="NAME", default=None, help="Print what this file among its artifacts contains.")
 @raw_option
 @pass_client
-def task(client: OperatorClient, task_id: int, lines: int, attempt: int | None, raw: bool) -> Shown:
-    """Show one task. Its state and why, its attempts and what is kept of them, log and result."""
+def task(
+    client: OperatorClient, task_id: int, lines: int, attempt: int | None, artifact: str | None, raw: bool
+) -> Shown:
+    """Show one task. Its state and why, its attempts and what is kept of them, log, result and artifacts."""
+    if artifact is not None:
+        return artifact_shown(client.call("get_task_artifact", task_id=task_id, name=artifact), raw)
     if attempt is not None:
         diff = client.call("get_attempt_diff", task_id=task_id, attempt=attempt)
         return Text(patch_text(diff["files"]), diff, raw)
     found = client.call("get_task", task_id=task_id)
     return _task_page(found, _near(client, found), _end_of_log(client, task_id, lines + 1) if lines else [], lines)
+
+
+def artifact_shown(found: Mapping[str, Any], raw: bool) -> Shown:
+    """The rows or the text of a file; of other files, where they are."""
+    where = f"{found['path']} at {found['commit'][:12]}" if found["commit"] else found["path"]
+    if found["form"] == "table":
+        note = f"{where}: this is its beginning." if found["cut"] else where
+        return Table(found["columns"], found["rows"], "It has no rows.", data=dict(found), note=note)
+    if found["text"] is not None:
+        return Text(found["text"], dict(found), raw)
+    return Note(f"{where}, {found['bytes']:,} bytes, {found['media_type']}: it cannot be shown here.", dict(found))
 
 
 def _task_page(found: Mapping[str, Any], near: Mapping[str, str], log: Sequence[Mapping[str, Any]], lines: int) -> Page:

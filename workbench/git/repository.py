@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from workbench import file_lock
 from workbench.errors import BadInput, NotFound, Unavailable
@@ -181,6 +182,11 @@ class Repository(Plumbing):
         if found.cut or found.code or b"\0" in found.out:
             return None
         return displayed(found.out)
+
+    def copy_blob(self, commit: str, path: str, into: BinaryIO, max_bytes: int) -> bool:
+        """Write a file as it is at a commit; False if there is none, or it is larger. Something may be written then."""
+        found = self.ask("cat-file", "blob", f"{commit}:{path}", bound=Bound(max_bytes, into))
+        return not found.cut and not found.code
 
     def only_in(self, branch: str, *, besides: Sequence[str] = ()) -> int:
         """How many commits would be unreachable without `branch` and the branches `besides`.

@@ -107,6 +107,7 @@ COMMANDS: Mapping[str, str] = {
     "get_requested_changes": "worktrees changes",
     "get_run": "runs show",
     "get_task": "task",
+    "get_task_artifact": "task",
     "get_task_graph": "graph",
     "get_task_logs": "task",
     "get_tool": "tools show",

@@ -3,8 +3,9 @@
 - `supervised`: an attempt begins at a recorded commit, alone in its worktree, and ends when its command has ended
 - `work`: what an attempt made, which `workbench.services.worktrees.kept_work` keeps
 - `adopt`: merging it into a worktree after all
+- `artifacts`: what the files contain that completed tasks name
 """
 
-from workbench.services.attempts import adopt, supervised, work
+from workbench.services.attempts import adopt, artifacts, supervised, work
 
-__all__ = ["adopt", "supervised", "work"]
+__all__ = ["adopt", "artifacts", "supervised", "work"]

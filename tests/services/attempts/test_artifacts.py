@@ -1,0 +1,97 @@
+"""What a file contains that a task names as an artifact; nothing outside of the project is ever opened."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, Admitted, git
+from workbench.app import Workbench
+from workbench.errors import NotFound, Refused, Unavailable
+
+pytestmark = pytest.mark.anyio
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
+
+
+async def made(
+    workbench: Workbench, agent: Admitted, artifacts: Sequence[str], worktree: str | None = None
+) -> dict[str, Any]:
+    """A task that an agent completed with these artifacts."""
+    about = {"target_worktree": worktree} if worktree else {}
+    task = await workbench.call("create_task", title="Draw", persona_id="implementer", **about)
+    await workbench.dispatch(agent.caller, "claim_task", {"task_id": task["id"]})
+    await workbench.dispatch(agent.caller, "complete_task", {"task_id": task["id"], "artifacts": list(artifacts)})
+    return task
+
+
+async def shown(workbench: Workbench, task: dict[str, Any], name: str) -> dict[str, Any]:
+    """What one of its artifacts contains."""
+    return await workbench.call("get_task_artifact", task_id=task["id"], name=name)
+
+
+async def test_a_file_is_read_at_the_commit_that_completed_the_task(
+    workbench: Workbench, settle: Admit, repository: Path
+) -> None:
+    ada = await settle("ada", "lab")
+    (repository / "out").mkdir()
+    (repository / "out" / "plot.png").write_bytes(PNG)
+    git("add", ".", cwd=repository)
+    git("commit", "-qm", "Plot", cwd=repository)
+    commit = git("rev-parse", "HEAD", cwd=repository)
+    (repository / "out" / "plot.png").write_bytes(b"later")
+    task = await made(workbench, ada, ["out/plot.png", f"commit:{commit}"])
+    found = await shown(workbench, task, "out/plot.png")
+    assert (found["source"], found["commit"], found["path"]) == ("commit", commit, "out/plot.png")
+    assert (found["form"], found["picture_type"], found["bytes"]) == ("picture", "image/png", len(PNG))
+    assert base64.b64decode(found["data"]) == PNG
+
+
+async def test_a_file_that_is_in_no_commit_is_read_in_the_worktree_and_then_in_the_project(
+    workbench: Workbench, settle: Admit, repository: Path
+) -> None:
+    ada = await settle("ada", "lab")
+    place = workbench.settings.worktrees / "lab" / "rows.csv"
+    place.write_text("a,b\n1,2\n")
+    (repository / "notes.md").write_text("# Notes")
+    commit = git("rev-parse", "HEAD", cwd=repository)
+    task = await made(workbench, ada, ["rows.csv", str(place), "notes.md", f"commit:{commit}"], "lab")
+    for name in ("rows.csv", str(place)):
+        found = await shown(workbench, task, name)
+        assert (found["source"], found["commit"], found["path"]) == ("worktree", None, "rows.csv")
+        assert (found["form"], found["columns"], found["rows"]) == ("table", ["a", "b"], [["1", "2"]])
+    found = await shown(workbench, task, "notes.md")
+    assert (found["source"], found["text"]) == ("project", "# Notes")
+
+
+async def test_what_the_task_does_not_name_as_a_file_is_not_found(workbench: Workbench, admit: Admit) -> None:
+    (workbench.settings.project / "notes.md").write_text("# Notes")
+    task = await made(workbench, await admit("ada"), ["commit:1", "https://example.org/x"])
+    for name in ("notes.md", "commit:1", "https://example.org/x"):
+        with pytest.raises(NotFound, match="ARTIFACT_NOT_FOUND"):
+            await shown(workbench, task, name)
+
+
+@pytest.mark.parametrize(
+    "name", ["../secret.txt", "out/../../secret.txt", "/etc/passwd", ".aiswarm/origin", ".git/config", "link.txt"]
+)
+async def test_a_file_outside_of_the_project_or_behind_a_link_is_not_opened(
+    workbench: Workbench, admit: Admit, name: str
+) -> None:
+    project = workbench.settings.project
+    (project.parent / "secret.txt").write_text("theirs")
+    (project / "link.txt").symlink_to(project.parent / "secret.txt")
+    task = await made(workbench, await admit("ada"), [name])
+    with pytest.raises(Unavailable, match="ARTIFACT_UNREADABLE"):
+        await shown(workbench, task, name)
+
+
+async def test_only_the_operator_opens_artifacts(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada", role="planner")
+    task = await made(workbench, ada, ["notes.md"])
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await workbench.dispatch(ada.caller, "get_task_artifact", {"task_id": task["id"], "name": "notes.md"})
