@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.bare_desk import BareDesk
-from tests.browser.desk_lab import view
+from tests.browser.desk_lab import shot, view
 
 pytestmark = pytest.mark.browser
 
@@ -51,6 +52,34 @@ def test_runs_come_as_they_are_recorded_and_are_sorted_and_filtered(open_bare_de
     desk.element.get_by_label("Conditions on metrics").fill("")
     desk.element.get_by_label("Filter runs by state").select_option("failed")
     expect(rows).to_have_text(["3 broken"])
+
+
+def test_filters_and_order_of_runs_are_saved_as_a_view(open_bare_desk: Callable[..., BareDesk]) -> None:
+    desk = open_bare_desk()
+    view(desk.element, "Runs")
+    for name, loss in (("slow", 0.5), ("quick", 0.1), ("broken", 0.9)):
+        _run(desk, name, [1.0, loss])
+    desk.host.call(
+        "save_view",
+        area="runs",
+        name="Best",
+        state={"where": ["loss<0.6"], "sort": {"by": "loss", "direction": "ascending"}},
+    )
+    rows = desk.element.locator(".wb-runs .wb-opener")
+    expect(rows).to_have_text(["3 broken", "2 quick", "1 slow"])
+    views = desk.element.get_by_role("tabpanel", name="Runs").get_by_role("button", name=re.compile("^View"))
+    views.click()
+    desk.element.get_by_role("button", name="Best", exact=True).click()
+    expect(rows).to_have_text(["2 quick", "1 slow"])
+    expect(desk.element.get_by_label("Conditions on metrics")).to_have_value("loss<0.6")
+    shot(desk.element, "runs-view")
+    expect(desk.element.get_by_role("columnheader", name="loss")).to_have_attribute("aria-sort", "ascending")
+    desk.element.get_by_label("Filter runs by tag").fill("paper")
+    expect(desk.element.get_by_text("No run matches the filters.")).to_be_visible()
+    views.click()
+    desk.element.get_by_role("textbox", name=re.compile("^Name under which")).fill("Paper")
+    desk.element.get_by_role("group", name="Saved views").get_by_role("button", name="Save").click()
+    expect(views).to_have_text("View: Paper")
 
 
 def test_a_run_shows_its_series_and_takes_notes_and_tags(open_bare_desk: Callable[..., BareDesk]) -> None:

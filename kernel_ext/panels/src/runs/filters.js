@@ -39,27 +39,15 @@ export class RunFilters {
     setOptions(this.sweep, [["", options]]);
   }
 
-  /** Show the runs of one sweep. @param {string} name */
-  chooseSweep(name) {
-    this.clear();
-    setOptions(
-      this.sweep,
-      [
-        [
-          "",
-          [
-            [EVERY, "All sweeps"],
-            [name, name],
-          ],
-        ],
-      ],
-      name,
-    );
-  }
-
-  clear() {
-    for (const one of [this.search, this.state, this.sweep, this.tag, this.where]) one.value = "";
-    this.archived.box.checked = false;
+  /** Set the filters as `chosen` gave them; what is missing is not chosen. @param {any} wanted */
+  choose({ search = "", state = EVERY, sweep = EVERY, tag = "", where = [], archived = false }) {
+    this.search.value = search;
+    this.state.value = Object.hasOwn(RUN_STATES, state) ? state : EVERY;
+    const named = sweep === EVERY ? [] : [[sweep, sweep]];
+    setOptions(this.sweep, [["", [[EVERY, "All sweeps"], ...named]]], sweep);
+    this.tag.value = tag;
+    this.where.value = where.join(", ");
+    this.archived.box.checked = archived;
   }
 
   /** Arguments of `list_runs`. */

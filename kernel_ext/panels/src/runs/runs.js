@@ -8,6 +8,7 @@ import { Segments } from "../lib/segments.js";
 import { Sorting } from "../lib/sorting.js";
 import { Refresh } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
+import { SavedViews } from "../saved_views/saved_views.js";
 import { Comparison } from "./comparison.js";
 import { RunFilters } from "./filters.js";
 import { RunRow } from "./run_row.js";
@@ -44,6 +45,10 @@ export class Runs {
       (error) => this.requests.showError(error),
     );
     this.filters = new RunFilters(() => this.restart());
+    this.views = new SavedViews(this.desk, "runs", {
+      read: () => ({ ...this.filters.chosen, sort: this.sorting.state() }),
+      apply: (state) => this.apply(state),
+    });
     this.sweeps = new Sweeps((name) => this.openSweep(name));
     this.comparison = new Comparison(this.desk, signal, {
       close: () => this.closeComparison(),
@@ -61,7 +66,8 @@ export class Runs {
     this.empty = h("p", { class: "wb-empty", hidden: true });
     this.more = button("Show more", "wb-button", () => this.showMore());
     this.compare = button("Compare", "wb-button", () => this.compareSelected());
-    this.more.hidden = this.compare.hidden = this.filters.element.hidden = true; // until there are runs
+    const unknown = [this.more, this.compare, this.filters.element, this.views.element];
+    for (const one of unknown) one.hidden = true; // until there are runs
     this.list = h(
       "div",
       { class: "wb-stack" },
@@ -80,6 +86,7 @@ export class Runs {
       this.compare,
       this.modes.element,
       this.filters.search,
+      this.views.element,
     );
     const parts = [toolbar, this.requests.errorBox, this.list, this.sweeps.element];
     return h("section", { class: "wb-section wb-stack", "aria-labelledby": id }, ...parts);
@@ -112,15 +119,12 @@ export class Runs {
     const key = JSON.stringify(metrics);
     if (key === this.drawnHead) return;
     this.drawnHead = key;
-    const before = this.sorting;
+    const before = this.sorting?.state();
     this.sorting = new Sorting(Object.fromEntries(metrics.map((name) => [name, name])), () => this.restart());
-    if (before?.by && metrics.includes(before.by))
-      Object.assign(this.sorting, { by: before.by, direction: before.direction });
     const plain = (labels) =>
       Object.entries(labels).map(([name, text]) => h("th", { scope: "col", class: `wb-col-${name}` }, text));
     const sorted = metrics.map((name) => this.sorting.heading(name, "th", { scope: "col", class: "wb-col-metric" }));
-    if (this.sorting.by)
-      this.sorting.buttons[this.sorting.by].parentElement.setAttribute("aria-sort", this.sorting.direction);
+    this.sorting.set(before);
     const pick = h("th", { class: "wb-col-pick" }, h("span", { class: "wb-sr" }, "Select"));
     this.head.replaceChildren(pick, ...plain(BEFORE), ...sorted, ...plain(AFTER));
   }
@@ -193,9 +197,18 @@ export class Runs {
     this.draw();
   }
 
+  /** Filter and sort as a saved view says. @param {any} state */
+  apply({ sort, ...filters }) {
+    this.filters.choose(filters);
+    if (sort && !this.metrics.includes(sort.by)) this.metrics = [sort.by, ...this.metrics].slice(0, METRICS);
+    this.drawHead(this.metrics);
+    this.sorting.set(sort);
+    this.restart();
+  }
+
   openSweep(name) {
     this.mode = "runs";
-    this.filters.chooseSweep(name);
+    this.filters.choose({ sweep: name });
     this.restart();
     this.draw();
     this.filters.sweep.focus();
@@ -217,6 +230,8 @@ export class Runs {
     if (!this.isRead) return;
     if (isRuns) this.drawRuns();
     else this.sweeps.update(this.sweepsFound);
+    this.views.element.hidden = !isRuns || this.filters.element.hidden;
+    this.views.update();
     const sweeps = this.sweepsFound.length;
     this.modes.setLabel("sweeps", sweeps ? `Sweeps ${sweeps.toLocaleString("en")}` : "Sweeps");
     this.drawSelected();
