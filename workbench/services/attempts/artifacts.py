@@ -24,7 +24,7 @@ from workbench.model import Level
 from workbench.ops import Ctx, op
 from workbench.ops.parameters import TaskId
 from workbench.rules.tasks import artifacts as rules
-from workbench.services.runs.previews import Shown, opened, preview, unreadable
+from workbench.services.runs.previews import FilePreview, opened, preview, unreadable
 from workbench.services.tasks.rows import readable_row, task_of
 from workbench.services.worktrees.rows import find_worktree
 from workbench.store.base import Reader
@@ -35,7 +35,7 @@ MOST_BYTES = 50_000_000
 Source = Literal["commit", "worktree", "project"]
 
 
-class TaskArtifact(Shown):
+class TaskArtifact(FilePreview):
     """What is shown of a file among the artifacts of a task.
 
     `source`: where it was read: at the commit that completed the task, in the task's worktree, or in the project.

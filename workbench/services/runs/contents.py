@@ -15,7 +15,7 @@ from workbench.errors import NotFound
 from workbench.model import Level
 from workbench.ops import Ctx, op
 from workbench.rules.naming import Name
-from workbench.services.runs.previews import Shown, opened, preview
+from workbench.services.runs.previews import FilePreview, opened, preview
 from workbench.services.runs.run import Artifact, RunId, find
 from workbench.store.base import Reader
 from workbench.store.queries import beside
@@ -26,7 +26,7 @@ VERIFIED_BYTES = 50_000_000
 """Of larger files only the size is compared with what was recorded."""
 
 
-class ArtifactContent(Shown, Artifact):
+class ArtifactContent(FilePreview, Artifact):
     """What is shown of an artifact.
 
     `changed`: the file is not as it was when it was recorded (null: too large to be compared).

@@ -20,7 +20,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class Shown(Wire):
+class FilePreview(Wire):
     """What is shown of a file.
 
     `form`: a picture has `data` in base64 and its `picture_type`; a table `columns` and the first `rows`; markdown,
@@ -72,7 +72,7 @@ def unreadable(place: str, reason: str) -> Unavailable:
 
 
 def preview(file: BinaryIO, name: str, media_type: str) -> dict[str, Any]:
-    """The fields of `Shown` for an open file, which is at its beginning."""
+    """The fields of `FilePreview` for an open file, which is at its beginning."""
     size = os.fstat(file.fileno()).st_size
     head = file.read(max(previews.TEXT_BYTES + 1, previews.PICTURE_BYTES if size <= previews.PICTURE_BYTES else 0))
     shown = previews.preview(name, media_type, head, size)
