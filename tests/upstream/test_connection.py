@@ -84,12 +84,15 @@ async def test_a_question_that_could_be_of_several_calls_is_declined() -> None:
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_cancelled_call_is_cancelled_at_the_server(tmp_path: Path, era: str) -> None:
-    mark = tmp_path / "cancelled"
-    async with running(connecting(program(f"cancelled={mark}"), era)) as watched:
+    mark, tail = tmp_path / "cancelled", LogTail()
+    async with running(connecting(program(f"cancelled={mark}"), era, tail)) as watched:
         upstream = await watched.ready()
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.5):
-                await upstream.call("hang", {})
+        hanging = asyncio.create_task(upstream.call("hang", {}))
+        while "hang began" not in tail.text:
+            await asyncio.sleep(0.02)
+        hanging.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await hanging
         async with asyncio.timeout(20):
             while not mark.exists():
                 await asyncio.sleep(0.02)
@@ -184,10 +187,10 @@ async def test_a_tool_that_takes_too_long_is_given_up() -> None:
 
 async def test_a_question_suspends_the_time_limit() -> None:
     async def ask(message: str, schema: Mapping[str, Any]) -> Reply:
-        await asyncio.sleep(0.8)
+        await asyncio.sleep(3.5)  # longer than a call may take
         return Reply("accept", {"colour": "red"})
 
-    async with running(connecting(program()), answer=0.5) as watched:
+    async with running(connecting(program()), answer=3.0) as watched:
         upstream = await watched.ready()
         done = await upstream.call("paint", {"what": "the door"}, ask=ask)
         assert done.structured_content == {"result": "red"}
