@@ -94,7 +94,7 @@ class Row:
         return self._found.get(name)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self.fields()]
+        return [*(name for name in super().__dir__() if name not in ("KIND", "fields")), *self.fields()]
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self._key == getattr(other, "_key", None)

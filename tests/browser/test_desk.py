@@ -380,7 +380,7 @@ def test_while_no_agent_is_left_for_open_tasks_the_panel_offers_to_restart_those
     spawned = project.operate("spawn_agent", persona_id="implementer", name="walt")
     project.operate("terminate_agent", agent_id=spawned["agent_id"])
     project.operate("create_task", title="Count", persona_id="implementer", run="true")
-    notice = desk.get_by_role("status").filter(has_text="No agent is left to do 1 open task. Restart walt.")
+    notice = desk.get_by_role("status").filter(has_text="There is no agent to do 1 open task. Restart walt.")
     expect(notice).to_be_visible()
     shot(desk, "unattended")
     notice.get_by_role("button", name="Restart it").click()

@@ -27,7 +27,7 @@ async def unattended(workbench: Workbench) -> dict[str, Any]:
 async def test_a_task_that_an_active_agent_can_do_is_attended(workbench: Workbench, admit: Admit) -> None:
     assert await unattended(workbench) == NOBODY
     await workbench.call("create_task", **NEW)
-    said = "No agent is left to do 1 open task. Spawn one."
+    said = "There is no agent to do 1 open task. Spawn one."
     assert await unattended(workbench) == {"tasks": 1, "restartable": [], "message": said}
     other = await admit("rita", persona_id="reviewer")
     await workbench.dispatch(other.caller, "heartbeat", {})
@@ -63,8 +63,8 @@ async def test_status_says_how_to_restart(settings: Settings, command: Command) 
         await served.workbench.call("terminate_agent", agent_id="walt")
         await served.workbench.call("create_task", **NEW)
         ran = await command("status")
-        last = "No agent is left to do 1 open task. Restart walt. (workbench restart walt)"
+        last = "There is no agent to do 1 open task. Restart walt. (workbench restart walt)"
         assert (ran.status, ran.out.splitlines()[-1]) == (0, last)
         assert "walt runs as process" in (await command("restart", "walt")).out
         await reached(served, 1, "completed")
-        assert "No agent is left" not in (await command("status")).out
+        assert "There is no agent" not in (await command("status")).out

@@ -41,4 +41,4 @@ def _message(tasks: int, restartable: Sequence[str]) -> str:
     if not tasks:
         return ""
     todo = f"Restart {' or '.join(restartable[:3])}." if restartable else "Spawn one."
-    return f"No agent is left to do {tasks:,} open {'task' if tasks == 1 else 'tasks'}. {todo}"
+    return f"There is no agent to do {tasks:,} open {'task' if tasks == 1 else 'tasks'}. {todo}"
