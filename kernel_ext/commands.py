@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import click
 
 from kernel_ext.chat import chat_command
+from kernel_ext.objects.queries import sql_command
 from kernel_ext.sweeps import sweep_command
 from workbench import cli
 
@@ -54,7 +55,7 @@ def tree() -> click.Group:
     for command in cli.COMMANDS:
         if command.name not in NOT_HERE:
             group.add_command(command)
-    for command in (start, stop, panel, chat_command, sweep_command):
+    for command in (start, stop, panel, chat_command, sql_command, sweep_command):
         group.add_command(command)
     return group
 

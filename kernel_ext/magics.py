@@ -1,4 +1,4 @@
-"""The magics `%workbench`, `%%plan`, `%%persona`, `%%wsql`, `%%chat`; the subcommands are those of the command line."""
+"""The magics `%workbench`, `%wsql`, `%%wsql`, `%%plan`, `%%persona`, `%%chat`; subcommands are as in the terminal."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import re
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.extensions import ExtensionManager
-from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments
 
 from kernel_ext import kernel_status
 from kernel_ext.bad_command import bad_command
+from kernel_ext.objects.queries import answer, query_options, split
 from workbench.errors import BadInput, Conflict, Unavailable
 
 if TYPE_CHECKING:
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from kernel_ext.session import Session
 
 _ATTRIBUTE = "workbench_magics"
+SQL = re.compile(r"\s*sql\s+(?!-h\b|--help\b)(.*)", re.DOTALL)
+"""`%workbench sql …`: its query is kept as it is written."""
+CALLER = 3
+"""Frames between a magic's function and the cell or function that uses it: `raising` and `run_line_magic`."""
 _WORD = re.compile(r"""(?:\\.|"(?:\\.|[^"\\])*"|'[^']*'|[^\s"'\\])+""")
 
 
@@ -51,6 +55,7 @@ def unload(shell: InteractiveShell) -> None:
         ("cell", "plan"),
         ("cell", "persona"),
         ("cell", "wsql"),
+        ("line", "wsql"),
         ("cell", "chat"),
     ):
         shell.magics_manager.magics[kind].pop(name, None)
@@ -80,7 +85,9 @@ def raising(magic: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return magic(self, *args)
         except UsageError as error:
-            help_of = "%workbench --help" if magic.__name__ == "workbench" else f"%%{magic.__name__}?"
+            help_of = (
+                "%workbench --help" if magic.__name__ == "workbench" else f"%%{magic.__name__.removesuffix('_line')}?"
+            )
             raise bad_command(f"{error}.", help_of) from None
 
     return guarded
@@ -193,6 +200,7 @@ class WorkbenchMagics(Magics):
         if self._completion is not None:
             self._completion.remove(self.shell.Completer)
 
+    @no_var_expand  # the query of `sql` has parameters such as $name
     @line_magic
     @raising
     @magic_arguments()
@@ -204,6 +212,10 @@ class WorkbenchMagics(Magics):
         The subcommands are those of the `workbench` command, plus start, stop, panel and chat.
         """
         self.shell.user_ns["wb"] = self.session
+        if query := SQL.match(line):
+            options, text = split(query[1])
+            return self.session.run(["sql", *options, text])
+        line = self.shell.var_expand(line, CALLER)
         return succeeded(self.session.run(words(line) or ["status"]))
 
     @cell_magic
@@ -251,41 +263,25 @@ class WorkbenchMagics(Magics):
 
     @cell_magic
     @raising
-    @magic_arguments()
-    @argument("out", nargs="?", help="bind the DataFrame to this variable")
-    @argument("--files", action="store_true", help="let the query read and write files, and load extensions")
-    @argument("--as", dest="library", default="pandas", help="the library of the answer: pandas, polars, or arrow")
-    @argument(
-        "--project",
-        dest="projects",
-        metavar="NAME=DIRECTORY",
-        action="append",
-        help="use another project too, as NAME.tasks, NAME.events, …; it is only read; repeatable",
-    )
-    @argument(
-        "--chart",
-        nargs="*",
-        metavar="MARK X Y COLOR",
-        help="show a picture: bar, line, area or point, of these columns; their types decide what is not given",
-    )
+    @query_options
     def wsql(self, line: str, cell: str) -> Any:
         """Query the live project with DuckDB: tasks, attempts, agents, approvals, worktrees, events.
 
         The notebook's DataFrames are tables too, and $name is the value of its variable. CREATE TEMP VIEW stays.
         """
-        args = parsed(WorkbenchMagics.wsql, line)
-        from workbench.analytics.reports.drawing import Drawing
-        from workbench.cli import named_projects
+        return answer(self.session, parsed(WorkbenchMagics.wsql, line), cell, self.shell.user_ns)
 
-        if args.chart is not None and args.library != "pandas":
-            raise UsageError("--chart draws a DataFrame of pandas: leave out --as")
-        drawing = None if args.chart is None else Drawing.of(args.chart)
-        projects = named_projects(args.projects) if args.projects else None
-        variables = self.shell.user_ns
-        frame = self.session.sql(cell, files=args.files, frames=variables, as_=args.library, projects=projects)
-        if args.out:
-            self.shell.user_ns[args.out] = frame
-        return frame if drawing is None or frame is None else frame.chart(**asdict(drawing))
+    @no_var_expand  # $name is a parameter of the query
+    @line_magic("wsql")
+    @raising
+    @query_options
+    def wsql_line(self, line: str) -> Any:
+        """Query the live project with DuckDB on one line: `%wsql [options] SELECT title FROM tasks`.
+
+        The options come first. Its result can be assigned: `found = %wsql SELECT title FROM tasks`.
+        """
+        options, query = split(line)
+        return answer(self.session, WorkbenchMagics.wsql_line.parser.parse_args(options), query, self.shell.user_ns)
 
     @cell_magic
     @raising

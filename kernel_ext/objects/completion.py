@@ -33,8 +33,10 @@ ARGUMENT = re.compile(r"\bwb\.call\(\s*[\"'](\w+)[\"']\s*,(?:[^()]|\([^()]*\))*?
 REPORT = re.compile(r"\bwb\.report\(\s*[\"'](\w*)$")
 VALUE = re.compile(r"\bwb\.\w+\([^()]*\b(\w+)\s*=\s*[\"']([\w./-]*)$")
 FIRST_LINE = re.compile(r"%%(plan|persona|wsql|chat)\s(?:.*\s)?([\w./-]*)$")
+OPTION = re.compile(r"\s(--[\w-]*)$")
 SQL = re.compile(r"(?:(\w+)\.)?(\w*)$")
 SQL_CELL = "%%wsql"
+SQL_LINE = re.compile(r"(?:.*=\s*)?%(?:wsql|workbench\s+sql)\s(?:.*\s)?")
 PRIORITY = 100.0
 NAMED: Mapping[str, Callable[[Notebook], Iterable[str]]] = {
     "persona": lambda session: [one["id"] for one in session.call("get_personas")["personas"]],
@@ -81,6 +83,9 @@ class Completion:
         text = context.text_until_cursor
         if context.full_text.startswith(SQL_CELL) and context.cursor_line > 0:
             return _in_sql(text, context.full_text)
+        if SQL_LINE.match(text):
+            option = OPTION.search(text)
+            return _offered(option[1], self._options["wsql"], "option") if option else _in_sql(text, text)
         if context.cursor_line == 0 and (found := FIRST_LINE.match(text)):
             return self._in_first_line(found[1], found[2], text)
         if found := VALUE.search(text):

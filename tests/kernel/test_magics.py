@@ -277,6 +277,38 @@ def test_a_cell_queries_another_project_and_draws(running: Kernel, tmp_path: Pat
     assert running.fail("%%wsql --chart pie\nSELECT 1")["evalue"].startswith("UNKNOWN_CHART: ")
 
 
+def test_a_query_stands_on_one_line_as_in_the_terminal(running: Kernel) -> None:
+    running.run("%%plan\nplan: p\ntasks:\n  - {name: a, title: A, persona: tester}\n")
+    running.run('wanted = "tester"; braces = 3')
+    running.run("found = %wsql SELECT name, {'braces': 1} AS made FROM tasks WHERE persona = $wanted")
+    assert running.run("found.values.tolist()") == "[['a', {'braces': 1}]]"
+    running.run("%wsql other -p wanted=nobody SELECT name FROM tasks WHERE persona = $wanted")
+    assert running.run("len(other)") == "0"
+    for line in ("FROM found SELECT name", '"SELECT name FROM found"', "bound SELECT name FROM found"):
+        assert running.run(f"%workbench sql {line}").split() == ["name", "0", "a"]
+    assert running.run("bound['name'].tolist()") == "['a']"
+    assert "a" in running.run("%wsql --chart bar name SELECT name FROM found")
+    assert running.run('wb.run(["sql", "-p", "n=2", "SELECT $n AS n"])["n"].tolist()') == "[2]"
+    assert "[OPTIONS] QUERY" in running.run("%workbench sql --help")
+
+
+def test_a_line_that_is_no_query_is_one_clear_message(running: Kernel) -> None:
+    for line, evalue in {
+        "%wsql": "BAD_COMMAND: There is no query. Write one after the options",
+        "%wsql SELECT nothing FROM nowhere": "SQL_FAILED: ",
+        "%wsql --colour red SELECT 1": "BAD_COMMAND: ",
+        "%workbench sql --as polars --chart bar SELECT 1": "BAD_COMMAND: --chart draws",
+        "%wsql -p n SELECT $n": "BAD_COMMAND: --param: 'n' is not NAME=VALUE. Run `%%wsql?`",
+    }.items():
+        assert running.fail(line)["evalue"].startswith(evalue)
+
+
+def test_other_lines_still_take_variables(running: Kernel) -> None:
+    running.run('for title in ("Count", "Weigh"):\n    %workbench call create_task title={title} persona_id=tester')
+    running.run("def shown(number):\n    %workbench task {number}\nshown(2)")
+    assert running.run("[task.title for task in wb.tasks]") == "['Count', 'Weigh']"
+
+
 def test_bad_sql_is_one_clear_message(running: Kernel) -> None:
     _, error = running.attempt("%%wsql\nSELECT nothing FROM nowhere")
     assert error is not None

@@ -190,6 +190,9 @@ def test_tab_completes_views_columns_options_and_names(running: Kernel) -> None:
     assert "tasks" in running.complete("%%wsql\nSELECT * FROM ta")
     assert "wait_seconds" in running.complete("%%wsql\nSELECT * FROM tasks WHERE wai")
     assert running.complete("%%wsql\nSELECT tasks.titl") == ["title"]
+    assert "tasks" in running.complete("%wsql SELECT * FROM ta")
+    assert "wait_seconds" in running.complete("found = %workbench sql SELECT * FROM tasks WHERE wai")
+    assert "--chart" in running.complete("1\n%wsql --ch")
     assert "--update" in running.complete("%%plan --name a --up")
     assert running.complete('wb.report("criti') == ["critical_path"]
     assert running.complete('wb.call("create_task", title="a", persona_id="teste') == ["tester"]

@@ -41,7 +41,7 @@ from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
     trust,
     worktrees,
 )
-from workbench.cli.analysis.sql import named_projects
+from workbench.cli.analysis.sql import named_projects, named_value
 from workbench.cli.call import parse_arguments
 from workbench.cli.global_options import CommandGroup, root, with_global_options
 from workbench.cli.output import Note, PartialFailure, Shown, Text, discard_output, write_out
@@ -60,6 +60,7 @@ __all__ = [
     "cli",
     "main",
     "named_projects",
+    "named_value",
     "parse_arguments",
     "planned",
     "saved",

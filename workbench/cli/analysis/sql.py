@@ -74,7 +74,7 @@ def sql(
     from workbench.analytics.questions import Question
 
     client.require_operator("sql")
-    question = Question(query, dict(map(_parameter, values)), {}, client.settings.sql_seconds, projects)
+    question = Question(query, dict(map(named_value, values)), {}, client.settings.sql_seconds, projects)
     if chart is not None:
         return _drawn(client, question, files, chart, draw)
     columns, rows = ask(client.settings, question, files)
@@ -97,7 +97,7 @@ def _drawn(client: OperatorClient, question: Any, files: bool, chart: Path, how:
     return Note(f"Drew {len(made.frame):,} rows into {chart}.", {"file": str(chart), "rows": len(made.frame)})
 
 
-def _parameter(given: str) -> tuple[str, Any]:
+def named_value(given: str) -> tuple[str, Any]:
     """The name and the value of a parameter: a number, true, false or null as in JSON, otherwise a text."""
     name, equals, value = given.partition("=")
     if not name or not equals:
