@@ -67,6 +67,16 @@ def test_a_run_is_shown_whole_and_compared(run: Type) -> None:
     assert points == [[0, 1.0], [1, 0.123456789]]
 
 
+def test_many_packages_of_a_run_take_one_paragraph_after_its_notes(client: ProjectClient, run: Type) -> None:
+    packages = {f"package-{number}": f"1.{number}" for number in range(80)}
+    made = client.call("start_run", name="crowded", environment={"python": "3.11", "packages": packages})
+    client.call("update_run", run_id=made["id"], notes="It worked.")
+    shown = run("runs", "show", str(made["id"])).out
+    assert shown.index("It worked.") < shown.index("Environment") < shown.index("Packages")
+    assert "package-0 1.0, package-1 1.1, package-2" in shown
+    assert len(shown.splitlines()) < 40
+
+
 def test_runs_are_named_tagged_noted_ended_and_archived(run: Type, client: ProjectClient) -> None:
     assert run("runs", "tag", "1", "baseline", "+second", "-none").out == "Run 1 has the tags baseline, second.\n"
     assert run("runs", "tag", "1", "-second").out == "Run 1 has the tags baseline.\n"

@@ -166,14 +166,17 @@ def run_page(run: Mapping[str, Any]) -> Page:
     """All of a run."""
     about = [["state", State.of(run["state"])], ["took", duration(run)], ["tags", ", ".join(run["tags"])]]
     about += [[name.replace("_", " "), run[name]] for name in FACTS]
+    environment = dict(run["environment"])
+    packages = environment.pop("packages") if isinstance(environment.get("packages"), Mapping) else {}
     parts = [
         (f"Run {run['id']}: {run['name']}", Table(["", ""], [row for row in about if row[1] not in (None, "")])),
         ("Parameters", _facts(run["parameters"])),
         ("Metrics", Table.of([_rounded(each) for each in run["series"]], SERIES, "It has recorded no values.")),
         ("Artifacts", _artifact_table(run["files"])),
         ("Definitions", _facts(run["definitions"])),
-        ("Environment", _facts(run["environment"])),
         ("Notes", Table([], [], "", lead=run["notes"])),
+        ("Environment", _facts(environment)),
+        ("Packages", Table([], [], "", lead=", ".join(f"{name} {version}" for name, version in packages.items()))),
     ]
     return Page([part for part in parts if part[1].rows or part[1].lead or part[0] == "Metrics"], dict(run))
 
