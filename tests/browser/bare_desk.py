@@ -22,6 +22,11 @@ DELIVER = """() => {
   };
   deliver();
 }"""
+LASTING_UNDO = """(() => {
+  const start = window.setTimeout;
+  window.setTimeout = (run, ms, ...more) => start(run, ms === 10_000 ? 3_600_000 : ms, ...more);
+})();"""
+"""Before a page is loaded: its offers to undo stay for an hour instead of ten seconds."""
 Message = dict[str, Any]
 
 

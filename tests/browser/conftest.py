@@ -19,9 +19,10 @@ from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import BrowserContext, Locator, Page, expect, sync_playwright
 
 from kernel_ext.host import KernelHost
-from tests.browser.bare_desk import BareDesk
+from tests.browser.bare_desk import LASTING_UNDO, BareDesk
 from tests.browser.desk_lab import ROOT, Lab, Project, run, wait_until
 from tests.browser.scenes import repository
+from workbench.services import undo
 from workbench.settings import Settings
 
 HERE = Path(__file__).parent
@@ -41,6 +42,7 @@ EXPECT_SECONDS = 30
 START = """\
 from kernel_ext.host import KernelHost
 from kernel_ext.panels.desk import Desk
+from workbench.services import undo
 from workbench.settings import Settings
 host = KernelHost(Settings())
 info = host.start(0)
@@ -173,6 +175,13 @@ def open_bare_desk(tmp_path: Path, page: Page) -> Iterator[Callable[..., BareDes
     for desk, host in opened:
         desk.close()
         host.stop()
+
+
+@pytest.fixture
+def lasting_undo(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is done can be undone for an hour, however slow the test is: in the page and in the server."""
+    monkeypatch.setattr(undo, "UNDO_SECONDS", 3600)
+    page.add_init_script(LASTING_UNDO)
 
 
 @pytest.fixture

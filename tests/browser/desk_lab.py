@@ -20,7 +20,10 @@ from workbench.server_file import ServerFile
 
 ROOT = Path(__file__).parents[2]
 SHOTS = Path(__file__).parent / "screenshots"
+CONTRAST, REACH = ((Path(__file__).parent / name).read_text() for name in ("contrast.js", "reach.js"))
 ANSWER_SECONDS = 90
+SETTLE_SECONDS = 10
+"""How long the page may take to be drawn as it stays."""
 SCROLL_BAR = 20
 """More pixels than a scroll bar takes."""
 NEARLY = """async (element, [width, tolerance]) => {
@@ -121,6 +124,29 @@ def resize(desk: Locator, width: int) -> None:
         page.set_viewport_size({"width": size["width"] + width - desk.evaluate("e => e.offsetWidth"), "height": 1400})
         desk.evaluate(NEARLY, [width, SCROLL_BAR])
     expect(desk).to_have_js_property("offsetWidth", width)
+
+
+def expect_readable(page: Page, where: str = "") -> None:
+    """Every word and edge of the desk has contrast enough, at the latest when all is drawn."""
+    _expect_none(page, CONTRAST, where)
+
+
+def expect_reachable(page: Page, where: str = "") -> None:
+    """Tab reaches every control of the desk."""
+    _expect_none(page, REACH, where)
+
+
+def expect_fitting(desk: Locator, where: str = "") -> None:
+    """Nothing of the desk is wider than the desk."""
+    wait_until(lambda: bool(desk.evaluate("e => e.scrollWidth <= e.clientWidth + 1")), f"the desk fits {where}")
+
+
+def _expect_none(page: Page, script: str, where: str) -> None:
+    """Run what lists defects of the page until it lists none; what it lists at last is the failure."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while (found := page.evaluate(script)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert found == [], where
 
 
 def shot(locator: Locator, name: str) -> None:

@@ -13,11 +13,10 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 from websockets.sync.client import ClientConnection, connect
 
-from tests.browser.desk_lab import Project, command, shot, view, wait_until
+from tests.browser.desk_lab import Project, command, expect_fitting, expect_readable, shot, view, wait_until
 from tests.browser.scenes import admitted, laboratory
 
 OpenDesk = Callable[..., Locator]
-CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 VIEWS = ("Agents", "Projects", "Admin")
 
 
@@ -327,7 +326,7 @@ def test_the_views_are_reached_with_the_keyboard(open_desk: OpenDesk, project: P
     expect(desk.locator(".wb-table-details:visible")).to_have_count(0)
     expect(desk.get_by_role("button", name="grace", exact=True)).to_be_focused()
     page.keyboard.type("bdda")
-    assert page.locator(".jp-Notebook .jp-Cell").count() == cells
+    expect(page.locator(".jp-Notebook .jp-Cell")).to_have_count(cells)
 
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
@@ -355,7 +354,7 @@ def test_every_word_of_every_view_is_readable_in(open_desk: OpenDesk, project: P
                 desk.locator("summary").nth(1).click()
                 expect(desk.get_by_text("queue length")).to_be_visible()
             shot(desk, f"{tab.lower()}-{name}")
-            assert page.evaluate(CONTRAST) == [], tab
+            expect_readable(page, tab)
     finally:
         command(page, "apputils:change-theme", theme="JupyterLab Light")
 
@@ -369,4 +368,4 @@ def test_a_narrow_view_keeps_within_its_width(open_desk: OpenDesk, project: Proj
     if tab == "Agents":
         opened(desk, "ada")
     shot(desk, f"narrow-{tab.lower()}")
-    assert desk.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
+    expect_fitting(desk)

@@ -78,7 +78,7 @@ def test_cells_are_aligned_and_follow_the_theme(outputs: dict[str, Locator], pag
             shot(area, f"cell-{name}-{'dark' if theme == DARK else 'light'}")
         text = page.evaluate("getComputedStyle(document.body).getPropertyValue('--jp-content-font-color1').trim()")
         for name in ("gantt", "graph"):
-            assert rgba(page, style(outputs[name].locator("svg text").last, "fill")) == rgba(page, text), (name, theme)
+            expect(outputs[name].locator("svg text").last).to_have_css("fill", rgba(page, text))
 
 
 def rgba(page: Page, colour: str) -> str:

@@ -142,6 +142,7 @@ def test_what_is_being_written_stays_when_requests_and_commits_come(desk: BareDe
     expect(page.locator(".wb-comment").filter(has_text="Sort first.")).to_have_count(1)
 
 
+@pytest.mark.usefixtures("lasting_undo")
 def test_a_merge_whose_rejection_is_undone_waits_in_the_inbox_again(desk: BareDesk) -> None:
     view(desk.element, "Inbox")
     card = desk.element.get_by_role("listitem", name="robust", exact=True)

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.bare_desk import BareDesk
+from tests.browser.bare_desk import LASTING_UNDO, BareDesk
 from tests.browser.desk_lab import shot, view
 
 Open = Callable[..., BareDesk]
+pytestmark = pytest.mark.usefixtures("lasting_undo")
 
 
 @pytest.fixture
@@ -27,7 +28,8 @@ def desk(open_bare_desk: Open) -> BareDesk:
 @pytest.fixture
 def other(page: Page, desk: BareDesk) -> Iterator[BareDesk]:
     """Another panel of the project, in a page of its own."""
-    another = BareDesk(desk.host, page.context.new_page())
+    (beside := page.context.new_page()).add_init_script(LASTING_UNDO)
+    another = BareDesk(desk.host, beside)
     view(another.element, "Tasks")
     yield another
     another.close()

@@ -10,14 +10,22 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from kernel_ext.host import KernelHost
-from tests.browser.desk_lab import Project, command, resize, run, shot, view
+from tests.browser.desk_lab import (
+    Project,
+    command,
+    expect_fitting,
+    expect_reachable,
+    expect_readable,
+    resize,
+    run,
+    shot,
+    view,
+)
 from tests.browser.scenes import busy, changed, defined, repository, talked, worktree
 from workbench.withheld import trust, withheld
 
 OpenDesk = Callable[..., Locator]
 HERE = Path(__file__).parent
-CONTRAST = (HERE / "contrast.js").read_text()
-REACH = (HERE / "reach.js").read_text()
 WIDTHS = (700, 1100, 1600)
 TABS = (
     *("Inbox", "Tasks", "Worktrees", "Agents", "Definitions"),
@@ -277,9 +285,9 @@ def check(desk: Locator, theme: str, states: Iterator[str], widths: Sequence[int
             resize(desk, width)
             shot(desk, f"states/{name}-{width}-{theme}")
             seen = f"{name} at {width}"
-            assert desk.page.evaluate(CONTRAST) == [], seen
-            assert desk.page.evaluate(REACH) == [], seen
-            assert desk.evaluate("e => e.scrollWidth <= e.clientWidth + 1"), seen
+            expect_readable(desk.page, seen)
+            expect_reachable(desk.page, seen)
+            expect_fitting(desk, seen)
 
 
 @pytest.mark.timeout(600)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.desk_lab import Project, command, shot
+from tests.browser.desk_lab import Project, command, expect_fitting, expect_readable, shot
 from tests.browser.scenes import admitted, busy, eventful, repository, worktree
 
 OpenDesk = Callable[..., Locator]
-CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 
 
 def row(desk: Locator, title: str) -> Locator:
@@ -170,7 +168,7 @@ def test_of_too_many_tasks_the_graph_shows_those_around_one(open_desk: OpenDesk,
     expect(desk.get_by_text("0 of 600 completed").last).to_be_visible()
     desk.get_by_role("button", name="Graph").click()
     expect(desk.get_by_text("600 tasks are too many to draw; these are the 300 around #1.")).to_be_visible()
-    assert desk.locator(".wb-node").count() == 300
+    expect(desk.locator(".wb-node")).to_have_count(300)
     desk.get_by_role("button", name="Fit").click()
     shot(desk, "graph-many")
     desk.get_by_role("listbox", name=re.compile("^Dependency graph")).focus()
@@ -205,7 +203,7 @@ def test_everything_about_tasks_can_be_done_with_the_keyboard(
     expect(task).to_be_hidden()
     expect(desk.get_by_role("treegrid")).to_be_focused()
     page.keyboard.type("bdda")
-    assert page.locator(".jp-Notebook .jp-Cell").count() == cells
+    expect(page.locator(".jp-Notebook .jp-Cell")).to_have_count(cells)
 
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark", "JupyterLab Dark High Contrast"])
@@ -218,10 +216,10 @@ def test_every_word_about_tasks_is_readable_in(open_desk: OpenDesk, project: Pro
         task = opened(desk, "Fetch weather data")
         expect(task).to_contain_text("The station is gone.")
         shot(desk, f"tasks-{name}")
-        assert page.evaluate(CONTRAST) == []
+        expect_readable(page)
         desk.get_by_role("button", name="Graph").click()
         shot(desk, f"graph-{name}")
-        assert page.evaluate(CONTRAST) == []
+        expect_readable(page)
     finally:
         command(page, "apputils:change-theme", theme="JupyterLab Light")
 
@@ -237,7 +235,7 @@ def test_a_narrow_panel_shows_the_task_below(open_desk: OpenDesk, project: Proje
     desk.scroll_into_view_if_needed()
     expect(row(desk, "Review the models").get_by_text("Blocked")).to_be_visible()
     shot(desk, "tasks-narrow")
-    assert desk.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
+    expect_fitting(desk)
 
 
 def test_what_is_kept_of_an_attempt_is_shown_in_its_task(open_desk: OpenDesk, project: Project) -> None:

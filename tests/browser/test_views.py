@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import expect
 
 from tests.browser.bare_desk import BareDesk
-from tests.browser.desk_lab import resize, view
+from tests.browser.desk_lab import resize, view, wait_until
 from tests.browser.scenes import changed, git
 
 Open = Callable[..., BareDesk]
@@ -30,14 +30,15 @@ def task(desk: BareDesk, title: str, **more: Any) -> int:
     return int(desk.host.call("create_task", title=title, persona_id="implementer", **more)["id"])
 
 
-def titles(desk: BareDesk) -> list[str]:
+TITLES = """rows => rows
+  .sort((one, other) => one.ariaRowIndex - other.ariaRowIndex)
+  .map((row) => row.querySelector(".wb-title").textContent)"""
+
+
+def expect_titles(desk: BareDesk, *expected: str) -> None:
     """The titles of the tasks, from top to bottom."""
     rows = desk.element.locator(".wb-row:not([hidden])")
-    return [row.locator(".wb-title").inner_text() for row in sorted(rows.all(), key=_top)]
-
-
-def _top(row: Locator) -> int:
-    return int(row.get_attribute("aria-rowindex") or 0)
+    wait_until(lambda: rows.evaluate_all(TITLES) == list(expected), f"the tasks are {', '.join(expected)}")
 
 
 def widths(desk: BareDesk) -> dict[str, float]:
@@ -79,18 +80,18 @@ def test_tasks_are_sorted_by_a_column_with_the_keyboard(open_bare_desk: Open) ->
     task(desk, "Years", parent_task_id=parent)
     task(desk, "Islands", parent_task_id=parent)
     expect(desk.element.locator(".wb-row:visible")).to_have_count(4)
-    assert titles(desk) == ["Bills", "Years", "Islands", "Adelie"]
+    expect_titles(desk, "Bills", "Years", "Islands", "Adelie")
     heading = desk.element.get_by_role("columnheader", name="Task")
     heading.get_by_role("button").press("Enter")
     expect(heading).to_have_attribute("aria-sort", "ascending")
-    assert titles(desk) == ["Adelie", "Bills", "Islands", "Years"]
+    expect_titles(desk, "Adelie", "Bills", "Islands", "Years")
     expect(desk.element.get_by_role("region", name="Adelie")).to_be_hidden()  # Enter sorted; it opened nothing
     heading.get_by_role("button").press("Space")
-    assert titles(desk) == ["Bills", "Years", "Islands", "Adelie"]
+    expect_titles(desk, "Bills", "Years", "Islands", "Adelie")
     heading.get_by_role("button").press("Space")
     expect(heading).to_have_attribute("aria-sort", "none")
     desk.element.get_by_role("columnheader", name="Priority").get_by_role("button").click()
-    assert titles(desk)[-1] == "Adelie"
+    expect_titles(desk, "Bills", "Years", "Islands", "Adelie")
 
 
 def test_agents_are_sorted_by_a_column(open_bare_desk: Open) -> None:
@@ -117,7 +118,7 @@ def test_conflicts_are_grouped_by_file(open_bare_desk: Open) -> None:
     files = desk.element.get_by_role("table", name="Conflicts by file")
     row = files.get_by_role("row", name=re.compile("^model.py"))
     expect(row).to_contain_text("3 pairs", timeout=40_000)
-    assert row.get_by_role("button").all_inner_texts() == ["bills", "islands", "mass"]
+    expect(row.get_by_role("button")).to_have_text(["bills", "islands", "mass"])
     row.get_by_role("button", name="Open mass (model.py)").press("Enter")
     page = desk.element.get_by_role("region", name="mass")
     expect(page).to_contain_text("Conflicts with bills, islands in model.py")

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.desk_lab import Project, command, shot, view
+from tests.browser.desk_lab import Project, command, expect_fitting, expect_readable, shot, view
 from tests.browser.scenes import changed, git, repository, worktree
 from workbench.withheld import trust, withheld
 
 OpenDesk = Callable[..., Locator]
-CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 STATS = '"""Robust statistics."""\n\nfrom statistics import median\n\n\ndef middle(values: list[float]) -> float:\n'
 STATS += "    return median(values) or 0.5  # the mean is not robust\n"
 TALKS = "for n in 1 2 3 4 5; do echo counted $n; done; while [ ! -e go ]; do sleep 0.1; done; echo counted the last one"
@@ -364,11 +363,11 @@ def test_every_word_is_readable_in(open_desk: OpenDesk, project: Project, page: 
         view(desk, "Worktrees")
         expect(card(desk, "bills")).to_contain_text("Conflicts with", timeout=30_000)
         shot(desk, f"worktrees-{name}")
-        assert page.evaluate(CONTRAST) == []
+        expect_readable(page)
         card(desk, "robust").get_by_role("button", name="Review and approve").click()
         expect(page_of(desk, "robust").locator(".wb-diff-added").first).to_be_visible()
         shot(desk, f"worktree-{name}")
-        assert page.evaluate(CONTRAST) == []
+        expect_readable(page)
     finally:
         command(page, "apputils:change-theme", theme="JupyterLab Light")
 
@@ -386,11 +385,11 @@ def test_a_narrow_panel_shows_it_all_without_scrolling_sideways(
     view(desk, "Worktrees")
     expect(card(desk, "robust")).to_be_visible()
     shot(desk, "worktrees-narrow")
-    assert desk.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
+    expect_fitting(desk)
     card(desk, "robust").get_by_role("button", name="Review and approve").click()
     expect(page_of(desk, "robust").locator(".wb-diff-added").first).to_be_visible()
     shot(desk, "worktree-narrow")
-    assert desk.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
+    expect_fitting(desk)
 
 
 def _many(project: Project) -> None:
