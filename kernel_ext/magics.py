@@ -10,6 +10,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 from IPython.core.error import UsageError
 from IPython.core.extensions import ExtensionManager
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
@@ -31,6 +32,7 @@ SQL = re.compile(r"\s*sql\s+(?!-h\b|--help\b)(.*)", re.DOTALL)
 """`%workbench sql …`: its query is kept as it is written."""
 CALLER = 3
 """Frames between a magic's function and the cell or function that uses it: `raising` and `run_line_magic`."""
+_COMMAND = re.compile(r"%workbench\s")
 _WORD = re.compile(r"""(?:\\.|"(?:\\.|[^"\\])*"|'[^']*'|[^\s"'\\])+""")
 
 
@@ -40,7 +42,7 @@ def load(shell: InteractiveShell) -> None:
         return
     magics = WorkbenchMagics(shell)
     shell.register_magics(magics)
-    shell.set_hook("complete_command", magics.complete, str_key="%workbench")
+    shell.Completer.custom_matchers.append(magics.matcher)
     setattr(shell, _ATTRIBUTE, magics)
     shell.user_ns.setdefault("wb", UnopenedSession(magics))
 
@@ -60,6 +62,7 @@ def unload(shell: InteractiveShell) -> None:
     ):
         shell.magics_manager.magics[kind].pop(name, None)
     delattr(shell, _ATTRIBUTE)
+    shell.Completer.custom_matchers.remove(magics.matcher)
     kernel_status.restore(getattr(shell, "kernel", None))
     magics.close()
 
@@ -177,6 +180,12 @@ class WorkbenchMagics(Magics):
         super().__init__(shell)
         self._session: Session | None = None
         self._completion: Completion | None = None
+
+        @context_matcher(identifier="workbench-commands", priority=100.0)
+        def matcher(context: CompletionContext) -> SimpleMatcherResult:
+            return self._completed(context.text_until_cursor.lstrip())
+
+        self.matcher = matcher
 
     @property
     def session(self) -> Session:
@@ -309,13 +318,20 @@ class WorkbenchMagics(Magics):
             self.shell.user_ns[out] = answer
         answer.show()
 
-    def complete(self, shell: Any, event: Any) -> list[str]:
-        """Complete subcommands, options and their values as in a shell."""
+    def _completed(self, line: str) -> SimpleMatcherResult:
+        """Complete subcommands, options and their values as in a shell; nothing else would fit there."""
+        if not _COMMAND.match(line):
+            return {"completions": []}
         from click.shell_completion import ShellComplete
 
-        *complete, incomplete = re.split(r"\s+", event.text_until_cursor.lstrip())
+        *complete, incomplete = re.split(r"\s+", line)
         command = ShellComplete(self.session.tree, {"obj": self.session}, "%workbench", "")
-        return [item.value for item in command.get_completions(complete[1:], incomplete) if item.type == "plain"]
+        found = [item.value for item in command.get_completions(complete[1:], incomplete) if item.type == "plain"]
+        return {
+            "completions": [SimpleCompletion(value) for value in found],
+            "matched_fragment": incomplete,
+            "suppress": bool(found),
+        }
 
 
 CELL_MAGICS = {name: getattr(WorkbenchMagics, name) for name in ("plan", "persona", "wsql", "chat")}

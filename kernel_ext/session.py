@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from kernel_ext.panels.desk import Desk
 
 ANSWER_SECONDS = 2.0
+INTERNAL = frozenset({"tree", "host", "recorder", "find_server", "create_project", "require_operator"})
+"""What other modules use of a session; Tab does not offer it."""
 
 
 class Session(Recording):
@@ -478,6 +480,9 @@ class Session(Recording):
             return await refresh(live, store)
         finally:
             await asyncio.to_thread(store.close)
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in INTERNAL]
 
     def __repr__(self) -> str:
         if self._host is None or self._host.is_stopped:

@@ -364,7 +364,9 @@ def test_the_panel_leaves_a_table_when_there_is_no_front_end(running: Kernel) ->
 
 
 def test_tab_offers_subcommands_and_their_options(kernel: Kernel) -> None:
-    assert {"start", "approve", "worktrees"} <= set(kernel.complete("%workbench "))
+    offered = set(kernel.complete("%workbench "))
+    assert {"start", "approve", "worktrees"} <= offered
+    assert not {"and", "if", "is"} & offered, "Python's words do not fit there"
     assert "--worktree" in kernel.complete("%workbench spawn --")
     assert {"list", "add", "remove"} <= set(kernel.complete("%workbench rules "))
     assert "--anywhere" in kernel.complete("%workbench rules add --")

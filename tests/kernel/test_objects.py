@@ -171,6 +171,9 @@ def test_help_and_completion_know_the_operations(running: Kernel) -> None:
     assert "planners" in shown
     assert "create_task" in running.run("wb.help()")
     assert running.fail('wb.help("creat_task")')["evalue"].startswith("UNKNOWN_OPERATION: ")
+    offered = {name.removeprefix("wb.") for name in running.complete("wb.")}
+    assert {"tasks", "task", "sql", "report", "panel"} <= offered
+    assert not {"host", "recorder", "tree", "require_operator"} & offered, "these are internal"
     assert "create_task" in running.complete('wb.call("create_t')
     assert "persona_id=" in running.complete('wb.call("create_task", title="a", per')
     assert "1" in running.run("wb.tasks._ipython_key_completions_()")
