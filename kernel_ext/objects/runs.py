@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from kernel_ext.objects.artifacts import ArtifactContent
 from kernel_ext.objects.rows import Kind, Listing, Notebook, Row, got_by
 from workbench.cli.runs.commands import NO_RUNS, comparison_table, run_page, run_table
+from workbench.errors import BadInput
 from workbench.recording.values import metric
 from workbench.rules.runs.values import as_number
 from workbench.tables import Page, Table
@@ -121,7 +122,11 @@ class Run(Row):
 
 
 class Runs(Listing[Run]):
-    """The runs of the project, the newest first; `wb.runs(sweep="grid", state="failed", where="loss<0.1")`."""
+    """The runs of the project, the newest first; `wb.runs(sweep="grid", state="failed", where="loss<0.1")`.
+
+    `wb.runs[7]` and `wb.runs["baseline"]` find one. A name that several runs have is refused with their ids:
+    ``AMBIGUOUS_NAME``.
+    """
 
     def __init__(self, notebook: Notebook) -> None:
         super().__init__(notebook, Run.KIND)
@@ -138,16 +143,25 @@ class Runs(Listing[Run]):
         where = filters.get("where")
         return super().__call__(**{**filters, "where": [where]} if isinstance(where, str) else filters)
 
-    def compare(self, *runs: int | Run, all_rows: bool = False) -> RunComparison:
+    def __contains__(self, key: object) -> bool:
+        try:
+            return super().__contains__(key)
+        except BadInput as error:
+            if error.code != "AMBIGUOUS_NAME":
+                raise
+            return True
+
+    def compare(self, *runs: int | str | Run, all_rows: bool = False) -> RunComparison:
         """Runs beside each other: a table of their differences, and parallel coordinates.
 
         Args:
+            runs: their ids or names, or the runs themselves.
             all_rows: also what does not differ.
 
         Raises:
-            NotFound: ``RUN_NOT_FOUND``.
+            NotFound: ``RUN_NOT_FOUND``. BadInput: ``AMBIGUOUS_NAME``.
         """
-        ids = [run.id if isinstance(run, Run) else run for run in runs]
+        ids = [self[run].id if isinstance(run, str) else run.id if isinstance(run, Run) else run for run in runs]
         return RunComparison(self._notebook.call("compare_runs", run_ids=ids, all_rows=all_rows))
 
 

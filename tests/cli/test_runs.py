@@ -95,6 +95,21 @@ def test_runs_are_named_tagged_noted_ended_and_archived(run: Type, client: Proje
     assert "RUN_NOT_FOUND" in run("runs", "show", "99").err
 
 
+def test_a_run_is_named_by_its_name_if_only_one_has_it(run: Type, client: ProjectClient) -> None:
+    client.call("update_run", run_id=1, name="short")
+    assert run("runs", "show", "short").out.startswith("Run 1: short")
+    assert run("runs", "tag", "short", "best").out == "Run 1 has the tags best.\n"
+    assert "seed" in run("runs", "compare", "short", "2").out
+    client.call("update_run", run_id=2, name="short")
+    for words in (("show", "short"), ("tag", "short", "best"), ("compare", "short", "1")):
+        refused = run("runs", *words)
+        assert (refused.status, "AMBIGUOUS_NAME" in refused.err, "Choose by id: 2, 1." in refused.err) == (
+            1,
+            True,
+            True,
+        )
+
+
 def test_a_report_is_one_file_in_which_nothing_that_was_recorded_is_active(
     run: Type, client: ProjectClient, tmp_path: Path
 ) -> None:

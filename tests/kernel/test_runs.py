@@ -56,6 +56,11 @@ def test_a_run_is_recorded_before_and_after_the_servers_start(notebook: Kernel, 
     assert "lr" in text
     assert "0.2" in text
     assert "second" not in notebook.run("wb.runs(where='loss<0.4')")
+    assert notebook.run("wb.runs['second'].id, 'second' in wb.runs, 'third' in wb.runs") == "(2, True, False)"
+    assert "0.2" in notebook.run("wb.runs.compare('first', 'second')")
+    notebook.run("wb.runs[2].rename('first')")
+    assert notebook.fail("wb.runs['first']")["evalue"].startswith("AMBIGUOUS_NAME: More than one run is named 'first'.")
+    notebook.run("assert 'first' in wb.runs; wb.runs[2].rename('second')")
     assert notebook.run("print(wb.runs[1].frame('loss').loc[2, 'loss'])").startswith("0.333")
     notebook.run("wb.runs[2].tag('best'); wb.runs[2].note('It **works**.')")
     assert "best" in notebook.run("%workbench runs --tag best")

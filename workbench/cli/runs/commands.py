@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -155,11 +156,21 @@ def _cut(text: str, letters: int = LETTERS) -> str:
 
 
 @runs.command("show")
-@click.argument("run_id", type=int)
+@click.argument("ref", metavar="RUN")
 @pass_client
-def show_run(client: OperatorClient, run_id: int) -> Shown:
+def show_run(client: OperatorClient, ref: str) -> Shown:
     """Show one run: parameters, metrics, artifacts, definitions, environment and notes."""
-    return run_page(client.call("get_run", run_id=run_id))
+    return run_page(client.call("get_run", run_id=ref))
+
+
+def run_id(client: OperatorClient, ref: str) -> int:
+    """The id of the run that an id or a name refers to."""
+    return int(ref) if re.fullmatch("[0-9]{1,18}", ref) else int(client.call("get_run", run_id=ref)["id"])
+
+
+def run_ids(client: OperatorClient, refs: Sequence[str]) -> list[int]:
+    """The ids of runs."""
+    return [run_id(client, ref) for ref in refs]
 
 
 def run_page(run: Mapping[str, Any]) -> Page:
@@ -201,12 +212,12 @@ def _artifact_table(files: Sequence[Mapping[str, Any]]) -> Table:
 
 
 @runs.command("compare")
-@click.argument("run_ids", type=int, nargs=-1, required=True)
+@click.argument("refs", nargs=-1, required=True, metavar="RUN...")
 @click.option("--all", "all_rows", is_flag=True, help="Also show in what they do not differ.")
 @pass_client
-def compare(client: OperatorClient, run_ids: tuple[int, ...], all_rows: bool) -> Shown:
+def compare(client: OperatorClient, refs: tuple[str, ...], all_rows: bool) -> Shown:
     """Show in what runs differ: parameters, metrics, commits, definitions, environment."""
-    return comparison_table(client.call("compare_runs", run_ids=list(run_ids), all_rows=all_rows))
+    return comparison_table(client.call("compare_runs", run_ids=run_ids(client, refs), all_rows=all_rows))
 
 
 def comparison_table(found: Mapping[str, Any]) -> Table:
@@ -224,13 +235,13 @@ def _short_commit(row: Mapping[str, Any], value: Any) -> str:
 
 
 @runs.command("series")
-@click.argument("run_id", type=int)
+@click.argument("ref", metavar="RUN")
 @click.argument("names", nargs=-1)
 @click.option("--points", type=click.IntRange(2, 100_000), default=50, show_default=True, help="Of each metric.")
 @pass_client
-def series(client: OperatorClient, run_id: int, names: tuple[str, ...], points: int) -> Shown:
+def series(client: OperatorClient, ref: str, names: tuple[str, ...], points: int) -> Shown:
     """Print the values of a run's metrics by step."""
-    found = client.call("get_run_series", run_id=run_id, names=list(names), max_points=points)["series"]
+    found = client.call("get_run_series", run_id=run_id(client, ref), names=list(names), max_points=points)["series"]
     rows = [[each["name"], step, shown_value(value)] for each in found for step, value in each["points"]]
     thinned = any(each["thinned"] for each in found)
     note = "Not every step is shown: --points shows more." if thinned else ""
@@ -238,39 +249,40 @@ def series(client: OperatorClient, run_id: int, names: tuple[str, ...], points: 
 
 
 @runs.command("name")
-@click.argument("run_id", type=int)
+@click.argument("ref", metavar="RUN")
 @click.argument("name")
 @pass_client
-def rename(client: OperatorClient, run_id: int, name: str) -> Shown:
+def rename(client: OperatorClient, ref: str, name: str) -> Shown:
     """Give a run another name."""
-    made = client.call("update_run", run_id=run_id, name=name)
-    return Note(f"Run {run_id} is called {made['name']}.", made)
+    made = client.call("update_run", run_id=run_id(client, ref), name=name)
+    return Note(f"Run {made['id']} is called {made['name']}.", made)
 
 
 @runs.command("tag", context_settings={"ignore_unknown_options": True})
-@click.argument("run_id", type=int)
+@click.argument("ref", metavar="RUN")
 @click.argument("tags", nargs=-1, required=True, metavar="[+]TAG|-TAG...")
 @pass_client
-def tag(client: OperatorClient, run_id: int, tags: tuple[str, ...]) -> Shown:
+def tag(client: OperatorClient, ref: str, tags: tuple[str, ...]) -> Shown:
     """Give a run tags; with - before them, take them away: `runs tag 7 baseline -draft`."""
     added = [each.removeprefix("+") for each in tags if not each.startswith("-")]
     removed = [each.removeprefix("-") for each in tags if each.startswith("-")]
-    made = client.call("update_run", run_id=run_id, add_tags=added, remove_tags=removed)
+    made = client.call("update_run", run_id=run_id(client, ref), add_tags=added, remove_tags=removed)
     named = f"the tags {', '.join(made['tags'])}" if made["tags"] else "no tags"
-    return Note(f"Run {run_id} has {named}.", made)
+    return Note(f"Run {made['id']} has {named}.", made)
 
 
 @runs.command("note")
-@click.argument("run_id", type=int)
+@click.argument("ref", metavar="RUN")
 @click.argument("text")
 @pass_client
-def note(client: OperatorClient, run_id: int, text: str) -> Shown:
+def note(client: OperatorClient, ref: str, text: str) -> Shown:
     """Set the notes of a run, in Markdown."""
-    return Note(f"The notes of run {run_id} are saved.", client.call("update_run", run_id=run_id, notes=text))
+    made = client.call("update_run", run_id=run_id(client, ref), notes=text)
+    return Note(f"The notes of run {made['id']} are saved.", made)
 
 
 @runs.command("end")
-@click.argument("run_id", type=int)
+@click.argument("ref", metavar="RUN")
 @click.option(
     "--state",
     type=click.Choice(["completed", "failed", "cancelled", "lost"]),
@@ -279,36 +291,36 @@ def note(client: OperatorClient, run_id: int, text: str) -> Shown:
     help="How it ended.",
 )
 @pass_client
-def end(client: OperatorClient, run_id: int, state: str) -> Shown:
+def end(client: OperatorClient, ref: str, state: str) -> Shown:
     """Record that a run has ended, such as one on another machine that is gone. It ends no process."""
-    made = client.call("end_run", run_id=run_id, state=state)
-    return Note(f"Run {run_id} is {made['state']}.", made)
+    made = client.call("end_run", run_id=run_id(client, ref), state=state)
+    return Note(f"Run {made['id']} is {made['state']}.", made)
 
 
 @runs.command("archive")
-@click.argument("run_ids", type=int, nargs=-1, required=True)
+@click.argument("refs", nargs=-1, required=True, metavar="RUN...")
 @pass_client
-def archive(client: OperatorClient, run_ids: tuple[int, ...]) -> Shown:
+def archive(client: OperatorClient, refs: tuple[str, ...]) -> Shown:
     """Put runs away, so that lists leave them out."""
-    made = [client.call("archive_run", run_id=run_id) for run_id in run_ids]
+    made = [client.call("archive_run", run_id=each) for each in run_ids(client, refs)]
     return Note(f"Archived {counted(len(made), 'run')}.", made)
 
 
 @runs.command("restore")
-@click.argument("run_ids", type=int, nargs=-1, required=True)
+@click.argument("refs", nargs=-1, required=True, metavar="RUN...")
 @pass_client
-def restore(client: OperatorClient, run_ids: tuple[int, ...]) -> Shown:
+def restore(client: OperatorClient, refs: tuple[str, ...]) -> Shown:
     """Bring back runs that were archived."""
-    made = [client.call("restore_run", run_id=run_id) for run_id in run_ids]
+    made = [client.call("restore_run", run_id=each) for each in run_ids(client, refs)]
     return Note(f"Restored {counted(len(made), 'run')}.", made)
 
 
 @runs.command("open")
-@click.argument("run_id", type=int)
+@click.argument("ref", metavar="RUN")
 @pass_client
-def open_paths(client: OperatorClient, run_id: int) -> Shown:
+def open_paths(client: OperatorClient, ref: str) -> Shown:
     """Print where the files of a run are: the executed notebook and the artifacts."""
-    run = client.call("get_run", run_id=run_id)
+    run = client.call("get_run", run_id=ref)
     places = [("notebook", run["output"])] if run["output"] else []
     places += [(file["name"], file["path"]) for file in run["files"]]
     rows = [[name, str(client.settings.project / path)] for name, path in places]
@@ -316,21 +328,21 @@ def open_paths(client: OperatorClient, run_id: int) -> Shown:
 
 
 @runs.command("report")
-@click.argument("run_ids", type=int, nargs=-1, required=True)
+@click.argument("refs", nargs=-1, required=True, metavar="RUN...")
 @click.option(
     "--html", "file", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The file to write."
 )
 @pass_client
-def report(client: OperatorClient, run_ids: tuple[int, ...], file: Path) -> Shown:
+def report(client: OperatorClient, refs: tuple[str, ...], file: Path) -> Shown:
     """Write a page about runs into one HTML file, which needs no server and no network.
 
     It has their differences, charts of their metrics, parameters, environment, commit, notes and artifacts.
     """
     from workbench.analytics.run_report import page
 
-    found = [client.call("get_run", run_id=run_id) for run_id in run_ids]
+    found = [client.call("get_run", run_id=ref) for ref in refs]
     series = {run["id"]: client.call("get_run_series", run_id=run["id"], max_points=500)["series"] for run in found}
-    compared = client.call("compare_runs", run_ids=list(run_ids))
+    compared = client.call("compare_runs", run_ids=[run["id"] for run in found])
     shown = [(run, run_page(run)) for run in found]
     text = page(client.settings.project, shown, series, compared, comparison_table(compared))
     try:

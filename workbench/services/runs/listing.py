@@ -15,7 +15,19 @@ from workbench.rules.search import like_pattern
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Limit, Search
 from workbench.services.runs.ending import settle_before_reading
-from workbench.services.runs.run import SQL, Run, RunId, State, WholeRun, find, runs_of, scope, whole_run
+from workbench.services.runs.run import (
+    SQL,
+    Run,
+    RunId,
+    RunRef,
+    State,
+    WholeRun,
+    find,
+    find_ref,
+    runs_of,
+    scope,
+    whole_run,
+)
 from workbench.store.base import Reader
 
 NEWEST = "newest"
@@ -86,10 +98,10 @@ async def list_runs(
 
 
 @op(allow=Level.PLANNER, reads=True, tool=False)
-async def get_run(ctx: Ctx, run_id: RunId) -> WholeRun:
+async def get_run(ctx: Ctx, run_id: RunRef) -> WholeRun:
     """Get a run with its series, artifacts, definitions, environment and notes."""
     await settle_before_reading(ctx)
-    return await ctx.read(lambda tx: whole_run(tx, find(tx, ctx.caller, run_id)))
+    return await ctx.read(lambda tx: whole_run(tx, find_ref(tx, ctx.caller, run_id)))
 
 
 @op(allow=Level.PLANNER, reads=True, tool=False)

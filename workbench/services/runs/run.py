@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workbench.errors import NotFound
+from workbench.errors import BadInput, NotFound
 from workbench.model import Int64, Json, Level, Micros, Wire
 from workbench.ops import Caller
 from workbench.rules.runs import conditions
@@ -19,9 +20,16 @@ SQL = beside(__file__)
 
 State = Literal["running", "completed", "failed", "cancelled", "lost"]
 RunId = Annotated[Int64, Field(description="The run's id; see list_runs.")]
+RunRef = Annotated[
+    Int64 | Annotated[str, Field(min_length=1, max_length=200)],
+    Field(description="The run's id, or its name if only one run has it."),
+]
 MetricName = Annotated[str, Field(min_length=1, max_length=100, pattern=conditions.NAME)]
 MetricValue = float | str
 """A number, or a text; NaN, Infinity and -Infinity are texts."""
+
+CANDIDATES = 20
+"""The most runs of one name that an error names."""
 
 
 class Artifact(Wire):
@@ -101,6 +109,27 @@ def find(tx: Reader, caller: Caller, run_id: int) -> Row:
     if row is None:
         raise NotFound("RUN_NOT_FOUND", f"There is no run {run_id}. list_runs lists them.")
     return row
+
+
+def find_ref(tx: Reader, caller: Caller, ref: int | str) -> Row:
+    """The row of the run that an id or a name refers to. Archived runs count only if no other has the name.
+
+    Raises:
+        NotFound: ``RUN_NOT_FOUND``. BadInput: ``AMBIGUOUS_NAME``; `details.candidates` are the newest ids.
+    """
+    if isinstance(ref, int):
+        return find(tx, caller, ref)
+    if re.fullmatch("[0-9]{1,18}", ref) and (row := tx.one(SQL.get, scope(caller), id=int(ref))) is not None:
+        return row
+    rows = tx.all(SQL.named, scope(caller), name=ref, limit=CANDIDATES + 1)
+    rows = [row for row in rows if row["archived_at"] is None] or rows
+    if not rows:
+        raise NotFound("RUN_NOT_FOUND", f"There is no run {ref!r}. list_runs lists them.")
+    if len(rows) > 1:
+        ids = [row["id"] for row in rows[:CANDIDATES]]
+        named = ", ".join([*map(str, ids), *(["…"] if len(rows) > CANDIDATES else [])])
+        raise BadInput("AMBIGUOUS_NAME", f"More than one run is named {ref!r}. Choose by id: {named}.", candidates=ids)
+    return rows[0]
 
 
 def runs_of(tx: Reader, rows: Sequence[Row]) -> list[Run]:

@@ -9,6 +9,11 @@ FROM runs r LEFT JOIN sweeps w ON w.id = r.sweep_id
 {{columns}}
 WHERE r.id = :id AND (CAST(:everything AS {{big}}) = 1 OR r.session_id IS NULL OR r.session_id = :mine);
 
+-- name: named
+{{columns}}
+WHERE r.name = :name AND (CAST(:everything AS {{big}}) = 1 OR r.session_id IS NULL OR r.session_id = :mine)
+ORDER BY CASE WHEN r.archived_at IS NULL THEN 0 ELSE 1 END, r.id DESC LIMIT :limit;
+
 -- name: by_key
 {{columns}}
 WHERE r.key = :key;
