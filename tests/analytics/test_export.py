@@ -13,9 +13,11 @@ import pytest
 
 from tests.conftest import Admit, Admitted, Clock
 from tests.small_disk import fill, small_disk
+from workbench.analytics import replica
 from workbench.analytics.export import Saved, export
 from workbench.analytics.live import Live, refresh
 from workbench.analytics.mirrors import MIRRORS
+from workbench.analytics.replica import Replica
 from workbench.analytics.views import VIEWS
 from workbench.app import Workbench
 from workbench.errors import Conflict, Unavailable
@@ -127,6 +129,29 @@ async def test_an_export_that_fails_leaves_nothing(settings: Settings, ada: Admi
     (tmp_path / "file").write_text("x")
     with pytest.raises(Unavailable, match="OUTPUT_UNWRITABLE"):
         await saved(settings, tmp_path / "file" / "out", "parquet")
+
+
+async def test_an_export_that_lacks_memory_says_so(
+    settings: Settings, ada: Admitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replica, "MEMORY", "1MB")
+    with pytest.raises(Unavailable, match=r"OUTPUT_UNWRITABLE.*Memory"):
+        await saved(settings, tmp_path / "out", "parquet")
+    assert list(tmp_path.glob("out*")) == []
+
+
+def test_what_does_not_fit_into_memory_is_in_the_scratch_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replica, "MEMORY", "20MB")
+    copy = Replica(files=True, scratch=tmp_path)
+    with copy.connection() as db:
+        db.execute(
+            "CREATE TABLE large AS SELECT n, repeat(md5(CAST(n AS VARCHAR)), 10) AS text FROM range(200000) r(n)"
+        )
+        assert list(tmp_path.iterdir())
+        assert db.execute("SELECT count(*), sum(length(text)) FROM large").fetchone() == (200_000, 64_000_000)
+    copy.close()
 
 
 async def test_a_project_without_anything_is_exported(settings: Settings, workbench: Workbench, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def export(settings: Settings, directory: Path, form: str, force: bool = False) 
 
     try:
         with _place(directory, force) as place, TemporaryDirectory(prefix="workbench-export-") as scratch:
-            live = Live(files=True, place=Path(scratch) / "copy.duckdb")
+            live = Live(files=True, scratch=Path(scratch))
             live.replica.apply(read_closed(live, settings))
             db = live.replica.connection()
             db.execute("SET TimeZone = 'UTC'")
@@ -65,7 +65,7 @@ def export(settings: Settings, directory: Path, form: str, force: bool = False) 
             live.replica.close()
             for one in saved:
                 (place / one.file).replace(directory / one.file)
-    except (OSError, duckdb.IOException) as error:
+    except (OSError, duckdb.IOException, duckdb.OutOfMemoryException) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise Unavailable("OUTPUT_UNWRITABLE", f"{directory} cannot be written: {reason}.") from error
     return saved

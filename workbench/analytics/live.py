@@ -42,11 +42,11 @@ class Live:
 
     Args:
         files: queries may read and write files and load extensions; otherwise DuckDB refuses both.
-        place: the file that has the copy of the store, which then needs little memory; None: it is in memory.
+        scratch: a directory for what of the copy does not fit into little memory; None: all of it is in memory.
     """
 
-    def __init__(self, files: bool = False, place: Path | None = None) -> None:
-        self.replica = Replica(files, place)
+    def __init__(self, files: bool = False, scratch: Path | None = None) -> None:
+        self.replica = Replica(files, scratch)
         self._others = Others(self.replica)
         self._asking = threading.Lock()
         self._connection: duckdb.DuckDBPyConnection | None = None

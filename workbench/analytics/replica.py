@@ -1,11 +1,12 @@
-"""A DuckDB database, usually in memory, that has a copy of the store's tables, and the views over them."""
+"""A DuckDB database in memory that has a copy of the store's tables, and the views over them."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbench.analytics import mirrors, views
 from workbench.analytics.changes import START, Position, Rows, Update
@@ -22,8 +23,8 @@ NO_FILES = ("enable_external_access = false", "lock_configuration = true")
 """The second because settings such as profiling_output write files as well."""
 
 
-MEMORY = "400MB"
-"""What a database in a file may use; the rest of a large query is on disk."""
+MEMORY = "300MB"
+"""What a database with a scratch directory may use, by DuckDB's own count; the process needs somewhat more."""
 
 
 class Replica:
@@ -31,12 +32,12 @@ class Replica:
 
     Args:
         files: queries may read and write files and load extensions; otherwise DuckDB refuses both.
-        place: the file of the database, which does not exist yet; None: the database is in memory.
+        scratch: a directory for what does not fit into little memory; None: all of it is in memory.
     """
 
-    def __init__(self, files: bool = False, place: Path | None = None) -> None:
+    def __init__(self, files: bool = False, scratch: Path | None = None) -> None:
         self._files = files
-        self._place = place
+        self._scratch = scratch
         self._db: duckdb.DuckDBPyConnection | None = None
         self._position = START
         self._lock = threading.Lock()
@@ -119,10 +120,8 @@ class Replica:
         """An empty database with all tables and views."""
         import duckdb
 
-        if self._place is not None:
-            self._place.unlink(missing_ok=True)  # a load that failed has left it
-        limits = {} if self._place is None else {"memory_limit": MEMORY}
-        db = duckdb.connect(self._place or ":memory:", config=NO_EXTENSIONS | limits)
+        limits = {} if self._scratch is None else {"memory_limit": MEMORY, "temp_directory": str(self._scratch)}
+        db = duckdb.connect(config=NO_EXTENSIONS | limits)
         mirrors.create(db)
         views.create(db)
         return db
@@ -187,19 +186,21 @@ def _insert(db: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str
         for name, values in zip(columns, zip(*rows, strict=True), strict=True)
     }
     casts = ", ".join(f"CAST({name} AS {kind})" for name, kind in columns.items())
-    db.register("arriving", arrays)
-    try:
+    with _registered(db, "arriving", arrays):
         db.execute(f"INSERT INTO {table} SELECT {casts} FROM arriving")
-    finally:
-        db.unregister("arriving")
 
 
 def _delete(db: duckdb.DuckDBPyConnection, mirror: Mirror, keys: frozenset[str]) -> None:
     import numpy
 
-    db.register("leaving", {"key": numpy.array(sorted(keys), dtype=object)})
-    try:
-        cast = f"TRY_CAST(key AS {mirror.columns[mirror.key]})"
+    cast = f"TRY_CAST(key AS {mirror.columns[mirror.key]})"
+    with _registered(db, "leaving", {"key": numpy.array(sorted(keys), dtype=object)}):
         db.execute(f"DELETE FROM {mirror.table} WHERE {mirror.key} IN (SELECT {cast} FROM leaving)")
-    finally:
-        db.unregister("leaving")
+
+
+@contextmanager
+def _registered(db: duckdb.DuckDBPyConnection, name: str, arrays: Mapping[str, Any]) -> Iterator[None]:
+    """Have arrays as a table within a transaction. After an error, only the end of the transaction removes it."""
+    db.register(name, arrays)
+    yield
+    db.unregister(name)
