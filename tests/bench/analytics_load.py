@@ -1,21 +1,24 @@
-"""Copies the store of B12 into DuckDB, in a process of its own: as Workbench does, or as ADBC alone does."""
+"""Copies the store of B12 into DuckDB, or exports it, in a process of its own: as Workbench does, or ADBC alone."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import resource
+import re
 import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
 
 from tests.bench.ws_load import p99
+from workbench.analytics.export import FORMATS, export
 from workbench.analytics.live import Live, refresh
 from workbench.analytics.reports import QUERIES
+from workbench.settings import Settings
 from workbench.store.base import Tx
 from workbench.store.queries import beside
 from workbench.store.sqlite import SqliteStore, open_store
@@ -63,8 +66,17 @@ async def _writes(store: SqliteStore, meanwhile: asyncio.Task[Any]) -> list[floa
     return took
 
 
+def exported(root: Path, form: str) -> dict[str, float]:
+    """Seconds of a first export of everything that can be queried, and the most memory over before in MB."""
+    settings, before = Settings(project=root, port=0), _peak()
+    with TemporaryDirectory(dir=root) as directory:
+        started = time.perf_counter()
+        export(settings, Path(directory), form)
+        return {"export": time.perf_counter() - started, "memory": _peak() - before}
+
+
 def bare(path: str) -> dict[str, float]:
-    """Seconds of a copy of the events by ADBC, and of the same query on it."""
+    """Seconds of a copy of the events by ADBC, of the same query on it, and of its export alone."""
     from adbc_driver_sqlite import dbapi
 
     started = time.perf_counter()
@@ -77,7 +89,17 @@ def bare(path: str) -> dict[str, float]:
         db.execute("CREATE TABLE events AS SELECT * REPLACE (CAST(data AS JSON) AS data) FROM copied")
         started = time.perf_counter()
         db.execute(QUERY).fetchall()
-        return {"load": load, "query": time.perf_counter() - started}
+        query = time.perf_counter() - started
+        return {"load": load, "query": query} | {
+            form: _copied(db, form, Path(path).parent) for form in ("parquet", "csv")
+        }
+
+
+def _copied(db: duckdb.DuckDBPyConnection, form: str, place: Path) -> float:
+    with TemporaryDirectory(dir=place) as directory:
+        started = time.perf_counter()
+        db.execute(f"COPY events TO '{directory}/events' ({FORMATS[form]})")
+        return time.perf_counter() - started
 
 
 def _add(tx: Tx, count: int) -> None:
@@ -85,13 +107,19 @@ def _add(tx: Tx, count: int) -> None:
 
 
 def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """The most memory of this process, in MB; `ru_maxrss` would be that of the process which started it, if larger."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text("ascii"))
+    assert found is not None
+    return int(found[1]) / 1024
 
 
 def main(what: str, path: str, new: str) -> None:
     """Measure one contestant, and print what was found."""
     if what == "bare":
         print(json.dumps(bare(path)))
+        return
+    if what in FORMATS:
+        print(json.dumps(exported(Path(path).parents[1], what)))
         return
     with closing(open_store(Path(path))) as store:
         print(json.dumps(workbench(store, int(new)) if what == "workbench" else writers(store)))

@@ -1,4 +1,4 @@
-"""B12: the events of a large project in DuckDB: the first load, the next one, a report, and what is new."""
+"""B12: the events of a large project in DuckDB: the first load, the next one, a report, what is new, and an export."""
 
 from __future__ import annotations
 
@@ -18,22 +18,25 @@ from workbench.store.sqlite import open_store
 
 SQL = beside(__file__)
 EVENTS, TASKS = 1_000_000, 100_000
+FORMS = {"parquet": "Parquet", "csv": "CSV"}
+COPIED = "COPY of the events alone, from a native DuckDB table"
 
 
 def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
     """Each contestant is a process of its own, one after the other in each round."""
     events, new = (30_000, 300) if quick else (EVENTS, 10_000)
     first, again, bare, writers = [], [], [], []
+    exports: dict[str, list[dict[str, float]]] = {form: [] for form in FORMS}
     with scratch() as directory:
         database = prepare(directory / "seed", agents=1, tasks=0).root / ".aiswarm" / "coordination.db"
         _fill(database, events, events * TASKS // EVENTS)
         for _ in range(rounds):
-            for kept in (first, writers):
-                shutil.rmtree(database.with_name("analytics"), ignore_errors=True)
-                kept.append(_measured("workbench" if kept is first else "writers", database, new))
-                if kept is first:
-                    again.append(_measured("workbench", database, new))
-                    bare.append(_measured("bare", database, new))
+            first.append(_anew("workbench", database, new))
+            again.append(_measured("workbench", database, new))
+            bare.append(_measured("bare", database, new))
+            writers.append(_anew("writers", database, new))
+            for form, made in exports.items():
+                made.append(_anew(form, database, new))
     return {
         "the first load": Samples([one["load"] for one in first], [one["load"] for one in bare], "s"),
         "the first load, in seconds": Samples([one["load"] for one in first], unit="s", against="–"),
@@ -47,6 +50,16 @@ def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
         "p99 of writers during the first load": Samples(
             [one["loading"] for one in writers], [one["idle"] for one in writers], "ms", "without the load"
         ),
+        **{
+            f"an export to {name}": Samples(
+                [one["export"] for one in exports[form]], [one[form] for one in bare], "s", COPIED
+            )
+            for form, name in FORMS.items()
+        },
+        **{
+            f"memory of an export to {name}": Samples([one["memory"] for one in exports[form]], unit="MB", against="–")
+            for form, name in FORMS.items()
+        },
     }
 
 
@@ -57,6 +70,12 @@ def _fill(database: Path, events: int, tasks: int) -> None:
 
     with closing(open_store(database)) as store:
         asyncio.run(store.write(change))
+
+
+def _anew(what: str, database: Path, new: int) -> Any:
+    """The same where nothing has been loaded before."""
+    shutil.rmtree(database.with_name("analytics"), ignore_errors=True)
+    return _measured(what, database, new)
 
 
 def _measured(what: str, database: Path, new: int) -> Any:
@@ -76,6 +95,10 @@ ROW = Row(
         "a standard report": within(1, "s"),
         "10,000 new events": within(100, "ms"),
         "p99 of writers during the first load": at_most(1.3),
+        "an export to Parquet": within(3, "s"),
+        "an export to CSV": within(10, "s"),
+        "memory of an export to Parquet": within(400, "MB"),
+        "memory of an export to CSV": within(400, "MB"),
     },
     run,
 )
