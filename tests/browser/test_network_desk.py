@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from playwright.sync_api import expect
 from kernel_ext.host import KernelHost
 from tests.browser.bare_desk import BareDesk
 from tests.browser.desk_lab import wait_until
+from tests.services.personalities.nodes import reject
 
 Open = Callable[..., BareDesk]
 MEAN = {
@@ -83,6 +85,18 @@ def test_a_node_is_opened_with_the_keyboard_and_blocked(desk: BareDesk, coordina
     expect(desk.element.get_by_role("row").filter(has_text="coordinator")).to_contain_text("Reachable")
     pane.get_by_role("heading", name="coordinator").press("Escape")
     expect(desk.element.get_by_role("button", name="coordinator", exact=True)).to_be_focused()
+
+
+def test_what_a_node_rejects_for_good_is_told_from_what_it_has_failed_with(desk: BareDesk, tmp_path: Path) -> None:
+    desk.host.call("join_network", name="lab")
+    assert desk.host.workbench is not None
+    desk.host.wait(reject(desk.host.workbench, tmp_path / "picky.pem"))
+    desk.element.get_by_role("option", name="picky").click()
+    pane = desk.element.get_by_role("region", name="picky", exact=True)
+    odd, large = (pane.get_by_role("listitem").filter(has_text=f"personality:{name}/1.0") for name in ("odd", "large"))
+    expect(odd).to_contain_text("Rejected for good: it is not sent again as it is. Change what is published")
+    expect(odd).to_contain_text("KOI_REFUSED It refused the request: invalid_signature.")
+    expect(large).to_contain_text("The node failed with it: it is sent again when both nodes are compared.")
 
 
 def test_what_a_node_publishes_elsewhere_appears_here(desk: BareDesk, coordinator: KernelHost) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.conftest import data
 from tests.conftest import Command, Served
+from tests.services.personalities.nodes import reject
 from workbench.app import Workbench
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
@@ -59,3 +60,13 @@ async def test_two_projects_meet_and_one_decides_what_the_other_may_do(
     assert blocked["peer"]["state"] == "blocked"
     assert "No personalities are known" in (await command("personalities")).out
     assert data(await command("--json", "koi", "unblock", "field"))["peer"]["state"] != "blocked"
+
+
+async def test_what_a_node_rejects_for_good_is_told_from_what_it_has_failed_with(
+    served: Served, command: Command, tmp_path: Path
+) -> None:
+    await served.workbench.call("join_network", name="lab")
+    await reject(served.workbench, tmp_path / "picky.pem")
+    lines = [line.split() for line in (await command("koi", "peers", "picky")).out.splitlines()]
+    assert ["rejects", "orn:agent.personality:odd/1.0", "KOI_REFUSED"] in [line[:3] for line in lines]
+    assert ["fails", "with", "orn:agent.personality:large/1.0", "KOI_BAD_ANSWER"] in [line[:4] for line in lines]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rid_lib import RID
@@ -10,18 +12,20 @@ from rid_lib.types import KoiNetNode
 
 from tests.conftest import Clock
 from workbench.app import Workbench
+from workbench.errors import Refused, Unavailable
 from workbench.koi.envelope import signed
-from workbench.koi.identity import Identity
+from workbench.koi.identity import Identity, load_or_create
 from workbench.koi.nodes import EdgeProfile, EdgeStatus, EdgeType, NodeProfile, NodeType, edge_rid
 from workbench.koi.payloads import Bundle, ErrorResponse, Event, EventsPayload, EventType, Payload
 from workbench.koi.requests import BROADCAST
 from workbench.koi.rids import PERSONALITY
 from workbench.ops import Ctx
 from workbench.rules.personalities.rid import AgentPersonality
-from workbench.services.personalities import receiving
+from workbench.services.personalities import bundles, receiving
+from workbench.services.personalities.peers import rejections
 from workbench.services.personalities.peers import rows as peers
 from workbench.services.personalities.pipeline.run import Handled, handle
-from workbench.store.base import Row
+from workbench.store.base import Row, Tx
 from workbench.store.queries import Query
 
 NEW, UPDATE, FORGET = EventType.NEW, EventType.UPDATE, EventType.FORGET
@@ -160,6 +164,35 @@ class Here:
         latest = {row["rid"] for row in derived if row["is_latest"]}
         assert latest == {str(known.profile.rid) for known in directory.latest()}
         return found
+
+
+async def reject(workbench: Workbench, key: Path) -> None:
+    """Have a node be known, `picky`, that rejects the personality `odd` of this node for good, and has failed with
+    `large`. It is blocked, so that nothing is sent to it."""
+    ctx = workbench._ctx
+    assert ctx.node.presence is not None
+    picky = Other(load_or_create(key, "picky"), Clock())
+    introduction = event(NEW, picky.bundle(picky.rid, picky.node().contents, ctx.store.now()))
+    async with ctx.node.presence.turn:  # its introduction is not answered, which would begin anew with it
+        await handle(ctx, [introduction], picky.rid)
+        ctx.node.presence.greeted.discard(str(picky.rid))
+        await workbench.call("block_peer", peer="picky")
+    errors = {
+        "odd": (Refused("KOI_REFUSED", "It refused the request: invalid_signature."), True),
+        "large": (Unavailable("KOI_BAD_ANSWER", "The answer is wrong: its status is 500."), False),
+    }
+
+    def note(tx: Tx) -> None:
+        for name, (error, is_final) in errors.items():
+            found = bundles.find(tx, AgentPersonality(name, "1.0"))
+            assert found is not None
+            rejections.note(tx, str(picky.rid), event(NEW, found.bundle), error, is_final=is_final)
+
+    for name in errors:
+        await workbench.call("publish_personality", name=name, traits={"mood": "calm"})
+        while ctx.node.directory.find(name) is None:
+            await asyncio.sleep(0.005)
+    await ctx.write(note)
 
 
 def protocol_error(body: bytes) -> str:

@@ -124,7 +124,10 @@ def _personalities(number: int) -> str:
 def _peer(found: dict[str, Any]) -> Shown:
     peer = found["peer"]
     rows = [["refused", one["code"], one["count"], inert_line(one["last_reason"])] for one in found["refusals"]]
-    rows += [["rejects", one["rid"], one["code"], inert_line(one["reason"])] for one in found["rejections"]]
+    rows += [
+        ["rejects" if one["is_final"] else "fails with", one["rid"], one["code"], inert_line(one["reason"])]
+        for one in found["rejections"]
+    ]
     rows += [
         ["may call", one["trait"], one["permission"], f"at most {one['calls_per_minute']} times per minute"]
         for one in found["permissions"]

@@ -11,6 +11,11 @@ import { RequestRunner } from "../link/request_runner.js";
 import { PeerPermissions } from "./peer_permissions.js";
 import { edgeText, STATES } from "./peers.js";
 
+const REJECTED =
+  "Rejected for good: it is not sent again as it is. Change what is published, or have the node updated.";
+const FAILED =
+  "The node failed with it: it is sent again when both nodes are compared. If it stays here, tell who runs the node.";
+
 export class PeerPane {
   /** @param {any} desk @param {{close: () => void, open: (name: string) => void}} on @param {AbortSignal} signal */
   constructor(desk, on, signal) {
@@ -151,13 +156,14 @@ export class PeerPane {
     this.refusals.replaceChildren(...(refusals.length ? [labelled("Refused messages and calls", list)] : []));
   }
 
-  /** Events of this node that the peer will never accept. */
+  /** Events of this node that the peer does not accept: for good, or until it is tried again. */
   drawRejections(rejections) {
-    const line = ({ rid, code, reason, rejected_at: at }) =>
+    const line = ({ rid, code, reason, is_final: isFinal, rejected_at: at }) =>
       h(
         "li",
         { class: "wb-refusal" },
         h("div", { class: "wb-wrap" }, h("code", { class: "wb-id" }, rid), ` ${dateTime(at)}`),
+        h("div", { class: "wb-wrap" }, isFinal ? REJECTED : FAILED),
         h("div", { class: "wb-muted wb-wrap" }, h("code", {}, code), ` ${reason}`),
       );
     const list = h("ul", { class: "wb-stack" }, ...rejections.map(line));
