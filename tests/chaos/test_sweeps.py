@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ import pytest
 from tests.sweeps.lab import write_notebook
 from workbench.cli.client import ProjectClient
 from workbench.process import is_running
-from workbench.process.marks import marks_of
+from workbench.process.marks import marked, marks_of, new_mark
 from workbench.settings import Settings
-from workbench.sweeps.watch import sweep_mark
+from workbench.sweeps.watch import end_marked, sweep_mark
 
 SOAK = bool(os.environ.get("WORKBENCH_SOAK"))
 RUNS = 200 if SOAK else 20
@@ -28,13 +29,28 @@ RUNS = 200 if SOAK else 20
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(3_600 if SOAK else 600)]
 
 
-def start(project: Path, *options: str) -> subprocess.Popen[str]:
-    """The real command, in a process of its own."""
-    argv = [sys.executable, "-m", "workbench.cli", "sweep", *options]
-    env = os.environ | {"WORKBENCH_PROJECT": str(project)}
-    return subprocess.Popen(
-        argv, cwd=project, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(repository: Path) -> Iterator[Start]:
+    """Starts the real command with options, in a session of its own; nothing of it is left after the test."""
+    mark = new_mark()
+    env = marked(os.environ, mark) | {"WORKBENCH_PROJECT": str(repository)}
+    with ExitStack() as ends:
+        ends.callback(end_marked, mark)
+
+        def start(*options: str) -> subprocess.Popen[str]:
+            argv = [sys.executable, "-m", "workbench.cli", "sweep", *options]
+            pipe = subprocess.PIPE
+            started = subprocess.Popen(
+                argv, cwd=repository, env=env, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+            )
+            ends.enter_context(started)
+            ends.callback(started.kill)
+            return started
+
+        yield start
 
 
 def until(process: subprocess.Popen[str], reached: Callable[[], bool]) -> None:
@@ -53,6 +69,17 @@ def executed(project: Path) -> list[str]:
 def recorded(project: Path, sweep: str) -> list[dict[str, Any]]:
     runs = ProjectClient(project).call("list_runs", sweep=sweep, limit=500)["runs"]
     return sorted(runs, key=lambda run: int(run["parameters"]["seed"]))
+
+
+def completed(project: Path, process: subprocess.Popen[str], sweep: str) -> list[dict[str, Any]]:
+    """The runs of a sweep of the notebook with a seed, once it has ended and each has completed."""
+    out, err = process.communicate()
+    assert process.returncode == 0, out + err
+    runs = recorded(project, sweep)
+    assert [(run["parameters"]["seed"], run["state"]) for run in runs] == [
+        (seed, "completed") for seed in range(1, RUNS + 1)
+    ]
+    return runs
 
 
 def left_running(project: Path, sweep: str) -> list[psutil.Process]:
@@ -82,7 +109,7 @@ def where(request: pytest.FixtureRequest) -> tuple[str, ...]:
 
 
 def test_a_sweep_that_is_killed_three_times_has_each_run_once_with_equal_results(
-    repository: Path, where: tuple[str, ...]
+    repository: Path, start: Start, where: tuple[str, ...]
 ) -> None:
     """With Dask one of its workers is killed, too."""
     result = "import hashlib\nprint(hashlib.sha256(str(seed).encode()).hexdigest())"
@@ -90,34 +117,28 @@ def test_a_sweep_that_is_killed_three_times_has_each_run_once_with_equal_results
     write_notebook(repository / "short.ipynb", "seed: int = 0\nrecording = True", result, f"if recording:\n    {count}")
     options = ("-p", f"seed=1..{RUNS}", "--workers", "4", *where)
     for part in (1, 2, 3):
-        killed = start(repository, "short.ipynb", *options, "--name", "killed", "--resume")
+        killed = start("short.ipynb", *options, "--name", "killed", "--resume")
         until(killed, lambda part=part: len(executed(repository)) >= part * RUNS // 8)  # type: ignore[misc]
         killed.kill()
         killed.communicate()
     before = {run["key"]: run["tries"] for run in recorded(repository, "killed") if run["state"] == "completed"}
-    resumed = start(repository, "short.ipynb", *options, "--name", "killed", "--resume")
+    resumed = start("short.ipynb", *options, "--name", "killed", "--resume")
     if where:
         done = len(executed(repository))
         until(resumed, lambda: len(executed(repository)) > done)
         dask_workers(resumed)[0].kill()
-    out, err = resumed.communicate()
-    assert resumed.returncode == 0, out + err
-    runs = recorded(repository, "killed")
-    assert [(run["parameters"]["seed"], run["state"]) for run in runs] == [
-        (seed, "completed") for seed in range(1, RUNS + 1)
-    ]
+    runs = completed(repository, resumed, "killed")
     assert {run["key"]: run["tries"] for run in runs if run["key"] in before} == before, "a finished run was repeated"
     assert left_running(repository, "killed") == []
-    whole = start(repository, "short.ipynb", *options, "-p", "recording=false", "--name", "whole")
-    whole.communicate()
+    whole = start("short.ipynb", *options, "-p", "recording=false", "--name", "whole")
     assert [printed(repository, run) for run in runs] == [
-        printed(repository, run) for run in recorded(repository, "whole")
+        printed(repository, run) for run in completed(repository, whole, "whole")
     ]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_an_interrupted_sweep_lets_code_clean_up_and_leaves_nothing(
-    repository: Path, number: signal.Signals, where: tuple[str, ...]
+    repository: Path, start: Start, number: signal.Signals, where: tuple[str, ...]
 ) -> None:
     """Ctrl-C in a terminal reaches all processes of the sweep's group."""
     cell = (
@@ -126,7 +147,7 @@ def test_an_interrupted_sweep_lets_code_clean_up_and_leaves_nothing(
         "    open(f'ended-{seed}', 'w').close()"
     )
     write_notebook(repository / "slow.ipynb", "seed: int = 0", cell)
-    sweep = start(repository, "slow.ipynb", "-p", "seed=1..4", "--workers", "2", *where)
+    sweep = start("slow.ipynb", "-p", "seed=1..4", "--workers", "2", *where)
     until(sweep, lambda: len(list(repository.glob("began-*"))) == 2)
     if number is signal.SIGINT:
         os.killpg(sweep.pid, number)
@@ -140,13 +161,15 @@ def test_an_interrupted_sweep_lets_code_clean_up_and_leaves_nothing(
     assert left_running(repository, "slow") == []
 
 
-def test_code_that_ignores_the_interrupt_is_ended_all_the_same(repository: Path, where: tuple[str, ...]) -> None:
+def test_code_that_ignores_the_interrupt_is_ended_all_the_same(
+    repository: Path, start: Start, where: tuple[str, ...]
+) -> None:
     cell = (
         "import time\nopen('began', 'w').close()\nwhile True:\n    try:\n        time.sleep(1000)\n"
         "    except KeyboardInterrupt:\n        pass"
     )
     write_notebook(repository / "deaf.ipynb", "seed: int = 0", cell)
-    sweep = start(repository, "deaf.ipynb", "-p", "seed=1..2", "--workers", "1", *where)
+    sweep = start("deaf.ipynb", "-p", "seed=1..2", "--workers", "1", *where)
     until(sweep, (repository / "began").exists)
     sweep.send_signal(signal.SIGINT)
     out, err = sweep.communicate()
@@ -155,7 +178,7 @@ def test_code_that_ignores_the_interrupt_is_ended_all_the_same(repository: Path,
 
 
 def test_a_kernel_that_leaves_processes_when_its_sweep_is_killed_is_cleared_up_by_the_next(
-    repository: Path, where: tuple[str, ...]
+    repository: Path, start: Start, where: tuple[str, ...]
 ) -> None:
     cell = (
         "import subprocess, time\nif seed == 1 and not __import__('os').path.exists('began'):\n"
@@ -163,12 +186,12 @@ def test_a_kernel_that_leaves_processes_when_its_sweep_is_killed_is_cleared_up_b
         "    time.sleep(1000)"
     )
     write_notebook(repository / "left.ipynb", "seed: int = 0", cell)
-    sweep = start(repository, "left.ipynb", "-p", "seed=1", *where)
+    sweep = start("left.ipynb", "-p", "seed=1", *where)
     until(sweep, (repository / "began").exists)
     sweep.kill()
     sweep.communicate()
     assert left_running(Settings(project=repository).project, "left") != []
-    again = start(repository, "left.ipynb", "-p", "seed=1", "--resume", *where)
+    again = start("left.ipynb", "-p", "seed=1", "--resume", *where)
     out, err = again.communicate()
     assert again.returncode == 0, out + err
     assert left_running(repository, "left") == []

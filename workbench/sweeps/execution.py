@@ -28,6 +28,7 @@ class Outcome:
 
     Args:
         id: of its record; None: there is none, because the server could not be reached.
+        output: path of the executed notebook, relative to the project; None: there is none.
         again: it had been completed before, and was not executed.
     """
 
@@ -36,6 +37,7 @@ class Outcome:
     state: State
     seconds: float
     error: WorkbenchError | None = None
+    output: str | None = None
     again: bool = False
 
 
@@ -43,21 +45,19 @@ def execute_run(call: Call, job: Job, run: PlannedRun, watch: Watch, on_cell: On
     """Execute one run, unless its record says that it is completed. Raises nothing: a failure is the run's only."""
     began = time.monotonic()
     started: Mapping[str, Any] | None = None
+    output: str | None = None
     on_cell(0, 0)
     try:
         started = _start(call, job, run)
         if started["already"]:
-            return Outcome(run, started["id"], "completed", 0.0, again=True)
+            return Outcome(run, started["id"], "completed", 0.0, output=started["output"], again=True)
         error = _execute(job, run, started, watch, on_cell)
-        state = _state(error)
-        why = {} if error is None else {"error_code": error.code, "error": error.message}
-        output = str(job.output(run).relative_to(job.project))
-        call("end_run", run_id=started["id"], state=state, output=output, tries=started["tries"], **why)
+        output = _end(call, job, run, started, error)
     except WorkbenchError as failure:
         error = failure
     except Exception as defect:  # it must not end the other runs
         error = Unavailable("RUN_FAILED", f"The run failed: {defect!r}")
-    return Outcome(run, started["id"] if started else None, _state(error), time.monotonic() - began, error)
+    return Outcome(run, started["id"] if started else None, _state(error), time.monotonic() - began, error, output)
 
 
 def fail_run(call: Call, job: Job, run: PlannedRun, error: WorkbenchError, seconds: float) -> Outcome:
@@ -67,7 +67,8 @@ def fail_run(call: Call, job: Job, run: PlannedRun, error: WorkbenchError, secon
         if found is None:
             found = _start(call, job, run)
         if found["state"] not in ("running", "lost"):  # only the news of it was lost
-            return Outcome(run, found["id"], found["state"], seconds, None if found["state"] == "completed" else error)
+            why = None if found["state"] == "completed" else error
+            return Outcome(run, found["id"], found["state"], seconds, why, found["output"])
         call("end_run", run_id=found["id"], state="failed", error_code=error.code, error=error.message)
         return Outcome(run, found["id"], "failed", seconds, error)
     except WorkbenchError as failure:
@@ -103,10 +104,35 @@ def _start(call: Call, job: Job, run: PlannedRun) -> Mapping[str, Any]:
         parameters=run.arguments,
         definitions=[definition] if definition else [],
         environment=facts(run),
-        output=str(job.output(run).relative_to(job.project)),
         session_id=job.session if job.space is None else _session(call, job.space, job.title(run)),
         process=process_identity(),
     )
+
+
+def _end(call: Call, job: Job, run: PlannedRun, started: Mapping[str, Any], error: WorkbenchError | None) -> str:
+    """Record how a try ended, and keep its files alone; the path of its notebook.
+
+    Raises:
+        WorkbenchError: what `end_run` raises, such as ``RUN_RESTARTED``: then a later try has the run.
+    """
+    output = str(job.output(run, started["tries"]).relative_to(job.project))
+    why = {} if error is None else {"error_code": error.code, "error": error.message}
+    try:
+        call("end_run", run_id=started["id"], state=_state(error), output=output, tries=started["tries"], **why)
+    except Conflict as conflict:
+        if conflict.code == "RUN_RESTARTED":
+            _remove(job.output(run, started["tries"]))
+        raise
+    for earlier in range(1, started["tries"]):
+        _remove(job.output(run, earlier))
+    return output
+
+
+def _remove(output: Path) -> None:
+    """Remove the executed notebook of a try that does not count, and its log."""
+    for path in (output, output.with_suffix(".log")):
+        with suppress(OSError):
+            path.unlink()
 
 
 def _session(call: Call, space: str, name: str) -> str:
@@ -130,7 +156,7 @@ def _execute(
     from workbench.sweeps import engine, failures, outputs
 
     kernel = Kernel(job.limits.timeout, job.limits.memory)
-    path = job.output(run)
+    path = job.output(run, started["tries"])
     raised: Exception | None = None
     marks = job.marks(run)
     if started["tries"] > 1:  # what an earlier try left, if that was killed

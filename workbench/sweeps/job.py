@@ -60,9 +60,14 @@ class Job:
         """The directory of the executed notebooks."""
         return self.project / ".aiswarm" / "runs" / self.name
 
-    def output(self, run: PlannedRun) -> Path:
-        """The executed notebook of a run. Its name is the same for each try."""
-        return self.outputs / f"{run.number:05}-{run.key[:8]}.ipynb"
+    def output(self, run: PlannedRun, tries: int) -> Path:
+        """The executed notebook of a try of a run, from 1.
+
+        No two tries share one: what still executes an earlier try, unseen from here, must not replace the result of a
+        later one.
+        """
+        again = f"-{tries}" if tries > 1 else ""
+        return self.outputs / f"{run.number:05}-{run.key[:8]}{again}.ipynb"
 
     def key(self, run: PlannedRun) -> str:
         """What identifies a run in the project: another sweep may have the same run."""

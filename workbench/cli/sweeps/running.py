@@ -131,7 +131,7 @@ def _data(job: Job, progress: Progress) -> dict[str, Any]:
             "repetition": one.run.repetition,
             "state": one.state,
             "error": one.error.as_dict() if one.error else None,
-            "output": str(job.output(one.run).relative_to(job.project)),
+            "output": one.output,
         }
         for one in progress.outcomes
     ]

@@ -1,0 +1,78 @@
+"""A run that is executed by two at once, because the first was cut off, has the result of the second."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pytest
+
+from tests.sweeps.lab import SweepLab
+from workbench.rules.sweeps.grid import PlannedRun
+from workbench.rules.sweeps.specification import Limits
+from workbench.sweeps.execution import execute_run
+from workbench.sweeps.job import Job
+from workbench.sweeps.watch import Kernel, Watch
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(180)]
+
+RUN = PlannedRun(1, "0123456789abcdef", {"seed": 3}, {}, 1)
+CELL = """
+import os, time
+which = os.environ["WORKBENCH_RUN"].split(":")[1]
+print("try", which)
+open(f"began-{which}", "w").close()
+while which == "1":
+    time.sleep(0.1)
+"""
+
+
+class HeldUp(Watch):
+    """Is held up between the execution of a notebook and its saving, as in a worker that the system lets starve."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.executed = threading.Event()
+        self.goes_on = threading.Event()
+
+    def remove(self, kernel: Kernel) -> None:
+        """Called when the notebook was executed."""
+        super().remove(kernel)
+        self.executed.set()
+        self.goes_on.wait()
+
+
+@pytest.fixture
+def job(here: SweepLab) -> Job:
+    """A sweep with one run, whose first try does not end by itself."""
+    text = here.notebook("tries.ipynb", "seed = 0", CELL).read_text("utf-8")
+    sweep = here.call(
+        "start_sweep", name="tries", notebook="tries.ipynb", notebook_sha256="0" * 64, specification={"runs": 1}
+    )
+    return Job(sweep["id"], "tries", here.place, "tries.ipynb", text, here.place, Limits(), 100_000, None, None)
+
+
+def test_what_was_cut_off_does_not_replace_the_result_of_a_later_try(here: SweepLab, job: Job) -> None:
+    execute = partial(execute_run, here.call, job, RUN, on_cell=lambda _done, _all: None)
+    with HeldUp() as held_up, Watch() as watch, ThreadPoolExecutor(1) as threads:
+        first = threads.submit(execute, held_up)
+        try:
+            while not (here.place / "began-1").exists():
+                assert not first.done(), first.result()
+                time.sleep(0.02)
+            here.call("end_run", run_id=here.runs("tries")[0]["id"], state="lost")
+            second = execute(watch)  # ends the kernel of the first
+            assert held_up.executed.wait(60)
+        finally:
+            held_up.goes_on.set()
+            held_up.end_all()
+    [run] = here.runs("tries")
+    assert second.error is None
+    assert here.printed(run) == "try 2\n"
+    assert (run["state"], run["tries"], run["output"]) == ("completed", 2, second.output)
+    refused = first.result().error
+    assert refused is not None
+    assert refused.code == "RUN_RESTARTED"
+    assert [path.name for path in job.outputs.iterdir()] == [(here.place / run["output"]).name]
