@@ -1,6 +1,7 @@
 """Runs a notebook many times, with papermill, a kernel for each run.
 
 - `engine`: executes one notebook in a kernel of its own, within limits
+- `sockets`: between a kernel and this process
 - `watch`: ends kernels that exceed their limits or are cancelled, and what they started
 - `outputs`: keeps what a run prints small, and saves executed notebooks
 - `failures`: why a run did not complete, as a code and a sentence

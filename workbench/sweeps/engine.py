@@ -21,6 +21,7 @@ from papermill.engines import NBClientEngine, papermill_engines
 from papermill.execute import execute_notebook
 from papermill.log import logger as papermill_log
 
+from workbench.sweeps import sockets
 from workbench.sweeps.outputs import OutputLimit
 from workbench.sweeps.watch import Kernel
 
@@ -28,6 +29,8 @@ ENGINE = "workbench-sweep"
 START_SECONDS = 60
 POLL_SECONDS = 0.1
 """How soon the end of a kernel is noticed; nbclient's own second would be lost after each limit."""
+OUTPUT_SECONDS = 300
+"""How long a cell that has ended may take to deliver all its outputs; nbclient's own 4 s are few for many of them."""
 
 
 @dataclass
@@ -49,6 +52,8 @@ class Execution:
     on_cell: Callable[[int, int], None] = lambda _done, _all: None
     document: Any = field(default=None, init=False)
     """The notebook as far as it was executed."""
+    sockets: Path | None = field(default=None, init=False)
+    """Where the kernel listens; None: on TCP ports."""
 
 
 class _Client(PapermillNotebookClient):  # type: ignore[misc]
@@ -59,9 +64,15 @@ class _Client(PapermillNotebookClient):  # type: ignore[misc]
     def start_new_kernel(self, **options: Any) -> None:
         """Called by papermill; nbclient's asynchronous form is not."""
         execution = self._execution
+        sockets.listen_in(execution.sockets, self.km)
         place = {"env": dict(execution.environment), "cwd": str(execution.directory)}
         super().start_new_kernel(**place, stdout=execution.log, stderr=execution.log, **options)
         execution.kernel.started(self.km.provisioner.pid)
+
+    def papermill_execute_cells(self) -> None:
+        """Called by papermill once the kernel is ready."""
+        self.wait_for_reply(sockets.keep_outputs(self.km, self.kc))
+        super().papermill_execute_cells()
 
     def process_message(self, msg: dict[str, Any], cell: Any, cell_index: int) -> Any:
         """Called for each message of the kernel about its outputs."""
@@ -91,7 +102,8 @@ class _Engine(NBClientEngine):  # type: ignore[misc]
             execution.on_cell((cell_index or 0) + 1, len(nb_man.nb.cells))
 
         nb_man.cell_complete = note
-        options = {"timeout": None, "startup_timeout": START_SECONDS, "log": papermill_log}
+        seconds = {"timeout": None, "startup_timeout": START_SECONDS, "iopub_timeout": OUTPUT_SECONDS}
+        options = {**seconds, "raise_on_iopub_timeout": True, "log": papermill_log}
         _Client(nb_man, execution, kernel_name=kernel_name, **options).execute()
 
 
@@ -109,7 +121,7 @@ def execute(notebook: Any, arguments: Mapping[str, Any], execution: Execution) -
     Raises:
         Exception: see `failures.of`.
     """
-    with _own_loop(), execution.kernel:
+    with _own_loop(), sockets.directory() as execution.sockets, execution.kernel:
         execute_notebook(
             notebook,
             None,

@@ -5,6 +5,7 @@
 - ``CELL_FAILED``: a cell raised an error
 - ``KERNEL_DIED``: its kernel ended by itself
 - ``KERNEL_NOT_STARTED``: its kernel did not start
+- ``OUTPUTS_LOST``: its kernel did not deliver all that a cell printed or showed
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from nbclient.exceptions import DeadKernelError
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 
 from workbench.errors import Unavailable, WorkbenchError
@@ -42,6 +43,11 @@ def of(error: BaseException | None, kernel: Kernel, document: Any) -> WorkbenchE
         return _of_cell(error)
     if isinstance(error, DeadKernelError):
         return Unavailable("KERNEL_DIED", f"The kernel ended by itself in cell {_running(document)}.")
+    if isinstance(error, CellTimeoutError):  # the limit of a run is not nbclient's: it only waits for outputs
+        return Unavailable(
+            "OUTPUTS_LOST",
+            f"The kernel did not deliver all outputs of cell {_running(document)}. Run it again with --retry-failed.",
+        )
     if document is None or not _running(document):
         return Unavailable("KERNEL_NOT_STARTED", f"The kernel did not start: {_line(str(error))}")
     return Unavailable("RUN_FAILED", f"The run failed: {_line(f'{type(error).__name__}: {error}')}")

@@ -1,0 +1,71 @@
+"""The sockets of kernels: which no other program takes, which no other user reaches, and on which no output is dropped.
+
+With TCP, jupyter_client's default, ports are chosen before the kernel takes them, and whatever takes one in between
+keeps the kernel from starting. And ZeroMQ silently drops messages for a reader that is 1,000 behind.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import zmq
+
+if TYPE_CHECKING:
+    from jupyter_client.asynchronous.client import AsyncKernelClient
+    from jupyter_client.manager import KernelManager
+
+_NAME = "kernel"
+_NUMBER = 5
+"""Sockets of a kernel; their names end with ``-1`` and so on."""
+_KEEP_OUTPUTS = """
+def keep_outputs(thread):
+    import zmq
+    thread.schedule(lambda: thread.socket.setsockopt(zmq.SNDHWM, 0))
+keep_outputs(get_ipython().kernel.iopub_thread)
+del keep_outputs
+"""
+
+
+@contextmanager
+def directory() -> Iterator[Path | None]:
+    """A new private directory for the sockets of one kernel; None if this system has none that is fit for them."""
+    place = None
+    with suppress(OSError):
+        place = Path(tempfile.mkdtemp(prefix="workbench-"))
+    try:
+        yield place if place is not None and _is_fit(place) else None
+    finally:
+        if place is not None:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def listen_in(place: Path | None, manager: KernelManager) -> None:
+    """Let a kernel that is about to be started listen in a directory.
+
+    Only one of ipykernel: others keep TCP, because some form the addresses in their own way and would never answer.
+    """
+    if place is not None and _is_ipykernel(manager):
+        manager.transport, manager.ip = "ipc", str(place / _NAME)
+
+
+def keep_outputs(manager: KernelManager, client: AsyncKernelClient) -> str:
+    """Let a kernel keep its outputs until they are read, however many; the id of a request that it will answer."""
+    client.iopub_channel.socket.setsockopt(zmq.RCVHWM, 0)
+    if _is_ipykernel(manager):
+        return str(client.execute(_KEEP_OUTPUTS, silent=True, store_history=False))
+    return str(client.kernel_info())
+
+
+def _is_ipykernel(manager: KernelManager) -> bool:
+    return manager.kernel_spec is not None and any("ipykernel" in part for part in manager.kernel_spec.argv)
+
+
+def _is_fit(place: Path) -> bool:
+    """Whether the paths of sockets in a directory are short enough: about 107 bytes."""
+    longest = f"{place / _NAME}-{_NUMBER}".encode()
+    return bool(zmq.has("ipc")) and len(longest) <= zmq.IPC_PATH_MAX_LEN
