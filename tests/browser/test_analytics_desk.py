@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -46,7 +47,9 @@ def test_charts_follow_the_work_and_open_what_they_show(open_bare_desk: Callable
     stream.get_by_role("button", name=f"{task} Sew it up").press("Enter")
     expect(desk.element.get_by_role("heading", name="Sew it up")).to_be_visible()
     view(desk.element, "Analytics")
-    desk.element.get_by_role("figure", name="Utilisation").get_by_role("button", name="ada").click()
+    utilisation = desk.element.get_by_role("figure", name="Utilisation")
+    expect(utilisation.get_by_title(re.compile("^1 attempt, "))).to_be_visible()
+    utilisation.get_by_role("button", name="ada").click()
     expect(desk.element.get_by_role("button", name="ada", exact=True)).to_have_attribute("aria-expanded", "true")
 
 

@@ -17,7 +17,7 @@ i));return n?[r("optgroup",{label:n},...e)]:e}function T(n,t){return t.id=y("fie
 escape:e},...s){return r("form",{...n,on:{submit:a=>{a.preventDefault(),t()},keydown:a=>{a.key==="Escape"&&e?(a.stopPropagation(),e()):a.key==="Enter"&&a.target.
 matches("input:not([type=checkbox])")&&(a.preventDefault(),a.currentTarget.requestSubmit())}}},...s)}function L(n,t,...e){return r("div",{class:"wb-line"},...e,
 n,m("Cancel","wb-button",t))}function F(n,t,e=!0){let s=r("input",{class:"wb-check",type:"checkbox","aria-label":e?null:n,on:{change:()=>t(s.checked)}}),i=e?r("\
-label",{class:"wb-check-label"},s,r("span",{},n)):s;return{box:s,element:i}}function se(n,t,e){let s=m("Copy","wb-button",i,t);async function i(){let o=await Bl(
+label",{class:"wb-check-label"},s,r("span",{},n)):s;return{box:s,element:i}}function ie(n,t,e){let s=m("Copy","wb-button",i,t);async function i(){let o=await Bl(
 n());u(s,o?"Copied":"Select it and press Ctrl+C"),e(o?"Copied.":"The browser did not allow copying. Select the text and press Ctrl+C."),setTimeout(()=>u(s,"Copy"),
 _r)}return s}async function Bl(n){try{return await navigator.clipboard.writeText(n),!0}catch{return!1}}function os(n,t,e){let s=URL.createObjectURL(new Blob([e],
 {type:t}));r("a",{href:s,download:n}).click(),setTimeout(()=>URL.revokeObjectURL(s),_r)}function V(n,t){if(n.ctrlKey||n.altKey||n.metaKey||!n.target.matches(".w\
@@ -34,32 +34,32 @@ a1.75 1.75 0 1 1 0 3.5 1.75 1.75 0 0 1 0-3.5Z"},{d:"M4.5 5.5v5M4.5 5.5C4.5 7.5 6
 Z"},{d:"M8 6.5v3M8 11v.75"}]};function v(n){let t=$r[n]?n:"question",e=$r[t].map(({d:s,fill:i})=>N("path",{d:s,class:i?"wb-fill":"wb-stroke"}));return N("svg",{
 viewBox:"0 0 16 16","aria-hidden":"true",class:`wb-icon wb-icon-${t}`},...e)}function C(n,...t){return r("div",{},r("div",{class:"wb-label"},n),...t)}function H(n,...t){return r("div",{class:"wb-message"},v(n),r("span",{},...t))}function vt({
 code:n,message:t}){return[v("warning"),r("span",{},r("code",{},n??"ERROR")," ",...tt(t))]}function Q(n,t,e){let s=r("pre",{class:"wb-pre",tabindex:0},n);return r(
-"div",{class:"wb-code"},s,se(()=>n,t,e))}var D=class{constructor(){this.element=r("ul",{class:"wb-facts"}),this.shown=""}update(t){let e=t.filter(([,i])=>i),s=JSON.
+"div",{class:"wb-code"},s,ie(()=>n,t,e))}var D=class{constructor(){this.element=r("ul",{class:"wb-facts"}),this.shown=""}update(t){let e=t.filter(([,i])=>i),s=JSON.
 stringify(e.map(([i,o])=>[i,o instanceof Node?o.textContent:o]));s!==this.shown&&(this.shown=s,this.element.replaceChildren(...e.map(([i,o])=>jl(i,o))))}};function jl(n,t){
-return r("li",{},r("span",{class:"wb-muted"},n),t instanceof Node?t:r("span",{},t))}var Ll=new TextDecoder,qt=class extends Error{constructor({code:t,message:e,details:s}){super(e),this.code=t,this.details=s??{}}},Er={code:"KERNEL_GONE",message:"\
+return r("li",{},r("span",{class:"wb-muted"},n),t instanceof Node?t:r("span",{},t))}var Ll=new TextDecoder,At=class extends Error{constructor({code:t,message:e,details:s}){super(e),this.code=t,this.details=s??{}}},Er={code:"KERNEL_GONE",message:"\
 The kernel was restarted or shut down. Start Workbench again, then run this cell again."},Ml={code:"NOT_STARTED",message:"Workbench is not running in this kerne\
 l. Run `%workbench start`, then reconnect."},Dl={code:"NO_ANSWER",message:"The kernel has not answered yet; it may be busy. You can try again: the action is don\
 e only once."},rs=class{constructor(t,e,s){this.model=t,this.store=e,this.link={state:"connecting",error:null},this.waiting=new Map;let i=(a,h)=>this.receive(a,
 h),o=()=>this.resync();t.on("msg:custom",i),t.on("comm_live_update",o),s.addEventListener("abort",()=>{t.off("msg:custom",i),t.off("comm_live_update",o)}),this.
 resync()}resync(){this.link.state==="stopped"&&this.setLink("connecting"),this.post({kind:"resync"})}request(t,e,s){return this.send(t,{kind:"action",request:t,
-op:e,arguments:s})}async asset(t){let e=ie();return this.send(e,{kind:"asset",request:e,name:t})}send(t,e){let s=this.waiting.get(t);if(s)return s.promise;let i={
+op:e,arguments:s})}async asset(t){let e=ne();return this.send(e,{kind:"asset",request:e,name:t})}send(t,e){let s=this.waiting.get(t);if(s)return s.promise;let i={
 message:e};return i.promise=new Promise((o,a)=>Object.assign(i,{resolve:o,reject:a})),this.waiting.set(t,i),this.ask(t),i.promise}ask(t){let e=this.waiting.get(
-t);e.accepted=!1,e.timer=setTimeout(()=>this.onSilence(t),3e4),this.post(e.message)||this.settle(t,({reject:s})=>s(new qt(Er)))}onSilence(t){this.waiting.get(t).
-accepted?this.ask(t):this.settle(t,({reject:e})=>e(new qt(Dl)))}receive(t,e){switch(t.kind){case"snapshot":return this.store.takeSnapshot(t.ver,JSON.parse(no(e))),
+t);e.accepted=!1,e.timer=setTimeout(()=>this.onSilence(t),3e4),this.post(e.message)||this.settle(t,({reject:s})=>s(new At(Er)))}onSilence(t){this.waiting.get(t).
+accepted?this.ask(t):this.settle(t,({reject:e})=>e(new At(Dl)))}receive(t,e){switch(t.kind){case"snapshot":return this.store.takeSnapshot(t.ver,JSON.parse(no(e))),
 this.setLink("live");case"diff":this.store.takeDiff(t.base,t.ver,JSON.parse(no(e)),t.touched)||this.resync();return;case"accepted":this.waiting.has(t.request)&&
-(this.waiting.get(t.request).accepted=!0);return;case"answer":return this.settle(t.request,({resolve:s,reject:i})=>{t.ok?s(e?.length?no(e):t.outcome):i(new qt(t.
+(this.waiting.get(t.request).accepted=!0);return;case"answer":return this.settle(t.request,({resolve:s,reject:i})=>{t.ok?s(e?.length?no(e):t.outcome):i(new At(t.
 error))});case"retrying":return this.setLink("retrying",t.error);case"stopped":return this.setLink("stopped",t.error??Ml);default:return}}post(t){try{return this.
 model.send(t),!0}catch{return this.setLink("disconnected",Er),!1}}setLink(t,e=null){if(!(this.link.state==="disconnected"||this.link.state===t&&!e&&!this.link.error)){
-if(this.link={state:t,error:e},t==="disconnected"||t==="stopped")for(let s of[...this.waiting.keys()])this.settle(s,({reject:i})=>i(new qt(e)));this.store.notify()}}settle(t,e){
-let s=this.waiting.get(t);s&&(clearTimeout(s.timer),this.waiting.delete(t),e(s))}};function ie(){return[...crypto.getRandomValues(new Uint8Array(16))].map(t=>t.
-toString(16).padStart(2,"0")).join("")}function no(n){return Ll.decode(n[0])}var f=class{constructor(t){this.desk=t,this.busy=!1,this.unanswered=null,this.error=null,this.errorBox=r("div",{class:"wb-message wb-error",id:y("error"),hidden:!0})}async send(t,e){
-let s=JSON.stringify([t,e]);this.unanswered?.key!==s&&(this.unanswered={key:s,id:ie()});let i=this.unanswered;try{let o=await this.desk.channel.request(i.id,t,e);
+if(this.link={state:t,error:e},t==="disconnected"||t==="stopped")for(let s of[...this.waiting.keys()])this.settle(s,({reject:i})=>i(new At(e)));this.store.notify()}}settle(t,e){
+let s=this.waiting.get(t);s&&(clearTimeout(s.timer),this.waiting.delete(t),e(s))}};function ne(){return[...crypto.getRandomValues(new Uint8Array(16))].map(t=>t.
+toString(16).padStart(2,"0")).join("")}function no(n){return Ll.decode(n[0])}var w=class{constructor(t){this.desk=t,this.busy=!1,this.unanswered=null,this.error=null,this.errorBox=r("div",{class:"wb-message wb-error",id:y("error"),hidden:!0})}async send(t,e){
+let s=JSON.stringify([t,e]);this.unanswered?.key!==s&&(this.unanswered={key:s,id:ne()});let i=this.unanswered;try{let o=await this.desk.channel.request(i.id,t,e);
 return this.forget(i),o}catch(o){throw o.code!=="NO_ANSWER"&&this.forget(i),o}}forget(t){this.unanswered===t&&(this.unanswered=null)}async run(t,e,s=null,i="Wor\
 king…"){if(this.busy)return null;this.busy=!0,this.clearError();let o=s?.textContent;s&&(s.textContent=i),O(!1,s);try{return await this.send(t,e)}catch(a){return this.
 showError(a),null}finally{this.busy=!1,s&&(s.textContent=o),O(!0,s)}}showError(t){let e=this.error?.message===t.message;this.error=t,this.errorBox.hidden=!1,!e&&
 (this.errorBox.replaceChildren(...vt(t)),this.desk.announce(t.message))}clearError(){this.error=null,this.errorBox.hidden=!0}};function rt(n,t,...e){let s=y("section"),i=r("h3",{class:"wb-heading",id:s},n),o=t?r("p",{class:"wb-muted"},t):null;return r("section",{class:"wb-section wb-sta\
 ck","aria-labelledby":s},r("div",{},i,o),...e)}var kt=class{constructor(t,e){this.table=t,this.draw=e,this.drawn=null}update(){let t=[...this.table().values()];
-this.drawn?.length===t.length&&t.every((e,s)=>e===this.drawn[s])||(this.drawn=t,this.draw(t))}};var as=class{constructor(t){this.requests=new f(t),this.list=r("ul",{class:"wb-pills"}),this.explanation=r("p",{class:"wb-muted"}),this.id=k("",{class:"wb-input\
+this.drawn?.length===t.length&&t.every((e,s)=>e===this.drawn[s])||(this.drawn=t,this.draw(t))}};var as=class{constructor(t){this.requests=new w(t),this.list=r("ul",{class:"wb-pills"}),this.explanation=r("p",{class:"wb-muted"}),this.id=k("",{class:"wb-input\
  wb-narrow",maxlength:64,required:!0,placeholder:"Agent id","aria-label":"Agent id to allow"}),this.submit=r("button",{class:"wb-button",type:"submit"},"Allow"),
 this.rows=new kt(()=>t.store.tables.allowlist,s=>this.draw(s));let e=$({class:"wb-line"},{submit:()=>this.add()},this.id,this.submit);this.element=rt("Allowlist",
 "",this.list,e,this.requests.errorBox),this.element.firstChild.append(this.explanation)}update(){this.rows.update()}draw(t){u(this.explanation,t.length?"Only th\
@@ -74,69 +74,69 @@ visible||this.running)){this.running=!0;try{await this.work(),this.failures=0}ca
 timer=setTimeout(()=>this.runNow(),Tr(this.ms,this.failures)))}}}},R=class{constructor(t,e){this.read=t,this.onError=e,this.failures=0}now(){return this.wanted=
 !0,this.running??=this.run().finally(()=>this.running=null),this.running}async run(){for(clearTimeout(this.timer);this.wanted&&!this.stopped;)this.wanted=!1,await this.
 once()}async once(){try{await this.read(),this.failures=0}catch(t){if(this.stopped)return;this.timer=setTimeout(()=>this.now(),Tr(1e3,this.failures)),this.failures+=
-1,this.onError(t)}}stop(){this.stopped=!0,clearTimeout(this.timer)}};var hs=class{constructor(t,e){this.desk=t,this.requests=new f(t),this.content=r("div",{});let s="Give one of these to the agent. It registers, waits, and appear\
+1,this.onError(t)}}stop(){this.stopped=!0,clearTimeout(this.timer)}};var hs=class{constructor(t,e){this.desk=t,this.requests=new w(t),this.content=r("div",{});let s="Give one of these to the agent. It registers, waits, and appear\
 s in the inbox.";this.element=rt("Connect an agent",s,this.content,this.requests.errorBox),this.heading=this.element.querySelector("h3"),this.heading.tabIndex=-1,
 this.refresh=new R(()=>this.load(),i=>this.requests.showError(i)),e.addEventListener("abort",()=>this.refresh.stop(),{once:!0})}update(){this.begun||(this.begun=
 !0,this.refresh.now())}focus(){this.heading.focus(),this.element.scrollIntoView({block:"nearest"})}async load(){let{instructions:t}=await this.requests.send("co\
 nnection_instructions",{});this.requests.clearError(),this.content.replaceChildren(...t.map(e=>this.instruction(e)))}instruction({title:t,text:e}){let s=Q(e,`Co\
-py: ${t}`,this.desk.announce);return r("details",{class:"wb-instructions"},r("summary",{tabindex:0},t),s)}};var Il=["agents","teams","contexts","sessions","projects","events"],ls=class{constructor(t){this.desk=t,this.requests=new f(t);let e=Il.map(i=>[i,i[0].toUpperCase()+
+py: ${t}`,this.desk.announce);return r("details",{class:"wb-instructions"},r("summary",{tabindex:0},t),s)}};var Il=["agents","teams","contexts","sessions","projects","events"],ls=class{constructor(t){this.desk=t,this.requests=new w(t);let e=Il.map(i=>[i,i[0].toUpperCase()+
 i.slice(1)]);this.resource=x(e,"agents",{class:"wb-input wb-narrow","aria-label":"What to export"});let s=r("div",{class:"wb-line"},this.resource,this.button("c\
 sv"),this.button("json"));this.element=rt("Export","",s,this.requests.errorBox)}button(t){let e=t.toUpperCase();return m(e,"wb-button",s=>this.run(t,s.currentTarget),
 `Download as ${e}`)}async run(t,e){let s=await this.requests.run("export",{resource:this.resource.value,format:t},e,"…");s&&(os(s.filename,s.content_type,s.content),
-this.desk.announce(`${s.filename} was downloaded.`))}};var Pl={one:"st",two:"nd",few:"rd",other:"th"},Or=["B","KB","MB","GB","TB"],Fl=new Intl.PluralRules("en",{type:"ordinal"});function w(n,t,e=`${t}s`){return`${n.
-toLocaleString("en")} ${n===1?t:e}`}function ne(n){return`${n}${Pl[Fl.select(n)]}`}function M(n,t=3,e=n.length){let s=n.slice(0,t).join(", ");return e>t?`${s} a\
-nd ${(e-t).toLocaleString("en")} more`:s}function xt(n){return n.toLocaleString("en",{maximumSignificantDigits:Math.abs(n)<100?3:15})}function Y(n,t=160){let e=typeof n==
+this.desk.announce(`${s.filename} was downloaded.`))}};var Pl={one:"st",two:"nd",few:"rd",other:"th"},Or=["B","KB","MB","GB","TB"],Fl=new Intl.PluralRules("en",{type:"ordinal"});function f(n,t,e=`${t}s`){return`${n.
+toLocaleString("en")} ${n===1?t:e}`}function oe(n){return`${n}${Pl[Fl.select(n)]}`}function M(n,t=3,e=n.length){let s=n.slice(0,t).join(", ");return e>t?`${s} a\
+nd ${(e-t).toLocaleString("en")} more`:s}function qt(n){return n.toLocaleString("en",{maximumSignificantDigits:Math.abs(n)<100?3:15})}function Y(n,t=160){let e=typeof n==
 "string"?n:JSON.stringify(n);return e.length>t?`${e.slice(0,t-1)}…`:e}function st(n){let[t,e]=[n,0];for(;t>=1e3&&e<Or.length-1;)[t,e]=[t/1024,e+1];return`${t<
 10&&e?t.toFixed(1):Math.round(t)} ${Or[e]}`}function pt(n,t){let e=Math.max(0,Math.floor((t-Date.parse(n))/1e3));return e<5?"just now":e<60?`${e} s`:e<3600?`${Math.
-floor(e/60)} min`:e<86400?`${Math.floor(e/3600)} h`:`${Math.floor(e/86400)} d`}function _t(n,t){let e=pt(n,t);return e==="just now"?e:`${e} ago`}function E(n){return new Date(
-n).toLocaleString("en",{month:"short",day:"numeric",hour:"2-digit",minute:"2-digit",hour12:!1})}function Ot(n){return new Date(n).toLocaleTimeString("en",{hour12:!1})}
+floor(e/60)} min`:e<86400?`${Math.floor(e/3600)} h`:`${Math.floor(e/86400)} d`}function xt(n,t){let e=pt(n,t);return e==="just now"?e:`${e} ago`}function E(n){return new Date(
+n).toLocaleString("en",{month:"short",day:"numeric",hour:"2-digit",minute:"2-digit",hour12:!1})}function Tt(n){return new Date(n).toLocaleTimeString("en",{hour12:!1})}
 function W(n){let t=Math.max(0,n/1e3);if(t<10)return`${t.toFixed(1)} s`;if(t<60)return`${Math.floor(t)} s`;let e=Math.floor(t/60);return e<60?`${e} min`:`${Math.
 floor(e/60)} h ${e%60} min`}function at(n){return n<1e3?`${Math.round(n)} ms`:W(n)}function cs(n){return{added:n.reduce((t,e)=>t+(e.added??0),0),removed:n.reduce(
-(t,e)=>t+(e.removed??0),0)}}function ds(n){let t=n.indexOf("/.aiswarm/");return t<0?n:n.slice(t+1)}var Wl=2e3,Kl=n=>`${xt(n)} /s`,oo=n=>`${xt(n)} ms`,oe=n=>t=>w(t,n),Cr=[["queue length",n=>n.queue_length,oe("change")],["written",n=>n.writes_per_second,n=>`${xt(
-n)} changes/s`],["committed",n=>n.commits_per_second,Kl],["in one commit",n=>n.writes_per_commit,n=>`${xt(n)} changes`],["time of a commit, median",({commit_ms:n})=>n.
-p50,oo],["time of a commit, 95th percentile",({commit_ms:n})=>n.p95,oo],["time of a commit, longest",({commit_ms:n})=>n.max,oo],["connected",n=>n.connections,oe(
-"connection")],["waiting for admission",n=>n.pending_agents,oe("agent")],["reading the feed",n=>n.feed_readers,oe("reader")],["read from memory",n=>n.cache_hits,
-n=>`${Math.round(n*100)} %`],["recorded",n=>n.events,oe("event")],["stored",n=>n.tasks,oe("task")],["database",n=>n.database_bytes,st]],us=class{constructor(t,e){
-this.requests=new f(t),this.figures=r("ul",{class:"wb-numbers"},...Cr.map(([i])=>Ul(i))),this.figures.hidden=!0,this.element=rt("Performance","",this.figures,this.
-requests.errorBox);let s=i=>this.requests.showError(i);this.polling=new G(this.element,Wl,()=>this.load(),s,e)}async load(){let t=await this.requests.send("get_\
-performance",{});this.requests.clearError(),this.figures.hidden=!1,Cr.forEach(([,e,s],i)=>{let o=e(t);u(this.figures.children[i].firstChild,o===null?"–":s(o))})}};
-function Ul(n){return r("li",{},r("span",{class:"wb-number-value"}),r("span",{class:"wb-number-name"},n))}var Hl=(n,t)=>n.name.localeCompare(t.name,void 0,{numeric:!0});function Le(n){return[...n.values()].sort(Hl)}function ft(n,t){let e=n.sessions.get(t);return e?`${e.
+(t,e)=>t+(e.removed??0),0)}}function ds(n){let t=n.indexOf("/.aiswarm/");return t<0?n:n.slice(t+1)}var Wl=2e3,Kl=n=>`${qt(n)} /s`,oo=n=>`${qt(n)} ms`,Jt=n=>t=>f(t,n),Cr=[["queue length",n=>n.queue_length,Jt("change")],["written",n=>n.writes_per_second,n=>`${f(
+n,"change")}/s`],["committed",n=>n.commits_per_second,Kl],["in one commit",n=>n.writes_per_commit,Jt("change")],["time of a commit, median",({commit_ms:n})=>n.p50,
+oo],["time of a commit, 95th percentile",({commit_ms:n})=>n.p95,oo],["time of a commit, longest",({commit_ms:n})=>n.max,oo],["connected",n=>n.connections,Jt("co\
+nnection")],["waiting for admission",n=>n.pending_agents,Jt("agent")],["reading the feed",n=>n.feed_readers,Jt("reader")],["read from memory",n=>n.cache_hits,n=>`${Math.
+round(n*100)} %`],["recorded",n=>n.events,Jt("event")],["stored",n=>n.tasks,Jt("task")],["database",n=>n.database_bytes,st]],us=class{constructor(t,e){this.requests=
+new w(t),this.figures=r("ul",{class:"wb-numbers"},...Cr.map(([i])=>Ul(i))),this.figures.hidden=!0,this.element=rt("Performance","",this.figures,this.requests.errorBox);
+let s=i=>this.requests.showError(i);this.polling=new G(this.element,Wl,()=>this.load(),s,e)}async load(){let t=await this.requests.send("get_performance",{});this.
+requests.clearError(),this.figures.hidden=!1,Cr.forEach(([,e,s],i)=>{let o=e(t);u(this.figures.children[i].firstChild,o===null?"–":s(o))})}};function Ul(n){return r(
+"li",{},r("span",{class:"wb-number-value"}),r("span",{class:"wb-number-name"},n))}var Hl=(n,t)=>n.name.localeCompare(t.name,void 0,{numeric:!0});function Le(n){return[...n.values()].sort(Hl)}function ft(n,t){let e=n.sessions.get(t);return e?`${e.
 project} / ${e.name}`:null}function Nt(n){return Le(n.projects).map(t=>[t.name,ro(n,t.id).map(({id:e,name:s})=>[e,s])]).filter(([,t])=>t.length)}function ro(n,t){
-return Le(n.sessions).filter(({project_id:e})=>e===t)}function Ct(n,t){return Le(n.teams).filter(({session_id:e})=>(e??null)===t)}var Jl={worker:"Worker: takes tasks",planner:"Planner: also creates tasks"},ps={write:"Read and write",read:"Read only"},re={self_only:"Itself",team_level:"Its \
+return Le(n.sessions).filter(({project_id:e})=>e===t)}function Ot(n,t){return Le(n.teams).filter(({session_id:e})=>(e??null)===t)}var Jl={worker:"Worker: takes tasks",planner:"Planner: also creates tasks"},ps={write:"Read and write",read:"Read only"},re={self_only:"Itself",team_level:"Its \
 team",session_level:"Its session"},zl={off:"No access",read:"May read it",write:"May change it"},Vl={off:"which it cannot read",read:"which it can read",write:"\
 which it can change"},Gl={"":"No",true:"Yes"},Yl={3600:"In an hour",28800:"In 8 hours",86400:"In a day",604800:"In a week",2592e3:"In 30 days"},Xl={agent_id:"Ag\
 ent id",name:"Name",persona_id:"Persona",role:"Role",session_id:"Session",team_id:"Team",tool:"Permission",access_level:"Sees work of",expires:"Expires",definition:"\
 Definition",self_tools:"Its own definition",definitions:"Manages definitions",tools:"Tools it may call"},Zl="None; or github, notebook, *",Ql=new Set(["persona_\
 id","session_id","team_id","definition"]),tc={AGENT_ID_TAKEN:"agent_id",BAD_AGENT_ID:"agent_id",PERSONA_NOT_FOUND:"persona_id",SESSION_NOT_FOUND:"session_id",TEAM_NOT_FOUND:"\
 team_id",TEAM_ELSEWHERE:"team_id",DEFINITION_NOT_FOUND:"definition"},ec="MCP servers, tools, notebook for the functions of notebooks, or * for all, with commas \
-between them",ms="=",St="";function Ar({role:n,persona_id:t,tool:e,access_level:s,session:i,team:o,...a}){let{worktree:h,expires_at:l,definition:c,self_tools:d,
+between them",ms="=",_t="";function Ar({role:n,persona_id:t,tool:e,access_level:s,session:i,team:o,...a}){let{worktree:h,expires_at:l,definition:c,self_tools:d,
 definitions:p,tools:g}=a;return[n==="planner"?"Planner":"Worker",t??"no persona",ps[e].toLowerCase(),`sees work of ${re[s].toLowerCase()}`,i?`in ${i.project} / ${i.
 name}`:"in no session",o&&`team ${o}`,h&&`worktree ${h}`,c&&`definition ${c} (${Vl[d]})`,p&&"manages definitions",g?.length&&`tools ${g.join(", ")}`,l&&`until ${E(
-l)}`].filter(Boolean).join(", ")}var $t=class{constructor(t,e,s=null){this.tables=t,this.grant=e,this.keep=s===null?[]:[[ms,s]],this.roleChosen=!1,this.controls=
+l)}`].filter(Boolean).join(", ")}var St=class{constructor(t,e,s=null){this.tables=t,this.grant=e,this.keep=s===null?[]:[[ms,s]],this.roleChosen=!1,this.controls=
 this.make(),this.first=Object.values(this.controls)[0],this.fields=Object.fromEntries(Object.entries(this.controls).map(([i,o])=>[i,T(Xl[i],o)])),this.element=r(
 "div",{class:"wb-fields"},...Object.values(this.fields)),this.controls.persona_id.addEventListener("change",()=>this.followPersona()),this.controls.role.addEventListener(
 "change",()=>this.roleChosen=!0),this.controls.session_id.addEventListener("change",()=>this.followSession()),this.element.addEventListener("change",()=>this.showRelevant()),
-this.showRelevant(),this.initial=this.values()}make(){let{grant:t,keep:e}=this,s=[St,"None"],i={};t.agent_id!==void 0&&(i.agent_id=k(t.agent_id,{maxlength:64})),
+this.showRelevant(),this.initial=this.values()}make(){let{grant:t,keep:e}=this,s=[_t,"None"],i={};t.agent_id!==void 0&&(i.agent_id=k(t.agent_id,{maxlength:64})),
 t.name!==void 0&&(i.name=k(t.name,{maxlength:100})),i.persona_id=x([...e,s,...this.personas()],this.value(t.persona_id)),i.role=x([...e,...Object.entries(Jl)],this.
-value(t.role??"worker")),i.session_id=x([],St),i.team_id=x([],St),i.tool=x([...e,...Object.entries(ps)],this.value(t.tool??"write")),i.access_level=x([...e,...Object.
-entries(re)],this.value(t.access_level??"self_only")),i.expires=x([...e,[St,"Never"],...this.expiries()],this.value(t.expires_at)),i.definition=x([...e,s,...this.
+value(t.role??"worker")),i.session_id=x([],_t),i.team_id=x([],_t),i.tool=x([...e,...Object.entries(ps)],this.value(t.tool??"write")),i.access_level=x([...e,...Object.
+entries(re)],this.value(t.access_level??"self_only")),i.expires=x([...e,[_t,"Never"],...this.expiries()],this.value(t.expires_at)),i.definition=x([...e,s,...this.
 definitions()],this.value(t.definition)),i.self_tools=x([...e,...Object.entries(zl)],this.value(t.self_tools??"off")),i.definitions=x([...e,...Object.entries(Gl)],
 this.value(t.definitions?"true":""));let o=e.length?e[0][1]:Zl;return i.tools=k((t.tools??[]).join(", "),{maxlength:2e3,placeholder:o,title:ec}),this.fillSessions(
 i.session_id,this.value(t.session_id)),this.fillTeams(i.team_id,i.session_id.value,this.value(t.team_id)),i}showRelevant(){let{definition:t,self_tools:e,definitions:s,
 role:i}=this.controls;this.fields.definition.hidden=t.options.length<=this.keep.length+1,this.fields.self_tools.hidden=this.fields.definition.hidden||t.value===
-St&&e.value==="off",this.fields.definitions.hidden=i.value==="worker"&&s.value===St}refresh(){let{session_id:t,team_id:e,definition:s}=this.controls;q(s,[["",[...this.
-keep,[St,"None"],...this.definitions()]]]),this.showRelevant(),this.fillSessions(t,t.value),this.fillTeams(e,t.value,e.value)}choices(){let t=this.values(),e=Object.
+_t&&e.value==="off",this.fields.definitions.hidden=i.value==="worker"&&s.value===_t}refresh(){let{session_id:t,team_id:e,definition:s}=this.controls;q(s,[["",[...this.
+keep,[_t,"None"],...this.definitions()]]]),this.showRelevant(),this.fillSessions(t,t.value),this.fillTeams(e,t.value,e.value)}choices(){let t=this.values(),e=Object.
 entries(t).filter(([i,o])=>o!==ms&&o!==this.initial[i]),s={};for(let[i,o]of e)i==="expires"?Object.assign(s,o?{expires_in_seconds:Number(o)}:{expires_at:null}):
 i==="definitions"?s.definitions=o==="true":i==="tools"?s.tools=sc(o):(o||Ql.has(i))&&(s[i]=o||null);return s}fieldOf({code:t,details:e}){let[s]=(e?.problems?.[0]?.
 field??"").split(".");return this.controls[tc[t]??s]??null}values(){return Object.fromEntries(Object.entries(this.controls).map(([t,e])=>[t,e.value.trim()]))}value(t){
-return this.keep.length?ms:t??St}personas(){let t=[...this.tables.personas.values()].map(({id:s,name:i})=>[s,i]),{persona_id:e}=this.grant;return e&&!this.tables.
+return this.keep.length?ms:t??_t}personas(){let t=[...this.tables.personas.values()].map(({id:s,name:i})=>[s,i]),{persona_id:e}=this.grant;return e&&!this.tables.
 personas.has(e)?[[e,e],...t]:t}definitions(){let e=[...this.tables.definitions.values()].filter(({definition_id:i})=>i).map(({definition_id:i,name:o})=>[i,o]).sort(
 ([,i],[,o])=>i<o?-1:1),{definition:s}=this.grant;return s&&!e.some(([i])=>i===s)?[[s,s],...e]:e}expiries(){let{expires_at:t}=this.grant;return[...t?[[t,E(t)]]:[],
-...Object.entries(Yl)]}fillSessions(t,e){q(t,[["",[...this.keep,[St,"None"]]],...Nt(this.tables)],e)}fillTeams(t,e,s){let i=e===ms,o=i?[...this.tables.teams.values()]:
-e?Ct(this.tables,e):[],a=i?[]:Ct(this.tables,null),h=({name:c,session:d})=>i&&d?`${d} / ${c}`:c,l=[...o,...a].map(c=>[c.id,h(c)]);q(t,[["",[...this.keep,[St,"No\
+...Object.entries(Yl)]}fillSessions(t,e){q(t,[["",[...this.keep,[_t,"None"]]],...Nt(this.tables)],e)}fillTeams(t,e,s){let i=e===ms,o=i?[...this.tables.teams.values()]:
+e?Ot(this.tables,e):[],a=i?[]:Ot(this.tables,null),h=({name:c,session:d})=>i&&d?`${d} / ${c}`:c,l=[...o,...a].map(c=>[c.id,h(c)]);q(t,[["",[...this.keep,[_t,"No\
 ne"],...l]]],s)}followPersona(){let t=this.tables.personas.get(this.controls.persona_id.value)?.role;t&&!this.roleChosen&&!this.keep.length&&(this.controls.role.
 value=t),this.showRelevant()}followSession(){this.fillTeams(this.controls.team_id,this.controls.session_id.value,this.controls.team_id.value)}};function sc(n){return n.
-split(",").map(e=>e.trim()).filter(Boolean)}var ic={here:"This machine only",anywhere:"Anywhere"},nc=[["d",86400],["h",3600],["min",60]],fs=class{constructor(t){this.desk=t,this.requests=new f(t),this.list=
+split(",").map(e=>e.trim()).filter(Boolean)}var ic={here:"This machine only",anywhere:"Anywhere"},nc=[["d",86400],["h",3600],["min",60]],fs=class{constructor(t){this.desk=t,this.requests=new w(t),this.list=
 r("ul",{class:"wb-entries"}),this.opener=m("New rule…","wb-button",()=>this.open());let e={submit:()=>this.add(),escape:()=>this.close()};this.form=$({class:"\
 wb-box wb-stack wb-roomy",hidden:!0},e),this.rows=new kt(()=>t.store.tables.rules,s=>this.draw(s)),this.element=rt("Admission rules","An agent that matches a ru\
 le is admitted without asking you. Its history names the rule.",this.list,this.form,this.requests.errorBox,this.opener)}update(){this.rows.update(),this.fields?.
@@ -148,13 +148,13 @@ tool].toLowerCase(),t.access_level&&`sees the work of ${re[t.access_level].toLow
 t.definition&&`definition ${this.definitionName(t.definition)}`,t.definitions&&"manages definitions",t.expires_in_seconds&&`for ${oc(t.expires_in_seconds)}`].filter(
 Boolean).join(", ")||"as requested"}definitionName(t){return[...this.desk.store.tables.definitions.values()].find(({definition_id:s})=>s===t)?.name??t}open(){this.
 name=k("",{maxlength:64,required:!0,placeholder:"night shift"}),this.pattern=k("",{maxlength:200,required:!0,placeholder:"worker-*"}),this.origin=x(Object.entries(
-ic),"here"),this.fields=new $t(this.desk.store.tables,{},"As requested"),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Add rule");let t=[
+ic),"here"),this.fields=new St(this.desk.store.tables,{},"As requested"),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Add rule");let t=[
 T("Name of the rule",this.name),T("Names of agents, with * and ?",this.pattern),T("From",this.origin)];this.form.replaceChildren(r("div",{class:"wb-fields"},...t),
 this.fields.element,L(this.submit,()=>this.close())),this.form.hidden=!1,this.opener.hidden=!0,this.name.focus()}close(){this.requests.clearError(),this.form.hidden=
 !0,this.fields=null,this.opener.hidden=!1,this.opener.focus()}async add(){let t={name:this.name.value.trim(),pattern:this.pattern.value.trim(),loopback_only:this.
 origin.value==="here",grants:this.fields.choices()};await this.requests.run("add_admission_rule",t,this.submit,"Adding…")&&(this.desk.announce(`The rule ${t.name}\
  was added.`),this.close())}async remove(t,e){await this.requests.run("remove_admission_rule",{name:t},e,"Removing…")&&this.desk.announce(`The rule ${t} was r\
-emoved.`)}};function oc(n){let[t,e]=nc.find(([,s])=>n>=s&&n%s===0)??["s",1];return`${(n/e).toLocaleString("en")} ${t}`}var ws=class{constructor(t){this.desk=t,this.requests=new f(t),this.list=r("ul",{class:"wb-entries"}),this.rows=new kt(()=>t.store.tables.tools,s=>this.list.replaceChildren(
+emoved.`)}};function oc(n){let[t,e]=nc.find(([,s])=>n>=s&&n%s===0)??["s",1];return`${(n/e).toLocaleString("en")} ${t}`}var ws=class{constructor(t){this.desk=t,this.requests=new w(t),this.list=r("ul",{class:"wb-entries"}),this.rows=new kt(()=>t.store.tables.tools,s=>this.list.replaceChildren(
 ...s.map(i=>this.entry(i))));let e="No agent can use a tool that is switched off, whatever it was granted.";this.element=rt("Tools",e,this.list,this.requests.errorBox)}update(){
 this.rows.update()}entry(t){let{box:e,element:s}=F("Enabled",a=>this.toggle(t,a,e));e.checked=!!t.enabled,b(e,"aria-label",`${t.name} enabled`);let i=rc(t.permissions),
 o=`${t.description} · ${i}`;return r("li",{class:"wb-entry"},r("span",{class:"wb-entry-name wb-cut"},t.name),r("span",{class:"wb-muted wb-grow wb-cut",title:i},
@@ -195,15 +195,15 @@ v",{},t,this.box),this.clear()}clear(){this.known=[],this.lines.replaceChildren(
 this.box.scrollTop-this.box.clientHeight<lc}update(t,e){u(this.path,ds(e)),b(this.path,"title",e);let{atEnd:s}=this,i=Nr(this.known,t);for(i===t&&this.lines.replaceChildren(),
 this.known=i===t?[...t]:[...this.known,...i].slice(-cc),this.lines.append(...i.map(o=>r("li",{},o)));this.lines.childElementCount>this.known.length;)this.lines.
 firstElementChild.remove();this.empty.hidden=this.known.length>0,s&&i.length&&(this.box.scrollTop=this.box.scrollHeight),this.drawFollow()}toEnd(){this.box.scrollTop=
-this.box.scrollHeight,this.box.focus(),this.drawFollow()}drawFollow(){this.follow.hidden=this.atEnd}};function Me({state:n,queue_place:t,exit_code:e}){return n==="queued"?t?`Queued, ${ne(t)}`:"Queued":n==="running"?"Running":e==null?"Ended":`Ended with ${e}`}function ks({
+this.box.scrollHeight,this.box.focus(),this.drawFollow()}drawFollow(){this.follow.hidden=this.atEnd}};function Me({state:n,queue_place:t,exit_code:e}){return n==="queued"?t?`Queued, ${oe(t)}`:"Queued":n==="running"?"Running":e==null?"Ended":`Ended with ${e}`}function ks({
 state:n,exit_code:t}){return n==="running"?"active":n==="queued"?"pending":t?"rejected":"offline"}function ae(n){let t=n?.missing??[];return n?.enforced?t.length?
 {label:"Partly confined",missing:t.join(", "),complete:!1}:{label:"Confined",missing:"",complete:!0}:{label:"Not confined",missing:t.join(", ")||"it can do what\
 ever you can do on this computer",complete:!1}}function xs({state:n,spawned_at:t,ended_at:e},s){return n==="queued"||!t?"":W((e?Date.parse(e):s)-Date.parse(t))}
 function Rr(n,t){let e=n?t.readAt-n.readAt:0;return e<=0||t.cpu_seconds<n.cpu_seconds?t.cpu_percent:1e5*(t.cpu_seconds-n.cpu_seconds)/e}function Br(n){let{cpu_seconds:t,
-memory_bytes:e,wall_seconds:s,tasks:i}=n??{};return[t&&`${W(t*1e3)} of CPU`,e&&`${st(e)} of memory`,s&&`${W(s*1e3)} in total`,i&&w(i,"task")].filter(Boolean).join(
+memory_bytes:e,wall_seconds:s,tasks:i}=n??{};return[t&&`${W(t*1e3)} of CPU`,e&&`${st(e)} of memory`,s&&`${W(s*1e3)} in total`,i&&f(i,"task")].filter(Boolean).join(
 ", ")}var dc=750,uc=200,mc={consequence:"The process and everything it started are ended. Its tasks can be claimed by other agents.",reason:"Reason (optional; kept in\
- the history)"},jr={consequence:"It is started again with the same settings.",danger:!1},_s=class{constructor(t,e,s){this.desk=t,this.id=null,this.requests=new f(
-t),this.reader=new f(t),this.log=new vs,this.facts=new D,this.dot=r("span",{class:"wb-dot","aria-hidden":"true"}),this.state=r("div",{class:"wb-muted wb-indente\
+ the history)"},jr={consequence:"It is started again with the same settings.",danger:!1},_s=class{constructor(t,e,s){this.desk=t,this.id=null,this.requests=new w(
+t),this.reader=new w(t),this.log=new vs,this.facts=new D,this.dot=r("span",{class:"wb-dot","aria-hidden":"true"}),this.state=r("div",{class:"wb-muted wb-indente\
 d"}),this.confinement=r("div",{class:"wb-message wb-indented"}),this.restart=m("Restart…","wb-button",()=>this.askRestart()),this.terminate=m("Terminate…","\
 wb-button",()=>this.askTerminate()),this.confirmBox=r("div",{}),this.children=r("div",{});let i=y("process");this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1});
 let o=r("span",{class:"wb-mark"},this.dot),a=m("×","wb-close",e,"Close the process");this.element=r("section",{class:"wb-pane wb-stack wb-roomy wb-process","ar\
@@ -229,7 +229,7 @@ consequence:t+jr.consequence};this.ask(this.restart,e,(s,i)=>this.run("restart_a
 this.confirmBox,t,e,s)}async run(t,e,s,i,o){let{id:a}=this;await this.requests.run(t,{agent_id:a,...e},s,i)&&(this.confirmBox.replaceChildren(),this.process=null,
 this.desk.announce(`${a}: ${o}.`),this.polling.runNow(),this.focus())}};var pc=2e3,Lr=20,ao={running:0,queued:1,ended:2},fc=new Set(["claimed","in_progress"]),ho={agent:"Agent",state:"State",profile:"Profile",worktree:"Worktree",cpu:"\
 CPU",memory:"Memory",children:"Children",uptime:"Uptime",confinement:"Confinement"},Ss=class{constructor(t,e){this.desk=t,this.opened=null,this.usage=new Map,this.
-showAll=!1,this.requests=new f(t),this.reader=new f(t);let s=y("processes");this.empty=r("p",{class:"wb-empty",id:s},"Workbench has not started any agent yet. ",
+showAll=!1,this.requests=new w(t),this.reader=new w(t);let s=y("processes");this.empty=r("p",{class:"wb-empty",id:s},"Workbench has not started any agent yet. ",
 r("code",{},'wb.call("spawn_agent", persona_id="implementer", new_worktree=True)')," starts one in a worktree of its own. Agents that connect by themselves are \
 listed under Agents."),this.details=new _s(t,()=>this.close(),e),this.more=m("","wb-button",()=>this.toggleEnded());let i=r("div",{class:"wb-split-list wb-stack"},
 this.makeTable(s),this.more);this.main=r("div",{class:"wb-split"},i,this.details.element),this.element=r("div",{class:"wb-stack",on:{keydown:a=>this.onEscape(a)}},
@@ -248,7 +248,7 @@ c?this.details.update(c,this.usage.get(c.id),[...s.values()].find(d),t):this.ope
 null,o=e.ended_at?Date.parse(e.ended_at):s;return{agent:e.id,state:ao[e.state],profile:e.profile,worktree:e.worktree,cpu:i?.percent,memory:i?.memory_bytes,children:i?.
 children.length,uptime:e.spawned_at&&o-Date.parse(e.spawned_at),confinement:e.state==="queued"?null:ae(e.confinement).label}[t]}summary(){let t=this.processes,e=i=>t.
 filter(o=>o.state===i).length,s=t.filter(i=>i.state==="running"&&!ae(i.confinement).complete).length;return t.length?[`${e("running").toLocaleString("en")} runn\
-ing`,e("queued")?`${e("queued").toLocaleString("en")} queued`:null,e("ended")?`${e("ended").toLocaleString("en")} ended`:null,s?`${w(s,"process","processes")} n\
+ing`,e("queued")?`${e("queued").toLocaleString("en")} queued`:null,e("ended")?`${e("ended").toLocaleString("en")} ended`:null,s?`${f(s,"process","processes")} n\
 ot fully confined`:null].filter(Boolean).join(" · "):""}drawError(t){t?this.requests.showError(t):this.requests.clearError()}open(t){this.opened=t,this.main.classList.
 add("wb-open"),this.details.show(t),this.update(Date.now()),this.details.focus()}close(){let t=this.opened;this.opened=null,this.details.hide(),this.main.classList.
 remove("wb-open"),this.update(Date.now()),this.rows.items.get(t)?.opener.focus()}toggleEnded(){this.showAll=!this.showAll,this.update(Date.now())}onEscape(t){t.
@@ -263,7 +263,7 @@ Me(t)),b(o.state,"title",[Me(t),t.reason].filter(Boolean).join(": ")),u(o.profil
 t.state)}drawConfinement({label:t,missing:e,complete:s},i){let o=i==="queued"?"–":t;if(this.confinement.textContent===o)return;let a=v(s?"shield":"warning");this.
 confinement.replaceChildren(...i==="queued"?[o]:[a,r("span",{},t)]),b(this.confinement,"title",e||null)}};function wc(n,t){let e=n.state==="ended"?(t.ended_at??
 "").localeCompare(n.ended_at??""):0;return ao[n.state]-ao[t.state]||e||n.id.localeCompare(t.id,void 0,{numeric:!0})}var Mr=1e4,Dr="wb-undo";function he(n,{text:t,op:e="undo",args:s}){n.dispatchEvent(new CustomEvent(Dr,{bubbles:!0,detail:{text:t,op:e,args:s}}))}var $s=class{constructor(t,e){
-this.desk=t,this.requests=new f(t),this.text=r("span",{class:"wb-grow"}),this.button=m("Undo","wb-button",()=>this.undo()),this.element=r("div",{class:"wb-undo",
+this.desk=t,this.requests=new w(t),this.text=r("span",{class:"wb-grow"}),this.button=m("Undo","wb-button",()=>this.undo()),this.element=r("div",{class:"wb-undo",
 role:"group","aria-label":"Undo",hidden:!0}),this.element.append(this.text,this.button),e.addEventListener("abort",()=>clearTimeout(this.timer),{once:!0})}listenTo(t){
 t.addEventListener(Dr,({detail:e})=>this.offer(e)),t.addEventListener("keydown",e=>this.onKey(e))}offer(t){this.done=t,u(this.text,t.text),this.button.hidden=!1,
 this.show(Mr),this.desk.announce(`${t.text} You can undo it for ten seconds.`)}show(t){clearTimeout(this.timer),this.element.hidden=!1,this.timer=setTimeout(()=>this.
@@ -271,7 +271,7 @@ hide(),t)}hide(){clearTimeout(this.timer),this.done=null;let t=this.element.cont
 -desk")?.querySelector("[role=tab][aria-selected=true]")?.focus()}async undo(){let{done:t}=this;if(!t||this.requests.busy)return;clearTimeout(this.timer);let e=await this.
 requests.run(t.op,t.args,this.button,"Undoing…");if(this.done===t){if(e){this.hide(),this.desk.announce("Undone.");return}this.done=null,this.button.hidden=!0,
 u(this.text,this.requests.error?.message??"It could not be undone."),this.show(Mr)}}onKey(t){!(t.key==="z"&&(t.ctrlKey||t.metaKey)&&!t.shiftKey&&!t.altKey)||!this.
-done||t.target.matches("input, textarea, select")||(t.preventDefault(),t.stopPropagation(),this.undo())}};var ct=class{constructor(t,e,{read:s,apply:i}){this.desk=t,this.area=e,this.read=s,this.apply=i,this.requests=new f(t),this.label=r("span",{},"Views"),this.opener=
+done||t.target.matches("input, textarea, select")||(t.preventDefault(),t.stopPropagation(),this.undo())}};var ct=class{constructor(t,e,{read:s,apply:i}){this.desk=t,this.area=e,this.read=s,this.apply=i,this.requests=new w(t),this.label=r("span",{},"Views"),this.opener=
 m("","wb-button wb-views-opener",()=>this.toggle()),this.opener.append(this.label),this.box=this.makeBox();let o={class:"wb-views",on:{keydown:h=>this.onKey(h)}};
 this.element=r("div",o,this.opener,this.box);let a=({relatedTarget:h})=>h&&!this.element.contains(h)&&this.toggle(!1);this.element.addEventListener("focusout",a)}makeBox(){
 let t=r("ul",{class:"wb-views-list","aria-label":"Saved views"});this.rows=new A(t,i=>new co(i,this),{onRemove:(i,o)=>o&&this.name.focus()}),this.empty=r("p",{class:"\
@@ -295,29 +295,29 @@ remove),this.name=k("",{class:"wb-input wb-grow",maxlength:100});let s=r("button
 edit(!1)};this.form=$({hidden:!0},i,r("div",{class:"wb-line"},this.name,s)),this.elements=[r("li",{},this.line,this.form)]}show(t,e){this.view=t,u(this.pick,t.name),
 b(this.pick,"aria-pressed",e),b(this.rename,"aria-label",`Rename ${t.name}`),b(this.remove,"aria-label",`Delete ${t.name}`),b(this.name,"aria-label",`New name o\
 f ${t.name}`)}edit(t){this.form.hidden=!t,this.line.hidden=t,t&&(this.name.value=this.view.name),(t?this.name:this.rename).focus()}async submit(t){let e={view_id:this.
-view.id,name:this.name.value.trim()};e.name&&await this.of.requests.run("rename_saved_view",e,t,"Renaming…")&&this.edit(!1)}};var Jt="=",Fr="",Ir=[[Jt,"Session unchanged"],[Fr,"No session"]],Pr=[[Jt,"Team unchanged"],[Fr,"No team"]],Es=class{constructor(t,e){this.desk=t,this.selected=e,
-this.requests=new f(t),this.summary=r("span",{class:"wb-muted wb-grow"}),this.session=this.choice(Ir,"Session for the selected agents"),this.team=this.choice(Pr,
+view.id,name:this.name.value.trim()};e.name&&await this.of.requests.run("rename_saved_view",e,t,"Renaming…")&&this.edit(!1)}};var zt="=",Fr="",Ir=[[zt,"Session unchanged"],[Fr,"No session"]],Pr=[[zt,"Team unchanged"],[Fr,"No team"]],Es=class{constructor(t,e){this.desk=t,this.selected=e,
+this.requests=new w(t),this.summary=r("span",{class:"wb-muted wb-grow"}),this.session=this.choice(Ir,"Session for the selected agents"),this.team=this.choice(Pr,
 "Team for the selected agents"),this.assign=m("Assign","wb-button wb-primary",()=>this.run()),this.element=r("div",{class:"wb-box wb-slim wb-stack",role:"group",
 "aria-label":"Assign the selected agents",hidden:!0},r("div",{class:"wb-line"},this.summary,this.session,this.team,this.assign),this.requests.errorBox)}choice(t,e){
-return x(t,Jt,{class:"wb-input wb-narrow","aria-label":e,on:{change:()=>this.refresh()}})}update(t){this.element.hidden=t===0,u(this.summary,`${w(t,"agent")} se\
+return x(t,zt,{class:"wb-input wb-narrow","aria-label":e,on:{change:()=>this.refresh()}})}update(t){this.element.hidden=t===0,u(this.summary,`${f(t,"agent")} se\
 lected`),t&&this.refresh()}refresh(){let{tables:t}=this.desk.store;q(this.session,[["",Ir],...Nt(t)]),q(this.team,[["",[...Pr,...this.teams().map(({id:e,name:s})=>[
-e,s])]]]),O(this.session.value!==Jt||this.team.value!==Jt,this.assign)}teams(){let{tables:t}=this.desk.store,e=this.session.value;return e===Jt?[...t.teams.values()]:
-[...e?Ct(t,e):[],...Ct(t,null)]}async run(){let t={session_id:this.session.value,team_id:this.team.value},e=Object.entries(t).filter(([,a])=>a!==Jt),s=Object.fromEntries(
-e.map(([a,h])=>[a,h||null])),i=this.selected();await this.requests.run("assign_agents",{agent_ids:i,changes:s},this.assign,"Assigning…")&&this.desk.announce(`${w(
+e,s])]]]),O(this.session.value!==zt||this.team.value!==zt,this.assign)}teams(){let{tables:t}=this.desk.store,e=this.session.value;return e===zt?[...t.teams.values()]:
+[...e?Ot(t,e):[],...Ot(t,null)]}async run(){let t={session_id:this.session.value,team_id:this.team.value},e=Object.entries(t).filter(([,a])=>a!==zt),s=Object.fromEntries(
+e.map(([a,h])=>[a,h||null])),i=this.selected();await this.requests.run("assign_agents",{agent_ids:i,changes:s},this.assign,"Assigning…")&&this.desk.announce(`${f(
 i.length,"agent")} assigned.`),this.refresh()}};var bc=12;function uo(n,t){let e=s=>typeof s=="string"?s:JSON.stringify(s);return Y(Array.isArray(n)?n.map(e).join(", "):n,t)}function Ts(n){let t=Object.entries(
 n??{}).slice(0,bc);if(!t.length)return null;let e=([s,i])=>r("li",{},r("span",{class:"wb-muted wb-term"},Y(s,60)),r("code",{class:"wb-wrap"},uo(i)));return C("C\
 apabilities it reports",r("ul",{class:"wb-list"},...t.map(e)))}var De={active:"Active",idle:"Idle",offline:"Offline",terminated:"Ended",pending:"Waiting",expired:"Expired",revoked:"Revoked",rejected:"Rejected"},Wr=new Set([
-"revoked","rejected"]),gc={agent:"",approval:"approval ",task:"task "};function zt(n,t){let{registration_status:e,expires_at:s}=n;return e==="pending"||Wr.has(e)?
+"revoked","rejected"]),gc={agent:"",approval:"approval ",task:"task "};function Vt(n,t){let{registration_status:e,expires_at:s}=n;return e==="pending"||Wr.has(e)?
 e:s&&Date.parse(s)<=t?"expired":n.presence??"offline"}function Rt(n){return n!=="pending"&&!Wr.has(n)}function Kr(n){let[t,e=""]=n.split(".");return`${gc[t]??`${t}\
  `}${e.replaceAll("_"," ")}`}function Ur({field:n,old:t,new:e}){return`${n}: ${t??"none"} → ${e??"none"}`}var yc=20,vc=new Set(["revoked","rejected"]),kc={persona_id:null,session_id:null,team_id:null,expires_at:null},xc={label:"Issue new token",consequence:"Its curr\
 ent token stops working, and its connections are closed.",danger:!1},_c={consequence:"Its token stops working at once, and its tasks are released.",reason:"Reas\
 on (optional; kept in the history)"},Sc={consequence:"It is removed from all lists; its history is kept. You can restore it in the Projects tab."},Os=class{constructor(t,e,s){
-this.agent=t,this.desk=e,this.onRename=s,this.requests=new f(e),this.reader=new f(e),this.facts=new D,this.capabilities=r("div",{}),this.history=r("ul",{class:"\
+this.agent=t,this.desk=e,this.onRename=s,this.requests=new w(e),this.reader=new w(e),this.facts=new D,this.capabilities=r("div",{}),this.history=r("ul",{class:"\
 wb-list wb-history"}),this.form=$({class:"wb-stack wb-roomy"},{submit:()=>this.onSubmit()});for(let i of["input","change"])this.form.addEventListener(i,()=>this.
 drawSave());this.confirmBox=r("div",{}),this.save=r("button",{class:"wb-button wb-primary",type:"submit"},"Save changes"),this.actions=r("div",{class:"wb-line"}),
 this.element=r("div",{class:"wb-stack wb-roomy"},this.form,this.confirmBox,this.requests.errorBox,this.reader.errorBox,r("div",{class:"wb-agent-columns"},r("div",
 {class:"wb-stack wb-roomy"},this.facts.element,this.capabilities),C("History",this.history))),this.fill()}get id(){return this.agent.agent_id}fill(){let t={...kc,
-...this.agent,definition:this.agent.definition_id??null};this.fields=new $t(this.desk.store.tables,t),this.fields.element.classList.add("wb-fields-3"),this.status=
+...this.agent,definition:this.agent.definition_id??null};this.fields=new St(this.desk.store.tables,t),this.fields.element.classList.add("wb-fields-3"),this.status=
 this.agent.registration_status,this.actions.replaceChildren(this.save,r("div",{class:"wb-line wb-push"},...this.buttons())),this.form.replaceChildren(this.fields.
 element,this.actions),this.drawSave()}buttons(){let t=(i,o,a)=>m(i,"wb-button",h=>this.ask(h.currentTarget,o,a),`${i} ${this.id}`),e=t("Delete…",{...Sc,label:`\
 Delete ${this.id}`},(i,o)=>this.run("delete_agent",{},o,"deleted."));if(vc.has(this.status))return[e];let s=t("Revoke…",{..._c,label:`Revoke ${this.id}`},(i,o)=>this.
@@ -333,7 +333,7 @@ changes:h})=>r("li",{},r("span",{class:"wb-muted"},E(s)),r("span",{class:"wb-gro
 wb-muted"},o));this.history.replaceChildren(...t.map(e))}ask(t,e,s){this.requests.clearError(),U(this.confirmBox,t,e,s)}async run(t,e,s,i){await this.requests.run(
 t,{agent_id:this.id,...e},s)&&(this.confirmBox.replaceChildren(),this.desk.announce(`${this.id}: ${i}`),this.load())}async issueToken(t){let e=await this.requests.
 run("issue_token",{agent_id:this.id},t,"Issuing…");if(!e)return;let s=`New token of ${this.id}`,i=k(e.token,{class:"wb-input wb-mono wb-grow",readonly:"","ari\
-a-label":s}),o=m("Done","wb-button",()=>this.confirmBox.replaceChildren()),a=se(()=>i.value,"Copy the token",this.desk.announce);this.confirmBox.replaceChildren(
+a-label":s}),o=m("Done","wb-button",()=>this.confirmBox.replaceChildren()),a=ie(()=>i.value,"Copy the token",this.desk.announce);this.confirmBox.replaceChildren(
 r("div",{class:"wb-confirm wb-stack"},r("p",{},`This is the new token of ${this.id}. It is shown only once: copy it to the agent now.`),r("div",{class:"wb-line"},
 i,a,o))),i.select(),this.load()}async onSubmit(){let t=this.fields.choices();if(!Object.keys(t).length)return;let e=await this.requests.run("update_agent",{agent_id:this.
 id,changes:t},this.save,"Saving…");e?this.onSaved(e):this.fields.fieldOf(this.requests.error)?.focus()}onSaved(t){let e=this.id;this.agent=t,this.fill(),this.
@@ -353,10 +353,10 @@ now())):(this.place.replaceChildren(),this.opener.focus()),this.below.hidden=!t,
 d",String(t))}};function Hr(n,t,e,s){return{agent:t.agent_id,state:Object.keys(De).indexOf(e),persona:Jr(t),permission:t.tool,session:ft(s,t.session_id),connections:t.
 connections,"last-active":t.last_heartbeat&&-Date.parse(t.last_heartbeat)}[n]}function mo(n){return r("span",{class:"wb-dot","data-state":n,"aria-hidden":"true"})}
 function Jr({persona_id:n,role:t}){return n?n===t||t==="worker"?n:`${n}, ${t}`:t}function Ec(n,t){let e=t.sessions.get(n.session_id)?.name,s=t.teams.get(n.team_id)?.
-name;return[e,s].filter(Boolean).join(" · ")||"–"}var po=100,Vt="=",zr="",Tc={agents:"Agents",processes:"Processes"},Oc=[[Vt,"All sessions"],[zr,"In no session"]],As=class{constructor(t,e,s,i){this.desk={store:t,
-channel:e,announce:s},this.store=t,this.filters={state:null,text:"",session:Vt},this.limit=po,this.mode="agents",this.processes=new Ss(this.desk,i),this.list=this.
+name;return[e,s].filter(Boolean).join(" · ")||"–"}var po=100,Gt="=",zr="",Tc={agents:"Agents",processes:"Processes"},Oc=[[Gt,"All sessions"],[zr,"In no session"]],As=class{constructor(t,e,s,i){this.desk={store:t,
+channel:e,announce:s},this.store=t,this.filters={state:null,text:"",session:Gt},this.limit=po,this.mode="agents",this.processes=new Ss(this.desk,i),this.list=this.
 table();let o=y("agents");this.element=r("section",{class:"wb-section wb-stack","aria-labelledby":o},this.toolbar(o),this.list,this.processes.element)}toolbar(t){
-this.summary=r("span",{class:"wb-muted wb-grow"}),this.modes=new I(Tc,"Show",i=>this.setMode(i)),this.session=x([],Vt,{class:"wb-input wb-narrow","aria-label":"\
+this.summary=r("span",{class:"wb-muted wb-grow"}),this.modes=new I(Tc,"Show",i=>this.setMode(i)),this.session=x([],Gt,{class:"wb-input wb-narrow","aria-label":"\
 Filter agents by session",on:{change:()=>this.filter({session:this.session.value})}}),this.search=z("Filter agents","Filter agents by id, name, persona, tool or\
  client",{input:()=>this.filter({text:this.search.value.trim().toLowerCase()}),keydown:i=>this.onSearchKey(i)}),this.views=new ct(this.desk,"agents",{read:()=>({
 ...this.filters,sort:this.sorting.state()}),apply:i=>this.apply(i)});let e=r("h3",{class:"wb-heading",id:t},"Agents"),s=[this.modes.element,this.session,this.search,
@@ -367,24 +367,24 @@ update(Date.now()));let t=Object.keys(Ie).map(o=>this.sorting.heading(o,"th",{sc
 let s={keydown:o=>V(o,this.body)};this.grid=r("table",{class:"wb-table wb-agents",on:s},r("thead",{},e),this.body),this.more=m("Show more","wb-button",()=>this.
 showMore()),this.empty=r("p",{class:"wb-empty"});let i=[this.chips.element,this.assignForm.element,this.empty,this.grid,this.more];return r("div",{class:"wb-sta\
 ck"},...i)}row(t){return new Cs(this.store.tables.agents.get(t),this.desk,{onSelect:()=>this.drawSelected(),onRename:(e,s)=>this.rename(e,s)})}count(t){return[...this.
-store.tables.agents.values()].filter(e=>Rt(zt(e,t))).length}update(t){this.drawMode(),this.mode==="agents"?this.updateAgents(t):(this.processes.update(t),u(this.
+store.tables.agents.values()].filter(e=>Rt(Vt(e,t))).length}update(t){this.drawMode(),this.mode==="agents"?this.updateAgents(t):(this.processes.update(t),u(this.
 summary,this.processes.summary()))}setMode(t){this.mode=t,this.update(Date.now())}drawMode(){let t=this.processes.count(),e=this.mode==="agents";this.modes.setLabel(
 "processes",t?`Processes ${t.toLocaleString("en")}`:"Processes"),this.modes.show(this.mode),this.list.hidden=!e,this.processes.element.hidden=e,this.search.hidden=
-this.session.hidden=this.views.element.hidden=!e}updateAgents(t){let{tables:e}=this.store,s=[...e.agents.values()].sort(Cc),i=new Map(s.map(l=>[l.id,zt(l,t)]));
+this.session.hidden=this.views.element.hidden=!e}updateAgents(t){let{tables:e}=this.store,s=[...e.agents.values()].sort(Cc),i=new Map(s.map(l=>[l.id,Vt(l,t)]));
 this.drawCounts(s,i),q(this.session,[["",Oc],...Nt(e)],this.filters.session);let o=s.filter(l=>this.matches(l,i.get(l.id))),a=this.sorting.sorted(o,(l,c)=>Hr(c,
 l,i.get(l.id),e)),h=a.slice(0,this.limit).map(({id:l})=>l);this.rows.show(h,(l,c)=>l.show(e.agents.get(c),i.get(c),e,t)),this.more.hidden=a.length<=this.limit,this.
 grid.hidden=a.length===0,this.drawEmpty(s.length,a.length),this.drawSelected()}drawCounts(t,e){let s={};for(let l of e.values())s[l]=(s[l]??0)+1;let i=t.filter(
-({id:l})=>Rt(e.get(l))),o=i.filter(({connections:l})=>l).length.toLocaleString("en");u(this.summary,i.length?`${w(i.length,"agent")} · ${o} connected`:"");let a=Object.
+({id:l})=>Rt(e.get(l))),o=i.filter(({connections:l})=>l).length.toLocaleString("en");u(this.summary,i.length?`${f(i.length,"agent")} · ${o} connected`:"");let a=Object.
 entries(De).filter(([l])=>l!=="pending").map(([l,c])=>({key:l,label:c,count:s[l]??0,mark:()=>mo(l)}));this.chips.update([{key:null,label:"Admitted",count:i.length},
 ...a],this.filters.state);let h=t.length===0;this.chips.element.hidden=this.search.hidden=this.session.hidden=this.views.element.hidden=h,this.views.update()}reveal(t){
-this.mode="agents",this.search.value=t,this.filter({state:null,text:t.toLowerCase(),session:Vt}),this.drawMode();let e=this.rows.items.get(t);e&&!e.isOpen&&e.toggle(),
+this.mode="agents",this.search.value=t,this.filter({state:null,text:t.toLowerCase(),session:Gt}),this.drawMode();let e=this.rows.items.get(t);e&&!e.isOpen&&e.toggle(),
 e?.opener.focus()}rename(t,e){let{agents:s}=this.store.tables;s.has(t)&&(this.rows.rename(t,e),s.set(e,{...s.get(t),id:e,agent_id:e}),s.delete(t))}drawEmpty(t,e){
 if(this.empty.hidden=e>0||this.store.version===null,this.empty.hidden)return;let s=t?["No agent matches the filters. ",m("Show all","wb-link",()=>this.clear())]:
 ["No agents yet. Agents that register wait in the inbox; the Admin tab shows how to connect one."];this.empty.replaceChildren(...s)}drawSelected(){let t=this.rows.
 items.size,e=this.selected().length;this.selectAll.checked=t>0&&e===t,this.selectAll.indeterminate=e>0&&e<t,this.assignForm.update(e)}matches(t,e){let{state:s,session:i,
-text:o}=this.filters;return(s?e!==s:!Rt(e))||i!==Vt&&(t.session_id??zr)!==i?!1:o.split(/\s+/).every(a=>Ac(t).includes(a))}filter(t){Object.assign(this.filters,t),
-this.limit=po,this.update(Date.now()),this.desk.announce(`${w(this.rows.items.size,"agent")} shown.`)}apply({state:t=null,text:e="",session:s=Vt,sort:i}){this.sorting.
-set(i),this.search.value=e,this.filter({state:t,text:e,session:s})}clear(){this.search.value="",this.filter({state:null,text:"",session:Vt}),this.search.focus()}showMore(){
+text:o}=this.filters;return(s?e!==s:!Rt(e))||i!==Gt&&(t.session_id??zr)!==i?!1:o.split(/\s+/).every(a=>Ac(t).includes(a))}filter(t){Object.assign(this.filters,t),
+this.limit=po,this.update(Date.now()),this.desk.announce(`${f(this.rows.items.size,"agent")} shown.`)}apply({state:t=null,text:e="",session:s=Gt,sort:i}){this.sorting.
+set(i),this.search.value=e,this.filter({state:t,text:e,session:s})}clear(){this.search.value="",this.filter({state:null,text:"",session:Gt}),this.search.focus()}showMore(){
 this.limit+=po,this.update(Date.now())}selected(){return[...this.rows.items.values()].filter(t=>t.checkbox.checked).map(t=>t.agent.id)}onSelectAll(t){for(let e of this.
 rows.items.values())e.checkbox.checked=t;this.drawSelected()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),this.search.value="",this.filter(
 {text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.body.querySelector(".wb-opener")?.focus())}};function Cc(n,t){return n.registered_at<t.registered_at?-1:
@@ -421,8 +421,8 @@ iddle";return jt(e,n,s,{"text-anchor":o})})}function Mt(n,t,e,s=null){return n.d
 n.setAttribute("role",s?"button":"img"),n.setAttribute("aria-label",e),{element:n,key:t,text:n.getAttribute("aria-label"),open:s}}function Yr(n,t=2){let e=n>0?n:1,s=e/t,i=10**Math.floor(Math.log10(s)),o=[1,2,5,10].map(h=>h*i).find(h=>h>=s*(1-1e-9)),a=[];for(let h=0;h<Math.ceil(e/o-1e-9)+1;h+=
 1)a.push(Number((h*o).toPrecision(12)));return a}function dt([n,t],[e,s]){let i=t-n;return o=>i?e+(o-n)/i*(s-e):(e+s)/2}function Rs(n,t,e){return Array.from({length:e},
 (s,i)=>n+(t-n)*i/(e-1))}function Pe(n){let t=n.filter(Number.isFinite);return t.length?t.reduce(([e,s],i)=>[Math.min(e,i),Math.max(s,i)],[t[0],t[0]]):null}var Bs=132,Nc=1;function Xr(n,{starts:t,until:e,clock:s,text:i,layers:o}){let a=t.map((S,K)=>o.reduce((ot,{values:Z})=>ot+Z[K],0)),h=Yr(Math.max(...a,1)),l=J.left+
-8*Math.max(0,xt(h.at(-1)).length-4),c=dt([0,t.length],[l,n-J.right]),d=dt([0,h.at(-1)],[Bs-J.bottom,J.top]),p=t.map((S,K)=>Rc(K,c,d,o,i)).filter(({at:S})=>a[S]),
-_=Rs(0,t.length,n<360?2:4).map(S=>({x:c(S),text:s(t[0]+(e-t[0])*S/t.length)}));return{picture:Lt(n,Bs,...Ns(n,d,h,xt,l),...p.map(({made:S})=>S.element),...le(Bs-
+8*Math.max(0,qt(h.at(-1)).length-4),c=dt([0,t.length],[l,n-J.right]),d=dt([0,h.at(-1)],[Bs-J.bottom,J.top]),p=t.map((S,K)=>Rc(K,c,d,o,i)).filter(({at:S})=>a[S]),
+_=Rs(0,t.length,n<360?2:4).map(S=>({x:c(S),text:s(t[0]+(e-t[0])*S/t.length)}));return{picture:Lt(n,Bs,...Ns(n,d,h,qt,l),...p.map(({made:S})=>S.element),...le(Bs-
 4,_)),marks:p.map(({made:S})=>S)}}function Rc(n,t,e,s,i){let o=0,a=s.map(({state:c,values:d})=>{let[p,g]=[e(o),e(o+d[n])];o+=d[n];let _={width:Math.max(1,t(n+1)-
 t(n)-Nc),height:Math.max(0,p-g)};return N("rect",{x:t(n),y:g,..._,class:"wb-chart-area","data-state":c})}),h={x:t(n),y:J.top,width:t(n+1)-t(n),height:Bs-J.bottom-
 J.top},l=N("g",{},N("rect",{...h,class:"wb-chart-room"}),...a);return{at:n,made:Mt(l,String(n),i(n))}}var ce=24,Zr=14,Qr=6.6,Bc=3;function ta(n,{since:t,until:e,clock:s,lanes:i,bars:o}){let a=Math.max(...i.map(({name:S})=>S.length)),h=Math.min(n*.3,160,12+a*Qr),
@@ -440,31 +440,31 @@ p.attempt,e(Date.parse(p.claimed_at)),g,p.outcome??"under way"]},d=l.map(p=>{let
 parse(p.ended_at??n.until),state:Mc[p.outcome]??"other",key:`${p.task_id}.${j}`,text:`${_}, attempt ${j} by ${g}: ${K}, ${S}`,open:()=>t.task(p.task_id)}});return{
 legend:[["in_progress","under way"],["completed","completed"],["failed","failed or expired"],["other","released"]],table:{columns:["Agent","Task","Attempt","Cla\
 imed","Took","Outcome"],rows:l.map(c)},draw:p=>ta(p,{since:s,until:i,clock:e,lanes:h,bars:Dc(d)})}}function Dc(n){return n.sort((t,e)=>t.lane-e.lane||t.from-e.from)}
-function ia({agents:n},t){return n.map(({agent_id:e,share:s,attempts:i,busy_seconds:o})=>({name:e,open:()=>t.agent(e),share:s,text:`${Math.round(100*s)} %`,title:`${i}\
- attempts, ${W(1e3*o)}`}))}function na({approvals:n},t){let e=Math.max(...n.map(s=>s.waited_seconds),.001);return n.map(({id:s,kind:i,status:o,waited_seconds:a})=>({
+function ia({agents:n},t){return n.map(({agent_id:e,share:s,attempts:i,busy_seconds:o})=>({name:e,open:()=>t.agent(e),share:s,text:`${Math.round(100*s)} %`,title:`${f(
+i,"attempt")}, ${W(1e3*o)}`}))}function na({approvals:n},t){let e=Math.max(...n.map(s=>s.waited_seconds),.001);return n.map(({id:s,kind:i,status:o,waited_seconds:a})=>({
 name:`${i} ${s}`,open:t.inbox,share:a/e,state:o==="pending"?"pending":o==="approved"?"completed":"failed",text:`${W(1e3*a)}, ${o==="pending"?"waits":o}`}))}function oa({
 tools:n},t){let e=Math.max(...n.map(({p95_ms:s})=>s??0),.001);return n.map(({tool:s,calls:i,failed:o,median_ms:a,p95_ms:h})=>({name:s,open:t.tools,share:(a??0)/
-e,tick:h===null?void 0:h/e,state:o?"failed":"in_progress",text:a===null?"not ended":at(a),title:`${i} calls, ${o} failed${h===null?"":`; 95 % took no longer tha\
-n ${at(h)}`}`}))}var wo={};El(wo,{approvals:()=>Kc,queue:()=>Pc,stream:()=>Wc,throughput:()=>Ic,tokens:()=>Hc,tools:()=>Uc,utilisation:()=>Fc});var fo=n=>`${Math.round(100*n)} %`,ra=n=>n===1?"was":"were",Ls=(n,t)=>n.reduce((e,s)=>e+s[t],0),de=n=>n.toLocaleString("en");function Ic({intervals:n},t){let[e,
-s]=[Ls(n,"completed"),Ls(n,"failed")],i=Ls(n,"other");if(!e&&!s&&!i)return`No task was completed within the last ${t}.`;let o=s?`${w(s,"attempt")} failed`:"no a\
-ttempt failed";return`${w(e,"task")} ${ra(e)} completed within the last ${t}; ${o}.`}function Pc({intervals:n}){let{running:t,waiting:e}=n.at(-1),s=Math.max(...n.
-map(a=>a.waiting));if(!s&&!n.some(a=>a.running))return"No task waits.";let i=`${w(t,"task")} ${t===1?"is":"are"} worked on and ${de(e)}`,o=s>e?`; at most ${de(s)}\
+e,tick:h===null?void 0:h/e,state:o?"failed":"in_progress",text:a===null?"not ended":at(a),title:`${f(i,"call")}, ${o} failed${h===null?"":`; 95 % took no longer\
+ than ${at(h)}`}`}))}var wo={};El(wo,{approvals:()=>Kc,queue:()=>Pc,stream:()=>Wc,throughput:()=>Ic,tokens:()=>Hc,tools:()=>Uc,utilisation:()=>Fc});var fo=n=>`${Math.round(100*n)} %`,ra=n=>n===1?"was":"were",Ls=(n,t)=>n.reduce((e,s)=>e+s[t],0),de=n=>n.toLocaleString("en");function Ic({intervals:n},t){let[e,
+s]=[Ls(n,"completed"),Ls(n,"failed")],i=Ls(n,"other");if(!e&&!s&&!i)return`No task was completed within the last ${t}.`;let o=s?`${f(s,"attempt")} failed`:"no a\
+ttempt failed";return`${f(e,"task")} ${ra(e)} completed within the last ${t}; ${o}.`}function Pc({intervals:n}){let{running:t,waiting:e}=n.at(-1),s=Math.max(...n.
+map(a=>a.waiting));if(!s&&!n.some(a=>a.running))return"No task waits.";let i=`${f(t,"task")} ${t===1?"is":"are"} worked on and ${de(e)}`,o=s>e?`; at most ${de(s)}\
  waited`:"";return`${i} ${e===1?"waits":"wait"}${o}.`}function Fc({agents:n},t){if(!n.some(({attempts:h})=>h))return`No agent held a task within the last ${t}.`;
-let e=n.reduce((h,l)=>h+l.share,0)/n.length,s=`${w(n.length,"agent")} held tasks ${fo(e)} of the time`;if(n.length===1)return`${s} (${n[0].agent_id}).`;let i=[...n].
+let e=n.reduce((h,l)=>h+l.share,0)/n.length,s=`${f(n.length,"agent")} held tasks ${fo(e)} of the time`;if(n.length===1)return`${s} (${n[0].agent_id}).`;let i=[...n].
 sort((h,l)=>l.share-h.share),[o,a]=[i[0],i.at(-1)];return`${s}: ${o.agent_id} most (${fo(o.share)}), ${a.agent_id} least (${fo(a.share)}).`}function Wc({attempts:n},t){
 if(!n.length)return`No task was worked on within the last ${t}.`;let e=new Set(n.map(({task_id:a})=>a)).size,s=new Set(n.map(({agent_id:a})=>a)).size,i=n.filter(
-({outcome:a})=>a==="completed").length;return`${`${w(n.length,"attempt")} at ${w(e,"task")} by ${w(s,"agent")}`} within the last ${t}; ${de(i)} completed theirs\
-.`}function Kc({approvals:n,pending:t},e){let s=n.filter(({status:l})=>l!=="pending").map(l=>l.waited_seconds),i=`${w(t,"question")} still ${t===1?"waits":"wait"}`;
-if(!s.length)return`No question was decided within the last ${e}; ${i}.`;let o=W(1e3*s.reduce((l,c)=>l+c,0)/s.length),a=W(1e3*Math.max(...s));return`${`${w(s.length,
+({outcome:a})=>a==="completed").length;return`${`${f(n.length,"attempt")} at ${f(e,"task")} by ${f(s,"agent")}`} within the last ${t}; ${de(i)} completed theirs\
+.`}function Kc({approvals:n,pending:t},e){let s=n.filter(({status:l})=>l!=="pending").map(l=>l.waited_seconds),i=`${f(t,"question")} still ${t===1?"waits":"wait"}`;
+if(!s.length)return`No question was decided within the last ${e}; ${i}.`;let o=W(1e3*s.reduce((l,c)=>l+c,0)/s.length),a=W(1e3*Math.max(...s));return`${`${f(s.length,
 "question")} ${ra(s.length)} decided after ${o} on average`} and ${a} at most; ${i}.`}function Uc({tools:n},t){if(!n.length)return`No tool was called within the\
- last ${t}.`;let e=n.reduce((l,c)=>l+c.calls,0),s=n.reduce((l,c)=>l+c.failed,0),o=n.filter(({median_ms:l})=>l!==null).sort((l,c)=>c.median_ms-l.median_ms)[0],a=`${w(
-e,"call")} of ${w(n.length,"tool")}, ${de(s)} failed`,h=o?`; the slowest is ${o.tool} (${at(o.median_ms)} on median)`:"";return`${a}${h}.`}function Hc({intervals:n,
-cost_usd:t},e){let[s,i,o]=["answers","input_tokens","output_tokens"].map(h=>Ls(n,h));if(!s)return`No model answered within the last ${e}.`;if(!i&&!o)return`${w(
-s,"answer")} used an unknown number of tokens: no provider reported them.`;let a=t===null?"an unknown cost":`${t.toFixed(2)} US dollars`;return`${w(s,"answer")}\
+ last ${t}.`;let e=n.reduce((l,c)=>l+c.calls,0),s=n.reduce((l,c)=>l+c.failed,0),o=n.filter(({median_ms:l})=>l!==null).sort((l,c)=>c.median_ms-l.median_ms)[0],a=`${f(
+e,"call")} of ${f(n.length,"tool")}, ${de(s)} failed`,h=o?`; the slowest is ${o.tool} (${at(o.median_ms)} on median)`:"";return`${a}${h}.`}function Hc({intervals:n,
+cost_usd:t},e){let[s,i,o]=["answers","input_tokens","output_tokens"].map(h=>Ls(n,h));if(!s)return`No model answered within the last ${e}.`;if(!i&&!o)return`${f(
+s,"answer")} used an unknown number of tokens: no provider reported them.`;let a=t===null?"an unknown cost":`${t.toFixed(2)} US dollars`;return`${f(s,"answer")}\
  used ${de(i)} tokens of input and ${de(o)} of output, for ${a}.`}var Jc=500,zc=1e4,Vc={15:"15 minutes",60:"hour",360:"6 hours",1440:"24 hours"},Gc={15:"15 min",60:"1 h",360:"6 h",1440:"24 h"},Yc=["task","approval","agent","to\
 ol_call","message","conversation"],aa=[["completed","completed","completed"],["failed","failed","failed or expired"],["other","other","released"]],ha=[["running",
 "in_progress","worked on"],["waiting","waiting","waiting"]],la=[["input_tokens","in_progress","tokens of input"],["output_tokens","output","tokens of output"]],
-Ms=class{constructor(t,e,s,i,o){this.store=t,this.open=o,this.requests=new f({channel:e,announce:s}),this.minutes="60",this.isStale=!0,this.readAt=0;let a=y("an\
+Ms=class{constructor(t,e,s,i,o){this.store=t,this.open=o,this.requests=new w({channel:e,announce:s}),this.minutes="60",this.isStale=!0,this.readAt=0;let a=y("an\
 alytics");this.windows=new I(Gc,"Show the last",_=>this.choose(_)),this.windows.show(this.minutes),this.makeFigures(i);let h=r("h3",{class:"wb-heading wb-grow",
 id:a},"Analytics"),l=r("p",{class:"wb-muted"},"Reports on all of the past: ",r("code",{},"%workbench report"),"."),c=r("div",{class:"wb-toolbar"},h,l,this.windows.
 element),d=Object.values(this.figures).map(({element:_})=>_);this.grid=r("div",{class:"wb-figures",hidden:!0},...d);let p=[c,this.requests.errorBox,this.grid];this.
@@ -477,7 +477,7 @@ zc)return;let{minutes:t}=this;this.isStale=!1;try{let e=await this.requests.send
 this.draw(e):this.isStale=!0}catch(e){throw this.isStale=!0,e}this.readAt=Date.now()}draw(t){this.grid.hidden=!1;let e=Vc[this.minutes],s=o=>t.intervals.some(a=>o.
 some(([h])=>a[h])),i={throughput:s(aa)&&js(t,aa),queue:s(ha)&&js(t,ha),stream:t.attempts.length>0&&sa(t,this.open),tokens:s(la)&&js(t,la)};for(let[o,a]of Object.
 entries(this.figures))a.show({sentence:wo[o](t,e),...i[o]||{}});this.bars.utilisation.show(ia(t,this.open)),this.bars.approvals.show(na(t,this.open)),this.bars.
-tools.show(oa(t,this.open))}};var ca="Enter sends, Shift+Enter starts a new line.",Xc=12,Ds=class{constructor(t,e){this.onSent=e,this.requests=new f(t),this.stopping=new f(t),this.drafts=new Map,
+tools.show(oa(t,this.open))}};var ca="Enter sends, Shift+Enter starts a new line.",Xc=12,Ds=class{constructor(t,e){this.onSent=e,this.requests=new w(t),this.stopping=new w(t),this.drafts=new Map,
 this.id=null,this.text=P("",2,{class:"wb-input wb-area wb-composer-text","aria-label":"Message",placeholder:"Write a message",maxlength:2e5,spellcheck:"true",on:{
 input:()=>this.onInput(),keydown:a=>this.onKey(a)}}),this.send=r("button",{class:"wb-button wb-primary",type:"submit"},"Send"),this.stop=m("Stop","wb-button",()=>this.
 stopAnswer(),"Stop the answer"),this.hint=r("span",{class:"wb-label wb-grow"},ca);let s=r("div",{class:"wb-line"},this.hint,this.stop,this.send),i=[this.requests.
@@ -493,7 +493,7 @@ ding…")&&this.drafts.get(t)===e&&this.clear(t),this.onSent(),this.update(this.
 value=""),this.grow()}async stopAnswer(){await this.stopping.run("stop_answer",{conversation_id:this.id},this.stop,"Stopping…"),this.onSent()}};var Ps={tools:{label:"Functions of notebooks, and MCP servers",names:["*"]},operations:{label:"These, and the operations of Workbench",names:["*","workbench"]},
 none:{label:"No tools",names:[]}},Is={turns:{label:"Answers",step:1},tokens:{label:"Tokens",step:1},cost_usd:{label:"US dollars",step:"any"},seconds:{label:"Sec\
 onds for an answer",step:"any"}},Zc={MODEL_REQUIRED:"model",PROVIDER_UNKNOWN:"model",DEFINITION_NOT_FOUND:"definition"},ue=class{constructor(t,e,s){this.conversation=
-e,this.tables=t.store.tables,this.onDone=s,this.requests=new f(t),this.controls=this.make(this.tables,e);let i=e?"Save":"Begin";this.submit=r("button",{class:"w\
+e,this.tables=t.store.tables,this.onDone=s,this.requests=new w(t),this.controls=this.make(this.tables,e);let i=e?"Save":"Begin";this.submit=r("button",{class:"w\
 b-button wb-primary",type:"submit"},i);let o=()=>s(null);this.element=$({class:"wb-confirm wb-stack wb-roomy","aria-label":e?"Settings":"New conversation"},{submit:()=>this.
 run(),escape:o},r("div",{class:"wb-fields wb-fields-3"},...this.fields()),this.limitFields(),L(this.submit,o),this.requests.errorBox)}make(t,e){let s=e?Qc(e.tools):
 "tools",i=s?[]:[["",`Chosen: ${e.tools.join(", ")}`]];return{title:k(e?.title??"",{maxlength:200,placeholder:"The beginning of the first message"}),definition:x(
@@ -517,7 +517,7 @@ message(o.message_id);!a||td.has(o.type)?i=!0:ed(a,o)}return this.after=e,i}mess
 find(({state:t})=>t==="running")}};function ed(n,{type:t,data:e}){t in ua?sd(n,ua[t],e.content):t in ma&&id(n,{...e,state:ma[t](e)}),n.notice=t==="retry"?e.message??
 "The provider failed, and is asked again.":void 0}function sd(n,t,e){let s=n.parts.at(-1);s?.type===t?s.text+=e:n.parts.push({type:t,text:e})}function id(n,t){let e=n.
 parts.find(({type:s,call_id:i})=>s==="tool"&&i===t.call_id);e?Object.assign(e,nd(t)):n.parts.push({type:"tool",source:"local",...t})}function nd(n){return Object.
-fromEntries(Object.entries(n).filter(([,t])=>t!=null))}var od=30,rd=20,pa=50,Fs=class{constructor(t,e,s,i){this.onChange=s,this.requests=new f(t),this.id=null,this.transcript=new Fe;let o=a=>this.requests.showError(
+fromEntries(Object.entries(n).filter(([,t])=>t!=null))}var od=30,rd=20,pa=50,Fs=class{constructor(t,e,s,i){this.onChange=s,this.requests=new w(t),this.id=null,this.transcript=new Fe;let o=a=>this.requests.showError(
 a);this.polling=new G(e,od,()=>this.follow(),o,i)}begin(t){this.id=t,this.isRead=!1,this.transcript=new Fe,this.requests.clearError(),this.now()}now(){this.polling.
 runNow()}async follow(){let{id:t}=this;if(!t)return;this.isRead||await this.read(t);let{transcript:e}=this,s=await this.send("read_frames",{after:e.after,wait_seconds:rd});
 t===this.id&&(this.requests.clearError(),e.takeFrames(s)?await this.read(t):s.frames.length&&this.onChange())}async read(t){let e=await this.send("list_messages",
@@ -531,17 +531,17 @@ n"}),t.then(s=>this.takeParser(s),()=>{})}clear(){this.last={offset:0,elements:0
 this.draw(e)}show(t){t!==this.text&&(t.startsWith(this.text)||this.clear(),this.text=t,this.draw(t))}draw(t){if(!this.parse)return this.element.replaceChildren(
 r("p",{class:"wb-prose"},t));let{offset:e,elements:s}=this.last,{children:i}=this.parse(t.slice(e));for(;this.element.childNodes.length>s;)this.element.lastChild.
 remove();this.element.append(...this.blocks(i.slice(0,-1)));let o=i.at(-1);if(o)return this.last={offset:e+o.position.start.offset,elements:this.element.childNodes.
-length},this.element.append(...this.blocks([o]))}blocks(t=[]){return t.map(e=>this.block(e))}block(t){return dd[t.type]?.(t,this)??r("p",{},...Et([t]))}},dd={paragraph:({
-children:n})=>r("p",{},...Et(n)),heading:({children:n,depth:t})=>r("p",{class:cd,role:"heading","aria-level":Math.min(t+3,6)},...Et(n)),blockquote:({children:n},t)=>r(
+length},this.element.append(...this.blocks([o]))}blocks(t=[]){return t.map(e=>this.block(e))}block(t){return dd[t.type]?.(t,this)??r("p",{},...$t([t]))}},dd={paragraph:({
+children:n})=>r("p",{},...$t(n)),heading:({children:n,depth:t})=>r("p",{class:cd,role:"heading","aria-level":Math.min(t+3,6)},...$t(n)),blockquote:({children:n},t)=>r(
 "blockquote",{class:"wb-markdown-quote"},...t.blocks(n)),thematicBreak:()=>r("hr",{class:"wb-markdown-rule"}),code:({value:n},t)=>Q(n,"Copy the code",t.announce),
 html:({value:n})=>r("p",{class:"wb-prose"},n),list:({ordered:n,start:t,children:e},s)=>r(n?"ol":"ul",{class:"wb-bullets",start:n&&t!==1?t:null},...ud(e,s)),table:({
 children:n,align:t})=>md(n,t??[])};function ud(n,t){return n.map(({checked:e,children:s})=>{let i=typeof e=="boolean"?e?"☑ ":"☐ ":null,o=s.map((a,h)=>h===0&&
-a.type==="paragraph"?r("span",{},...Et(a.children)):t.block(a));return r("li",{},i,...o)})}function md([n,...t],e){let s=({children:i},o)=>i.map((a,h)=>r(o,{"da\
-ta-align":e[h]??null},...Et(a.children)));return r("div",{class:"wb-markdown-scroll",tabindex:0,role:"group","aria-label":"Table"},r("table",{class:"wb-markdown\
--table"},r("thead",{},r("tr",{},...s(n,"th"))),r("tbody",{},...t.map(i=>r("tr",{},...s(i,"td"))))))}function Et(n=[]){return n.map(t=>pd[t.type]?.(t)??fd(t))}var pd={
-text:({value:n})=>yt(n),inlineCode:({value:n})=>r("code",{},n),strong:({children:n})=>r("strong",{},...Et(n)),emphasis:({children:n})=>r("em",{},...Et(n)),delete:({
-children:n})=>r("del",{},...Et(n)),break:()=>r("br"),link:({url:n,children:t})=>wa(n,Et(t)),image:({url:n,alt:t})=>wa(n,[yt(t||n)])};function fd({value:n,children:t,
-label:e,identifier:s}){return t?r("span",{},...Et(t)):yt(n??e??s??"")}function wa(n,t){return ld.test(n)?r("a",{class:"wb-link",href:n,title:n,target:"_blank",rel:"\
+a.type==="paragraph"?r("span",{},...$t(a.children)):t.block(a));return r("li",{},i,...o)})}function md([n,...t],e){let s=({children:i},o)=>i.map((a,h)=>r(o,{"da\
+ta-align":e[h]??null},...$t(a.children)));return r("div",{class:"wb-markdown-scroll",tabindex:0,role:"group","aria-label":"Table"},r("table",{class:"wb-markdown\
+-table"},r("thead",{},r("tr",{},...s(n,"th"))),r("tbody",{},...t.map(i=>r("tr",{},...s(i,"td"))))))}function $t(n=[]){return n.map(t=>pd[t.type]?.(t)??fd(t))}var pd={
+text:({value:n})=>yt(n),inlineCode:({value:n})=>r("code",{},n),strong:({children:n})=>r("strong",{},...$t(n)),emphasis:({children:n})=>r("em",{},...$t(n)),delete:({
+children:n})=>r("del",{},...$t(n)),break:()=>r("br"),link:({url:n,children:t})=>wa(n,$t(t)),image:({url:n,alt:t})=>wa(n,[yt(t||n)])};function fd({value:n,children:t,
+label:e,identifier:s}){return t?r("span",{},...$t(t)):yt(n??e??s??"")}function wa(n,t){return ld.test(n)?r("a",{class:"wb-link",href:n,title:n,target:"_blank",rel:"\
 noopener noreferrer"},...t):r("span",{title:n},...t)}function We({line:n,end_line:t}){return t&&t!==n?`lines ${n} to ${t}`:`line ${n}`}function fe(n){let{line:t,end_line:e,current_line:s}=n,i=(s??t)-t;return{...n,
 line:t+i,end_line:e&&e+i}}function ba({path:n,line:t,end_line:e}){return e&&e!==t?`${n}:${t}-${e}`:`${n}:${t}`}function bo(...n){return r("tr",{class:"wb-commen\
 t-row"},r("td",{colspan:3},r("div",{class:"wb-comment"},...n)))}function go(n,t,{save:e,cancel:s}){let i=`Comment on ${We(n)} of ${n.path}`,o=P(t,3,{placeholder:"\
@@ -552,13 +552,13 @@ nt"),h=()=>o.value.trim()&&e(o.value.trim()),l=m("Cancel","wb-button",s),c=r("di
 "span",{class:"wb-muted wb-grow"},`Not sent yet · ${We(n)}`),o=[m("Edit","wb-link wb-quiet",t,`Edit the ${s}`),m("Remove","wb-link wb-quiet",e,`Remove the ${s}`)];
 return bo(r("div",{class:"wb-line"},i,...o),r("p",{class:"wb-comment-text"},n.text))}function ya(n,t){let e=r("div",{class:"wb-muted"},`${t} · ${We(n)}`);return bo(
 e,r("p",{class:"wb-comment-text"},n.text))}function Ke(n,{side:t,line:e,end_line:s},i){let o=n.rowOf(t,s??e);if(o){let a=o;for(;a.nextElementSibling?.matches(".\
-wb-comment-row");)a=a.nextElementSibling;a.after(i)}else n.body.querySelector(".wb-diff-lines")?.append(i)}var wd=5;function Gt(n,t){return[...n.change_requests.values()].filter(s=>s.worktree===t).sort((s,i)=>i.id-s.id)}function va({payload:n,changes_requested_at:t},e){
-let[s]=Gt(e,n.worktree);if(!s)return t?"Changes were requested. The question stays open.":null;let{comments:i,commits_since:o}=s,a=i.filter(c=>c.outdated).length,
-h=i.length?w(i.length,"comment"):"a note";if(!o)return`Changes were requested, with ${h}; the agents were told. The question stays open.`;let l=a?` ${w(a,"comme\
-nt")} ${a===1?"is":"are"} outdated.`:"";return`Changes were requested, with ${h}. ${w(o,"commit")} came since.${l}`}var Ks=class{constructor(t,e){this.desk=t,this.
-on=e,this.element=r("ul",{class:"wb-requested","aria-label":"Requested changes"})}update(t,e){let s=Gt(this.desk.store.tables,t).slice(0,wd),i=JSON.stringify([t,
+wb-comment-row");)a=a.nextElementSibling;a.after(i)}else n.body.querySelector(".wb-diff-lines")?.append(i)}var wd=5;function Yt(n,t){return[...n.change_requests.values()].filter(s=>s.worktree===t).sort((s,i)=>i.id-s.id)}function va({payload:n,changes_requested_at:t},e){
+let[s]=Yt(e,n.worktree);if(!s)return t?"Changes were requested. The question stays open.":null;let{comments:i,commits_since:o}=s,a=i.filter(c=>c.outdated).length,
+h=i.length?f(i.length,"comment"):"a note";if(!o)return`Changes were requested, with ${h}; the agents were told. The question stays open.`;let l=a?` ${f(a,"comme\
+nt")} ${a===1?"is":"are"} outdated.`:"";return`Changes were requested, with ${h}. ${f(o,"commit")} came since.${l}`}var Ks=class{constructor(t,e){this.desk=t,this.
+on=e,this.element=r("ul",{class:"wb-requested","aria-label":"Requested changes"})}update(t,e){let s=Yt(this.desk.store.tables,t).slice(0,wd),i=JSON.stringify([t,
 s,Math.floor(e/6e4)]);i!==this.drawn&&(this.drawn=i,this.element.replaceChildren(...s.map(o=>this.request(o,e))))}request(t,e){let{person:s,requested_by:i,requested_at:o,
-commit:a,commits_since:h,task_id:l}=t,c=[_t(o,e),`at ${a.slice(0,7)}`,l&&`task ${l}`].filter(Boolean).join(" · "),d=m(`Show what changed since (${w(h,"commit")}\
+commit:a,commits_since:h,task_id:l}=t,c=[xt(o,e),`at ${a.slice(0,7)}`,l&&`task ${l}`].filter(Boolean).join(" · "),d=m(`Show what changed since (${f(h,"commit")}\
 )`,"wb-link",()=>this.on.since(t)),p=[r("span",{class:"wb-strong"},`Changes requested by ${s??i}`),r("span",{class:"wb-muted wb-grow"},c),h?d:null];return r("li",
 {class:"wb-stack"},r("div",{class:"wb-line"},...p),t.note?r("p",{class:"wb-comment-text"},t.note):null,r("ul",{class:"wb-list"},...t.comments.map(g=>this.comment(
 g))))}comment(t){let e=ba(fe(t)),s=r("span",{class:"wb-state wb-muted"},v("cancelled"),"outdated"),i=m(e,"wb-link wb-mono",()=>this.on.goTo(t)),o=r("span",{class:"\
@@ -575,13 +575,13 @@ n}var vd=new Set(["waiting","running"]);function we(n){return n.some(({state:t})
 let e=({kind:s,payload:i})=>s==="integration"&&i.worktree===n.id;return t.approvals.get(n.approval_id)??[...t.approvals.values()].find(e)??null}function Ue(n,t){
 return!!(n?.commit&&t&&n.commit!==t.payload.source_commit)}function vo({status:n,reason:t,outcome:e,payload:s},i){let{target:o}=s;if(n==="failed")return{text:"S\
 ent back.",done:!0,error:{code:e?.code??"INTEGRATION_REFUSED",message:t??"It was not merged."}};let a=c=>({text:c,done:!1,error:null});if(e?.state==="integrated")
-return{text:`Integrated into ${o}.`,done:!0,error:null};let h=i?.queue_place??0;return h>1?a(`Approved. Queued, ${ne(h)} for ${o}.`):we(s.gates??[])==="checking"?
+return{text:`Integrated into ${o}.`,done:!0,error:null};let h=i?.queue_place??0;return h>1?a(`Approved. Queued, ${oe(h)} for ${o}.`):we(s.gates??[])==="checking"?
 a(`Approved. Running gates; then it is merged into ${o}.`):a(h===1?`Approved. Merging into ${o}…`:`Approved. Queued for ${o}.`)}var ko=12,xa={icon:"integration",label:"integration",approve:n=>xo(n)?"Approve despite failed gates…":n.payload.open_tasks?"Approve and integrate…":"Approve\
  and integrate",approving:"Approving…",title:({payload:n})=>n.worktree,origin:({requester:n})=>`requested by ${n}`,summary:({payload:n})=>{let{added:t,removed:e}=cs(
-n.files);return[r("code",{},n.branch)," at ",r("code",{title:n.source_commit},Sa(n.source_commit))," → ",r("code",{},n.target),` · ${w(n.ahead,"commit")} · ${w(
+n.files);return[r("code",{},n.branch)," at ",r("code",{title:n.source_commit},Sa(n.source_commit))," → ",r("code",{},n.target),` · ${f(n.ahead,"commit")} · ${f(
 n.files.length,"file")} `,r("span",{class:"wb-added"},`+${t}`)," ",r("span",{class:"wb-removed"},`−${e}`),n.conflicts.length?null:` · no conflicts with ${n.target}`]},
 warnings:(n,t)=>[va(n,t),kd(n,t),...xd(n.payload)].filter(Boolean),live:()=>new _o,confirmation:n=>{let{payload:t}=n,e=xo(n);if(!e&&!t.open_tasks)return null;let s=e?
-_d(n):[],i=`${w(s.length,"gate")} did not pass: ${M(s)}. What is integrated stays in ${t.target}.`;return{label:`Integrate despite ${[e&&"failed gates",t.open_tasks&&
+_d(n):[],i=`${f(s.length,"gate")} did not pass: ${M(s)}. What is integrated stays in ${t.target}.`;return{label:`Integrate despite ${[e&&"failed gates",t.open_tasks&&
 "open tasks"].filter(Boolean).join(" and ")}`,consequence:[e&&i,_a(t)].filter(Boolean).join(" "),choices:e?{despite_gates:!0}:{}}},discouraged:(n,t)=>{let{conflicts:e,
 changed:s,makes_conflict:i,open_tasks:o}=n.payload,a=Ue(t.worktrees.get(n.payload.worktree),n),h=[e,s,i].some(l=>l?.length>0)||o>0;return a||h||xo(n)||!!n.changes_requested_at},
 done:(n,t)=>vo({...t,outcome:n},null).text,progress:(n,t)=>vo(n,t.worktrees.get(n.payload.worktree)),subjects:({payload:n})=>[`worktree:${n.worktree}`],successor:({
@@ -591,15 +591,15 @@ ees tab.`:null}function xd(n){let{worktree:t,target:e,refused:s,conflicts:i,chan
 c=>c.files))]);return[s&&`It was approved and sent back: ${s.message}`,i.length&&`Conflicts with ${e} in ${M(i)}. Integrating would be refused; resolve them in \
 the worktree ${t}.`,a.length&&`Approving this will make ${h} conflict with ${e} in ${l}.`,_a(n),o?.length&&`Protected parts of the repository have changed since\
  the worktree was created: ${M(o)}. Check them before you approve.`]}function _a({worktree:n,open_tasks:t,open_task_ids:e=[]}){if(!t)return null;let s=M(e.map(String),
-5,t);return`${n} has ${w(t,"open task")} (${s}). Integrating closes the worktree, which ends the work on its open tasks.`}var _o=class{constructor(){this.gates=
+5,t);return`${n} has ${f(t,"open task")} (${s}). Integrating closes the worktree, which ends the work on its open tasks.`}var _o=class{constructor(){this.gates=
 new Us,this.element=this.gates.element,this.read=null}get isRunning(){return we(this.shown??[])==="checking"}update({payload:{gates:t=[]}}){JSON.stringify(t.map(
 ka))!==JSON.stringify(this.read?.map(ka))&&(this.read=null),this.show(this.read??t)}refresh({payload:{gates:t=[]}}){this.read=t,this.show(t)}show(t){this.shown=
 t,this.gates.update(t)}},ka=({state:n})=>n;function xo({payload:n}){return we(n.gates??[])==="failing"}function _d({payload:n}){return n.gates.filter(({state:t})=>t!==
 "passed").map(({command:t})=>t)}function Sa(n){return n.slice(0,7)}var So=class{constructor({payload:t}){let{commits:e,files:s,ahead:i,conflicts:o}=t;this.first=
-C(w(i,"commit"),Hs(e.map($d),i)),this.first.tabIndex=-1;let a=s.map(h=>Ed(h,o));this.element=r("div",{class:"wb-box wb-stack wb-roomy"},...Sd(t),this.first,C(w(
+C(f(i,"commit"),Hs(e.map($d),i)),this.first.tabIndex=-1;let a=s.map(h=>Ed(h,o));this.element=r("div",{class:"wb-box wb-stack wb-roomy"},...Sd(t),this.first,C(f(
 s.length,"file"),Hs(a,s.length)))}choices(){return{}}fieldOf(){return null}};function Sd({target:n,behind:t,fast_forward:e,source_commit:s,merged_commit:i,changed:o=[]}){
 let a=(c,d)=>r("li",{},r("span",{class:"wb-muted wb-term"},c),r("code",{class:"wb-wrap"},d)),h=o.map(c=>r("li",{},v("warning"),r("code",{class:"wb-wrap"},c))),l=`${n}\
- has ${w(t,"newer commit")}; both sides are merged.`;return[t?r("p",{class:"wb-muted"},l):null,e?r("p",{class:"wb-muted"},`${n} is moved forward; no merge commi\
+ has ${f(t,"newer commit")}; both sides are merged.`;return[t?r("p",{class:"wb-muted"},l):null,e?r("p",{class:"wb-muted"},`${n} is moved forward; no merge commi\
 t is made.`):null,Hs([a("Commit",s),i&&i!==s&&a("Merge commit",i)]),h.length?C("Protected parts that have changed",Hs(h)):null].filter(Boolean)}function Hs(n,t=0){
 let e=(t-ko).toLocaleString("en"),s=t>ko?r("li",{class:"wb-muted"},`and ${e} more`):null;return r("ul",{class:"wb-list"},...n.slice(0,ko),s)}function $d({id:n,author:t,
 subject:e}){return r("li",{},r("code",{},Sa(n)),r("span",{class:"wb-grow wb-cut",title:e},e),r("span",{class:"wb-muted"},t))}function Ed({path:n,added:t,removed:e},s){
@@ -609,7 +609,7 @@ Td={APPROVED:"approved",PROPOSED:"proposed"},Od={WEBHOOK:"by webhook",POLL:"by p
 (n.rid<t.rid?-1:1)}function ge(n){return n?`${Td[n.status]}, ${Od[n.edge_type]}`:"none"}function $a(n){let t=new Map;for(let{source:e,target:s,status:i,edge_type:o}of n){
 let[a,h]=e<s?[e,s]:[s,e],l=[a,h,i,o].join(" "),c=t.get(l);c?c.both=!0:t.set(l,{from:e,to:s,both:!1,status:i,edge_type:o})}return[...t.values()]}function zs(n){return/^orn:koi-net\.node:(.+)\+[^+]*$/.
 exec(n)?.[1]??n}function X({provenance:n}){return n?.freshness==="own"||n?.freshness==="unpublished"}var Ea=8e3,Cd=new Set(["image/png","image/jpeg","image/gif","image/webp"]);function it(n,t,e){if(n.length<=Ea)return Q(n,t,e);let s=r("div",{class:"wb-stack"}),
-i=m(`Show all ${w(n.length,"character")}`,"wb-link",()=>s.replaceChildren(Q(n,t,e)));return s.append(Q(`${n.slice(0,Ea)}…`,t,e),i),s}function bt(n,t,e){return it(
+i=m(`Show all ${f(n.length,"character")}`,"wb-link",()=>s.replaceChildren(Q(n,t,e)));return s.append(Q(`${n.slice(0,Ea)}…`,t,e),i),s}function bt(n,t,e){return it(
 typeof n=="string"?n:JSON.stringify(n,null,2),t,e)}function Oa(n,t){if(n==null)return[];if(!Array.isArray(n.content))return[bt(n,"Copy the result",t)];let{content:e,
 structured:s}=n,i=s!=null,o=e.filter(a=>!(i&&Ad(a,s))).map(a=>qd(a,t));return i?[bt(s,"Copy the result",t),...o]:o}function Ad({type:n,text:t},e){if(n!=="text")
 return!1;try{return JSON.stringify(JSON.parse(t))===JSON.stringify(e)||t===e?.result}catch{return t===e?.result}}function qd(n,t){if(n.type==="text")return it(n.
@@ -633,7 +633,7 @@ wed."};var $o=3,Aa={icon:"registration",label:"registration",approve:()=>"Admit"
 no persona"}`,n.role===n.persona_id?null:` · ${n.role}`," · read and write",e?` · in ${e}`:" · in no session",n.worktree?` · worktree ${n.worktree}`:null,n.
 definition?` · definition ${n.definition.name}`:null,n.tools?.length?` · tools ${n.tools.join(", ")}`:null,n.environment?.length?` · sets ${n.environment.join(
 ", ")}`:null]},facts:({payload:n})=>[...Md(n),...Dd(n.capabilities)].join(" · "),discouraged:()=>!1,choices:({payload:n},t)=>({session_id:To(n,t)}),done:({agent_id:n,
-granted:t})=>`Admitted as ${n}. ${Ar(t)}.`,details:(n,t)=>new Eo(n,t)},Eo=class{constructor({payload:t},e){this.session=To(t,e),this.fields=new $t(e,{agent_id:t.
+granted:t})=>`Admitted as ${n}. ${Ar(t)}.`,details:(n,t)=>new Eo(n,t)},Eo=class{constructor({payload:t},e){this.session=To(t,e),this.fields=new St(e,{agent_id:t.
 suggested_id,persona_id:t.persona_id,role:t.role,session_id:this.session,definition:t.definition?.id??null,self_tools:t.definition?.self_tools,tools:t.tools}),this.
 first=this.fields.first;let s=Ts(t.capabilities);this.element=r("div",{class:"wb-box wb-stack wb-roomy"},this.fields.element,s)}choices(){let t={session_id:this.
 session,...this.fields.choices()};return"persona_id"in t?{...t,role:this.fields.controls.role.value}:t}refresh(){this.fields.refresh()}fieldOf(t){return this.fields.
@@ -642,7 +642,7 @@ e&&`connection ${e}`].filter(Boolean)}function Dd(n){let t=Object.entries(n??{})
 length>$o?[...s,`${t.length-$o} more`]:s}var Id={program:({command:n,arguments:t,environment:e})=>["starts a program",[n,...t].map(Kd).join(" "),e],server:({url:n,headers:t})=>["connects to",n,t],provider:({
 provider:n,configuration:t})=>["uses the provider",n,t],permission:({server:n,tools:t})=>["runs tools without asking you",n?`${n}: ${t}`:t]},qa={icon:"shield",label:"\
 trust",approve:()=>"Trust",approving:"Trusting…",title:({payload:n})=>n.definition,origin:({requester:n})=>`requested by ${n}`,summary:({payload:{path:n,needs:t}})=>[
-r("div",{},r("code",{},n),` needs ${w(t.length,"thing")} that you have not trusted:`),r("ul",{class:"wb-needs"},...t.map(Pd))],discouraged:()=>!0,done:(n,{payload:t})=>`\
+r("div",{},r("code",{},n),` needs ${f(t.length,"thing")} that you have not trusted:`),r("ul",{class:"wb-needs"},...t.map(Pd))],discouraged:()=>!0,done:(n,{payload:t})=>`\
 Trusted. ${t.definition} can be used now.`};function Pd({kind:n,name:t,summary:e,details:s}){let i=Id[n]?.(s);if(!i)return r("li",{},e);let[o,a,h={}]=i;return r(
 "li",{},r("div",{},r("code",{},t),` ${o}`),r("pre",{class:"wb-pre",tabindex:0,"aria-label":t},a),...Fd({...h,...Wd(s)}))}function Fd(n){let t=Object.entries(n).
 map(([e,s])=>r("li",{class:"wb-wrap"},r("code",{},`${e}=${s}`)));return t.length?[r("ul",{},...t)]:[]}function Wd({directory:n,files:t={}}){let e=Object.entries(
@@ -650,7 +650,7 @@ t).map(([s,i])=>[s,`sha256:${i.slice(0,16)}…`]);return{...n?{directory:n}:{},.
 stringify(n)}var Ud={icon:"question",label:"approval",approve:()=>"Approve",approving:"Approving…",title:({subject:n})=>n,origin:({requester:n})=>`requested by ${n}`,summary:({
 kind:n})=>[n],discouraged:()=>!1,done:()=>"Approved."},Hd={registration:Aa,integration:xa,trust:qa,tool_call:Vs,peer_call:Ca};function Gs(n){return Hd[n.kind]??
 Ud}var Jd=1e3,ye=class{constructor(t,e,s){this.approval=t,this.store=e.store,this.on=s,this.kind=Gs(t),this.state="waiting",this.details=null;let i=o=>e.announce(`${this.
-name}: ${o}`);this.announce=i,this.requests=new f({channel:e.channel,announce:i}),this.build(),this.pollLive(e.channel)}get name(){return this.kind.title(this.approval)}get tables(){
+name}: ${o}`);this.announce=i,this.requests=new w({channel:e.channel,announce:i}),this.build(),this.pollLive(e.channel)}get name(){return this.kind.title(this.approval)}get tables(){
 return this.store.tables}get detailsOpen(){return!!(this.details&&!this.details.element.hidden)}get inUse(){return this.state==="sending"||!this.form.hidden||this.
 confirmBox.hasChildNodes()||this.detailsOpen}build(){let t=y("title"),e=()=>this.on.select?.();this.checkbox=F(`Select ${this.name}`,e,!1).box,this.checkbox.hidden=
 !0,this.form=this.rejectForm(),this.confirmBox=r("div",{}),this.element=r("li",{class:"wb-card wb-stack","aria-labelledby":t,tabindex:-1},r("div",{class:"wb-car\
@@ -667,7 +667,7 @@ review&&t.review?m("Review…","wb-button",s,i):null;let o=[this.approveButton,t
 actions=r("div",{class:"wb-card-actions"},...o),this.actions}rejectForm(){this.reason=k("",{class:"wb-input wb-grow",maxlength:1e3,placeholder:"Reason (optional\
 ; sent to the requester)","aria-label":`Reason for rejecting ${this.name}`}),this.confirmReject=r("button",{class:"wb-button wb-danger",type:"submit"},"Reject");
 let t=()=>this.toggleReject(!1),e={submit:()=>this.reject(),escape:t},{ban:s}=this.kind;return this.ban=s?F(s.label,()=>{}):null,$({hidden:!0},e,L(this.confirmReject,
-t,this.reason,...s?[this.ban.element]:[]))}pollLive(t){let{live:e}=this;if(!e)return;this.pollingEnd=new AbortController;let s=new f({channel:t,announce:()=>{}}),
+t,this.reason,...s?[this.ban.element]:[]))}pollLive(t){let{live:e}=this;if(!e)return;this.pollingEnd=new AbortController;let s=new w({channel:t,announce:()=>{}}),
 i=async()=>{e.isRunning&&e.refresh(await s.send("get_approval",{approval_id:this.approval.id}))};new G(e.element,Jd,i,()=>{},this.pollingEnd.signal)}update(t){t===
 this.approval||this.state==="settled"||this.state==="following"||(this.approval=t,this.redraw())}draw(){let{approval:t,kind:e}=this,s=e.approve(t);this.state===
 "waiting"&&u(this.approveButton,s),b(this.approveButton,"aria-label",`${s}: ${this.name}`),this.approveButton.classList.toggle("wb-primary",!e.discouraged(t,this.
@@ -711,10 +711,10 @@ contains(document.activeElement);this.stop(),this.state="settled",this.hideQuest
 this.ending?.abort(),this.pollingEnd?.abort()}};var It=class{constructor(t,e){this.desk=t,this.onDismiss=e,this.card=null,this.element=r("ul",{class:"wb-cards wb-frame wb-attention","aria-label":"Approval"})}show(t,e,s,i=!1){
 t&&t.id!==this.card?.approval.id&&this.add(t);let{card:o}=this;o&&(t?o.update(t):o.state==="waiting"&&!i&&zd(o),o.refresh(e(o.approval.id)),o.tick(s))}add(t){this.
 clear();let e=()=>{this.clear(),this.onDismiss()};this.card=new ye(t,this.desk,{dismiss:e}),this.element.replaceChildren(this.card.element)}clear(){this.card?.stop(),
-this.card=null,this.element.replaceChildren()}};function zd(n){n.requests.error?n.settleWithError():n.settle("It was decided elsewhere.",!1)}var Yt={function:"Notebook",mcp:"MCP",trait:"Personality",definition:"Definition",operation:"Workbench"},Ys={waiting:"Waiting",running:"Running",completed:"Comp\
+this.card=null,this.element.replaceChildren()}};function zd(n){n.requests.error?n.settleWithError():n.settle("It was decided elsewhere.",!1)}var Xt={function:"Notebook",mcp:"MCP",trait:"Personality",definition:"Definition",operation:"Workbench"},Ys={waiting:"Waiting",running:"Running",completed:"Comp\
 leted",failed:"Failed",cancelled:"Cancelled",interrupted:"Interrupted"},Vd={waiting:"question",running:"in_progress",interrupted:"cancelled"};function Ra(n){return Vd[n]??
-n}function Ba({kind:n,source:t,server:e}){return e??Yt[n]??(t==="mcp"?Yt.mcp:"local")}function Xs(n,t,e){return typeof n!="number"?null:[t>0?`${Math.round(100*n/
-t)} %`:n.toLocaleString("en"),e].filter(Boolean).join(", ")}function Zs(n,t){return`${n}__${t}`}function ja(n,t){let e=({kind:s})=>Object.keys(Yt).indexOf(s);return e(
+n}function Ba({kind:n,source:t,server:e}){return e??Xt[n]??(t==="mcp"?Xt.mcp:"local")}function Xs(n,t,e){return typeof n!="number"?null:[t>0?`${Math.round(100*n/
+t)} %`:n.toLocaleString("en"),e].filter(Boolean).join(", ")}function Zs(n,t){return`${n}__${t}`}function ja(n,t){let e=({kind:s})=>Object.keys(Xt).indexOf(s);return e(
 n)-e(t)||Na(n.server??"",t.server??"")||Na(n.name,t.name)}function Na(n,t){return n<t?-1:+(n>t)}var Gd={running:"running",waiting:"waits for your permission",completed:"done",failed:"failed",cancelled:"cancelled"},Yd={running:"in_progress",waiting:"questio\
 n"},Qs=class{constructor(t){this.desk=t,this.twisty=r("span",{class:"wb-twisty"},v("twisty")),this.mark=r("span",{class:"wb-mark"}),this.name=r("span",{class:"w\
 b-strong wb-wrap"}),this.source=r("span",{class:"wb-source"}),this.line=r("span",{class:"wb-muted wb-grow wb-cut"}),this.state=r("span",{class:"wb-muted"}),this.
@@ -744,7 +744,7 @@ Ws(n.channel),n.announce);return{element:t.element,show:({text:e})=>t.show(e)}},
 muted",tabindex:0},"Thinking");return{element:r("details",{class:"wb-thinking"},t,n),show:e=>u(n,e.text)}},tool:n=>{let t=new Qs(n);return{element:t.element,card:t,
 show:e=>t.show(e)}}};function Qd({model:n,input_tokens:t,output_tokens:e,cost_usd:s}){let i=h=>h.toLocaleString("en"),o=[t&&`${i(t)} tokens in`,e&&`${i(e)} out`].
 filter(Boolean).join(", "),a=typeof s=="number"?`$${s.toFixed(s<.1?4:2)}`:null;return[n,o,a].filter(Boolean).join(" · ")}var tu=40,eu={markdown:"Markdown",notebook:"Notebook"},su={consequence:"Its messages are deleted, and an answer that is being made is stopped. Calls of tools st\
-ay recorded."},ei=class{constructor(t,e,s){this.desk=t,this.on=e,this.requests=new f(t);let i=y("conversation");this.title=r("h4",{class:"wb-pane-title wb-cut",
+ay recorded."},ei=class{constructor(t,e,s){this.desk=t,this.on=e,this.requests=new w(t);let i=y("conversation");this.title=r("h4",{class:"wb-pane-title wb-cut",
 id:i,tabindex:-1}),this.facts=r("span",{class:"wb-muted wb-grow wb-cut"}),this.box=r("div",{}),this.earlier=m("Show earlier messages","wb-link",()=>this.showEarlier()),
 this.list=r("ol",{class:"wb-messages"}),this.empty=r("p",{class:"wb-empty",hidden:!0},"Nothing is written yet.");let o={class:"wb-transcript",role:"log",tabindex:0,
 "aria-label":"Messages"};this.scroll=r("div",o,this.earlier,this.empty,this.list),this.composer=new Ds(t,()=>{this.isAtEnd=!0,this.following.now()}),this.element=
@@ -766,7 +766,7 @@ let t=new ue(this.desk,this.row,()=>{this.box.replaceChildren(),this.settings.fo
 row;U(this.box,this.remove,{...su,label:"Delete the conversation"},async(e,s)=>{await this.requests.run("delete_conversation",{conversation_id:this.row.id},s)&&
 this.on.deleted(t)})}async export(t){let e=await this.requests.run("export_conversation",{conversation_id:this.row.id,format:t});e&&os(e.filename,e.media_type,e.
 content)}focus(){this.composer.focus()}};function iu({definition:n,model:t,usage:e}){let{input_tokens:s,output_tokens:i,cost_usd:o}=e,a=s===null&&i===null?null:
-w((s??0)+(i??0),"token"),h=o===null?null:`$${o.toFixed(2)}`;return[n,t,a,h].filter(Boolean).join(" · ")}var nu=6,si=class{constructor(t,e,s,i){this.store=t,this.desk={store:t,channel:e,announce:s},this.text="",this.opened=null,this.form=null;let o=y("chat"),a={close:()=>this.
+f((s??0)+(i??0),"token"),h=o===null?null:`$${o.toFixed(2)}`;return[n,t,a,h].filter(Boolean).join(" · ")}var nu=6,si=class{constructor(t,e,s,i){this.store=t,this.desk={store:t,channel:e,announce:s},this.text="",this.opened=null,this.form=null;let o=y("chat"),a={close:()=>this.
 close(),deleted:p=>this.onDeleted(p)};this.conversation=new ei(this.desk,a,i),this.formBox=r("div",{}),this.empty=r("p",{class:"wb-empty",hidden:!0});let h=m("N\
 ew conversation…","wb-link",()=>this.openForm());this.empty.append("No conversations yet. Talk to the agent of a definition, or to a model alone. ",h);let l={
 keydown:p=>V(p,this.list)};this.list=r("ul",{class:"wb-conversations","aria-label":"Conversations",on:l}),this.rows=new A(this.list,p=>this.row(p));let c=r("div",
@@ -777,7 +777,7 @@ m("New conversation…","wb-button",()=>this.openForm());let e=r("h3",{class:"wb
 search,this.newButton)}get conversations(){return[...this.store.tables.conversations.values()].sort((e,s)=>e.updated_at<s.updated_at?1:-1)}count(){return this.conversations.
 filter(({answer_id:t})=>t).length}row(t){let e=m("","wb-opener",()=>this.open(t)),s=r("span",{class:"wb-label wb-cut"});return{elements:[r("li",{class:"wb-entry"},
 e,s)],name:e,state:s}}update(t=this.enabled,e=Date.now()){this.enabled=t;let s=this.conversations,i=s.filter(o=>o.id===this.opened||this.matches(o));u(this.summary,
-s.length?w(s.length,"conversation"):""),this.search.hidden=s.length<=nu&&!this.text,this.empty.hidden=s.length>0||!this.store.loaded.has("conversations"),this.rows.
+s.length?f(s.length,"conversation"):""),this.search.hidden=s.length<=nu&&!this.text,this.empty.hidden=s.length>0||!this.store.loaded.has("conversations"),this.rows.
 show(i.map(({id:o})=>o),(o,a)=>this.drawRow(o,this.store.tables.conversations.get(a),e)),this.form?.refresh(),this.drawOpened(e)}drawRow({elements:[t],name:e,state:s},i,o){
 let{id:a,title:h,answer_id:l,updated_at:c}=i;u(e,h||"New conversation");let d=this.conversation.composer.hasDraft(a)?"draft":null;u(s,[d,l?"answering…":pt(c,o)].
 filter(Boolean).join(" · ")),t.classList.toggle("wb-active",a===this.opened),b(e,"aria-expanded",a===this.opened)}drawOpened(t){let e=this.store.tables.conversations.
@@ -787,20 +787,20 @@ ${e??""}`.toLowerCase();return this.text.split(/\s+/).every(i=>s.includes(i))}op
 items.get(this.opened);this.opened=null,this.update(),t?.name.focus()}onDeleted(t){this.opened=null,this.update(),this.desk.announce(`${t||"The conversation"} i\
 s deleted.`),this.newButton.focus()}openForm(){this.form=new ue(this.desk,null,t=>this.closeForm(t)),this.formBox.replaceChildren(this.form.element),this.form.focus()}closeForm(t){
 this.form=null,this.formBox.replaceChildren(),this.newButton.focus(),t&&this.open(t.id)}};var ii={interactive:"Interactive: converses",autonomous:"Autonomous: does tasks",tools:"Tools: exports tools"},Ma={always:"Always, in the prompt",agent:"When th\
-e agent asks",manual:"When you ask"},Xt={rules:{label:"Rules",one:"rule"},references:{label:"References",one:"reference"},tools:{label:"Exported tools",one:"too\
+e agent asks",manual:"When you ask"},Zt={rules:{label:"Rules",one:"rule"},references:{label:"References",one:"reference"},tools:{label:"Exported tools",one:"too\
 l"},providers:{label:"Providers",one:"provider"},servers:{label:"MCP servers",one:"MCP server"}};function He(n){let t=n.indexOf("/");return t<0?{section:n,name:null}:
-{section:n.slice(0,t),name:n.slice(t+1)}}function ni(n){let t=Object.entries(Xt).flatMap(([e,{label:s}])=>{let i=n[e];if(e==="tools"&&!i.length&&n.info.mode!=="\
+{section:n.slice(0,t),name:n.slice(t+1)}}function ni(n){let t=Object.entries(Zt).flatMap(([e,{label:s}])=>{let i=n[e];if(e==="tools"&&!i.length&&n.info.mode!=="\
 tools")return[];let o=i.length?i.length.toLocaleString("en"):"",a=i.map(h=>({id:`${e}/${h.name}`,label:h.name,level:2,note:h.include??""}));return[{id:e,label:s,
 level:1,note:o},...a]});return[{id:"overview",label:"Overview",level:1,note:""},{id:"prompt",label:"Prompt",level:1,note:""},{id:"preview",label:"Preview",level:1,
 note:""},{id:"history",label:"History",level:1,note:""},...t]}function Da(n){let t=n.normalize("NFKD").replace(/\p{M}/gu,"").toLowerCase().replace(/[^a-z0-9]+/g,
-"-").replace(/^-+|-+$/g,"").slice(0,50);return t?`./agents/${t}`:""}function Ia(n,t){return n.name.localeCompare(t.name,void 0,{numeric:!0})||(n.id<t.id?-1:1)}var oi="empty:",ri=class{constructor(t,e,s){this.desk=t,this.rows=e,this.requests=new f(t),this.onDone=s,this.source=x([[oi,"Nothing: an empty definition"]],oi,
+"-").replace(/^-+|-+$/g,"").slice(0,50);return t?`./agents/${t}`:""}function Ia(n,t){return n.name.localeCompare(t.name,void 0,{numeric:!0})||(n.id<t.id?-1:1)}var oi="empty:",ri=class{constructor(t,e,s){this.desk=t,this.rows=e,this.requests=new w(t),this.onDone=s,this.source=x([[oi,"Nothing: an empty definition"]],oi,
 {on:{change:()=>this.onSource()}}),this.name=k("",{maxlength:100,required:!0,placeholder:"Careful reviewer",on:{input:()=>this.propose()}}),this.path=k("",{maxlength:1e3,
 required:!0,placeholder:"./agents/careful-reviewer"}),this.mode=x(Object.entries(ii),"interactive"),this.about=r("p",{class:"wb-muted",hidden:!0}),this.submit=r(
 "button",{class:"wb-button wb-primary",type:"submit"},"Create");let i=()=>s(null);this.modeField=T("Mode",this.mode),this.element=$({class:"wb-box wb-stack wb-r\
 oomy","aria-label":"New definition"},{submit:()=>this.run(),escape:i},r("div",{class:"wb-fields"},T("Name",this.name),T("Start from",this.source),T("Directory",
 this.path),this.modeField),this.about,L(this.submit,i),this.requests.errorBox),this.proposed="",this.templates=[],this.fillSources(oi),this.load()}focus(){this.
 name.focus()}copyOf(t){this.fillSources(`copy:${t}`),this.name.value=`${this.rows.find(({id:e})=>e===t).name} copy`,this.propose(),this.onSource()}async load(){
-try{let{templates:t}=await new f(this.desk).send("agent_list_templates",{});this.templates=t,this.fillSources(this.source.value)}catch(t){this.requests.showError(
+try{let{templates:t}=await new w(this.desk).send("agent_list_templates",{});this.templates=t,this.fillSources(this.source.value)}catch(t){this.requests.showError(
 t)}}fillSources(t){let e=[...this.desk.store.tables.personas.values()],s=[["",[[oi,"Nothing: an empty definition"]]],["Templates",this.templates.map(({name:i,title:o})=>[
 `template:${i}`,o])],["Personas",e.map(({id:i,name:o})=>[`persona:${i}`,o])],["Copies",this.rows.map(({id:i,name:o})=>[`copy:${i}`,`Copy of ${o}`])]];q(this.source,
 s.filter(([,i])=>i.length),t)}onSource(){let[t,e]=this.chosen(),s=this.templates.find(({name:i})=>t==="template"&&i===e)?.description;this.about.hidden=!s,this.
@@ -810,7 +810,7 @@ value.trim();return{empty:["agent_create",{agentPath:i,name:s,mode:this.mode.val
 persona:["agent_create_from_persona",{personaId:e,agentPath:i,name:s}],copy:["agent_clone",{sourceAgent:e,targetPath:i,newName:s}]}[t]}async run(){let t=await this.
 requests.run(...this.request(),this.submit,"Creating…");t?this.onDone(t):this.requests.error&&this.fieldOf(this.requests.error).focus()}fieldOf({code:t}){return t===
 "AGENT_EXISTS"||t==="INVALID_PATH"?this.path:this.name}};var ou={error:["failed","Error: "],warning:["warning","Warning: "],hint:["hint","Hint: "]};function ai(n){let[t,e]=n.split("."),s=t==="mcpServers"?"servers":t;return s===
-"prompt"?s:s in Xt?e===void 0?s:`${s}/${e}`:"overview"}var hi=class{constructor(t){this.open=t,this.element=r("ul",{class:"wb-stack wb-problems","aria-label":"P\
+"prompt"?s:s in Zt?e===void 0?s:`${s}/${e}`:"overview"}var hi=class{constructor(t){this.open=t,this.element=r("ul",{class:"wb-stack wb-problems","aria-label":"P\
 roblems"})}show(t,e){let s=t.filter(o=>e==="overview"||ai(o.place)===e),i=JSON.stringify([e,s]);i!==this.drawn&&(this.drawn=i,this.element.hidden=!s.length,this.
 element.replaceChildren(...s.map(o=>this.line(o,e))))}line({severity:t,place:e,message:s},i){let[o,a]=ou[t],h=ai(e),l=h===i?null:m(e,"wb-link",()=>this.open(h),
 `Open ${e}`),c=r("span",{},r("span",{class:"wb-sr"},a),l,l?" ":null,...tt(s));return r("li",{class:"wb-message"},v(o),c)}};var ru={bash:"sh bash zsh",cpp:"c h cc cpp cxx hh hpp",go:"go",ini:"ini cfg toml conf",javascript:"js mjs cjs jsx",json:"json ipynb geojson",markdown:"md markdo\
@@ -825,7 +825,7 @@ this.twisty,this.name,this.label,this.counts),this.head.setAttribute("aria-contr
 body),this.update(t),this.toggle(t.status!=="D"&&this.lines<=du)}get path(){return this.file.path}get open(){return!this.body.hidden}update(t){let{path:e,old_path:s,
 status:i,added:o,removed:a,binary:h,patch:l}=t;this.file=t,this.drawn=!1,this.hunks=l?Fa(l):[],this.lines=this.hunks.reduce((p,{lines:g})=>p+g.length+1,0);let c=s&&
 s!==e?[r("span",{class:"wb-muted"},`${s} → `)]:[];this.name.replaceChildren(...c,...qo(e)),u(this.label,i==="M"?"":Wa[i]??""),this.counts.replaceChildren(...Ao(
-t));let d=h?"binary":`${w(o??0,"line")} added, ${a??0} removed`;b(this.head,"aria-label",`${e}, ${Wa[i]??"changed"}, ${d}`),b(this.element,"aria-label",e)}toggle(t=!this.
+t));let d=h?"binary":`${f(o??0,"line")} added, ${a??0} removed`;b(this.head,"aria-label",`${e}, ${Wa[i]??"changed"}, ${d}`),b(this.element,"aria-label",e)}toggle(t=!this.
 open){this.body.hidden=!t,this.head.setAttribute("aria-expanded",String(t)),this.twisty.classList.toggle("wb-turned",t),this.drawn||(this.body.style.minHeight=`${Math.
 min(this.lines,Oo)*cu}px`),t&&this.near&&this.draw()}approach(){this.near=!0,this.open&&this.draw()}draw(){if(this.drawn)return;this.drawn=!0,this.body.style.minHeight=
 "";let{patch:t}=this.file;this.body.replaceChildren(...t==null?[this.noLines()]:this.drawHunks()),this.on.drawn?.(this)}rowOf(t,e){return[...this.body.querySelectorAll(
@@ -835,7 +835,7 @@ on.readAll(this.path);u(e,t),s&&(this.update(s.patch===null?{...s,truncated:!1}:
 e. Use git to see it.")):this.draw(),this.head.focus())});return e}drawHunks(){let t=r("table",{class:"wb-diff-lines","aria-label":`Changes in ${this.path}`}),e=this.
 limit;for(let s of this.hunks){if(e<=0)break;let i=new Co(s,e);t.append(i.element),this.colour(i),e-=s.lines.length}return[r("div",{class:"wb-diff-scroll",tabindex:-1},
 t),...this.notes(e)]}async colour(t){let e=Pa(this.path);if(e)try{t.colour(await this.on.highlighter(),e)}catch{}}notes(t){let{status:e,truncated:s}=this.file,i=m(
-"Show more","wb-link",()=>this.showMore()),o=e==="R"?"Renamed; the content is the same.":"The content is the same.";return[t<0?ve(`${w(-t,"more line")} in this \
+"Show more","wb-link",()=>this.showMore()),o=e==="R"?"Renamed; the content is the same.":"The content is the same.";return[t<0?ve(`${f(-t,"more line")} in this \
 part, and what follows. `,i):null,this.lines?null:ve(o),s?ve("The rest is too large to show with the others. ",this.readAllButton()):null].filter(Boolean)}showMore(){
 this.limit+=5*Oo,this.drawn=!1,this.draw()}},Co=class{constructor({context:t,lines:e},s){this.lines=e,this.texts=new Map;let o=`line ${(e.find(h=>h.new)?.new??e[0]?.
 old)?.toLocaleString("en")??0}${t?` · ${t}`:""}`,a=r("tr",{class:"wb-diff-hunk"},r("td",{colspan:3},o));this.element=r("tbody",{},a,...e.slice(0,s).map(h=>this.
@@ -846,7 +846,7 @@ d}colour(t,e){for(let[s,i]of[["-",o=>o!=="-"],["+",o=>o==="-"]]){let o=this.line
 h.kind)&&this.texts.get(h)?.replaceChildren(...mu(a[l])))}}};function mu(n=[]){return n.map(({text:t,style:e})=>e?r("span",{class:e},t):yt(t))}function ve(...n){
 return r("p",{class:"wb-diff-note"},...n)}function Ao({added:n,removed:t,binary:e}){return e||n===null?[r("span",{class:"wb-muted"},"binary")]:[r("span",{class:"\
 wb-added"},`+${(n??0).toLocaleString("en")}`),r("span",{class:"wb-removed"},`−${(t??0).toLocaleString("en")}`)]}function qo(n){let t=n.lastIndexOf("/")+1;return[
-r("span",{class:"wb-muted"},n.slice(0,t)),yt(n.slice(t))]}var pu=50,fu={added:"A",changed:"M",removed:"D"},li=class{constructor(t,e,s){this.desk=t,this.target=e,this.requests=new f(t);let i=o=>this.requests.showError(o);
+r("span",{class:"wb-muted"},n.slice(0,t)),yt(n.slice(t))]}var pu=50,fu={added:"A",changed:"M",removed:"D"},li=class{constructor(t,e,s){this.desk=t,this.target=e,this.requests=new w(t);let i=o=>this.requests.showError(o);
 this.refreshing=new R(()=>this.read(),i),this.heading=r("h4",{class:"wb-strong",tabindex:-1},"History"),this.list=r("ul",{class:"wb-entries"}),this.note=r("p",{
 class:"wb-muted"},"Reading…"),this.element=r("div",{class:"wb-stack"},this.heading,this.requests.errorBox,this.note,this.list),this.update(s)}get isChanged(){
 return!1}focus(){this.heading.focus()}update({info:t}){t.contentHash!==this.shown&&(this.shown=t.contentHash,this.refreshing.now())}async read(){let{versions:t,
@@ -859,8 +859,8 @@ return;let l={agentTarget:this.target,fromVersion:e,toVersion:s},c=await this.re
 changes))},`Changes: ${t}`);return a.setAttribute("aria-expanded","false"),a}files(t){return t.length?t.map(e=>{let s={readAll:async()=>null,highlighter:()=>me(
 this.desk.channel)},i=new Pt({...e,...bu(e.patch??""),status:fu[e.status]},s);return i.approach(),i.element}):[r("p",{class:"wb-muted"},"Nothing but secrets, or\
  the time it was created, has changed.")]}};function wu({commit:n,contentHash:t}){return n??t}function bu(n){let t=n.split(`
-`).filter(s=>!/^(\+\+\+|---) /.test(s)),e=s=>t.filter(i=>i.startsWith(s)).length;return{added:e("+"),removed:e("-")}}var Zt=class extends Error{constructor(t,e){super(e),this.code="VALIDATION_ERROR",this.details={problems:[{field:t}]}}},Ft=class{constructor(t,e,s,i,o="Save"){this.
-fields=s,this.on=i,this.runner=new f(t),this.saved=this.values(),this.newest=this.saved,this.overtaken=!1,this.submit=r("button",{class:"wb-button wb-primary",type:"\
+`).filter(s=>!/^(\+\+\+|---) /.test(s)),e=s=>t.filter(i=>i.startsWith(s)).length;return{added:e("+"),removed:e("-")}}var Qt=class extends Error{constructor(t,e){super(e),this.code="VALIDATION_ERROR",this.details={problems:[{field:t}]}}},Ft=class{constructor(t,e,s,i,o="Save"){this.
+fields=s,this.on=i,this.runner=new w(t),this.saved=this.values(),this.newest=this.saved,this.overtaken=!1,this.submit=r("button",{class:"wb-button wb-primary",type:"\
 submit"},o),this.discard=m(i.cancel?"Cancel":"Discard changes","wb-button",()=>this.reset()),this.note=r("div",{hidden:!0}),this.buttons=r("div",{class:"wb-line"},
 this.submit,this.discard),this.element=$({class:"wb-stack wb-roomy","aria-label":e},{submit:()=>this.save(),escape:i.cancel},...this.layout(),this.note,this.buttons,
 this.runner.errorBox);for(let a of["input","change"])this.element.addEventListener(a,()=>this.drawButtons());this.element.addEventListener("keydown",a=>this.onKey(
@@ -874,7 +874,7 @@ newest),this.focus())}settle(t){for(let e of Object.keys(this.fields))this.set(e
 this.saved={...t},this.newest=this.saved,this.overtaken=!1,this.drawNote(),this.drawButtons()}drawButtons(){let{isChanged:t}=this;O(t||!!this.on.cancel,this.submit),
 this.discard.hidden=!t&&!this.on.cancel,this.on.draft()}drawNote(){if(this.note.hidden=!this.overtaken,!this.overtaken||this.note.hasChildNodes())return;this.note.
 replaceChildren(H("warning","It was changed elsewhere while you were editing. Saving replaces those changes; discarding shows them."))}async save(){if(this.runner.
-busy||!this.on.cancel&&!this.isChanged)return;this.mark(null);let t;try{t=this.on.requests(this.changes(),this.values())}catch(i){if(!(i instanceof Zt))throw i;
+busy||!this.on.cancel&&!this.isChanged)return;this.mark(null);let t;try{t=this.on.requests(this.changes(),this.values())}catch(i){if(!(i instanceof Qt))throw i;
 this.refuse(i);return}let e=this.values(),s=await this.runAll(t);s&&(this.acknowledge(e),this.on.saved(s,e))}async runAll(t){let e=[];for(let[s,i]of t){let o=await this.
 runner.run(s,i,this.submit,"Saving…");if(!o)return this.refuse(this.runner.error,i),null;e.push(o)}return e}refuse(t,e={}){t!==this.runner.error&&this.runner.
 showError(t);let s=t?.details?.problems?.[0]?.field??t?.details?.key??e.key??"",i=String(s).split(".");this.mark(Object.keys(this.fields).find(o=>i.includes(o))??
@@ -905,12 +905,12 @@ control:P(ci(gu),14,{required:!0})}}),values:({config:n})=>({config:ci(Ga(n))}),
 "agent_update_mcp_server",{agentTarget:n,serverName:t,config:Ro("config",e)}],remove:(n,t)=>["agent_delete_mcp_server",{agentTarget:n,serverName:t}],summary:({config:n})=>n.
 url?n.url:[n.command,...n.args??[]].join(" ")};function Ga(n){if(n===null||typeof n!="object"||Array.isArray(n))return n;let t=Object.entries(n).map(([s,i])=>[s,
 Ga(i)]),e=s=>s!==null&&(typeof s!="object"||Object.keys(s).length>0);return Object.fromEntries(t.filter(([,s])=>e(s)))}function Su({name:n,config:t}){let e=Ro("\
-config",t),s=Object.entries(e.mcpServers??{});if(s.length>1)throw new Zt("config","These are several servers. Add them one by one.");return s.length?{serverName:n||
+config",t),s=Object.entries(e.mcpServers??{});if(s.length>1)throw new Qt("config","These are several servers. Add them one by one.");return s.length?{serverName:n||
 s[0][0],config:s[0][1]}:{serverName:n,config:e}}var di={rules:Ua("rule",{add:"agent_add_rule",update:"agent_update_rule",remove:"agent_delete_rule"}),references:Ua(
 "reference",{add:"agent_add_reference",update:"agent_update_reference",remove:"agent_delete_reference"}),tools:vu,providers:ku,servers:_u};function ci(n){return JSON.
-stringify(n,null,2)}function Ro(n,t){let e;try{e=JSON.parse(t)}catch(s){throw new Zt(n,`This is not JSON: ${s.message}`)}if(e===null||typeof e!="object"||Array.
-isArray(e))throw new Zt(n,"This must be a JSON object, in braces.");return e}var ui=class{constructor(t,e,s,i){let{section:o,name:a}=e;this.desk=t,this.what=e,this.on=i,this.kind=di[o],this.noun=Xt[o].one,this.isNew=!Ya(s,e),this.requests=
-new f(t),this.form=this.makeForm(s),this.confirmBox=r("div",{});let h=this.isNew?`New ${this.noun}${a?`: ${a}`:""}`:a,l=r("h4",{class:"wb-strong wb-wrap",tabindex:-1},
+stringify(n,null,2)}function Ro(n,t){let e;try{e=JSON.parse(t)}catch(s){throw new Qt(n,`This is not JSON: ${s.message}`)}if(e===null||typeof e!="object"||Array.
+isArray(e))throw new Qt(n,"This must be a JSON object, in braces.");return e}var ui=class{constructor(t,e,s,i){let{section:o,name:a}=e;this.desk=t,this.what=e,this.on=i,this.kind=di[o],this.noun=Zt[o].one,this.isNew=!Ya(s,e),this.requests=
+new w(t),this.form=this.makeForm(s),this.confirmBox=r("div",{});let h=this.isNew?`New ${this.noun}${a?`: ${a}`:""}`:a,l=r("h4",{class:"wb-strong wb-wrap",tabindex:-1},
 h),c=r("div",{class:"wb-line"},l,this.isNew?null:this.deleteButton(a));this.about=r("p",{class:"wb-muted",hidden:!this.kind.about});let d=[c,this.about,this.confirmBox,
 this.requests.errorBox,this.form.element];this.element=r("div",{class:"wb-stack"},...d),this.update(s)}makeForm(t){let{section:e,name:s}=this.what,i={requests:(h,l)=>[
 this.request(h,l)],saved:(h,l)=>this.onSaved(l),draft:()=>this.on.draft(),cancel:this.isNew?()=>this.on.open(e):void 0},o=this.isNew?`New ${this.noun}`:`${this.
@@ -940,7 +940,7 @@ s=>s.definition_id===t).map(({agent_id:s})=>s)}};function Tu(n){return"persona"i
 Object.keys(t).map(e=>[e,String(n[e]??"")]))}var pi=class{constructor(t,e){this.desk=t,this.heading=r("h4",{class:"wb-strong",tabindex:-1},"Preview"),this.size=r("span",{class:"wb-muted"}),this.text=r("div",
 {class:"wb-preview"}),this.offered=r("div",{class:"wb-stack"});let s=r("p",{class:"wb-muted"},"The system prompt that an agent of this definition gets.");this.element=
 r("div",{class:"wb-stack"},r("div",{class:"wb-line"},this.heading,this.size),s,this.text,this.offered),this.update(e)}get isChanged(){return!1}focus(){this.heading.
-focus()}update(t){let{systemPrompt:e,rules:s,references:i}=t,o=JSON.stringify([e,s,i]);if(o===this.drawn)return;this.drawn=o,u(this.size,w(e.length,"character")),
+focus()}update(t){let{systemPrompt:e,rules:s,references:i}=t,o=JSON.stringify([e,s,i]);if(o===this.drawn)return;this.drawn=o,u(this.size,f(e.length,"character")),
 this.text.replaceChildren(Q(e,"Copy the system prompt",this.desk.announce));let a=[...s,...i];this.offered.replaceChildren(...Za("The agent reads these with a t\
 ool when it needs them",a,"agent"),...Za("Included only when you ask for them",a,"manual"))}};function Za(n,t,e){let s=t.filter(o=>o.include===e);if(!s.length)return[];
 let i=({name:o,description:a})=>r("li",{},r("span",{},o),a?r("span",{class:"wb-muted wb-grow wb-cut"},a):null);return[C(n,r("ul",{class:"wb-list"},...s.map(i)))]}var fi=class{constructor(t,e,s,i){let o=P(s.prompt,18,{required:!0});this.form=new Ft(t,"Prompt",{prompt:{label:"The system prompt begins with this text; rules \
@@ -950,7 +950,7 @@ form.isChanged}focus(){this.form.focus()}update({prompt:t}){this.form.update({pr
 el","wb-button",()=>e.open("providers"));this.element=r("div",{class:"wb-stack"},this.heading,this.list,s),this.update(t)}get isChanged(){return!1}focus(){this.
 heading.focus()}update({providers:t,providerInfo:e}){let s=new Set(t.map(({name:o})=>o)),i=Object.entries(e).filter(([o])=>!s.has(o));this.list.replaceChildren(
 ...i.map(([o,a])=>this.entry(o,a)))}entry(t,{name:e,description:s}){let i=m(e,"wb-opener wb-entry-name",()=>this.on.open(`providers/${t}`));return r("li",{class:"\
-wb-entry"},i,r("span",{class:"wb-muted wb-grow wb-cut"},s))}};var Ou=3e3,bi=class{constructor(t,e,s,i){this.onRead=s,this.requests=new f(t),this.path=null,this.definition=null;let o=a=>this.requests.showError(a);this.refresh=
+wb-entry"},i,r("span",{class:"wb-muted wb-grow wb-cut"},s))}};var Ou=3e3,bi=class{constructor(t,e,s,i){this.onRead=s,this.requests=new w(t),this.path=null,this.definition=null;let o=a=>this.requests.showError(a);this.refresh=
 new R(()=>this.read(),o),this.polling=new G(e,Ou,()=>this.check(),o,i),i.addEventListener("abort",()=>this.refresh.stop(),{once:!0})}begin(t){this.path=t,this.definition=
 null,this.requests.clearError(),t&&this.now()}async now(){await this.refresh.now()}async check(){let{path:t}=this;if(!t||!this.definition)return;let e=await this.
 send("agent_get_info");t===this.path&&(e.contentHash===this.definition?.info.contentHash?this.requests.clearError():await this.now())}async read(){let{path:t}=this;
@@ -963,14 +963,14 @@ config:s[o].config}))}}send(t,e={}){return this.requests.send(t,{agentTarget:thi
 {},...s),a=Object.entries(i).map(([h,l])=>({name:h,config:l}));return{...o,info:n,prompt:t,systemPrompt:e.prompt,servers:a}}var Au={rules:"Rules say how the agent works. Those that are always included are in its system prompt, by priority.",references:"References are what the agent m\
 ay need to know. It reads those included by “agent” with a tool.",tools:"Tools that this definition offers to others. The prompt of a tool is filled in and \
 sent to the model.",providers:"Where its model comes from. Keys are references to secrets, such as env://ANTHROPIC_API_KEY.",servers:"MCP servers whose tools th\
-e agent can use. A program is started only after you have trusted its command."},gi=class{constructor(t,e,s){this.section=t,this.on=s;let{label:i,one:o}=Xt[t];this.
+e agent can use. A program is started only after you have trusted its command."},gi=class{constructor(t,e,s){this.section=t,this.on=s;let{label:i,one:o}=Zt[t];this.
 heading=r("h4",{class:"wb-strong",tabindex:-1},i),this.list=r("ul",{class:"wb-entries"}),this.empty=r("p",{class:"wb-muted"},`No ${i.replace(/^[RETP]/,l=>l.toLowerCase())}\
  yet.`),this.add=m(`New ${o}…`,"wb-button",()=>s.open(`${t}/`));let a=r("div",{class:"wb-line"},this.heading,r("span",{class:"wb-grow"}),this.add),h=r("p",{class:"\
 wb-muted"},Au[t]);this.element=r("div",{class:"wb-stack"},a,h,this.empty,this.list),this.update(e)}get isChanged(){return!1}focus(){this.add.focus()}update(t){let e=t[this.
 section],s=JSON.stringify(e);s!==this.drawn&&(this.drawn=s,this.list.replaceChildren(...e.map(i=>this.entry(i))),this.empty.hidden=e.length>0)}entry(t){let{summary:e,
 note:s}=di[this.section],i=e(t);return r("li",{class:"wb-entry"},m(t.name,"wb-opener wb-entry-name",()=>this.on.open(`${this.section}/${t.name}`)),r("span",{class:"\
 wb-muted wb-grow wb-cut",title:i},i),s?r("span",{class:"wb-muted"},s(t)):null)}};var Bo="script",Qa="+",th="",yi=class{constructor(t,e,s){let{info:i,rules:o,references:a}=e,{personas:h,worktrees:l}=t.store.tables;this.path=i.path,this.requests=
-new f(t),this.onDone=s,this.persona=x([...h.values()].map(({id:p,name:g})=>[p,g]),i.metadata.persona??"implementer"),this.profile=x([[Bo,Bo]],Bo);let c=[...l.keys()].
+new w(t),this.onDone=s,this.persona=x([...h.values()].map(({id:p,name:g})=>[p,g]),i.metadata.persona??"implementer"),this.profile=x([[Bo,Bo]],Bo);let c=[...l.keys()].
 filter(p=>p!=="").sort();this.worktree=x([[th,"None"],[Qa,"A new one"],...c.map(p=>[p,p])],th);let d=[...o,...a].filter(({include:p})=>p==="manual");this.included=
 d.map(({name:p})=>({name:p,...F(p,()=>{})})),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Start"),this.element=this.build(i.name),this.load()}build(t){
 let e=()=>this.onDone(null),s=[T("Persona",this.persona),T("Program",this.profile),T("Worktree",this.worktree)],i=this.included.map(({element:o})=>o);return $({
@@ -979,14 +979,14 @@ div",{class:"wb-line"},r("span",{class:"wb-muted"},"Also include"),...i):null,L(
 try{let{profiles:t}=await this.requests.send("list_profiles",{}),e=({name:s,available:i})=>i?s:`${s} (not installed)`;q(this.profile,[["",t.map(s=>[s.name,e(s)])]])}catch(t){
 this.requests.showError(t)}}async run(){let{value:t}=this.worktree,e={definition:this.path,persona_id:this.persona.value,profile:this.profile.value,include:this.
 included.filter(({box:i})=>i.checked).map(({name:i})=>i),...t===Qa?{new_worktree:!0}:{assigned_worktree:t||null}},s=await this.requests.run("spawn_agent",e,this.
-submit,"Starting…");s&&this.onDone(s)}};var vi=class{constructor(t,e){this.desk=t,this.onChange=e,this.requests=new f(t),this.text=r("div",{}),this.review=m("Review…","wb-button",()=>this.ask()),this.
+submit,"Starting…");s&&this.onDone(s)}};var vi=class{constructor(t,e){this.desk=t,this.onChange=e,this.requests=new w(t),this.text=r("div",{}),this.review=m("Review…","wb-button",()=>this.ask()),this.
 note=r("div",{class:"wb-stack",hidden:!0},this.text,this.review,this.requests.errorBox),this.slot=new It(t,()=>{}),this.element=r("div",{class:"wb-stack"},this.
 note,this.slot.element),this.pending=null}clear(){this.slot.clear(),this.pending=null,this.note.hidden=!0,this.requests.clearError()}update({info:t,trust:e},s,i){
 this.path=t.path;let o=[...this.desk.store.tables.approvals.values()].find(qu(t.id));this.slot.show(o,()=>s,i),this.pending!==null&&!o&&this.onChange(),this.pending=
 o?.id??null,this.note.hidden=e.trusted||!!o,this.note.hidden||this.draw(e)}draw({needs:t,refusal:e}){let s=M(t.filter(({trusted:a})=>!a).map(({name:a})=>a)),i=e?
 ` You have refused it: ${e}.`:"",o=`You have not trusted ${s}. It is not used before you do.${i}`;o!==this.drawn&&(this.drawn=o,this.text.replaceChildren(H("shi\
 eld",o)))}async ask(){await this.requests.run("agent_request_trust",{agentTarget:this.path},this.review,"Asking…")&&this.onChange()}};function qu(n){return({kind:t,
-subject:e})=>t==="trust"&&e===`definition:${n}`}var Nu=new Set(["overview","providers","servers"]),ki=class{constructor(t,e,s){this.desk=t,this.on=e,this.place="overview",this.views=new Map,this.requests=new f(
+subject:e})=>t==="trust"&&e===`definition:${n}`}var Nu=new Set(["overview","providers","servers"]),ki=class{constructor(t,e,s){this.desk=t,this.on=e,this.place="overview",this.views=new Map,this.requests=new w(
 t);let i=y("definition");this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.path=r("span",{class:"wb-muted wb-grow wb-cut"}),this.confirmBox=r("di\
 v",{}),this.trust=new vi(t,()=>this.reading.now()),this.problems=new hi(a=>e.open(a)),this.content=r("div",{}),this.element=r("section",{class:"wb-pane wb-stack\
  wb-definition","aria-labelledby":i,hidden:!0}),this.element.addEventListener("keydown",a=>this.onKey(a)),this.reading=new bi(t,this.element,()=>this.onRead(),s);
@@ -1044,16 +1044,16 @@ r("span",{class:"wb-muted wb-grow"}),this.search=z("Filter definitions","Filter 
 value.trim().toLowerCase())}),this.newButton=m("New definition…","wb-button",()=>this.openForm());let e=r("h3",{class:"wb-heading",id:t},"Definitions");return r(
 "div",{class:"wb-toolbar"},e,this.summary,this.search,this.newButton)}get rows(){return[...this.store.tables.definitions.values()].filter(({name:t})=>t).sort(Ia)}problems(){
 return[...this.store.tables.definitions.values()].map(({problem:e,error:s})=>e??s?.message).filter(Boolean)}count(){return this.rows.length}update(t=this.enabled,e=Date.
-now()){this.enabled=t;let{rows:s}=this,i=s.filter(o=>o.id===this.opened||this.matches(o));u(this.summary,s.length?w(s.length,"definition"):""),this.search.hidden=
+now()){this.enabled=t;let{rows:s}=this,i=s.filter(o=>o.id===this.opened||this.matches(o));u(this.summary,s.length?f(s.length,"definition"):""),this.search.hidden=
 s.length<=ju&&!this.text,this.empty.hidden=s.length>0||!this.store.loaded.has("definitions"),this.drawOpened(s.find(({id:o})=>o===this.opened),e),this.tree.showProblems(
 this.problems()),this.tree.show(i,{path:this.opened,place:this.place,definition:this.pane.definition,drafts:o=>this.pane.drafts(o)})}drawOpened(t,e){if(this.split.
 classList.toggle("wb-open",!!t),!t){this.pane.element.hidden||this.pane.hide();return}this.pane.element.hidden&&this.pane.show(t,this.place),this.pane.update(t,
 this.enabled,e)}matches({name:t,id:e,description:s=""}){let i=[t,e,s].join(`
-`).toLowerCase();return this.text.split(/\s+/).every(o=>i.includes(o))}filter(t){this.text=t,this.update(),this.desk.announce(`${w(this.tree.rows.items.size,"de\
+`).toLowerCase();return this.text.split(/\s+/).every(o=>i.includes(o))}filter(t){this.text=t,this.update(),this.desk.announce(`${f(this.tree.rows.items.size,"de\
 finition")} shown.`)}open(t,e){this.opened=t,this.place=e;let s=this.store.tables.definitions.get(t);s&&this.pane.show(s,e),this.update()}close(){let t=this.opened;
 this.opened=null,this.pane.hide(),this.update(),this.tree.focus(t)}onDeleted(t){this.opened=null,this.pane.hide(),this.update(),this.desk.announce(t),this.newButton.
 focus()}openForm(t){let e=new ri(this.desk,this.rows,s=>this.closeForm(s));t&&e.copyOf(t),this.formBox.replaceChildren(e.element),e.focus()}closeForm(t){this.formBox.
-replaceChildren(),this.newButton.focus(),t&&(this.desk.announce(t.message??"The definition was created."),this.open(t.agentPath,"overview"))}};var Si=class{constructor(t,e){this.desk=t,this.cards=e,this.requests=new f(t),this.fields=null,this.selectAll=F("Select all",o=>this.onSelectAll(o)),this.summary=
+replaceChildren(),this.newButton.focus(),t&&(this.desk.announce(t.message??"The definition was created."),this.open(t.agentPath,"overview"))}};var Si=class{constructor(t,e){this.desk=t,this.cards=e,this.requests=new w(t),this.fields=null,this.selectAll=F("Select all",o=>this.onSelectAll(o)),this.summary=
 r("span",{class:"wb-muted wb-grow"}),this.approveButton=m("Admit","wb-button wb-primary",()=>this.approve()),this.detailsButton=m("Details for all…","wb-butto\
 n",()=>this.toggleDetails()),this.rejectButton=m("Reject…","wb-button",()=>this.toggleReject(!0));for(let o of[this.detailsButton,this.rejectButton])o.setAttribute(
 "aria-expanded","false");let s=[this.approveButton,this.detailsButton,this.rejectButton];this.actions=r("div",{class:"wb-card-actions"},...s);let i=o=>o.key==="\
@@ -1063,21 +1063,21 @@ this.form,this.requests.errorBox)}rejectForm(){this.reason=k("",{class:"wb-input
 ia-label":"Reason for rejecting the selected agents"}),this.confirmReject=r("button",{class:"wb-button wb-danger",type:"submit"},"Reject");let t=()=>this.toggleReject(
 !1);return $({hidden:!0},{submit:()=>this.reject(),escape:t},L(this.confirmReject,t,this.reason))}get selected(){return this.cards().filter(t=>t.checkbox.checked)}update(t=this.
 enabled){this.enabled=t;let e=this.cards(),s=e.length>1;for(let o of e)o.checkbox.hidden=!s,s||(o.checkbox.checked=!1);let i=this.selected.length;this.element.hidden=
-!s,this.selectAll.box.checked=s&&i===e.length,this.selectAll.box.indeterminate=i>0&&i<e.length,u(this.summary,i?`${i.toLocaleString("en")} of ${w(e.length,"agen\
+!s,this.selectAll.box.checked=s&&i===e.length,this.selectAll.box.indeterminate=i>0&&i<e.length,u(this.summary,i?`${i.toLocaleString("en")} of ${f(e.length,"agen\
 t")} selected`:""),this.actions.hidden=i===0,i||this.close(),this.requests.busy||this.drawLabels(i),O(t&&!this.requests.busy,this.approveButton,this.rejectButton,
 this.confirmReject),this.fields?.refresh()}drawLabels(t){u(this.approveButton,`Admit ${t.toLocaleString("en")}`),u(this.confirmReject,`Reject ${t.toLocaleString(
 "en")}`)}onSelectAll(t){for(let e of this.cards())e.checkbox.checked=t;this.update()}close(){this.details.hidden=!0,this.form.hidden=!0;for(let t of[this.detailsButton,
-this.rejectButton])t.setAttribute("aria-expanded","false")}toggleDetails(t=this.details.hidden){t&&(this.fields=new $t(this.desk.store.tables,{},"As requested"),
+this.rejectButton])t.setAttribute("aria-expanded","false")}toggleDetails(t=this.details.hidden){t&&(this.fields=new St(this.desk.store.tables,{},"As requested"),
 this.details.replaceChildren(this.fields.element)),this.details.hidden=!t,this.detailsButton.setAttribute("aria-expanded",String(t)),t?this.fields.first.focus():
 this.detailsButton.focus()}toggleReject(t){this.form.hidden=!t,this.rejectButton.setAttribute("aria-expanded",String(t)),t?this.reason.focus():this.rejectButton.
 focus()}approve(){let t=this.details.hidden?{}:this.fields.choices();return this.decide("approve_many",{choices:t},this.approveButton,"Admitting…")}reject(){return this.
 decide("reject_many",{reason:this.reason.value.trim()},this.confirmReject,"Rejecting…")}async decide(t,e,s,i){let o=this.selected;if(!o.length||this.requests.
 busy)return;let a=t==="approve_many",h=o.map(d=>d.approval.id);for(let d of o)d.begin();let l=await this.requests.run(t,{approval_ids:h,...e},s,i),c=new Map((l?.
 decisions??[]).map(d=>[d.approval_id,d]));for(let d of o)Lu(d,c.get(d.approval.id),a);l&&(this.close(),this.desk.announce(Mu(l.decisions,a))),this.update()}};function Lu(n,t,e){
-t?.ok?n.onDecided(e,t.outcome):t?n.onRefused(new qt(t.error),e?"approve":"reject"):n.reset()}function Mu(n,t){let e=n.filter(({ok:i})=>i).length,s=n.length-e;return`${e}\
+t?.ok?n.onDecided(e,t.outcome):t?n.onRefused(new At(t.error),e?"approve":"reject"):n.reset()}function Mu(n,t){let e=n.filter(({ok:i})=>i).length,s=n.length-e;return`${e}\
  ${t?"admitted":"rejected"}${s?`, ${s} failed`:""}.`}var Du=50,Iu=200,$i="",Pu={approved:"completed",rejected:"cancelled",failed:"failed"},eh={approved:"Approved",rejected:"Rejected",failed:"No longer possible"},Fu={
 registration:"Registrations",integration:"Integrations",trust:"Trust",tool_call:"Tool calls",peer_call:"Calls of other nodes"},Ei=class{constructor(t,e){this.desk=
-t,this.requests=new f(t),this.pages=1,this.refreshing=new R(()=>this.load(),a=>this.requests.showError(a));let s=r("summary",{class:"wb-muted",tabindex:0},"Deci\
+t,this.requests=new w(t),this.pages=1,this.refreshing=new R(()=>this.load(),a=>this.requests.showError(a));let s=r("summary",{class:"wb-muted",tabindex:0},"Deci\
 ded"),i={toggle:()=>this.element.open&&this.refreshing.now()};this.list=r("ul",{class:"wb-list wb-decisions","aria-label":"Decided"}),this.note=r("p",{class:"wb\
 -empty",hidden:!0}),this.more=m("Show earlier decisions","wb-button",()=>this.showEarlier()),this.more.hidden=!0;let o=[this.filterLine(),this.requests.errorBox,
 this.note,this.list,this.more];this.element=r("details",{class:"wb-decided",on:i},s,r("div",{class:"wb-stack"},...o)),t.store.subscribe(()=>this.onChange(),e),e.
@@ -1111,7 +1111,7 @@ return this.cards.set(t.id,e),this.list.append(e.element),e}onDecidedElsewhere(t
 t was decided elsewhere.",!1):this.remove(t))}linger(t){let e=setInterval(()=>{t.element.matches(":hover")||(clearInterval(e),this.remove(t),this.rows.has(t.approval.
 id)&&this.update(this.enabled,Date.now()))},Uu);this.signal.addEventListener("abort",()=>clearInterval(e),{once:!0})}remove(t){let e=t.element.contains(document.
 activeElement),s=t.element.nextElementSibling??t.element.previousElementSibling??this.heading;t.stop(),t.element.remove(),this.cards.delete(t.approval.id),this.
-empty.hidden=this.cards.size>0,e&&s.focus()}announceAdded(t){let[{name:e}]=t,s=t.length===1?`${e} is waiting`:`${w(t.length,"approval")} are waiting`;this.announce(
+empty.hidden=this.cards.size>0,e&&s.focus()}announceAdded(t){let[{name:e}]=t,s=t.length===1?`${e} is waiting`:`${f(t.length,"approval")} are waiting`;this.announce(
 `${s} for your decision.`)}announce(t){this.desk.announce(t)}};function Hu(n){return["Nothing is waiting for you. Agents that register and worktrees to integrat\
 e appear here. ",m("Connect an agent","wb-link",n),"."]}var Ju=5e3,zu=1e4,xe=class{constructor(t,e){this.store=t,this.channel=e,this.status=r("span",{class:"wb-status wb-cut",role:"status","aria-live":"polite"}),this.
 banner=this.makeBanner(),this.ended=new AbortController,this.undo=new $s({channel:e,announce:s=>this.announce(s)},this.ended.signal)}makeBanner(){this.bannerText=
@@ -1168,7 +1168,7 @@ e,s,i,...l,...a,h.owner_name??""].join(`
 `).toLowerCase();return t.split(/\s+/).every(d=>c.includes(d))}var qi={own:"An agent of this project",unpublished:"This project is in no network: other nodes re\
 ceive it when it joins one",live:"The node that sent it answers",stale:"The node that sent it does not answer, is blocked, or this project is in no network"};function Ni({
 versions:n,provenance:t},e){let{freshness:s,owner:i,origin:o,origin_name:a,changed_at:h,last_seen:l}=t;if(s==="unpublished")return"not published yet";let c=s===
-"own",d=c||o===i?null:`through ${a}`,p=n.length>1?`${n.length.toLocaleString("en")} versions`:null,g=c?`changed ${_t(h,e)}`:`received ${_t(l,e)}`;return[p,d,s===
+"own",d=c||o===i?null:`through ${a}`,p=n.length>1?`${n.length.toLocaleString("en")} versions`:null,g=c?`changed ${xt(h,e)}`:`received ${xt(l,e)}`;return[p,d,s===
 "stale"?"stale":null,g].filter(Boolean).join(" · ")}function am(n,t){return n<t?-1:+(n>t)}var Ri=class{constructor(t,e){let s=y("personality");this.opener=m(t,"wb-opener",()=>e(t)),this.opener.id=s,this.version=r("span",{class:"wb-muted wb-cut"}),this.
 about=r("p",{class:"wb-personality-about"}),this.badge=r("span",{class:"wb-source wb-push"}),this.traits=r("ul",{class:"wb-traits"}),this.tools=r("ul",{class:"w\
 b-trait-tools"}),this.fresh=r("div",{class:"wb-label wb-cut"});let o=[r("div",{class:"wb-personality-head"},v("registration"),this.opener,this.version,this.badge),
@@ -1177,10 +1177,10 @@ let s=t!==this.row;if(this.row=t,u(this.fresh,Ni(t,e)),!s)return;let{version:i,t
 b(this.fresh,"title",qi[l.freshness]);let{text:c=""}=h.find(({name:_})=>_==="description")??{};u(this.about,c),b(this.about,"title",c),this.about.hidden=!c;let[
 d,p]=[!0,!1].map(_=>h.filter(({is_callable:j})=>j===_)),g=p.filter(({name:_})=>_!=="description").map(hm);hh(this.traits,g,o-a.length-p.length,"trait"),hh(this.
 tools,d.map(lm),a.length-d.length,"tool")}};function Do(n,t){let{owner:e,owner_name:s}=t,i=X({provenance:t});u(n,i?"Yours":s),b(n,"data-own",i),b(n,"title",i?"A\
-n agent of this project":`Owned by ${e}`)}function hh(n,t,e,s){let i=e>0?[r("li",{class:"wb-label"},`and ${w(e,`more ${s}`)}`)]:[];n.replaceChildren(...t,...i),
+n agent of this project":`Owned by ${e}`)}function hh(n,t,e,s){let i=e>0?[r("li",{class:"wb-label"},`and ${f(e,`more ${s}`)}`)]:[];n.replaceChildren(...t,...i),
 n.hidden=!n.childNodes.length}function hm({name:n,text:t}){return r("li",{class:"wb-trait",title:`${n}: ${t}`},r("span",{class:"wb-muted"},n),r("span",{class:"w\
 b-cut"},t))}function lm({name:n,text:t}){let e=t?r("span",{class:"wb-muted wb-cut"},t):null;return r("li",{title:t||null},v("tool"),r("code",{class:"wb-cut"},n),
-e)}var cm=new Set(["pending","rejected","revoked"]),[lh,ch,Bi]=["agent","definition","none"],ji=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new f(
+e)}var cm=new Set(["pending","rejected","revoked"]),[lh,ch,Bi]=["agent","definition","none"],ji=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new w(
 t),this.source=x([[Bi,"Nothing: you write its traits"]],Bi,{on:{change:()=>this.propose()}}),this.name=k("",{maxlength:128,required:!0,placeholder:"careful-revi\
 ewer"}),this.version=k("",{maxlength:128,placeholder:"that of the definition, or 1.0"}),this.about=r("p",{class:"wb-label"}),this.submit=r("button",{class:"wb-b\
 utton wb-primary",type:"submit"},"Publish");let s=()=>e(null);this.element=$({class:"wb-box wb-stack wb-roomy","aria-label":"Publish a personality"},{submit:()=>this.
@@ -1201,8 +1201,8 @@ list)};this.list=r("ul",{class:"wb-personalities","aria-label":"Personalities",o
 querySelector(".wb-opener")??this.publishButton).focus()}),this.more=m("Show more","wb-button",()=>{this.limit+=Io,this.update()});let o=[this.formBox,this.errorBox,
 this.empty,this.chips.element,this.noMatch];this.element=r("div",{class:"wb-stack"},...o,this.list,this.more)}get rows(){let{version:t,tables:e}=this.desk.store;
 if(this.sorted?.version!==t){let s=[...e.personalities.values()].filter(({id:i})=>i!=="").sort(rh);this.sorted={version:t,rows:s}}return this.sorted.rows}get isSearchable(){
-return this.rows.length>dm||!!this.filters.text}summary(){let{rows:t}=this,e=t.filter(X).length;return t.length?e?`${w(t.length,"personality","personalities")},\
- ${e} of them yours`:w(t.length,"personality","personalities"):""}update(t=this.enabled,e=Date.now()){this.enabled=t;let{rows:s}=this,{personalities:i}=this.desk.
+return this.rows.length>dm||!!this.filters.text}summary(){let{rows:t}=this,e=t.filter(X).length;return t.length?e?`${f(t.length,"personality","personalities")},\
+ ${e} of them yours`:f(t.length,"personality","personalities"):""}update(t=this.enabled,e=Date.now()){this.enabled=t;let{rows:s}=this,{personalities:i}=this.desk.
 store.tables,o=l=>s.filter(l).length,a=Object.entries(dh).map(([l,[c,d]])=>({key:l,label:c,count:o(d)}));this.chips.update([{key:null,label:"All",count:s.length},
 ...a],this.filters.key),this.chips.element.hidden=s.length<2;let h=s.filter(l=>this.matches(l));this.cards.show(h.slice(0,this.limit).map(({id:l})=>l),(l,c)=>l.
 show(i.get(c),e)),this.more.hidden=h.length<=this.limit,this.noMatch.hidden=h.length>0||!s.length,this.list.hidden=!h.length,this.form?.update(t),this.drawError(
@@ -1212,7 +1212,7 @@ k")?.joined;if(this.empty.hidden||this.empty.dataset.joined===String(s))return;t
 ink",()=>this.openForm()),o=m("join a network","wb-link",()=>this.on.network()),a="A personality is what an agent publishes about itself: its traits, and tools \
 that others can call. ",h=s?"Those of other nodes appear here as they are received. ":"To see those of other projects, ";this.empty.replaceChildren(r("p",{},a,h,
 ...s?[]:[o,". "],i))}matches(t){let{key:e,text:s}=this.filters;return(!e||dh[e][1](t))&&ah(t,s)}filter(t){Object.assign(this.filters,t),this.limit=Io,this.update(),
-this.desk.announce(`${w(this.cards.items.size,"personality","personalities")} shown.`)}clear(){this.search.value="",this.filter({key:null,text:""}),this.search.
+this.desk.announce(`${f(this.cards.items.size,"personality","personalities")} shown.`)}clear(){this.search.value="",this.filter({key:null,text:""}),this.search.
 focus()}focus(t){(this.cards.items.get(t)?.opener??this.publishButton).focus()}openForm(){return this.form?this.form.focus():(this.form=new ji(this.desk,t=>this.
 closeForm(t)),this.formBox.replaceChildren(this.form.element),this.form.update(this.enabled),this.form.focus())}closeForm(t){this.form=null,this.formBox.replaceChildren(),
 this.publishButton.focus(),t&&(this.desk.announce(t.is_published?`${t.name} is published.`:`${t.name} is saved.`),this.on.open(t.name))}};var[nt,Wt,ze]=[148,40,48],Ve=8,um=48,_e=56,uh=10,Mi=7;function mh(n,t,e,s){let i=mm(n,t,e),o=Math.max(s,i.length*nt+(i.length-1)*_e+2*Ve),a=i.length===3&&i[0].length<
@@ -1252,7 +1252,7 @@ goTo(o(e[s+1])),Home:()=>this.goTo(e[0][0]),End:()=>this.goTo(e.at(-1).at(-1)),E
 let e=t.target.closest(".wb-node")?.dataset.rid;e&&(this.goTo(e),this.open(e))}open(t){t&&t!==this.own&&this.onOpen(t)}};function gm(){let n=s=>N("svg",{class:"\
 wb-link-sample",viewBox:"0 0 28 8","aria-hidden":"true"},N("path",{class:"wb-link-line",d:"M0 4H28","data-status":s})),t=(s,i)=>r("span",{class:"wb-state"},n(s),
 i);return r("div",{class:"wb-line wb-label wb-network-legend"},t("APPROVED","approved"),t("PROPOSED","proposed"),r("span",{},"An arrow points to the node that r\
-eceives events; “poll”: it fetches them."))}var Ii=class{constructor(t,e,s){this.desk=t,this.onDone=s,this.requests=new f(t),this.url=k(e?.first_contact?.url??"",{maxlength:2e3,placeholder:"URL that ends \
+eceives events; “poll”: it fetches them."))}var Ii=class{constructor(t,e,s){this.desk=t,this.onDone=s,this.requests=new w(t),this.url=k(e?.first_contact?.url??"",{maxlength:2e3,placeholder:"URL that ends \
 with /koi-net"}),this.rid=k(e?.first_contact?.rid??"",{class:"wb-input wb-mono",maxlength:300,placeholder:"orn:koi-net.node:…"}),this.name=k(e?.name??"",{maxlength:100,
 placeholder:"lab"}),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Join");let i="Leave the address empty if this node is the first one: ot\
 hers then contact it. The RID of the first contact, if you know it, makes sure that it is that node which answers.",o=()=>s(!1);this.element=$({class:"wb-box wb\
@@ -1265,7 +1265,7 @@ sions","aria-label":"What it may call"}),this.rows=new A(this.list,e=>new Wo(t,e
 this.peer=t,this.decided=new Map(e.map(s=>[s.trait,s])),this.update(this.enabled,this.isBlocked)}get own(){return[...this.desk.store.tables.personalities.values()].
 filter(X).flatMap(({name:e,tools:s})=>s.map(i=>Zs(e,i)))}update(t,e){if(this.isBlocked=e,this.enabled=t,this.element.hidden=!this.decided||e,!this.decided)return;
 let s=new Set([...this.own,...this.decided.keys()]);s.delete(Se);let i=(o,a)=>o.show(this.peer,this.decided.get(a)??null,t);this.rows.show([...[...s].sort(),Se],
-i)}},Wo=class{constructor(t,e,s){this.onSaved=s,this.desk=t,this.trait=e,this.label=e===Se?"All other tools":e,this.requests=new f(t);let i=e===Se?Po:{[Fo]:"As \
+i)}},Wo=class{constructor(t,e,s){this.onSaved=s,this.desk=t,this.trait=e,this.label=e===Se?"All other tools":e,this.requests=new w(t);let i=e===Se?Po:{[Fo]:"As \
 others",...Po},o=l=>this.save({permission:l===Fo?null:l});this.segments=new I(i,`Permission to call ${this.label}`,o),this.rate=k("",{class:"wb-input wb-rate",inputmode:"\
 numeric","aria-label":`Calls of ${this.label} a minute`,on:{change:()=>this.saveRate(),keydown:l=>l.key==="Enter"&&this.saveRate()}});let a=e===Se?r("span",{class:"\
 wb-wrap"},this.label):r("code",{class:"wb-wrap"},this.label),h=r("div",{class:"wb-line"},this.segments.element,this.rate);this.element=r("li",{class:"wb-stack"},
@@ -1276,7 +1276,7 @@ t)&&t>=1;this.rate.setAttribute("aria-invalid",String(!e)),e?this.save({calls_pe
 hole number of calls a minute."})}async save(t){let{permission:e}=this.decided??{permission:null},s={peer:this.peer,trait:this.trait,permission:e,...t},i=await this.
 requests.run("set_peer_permission",s);if(!i)return;let{permission:o}=i.permissions.find(({trait:a})=>a===this.trait)??{};this.desk.announce(`${this.label}: ${o?
 Po[o].toLowerCase():"as all others"}.`),this.onSaved(i.permissions)}};var ym="Rejected for good: it is not sent again as it is. Change what is published, or have the node updated.",vm="The node failed with it: it is sent again whe\
-n both nodes are compared. If it stays here, tell who runs the node.",Fi=class{constructor(t,e,s){this.desk=t,this.on=e,this.requests=new f(t),this.reader=new f(
+n both nodes are compared. If it stays here, tell who runs the node.",Fi=class{constructor(t,e,s){this.desk=t,this.on=e,this.requests=new w(t),this.reader=new w(
 t),this.permissions=new Pi(t);let i=y("peer");this.mark=r("span",{class:"wb-mark"}),this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.state=r("di\
 v",{class:"wb-indented wb-wrap"}),this.facts=new D,this.refusals=r("div",{}),this.rejections=r("div",{}),this.published=r("div",{}),this.blockButton=m("","wb-bu\
 tton",()=>this.toggleBlock()),this.confirmBox=r("div",{});let o=m("×","wb-close",e.close,"Close the node");this.element=r("section",{class:"wb-pane wb-stack wb\
@@ -1291,8 +1291,8 @@ this.drawn!==t.state&&this.mark.replaceChildren(v(a)),this.drawn=t.state,u(this.
 rid),u(this.blockButton,t.blocked_at?"Unblock":"Block…"),this.requests.busy||O(s,this.blockButton),this.permissions.update(s,!!t.blocked_at)}drawFacts(t,{rid:e,
 edges:s},i){let o=(a,h)=>s.find(({source:l,target:c})=>l===a&&c===h);this.facts.update([["Address",t.base_url&&r("code",{class:"wb-id"},t.base_url)],["RID",r("c\
 ode",{class:"wb-id"},t.rid)],["Kind",t.node_type==="PARTIAL"?"sends requests, but takes none":null],["Role",t.is_relay&&"first contact: passes on what other nod\
-es publish"],["Sends to us",ge(o(t.rid,e))],["Gets from us",ge(o(e,t.rid))],["Known since",E(t.first_seen)],["Last contact",_t(t.last_seen,i)],["Waiting",t.waiting>
-0&&`${w(t.waiting,"event")} to be sent`],["Failures",t.failures>0&&`${w(t.failures,"request")} in a row`]])}drawPublished(t){let{personalities:e}=this.desk.store.
+es publish"],["Sends to us",ge(o(t.rid,e))],["Gets from us",ge(o(e,t.rid))],["Known since",E(t.first_seen)],["Last contact",xt(t.last_seen,i)],["Waiting",t.waiting>
+0&&`${f(t.waiting,"event")} to be sent`],["Failures",t.failures>0&&`${f(t.failures,"request")} in a row`]])}drawPublished(t){let{personalities:e}=this.desk.store.
 tables,s=[...e.values()].filter(({provenance:a})=>a?.owner===t).map(({name:a})=>a),i=s.join(`
 `);if(i===this.drawnNames)return;this.drawnNames=i;let o=s.map(a=>r("li",{},m(a,"wb-link",()=>this.on.open(a))));this.published.replaceChildren(...o.length?[C("\
 Personalities",r("ul",{class:"wb-traits"},...o))]:[])}drawRefusals(t){let e=({code:i,count:o,last_at:a,last_reason:h})=>r("li",{class:"wb-refusal"},r("div",{},r(
@@ -1304,7 +1304,7 @@ if(s)return this.run("unblock_peer",e,this.blockButton,"Unblocking…",`${t} is 
 or sent to it, and what it has published is removed here."};return U(this.confirmBox,this.blockButton,i,async(o,a)=>{await this.run("block_peer",e,a,"Blocking…",
 `${t} is blocked.`)&&this.confirmBox.replaceChildren(),this.blockButton.focus()})}async run(t,e,s,i,o){let a=await this.requests.run(t,{peer:e},s,i);return a&&this.
 desk.announce(o),a}onKey(t){t.key!=="Escape"||t.defaultPrevented||t.target.matches(".wb-input")||(t.preventDefault(),this.on.close())}};function km({state:n,last_error:t,
-retry_at:e,blocked_at:s,blocked_by:i},o,a){if(n==="blocked")return`Blocked by ${i}, ${_t(s,a)}`;if(n!=="unreachable")return o;let h=e&&(Date.parse(e)>a?` It is \
+retry_at:e,blocked_at:s,blocked_by:i},o,a){if(n==="blocked")return`Blocked by ${i}, ${xt(s,a)}`;if(n!=="unreachable")return o;let h=e&&(Date.parse(e)>a?` It is \
 tried again at ${E(e)}.`:" It is being tried again.");return`${o}: ${t??"no answer"}.${h??""}`}var bh={peer:"Node",state:"State",sends:"Sends to us",gets:"Gets from us",last:"Last contact",refused:"Refused"},Wi=class{constructor(t){this.onOpen=t,this.body=
 r("tbody",{});let e=Object.entries(bh).map(([i,o])=>r("th",{scope:"col",class:`wb-col-${i}`},o)),s={keydown:i=>V(i,this.body)};this.element=r("table",{class:"wb\
 -table wb-peers",on:s},r("thead",{},r("tr",{},...e)),this.body),this.rows=new A(this.body,i=>this.row(i))}row(t){let e=m("","wb-opener",()=>this.onOpen(t)),s=Object.
@@ -1312,8 +1312,8 @@ fromEntries(Object.keys(bh).map(o=>[o,r("td",{class:`wb-col-${o}`})])),i=r("span
 {class:"wb-table-row"},...Object.values(s))],cells:s,opener:e,mark:i}}update(t,e,s,i){let o=new Map(e.map(h=>[h.rid,h])),a=(h,l)=>this.draw(h,o.get(l),t,s,i);this.
 rows.show([...o.keys()],a)}draw({elements:[t],cells:e,opener:s,mark:i},o,{rid:a,edges:h},l,c){let{rid:d,name:p,state:g,last_seen:_,refused:j}=o,S=(Z,B)=>h.find(
 ({source:mt,target:Ut})=>mt===Z&&Ut===B);u(s,p),b(s,"title",d),b(s,"aria-expanded",d===l),t.classList.toggle("wb-active",d===l);let[K,ot]=be[g];i.dataset.state!==
-g&&i.replaceChildren(v(ot),r("span",{class:"wb-cut"},K)),i.dataset.state=g,u(e.sends,ge(S(d,a))),u(e.gets,ge(S(a,d))),u(e.last,_t(_,c)),u(e.refused,j?j.toLocaleString(
-"en"):"")}focus(t){this.rows.items.get(t)?.opener.focus()}};var gh={graph:"Graph",table:"Table"},Ki=class{constructor(t,e,s){this.desk=t,this.requests=new f(t),this.view="graph",this.opened=null;let i=o=>this.open(o);this.
+g&&i.replaceChildren(v(ot),r("span",{class:"wb-cut"},K)),i.dataset.state=g,u(e.sends,ge(S(d,a))),u(e.gets,ge(S(a,d))),u(e.last,xt(_,c)),u(e.refused,j?j.toLocaleString(
+"en"):"")}focus(t){this.rows.items.get(t)?.opener.focus()}};var gh={graph:"Graph",table:"Table"},Ki=class{constructor(t,e,s){this.desk=t,this.requests=new w(t),this.view="graph",this.opened=null;let i=o=>this.open(o);this.
 graph=new Di(i),this.table=new Wi(i),this.pane=new Fi(t,{close:()=>this.close(),open:e.open},s),this.errorBox=r("div",{class:"wb-message wb-error",hidden:!0}),this.
 off=this.offBox(),this.joined=this.joinedBox(),this.formBox=r("div",{}),this.element=r("div",{class:"wb-network-view wb-stack wb-roomy"},this.errorBox,this.off,
 this.formBox,this.joined)}offBox(){return this.joinButton=m("Join a network…","wb-button wb-primary",()=>this.openForm()),r("div",{class:"wb-empty wb-stack",hidden:!0},
@@ -1323,10 +1323,10 @@ this.confirmBox=r("div",{}),this.views=new I(gh,"Show the nodes as",o=>this.setV
 be its first contact.";this.alone=r("p",{class:"wb-empty",hidden:!0},t);let e=r("div",{class:"wb-split-list wb-stack"},this.graph.element,this.table.element);this.
 split=r("div",{class:"wb-split"},e,this.pane.element);let s=r("div",{class:"wb-line"},this.views.element,r("span",{class:"wb-grow"}),this.leaveButton);this.own=
 this.ownBox();let i=[r("div",{},this.own,this.facts.element),s,this.confirmBox,this.requests.errorBox];return r("div",{class:"wb-stack wb-roomy",hidden:!0},...i,
-this.alone,this.split)}ownBox(){this.rid=r("code",{class:"wb-id"}),this.address=r("code",{class:"wb-id"});let t=(s,i,o)=>{let a=se(()=>i.textContent,o,this.desk.
+this.alone,this.split)}ownBox(){this.rid=r("code",{class:"wb-id"}),this.address=r("code",{class:"wb-id"});let t=(s,i,o)=>{let a=ie(()=>i.textContent,o,this.desk.
 announce);return r("li",{},r("span",{class:"wb-muted wb-term"},s),i,a)},e=t("Address",this.address,"Copy the address");return r("ul",{class:"wb-own-node"},e,t("\
 RID",this.rid,"Copy the RID"))}get network(){return this.desk.store.tables.network.get("network")}get peers(){return[...this.desk.store.tables.peers.values()].filter(
-({id:t})=>t!=="").sort(Js)}summary(){let{network:t}=this;return t?t.joined?`${t.is_online?"Joined":"Joined, but not connected now,"} as ${t.name}, ${w(this.peers.
+({id:t})=>t!=="").sort(Js)}summary(){let{network:t}=this;return t?t.joined?`${t.is_online?"Joined":"Joined, but not connected now,"} as ${t.name}, ${f(this.peers.
 length,"other node")}`:"Not joined":""}update(t=this.enabled,e=Date.now()){this.enabled=t;let{network:s}=this,i=this.desk.store.tables.network.get("")?.error;this.
 errorBox.hidden=!i,i&&this.errorBox.replaceChildren(...vt(i)),this.off.hidden=!s||s.joined||!!this.form,this.joined.hidden=!s?.joined,this.form?.update(t),O(t,this.
 joinButton),s?.joined&&this.drawJoined(s,e)}drawJoined(t,e){let{peers:s}=this;this.drawOwn(t),this.views.show(this.view),this.views.element.hidden=!s.length,this.
@@ -1334,7 +1334,7 @@ alone.hidden=s.length>0,this.split.hidden=!s.length;let i=s.find(({rid:o})=>o===
 keys(gh))this[o].element.hidden=o!==this.view;this[this.view].update(t,s,i?.rid??null,e),!i&&this.opened&&this.pane.hide(),i&&this.pane.update(i,t,this.enabled,
 e),this.requests.busy||O(this.enabled,this.leaveButton)}drawOwn({is_online:t,rid:e,base_url:s,first_contact:i,waiting:o,refused:a,problem:h}){this.own.hidden=!t,
 u(this.rid,e??""),u(this.address,s??"");let l=h??"It takes part while the servers run: start Workbench.",c=i&&[i.rid&&zs(i.rid),i.url].filter(Boolean).join(" · ");
-this.facts.update([["Not connected",!t&&l],["First contact",c],["Its answer",i?.error],["Waiting",o>0&&`${w(o,"event")} to be sent`],["Refused",a>0&&`${a.toLocaleString(
+this.facts.update([["Not connected",!t&&l],["First contact",c],["Its answer",i?.error],["Waiting",o>0&&`${f(o,"event")} to be sent`],["Refused",a>0&&`${a.toLocaleString(
 "en")} from other nodes`]])}setView(t){this.view=t,this.update()}open(t){this.opened=t,this.pane.show(t),this.update(),this.pane.focus()}close(){let t=this.opened;
 this.opened=null,this.pane.hide(),this.update(),this.view==="table"?this.table.focus(t):this.graph.box.focus()}focus(){this.opened&&this.pane.focus()}openForm(){
 this.form=new Ii(this.desk,this.network,t=>{this.form=null,this.formBox.replaceChildren(),this.update(),t?this.desk.announce("This project has joined the networ\
@@ -1347,7 +1347,7 @@ i,e.get(i),s.get(i)))}function xm(n,t,e){return!t||!e?[{path:n,before:Ui(t),afte
 e[s]??null)).map(([s,i])=>({path:`${n}: ${i}`,before:t[s]??null,after:e[s]??null}))}function Ui(n){return n?n.is_callable?n.description||"a tool":n.value:null}function kh({
 added:n,removed:t,changed:e,fields:s}){return[...n.map(i=>({path:i.name,before:null,after:Ui(i)})),...t.map(i=>({path:i.name,before:Ui(i),after:null})),...e.flatMap(
 ({name:i,fields:o})=>o.map(({name:a,before:h,after:l})=>({path:`${i}: ${yh[a]??a}`,before:h,after:l}))),...s.map(({name:i,before:o,after:a})=>({path:i,before:o,
-after:a}))]}var xh=400,Hi=class{constructor(t){this.desk=t,this.requests=new f(t),this.list=r("ul",{class:"wb-entries","aria-label":"History"}),this.from=x([],"",{class:"wb\
+after:a}))]}var xh=400,Hi=class{constructor(t){this.desk=t,this.requests=new w(t),this.list=r("ul",{class:"wb-entries","aria-label":"History"}),this.from=x([],"",{class:"wb\
 -input wb-version-choice","aria-label":"Version to compare"}),this.to=x([],"",{class:"wb-input wb-version-choice","aria-label":"Version to compare it with"});let e=m(
 "Compare","wb-button",()=>this.compare());this.line=r("div",{class:"wb-line"},this.from,r("span",{class:"wb-muted"},"with"),this.to,e),this.difference=r("div",{
 "aria-live":"polite"});let s=r("h4",{class:"wb-strong"},"History");this.element=r("div",{class:"wb-stack"},s,this.requests.errorBox,this.list,this.line,this.difference)}open(t){
@@ -1363,7 +1363,7 @@ let[t,e]=[this.from.value,this.to.value],s=i=>this.requests.send("get_personalit
 value!==t||this.to.value!==e)return;this.requests.clearError();let a=vh(i.profile.traits,o.profile.traits),h=r("p",{class:"wb-muted"},"Their traits do not diffe\
 r.");this.difference.replaceChildren(a.length?_h(a):h)}catch(i){this.requests.showError(i)}}};function _h(n){let t=({path:e,before:s,after:i})=>r("li",{},r("cod\
 e",{class:"wb-wrap"},e),Sh("removed",s),Sh("added",i));return r("ul",{class:"wb-changes"},...n.map(t))}function Sh(n,t){if(t==null)return null;let e=typeof t=="\
-string"?t:JSON.stringify(t),s=r("span",{},Y(e,xh)),i=m(`Show all ${w(e.length,"character")}`,"wb-link",()=>{u(s,e),i.remove()}),o=[r("span",{class:"wb-sr"},`${n}\
+string"?t:JSON.stringify(t),s=r("span",{},Y(e,xh)),i=m(`Show all ${f(e.length,"character")}`,"wb-link",()=>{u(s,e),i.remove()}),o=[r("span",{class:"wb-sr"},`${n}\
 : `),s];return e.length>xh&&o.push(" ",i),r("div",{class:`wb-diff-${n} wb-prose`},...o)}var Ji=class{constructor(){this.facts=new D,this.element=r("div",{class:"wb-stack"},r("h4",{class:"wb-strong"},"Where it comes from"),this.facts.element)}show({
 rid:t,profile:e,provenance:s}){let{owner:i,owner_name:o,origin:a,origin_name:h,sha256:l,freshness:c}=s;if(this.element.hidden=c==="unpublished",this.element.hidden)
 return;let d=c==="own";this.facts.update([["RID",$e(t)],["Owner",r("div",{},d?`this project, ${o}`:o,$e(i))],["Sent by",!d&&(a===i?"its owner":r("div",{},h,$e(a)))],
@@ -1379,14 +1379,14 @@ cret":"text":s==="number"||s==="integer"?s:"json"}function Oh(n){return[n].flat(
 hoice"?e.includes(n)?String(e.indexOf(n)):"":t==="json"?JSON.stringify(n,null,2):String(n)}function Ch(n,t){let[e,s]=[{},{}];for(let i of n){let o=t[i.name]??"";
 if(!o&&!(i.required&&i.kind==="text")){i.required&&(s[i.name]="A value is required.");continue}try{e[i.name]=Tm[i.kind](o,i)}catch(a){s[i.name]=a.message}}return{
 values:e,problems:s}}var Tm={text:n=>n,secret:n=>n,number:n=>Eh(n,Number.isFinite,"Type a number."),integer:n=>Eh(n,Number.isSafeInteger,"Type a whole number."),
-choice:(n,{options:t})=>t[Number(n)],json:n=>Tt(n)};function Eh(n,t,e){let s=Number(n.trim()||NaN);if(!t(s))throw new Error(e);return s}function Tt(n){try{return JSON.
+choice:(n,{options:t})=>t[Number(n)],json:n=>Et(n)};function Eh(n,t,e){let s=Number(n.trim()||NaN);if(!t(s))throw new Error(e);return s}function Et(n){try{return JSON.
 parse(n)}catch(t){throw new Error(`This is not JSON: ${t.message}.`,{cause:t})}}function Ah(n){return typeof n=="object"&&n!==null&&!Array.isArray(n)}function Om(n){
 return typeof n=="string"?n:""}var zi={str:"Text",int:"Whole number",float:"Number",bool:"Yes or no",list:"List (JSON)",dict:"Object (JSON)"},Cm={str:n=>n,int:n=>qh(n,Number.isSafeInteger,"Ty\
-pe a whole number."),float:n=>qh(n,Number.isFinite,"Type a number."),bool:n=>n==="true",list:n=>Uo(Tt(n),Array.isArray,'Type a list, such as ["a", "b"].'),dict:n=>Uo(
-Tt(n),Am,'Type an object, such as {"a": 1}.')};function Nh(n,t){return n==="str"&&typeof t=="string"?t:n in zi&&jh(t)?String(t):JSON.stringify(t??null,null,2)}function Rh(n,t){
-return(Cm[n]??Tt)(t)}function Bh(n){return n==null?"none":typeof n=="boolean"?n?"yes":"no":Array.isArray(n)&&n.every(jh)?n.join(", ")||"nothing":typeof n=="obje\
+pe a whole number."),float:n=>qh(n,Number.isFinite,"Type a number."),bool:n=>n==="true",list:n=>Uo(Et(n),Array.isArray,'Type a list, such as ["a", "b"].'),dict:n=>Uo(
+Et(n),Am,'Type an object, such as {"a": 1}.')};function Nh(n,t){return n==="str"&&typeof t=="string"?t:n in zi&&jh(t)?String(t):JSON.stringify(t??null,null,2)}function Rh(n,t){
+return(Cm[n]??Et)(t)}function Bh(n){return n==null?"none":typeof n=="boolean"?n?"yes":"no":Array.isArray(n)&&n.every(jh)?n.join(", ")||"nothing":typeof n=="obje\
 ct"?JSON.stringify(n):String(n)}function qh(n,t,e){return Uo(Number(n.trim()||NaN),t,e)}function Uo(n,t,e){if(!t(n))throw new Error(e);return n}function Am(n){return typeof n==
-"object"&&n!==null&&!Array.isArray(n)}function jh(n){return n!==null&&typeof n!="object"}var Vi=class{constructor(t,e,s){this.desk=t,this.name=e.name,this.onDone=s,this.requests=new f(t);let i=new Set(e.set_by_hand),o=d=>e.functions.includes(d),a=e.
+"object"&&n!==null&&!Array.isArray(n)}function jh(n){return n!==null&&typeof n!="object"}var Vi=class{constructor(t,e,s){this.desk=t,this.name=e.name,this.onDone=s,this.requests=new w(t);let i=new Set(e.set_by_hand),o=d=>e.functions.includes(d),a=e.
 traits.filter(({name:d})=>i.has(d)&&!o(d)),h=e.traits.some(({name:d})=>!i.has(d)&&!o(d));this.rows=a.map(d=>new Gi(d,()=>{})),this.list=r("div",{class:"wb-stack"},
 ...this.rows.map(({element:d})=>d)),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Save");let l=()=>s(null),c="Traits from its definition \
 and its persona are changed there.";this.element=$({class:"wb-box wb-stack wb-roomy","aria-label":`Traits of ${this.name}`},{submit:()=>this.save(),escape:l},this.
@@ -1413,7 +1413,7 @@ control.setAttribute("aria-invalid",String(this.isWrong)),t&&this.problem.replac
 throw new Error("Give the trait a name.");if(e.some(i=>i!==t&&(i.trait?.name??i.name.value.trim())===n))throw new Error("There is a trait with this name.")}function Nm(n,t){
 if(n==="bool")return x([["true","Yes"],["false","No"]],t==="true"?"true":"false");if(n==="int"||n==="float")return k(t,{inputmode:"decimal"});let e=Math.min(8,t.
 split(`
-`).length);return P(t,e,{class:`wb-input wb-area wb-short-area${n==="str"?" wb-prose-area":""}`})}var Rm=120,Yi=class{constructor(t){this.desk=t,this.requests=new f(t),this.editButton=m("Edit…","wb-button",()=>this.edit()),this.list=r("dl",{class:"wb-trait\
+`).length);return P(t,e,{class:`wb-input wb-area wb-short-area${n==="str"?" wb-prose-area":""}`})}var Rm=120,Yi=class{constructor(t){this.desk=t,this.requests=new w(t),this.editButton=m("Edit…","wb-button",()=>this.edit()),this.list=r("dl",{class:"wb-trait\
 -list"}),this.formBox=r("div",{});let e=r("h4",{class:"wb-strong wb-grow"},"Traits"),s=r("div",{class:"wb-line"},e,this.editButton);this.element=r("div",{class:"\
 wb-stack"},s,this.requests.errorBox,this.formBox,this.list)}clear(){this.form=null,this.drawn=null,this.formBox.replaceChildren(),this.list.hidden=!1}show(t,e){
 this.personality=t;let s=t.profile.traits.filter(({is_callable:o})=>!o),i=JSON.stringify(s);i!==this.drawn&&this.list.replaceChildren(...this.entries(s)),this.drawn=
@@ -1431,22 +1431,22 @@ modes.element,this.fields,this.json),this.show(this.parameters&&!e?"fields":"jso
 controls.values().next().value??null}field(t){let{name:e,description:s,required:i}=t,o=Lm(t),a=Lh(o);this.controls.set(e,o),this.problems.set(e,a);let h=T(i?e:`${e}\
  (optional)`,o);return h.append(a,...s?[r("p",{class:"wb-label"},s)]:[]),h}show(t){t==="json"&&this.mode==="fields"&&(this.text.value=JSON.stringify(this.read().
 values,null,2)),t==="fields"&&this.mode==="json"&&this.fillFields(),this.mode=t,this.fields.hidden=t!=="fields",this.json.hidden=t!=="json",this.modes.show(t),this.
-mark({})}fillFields(){let t;try{t=Tt(this.text.value)}catch{return}for(let e of this.parameters){let{name:s}=e;t&&s in t&&(this.controls.get(s).value=Mm(e,t[s]))}}read(){
+mark({})}fillFields(){let t;try{t=Et(this.text.value)}catch{return}for(let e of this.parameters){let{name:s}=e;t&&s in t&&(this.controls.get(s).value=Mm(e,t[s]))}}read(){
 let t=Object.fromEntries([...this.controls].map(([e,s])=>[e,s.value]));return Ch(this.parameters,t)}values(){if(this.mode==="json")return this.jsonValues();let{
-values:t,problems:e}=this.read();return this.mark(e),Object.keys(e).length?null:t}jsonValues(){try{let t=Tt(this.text.value);return this.mark({}),t}catch(t){return this.
+values:t,problems:e}=this.read();return this.mark(e),Object.keys(e).length?null:t}jsonValues(){try{let t=Et(this.text.value);return this.mark({}),t}catch(t){return this.
 markOne(this.text,this.textProblem,t.message),this.text.focus(),null}}mark(t){this.markOne(this.text,this.textProblem,null);for(let[s,i]of this.controls)this.markOne(
 i,this.problems.get(s),t[s]??null);let e=[...this.controls.keys()].find(s=>s in t);e&&this.controls.get(e).focus()}markOne(t,e,s){e.hidden=s===null,s===null?t.removeAttribute(
 "aria-invalid"):(t.setAttribute("aria-invalid","true"),e.replaceChildren(v("warning"),r("span",{},s)))}};function Lh(n){let t=r("div",{class:"wb-message wb-erro\
 r",id:y("problem"),hidden:!0});return n.setAttribute("aria-describedby",t.id),t}function Lm(n){let{kind:t,initial:e,options:s,required:i}=n;if(t==="choice"){let a=s.
 map((h,l)=>[String(l),String(h)]);return x(i?a:[["",jm],...a],e)}return t==="json"?P(e,3,{placeholder:"JSON"}):t==="text"?P(e,1,{class:"wb-input wb-area wb-shor\
 t-area"}):k(e,{type:t==="secret"?"password":"text",inputmode:t==="secret"?null:"decimal"})}function Mm({kind:n,options:t},e){return n==="choice"?t.includes(e)?String(
-t.indexOf(e)):"":n==="json"?JSON.stringify(e,null,2):String(e)}var Mh={always:"Always",ask:"Ask me",never:"Never"},Zi=class{constructor(t,e){this.desk=t,this.tool=e,this.requests=new f(t),this.segments=new I(Mh,`Permission \
+t.indexOf(e)):"":n==="json"?JSON.stringify(e,null,2):String(e)}var Mh={always:"Always",ask:"Ask me",never:"Never"},Zi=class{constructor(t,e){this.desk=t,this.tool=e,this.requests=new w(t),this.segments=new I(Mh,`Permission \
 to call ${e.name}`,i=>this.choose(i)),this.note=r("span",{class:"wb-muted"});let s=e.kind==="operation"?"Models of conversations":"Agents and models of conversa\
 tions";this.element=r("div",{class:"wb-stack"},r("div",{class:"wb-label"},`${s} may call it`),r("div",{class:"wb-line"},this.segments.element,this.note),this.requests.
 errorBox),this.update()}update(){let t=this.desk.store.tables.permissions.get(this.tool.name);this.segments.show(t?.permission??(this.tool.read_only?"always":"a\
 sk")),u(this.note,t?t.changes.length?"It has changed since: you are asked again.":"":"You have decided nothing about it yet.")}async choose(t){let{name:e}=this.
 tool;await this.requests.run("set_tool_permission",{name:e,permission:t})&&(this.segments.show(t),u(this.note,""),this.desk.announce(`${e}: ${Mh[t].toLowerCase()}\
-.`))}};var Ee=class{constructor(t,e){this.tool=t,this.desk=e,this.requests=new f(e),this.reader=new f(e);let s=i=>this.reader.showError(i);this.reading=new R(()=>this.
+.`))}};var Ee=class{constructor(t,e){this.tool=t,this.desk=e,this.requests=new w(e),this.reader=new w(e);let s=i=>this.reader.showError(i);this.reading=new R(()=>this.
 read(),s),this.about=r("p",{class:"wb-prose"}),this.facts=new D,this.permission=new Zi(e,t),this.schemas=r("details",{},r("summary",{class:"wb-muted",tabindex:0},
 "Schemas")),this.form=r("div",{}),this.run=r("button",{class:"wb-button wb-primary",type:"submit"},"Run"),this.outcome=r("div",{class:"wb-stack","aria-live":"po\
 lite"}),this.element=r("div",{class:"wb-tool-columns"},r("div",{class:"wb-stack wb-roomy"},this.about,this.facts.element,this.permission.element,this.schemas),r(
@@ -1459,7 +1459,7 @@ drawnSchemas?this.parameters?.values():null;this.drawnSchemas=h,this.parameters=
 announce:c}=this.desk;this.schemas.replaceChildren(this.schemas.firstChild,C("Arguments",bt(e,"Copy the schema of the arguments",c)),...s?[C("Result",bt(s,"Copy\
  the schema of the result",c))]:[])}drawFacts(){let{kind:t,server:e,read_only:s,destructive:i}=this.tool,{version:o,idempotent:a,openWorld:h}=this.more??{},l=[s?
 "only reads":i?"may delete or overwrite":"changes something",!s&&a&&"the same call again changes nothing more",h&&"reaches beyond this project"];this.facts.update(
-[["Kind",Yt[t]??t],["Server",e],["It says that it",l.filter(Boolean).join(", ")],["Version",o]])}update(t,e){t!==this.tool&&this.reading.now(),this.tool=t,this.
+[["Kind",Xt[t]??t],["Server",e],["It says that it",l.filter(Boolean).join(", ")],["Version",o]])}update(t,e){t!==this.tool&&this.reading.now(),this.tool=t,this.
 enabled=e,this.permission.update(),this.drawRun()}drawRun(){this.requests.busy||O(this.enabled&&!this.tool.problem&&!!this.parameters,this.run)}async call(){if(this.
 run.getAttribute("aria-disabled")==="true"||!this.parameters)return;let t=this.parameters.values();if(t===null)return;let e=Date.now();this.outcome.replaceChildren();
 let s=await this.requests.run("call_tool",{name:this.tool.name,arguments:t},this.run,"Running…");s?this.showOutcome(s,Date.now()-e):this.parameters.mark(Dm(this.
@@ -1478,7 +1478,7 @@ new Ee(t,this.desk),this.below.replaceChildren(this.details.element)),t?this.det
 let{description:t,input_schema:e}=this.trait,s=Je(this.personality)?"It cannot be called from here now.":"This is an older version: only the latest one can be c\
 alled.",{announce:i}=this.desk,o=e?bt(e,"Copy the schema of the arguments",i):"Its arguments are not described: it takes any object.";return[r("p",{class:"wb-pr\
 ose"},t??""),r("p",{class:"wb-muted"},s),r("div",{},o)]}onKey(t){t.key!=="Escape"||t.defaultPrevented||t.target.matches(".wb-input")||(t.preventDefault(),this.toggle(
-!1))}stop(){this.details?.stop(),this.details=null}};var tn=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new f(t),this.reader=new f(t);let s=y("personality");this.confirmBox=r("div",{});let i="This p\
+!1))}stop(){this.details?.stop(),this.details=null}};var tn=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new w(t),this.reader=new w(t);let s=y("personality");this.confirmBox=r("div",{});let i="This p\
 ersonality is no longer known here: it was withdrawn, or its node is blocked. Below is its last state.";this.note=r("p",{class:"wb-muted",hidden:!0},i);let o={class:"\
 wb-stack wb-roomy",role:"region","aria-labelledby":s,hidden:!0},a=[this.confirmBox,this.requests.errorBox,this.reader.errorBox,this.note];this.element=r("div",o,
 this.head(s),...a,this.body()),this.element.addEventListener("keydown",h=>this.onKey(h))}head(t){this.title=r("h3",{class:"wb-heading wb-cut",id:t,tabindex:-1}),
@@ -1517,23 +1517,23 @@ opened!==null;this.modes.show(this.mode),this.toolbar.hidden=s;for(let o of Obje
 this.gallery.search.hidden=!i||!this.gallery.isSearchable,this.gallery.publishButton.hidden=!i,u(this.summary,this[this.mode].summary()),s?this.page.update(this.
 store.tables.personalities.get(this.opened)??null,t,e):this[this.mode].update(t,e)}open(t){this.opened=t,this.page.open(t),this.update(),this.page.focus(),this.
 element.closest(".wb-desk")?.scrollIntoView({block:"nearest"})}close(){let t=this.opened;this.opened=null,this.page.close(),this.update(),this.mode==="gallery"?
-this.gallery.focus(t):this.network.focus()}};var Im=["project","session","team","agent"],sn=class{constructor(t){this.desk=t,this.requests=new f(t);let e=y("deleted");this.opener=m("Show","wb-button",()=>this.
+this.gallery.focus(t):this.network.focus()}};var Im=["project","session","team","agent"],sn=class{constructor(t){this.desk=t,this.requests=new w(t);let e=y("deleted");this.opener=m("Show","wb-button",()=>this.
 isOpen?this.close():this.load()),this.opener.setAttribute("aria-describedby",e),this.list=r("ul",{class:"wb-entries",hidden:!0}),this.element=r("section",{class:"\
 wb-section wb-stack","aria-labelledby":e},r("div",{class:"wb-toolbar"},r("h3",{class:"wb-heading wb-grow",id:e},"Deleted"),this.opener),this.requests.errorBox,this.
 list)}get isOpen(){return!this.list.hidden}refresh(){this.isOpen&&this.load()}close(){this.list.hidden=!0,this.opener.textContent="Show"}async load(){let t=[];for(let e of Im){
 let s=await this.requests.run(`list_${e}s`,{deleted:!0,limit:500});if(!s)return;t.push(...s[`${e}s`].map(i=>this.entry(e,i.id??i.agent_id,i.name)))}this.list.replaceChildren(
 ...t.length?t:[r("li",{class:"wb-empty"},"Nothing was deleted.")]),this.list.hidden=!1,this.opener.textContent="Hide"}entry(t,e,s){let i=o=>this.restore(t,e,s,o.
 currentTarget);return r("li",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},t),r("span",{class:"wb-entry-name wb-cut"},s),m("Restore","wb-link wb-quiet wb-\
-push",i,`Restore ${s}`))}async restore(t,e,s,i){await this.requests.run(`restore_${t}`,{[`${t}_id`]:e},i)&&(this.desk.announce(`${s} was restored.`),this.load())}};var Jo="",nn=class{constructor(t,e,s){this.requests=new f(t),this.team=e,this.onDone=s,this.session=x([],Jo,{class:"wb-input wb-grow","aria-label":`Session for ${e.
+push",i,`Restore ${s}`))}async restore(t,e,s,i){await this.requests.run(`restore_${t}`,{[`${t}_id`]:e},i)&&(this.desk.announce(`${s} was restored.`),this.load())}};var Jo="",nn=class{constructor(t,e,s){this.requests=new w(t),this.team=e,this.onDone=s,this.session=x([],Jo,{class:"wb-input wb-grow","aria-label":`Session for ${e.
 name}`});let i=["",[[Jo,"No session"]]];q(this.session,[i,...Nt(t.store.tables)],e.session_id??Jo),this.submit=r("button",{class:"wb-button wb-primary",type:"su\
 bmit"},"Move");let o=()=>s(null);this.element=$({class:"wb-stack"},{submit:()=>this.run(),escape:o},L(this.submit,o,this.session),r("p",{class:"wb-muted"},"Its \
 members move with it."),this.requests.errorBox)}focus(){this.session.focus()}async run(){let t={team_id:this.team.id,session_id:this.session.value||null},e=await this.
-requests.run("move_team",t,this.submit,"Moving…");e&&this.onDone(e)}};var Ge=class{constructor(t,{label:e,value:s="",field:i},o,a){this.requests=new f(t),this.request=o,this.onDone=a,this.name=k(s,{class:"wb-input wb-grow",maxlength:200,
+requests.run("move_team",t,this.submit,"Moving…");e&&this.onDone(e)}};var Ge=class{constructor(t,{label:e,value:s="",field:i},o,a){this.requests=new w(t),this.request=o,this.onDone=a,this.name=k(s,{class:"wb-input wb-grow",maxlength:200,
 placeholder:i,"aria-label":i,required:!0}),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},e);let h=()=>a(null);this.element=$({class:"wb-st\
 ack"},{submit:()=>this.run(),escape:h},L(this.submit,h,this.name),this.requests.errorBox)}focus(){this.name.focus(),this.name.select()}async run(){let t=await this.
 requests.run(...this.request(this.name.value.trim()),this.submit);t?this.onDone(t):this.name.focus()}};var Pm={project:1,session:2,team:3},Fm={project:"session",session:"team"},Wm={session:"project_id",team:"session_id"},Km={project:"Its sessions, teams and conte\
 xts are deleted with it.",session:"Its teams and contexts are deleted with it.",team:"Its members stay, without a team."},on=class{constructor(t,e,s){this.desk=
-{store:t,channel:e,announce:s},this.store=t,this.requests=new f(this.desk),this.form=null,this.drawn=[],this.newProject=m("New project…","wb-button",()=>this.
+{store:t,channel:e,announce:s},this.store=t,this.requests=new w(this.desk),this.form=null,this.drawn=[],this.newProject=m("New project…","wb-button",()=>this.
 create("project",this.top)),this.newTeam=m("New team…","wb-button",()=>this.create("team",this.top)),this.deleted=new sn(this.desk),this.element=r("div",{},this.
 section(),this.deleted.element)}section(){let t=y("projects");this.top=r("div",{}),this.list=r("ul",{class:"wb-entries","aria-labelledby":t}),this.empty=r("p",{
 class:"wb-empty"},"No projects yet. Agents in the same session of a project share their contexts; an agent in no session sees only its own.");let e=r("h3",{class:"\
@@ -1541,10 +1541,10 @@ wb-heading wb-grow",id:t},"Projects, sessions and teams");return r("section",{cl
 "div",{class:"wb-line"},this.newProject,this.newTeam)),this.top,this.requests.errorBox,this.empty,this.list)}update(){let{projects:t,sessions:e,teams:s}=this.store.
 tables,i=[...t.values(),...e.values(),...s.values()],o=i.length===this.drawn.length&&i.every((h,l)=>h===this.drawn[l]);if(this.empty.hidden=this.store.version===
 null||i.length>0,o||this.form)return;this.drawn=i;let a=this.list.contains(document.activeElement)?document.activeElement.dataset.key:null;this.list.replaceChildren(
-...this.items()),a&&(this.list.querySelector(`[data-key="${CSS.escape(a)}"]`)??this.newProject).focus()}items(){let{tables:t}=this.store,e=Ct(t,null),s=r("li",{
-class:"wb-entry wb-muted"},"Teams in no session");return[...Le(t.projects).flatMap(i=>[this.item("project",i,[w(i.sessions,"session")]),...ro(t,i.id).flatMap(o=>this.
-sessionItems(o))]),...e.length?[s]:[],...e.map(i=>this.item("team",i,[w(i.agents,"agent")],2))]}sessionItems(t){let e=Ct(this.store.tables,t.id);return[this.item(
-"session",t,[w(t.agents,"agent"),w(t.contexts,"context")]),...e.map(s=>this.item("team",s,[w(s.agents,"agent")]))]}item(t,e,s,i=Pm[t]){let o=r("div",{}),a=(c,d)=>{
+...this.items()),a&&(this.list.querySelector(`[data-key="${CSS.escape(a)}"]`)??this.newProject).focus()}items(){let{tables:t}=this.store,e=Ot(t,null),s=r("li",{
+class:"wb-entry wb-muted"},"Teams in no session");return[...Le(t.projects).flatMap(i=>[this.item("project",i,[f(i.sessions,"session")]),...ro(t,i.id).flatMap(o=>this.
+sessionItems(o))]),...e.length?[s]:[],...e.map(i=>this.item("team",i,[f(i.agents,"agent")],2))]}sessionItems(t){let e=Ot(this.store.tables,t.id);return[this.item(
+"session",t,[f(t.agents,"agent"),f(t.contexts,"context")]),...e.map(s=>this.item("team",s,[f(s.agents,"agent")]))]}item(t,e,s,i=Pm[t]){let o=r("div",{}),a=(c,d)=>{
 let p=m(c,"wb-link wb-quiet",d,`${c} ${e.name}`);return p.dataset.key=`${t}:${e.id}:${c}`,p},h=Fm[t],l=r("div",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},
 t),r("span",{class:"wb-entry-name wb-cut",title:e.description||e.name},e.name),r("span",{class:"wb-muted wb-grow wb-cut"},[...s,e.description].filter(Boolean).join(
 " · ")),r("span",{class:"wb-entry-actions"},h?a(`New ${h}…`,()=>this.create(h,o,e)):a("Move…",()=>this.open(o,c=>new nn(this.desk,e,c))),a("Rename…",()=>this.
@@ -1559,7 +1559,7 @@ Math.floor(Math.log10(t-n||e||1))));return i=>i.toLocaleString("en",{maximumFrac
 0,1],[o,a]=Pe(t.map(([B])=>B))??[0,1],h=Vo(s,i),l=s===i?[s]:[s,(s+i)/2,i],c=Math.max(J.left,10+7*Math.max(...l.map(B=>h(B).length))),d=dt([o,a],[c,n-J.right]),p=dt(
 [s,i],[zo-J.bottom-4,J.top]),g=t.filter(([,B])=>Number.isFinite(B)),_=g.map(([B,mt],Ut)=>`${Ut?"L":"M"}${d(B).toFixed(1)} ${p(mt).toFixed(1)}`),j=Math.ceil(g.length/
 Um),K=g.filter((B,mt)=>mt%j===0||mt===g.length-1).map(([B,mt])=>{let Ut=N("circle",{cx:d(B),cy:p(mt),r:3,class:"wb-chart-dot"});return Mt(Ut,String(B),`${e} at \
-step ${B.toLocaleString("en")}: ${xt(mt)}`)}),ot=[o,a].map(B=>({x:d(B),text:`step ${B.toLocaleString("en")}`}));return{picture:Lt(n,zo,...Ns(n,p,l,h,c),N("path",
+step ${B.toLocaleString("en")}: ${qt(mt)}`)}),ot=[o,a].map(B=>({x:d(B),text:`step ${B.toLocaleString("en")}`}));return{picture:Lt(n,zo,...Ns(n,p,l,h,c),N("path",
 {d:_.join(""),class:"wb-chart-line"}),...K.map(({element:B})=>B),...le(zo-4,o===a?ot.slice(1):ot)),marks:K}}var rn=220,Ph=40,Yo=28,Go=56,Hm=6;function Xo(n){return`hue${n%Hm}`}function Jm(n,t){let e=t.filter(a=>a!=null),s=[rn-Yo,Ph];if(e.length&&e.every(a=>typeof a=="\
 number")){let[a,h]=Pe(e),l=Vo(a,h);return{name:n,place:dt([a,h],s),ends:[l(a),l(h)]}}let i=[...new Set(e.map(String))].sort(),o=dt([0,Math.max(1,i.length-1)],s);
 return{name:n,place:a=>o(i.indexOf(String(a))),ends:[i[0],i.at(-1)]}}function Fh(n,{axes:t,runs:e}){let s=t.map(({name:c,values:d})=>Jm(c,d)),i=dt([0,t.length-1],
@@ -1571,15 +1571,15 @@ join(""),class:"wb-chart-reach"});return Mt(N("g",{},ot,K),c,d,p)});return{pictu
 n}function ut(n){return typeof n!="number"||Number.isInteger(n)?Y(n??"",60):Math.abs(n)>=1e-4&&Math.abs(n)<1e6?String(Number(n.toPrecision(5))):n.toExponential(
 3)}function Kh(n){return Object.entries(n).map(([t,e])=>`${t}=${ut(e)}`).join(", ")}function an({started_at:n,ended_at:t},e){return W((t?Date.parse(t):e)-Date.parse(
 n))}function Uh(n,t){let e=new Map;for(let{metrics:i}of n)for(let o of Object.keys(i))e.set(o,(e.get(o)??0)+1);return[...e].sort(([i,o],[a,h])=>h-o||(i<a?-1:1)).
-slice(0,t).map(([i])=>i).sort()}var Vm=8,Gm=new Set(["parameters","metrics"]),hn=class{constructor(t,e,s){this.on=s,this.requests=new f(t),this.title=r("h4",{class:"wb-label wb-grow",tabindex:-1}),
+slice(0,t).map(([i])=>i).sort()}var Vm=8,Gm=new Set(["parameters","metrics"]),hn=class{constructor(t,e,s){this.on=s,this.requests=new w(t),this.title=r("h4",{class:"wb-label wb-grow",tabindex:-1}),
 this.figure=new Bt("Parallel coordinates",e,"wb-figure-wide"),this.box=r("div",{class:"wb-compared",tabindex:0,role:"group","aria-label":"Differences"});let o=[
 r("div",{class:"wb-line"},this.title,m("Close","wb-button",s.close)),this.requests.errorBox,this.figure.element,this.box];this.element=r("section",{class:"wb-bo\
 x wb-stack","aria-label":"Comparison",hidden:!0},...o)}async show(t,e){let s=await this.requests.run("compare_runs",{run_ids:t},e,"Comparing…");this.element.hidden=
-!1,s&&(this.title.textContent=`${w(s.runs.length,"run")} compared`,this.drawFigure(s),this.drawTable(s),this.title.focus())}hide(){this.element.hidden=!0}drawFigure({
+!1,s&&(this.title.textContent=`${f(s.runs.length,"run")} compared`,this.drawFigure(s),this.drawTable(s),this.title.focus())}hide(){this.element.hidden=!0}drawFigure({
 runs:t,rows:e}){let s=e.filter(({section:l,values:c})=>Gm.has(l)&&c.some(d=>d!==null)),i=s.slice(0,Vm).map(({name:l,values:c})=>({name:l,values:c.map(Ym)})),o=this.
 sentence(e.length,s.length,i.length);if(i.length<2)return this.figure.show({sentence:o});let a=t.map(({id:l,name:c},d)=>({key:String(l),text:`Run ${l} ${c}: ${i.
 map(p=>`${p.name} ${ut(p.values[d])}`).join(", ")}`,open:()=>this.on.open(l)})),h=t.map(({id:l,name:c},d)=>[Xo(d),`${l} ${c}`]);return this.figure.show({sentence:o,
-legend:h,draw:l=>Fh(l,{axes:i,runs:a})})}sentence(t,e,s){if(!t)return"These runs do not differ.";let i=`They differ in ${w(t,"value")}`;return s<2?`${i}; a pict\
+legend:h,draw:l=>Fh(l,{axes:i,runs:a})})}sentence(t,e,s){if(!t)return"These runs do not differ.";let i=`They differ in ${f(t,"value")}`;return s<2?`${i}; a pict\
 ure needs two parameters or metrics that differ.`:s<e?`${i}; the first ${s} parameters and metrics are drawn.`:`${i}.`}drawTable({runs:t,rows:e}){let s=t.map(({
 id:h,name:l})=>r("th",{scope:"col"},`${h} ${l}`)),i=r("tr",{},r("th",{scope:"col"},"What"),...s),o=e.map(({section:h,name:l,values:c})=>{let d=r("th",{scope:"ro\
 w"},r("span",{class:"wb-muted"},`${h} `),l);return r("tr",{},d,...c.map(p=>r("td",{},p===null?"–":ut(p))))}),a=r("table",{class:"wb-table wb-plain-table"},r("\
@@ -1593,7 +1593,7 @@ search:t="",state:e=gt,sweep:s=gt,tag:i="",where:o=[],archived:a=!1}){this.searc
 sweep,[["",[[gt,"All sweeps"],...h]]],s),this.tag.value=i,this.where.value=o.join(", "),this.archived.box.checked=a}get chosen(){let t=this.where.value.split(",").
 map(i=>i.trim()),e={search:this.search.value.trim(),state:this.state.value,sweep:this.sweep.value,tag:this.tag.value.trim()},s=Object.entries(e).filter(([,i])=>i!==
 gt);return{...Object.fromEntries(s),where:t.filter(Boolean),archived:this.archived.box.checked}}get isActive(){let{where:t,archived:e,...s}=this.chosen;return t.
-length>0||e||Object.keys(s).length>0}};var Qm=new Set(["image/png","image/jpeg","image/gif","image/webp"]),cn=class{constructor(t,e,s){this.desk=t,this.run=e,this.file=s,this.requests=new f(t),this.opener=
+length>0||e||Object.keys(s).length>0}};var Qm=new Set(["image/png","image/jpeg","image/gif","image/webp"]),cn=class{constructor(t,e,s){this.desk=t,this.run=e,this.file=s,this.requests=new w(t),this.opener=
 m("Open","wb-link",()=>this.toggle(),`Open ${s.name}`),this.opener.setAttribute("aria-expanded","false"),this.content=r("div",{class:"wb-stack wb-artifact",hidden:!0});
 let i=r("span",{class:"wb-muted wb-cut wb-grow"},`${st(s.bytes)} · ${s.path}`),o=r("span",{class:"wb-cut"},s.name),a=r("div",{class:"wb-line"},o,i,this.opener);
 this.element=r("li",{},a,this.requests.errorBox,this.content)}async toggle(){let t=this.content.hidden;if(this.content.hidden=!t,this.opener.setAttribute("aria-\
@@ -1605,7 +1605,7 @@ un recorded it.")),e==="file"?a.push(r("p",{class:"wb-muted"},"It cannot be show
 n)?r("img",{class:"wb-artifact-picture",src:`data:${n};base64,${t}`,alt:e}):null,table:({columns:n,rows:t,name:e})=>{let s=r("tr",{},...n.map(a=>r("th",{scope:"\
 col"},a))),i=t.map(a=>r("tr",{},...a.map(h=>r("td",{},h)))),o=r("table",{class:"wb-table wb-plain-table"},r("thead",{},s),r("tbody",{},...i));return r("div",{class:"\
 wb-figure-table",tabindex:0,role:"group","aria-label":e},o)},markdown:({text:n},{channel:t,announce:e})=>{let s=new pe(Ws(t),e);return s.show(n),s.element},json:({
-text:n,name:t},{announce:e})=>it(n,`Copy ${t}`,e),text:({text:n,name:t},{announce:e})=>it(n,`Copy ${t}`,e)};var ep=300,sp=24,ip=500,dn=class{constructor(t,e,s){this.desk=t,this.id=e,this.onChange=s,this.requests=new f(t),this.reader=new f(t),this.ended=new AbortController,
+text:n,name:t},{announce:e})=>it(n,`Copy ${t}`,e),text:({text:n,name:t},{announce:e})=>it(n,`Copy ${t}`,e)};var ep=300,sp=24,ip=500,dn=class{constructor(t,e,s){this.desk=t,this.id=e,this.onChange=s,this.requests=new w(t),this.reader=new w(t),this.ended=new AbortController,
 this.figures=new Map,this.files=new Map,this.error=r("div",{}),this.facts=new D,this.parameters=new D,this.values=new D,this.series=r("div",{class:"wb-figures"}),
 this.artifacts=r("ul",{class:"wb-artifacts"}),this.notes=r("p",{class:"wb-prose wb-grow"}),this.tags=r("p",{class:"wb-grow"}),this.edit=m("Edit notes and tags",
 "wb-button",()=>this.startEditing()),this.put=m("Archive","wb-button",()=>this.archive()),this.editor=r("div",{hidden:!0}),this.element=this.assemble(),this.refresh=
@@ -1614,7 +1614,7 @@ values",this.values.element),series:C("Series",this.series),artifacts:C("Artifac
 values(this.blocks))h.hidden=!0;let t=r("div",{class:"wb-run-columns"},C("Run",this.facts.element),this.blocks.parameters,this.blocks.values),{series:e,artifacts:s,
 notes:i,tags:o}=this.blocks;this.actions=r("div",{class:"wb-line"},this.edit,this.put);let a=[this.reader.errorBox,this.error,t,e,s,i,o];return r("div",{class:"\
 wb-stack wb-roomy"},...a,this.actions,this.requests.errorBox,this.editor)}stop(){this.refresh.stop(),this.ended.abort()}async read(){let[t,{series:e}]=await Promise.
-all([this.desk.channel.request(ie(),"get_run",{run_id:this.id}),this.desk.channel.request(ie(),"get_run_series",{run_id:this.id,max_points:ep})]);this.reader.clearError(),
+all([this.desk.channel.request(ne(),"get_run",{run_id:this.id}),this.desk.channel.request(ne(),"get_run_series",{run_id:this.id,max_points:ep})]);this.reader.clearError(),
 this.draw(t),this.drawSeries(t,e),await new Promise(s=>setTimeout(s,ip))}draw(t){this.run=t;let e=t.git_commit&&`${t.git_commit.slice(0,12)}${t.git_dirty?", wit\
 h uncommitted changes":""}`;this.facts.update([["Name",`${t.id} ${t.name}`],["Sweep",t.sweep],["Notebook",t.notebook],["Started",`${E(t.started_at)} by ${t.created_by}`],
 ["Took",t.ended_at&&an(t,0)],["Started",t.tries>1&&`${t.tries} times`],["Commit",e],["Output",t.output],["Session",t.session_id],["Definitions",Object.keys(t.definitions).
@@ -1657,11 +1657,11 @@ tack"},this.empty,this.list),this.lines=new A(this.list,()=>new Zo(t))}update(t)
 -cut wb-grow"}),this.counts=r("span",{class:"wb-cut"});let e=mn.map(i=>r("span",{class:"wb-meter-part","data-state":np[i]??i}));this.meter=r("div",{class:"wb-me\
 ter","aria-hidden":"true"},...e);let s=r("div",{class:"wb-line"},this.name,this.about,this.counts);this.hint=r("p",{class:"wb-muted",hidden:!0}),this.elements=[
 r("li",{class:"wb-sweep"},s,this.meter,this.hint)]}show(t){this.sweep=t;let e=Number(t.specification.runs)||mn.reduce((i,o)=>i+t[o],0);u(this.name,t.name),u(this.
-about,`${t.notebook} · ${E(t.created_at)}`);let s=mn.filter(i=>t[i]).map(i=>`${t[i].toLocaleString("en")} ${i}`);u(this.counts,[`${w(e,"run")}`,...s].join(", ")),
+about,`${t.notebook} · ${E(t.created_at)}`);let s=mn.filter(i=>t[i]).map(i=>`${t[i].toLocaleString("en")} ${i}`);u(this.counts,[`${f(e,"run")}`,...s].join(", ")),
 mn.forEach((i,o)=>{this.meter.children[o].style.width=`${e?100*t[i]/e:0}%`}),this.hint.hidden=!t.failed||t.running>0,!this.hint.hidden&&!this.hint.firstChild&&this.
 hint.append("To run again what failed, repeat its command with ",r("code",{},"--retry-failed"),".")}};var op={runs:"Runs",sweeps:"Sweeps"},Qo=50,zh=20,Vh=3,rp=500,ap={name:"Run",state:"State",parameters:"Parameters"},hp={started:"Started",took:"Took",tags:"Tags"},
 fn=class{constructor(t,e,s,i){this.desk={store:t,channel:e,announce:s},this.mode="runs",this.shown=Qo,this.runs=new Map,this.sweepsFound=[],this.metrics=[],this.
-isStale=!0,this.requests=new f(this.desk),this.reading=new R(()=>this.read(),o=>this.requests.showError(o)),this.filters=new ln(()=>this.restart()),this.views=new ct(
+isStale=!0,this.requests=new w(this.desk),this.reading=new R(()=>this.read(),o=>this.requests.showError(o)),this.filters=new ln(()=>this.restart()),this.views=new ct(
 this.desk,"runs",{read:()=>({...this.filters.chosen,sort:this.sorting.state()}),apply:o=>this.apply(o)}),this.sweeps=new pn(o=>this.openSweep(o)),this.comparison=
 new hn(this.desk,i,{close:()=>this.closeComparison(),open:o=>this.open(o)}),this.modes=new I(op,"Show",o=>this.setMode(o)),this.element=this.section(),t.subscribe(
 ()=>this.onChange(),i),i.addEventListener("abort",()=>this.stop(),{once:!0})}section(){let t=y("runs");this.summary=r("span",{class:"wb-muted wb-grow"}),this.empty=
@@ -1691,38 +1691,38 @@ hidden=!t||this.filters.element.hidden,this.views.update();let e=this.sweepsFoun
 ps"),this.drawSelected()}drawRuns(){let{runs:t,metrics:e}=this,{isActive:s}=this.filters;this.drawHead(e),this.rows.show([...t.keys()],(l,c)=>l.show(t.get(c),e,
 this.now??Date.now())),this.grid.hidden=this.rows.items.size===0,this.more.hidden=!this.hasMore,this.filters.element.hidden=!s&&t.size===0&&this.sweepsFound.length===
 0,this.empty.hidden=t.size>0,u(this.empty,s?"No run matches the filters.":"No runs yet. Record one with `with wb.run(name, lr=0.1) as run: run.record(loss=0.5)`\
-.");let o=[...t.values()].filter(({state:l})=>l==="running").length,a=w(t.size,"run"),h=`${this.hasMore?`The first ${a}`:a}${o?` · ${o} running`:""}`;u(this.summary,
+.");let o=[...t.values()].filter(({state:l})=>l==="running").length,a=f(t.size,"run"),h=`${this.hasMore?`The first ${a}`:a}${o?` · ${o} running`:""}`;u(this.summary,
 t.size?h:"")}get selected(){return[...this.rows.items.values()].filter(t=>t.check.box.checked).map(({id:t})=>t)}drawSelected(){let t=this.mode==="runs"?this.selected.
 length:0;this.compare.hidden=t<2;let e=t>zh;this.comparison.requests.busy||u(this.compare,e?`Compare (at most ${zh})`:`Compare ${t}`),this.compare.setAttribute(
 "aria-disabled",String(e))}compareSelected(){this.comparison.show(this.selected,this.compare)}closeComparison(){this.comparison.hide(),(this.compare.hidden?this.
-filters.search:this.compare).focus()}open(t){let e=this.rows.items.get(t);e&&(e.toggle(!0),e.opener.focus(),e.line.scrollIntoView({block:"nearest"}))}};var et={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},At=["person\
-a_id","plan","worktree","assigned_agent_id","session_id"];function tr(){return{text:"",state:null,...Object.fromEntries(At.map(n=>[n,null]))}}function lp(n,t){return n.
+filters.search:this.compare).focus()}open(t){let e=this.rows.items.get(t);e&&(e.toggle(!0),e.opener.focus(),e.line.scrollIntoView({block:"nearest"}))}};var et={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},Ct=["person\
+a_id","plan","worktree","assigned_agent_id","session_id"];function tr(){return{text:"",state:null,...Object.fromEntries(Ct.map(n=>[n,null]))}}function lp(n,t){return n.
 blocked?n.dependencies.map(e=>t.get(e)).filter(e=>e&&e.status!=="completed"):[]}function Yh(n){return`waits for ${n.slice(0,3).map(({id:e,status:s})=>s==="faile\
 d"||s==="cancelled"?`${e} (${s})`:`${e}`).join(", ")}${n.length>3?` and ${n.length-3} more`:""}`}var Te=class{constructor(t){this.tasks=t,this.children=new Map,
-this.states=new Map,this.waits=new Map,this.counts=Object.fromEntries(Object.keys(et).map(e=>[e,0])),this.facets=Object.fromEntries(At.map(e=>[e,new Set]));for(let e of[
+this.states=new Map,this.waits=new Map,this.counts=Object.fromEntries(Object.keys(et).map(e=>[e,0])),this.facets=Object.fromEntries(Ct.map(e=>[e,new Set]));for(let e of[
 ...t.keys()].sort((s,i)=>s-i))this.add(t.get(e));this.below=this.rollUp()}get total(){return this.tasks.size-this.counts.cancelled}tree(t,e,s=i=>i){let i=cp(t)?
 this.leadingTo(this.matching(t)):null,o=[],a=(h,l)=>{let c=s((this.children.get(h)??[]).filter(d=>!i||i.has(d)));c.forEach((d,p)=>{let g=this.children.has(d),_=g&&
 (i!==null||!e.has(d)),j=!i||i.get(d)===!0;o.push({...this.line(d),level:l,place:p+1,siblings:c.length,branch:g,open:_,matches:j}),_&&a(d,l+1)})};return a(null,1),
 o}list(t,e=s=>s){let{tasks:s}=this,i=e(this.matching(t).sort((a,h)=>s.get(h).priority-s.get(a).priority||a-h)),o=i.length;return i.map((a,h)=>({...this.line(a),
 level:1,place:h+1,siblings:o,branch:!1,open:!1,matches:!0}))}line(t){return{id:t,state:this.states.get(t),waits:this.waits.get(t)??[],...this.below.get(t)}}add(t){
 let e=this.tasks.has(t.parent_task_id)?t.parent_task_id:null;Gh(this.children,e,t.id);let s=lp(t,this.tasks),i=t.blocked?"blocked":t.status;s.length&&this.waits.
-set(t.id,s),this.states.set(t.id,i),this.counts[i]=(this.counts[i]??0)+1;for(let o of At)this.facets[o].add(t[o]??"")}valueOf(t,e){let s=this.tasks.get(t),{done:i,
+set(t.id,s),this.states.set(t.id,i),this.counts[i]=(this.counts[i]??0)+1;for(let o of Ct)this.facets[o].add(t[o]??"")}valueOf(t,e){let s=this.tasks.get(t),{done:i,
 below:o}=this.below.get(t)??{};return{task:s.title,state:Object.keys(et).indexOf(this.states.get(t)),priority:s.priority,persona:s.persona_id,worktree:s.worktree,
 agent:s.assigned_agent_id,progress:o?100*i/o:s.progress}[e]}dependents(t){if(!this.after){this.after=new Map;for(let e of this.tasks.values())for(let s of e.dependencies)
 Gh(this.after,s,e.id)}return this.after.get(t)??[]}rollUp(){let t=new Map;for(let e of this.tasks.keys())t.set(e,{done:0,below:0});for(let e of this.childrenFirst()){
 let s=t.get(this.tasks.get(e).parent_task_id);if(!s)continue;let i=t.get(e),{status:o}=this.tasks.get(e);s.done+=i.done+(o==="completed"?1:0),s.below+=i.below+(o===
 "cancelled"?0:1)}return t}childrenFirst(){let t=[],e=[...this.children.get(null)??[]];for(;e.length;){let s=e.pop();t.push(s),e.push(...this.children.get(s)??[])}
-return t.reverse()}matching(t){let e=t.text.toLowerCase().split(/\s+/).filter(Boolean),s=At.filter(i=>t[i]!==null);return[...this.tasks.values()].filter(i=>!t.state||
+return t.reverse()}matching(t){let e=t.text.toLowerCase().split(/\s+/).filter(Boolean),s=Ct.filter(i=>t[i]!==null);return[...this.tasks.values()].filter(i=>!t.state||
 this.states.get(i.id)===t.state).filter(i=>s.every(o=>(i[o]??"")===t[o])).filter(i=>!e.length||e.every(o=>dp(i).includes(o))).map(({id:i})=>i)}leadingTo(t){let e=new Map(
 t.map(s=>[s,!0]));for(let s of t){let i=this.tasks.get(s).parent_task_id;for(;this.tasks.has(i)&&!e.has(i);)e.set(i,!1),i=this.tasks.get(i).parent_task_id}return e}};
-function Gh(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function cp(n){return!!(n.text||n.state)||At.some(t=>n[t]!==null)}function dp(n){let{id:t,title:e,persona_id:s,
+function Gh(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function cp(n){return!!(n.text||n.state)||Ct.some(t=>n[t]!==null)}function dp(n){let{id:t,title:e,persona_id:s,
 worktree:i,assigned_agent_id:o,plan:a,name:h}=n;return[`#${t}`,e,s,i,o,a,h].join(`
 `).toLowerCase()}var er=["completed","in_progress","claimed","failed"],Oe=class{constructor(){this.summary=r("span",{class:"wb-muted wb-grow"}),this.segments=Object.fromEntries(
 er.map(t=>[t,r("span",{class:"wb-meter-part","data-state":t})])),this.meter=r("div",{class:"wb-meter",role:"img"},...Object.values(this.segments))}update({counts:t,
 total:e,tasks:s}){let i=e?Math.floor(100*t.completed/e):0,o=`${t.completed.toLocaleString("en")} of ${e.toLocaleString("en")} completed · ${i} %`;u(this.summary,
-e?o:"");let a=er.filter(h=>t[h]).map(h=>`${t[h]} ${et[h].toLowerCase()}`);b(this.meter,"aria-label",a.length?`${a.join(", ")} of ${e} tasks`:"No task has begun");
-for(let h of er)this.segments[h].style.width=`${e?100*t[h]/e:0}%`;this.meter.hidden=!s.size}};var bn=new Set(["pending","claimed","in_progress"]),up=new Set(["failed","cancelled"]),Xh="",mp={set_priority:"task.prioritised",reassign_task:"task.reassigned",
-cancel_task:"task.cancelled"},wn=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new f(t),this.element=r("div",{class:"wb-line wb-indented"}),this.
+e?o:"");let a=er.filter(h=>t[h]).map(h=>`${t[h]} ${et[h].toLowerCase()}`);b(this.meter,"aria-label",a.length?`${a.join(", ")} of ${f(e,"task")}`:"No task has be\
+gun");for(let h of er)this.segments[h].style.width=`${e?100*t[h]/e:0}%`;this.meter.hidden=!s.size}};var bn=new Set(["pending","claimed","in_progress"]),up=new Set(["failed","cancelled"]),Xh="",mp={set_priority:"task.prioritised",reassign_task:"task.reassigned",
+cancel_task:"task.cancelled"},wn=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new w(t),this.element=r("div",{class:"wb-line wb-indented"}),this.
 confirmBox=r("div",{})}show(t){this.id=t,this.status=null,this.priority=null,this.requests.clearError(),this.confirmBox.replaceChildren(),this.element.replaceChildren()}update(t,e){
 this.row=t,this.hasSubtasks=e,t.status!==this.status&&this.draw(),this.status=t.status,this.priority?.update(t.priority)}draw(){let{id:t,row:e}=this;this.confirmBox.
 replaceChildren(),this.priority=null;let s=(i,o)=>m(i,"wb-button",a=>this.ask(a.currentTarget,o),`${i} task ${t}`);if(bn.has(e.status)){this.priority=new sr(e,(a,h)=>this.
@@ -1738,7 +1738,7 @@ wn to agents)",cancel:"Keep it"},l=(c,d)=>this.run("cancel_task",{reason:c},d,"c
 Xh,{class:"wb-input wb-narrow","aria-label":"Agent"}),i=`${e.assigned_agent_id} loses it, and no retry is used up. `,o={label:"Reassign",consequence:`${e.status===
 "pending"?"":i}Only the agent you choose may claim it.`,reason:"Reason (optional)",danger:!1,cancel:"Keep it",control:s},a=(h,l)=>{let c=s.value?`reserved for ${s.
 value}.`:"any agent may claim it.";return this.run("reassign_task",{assigned_agent_id:s.value||null,reason:h},l,c)};return new wt(o,a,t)}agentOptions(){let t=Date.
-now(),{persona_id:e}=this.row,s=[...this.desk.store.tables.agents.values()].filter(h=>Rt(zt(h,t))),i=h=>h.persona_id===e,o=h=>[h.agent_id,`${h.agent_id} · ${h.
+now(),{persona_id:e}=this.row,s=[...this.desk.store.tables.agents.values()].filter(h=>Rt(Vt(h,t))),i=h=>h.persona_id===e,o=h=>[h.agent_id,`${h.agent_id} · ${h.
 persona_id??"no persona"}`];return[[Xh,`Any ${e}`],...s.filter(i).map(o),...s.filter(h=>!i(h)).map(o)]}ask(t,e){this.requests.clearError();let i=e(()=>{this.confirmBox.
 replaceChildren(),t.focus()});this.confirmBox.replaceChildren(i.element),i.focus()}async run(t,e,s,i){let{id:o}=this,a=t!=="set_priority"&&this.row.status!=="pe\
 nding",h=await this.requests.run(t,{task_id:o,...e},s);if(!h)return null;let l=mp[t];return!l||a?this.desk.announce(`Task ${o}: ${i}`):he(this.element,{text:`Ta\
@@ -1748,27 +1748,27 @@ rst`,on:{input:()=>this.drawSet()}}),this.set=r("button",{class:"wb-button",type
 trim()&&s(Number(o),this.set)};this.element=$({class:"wb-line"},{submit:i,escape:()=>this.reset(this.known)},r("span",{class:"wb-muted","aria-hidden":"true"},"P\
 riority"),this.field,this.set)}update(t){this.known!==String(t)&&(this.field.value===this.known?this.reset(t):this.known=String(t),this.drawSet())}reset(t){this.
 known=this.field.value=String(t),this.drawSet()}drawSet(){this.set.hidden=this.field.value===this.known}};var gn={open:"Hide the changes",closed:"Show the changes"},yn=class{constructor(t,e,{attempt:s,kept:i}){this.desk=t,this.of={task_id:e,attempt:s},this.requests=
-new f(t),this.toggle=m(gn.closed,"wb-link",()=>this.onToggle(),`${gn.closed} of attempt ${s}`),this.toggle.setAttribute("aria-expanded","false"),this.files=r("d\
-iv",{class:"wb-stack",hidden:!0});let o=`Kept: ${w(i.commits,"commit")}, ${w(i.files,"file")}. `,a=r("code",{},`workbench adopt ${e} ${s}`),h=r("p",{class:"wb-m\
+new w(t),this.toggle=m(gn.closed,"wb-link",()=>this.onToggle(),`${gn.closed} of attempt ${s}`),this.toggle.setAttribute("aria-expanded","false"),this.files=r("d\
+iv",{class:"wb-stack",hidden:!0});let o=`Kept: ${f(i.commits,"commit")}, ${f(i.files,"file")}. `,a=r("code",{},`workbench adopt ${e} ${s}`),h=r("p",{class:"wb-m\
 uted"},"To merge it after all: ",a);this.files.append(h),this.element=r("div",{title:i.ref},o,this.toggle,this.requests.errorBox,this.files)}async onToggle(){if(!this.
 found&&!await this.load())return;let t=this.files.hidden;this.files.hidden=!t,this.toggle.setAttribute("aria-expanded",String(t)),u(this.toggle,t?gn.open:gn.closed)}async load(){
 if(this.found=await this.requests.run("get_attempt_diff",this.of,this.toggle,"Loading…"),!this.found)return!1;for(let t of this.found.files){let e=new Pt(t,{readAll:s=>this.
 readAll(s),highlighter:()=>me(this.desk.channel)});e.approach(),this.files.append(e.element)}return!0}async readAll(t){return(await this.requests.run("get_attem\
-pt_diff",{...this.of,path:t}))?.files.find(s=>s.path===t)??null}};var Ce=100,pp=24,Zh={warn:"warning",error:"failed"},vn=class{constructor(t){this.requests=new f(t),this.label=r("div",{class:"wb-label"}),this.earlier=m("","wb-\
+pt_diff",{...this.of,path:t}))?.files.find(s=>s.path===t)??null}};var Ce=100,pp=24,Zh={warn:"warning",error:"failed"},vn=class{constructor(t){this.requests=new w(t),this.label=r("div",{class:"wb-label"}),this.earlier=m("","wb-\
 link",()=>this.showEarlier()),this.lines=r("ol",{class:"wb-task-log"}),this.box=r("div",{class:"wb-log",role:"log",tabindex:0,"aria-label":"Log"},this.earlier,this.
 lines),this.element=r("div",{},this.label,this.box,this.requests.errorBox),this.show(null)}show(t){this.refresh?.stop();let e=async s=>(await this.requests.send(
 "get_task_logs",{task_id:t,...s})).lines;this.tail=new ys(e,Ce),this.refresh=new R(()=>this.read(this.tail),s=>this.onError(s)),this.limit=Ce,this.lines.replaceChildren(),
 this.requests.clearError(),this.element.hidden=!0,t!==null&&this.refresh.now()}async read(t){await t.readNew(),t===this.tail&&(this.requests.clearError(),this.draw())}onError(t){
 this.element.hidden=!1,this.requests.showError(t)}draw(){let{box:t,lines:e,tail:s}=this,i=t.scrollHeight-t.scrollTop-t.clientHeight<pp,o=Math.max(0,s.lines.length-
 this.limit),a=s.lines.slice(o),h=Number(e.firstElementChild?.value);h&&h!==a[0]?.id&&e.replaceChildren();let l=e.lastElementChild?.value??0;e.append(...a.filter(
-({id:d})=>d>l).map(fp));let c=w(s.lines.length,"line");u(this.label,s.complete?`Log · ${c}`:`Log · the last ${c}`),u(this.earlier,s.complete||o>=Ce?`Show ${Math.
+({id:d})=>d>l).map(fp));let c=f(s.lines.length,"line");u(this.label,s.complete?`Log · ${c}`:`Log · the last ${c}`),u(this.earlier,s.complete||o>=Ce?`Show ${Math.
 min(Ce,o)} earlier`:"Show earlier"),this.earlier.hidden=o===0&&s.complete,this.element.hidden=s.lines.length===0,i&&(t.scrollTop=t.scrollHeight)}async showEarlier(){
 let{box:t,tail:e}=this;try{!e.complete&&e.lines.length<this.limit+Ce&&await e.readEarlier()}catch(i){e===this.tail&&this.onError(i);return}if(e!==this.tail)return;
 this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=Ce,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function fp({id:n,logged_at:t,agent_id:e,
 level:s,message:i}){let o=Zh[s]?[v(Zh[s]),r("span",{class:"wb-sr"},`${s}: `)]:[];return r("li",{value:n,"data-level":s},r("time",{class:"wb-muted",datetime:t,title:t},
-Ot(t)),r("span",{class:"wb-prose"},...o,r("span",{class:"wb-muted"},`${e} `),i))}var Ae=12,wp={cancel:"this task is cancelled too",ignore:"this task goes on without it"},bp=["#","Agent","Began","Took","Outcome"],gp={state:"wb-indented wb-wra\
+Tt(t)),r("span",{class:"wb-prose"},...o,r("span",{class:"wb-muted"},`${e} `),i))}var Ae=12,wp={cancel:"this task is cancelled too",ignore:"this task goes on without it"},bp=["#","Agent","Began","Took","Outcome"],gp={state:"wb-indented wb-wra\
 p",description:"wb-indented",dependencies:"wb-task-part",subtasks:"wb-task-part",attempts:"wb-task-part",result:"wb-task-part"},kn=class{constructor(t,e,s){this.
-desk=t,this.on=e,this.id=null,this.drawn=new Map,this.reader=new f(t),this.actions=new wn(t,()=>this.focus()),this.log=new vn(t),this.facts=new D,this.about=C("\
+desk=t,this.on=e,this.id=null,this.drawn=new Map,this.reader=new w(t),this.actions=new wn(t,()=>this.focus()),this.log=new vn(t),this.facts=new D,this.about=C("\
 Details",this.facts.element),this.parts=Object.fromEntries(Object.entries(gp).map(([p,g])=>[p,r("div",{class:g})]));let i=y("task");this.mark=r("span",{class:"w\
 b-mark"}),this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.number=r("span",{class:"wb-muted wb-number"});let{state:o,description:a,dependencies:h,
 subtasks:l,attempts:c,result:d}=this.parts;this.element=r("section",{class:"wb-pane wb-stack wb-roomy","aria-labelledby":i,hidden:!0},r("div",{class:"wb-pane-he\
@@ -1790,17 +1790,17 @@ replaceChildren(...[s()].flat().filter(Boolean))}hasChanged(t,e){let s=JSON.stri
 return this.task?this.task.blocked_by:(this.outline.waits.get(this.id)??[]).map(({id:t})=>t)}drawState(t,e){let{status:s,progress:i,assigned_agent_id:o,not_before:a}=t,
 h=e==="blocked"?this.waitsFor():[],l=s==="in_progress"||s==="claimed"&&i,c=a&&s==="pending"&&Date.parse(a)>Date.now(),d=this.task?.error_message;return[r("p",{},
 r("span",{class:"wb-strong"},et[e]??e),...h.length?[" · waits for ",...this.links(h)]:[],o?` · ${bn.has(s)?"held by":"by"} ${o}`:"",l?` · ${i} %`:"",c?` · ne\
-xt attempt after ${Ot(a)}`:""),d?H("warning",r("span",{class:"wb-prose"},d)):null]}links(t){let e=t.slice(0,Ae).flatMap((s,i)=>[i?", ":"",this.link(s)]);return t.
+xt attempt after ${Tt(a)}`:""),d?H("warning",r("span",{class:"wb-prose"},d)):null]}links(t){let e=t.slice(0,Ae).flatMap((s,i)=>[i?", ":"",this.link(s)]);return t.
 length>Ae?[...e,` and ${t.length-Ae} more`]:e}link(t){let e=this.outline.tasks.get(t),s=et[this.outline.states.get(t)]?.toLowerCase(),i=e?`${e.title} (${s})`:null;
 return r("button",{class:"wb-link",type:"button",title:i,on:{click:()=>this.on.jump(t)}},`#${t}`)}drawDependencies(t,e){return[t.length?this.list("Waits for",t):
 null,e.length?this.list("Needed by",e):null]}drawSubtasks(t){if(!t.length)return null;let{done:e,below:s}=this.outline.below.get(this.id);return this.list(`Subt\
-asks · ${e} of ${w(s,"task")} completed`,t)}list(t,e){let s=e.slice(0,Ae).map(o=>this.line(o)),i=(e.length-Ae).toLocaleString("en");return e.length>Ae&&s.push(
+asks · ${e} of ${f(s,"task")} completed`,t)}list(t,e){let s=e.slice(0,Ae).map(o=>this.line(o)),i=(e.length-Ae).toLocaleString("en");return e.length>Ae&&s.push(
 r("li",{class:"wb-muted"},`… and ${i} more`)),C(t,r("ul",{class:"wb-list wb-others"},...s))}line(t){let e=this.outline.tasks.get(t),s=this.outline.states.get(
 t),i={click:()=>this.on.jump(t)};return r("li",{},r("span",{class:"wb-mark"},v(s??"question")),r("button",{class:"wb-link wb-grow wb-cut",type:"button",on:i},e?.
 title??`Task ${t}`),r("span",{class:"wb-muted"},e?.status==="in_progress"?`${e.progress} %`:et[s]??""),r("span",{class:"wb-muted wb-number"},`#${t}`))}drawFacts(t){
-let{tables:e}=this.desk.store,s=w(Math.max(0,t.max_retries-t.retry_count),"retry","retries"),i=Array.isArray(t.run)?t.run.join(" "):t.run;this.about.hidden=!1,this.
+let{tables:e}=this.desk.store,s=f(Math.max(0,t.max_retries-t.retry_count),"retry","retries"),i=Array.isArray(t.run)?t.run.join(" "):t.run;this.about.hidden=!1,this.
 facts.update([["Persona",t.persona_id],["Worktree",t.worktree],["Plan",t.plan&&(t.name?`${t.plan} · ${t.name}`:t.plan)],["Session",t.session_id&&(ft(e,t.session_id)??
-t.session_id)],["Part of",t.parent_task_id&&r("span",{},this.link(t.parent_task_id))],["Lease until",bn.has(t.status)&&t.lease_expires_at&&Ot(t.lease_expires_at)],
+t.session_id)],["Part of",t.parent_task_id&&r("span",{},this.link(t.parent_task_id))],["Lease until",bn.has(t.status)&&t.lease_expires_at&&Tt(t.lease_expires_at)],
 ["Attempts",`${t.attempts.length} so far, ${s} left`],["Not retried",t.no_retry.length&&`after ${t.no_retry.join(", ")}`],["If one fails",t.dependencies.length&&
 wp[t.on_failure]],["Command",i&&r("code",{},i)],["Context",t.context_ref],["Created",`${E(t.created_at)} by ${t.created_by}`],["Started",t.started_at&&E(t.started_at)],
 ["Ended",t.completed_at&&E(t.completed_at)]])}drawAttempts(t){let e=r("tr",{},...bp.map(a=>r("th",{scope:"col"},a))),s=a=>a.kept&&new yn(this.desk,this.id,a),i=[
@@ -1813,14 +1813,14 @@ tr",{class:typeof n=="string"?"wb-attempt-error":"wb-attempt-kept"},r("td",{}),r
 n,null,2);try{return JSON.stringify(JSON.parse(n),null,2)}catch{return n}}var xn="=",Qh="",tl={persona_id:["All personas","No persona"],plan:["All plans","In no plan"],worktree:["All worktrees","In no worktree"],assigned_agent_id:["Al\
 l agents","Not assigned"],session_id:["All sessions","In no session"]},_n=class{constructor(t,e,s){this.store=t,this.onChange=e,this.onDown=s,this.chips=new ht(
 "Filter tasks by state",o=>e({state:o})),this.search=z("Filter tasks","Filter tasks by title, number, persona, worktree, agent or plan",{input:()=>e({text:this.
-search.value.trim()}),keydown:o=>this.onSearchKey(o)}),this.choices=Object.fromEntries(At.map(o=>[o,this.choice(o)]));let i={class:"wb-line",role:"group","aria-\
+search.value.trim()}),keydown:o=>this.onSearchKey(o)}),this.choices=Object.fromEntries(Ct.map(o=>[o,this.choice(o)]));let i={class:"wb-line",role:"group","aria-\
 label":"Filter tasks by what they belong to"};this.choiceBox=r("div",i,...Object.values(this.choices))}choice(t){let e=()=>this.onChange({[t]:i.value===xn?null:
 i.value}),s={class:"wb-input wb-narrow","aria-label":tl[t][0],on:{change:e}},i=x([],xn,s);return i}update(t,e){let s=Object.entries(et).map(([o,a])=>({key:o,label:a,
-count:t.counts[o],mark:()=>v(o)}));this.chips.update([{key:null,label:"All",count:t.tasks.size},...s],e.state);for(let o of At)this.drawChoice(o,t.facets[o],e[o]);
+count:t.counts[o],mark:()=>v(o)}));this.chips.update([{key:null,label:"All",count:t.tasks.size},...s],e.state);for(let o of Ct)this.drawChoice(o,t.facets[o],e[o]);
 let i=t.tasks.size===0;this.search.hidden=this.chips.element.hidden=i,this.choiceBox.hidden=i||Object.values(this.choices).every(o=>o.hidden)}drawChoice(t,e,s){
 let i=this.choices[t],[o,a]=tl[t],h=[...e].filter(Boolean).map(l=>[l,this.nameOf(t,l)]).sort((l,c)=>l[1].localeCompare(c[1],void 0,{numeric:!0}));e.has(Qh)&&h.unshift(
 [Qh,a]),i.hidden=e.size<2&&s===null,q(i,[["",[[xn,o],...h]]],s??xn)}nameOf(t,e){return t==="session_id"?ft(this.store.tables,e)??e:e}clear(){this.search.value="",
-this.onChange({text:"",state:null,...Object.fromEntries(At.map(t=>[t,null]))}),this.search.focus()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),
+this.onChange({text:"",state:null,...Object.fromEntries(Ct.map(t=>[t,null]))}),this.search.focus()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),
 this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function sl(n,t){let e=new Map(n.map(c=>[c,[]])),s=new Map(n.map(c=>[c,[]]));for(let[c,d]of t)e.get(c).push(d),s.get(d).push(c);let i=xp(n,e,s),o=_p(n,t,i),a=Sp(
 o),h=$p(o,a),l=c=>({layer:o.depth.get(c),at:h.get(c)});return{places:new Map(n.map(c=>[c,l(c)])),edges:o.paths.map(({from:c,to:d,bends:p})=>({from:c,to:d,bends:p.
 map(l)})),layers:a.map(c=>c.filter(d=>typeof d=="number")),columns:a.length,rows:Math.max(0,...h.values())+1}}function xp(n,t,e){let s=new Map,i=new Map(n.map(a=>[
@@ -1836,7 +1836,7 @@ o.forEach((a,h)=>s.set(a,h));for(let o=0;o<6;o+=1){let a=o%2===0;for(let h of a?
 a?(t[a-1]+o)/2:0),i=[];return n.forEach((o,a)=>{for(i.push({sum:o-s[a],size:1});i.length>1&&i.at(-2).sum/i.at(-2).size>=i.at(-1).sum/i.at(-1).size;){let{sum:h,size:l}=i.
 pop();i.at(-1).sum+=h,i.at(-1).size+=l}}),i.flatMap(({sum:o,size:a})=>Array(a).fill(o/a)).map((o,a)=>o+s[a])}function il(n,t){return n?.length?n.reduce((e,s)=>e+
 t.get(s),0)/n.length:null}function el(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function nl(n,t,e){let s=new Set([n]);for(let i of s)for(let o of t(i)){if(s.
-size>=e)return[...s];s.add(o)}return[...s]}var ol=300,[Xe,Qt,Ze,Qe,$n]=[184,44,236,56,12],Sn=[.25,.35,.5,.7,.85,1,1.25,1.5],Tp=4,En=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
+size>=e)return[...s];s.add(o)}return[...s]}var ol=300,[Xe,te,Ze,Qe,$n]=[184,44,236,56,12],Sn=[.25,.35,.5,.7,.85,1,1.25,1.5],Tp=4,En=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
 !1,this.active=null,this.note=r("span",{class:"wb-muted wb-grow wb-graph-note"}),this.around=F("Only around the selected task",()=>this.redraw());let e=(i,o,a)=>m(
 i,"wb-button wb-compact",a,o),s=[e("−","Zoom out",()=>this.step(-1)),e("+","Zoom in",()=>this.step(1)),e("Fit","Zoom to fit",()=>this.fit())];this.lines=N("sv\
 g",{class:"wb-edges","aria-hidden":"true"}),this.sheet=r("div",{class:"wb-graph-sheet"},this.lines),this.room=r("div",{class:"wb-graph-room"},this.sheet),this.box=
@@ -1849,11 +1849,11 @@ s=new Set(t),i=t.flatMap(d=>this.before(d).filter(p=>s.has(p)).map(p=>[d,p])),o=
 h?`${h} without dependencies are not drawn`:""].filter(Boolean).join(" · ")),u(this.none,this.around.box.checked&&this.active!==null?`Task ${this.active} has n\
 o dependencies, and no task depends on it.`:"None of these tasks depends on another."),this.none.hidden=a.length>0,this.box.hidden=a.length===0;let l=JSON.stringify(
 [a,i]),c=l!==this.key;c&&this.arrange(a,i,l),this.colour(i),c&&this.show(this.active)}choose(){let{ids:t,outline:e,active:s}=this,i=this.around.box.checked&&s!==
-null;if(!i&&t.length<=ol)return{shown:t,note:w(t.length,"task")};let o=s??t.find(l=>e.states.get(l)==="in_progress")??t.find(l=>this.neighbours(l).length)??t[0],
-a=nl(o,l=>this.neighbours(l),ol);if(i)return{shown:a,note:`${w(a.length,"task")} around #${o}`};let h=`${t.length.toLocaleString("en")} tasks are too many to dr\
+null;if(!i&&t.length<=ol)return{shown:t,note:f(t.length,"task")};let o=s??t.find(l=>e.states.get(l)==="in_progress")??t.find(l=>this.neighbours(l).length)??t[0],
+a=nl(o,l=>this.neighbours(l),ol);if(i)return{shown:a,note:`${f(a.length,"task")} around #${o}`};let h=`${t.length.toLocaleString("en")} tasks are too many to dr\
 aw`;return{shown:a,note:`${h}; these are the ${a.length} around #${o}. Select another task, or filter by plan`}}before(t){return(this.outline.tasks.get(t)?.dependencies??
 []).filter(e=>this.outline.tasks.has(e))}neighbours(t){return[...this.before(t),...this.outline.dependents(t)]}arrange(t,e,s){this.key=s,this.plan=sl(t,e);let{places:i,
-edges:o,columns:a,rows:h}=this.plan;this.size=[a*Ze-(Ze-Xe)+2*$n,h*Qe-(Qe-Qt)+2*$n];for(let[l,c]of this.nodes)i.has(l)||this.nodes.delete(l)&&c.remove();for(let[
+edges:o,columns:a,rows:h}=this.plan;this.size=[a*Ze-(Ze-Xe)+2*$n,h*Qe-(Qe-te)+2*$n];for(let[l,c]of this.nodes)i.has(l)||this.nodes.delete(l)&&c.remove();for(let[
 l,c]of i)this.node(l).style.transform=`translate(${qe(c)}px, ${Ne(c)}px)`;this.paths=o.map(l=>N("path",{class:"wb-edge",d:Cp(l,i)})),this.lines.replaceChildren(
 ...this.paths),b(this.lines,"width",this.size[0]),b(this.lines,"height",this.size[1]),this.scale(this.zoom),this.fitted&&this.fit()}node(t){let e=this.nodes.get(
 t);return e||(e=r("div",{class:"wb-node",role:"option",id:y("node"),"data-id":t},r("span",{class:"wb-mark"}),r("span",{class:"wb-node-text"},r("span",{class:"wb\
@@ -1862,8 +1862,8 @@ nodes){let{title:a,progress:h,status:l}=e.get(i),c=s.get(i);o.dataset.state!==c&
 u(o.lastChild.lastChild,`#${i} · ${et[c]}${l==="in_progress"?` ${h} %`:""}`),b(o,"title",a),b(o,"aria-selected",i===this.active)}t.forEach(([,i],o)=>b(this.paths[o],
 "data-state",e.get(i).status)),b(this.box,"aria-activedescendant",this.nodes.get(this.active)?.id)}goTo(t){if(t!=null){this.active=t;for(let[e,s]of this.nodes)b(
 s,"aria-selected",e===t);b(this.box,"aria-activedescendant",this.nodes.get(t)?.id),this.show(t),this.on.move(t)}}show(t){let e=this.plan?.places.get(t);if(!e)return;
-let{box:s,zoom:i}=this,[o,a]=[qe(e)*i,Ne(e)*i];(o<s.scrollLeft||o+Xe*i>s.scrollLeft+s.clientWidth)&&(s.scrollLeft=o-(s.clientWidth-Xe*i)/2),(a<s.scrollTop||a+Qt*
-i>s.scrollTop+s.clientHeight)&&(s.scrollTop=a-(s.clientHeight-Qt*i)/2)}scale(t){this.zoom=t,this.sheet.style.transform=`scale(${t})`,this.room.style.width=`${this.
+let{box:s,zoom:i}=this,[o,a]=[qe(e)*i,Ne(e)*i];(o<s.scrollLeft||o+Xe*i>s.scrollLeft+s.clientWidth)&&(s.scrollLeft=o-(s.clientWidth-Xe*i)/2),(a<s.scrollTop||a+te*
+i>s.scrollTop+s.clientHeight)&&(s.scrollTop=a-(s.clientHeight-te*i)/2)}scale(t){this.zoom=t,this.sheet.style.transform=`scale(${t})`,this.room.style.width=`${this.
 size[0]*t}px`,this.room.style.height=`${this.size[1]*t}px`}step(t){let{box:e}=this,s=Sn.findIndex(h=>h>=this.zoom-.01),i=Sn[Math.max(0,Math.min(Sn.length-1,(s<0?
 Sn.length-1:s)+t))],[o,a]=[e.scrollLeft+e.clientWidth/2,e.scrollTop+e.clientHeight/2].map(h=>h*i/this.zoom);this.fitted=!1,this.scale(i),e.scrollTo(o-e.clientWidth/
 2,a-e.clientHeight/2)}fit(){if(!this.plan||!this.box.offsetWidth)return;let{maxHeight:t,borderLeftWidth:e}=getComputedStyle(this.box),s=2*parseFloat(e),[i,o]=[this.
@@ -1879,7 +1879,7 @@ s.scrollTop,clientX:t.clientX,clientY:t.clientY},o=!1,a=new AbortController,h=c=
 clientX,i.y-c.clientY)},l=()=>{a.abort(),!(!e||o)&&(this.active=Number(e.dataset.id),this.on.open(this.active))};window.addEventListener("pointermove",h,{signal:a.
 signal}),window.addEventListener("pointerup",l,{signal:a.signal}),window.addEventListener("pointercancel",()=>a.abort(),{signal:a.signal})}},Op={ArrowLeft:[-Ze,
 0],ArrowRight:[Ze,0],ArrowUp:[0,-Qe],ArrowDown:[0,Qe]};function qe({layer:n}){return $n+n*Ze}function Ne({at:n}){return $n+n*Qe}function Cp({from:n,to:t,bends:e},s){
-let i=[qe(s.get(n))+Xe,Ne(s.get(n))+Qt/2],o=e.flatMap(l=>[[qe(l),Ne(l)+Qt/2],[qe(l)+Xe,Ne(l)+Qt/2]]),a=[i,...o,[qe(s.get(t)),Ne(s.get(t))+Qt/2]],h=a.slice(1).map(
+let i=[qe(s.get(n))+Xe,Ne(s.get(n))+te/2],o=e.flatMap(l=>[[qe(l),Ne(l)+te/2],[qe(l)+Xe,Ne(l)+te/2]]),a=[i,...o,[qe(s.get(t)),Ne(s.get(t))+te/2]],h=a.slice(1).map(
 ([l,c],d)=>{let[p,g]=a[d],_=(p+l)/2;return c===g?`L${l} ${c}`:`C${_} ${g} ${_} ${c} ${l} ${c}`});return`M${i.join(" ")}${h.join("")}`}var Kt=28,rl=36,Ap=8,al=12,ir={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},Tn=class{constructor(t){
 this.on=t,this.lines=[],this.tasks=new Map,this.active=null,this.pool=[],this.sorting=new lt(ir,()=>t.sort()),this.sizer=r("div",{class:"wb-grid-rows",role:"row\
 group"}),this.element=r("div",{class:"wb-grid wb-frame",role:"treegrid",tabindex:0,"aria-label":"Tasks","aria-colcount":Object.keys(ir).length},r("div",{class:"\
@@ -1902,10 +1902,10 @@ let e=this.lineAt(t.target);e&&(this.active=e.id,this.draw(),e.branch&&t.target.
 this.active=t;let e=this.activeIndex;e>=0?this.goTo(e):this.draw()}lineAt(t){let e=t.closest(".wb-row")?.row;return e&&this.lines[e.index]}},nr=class{constructor(){
 this.id=null,this.index=-1,this.state="",this.indent=r("span",{class:"wb-indent"}),this.twisty=r("span",{class:"wb-twisty"},v("twisty")),this.mark=r("span",{class:"\
 wb-mark"}),this.title=r("span",{class:"wb-title wb-cut"}),this.number=r("span",{class:"wb-muted wb-number"}),this.label=r("span",{}),this.reason=r("span",{class:"\
-wb-muted wb-cut"}),this.persona=te("persona"),this.priority=te("priority"),this.worktree=te("worktree"),this.agent=te("agent"),this.fill=r("span",{class:"wb-bar\
+wb-muted wb-cut"}),this.persona=ee("persona"),this.priority=ee("priority"),this.worktree=ee("worktree"),this.agent=ee("agent"),this.fill=r("span",{class:"wb-bar\
 -fill"}),this.bar=r("span",{class:"wb-bar","aria-hidden":"true"},this.fill),this.amount=r("span",{class:"wb-amount"}),this.element=r("div",{class:"wb-row",role:"\
-row",id:y("row")},te("task",this.indent,this.twisty,this.mark,this.title,this.number),te("state",this.label,this.reason),this.priority,this.persona,this.worktree,
-this.agent,te("progress",this.bar,this.amount)),this.element.row=this}show(t,e,s,i){this.id=t.id,this.index=e,this.place(t,e,i),this.drawTitle(t,s),this.drawState(
+row",id:y("row")},ee("task",this.indent,this.twisty,this.mark,this.title,this.number),ee("state",this.label,this.reason),this.priority,this.persona,this.worktree,
+this.agent,ee("progress",this.bar,this.amount)),this.element.row=this}show(t,e,s,i){this.id=t.id,this.index=e,this.place(t,e,i),this.drawTitle(t,s),this.drawState(
 t,s),u(this.priority,s.priority.toLocaleString("en")),u(this.persona,s.persona_id??""),u(this.worktree,s.worktree??""),u(this.agent,s.assigned_agent_id??""),this.
 drawProgress(t,s)}place(t,e,s){let{element:i}=this;i.style.transform=`translateY(${e*Kt}px)`,i.classList.toggle("wb-active",s),i.classList.toggle("wb-context",!t.
 matches),b(i,"aria-rowindex",e+2),b(i,"aria-level",t.level),b(i,"aria-posinset",t.place),b(i,"aria-setsize",t.siblings),b(i,"aria-expanded",t.branch?t.open:null),
@@ -1915,8 +1915,8 @@ this.mark.replaceChildren(v(t.state))),u(this.label,et[t.state]??t.state);let s=
 let s=t.branch?t.below?t.done/t.below:0:e.progress/100,i=e.status==="completed"&&!t.branch?100:Math.round(s*100),o=t.branch||i>0||e.status==="in_progress"||e.status===
 "claimed";this.bar.classList.toggle("wb-not-begun",!o),this.fill.style.width=`${i}%`;let a=t.branch?`${t.done} of ${t.below}`:o?`${i} %`:"";u(this.amount,a)}};function qp({
 status:n,error_message:t,attempt:e,not_before:s}){if(n==="failed"||n==="cancelled")return t??"";let i=n==="pending"?e+1:e;return s&&n==="pending"&&Date.parse(s)>
-Date.now()?`attempt ${i} after ${Ot(s)}`:i>1&&e>0?`attempt ${i}`:""}function Np(n){let t=s=>({class:`wb-cell wb-col-${s}`,role:"columnheader"}),e=Object.keys(ir).
-map(s=>n.heading(s,"div",t(s)));return r("div",{class:"wb-grid-columns",role:"row","aria-rowindex":1},...e)}function te(n,...t){return r("div",{class:`wb-cell w\
+Date.now()?`attempt ${i} after ${Tt(s)}`:i>1&&e>0?`attempt ${i}`:""}function Np(n){let t=s=>({class:`wb-cell wb-col-${s}`,role:"columnheader"}),e=Object.keys(ir).
+map(s=>n.heading(s,"div",t(s)));return r("div",{class:"wb-grid-columns",role:"row","aria-rowindex":1},...e)}function ee(n,...t){return r("div",{class:`wb-cell w\
 b-col-${n}`,role:"gridcell"},...t)}var hl={tree:"Tree",list:"By priority",graph:"Graph"},Rp=120,On=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=tr(),this.collapsed=new Set,
 this.mode="tree",this.outline=new Te(t.tables.tasks);let o={toggle:(h,l)=>this.toggle(h,l),open:h=>this.open(h),move:h=>this.follow(h),sort:()=>this.draw()};this.
 grid=new Tn(o),this.graph=new En(o),this.progress=new Oe,this.modes=new I(hl,"Show tasks as",h=>this.setMode(h)),this.filters=new _n(t,h=>this.setFilter(h),()=>this.
@@ -1935,20 +1935,20 @@ element.hidden;for(let l of this.tools)l.hidden=!h;return this.modes.show(this.m
 grid.sorting.state()}}apply({mode:t,sort:e,...s}){let i=tr(),o=Object.entries(s).filter(([a])=>a in i);this.mode=t in hl?t:"tree",this.grid.sorting.set(e),this.
 filters.search.value=s.text??"",this.setFilter({...i,...Object.fromEntries(o)})}setMode(t){this.mode=t,this.draw(),this.grid.select(this.grid.active)}toggle(t,e){
 e?this.collapsed.delete(t):this.collapsed.add(t),this.draw()}setFilter(t){Object.assign(this.filter,t),this.filters.update(this.outline,this.filter),this.grid.element.
-scrollTop=0,this.announce(`${w(this.draw(),"task")} shown.`)}open(t){clearTimeout(this.following),this.grid.active=t,this.main.classList.add("wb-open"),this.details.
+scrollTop=0,this.announce(`${f(this.draw(),"task")} shown.`)}open(t){clearTimeout(this.following),this.grid.active=t,this.main.classList.add("wb-open"),this.details.
 show(t,this.outline),this.draw(),this.grid.select(t)}follow(t){this.grid.active=t,this.details.id!==null&&(clearTimeout(this.following),this.following=setTimeout(
 ()=>this.details.id!==null&&this.details.show(t,this.outline),Rp))}jump(t){let e=this.outline.tasks.get(t)?.parent_task_id;for(;e;)this.collapsed.delete(e),e=this.
 outline.tasks.get(e)?.parent_task_id;this.open(t),this.details.focus()}close(){clearTimeout(this.following),this.details.hide(),this.main.classList.remove("wb-o\
 pen"),this.view?.focus()}onKey(t){t.key!=="Escape"||t.defaultPrevented||this.details.id===null||t.target===this.filters.search&&this.filters.search.value||(t.preventDefault(),
-this.close())}};var Cn=class{constructor(t){this.desk=t,this.requests=new f(t),this.text=r("span",{class:"wb-grow"}),this.restart=m("","wb-button",()=>this.restartAll());let e=[
+this.close())}};var Cn=class{constructor(t){this.desk=t,this.requests=new w(t),this.text=r("span",{class:"wb-grow"}),this.restart=m("","wb-button",()=>this.restartAll());let e=[
 v("warning"),this.text,this.restart,this.requests.errorBox];this.element=r("div",{class:"wb-banner",role:"status",hidden:!0},...e)}update(){let t=this.desk.store.
 tables.unattended.get("open");if(this.element.hidden=!t,!t||this.requests.busy)return;let{message:e,restartable:s}=t;u(this.text,e),u(this.restart,s.length===1?
-"Restart it":`Restart ${w(s.length,"agent")}`)}async restartAll(){let{restartable:t}=this.desk.store.tables.unattended.get("open");for(let e of t){if(!await this.
+"Restart it":`Restart ${f(s.length,"agent")}`)}async restartAll(){let{restartable:t}=this.desk.store.tables.unattended.get("open");for(let e of t){if(!await this.
 requests.run("restart_agent",{agent_id:e},this.restart,`Restarting ${e}…`))return;this.desk.announce(`${e}: restarted.`)}this.update()}};var ts=class{constructor(){this.calls=new Map,this.cursor=null}get ids(){return[...this.calls.keys()].sort((t,e)=>t<e?1:-1)}takeNewest({calls:t,next_cursor:e}){
 (!t.some(({call_id:i})=>this.calls.has(i))||!this.calls.size)&&(this.calls=new Map,this.cursor=e),this.put(t)}takeEarlier({calls:t,next_cursor:e}){this.put(t),this.
 cursor=e}refresh(t){this.put(t.filter(({call_id:e})=>this.calls.has(e)))}openBesides(t){let e=new Set(t.map(({call_id:s})=>s));return[...this.calls.values()].filter(
 s=>!s.ended_at&&!e.has(s.call_id))}put(t){for(let e of t)this.calls.set(e.call_id,e)}};function An(){return r("span",{class:"wb-source"})}function qn(n,t){u(n,Ba(t)),b(n,"data-source",t.source),b(n,"title",t.source==="mcp"?"Runs on an MCP server":
-"Runs here")}var Nn={time:"Time",tool:"Tool",origin:"Source",caller:"Called by",state:"State",took:"Took"},Rn=class{constructor(t){this.desk=t,this.requests=new f(t),this.opener=
+"Runs here")}var Nn={time:"Time",tool:"Tool",origin:"Source",caller:"Called by",state:"State",took:"Took"},Rn=class{constructor(t){this.desk=t,this.requests=new w(t),this.opener=
 m("","wb-opener",()=>this.toggle()),this.opener.setAttribute("aria-expanded","false"),this.badge=An(),this.mark=r("span",{class:"wb-state"}),this.cells=Object.fromEntries(
 Object.keys(Nn).map(s=>[s,r("td",{class:`wb-col-${s}`})])),this.far=r("span",{class:"wb-muted wb-cut"}),this.cells.tool.append(r("div",{class:"wb-line"},this.opener,
 this.far)),this.cells.origin.append(this.badge),this.cells.state.append(this.mark),this.line=r("tr",{class:"wb-table-row"},...Object.values(this.cells)),this.facts=
@@ -1956,7 +1956,7 @@ new D,this.values=r("div",{class:"wb-stack"}),this.cancelButton=m("Cancel the ca
 requests.errorBox,this.values];this.place=r("td",{colspan:Object.keys(Nn).length},r("div",{class:"wb-stack wb-roomy"},...e)),this.below=r("tr",{class:"wb-table-\
 details",hidden:!0},this.place),this.below.addEventListener("keydown",s=>s.key==="Escape"&&this.toggle(!1)),this.elements=[this.line,this.below]}get isOpen(){return!this.
 below.hidden}show(t,e,s){let{tool_name:i,caller:o,agent_id:a,state:h,requested_at:l,duration_ms:c,started_at:d}=t,p=t!==this.call;this.call=t;let g=c??(h==="run\
-ning"?Math.max(0,s-Date.parse(d)):null);u(this.cells.took,g===null?"":at(g)),p&&(u(this.cells.time,Ot(l)),this.cells.time.title=E(l),u(this.opener,i),qn(this.badge,
+ning"?Math.max(0,s-Date.parse(d)):null);u(this.cells.took,g===null?"":at(g)),p&&(u(this.cells.time,Tt(l)),this.cells.time.title=E(l),u(this.opener,i),qn(this.badge,
 t),u(this.cells.caller,a??o),this.mark.replaceChildren(v(Ra(h)),r("span",{},Ys[h]??h)),u(this.far,h==="running"&&this.progress()||""),this.isOpen&&this.load())}progress(){
 let{progress:t,progress_total:e,progress_message:s}=this.call;return Xs(t,e,s)}toggle(t=!this.isOpen){this.below.hidden=!t,this.line.classList.toggle("wb-opened",
 t),this.opener.setAttribute("aria-expanded",String(t)),t?this.load():this.opener.focus()}async load(){this.drawFacts();let{call:t}=this;try{let e=await this.requests.
@@ -1966,9 +1966,9 @@ ror",t.error_code],["Task",t.task_id&&`${t.task_id}, attempt ${t.attempt}`],["To
 toFixed(4)}`],["Version",t.version],["Id",t.call_id]])}drawValues({arguments:t,result:e}){let{announce:s}=this.desk,i=[C("Arguments",bt(t,"Copy the arguments",s))];
 this.call.ended_at&&e!==null&&i.push(C("Result",bt(e,"Copy the result",s))),this.values.replaceChildren(...i)}async cancel(){let t={call_id:this.call.call_id};await this.
 requests.run("cancel_tool_call",t,this.cancelButton,"Cancelling…")&&this.desk.announce(`${this.call.tool_name} is cancelled.`)}};function Bp({input_tokens:n,output_tokens:t}){
-return`${n.toLocaleString("en")} read, ${(t??0).toLocaleString("en")} written`}var jp=50,Lp=200,Mp=1e3,ee="",Dp=[[ee,"All sources"],["local","Run here"],["mcp","MCP servers"]],Ip=[[ee,"All states"],["open","Not ended"],...Object.entries(Ys)],
-Bn=class{constructor(t,e){this.desk=t,this.requests=new f(t),this.earlier=new f(t),this.list=new ts,this.isStale=!0;let s=h=>this.requests.showError(h);this.reading=
-new R(()=>this.read(),s);let i=(h,l)=>x(h,ee,{class:"wb-input wb-narrow","aria-label":l,on:{change:()=>this.restart()}});this.source=i(Dp,"Filter calls by sourc\
+return`${n.toLocaleString("en")} read, ${(t??0).toLocaleString("en")} written`}var jp=50,Lp=200,Mp=1e3,se="",Dp=[[se,"All sources"],["local","Run here"],["mcp","MCP servers"]],Ip=[[se,"All states"],["open","Not ended"],...Object.entries(Ys)],
+Bn=class{constructor(t,e){this.desk=t,this.requests=new w(t),this.earlier=new w(t),this.list=new ts,this.isStale=!0;let s=h=>this.requests.showError(h);this.reading=
+new R(()=>this.read(),s);let i=(h,l)=>x(h,se,{class:"wb-input wb-narrow","aria-label":l,on:{change:()=>this.restart()}});this.source=i(Dp,"Filter calls by sourc\
 e"),this.state=i(Ip,"Filter calls by state"),this.empty=r("p",{class:"wb-empty",hidden:!0}),this.more=m("Show earlier calls","wb-button",()=>this.showEarlier()),
 this.more.hidden=!0;let o=r("div",{class:"wb-line"},this.source,this.state),a=[this.requests.errorBox,this.earlier.errorBox];this.element=r("div",{class:"wb-sta\
 ck"},o,...a,this.empty,this.table(),this.more),t.store.subscribe(()=>this.onChange(),e),this.polling=new G(this.element,Mp,()=>this.readProgress(),s,e),e.addEventListener(
@@ -1981,12 +1981,12 @@ requests.send("list_tool_calls",this.filtered({state:"open"})):e;t===this.list&&
 !0,this.draw(),await new Promise(o=>setTimeout(o,Lp)))}async readProgress(){let{list:t}=this;if(![...t.calls.values()].some(({state:s})=>s==="running"))return;let{
 calls:e}=await this.requests.send("list_tool_calls",this.filtered({state:"running"}));this.requests.clearError(),t===this.list&&(t.refresh(e),this.draw())}async readEnded(t,e){
 t.refresh(e);let i=t.openBesides(e).map(({call_id:o})=>this.requests.send("get_tool_call",{call_id:o}));t.refresh(await Promise.all(i))}filtered(t){let e={source:this.
-source.value,state:this.state.value},s=Object.entries(e).filter(([,i])=>i!==ee);return{limit:jp,...Object.fromEntries(s),...t}}async showEarlier(){let{list:t}=this,
+source.value,state:this.state.value},s=Object.entries(e).filter(([,i])=>i!==se);return{limit:jp,...Object.fromEntries(s),...t}}async showEarlier(){let{list:t}=this,
 e=await this.earlier.run("list_tool_calls",this.filtered({cursor:t.cursor}),this.more);!e||t!==this.list||(t.takeEarlier(e),this.draw())}update(t,e){this.enabled=
 t,this.now=e,this.isStale&&this.refresh(),this.draw()}draw(){let{calls:t}=this.list,e=this.list.ids.filter(o=>this.matches(t.get(o)));this.rows.show(e,(o,a)=>o.
 show(t.get(a),this.enabled,this.now)),this.grid.hidden=this.rows.items.size===0,this.more.hidden=this.list.cursor===null,this.empty.hidden=e.length>0||!this.isRead;
-let s=this.source.value!==ee||this.state.value!==ee,i="No calls yet. Tools that agents, models or you call appear here as they run.";this.empty.textContent=s?"N\
-o call matches the filters.":i}matches({state:t,ended_at:e}){let s=this.state.value;return s===ee||t===s||s==="open"&&!e}};var jn={tool:"Tool",origin:"Source",hints:"Effects",about:"Description"},Ln=class{constructor(t){this.desk=t,this.details=null,this.opener=r("button",{class:"wb\
+let s=this.source.value!==se||this.state.value!==se,i="No calls yet. Tools that agents, models or you call appear here as they run.";this.empty.textContent=s?"N\
+o call matches the filters.":i}matches({state:t,ended_at:e}){let s=this.state.value;return s===se||t===s||s==="open"&&!e}};var jn={tool:"Tool",origin:"Source",hints:"Effects",about:"Description"},Ln=class{constructor(t){this.desk=t,this.details=null,this.opener=r("button",{class:"wb\
 -opener",type:"button","aria-expanded":"false",on:{click:()=>this.toggle()}}),this.badge=An(),this.cells=Object.fromEntries(Object.keys(jn).map(e=>[e,r("td",{class:`\
 wb-col-${e}`})])),this.cells.tool.append(this.opener),this.cells.origin.append(this.badge),this.line=r("tr",{class:"wb-table-row"},...Object.values(this.cells)),
 this.place=r("td",{colspan:Object.keys(jn).length}),this.below=r("tr",{class:"wb-table-details",hidden:!0},this.place),this.below.addEventListener("keydown",e=>this.
@@ -2003,27 +2003,27 @@ iv",{class:"wb-line"},this.chips.element,this.server),this.errors,this.empty];th
 entries(jn).map(([s,i])=>r("th",{scope:"col",class:`wb-col-${s}`},i));this.body=r("tbody",{});let e={keydown:s=>V(s,this.body)};return this.grid=r("table",{class:"\
 wb-table wb-tools",on:e},r("thead",{},r("tr",{},...t)),this.body),this.rows=new A(this.body,()=>new Ln(this.desk),{keep:(s,i)=>i.isOpen&&this.desk.store.tables.
 catalogue.has(s),onRemove:(s,i)=>{s.stop(),i&&this.search.focus()}}),this.grid}get tools(){return[...this.desk.store.tables.catalogue.values()].filter(({name:t})=>t).
-sort(ja)}get isSearchable(){return!0}summary(){return this.desk.store.loaded.has("catalogue")?w(this.tools.length,"tool"):""}count(){return this.tools.filter(({
+sort(ja)}get isSearchable(){return!0}summary(){return this.desk.store.loaded.has("catalogue")?f(this.tools.length,"tool"):""}count(){return this.tools.filter(({
 kind:t})=>t!=="operation").length}update(t){this.enabled=t;let{tools:e}=this,{catalogue:s}=this.desk.store.tables;this.drawFilters(e);let i=e.filter(o=>this.matches(
 o));this.rows.show(i.slice(0,this.limit).map(({id:o})=>o),(o,a)=>o.show(s.get(a),t)),this.more.hidden=i.length<=this.limit,this.grid.hidden=i.length===0&&this.rows.
 items.size===0,u(this.errors,s.get("")?.error.message??""),this.drawEmpty(e.length,i.length)}drawFilters(t){let e=o=>t.filter(a=>a.kind===o).length,s=Object.entries(
-Yt).map(([o,a])=>({key:o,label:a,count:e(o)}));this.chips.update([{key:null,label:"All",count:t.length},...s],this.filters.kind);let i=[...new Set(t.map(({server:o})=>o).
+Xt).map(([o,a])=>({key:o,label:a,count:e(o)}));this.chips.update([{key:null,label:"All",count:t.length},...s],this.filters.kind);let i=[...new Set(t.map(({server:o})=>o).
 filter(Boolean))];q(this.server,[["",[[es,"All servers"],...i.map(o=>[o,o])]]],this.filters.server),this.filters.server=this.server.value,this.server.hidden=i.length===
 0}drawEmpty(t,e){if(this.empty.hidden=e>0||!this.desk.store.loaded.has("catalogue"),this.empty.hidden)return;let s=t?["No tool matches the filters. ",m("Show al\
 l","wb-link",()=>this.clear())]:["There are no tools yet."];this.empty.replaceChildren(...s)}matches({name:t,title:e,description:s,kind:i,server:o}){let{kind:a,
 server:h,text:l}=this.filters;if(a!==null&&i!==a||h!==es&&o!==h)return!1;let c=[t,e,s,o].join(`
 `).toLowerCase();return l.split(/\s+/).every(d=>c.includes(d))}filter(t){Object.assign(this.filters,t),this.limit=or,this.update(this.enabled),this.desk.announce(
-`${w(this.rows.items.size,"tool")} shown.`)}clear(){this.search.value="",this.filter({kind:null,server:es,text:""}),this.search.focus()}};var Fp={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},Re=class{constructor(t,e,s){this.server=e,this.onDone=s,this.requests=new f(t),this.
+`${f(this.rows.items.size,"tool")} shown.`)}clear(){this.search.value="",this.filter({kind:null,server:es,text:""}),this.search.focus()}};var Fp={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},Re=class{constructor(t,e,s){this.server=e,this.onDone=s,this.requests=new w(t),this.
 name=k("",{maxlength:100,placeholder:"github"});let i=JSON.stringify(e?.config??Fp,null,2);this.config=P(i,8,{required:!0}),this.submit=r("button",{class:"wb-bu\
 tton wb-primary",type:"submit"},e?"Save":"Add");let o=()=>s(null),a="Write secrets as references: env://NAME, file://path, op://vault/item/field, keyring://serv\
 ice/name.";this.element=$({class:"wb-confirm wb-stack","aria-label":e?`Server ${e.name}`:"New server"},{submit:()=>this.save(),escape:o},e?null:T("Name",this.name),
 T("Configuration (JSON)",this.config),r("p",{class:"wb-label"},a),L(this.submit,o),this.requests.errorBox)}focus(){(this.server?this.config:this.name).focus()}async save(){
 let t=this.read();if(!t)return;let e=this.server?"update_tool_server":"add_tool_server",s=await this.requests.run(e,t,this.submit,"Saving…");s&&this.onDone(s)}read(){
-try{let t=Tt(this.config.value),e=t?.mcpServers??t,[[s,i]=[],...o]=Object.entries(e??{}),a=!o.length&&typeof i=="object"&&!Array.isArray(i);return{name:this.server?.
+try{let t=Et(this.config.value),e=t?.mcpServers??t,[[s,i]=[],...o]=Object.entries(e??{}),a=!o.length&&typeof i=="object"&&!Array.isArray(i);return{name:this.server?.
 name??(this.name.value.trim()||(a?s:"")),config:a?i:e}}catch(t){return this.requests.showError(Object.assign(t,{code:"INVALID_ARGUMENTS"})),this.config.focus(),
 null}}};var ll={ready:["Ready","completed"],starting:["Starting","in_progress"],failed:["Down","failed"],stopped:["Stopped","pending"],disabled:["Switched off","cancell\
 ed"],untrusted:["Waits for your trust","shield"],refused:["Refused","cancelled"],invalid:["Invalid","warning"]},Dn=class{constructor(t){this.desk=t,this.requests=
-new f(t),this.opener=m("","wb-opener",()=>this.toggle()),this.opener.setAttribute("aria-expanded","false"),this.state=r("span",{class:"wb-state wb-server-state"}),
+new w(t),this.opener=m("","wb-opener",()=>this.toggle()),this.opener.setAttribute("aria-expanded","false"),this.state=r("span",{class:"wb-state wb-server-state"}),
 this.target=r("code",{class:"wb-muted wb-grow wb-cut"}),this.count=r("span",{class:"wb-muted"});let e=(a,h)=>m(a,"wb-link wb-quiet",h);this.restart=e("Restart",
 ()=>this.run("restart_tool_server",{},this.restart,"Restarting…")),this.toggleUse=e("",()=>this.switch()),this.edit=e("Edit…",()=>this.openForm()),this.remove=
 e("Remove…",()=>this.askRemove());let s=[this.restart,this.toggleUse,this.edit,this.remove],i=[this.opener,this.state,this.target,this.count,r("span",{class:"\
@@ -2031,12 +2031,12 @@ wb-entry-actions"},...s)];this.problem=r("div",{}),this.box=r("div",{}),this.fac
 ils",hidden:!0},this.facts.element,this.log);let o=[this.problem,this.box,this.requests.errorBox,this.below];this.element=r("li",{},r("div",{class:"wb-entry wb-\
 server"},...i),r("div",{class:"wb-stack"},...o)),this.elements=[this.element]}show(t,e){let{name:s,state:i,target:o,tools:a}=t,h=t!==this.server;if(this.server=
 t,this.enabled=e,this.drawActions(),!h)return;let[l,c]=ll[i]??[i,"question"];u(this.opener,s),this.state.replaceChildren(v(c),r("span",{},l)),u(this.target,o),this.
-target.title=o,u(this.count,i==="ready"?w(a.length,"tool"):""),this.drawProblem(),this.drawDetails()}drawActions(){let{name:t,state:e}=this.server;O(this.enabled&&
+target.title=o,u(this.count,i==="ready"?f(a.length,"tool"):""),this.drawProblem(),this.drawDetails()}drawActions(){let{name:t,state:e}=this.server;O(this.enabled&&
 !this.requests.busy,this.restart,this.toggleUse,this.edit,this.remove);let s=e==="disabled";this.restart.hidden=s||e==="untrusted"||e==="refused"||e==="invalid",
 this.requests.busy||u(this.toggleUse,s?"Switch on":"Switch off");let i={restart:"Restart",toggleUse:s?"Switch on":"Switch off",edit:"Edit…",remove:"Remove…"};
 for(let[o,a]of Object.entries(i))b(this[o],"aria-label",`${a} ${t}`)}drawProblem(){let{problem:t,state:e}=this.server,s=e==="untrusted"?" The question is in the\
  inbox.":"";this.problem.replaceChildren(...t?[H("warning",`${t}${s}`)]:[])}drawDetails(){let{about:t,confined:e,restarts:s,tools:i,left_out:o,tool_problems:a,log:h}=this.
-server;this.facts.update([["Server",t],["Program",e===null?null:e?"confined":"not confined"],["Restarts",s],["Tools",i.length>0&&M(i,30)],["Left out",o>0&&`${w(
+server;this.facts.update([["Server",t],["Program",e===null?null:e?"confined":"not confined"],["Restarts",s],["Tools",i.length>0&&M(i,30)],["Left out",o>0&&`${f(
 o,"tool")}: ${a.join("; ")}`]]);let l=r("pre",{class:"wb-log wb-pre",tabindex:0},h);this.log.replaceChildren(...h?[C("Standard error",l)]:[])}toggle(){let t=this.
 below.hidden;this.below.hidden=!t,this.opener.setAttribute("aria-expanded",String(t))}async run(t,e,s,i){let{name:o}=this.server,a=this.requests.run(t,{name:o,...e},
 s,i);this.drawActions();let h=await a;return this.drawActions(),h?.state&&this.desk.announce(`${o}: ${ll[h.state]?.[0]??h.state}.`),h}switch(){let t=this.server.
@@ -2068,23 +2068,23 @@ length?"These files are in conflict:":"No file is in conflict any more. Commit t
 return this.lead.replaceChildren(d,r("ul",{class:"wb-list"},...l)),this.steps.replaceChildren(...a.map(p=>r("li",{},...tt(p)))),this.steps.hidden=!l.length,!0}};var Wp={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},Be=new Set(
 ["awaiting","failing","checking"]),Kp=new Set(["pending","claimed","in_progress"]),Up=new Set(["claimed","in_progress"]);function ar(n,t){if(n.status==="integra\
 ting")return n.queue_place>1?"queued":"integrating";if(n.status!=="active")return"closed";let e=Dt(n,t);if(!e)return"active";let s=we(e.payload.gates??[]);return s===
-"passed"?"awaiting":s}function Wn(n,t){return t==="queued"?`Queued, ${ne(n.queue_place)}`:Wp[t]}function cl(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
-tasks:0}).get(i);for(let i of n.agents.values()){let o=zt(i,t);i.worktree&&Rt(o)&&o!=="terminated"&&s(i.worktree).agents.add(i.id)}for(let i of n.tasks.values())
+"passed"?"awaiting":s}function Wn(n,t){return t==="queued"?`Queued, ${oe(n.queue_place)}`:Wp[t]}function cl(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
+tasks:0}).get(i);for(let i of n.agents.values()){let o=Vt(i,t);i.worktree&&Rt(o)&&o!=="terminated"&&s(i.worktree).agents.add(i.id)}for(let i of n.tasks.values())
 !i.worktree||!Kp.has(i.status)||(s(i.worktree).tasks+=1,Up.has(i.status)&&i.assigned_agent_id&&s(i.worktree).agents.add(i.assigned_agent_id));return i=>e.get(i)??
 {agents:new Set,tasks:0}}function ss(n){return[...n.conflicts?.length?[[n.integration_target,n.conflicts]]:[],...(n.overlaps??[]).map(({worktree:e,files:s})=>[e,
 s])]}function Kn(n){let t=new Map;for(let[i,o]of ss(n)){let a=o.join(`
 `);t.set(a,{files:o,others:[...t.get(a)?.others??[],i]})}let e=({files:i,others:o})=>`Conflicts with ${M(o,6)} in ${M(i,4)}`,s=[...t.values()].map(e);return n.problem?
-[n.problem,...s]:s}function dl(n,t,e){let{uncommitted:s=0,dirty:i=[],ahead:o=0,branch_name:a,integration_target:h}=n,l=o?`${w(o,"commit")} that ${h} does not ha\
-ve`:"",c=s===1?"It is":"They are",d=`${w(s,"uncommitted file")}: ${M(i,5,s)}`,p=l?`The branch ${a} is deleted, with ${l}. Commits that are on no other branch ar\
+[n.problem,...s]:s}function dl(n,t,e){let{uncommitted:s=0,dirty:i=[],ahead:o=0,branch_name:a,integration_target:h}=n,l=o?`${f(o,"commit")} that ${h} does not ha\
+ve`:"",c=s===1?"It is":"They are",d=`${f(s,"uncommitted file")}: ${M(i,5,s)}`,p=l?`The branch ${a} is deleted, with ${l}. Commits that are on no other branch ar\
 e first saved to a bundle in .aiswarm/trash/.`:`The branch ${a} is deleted; ${h} has all its commits.`;return[s?`${d}. ${c} first saved to a bundle in .aiswarm/\
 trash/.`:"It has no uncommitted files.",e?p:`The branch ${a} is kept${l?`, with its ${l}`:""}.`,t.length?`${M(t)} ${t.length===1?"is":"are"} terminated.`:""].filter(
 Boolean)}var Hp=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),Jp=new Set(["queued","integrating","closed"]),je=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
-s,this.force=!1,this.requests=new f(t),this.review=m("","wb-button wb-compact",e.open),this.request=m("","wb-button wb-compact",()=>this.requestIntegration()),this.
+s,this.force=!1,this.requests=new w(t),this.review=m("","wb-button wb-compact",e.open),this.request=m("","wb-button wb-compact",()=>this.requestIntegration()),this.
 update=m("Update","wb-button wb-compact",()=>this.updateFromTarget()),this.resolve=m("Resolve conflicts…","wb-button wb-compact",()=>this.startResolving()),this.
 discard=m("Discard…","wb-link wb-quiet wb-push",()=>this.askDiscard()),this.confirmBox=r("div",{});let i=[this.review,this.request,this.update,this.resolve,this.
 discard];this.buttons=r("div",{class:"wb-line wb-worktree-buttons"},...i)}show(t,e,s){this.worktree=t,this.agents=[...s];let{id:i,ahead:o,behind:a,integration_target:h}=t,
 l=Be.has(e),c=l&&Ue(t,Dt(t,this.desk.store.tables)),d=Jp.has(e);u(this.review,l&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
-rimary",e==="awaiting"&&!c&&!t.conflicts?.length),this.requests.busy||u(this.request,c?"Request again":"Request integration"),b(this.update,"title",`Merge ${w(a??
+rimary",e==="awaiting"&&!c&&!t.conflicts?.length),this.requests.busy||u(this.request,c?"Request again":"Request integration"),b(this.update,"title",`Merge ${f(a??
 0,"commit")} of ${h} into ${i}`),this.review.hidden=this.onPage,this.request.hidden=l&&!c||d||!o,this.update.hidden=d||!a||t.conflicts?.length>0,this.resolve.hidden=
 d||!(t.conflicts?.length||t.merging),this.discard.hidden=d,this.buttons.hidden=e==="closed";for(let p of[this.review,this.request,this.resolve,this.discard])b(p,
 "aria-label",`${p.textContent} ${i}`);b(this.update,"aria-label",`Update ${i} from ${h}`),this.drawConsequences?.()}async requestIntegration(){let{id:t,integration_target:e}=this.
@@ -2111,13 +2111,13 @@ r("div",{class:"wb-muted wb-cut"}),this.conflicts=r("div",{class:"wb-worktree-co
 v",{},o,this.counts,this.facts,this.conflicts),this.actions.buttons,this.actions.confirmBox,this.actions.requests.errorBox),this.elements=[this.element]}show(t,e,s,i){
 this.drawn!==e&&this.mark.replaceChildren(hr(e)),this.drawn=e,this.element.classList.toggle("wb-attention",Be.has(e)),u(this.state,Wn(t,e)),u(this.branches,Gp(t)),
 b(this.branches,"title",`${t.branch_name} → ${t.integration_target}`),lr(this.counts,t);let o=cr(t,s,i);u(this.facts,o),b(this.facts,"title",o),this.drawConflicts(
-t),this.actions.show(t,e,s.agents)}drawConflicts(t){let e=ss(t),s=e.length>0||!!t.problem,i=e.map(([h,l])=>`${h} (${w(l.length,"file")})`),o=e.length?`Conflicts\
+t),this.actions.show(t,e,s.agents)}drawConflicts(t){let e=ss(t),s=e.length>0||!!t.problem,i=e.map(([h,l])=>`${h} (${f(l.length,"file")})`),o=e.length?`Conflicts\
  with ${M(i,2)}`:"No conflicts predicted",a=t.problem??o;this.conflicts.textContent!==a&&(b(this.conflicts,"title",Kn(t).join(`
 `)),this.conflicts.classList.toggle("wb-muted",!s),this.conflicts.replaceChildren(...s?[v("warning")]:[],r("span",{class:"wb-cut"},a)))}};function Gp({id:n,branch_name:t,
 integration_target:e}){return t===`wb/${n}/main`?`→ ${e}`:`${t} → ${e}`}function lr(n,{ahead:t=0,behind:e=0,changed:s=0,added:i=0,removed:o=0}){let a=d=>d.toLocaleString(
-"en"),h=[t?`${a(t)} ahead`:"",e?`${a(e)} behind`:""],l=s?`${w(s,"file")} +${a(i)} −${a(o)}`:"",c=[h.filter(Boolean).join(", ")||"no new commits",l].filter(Boolean).
+"en"),h=[t?`${a(t)} ahead`:"",e?`${a(e)} behind`:""],l=s?`${f(s,"file")} +${a(i)} −${a(o)}`:"",c=[h.filter(Boolean).join(", ")||"no new commits",l].filter(Boolean).
 join(" · ");u(n,c),b(n,"title",c)}function cr({uncommitted:n,last_activity:t},{agents:e,tasks:s},i){let o=t&&pt(t,i);return[n?`${n.toLocaleString("en")} uncomm\
-itted`:null,e.size?M([...e],2):"no agent",s?w(s,"open task"):null,o&&(o==="just now"?"active just now":`active ${o} ago`)].filter(Boolean).join(" · ")}var ul={name:"Worktree",status:"Became",branch_name:"Branch",requester:"Requested by",by:"Decided by",closed_at:"When",reason:"Reason"},Hn=class{constructor(t){
+itted`:null,e.size?M([...e],2):"no agent",s?f(s,"open task"):null,o&&(o==="just now"?"active just now":`active ${o} ago`)].filter(Boolean).join(" · ")}var ul={name:"Worktree",status:"Became",branch_name:"Branch",requester:"Requested by",by:"Decided by",closed_at:"When",reason:"Reason"},Hn=class{constructor(t){
 this.store=t,this.empty=r("p",{class:"wb-empty"},"No worktree has been integrated or discarded yet."),this.sorting=new lt(ul,()=>this.draw());let e=Object.keys(
 ul).map(s=>this.sorting.heading(s,"th",{scope:"col"}));this.body=r("tbody",{}),this.table=r("table",{class:"wb-table wb-closed","aria-label":"Closed worktrees"},
 r("thead",{},r("tr",{},...e)),this.body),this.element=r("div",{class:"wb-stack"},this.empty,r("div",{class:"wb-matrix-box"},this.table))}get rows(){return[...this.
@@ -2133,7 +2133,7 @@ a,{path:a,targets:new Set,worktrees:new Set,pairs:0});let h=t.get(a);h.pairs+=1,
 ged on the same lines in","Pairs"].map(o=>r("th",{scope:"col"},o)),s=Xp(n).map(o=>Zp(o,t));return r("table",{class:"wb-table wb-conflict-files","aria-label":"Co\
 nflicts by file"},r("thead",{},r("tr",{},...e)),r("tbody",{},...s))}function Zp({path:n,targets:t,worktrees:e,pairs:s},i){let o=e.map(h=>m(h,"wb-link",()=>i(h),
 `Open ${h} (${n})`)),a=t.map(h=>r("strong",{title:`${h}, a target`},h));return r("tr",{class:"wb-table-row"},r("th",{scope:"row",class:"wb-conflict-file",title:n},
-r("code",{},n)),r("td",{},r("span",{class:"wb-line"},...a,...o)),r("td",{class:"wb-digits"},w(s,"pair")))}var Qp="Point at a number to see the files, or press it to keep them in view.",ur={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},fl=(n,t)=>n.
+r("code",{},n)),r("td",{},r("span",{class:"wb-line"},...a,...o)),r("td",{class:"wb-digits"},f(s,"pair")))}var Qp="Point at a number to see the files, or press it to keep them in view.",ur={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},fl=(n,t)=>n.
 localeCompare(t,void 0,{numeric:!0}),Jn=class{constructor(t,e){this.store=t,this.onOpen=e,this.selected=null,this.summary=r("p",{class:"wb-muted"}),this.caption=
 r("caption",{class:"wb-sr"},"Predicted conflicts; each cell has the number of files"),this.table=r("table",{class:"wb-matrix",on:{keydown:s=>this.onKey(s),focusin:s=>this.
 showHint(s.target),mouseover:s=>this.showHint(s.target)}}),this.files=r("div",{}),this.box=r("div",{class:"wb-matrix-box"},this.table),this.hint=r("p",{class:"w\
@@ -2142,18 +2142,18 @@ files,this.box,this.hint,this.pair)}get pairs(){return[...this.store.tables.conf
 store,s=e.conflicts.get(""),i=JSON.stringify([t,s,e.worktrees.size]);i!==this.drawn&&(this.drawn=i,u(this.summary,this.summaryText(t,s)),this.files.replaceChildren(
 ...t.length?[pl(t,this.onOpen)]:[]),this.box.hidden=this.hint.hidden=!t.length,this.drawTable(t),this.drawPair(t.find(({id:o})=>o===this.selected)))}summaryText(t,e){
 if(e?.error)return e.error.message;if(!e)return"";let s=this.store.tables.worktrees.size;if(!s)return"There are no worktrees.";if(!t.length)return"No conflicts \
-are predicted, neither between worktrees nor with their targets.";let i=new Set(t.flatMap(({one:h,other:l,is_target:c})=>c?[h]:[h,l])),o=s-i.size,a=` ${w(o,"oth\
-er worktree")} would not; ${o===1?"it is":"they are"} not listed.`;return`${w(t.length,"pair")} would conflict if integrated now.${o>0?a:""}`}drawTable(t){let{names:e,
+are predicted, neither between worktrees nor with their targets.";let i=new Set(t.flatMap(({one:h,other:l,is_target:c})=>c?[h]:[h,l])),o=s-i.size,a=` ${f(o,"oth\
+er worktree")} would not; ${o===1?"it is":"they are"} not listed.`;return`${f(t.length,"pair")} would conflict if integrated now.${o>0?a:""}`}drawTable(t){let{names:e,
 targets:s,cells:i}=tf(t),o=[...s.map(c=>[c,!0]),...e.map(c=>[c,!1])],a=this.table.contains(document.activeElement)?document.activeElement.dataset.pair:null,h=r(
 "tr",{},r("td",{}),...o.map(([c,d])=>ef(c,d))),l=e.map(c=>{let d=o.map(([p,g])=>this.cell(i.get(`${c}
 ${p}`),c,p,g));return r("tr",{},r("th",{scope:"row",title:c},c),...d)});this.table.replaceChildren(this.caption,r("thead",{},h),r("tbody",{},...l)),a&&this.table.
 querySelector(`[data-pair="${CSS.escape(a)}"]`)?.focus()}cell(t,e,s,i){let o=!i&&e===s;if(!t||t.is_target!==i)return r("td",{class:o?"wb-matrix-same":null},r("s\
-pan",{class:"wb-sr"},o?"itself":"none"));let a=`${e} and ${s}: ${w(t.files.length,"file")}`,h=m(String(t.files.length),"wb-matrix-cell",()=>this.select(t),a);return b(
+pan",{class:"wb-sr"},o?"itself":"none"));let a=`${e} and ${s}: ${f(t.files.length,"file")}`,h=m(String(t.files.length),"wb-matrix-cell",()=>this.select(t),a);return b(
 h,"title",M(t.files,8)),h.dataset.pair=t.id,h.setAttribute("aria-controls",this.pair.id),h.setAttribute("aria-expanded",String(t.id===this.selected)),r("td",{},
 h)}select(t){this.selected=this.selected===t.id?null:t.id;for(let e of this.table.querySelectorAll(".wb-matrix-cell"))e.setAttribute("aria-expanded",String(e.dataset.
 pair===this.selected));this.drawPair(this.selected?t:null)}showHint(t){let e=this.store.tables.conflicts.get(t.closest?.(".wb-matrix-cell")?.dataset.pair);e&&u(
 this.hint,`${e.one} and ${e.other}: ${M(e.files,4)}`)}drawPair(t){if(this.pair.hidden=!t,!t)return;let e=o=>m(`Show ${o}`,"wb-button",()=>this.onOpen(o)),i=`${t.
-is_target?", its target,":""} change the same lines of ${w(t.files.length,"file")}`;this.pair.replaceChildren(r("div",{class:"wb-message"},v("warning"),r("span",
+is_target?", its target,":""} change the same lines of ${f(t.files.length,"file")}`;this.pair.replaceChildren(r("div",{class:"wb-message"},v("warning"),r("span",
 {},r("strong",{},t.one)," and ",r("strong",{},t.other),i)),r("ul",{class:"wb-list"},...t.files.map(o=>r("li",{},r("code",{class:"wb-wrap"},o)))),r("div",{class:"\
 wb-line"},e(t.one),t.is_target?null:e(t.other)))}onKey(t){if(!(t.ctrlKey||t.altKey||t.metaKey)){if(t.key==="Escape"&&this.selected)t.stopPropagation(),this.selected=
 null,this.drawn=null,this.update();else if(t.key in ur){t.preventDefault();let e=wl(t.target.closest("td"),ur[t.key]);for(;e&&!e.querySelector("button");)e=wl(e,
@@ -2161,7 +2161,7 @@ ur[t.key]);e?.querySelector("button").focus()}}}};function tf(n){let t=new Set,e
 ${i.other}`,i),i.is_target?e.add(i.other):(t.add(i.other),s.set(`${i.other}
 ${i.one}`,i));return{names:[...t].sort(fl),targets:[...e].sort(fl),cells:s}}function ef(n,t){let e=t?`${n}, a target`:n;return r("th",{scope:"col",class:t?"wb-m\
 atrix-target":null,title:e},r("span",{},n))}function wl(n,[t,e]){let s=n.parentElement,i=[...s.parentElement.children];return i[i.indexOf(s)+t]?.children[n.cellIndex+
-e]}var zn=class{constructor(t,e){this.requests=new f(t),this.onDone=e,this.name=k("",{maxlength:60,required:!0,placeholder:"robust-statistics"});let s=()=>u(this.submit,
+e]}var zn=class{constructor(t,e){this.requests=new w(t),this.onDone=e,this.name=k("",{maxlength:60,required:!0,placeholder:"robust-statistics"});let s=()=>u(this.submit,
 "Create");this.branch=k("",{maxlength:200,placeholder:"wb/<name>/main",on:{input:s}}),this.source=k("",{maxlength:200,placeholder:"the current branch"}),this.submit=
 r("button",{class:"wb-button wb-primary",type:"submit"},"Create");let i=()=>e(null);this.element=$({class:"wb-box wb-stack wb-roomy","aria-label":"New worktree"},
 {submit:()=>this.run(),escape:i},r("div",{class:"wb-fields wb-fields-3"},T("Name",this.name),T("Branch (optional)",this.branch),T("Start from, and integrate int\
@@ -2178,7 +2178,7 @@ parentElement.querySelector(is);t.key!=="ArrowDown"||!s||(t.preventDefault(),gl(
 Vn(i)===Vn(t)?i:t;let o=bl(t),a=[o.indexOf(this.anchor),o.indexOf(t)].sort((h,l)=>h-l);this.rows=o.slice(a[0],a[1]+1);for(let h of this.rows)h.classList.add("wb\
 -chosen")}comment(){let t=this.rows.map(o=>o.line).filter(o=>this.on.canComment(o));if(!t.length)return;let e=t.some(o=>o.kind!=="-")?"new":"old",s=t.map(o=>e===
 "old"||o.kind!=="-"?o[e]:null).filter(Boolean),i={side:e,first:Math.min(...s),last:Math.max(...s)};this.on.comment({file:Vn(this.rows[0]),rows:this.rows,...i})}};
-function bl(n){return[...n.closest("table").querySelectorAll(is)]}function Vn(n){return n.closest(".wb-diff-file").file}function gl(n){n.tabIndex=-1,n.focus()}var yl="implementer",sf=new Set(["pending","claimed","in_progress"]),Yn=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new f(t),this.drafts=new Map,
+function bl(n){return[...n.closest("table").querySelectorAll(is)]}function Vn(n){return n.closest(".wb-diff-file").file}function gl(n){n.tabIndex=-1,n.focus()}var yl="implementer",sf=new Set(["pending","claimed","in_progress"]),Yn=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new w(t),this.drafts=new Map,
 this.editing=new Map,this.opener=m("Request changes…","wb-button",()=>this.toggle()),this.opener.setAttribute("aria-expanded","false"),this.element=this.makeForm()}makeForm(){
 this.summary=r("p",{class:"wb-strong"}),this.note=P("",2,{placeholder:"About all of it (optional with comments)","aria-label":"Note about all changes",maxlength:1e4,
 on:{input:()=>this.draw()}}),this.note.spellcheck=!0,this.task=F("Create a task with them for",()=>{}),this.persona=x([],"",{class:"wb-input wb-narrow","aria-la\
@@ -2190,12 +2190,12 @@ drafts.get(this.name)??[]}show(t){this.name=t.id,this.writing=null,this.editing.
 t.id&&sf.has(i);this.task.box.checked=![...this.desk.store.tables.tasks.values()].some(e),this.toggle(this.mine.length>0,!1)}update(t){this.opener.hidden=t.status!==
 "active";let e=[...this.desk.store.tables.personas.values()].map(({id:i})=>[i,i]),s=this.persona.value||(e.some(([i])=>i===yl)?yl:void 0);q(this.persona,[["",e]],
 s),this.draw()}toggle(t=this.element.hidden,e=!0){this.element.hidden=!t,this.opener.setAttribute("aria-expanded",String(t)),this.draw(),e&&(t?this.note:this.opener).
-focus()}draw(){let t=this.mine.length;u(this.summary,t?`${w(t,"comment")}, not sent yet`:"Request changes instead of a merge"),this.discard.hidden=t===0,O(!this.
+focus()}draw(){let t=this.mine.length;u(this.summary,t?`${f(t,"comment")}, not sent yet`:"Request changes instead of a merge"),this.discard.hidden=t===0,O(!this.
 requests.busy&&(t>0||this.note.value.trim()!==""),this.submit)}write({file:t,side:e,first:s,last:i},o,a){this.writing?.element.remove();let h={path:t.path,side:e,
 line:s,end_line:i===s?null:i},l=()=>{this.writing?.element.remove(),this.writing=null,a()},c=d=>{this.drafts.set(this.name,[...this.mine,{...h,text:d,commit:o}]),
 l(),this.element.hidden&&this.toggle(!0,!1),this.changed(`Comment on ${t.path} added.`)};this.writing={at:h,...go(h,"",{save:c,cancel:l})},Ke(t,h,this.writing.element),
 this.writing.focus()}drawIn(t,e=!0){let s=new Set([this.writing,...this.editing.values()].map(i=>i?.element));for(let i of t.element.querySelectorAll(".wb-comme\
-nt-row"))s.has(i)||i.remove();for(let i of Gt(this.desk.store.tables,this.name))this.drawSent(t,i,e);for(let i of this.mine)i.path===t.path&&this.drawDraft(t,i);
+nt-row"))s.has(i)||i.remove();for(let i of Yt(this.desk.store.tables,this.name))this.drawSent(t,i,e);for(let i of this.mine)i.path===t.path&&this.drawDraft(t,i);
 this.writing?.at.path===t.path&&this.keep(t,this.writing.at,this.writing.element)}keep(t,e,s){t.element.contains(s)||Ke(t,e,s)}drawSent(t,e,s){for(let i of e.comments){
 let{path:o,side:a,outdated:h}=i;if(o!==t.path||h||a==="old"&&!s)continue;let l=fe(i);Ke(t,l,ya(l,e.person??e.requested_by))}}drawDraft(t,e){let s=this.editing.get(
 e);if(s){this.keep(t,e,s.element);return}let a=ga(e,{edit:()=>{let h=d=>{e.text=d,this.editing.delete(e),this.changed("Comment changed.")},l=()=>{this.editing.delete(
@@ -2207,7 +2207,7 @@ text:S})=>({path:p,side:g,line:_,end_line:j,text:S})),c=this.task.box.checked&&t
 note:o===0?e:"",persona_id:c};if(!await this.requests.run("request_changes",d,this.submit,"Sending…"))return this.draw();this.drafts.set(t,(this.drafts.get(t)??
 []).filter(p=>!h.includes(p)));for(let p of h)this.editing.delete(p);this.name===t&&(this.note.value="")}return this.name===t&&this.toggle(!1),this.changed(`Cha\
 nges were requested in ${t}.`)}};function nf(n){let t=new Map;for(let e of n)t.set(e.commit,[...t.get(e.commit)??[],e]);return t}var of="600px",vl={committed:"Committed",since:"Since the request",uncommitted:"Uncommitted"},Xn=class{constructor(t){this.desk=t,this.side="committed",this.review=
-new Yn(t,{changed:()=>this.drawComments()}),this.requested=new Ks(t,{since:i=>this.showSince(i),goTo:i=>this.goToComment(i)}),this.files=[],this.requests=new f(
+new Yn(t,{changed:()=>this.drawComments()}),this.requested=new Ks(t,{since:i=>this.showSince(i),goTo:i=>this.goToComment(i)}),this.files=[],this.requests=new w(
 t);let e=y("diff");this.empty=r("p",{class:"wb-empty"}),this.main=r("div",{class:"wb-diff-main wb-frame"},this.fileList(),this.fileBodies()),this.element=r("sec\
 tion",{class:"wb-stack","aria-labelledby":e},this.requested.element,this.toolbar(e),this.review.element,this.requests.errorBox,this.newerNote(),this.empty,this.
 main);let s=i=>i.filter(({isIntersecting:o})=>o).forEach(({target:o})=>o.file.approach());this.observer=new IntersectionObserver(s,{root:this.body,rootMargin:of})}toolbar(t){
@@ -2221,10 +2221,10 @@ since=null,this.review.show(t),this.setSide(t.ahead||!t.uncommitted?"committed":
 t.id,Date.now()),this.drawSent(),this.drawSides();let e=this.found&&this.stamp!==kl(t,this.side);e&&!this.files.length?this.refresh.now():this.newer.hidden=!e}setSide(t){
 this.clear(),this.side=t,this.drawSides(),this.refresh=new R(()=>this.load(t),e=>this.onError(e)),this.refresh.now()}drawSides(){let t={committed:this.worktree.
 changed??0,uncommitted:this.worktree.uncommitted??0};for(let[e,s]of Object.entries(vl))e in t&&this.sides.setLabel(e,`${s} ${t[e].toLocaleString("en")}`);this.sides.
-buttons.since.hidden=!this.newestAnswered,this.sides.show(this.side)}get newestAnswered(){return Gt(this.desk.store.tables,this.worktree.id).find(t=>t.commits_since>
+buttons.since.hidden=!this.newestAnswered,this.sides.show(this.side)}get newestAnswered(){return Yt(this.desk.store.tables,this.worktree.id).find(t=>t.commits_since>
 0)}showSince(t){this.since=t,this.setSide("since"),this.sides.buttons.since.focus()}get canComment(){return this.worktree.status==="active"&&this.side!=="uncomm\
 itted"&&!!this.found?.commit}comment(t){let{rows:e}=t;this.review.write(t,this.found.commit,()=>{this.selection.clear(),e.at(-1).tabIndex=-1,e.at(-1).focus()})}drawComments(){
-for(let t of this.files)t.drawn&&this.review.drawIn(t,this.side==="committed")}drawSent(){let t=JSON.stringify(Gt(this.desk.store.tables,this.worktree.id));t!==
+for(let t of this.files)t.drawn&&this.review.drawIn(t,this.side==="committed")}drawSent(){let t=JSON.stringify(Yt(this.desk.store.tables,this.worktree.id));t!==
 this.drawnSent&&(this.drawnSent=t,this.drawComments())}async goToComment(t){this.side!=="committed"&&this.setSide("committed"),this.found||await this.refresh.running;
 let{path:e,side:s,line:i}=fe(t),o=this.files.find(h=>h.path===e);if(!o)return;this.goTo(o),o.approach();let a=o.rowOf(s,i);a?.scrollIntoView({block:"center"}),a&&
 (a.tabIndex=-1),a?.focus({preventScroll:!0})}clear(){this.refresh?.stop(),this.found=null,this.requests.clearError(),this.observer.disconnect(),this.files=[],this.
@@ -2237,7 +2237,7 @@ i));for(let i of this.files)e.has(i.path)&&i.toggle(!1),i.element.file=i,this.ob
 this.list.replaceChildren(...this.files.map(i=>this.entry(i)));let s=this.files.length;u(this.summary,s?this.summaryText():""),u(this.empty,this.emptyText()),this.
 newer.hidden=!0,this.empty.hidden=s>0,this.main.hidden=s===0,this.toggleAll.hidden=s<2,this.drawToggleAll(),this.main.classList.toggle("wb-commentable",this.canComment),
 t&&this.restore(t)}fileDiff(t){return new Pt(t,{readAll:e=>this.readAll(e),highlighter:()=>me(this.desk.channel),drawn:e=>this.review.drawIn(e,this.side==="comm\
-itted")})}summaryText(){let{added:t,removed:e}=cs(this.found.files),s=`${w(this.files.length,"file")} +${t.toLocaleString("en")} −${e.toLocaleString("en")}`;return this.
+itted")})}summaryText(){let{added:t,removed:e}=cs(this.found.files),s=`${f(this.files.length,"file")} +${t.toLocaleString("en")} −${e.toLocaleString("en")}`;return this.
 side==="uncommitted"?`${s}, not committed`:this.side==="since"?`${s}, since changes were requested`:`${s} at ${this.found.commit?.slice(0,7)??"?"}, compared wit\
 h ${this.found.target}`}emptyText(){return this.side==="uncommitted"?"Everything is committed.":this.side==="since"?"Nothing has changed since.":`It has no comm\
 its that ${this.found.target} does not have.`}entry(t){let e=m("","wb-diff-entry",()=>this.goTo(t)),s=r("span",{class:"wb-cut wb-grow",dir:"rtl"},r("bdi",{dir:"\
@@ -2266,7 +2266,7 @@ t)}drawProblems(t){let e=t.join(`
 desk.store.tables);this.approval.show(i,o=>this.isEnabled(o),e,this.replacing===1/0)}isEnabled(t){return this.enabled&&this.replacing<=t}onRequest(t){this.replacing=
 t;let{card:e}=this.approval;e?.refresh(this.isEnabled(e.approval.id))}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};var rf=6,xl={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},mr={pending:["For you",(n,t)=>Be.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
 rating"],conflicts:["With conflicts",n=>ss(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},af=(n,t)=>n.
-id.localeCompare(t.id,void 0,{numeric:!0}),Qn=class{constructor(t,e,s){this.store=t,this.desk={store:t,channel:e,announce:s},this.requests=new f(this.desk),this.
+id.localeCompare(t.id,void 0,{numeric:!0}),Qn=class{constructor(t,e,s){this.store=t,this.desk={store:t,channel:e,announce:s},this.requests=new w(this.desk),this.
 mode="cards",this.filter=null,this.text="",this.opened=null,this.toOpen=null,this.enabled=!0;let i=y("worktrees"),o=h=>this.showNote(h);this.note=r("div",{class:"\
 wb-box wb-slim wb-note",hidden:!0}),this.page=new Zn(this.desk,{close:()=>this.close(),done:o}),this.conflicts=new Jn(t,h=>this.open(h)),this.closed=new Hn(t),this.
 all=this.overview(i,o);let a=[this.note,this.all,this.page.element];this.element=r("section",{class:"wb-section wb-stack","aria-labelledby":i},...a)}overview(t,e){
@@ -2284,7 +2284,7 @@ opened!==null,this.opened?this.drawPage(i,e):this.drawOverview(i,e)}drawOverview
 a=this.mode==="cards";this.drawToolbar(s,o,t);let h=a?s.filter(c=>this.matches(c,o.get(c.id),t(c.id))):[],l=(c,d)=>c.show(i.worktrees.get(d),o.get(d),t(d),e);this.
 cards.show(h.map(({id:c})=>c),l),this.noMatch.hidden=!a||h.length>0||!s.length,this.list.hidden=!a||!h.length,this.conflicts.element.hidden=this.mode!=="conflic\
 ts"||!s.length,this.conflicts.element.hidden||this.conflicts.update(),this.closed.element.hidden=this.mode!=="closed",this.closed.element.hidden||this.closed.update(),
-this.drawEmpty(s.length,i.worktrees.get("")?.error)}drawToolbar(t,e,s){let i=this.mode==="cards",o=this.conflicts.pairs.length;u(this.summary,t.length?w(t.length,
+this.drawEmpty(s.length,i.worktrees.get("")?.error)}drawToolbar(t,e,s){let i=this.mode==="cards",o=this.conflicts.pairs.length;u(this.summary,t.length?f(t.length,
 "worktree"):""),this.modes.setLabel("conflicts",o?`Conflicts ${o.toLocaleString("en")}`:"Conflicts"),this.modes.show(this.mode);let a=this.closed.rows.length;this.
 modes.setLabel("closed",a?`Closed ${a.toLocaleString("en")}`:"Closed"),this.modes.element.hidden=!t.length&&!a,this.search.hidden=!i||t.length<=rf,this.chips.element.
 hidden=!i||t.length<2,this.views.element.hidden=!t.length,this.views.update();let h=Object.entries(mr).map(([l,[c,d]])=>({key:l,label:c,count:t.filter(p=>d(p,e.
@@ -2296,7 +2296,7 @@ orktree", name="…")');this.empty.replaceChildren(r("p",{},"A worktree is a dir
 opened.id);i&&(this.opened=i);let o=i??{...this.opened,status:"closed"};this.page.update(o,ar(o,s),t(o.id),e,this.enabled)}matches(t,e,s){if(this.filter&&!mr[this.
 filter][1](t,e,s))return!1;let i=[t.id,t.branch_name,...s.agents].join(`
 `).toLowerCase();return this.text.split(/\s+/).every(o=>i.includes(o))}setFilter(t){Object.assign(this,t),this.update(this.enabled,Date.now()),this.desk.announce(
-`${w(this.cards.items.size,"worktree")} shown.`)}apply({filter:t=null,text:e="",mode:s}){this.mode=s in xl?s:"cards",this.search.value=e,this.setFilter({filter:t in
+`${f(this.cards.items.size,"worktree")} shown.`)}apply({filter:t=null,text:e="",mode:s}){this.mode=s in xl?s:"cards",this.search.value=e,this.setFilter({filter:t in
 mr?t:null,text:e})}clear(){this.search.value="",this.setFilter({filter:null,text:""})}setMode(t){this.mode=t,this.update(this.enabled,Date.now())}open(t){let e=this.
 store.tables.worktrees.get(t);this.toOpen=e?null:t,e&&(this.opened=e,this.page.open(e),this.update(this.enabled,Date.now()),this.page.focus(),this.element.closest(
 ".wb-desk")?.scrollIntoView({block:"nearest"}))}close(){let t=this.opened?.id;this.opened=null,this.page.close(),this.update(this.enabled,Date.now()),(this.cards.
@@ -2329,6 +2329,6 @@ this.worktrees.update(this.worktrees.enabled,t),this.tabs.at===eo&&this.agents.u
 this.tabs.at===so&&this.tools.update(this.tools.enabled,t),this.tabs.at===br&&this.chat.update(this.chat.enabled,t),this.tabs.at===_l&&this.runs.update(this.runs.
 enabled,t),this.tabs.at===gr&&this.personalities.update(this.personalities.enabled,t)}},vr=class{constructor(t){this.progress=new Oe;let e=r("h3",{class:"wb-hea\
 ding"},"Tasks"),s=m("Show tasks","wb-link",t);this.element=r("section",{class:"wb-section wb-stack",hidden:!0},r("div",{class:"wb-toolbar"},e,this.progress.summary,
-s),this.progress.meter)}update(t){this.progress.update(t),this.element.hidden=!t.tasks.size}},wN=()=>{let n=new Ai,t,e;return{initialize({model:s,signal:i}){ih(
+s),this.progress.meter)}update(t){this.progress.update(t),this.element.hidden=!t.tasks.size}},bN=()=>{let n=new Ai,t,e;return{initialize({model:s,signal:i}){ih(
 s),t=new rs(s,n,i);let o={tab:s.get("tab"),alone:s.get("alone")};e=new Ci(s,(a,h)=>a.append(new yr(n,t,o,h).element))},render({model:s,el:i,signal:o}){let a=s.get(
-"approval_ids");a?i.append(new Ti(n,t,a,o).element):s.get("docked")?e.render(i,o):e.show(i,o)}}};export{wN as default};
+"approval_ids");a?i.append(new Ti(n,t,a,o).element):s.get("docked")?e.render(i,o):e.show(i,o)}}};export{bN as default};

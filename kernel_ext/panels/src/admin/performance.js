@@ -13,9 +13,9 @@ const count = (noun) => (value) => plural(value, noun);
 /** The figures, each with its unit. @type {[string, (values: any) => number|null, (value: number) => string][]} */
 const FIGURES = [
   ["queue length", (values) => values.queue_length, count("change")],
-  ["written", (values) => values.writes_per_second, (value) => `${shortNumber(value)} changes/s`],
+  ["written", (values) => values.writes_per_second, (value) => `${plural(value, "change")}/s`],
   ["committed", (values) => values.commits_per_second, perSecond],
-  ["in one commit", (values) => values.writes_per_commit, (value) => `${shortNumber(value)} changes`],
+  ["in one commit", (values) => values.writes_per_commit, count("change")],
   ["time of a commit, median", ({ commit_ms: times }) => times.p50, milliseconds],
   ["time of a commit, 95th percentile", ({ commit_ms: times }) => times.p95, milliseconds],
   ["time of a commit, longest", ({ commit_ms: times }) => times.max, milliseconds],

@@ -2,7 +2,7 @@
 
 import { columns } from "../charts/columns.js";
 import { gantt } from "../charts/gantt.js";
-import { dateTime, duration, shortDuration } from "../lib/format.js";
+import { dateTime, duration, plural, shortDuration } from "../lib/format.js";
 
 const DAY_MS = 86_400_000;
 /** The most lanes of the task stream: those of the agents that worked last. */
@@ -100,7 +100,7 @@ export function agentBars({ agents }, open) {
     open: () => open.agent(name),
     share,
     text: `${Math.round(100 * share)} %`,
-    title: `${attempts} attempts, ${duration(1000 * busy)}`,
+    title: `${plural(attempts, "attempt")}, ${duration(1000 * busy)}`,
   }));
 }
 
@@ -126,6 +126,6 @@ export function toolBars({ tools }, open) {
     tick: slow === null ? undefined : slow / longest,
     state: failed ? "failed" : "in_progress",
     text: median === null ? "not ended" : shortDuration(median),
-    title: `${calls} calls, ${failed} failed${slow === null ? "" : `; 95 % took no longer than ${shortDuration(slow)}`}`,
+    title: `${plural(calls, "call")}, ${failed} failed${slow === null ? "" : `; 95 % took no longer than ${shortDuration(slow)}`}`,
   }));
 }

@@ -1,6 +1,7 @@
 /** The progress of all tasks: a sentence and a bar. */
 
 import { h, setAttribute, setText } from "../lib/dom.js";
+import { plural } from "../lib/format.js";
 import { STATES } from "./outline.js";
 
 const SEGMENTS = ["completed", "in_progress", "claimed", "failed"];
@@ -25,7 +26,7 @@ export class Progress {
     setAttribute(
       this.meter,
       "aria-label",
-      parts.length ? `${parts.join(", ")} of ${total} tasks` : "No task has begun",
+      parts.length ? `${parts.join(", ")} of ${plural(total, "task")}` : "No task has begun",
     );
     for (const state of SEGMENTS) {
       this.segments[state].style.width = `${total ? (100 * counts[state]) / total : 0}%`;
