@@ -8,14 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from workbench import state_directory
-from workbench.analytics.changes import read_update
+from workbench.analytics.changes import START, Position, Update, read_update
 from workbench.analytics.replica import Catalogue, Replica
 from workbench.analytics.views import VIEWS
 from workbench.errors import BadInput
 from workbench.settings import Settings
+from workbench.store.base import Reader
 from workbench.store.snapshot import read_snapshot
 
 NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
@@ -91,9 +93,15 @@ def _follow(other: _Other) -> None:
     """Read and apply what has changed in a project since its copy was made."""
     while True:
         position = other.copy.position
-        if not read_snapshot(other.database, position.fits):
+        fits, update = read_snapshot(other.database, partial(_news, position=position))
+        if not fits:
             other.copy.reset(position)
-        update = read_snapshot(other.database, lambda tx: read_update(tx, other.copy.position))
         other.copy.apply(update)
         if update.is_last:
             return
+
+
+def _news(tx: Reader, position: Position) -> tuple[bool, Update]:
+    """Whether a copy at a position follows this store, and what changes it next: if it does not, from the beginning."""
+    fits = position.fits(tx)
+    return fits, read_update(tx, position if fits else START)
