@@ -105,6 +105,18 @@ async def test_segments_are_private_and_are_used_again(workbench: Workbench, set
     assert made.items() < stored(settings).items()
 
 
+async def test_events_are_in_their_order_whichever_segments_are_there(workbench: Workbench, settings: Settings) -> None:
+    await everything(Live(), workbench)
+    last = sorted(settings.home.glob("analytics/events-*"))[-1]
+    for missing in (None, last, *settings.home.glob("analytics/events-000000000001-*")):
+        if missing is not None:
+            missing.unlink()
+        live = Live()
+        found = live.answer(await refresh(live, workbench.store), "SELECT id FROM raw_events").fetchall()
+        assert found == sorted(found)
+        assert len(found) == len((await expected(workbench))["raw_events"])
+
+
 async def test_damaged_foreign_and_linked_segments_are_replaced(
     workbench: Workbench, settings: Settings, tmp_path: Path
 ) -> None:

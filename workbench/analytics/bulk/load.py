@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,7 +57,9 @@ class Load:
 
     def _fill(self, db: duckdb.DuckDBPyConnection, place: Path) -> None:
         stored = self._segments.find(self._outline.segments)
-        pieces = [*_tables(place), *self._events(stored, place)]
+        events = list(self._events(stored, place))
+        there = list(takewhile(lambda piece: piece.job is None, events))  # inserted while the children begin
+        pieces = [*there, *_tables(place), *events[len(there) :]]
         children = self._children = Children(self._database, [piece.job for piece in pieces if piece.job])
         if self._is_stopped:
             raise ExtractionFailed("The load was stopped.")
