@@ -50,6 +50,9 @@ def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
         "p99 of writers during the first load": Samples(
             [one["loading"] for one in writers], [one["idle"] for one in writers], "ms", "without the load"
         ),
+        "p99 of writers beside a bare copy": Samples(
+            [one["bare"] for one in writers], [one["idle"] for one in writers], "ms", "without the copy"
+        ),
         **{
             f"an export to {name}": Samples(
                 [one["export"] for one in exports[form]], [one[form] for one in bare], "s", COPIED
