@@ -175,6 +175,7 @@ class Session(Recording):
     def _start(self, settings: Settings, port: int | None = None, end_workers: bool = False) -> cli.Note:
         """Start a project's servers, unless they run."""
         if self._host is None or self._host.is_stopped:
+            self.recorder.connection.close()  # the host opens the store
             self._host = KernelHost(settings)
             self._live, self._live_with_files = Live(), Live(files=True)
         before = self._host.info

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import Child, Served
+from workbench.app import Workbench
 from workbench.cli.client import ProjectClient
 from workbench.errors import BadInput, Conflict, NotFound
-from workbench.recording import Recorder, values
+from workbench.recording import Recorder, connection, values
 from workbench.recording.connection import Connection
 from workbench.settings import Settings
+from workbench.shells.serve import Servers
 
 
 @pytest.fixture
@@ -131,6 +138,75 @@ def test_a_connection_creates_a_project_where_there_is_none(tmp_path: Path) -> N
         connection.close()
     assert connection.call("list_runs")["runs"][0]["id"] == 1
     connection.close()
+
+
+@dataclass
+class Openings:
+    """How often the store was opened, and whether it has been closed."""
+
+    count: int = 0
+    closed: threading.Event = field(default_factory=threading.Event)
+
+
+@pytest.fixture
+def openings(monkeypatch: pytest.MonkeyPatch) -> Openings:
+    """Counts how often a store is opened."""
+    made, opened = Openings(), Workbench.open
+
+    @asynccontextmanager
+    async def counted(settings: Settings, **options: Any) -> AsyncIterator[Workbench]:
+        made.count += 1
+        made.closed.clear()
+        async with opened(settings, **options) as workbench:
+            yield workbench
+        made.closed.set()
+
+    monkeypatch.setattr(Workbench, "open", counted)
+    return made
+
+
+def test_the_store_is_opened_once_for_calls_that_follow_each_other(
+    tmp_path: Path, openings: Openings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "IDLE_SECONDS", 3_600.0)
+    made = Connection(tmp_path)
+    run = made.call("start_run", name="trial")["id"]
+    with ThreadPoolExecutor(4) as threads:
+        found = threads.map(lambda n: made.call("record_metrics", run_id=run, metrics={"n": n}), range(20))
+        assert sorted(each["total"] for each in found) == list(range(1, 21))
+    assert (openings.count, openings.closed.is_set()) == (1, False)
+    made.close()
+    assert openings.closed.is_set()
+    assert made.call("list_runs")["runs"][0]["metrics"]
+    made.close()
+    assert (openings.count, openings.closed.is_set()) == (2, True)
+
+
+def test_the_store_is_closed_when_no_call_follows(
+    tmp_path: Path, openings: Openings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "IDLE_SECONDS", 0.0)
+    made = Connection(tmp_path)
+    made.call("start_run", name="trial")
+    openings.closed.wait()
+    assert made.call("list_runs")["runs"][0]["name"] == "trial"
+    made.close()
+    assert openings.closed.is_set()
+
+
+@pytest.mark.anyio
+async def test_the_store_is_closed_once_there_is_a_server(
+    workbench: Workbench, openings: Openings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "IDLE_SECONDS", 3_600.0)
+    made = Connection(workbench.settings.project)
+    await asyncio.to_thread(made.call, "start_run", name="before")
+    async with Servers(workbench) as servers:
+        await servers.start(0)
+        assert not openings.closed.is_set()
+        assert (await asyncio.to_thread(made.call, "start_run", name="after"))["id"] == 2
+        assert (openings.count, openings.closed.is_set()) == (1, True)
+        await asyncio.to_thread(made.close)
 
 
 @pytest.mark.anyio

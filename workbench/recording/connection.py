@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures.thread  # noqa: F401 (see Connection._running)
 import threading
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workbench import state_directory
 from workbench.client import HttpClient, no_server
@@ -15,14 +17,19 @@ from workbench.errors import Unavailable, WorkbenchError
 from workbench.loop_thread import LoopThread
 from workbench.settings import Settings
 
+if TYPE_CHECKING:
+    from workbench.app import Workbench
+
 STOP_SECONDS = 15.0
+IDLE_SECONDS = 2.0
+"""The store is closed after so long without a call."""
 
 
 class Connection:
     """Runs operations as the operator, from any thread; each call waits for its result.
 
-    The server that `server.json` names is used as long as it answers. Without one, the store is opened for each call,
-    and created if there is none.
+    The server that `server.json` names is used as long as it answers. Without one, the store is opened, and created if
+    there is none. It stays open while calls follow each other, because opening it takes far longer than a call.
 
     Args:
         project: the root of the project; by default it is found from the current directory.
@@ -33,7 +40,9 @@ class Connection:
         self._settings: Settings | None = None
         self._starting = threading.Lock()
         self._thread: LoopThread[None] | None = None
+        self._is_registered = False
         self._http: HttpClient | None = None
+        self._store: _OpenStore | None = None
 
     @property
     def settings(self) -> Settings:
@@ -65,18 +74,25 @@ class Connection:
     def _running(self) -> LoopThread[None]:
         with self._starting:
             if self._thread is None:
+                if not self._is_registered:
+                    # As in Recorder.current: at exit the store has to be closed before the executors.
+                    threading._register_atexit(self.close)  # type: ignore[attr-defined]
+                    self._is_registered = True
                 self._thread = LoopThread("workbench-recording", self._main, _closed)
                 self._thread.start(STOP_SECONDS)
             return self._thread
 
     async def _main(self, opened: Callable[[None], None]) -> None:
+        store = self._store = _OpenStore()
         opened(None)
         try:
             await asyncio.Event().wait()
         finally:
             await self._leave()
+            await store.close(while_called=True)
 
     async def _call(self, settings: Settings, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        assert self._store is not None
         if self._http is not None:
             try:
                 return await self._http.call(name, **arguments)
@@ -84,19 +100,74 @@ class Connection:
                 if error.code != "NO_SERVER":
                     raise
                 await self._leave()
+        if (found := await find_server(settings.server_file)) is None:
+            return await self._store.call(settings, name, arguments)
+        await self._store.close()
         state_directory.check(settings.project)
-        if (found := await find_server(settings.server_file)) is not None:
-            self._http = HttpClient(found.info.url, found.operator_token)
-            return await self._http.call(name, **arguments)
-        from workbench.app import Workbench
-
-        async with Workbench.open(settings) as workbench:
-            return await workbench.call(name, **arguments)
+        self._http = HttpClient(found.info.url, found.operator_token)
+        return await self._http.call(name, **arguments)
 
     async def _leave(self) -> None:
         http, self._http = self._http, None
         if http is not None:
             await http.__aexit__()
+
+
+class _OpenStore:
+    """A project's store, open from the first call until some time after the last one. Use it on one loop."""
+
+    def __init__(self) -> None:
+        self._changing = asyncio.Lock()
+        self._opened = AsyncExitStack()
+        self._workbench: Workbench | None = None
+        self._calls = 0
+        self._pause = IDLE_SECONDS
+        self._closing: asyncio.Task[None] | None = None
+
+    async def call(self, settings: Settings, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Run an operation."""
+        async with self._changing:
+            workbench = self._workbench or await self._open(settings)
+            self._calls += 1
+        try:
+            return await workbench.call(name, **arguments)
+        except Unavailable:  # the store may have to be opened anew
+            self._pause = 0.0
+            raise
+        finally:
+            self._calls -= 1
+            self._end_closing()
+            self._closing = asyncio.create_task(self._close_later())
+
+    async def close(self, *, while_called: bool = False) -> None:
+        """Close it, if it is open.
+
+        Args:
+            while_called: also while a call is running; otherwise the end of that call closes it later.
+        """
+        async with self._changing:
+            if self._workbench is not None and (while_called or not self._calls):
+                self._end_closing()
+                self._workbench = None
+                await self._opened.aclose()
+
+    def _end_closing(self) -> None:
+        closing, self._closing = self._closing, None
+        if closing is not None:
+            closing.cancel()
+
+    async def _open(self, settings: Settings) -> Workbench:
+        from workbench.app import Workbench
+
+        state_directory.check(settings.project)
+        self._pause = IDLE_SECONDS
+        self._workbench = await self._opened.enter_async_context(Workbench.open(settings))
+        return self._workbench
+
+    async def _close_later(self) -> None:
+        await asyncio.sleep(self._pause)
+        self._closing = None  # from here on it is not cancelled
+        await self.close()
 
 
 def _closed() -> WorkbenchError:
