@@ -34,6 +34,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.long]
 ELSEWHERE = {
     ROOT / "docs" / "chat.md": ROOT / "tests" / "cli" / "chat" / "test_manual.py",
     ROOT / "docs" / "tools.md": ROOT / "tests" / "cli" / "tools" / "test_manual.py",
+    ROOT / "docs" / "runs.md": ROOT / "tests" / "recording" / "test_manual.py",
     ROOT / "docs" / "sweeps.md": ROOT / "tests" / "sweeps" / "test_manual.py",
     ROOT / "docs" / "mcp.md": ROOT / "tests" / "shells" / "mcp" / "test_manual.py",
     ROOT / "docs" / "personalities.md": ROOT / "tests" / "cli" / "koi" / "test_manual.py",
