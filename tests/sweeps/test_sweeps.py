@@ -137,6 +137,24 @@ def test_a_resumed_sweep_repeats_nothing_that_finished(lab: SweepLab) -> None:
     ]
 
 
+def test_a_run_whose_notebook_cannot_be_saved_is_recorded_as_failed_and_can_be_run_again(lab: SweepLab) -> None:
+    """Its first try puts a file in the place of the directory."""
+    notebook = lab.notebook(
+        "unsaved.ipynb",
+        "seed = 0",
+        "import os, shutil\nplace = '.aiswarm/runs/unsaved'\nif os.environ['WORKBENCH_RUN'].endswith(':1'):\n"
+        "    shutil.rmtree(place)\n    open(place, 'w').close()",
+    )
+    lab.sweep(notebook, parameters={"seed": [1]})
+    [run] = lab.runs("unsaved")
+    assert (run["state"], run["error_code"], run["output"]) == ("failed", "PROJECT_UNWRITABLE", None)
+    (lab.place / ".aiswarm" / "runs" / "unsaved").unlink()
+    lab.sweep(notebook, parameters={"seed": [1]}, retry_failed=True)
+    [run] = lab.runs("unsaved")
+    assert run["state"] == "completed"
+    assert (lab.place / run["output"]).is_file()
+
+
 def test_a_changed_notebook_is_another_sweep(here: SweepLab) -> None:
     here.sweep(here.notebook("edited.ipynb", "seed = 0", "1"), parameters={"seed": [1]})
     with pytest.raises(Conflict, match="The notebook of the sweep edited changed"):

@@ -51,7 +51,7 @@ def execute_run(call: Call, job: Job, run: PlannedRun, watch: Watch, on_cell: On
         started = _start(call, job, run)
         if started["already"]:
             return Outcome(run, started["id"], "completed", 0.0, output=started["output"], again=True)
-        error = _execute(job, run, started, watch, on_cell)
+        error = _try(job, run, started, watch, on_cell)
         output = _end(call, job, run, started, error)
     except WorkbenchError as failure:
         error = failure
@@ -109,19 +109,20 @@ def _start(call: Call, job: Job, run: PlannedRun) -> Mapping[str, Any]:
     )
 
 
-def _end(call: Call, job: Job, run: PlannedRun, started: Mapping[str, Any], error: WorkbenchError | None) -> str:
-    """Record how a try ended, and keep its files alone; the path of its notebook.
+def _end(call: Call, job: Job, run: PlannedRun, started: Mapping[str, Any], error: WorkbenchError | None) -> str | None:
+    """Record how a try ended, and keep its files alone; the path of its notebook, if that was saved.
 
     Raises:
         WorkbenchError: what `end_run` raises, such as ``RUN_RESTARTED``: then a later try has the run.
     """
-    output = str(job.output(run, started["tries"]).relative_to(job.project))
+    path = job.output(run, started["tries"])
+    output = str(path.relative_to(job.project)) if path.is_file() else None
     why = {} if error is None else {"error_code": error.code, "error": error.message}
     try:
         call("end_run", run_id=started["id"], state=_state(error), output=output, tries=started["tries"], **why)
     except Conflict as conflict:
         if conflict.code == "RUN_RESTARTED":
-            _remove(job.output(run, started["tries"]))
+            _remove(path)
         raise
     for earlier in range(1, started["tries"]):
         _remove(job.output(run, earlier))
@@ -141,6 +142,14 @@ def _session(call: Call, space: str, name: str) -> str:
         return str(call("create_session", project_id=space, name=name)["id"])
     except Conflict:
         return str(call("create_session", project_id=space, name=f"{name} {uuid4().hex[:8]}")["id"])
+
+
+def _try(job: Job, run: PlannedRun, started: Mapping[str, Any], watch: Watch, on_cell: OnCell) -> WorkbenchError | None:
+    """Execute the notebook and save what came of it, if it can be saved; why the run did not complete."""
+    try:
+        return _execute(job, run, started, watch, on_cell)
+    except Unavailable as unwritable:  # such as a full disk: it is recorded like another failure
+        return unwritable
 
 
 def _execute(
