@@ -154,6 +154,14 @@ async def test_a_server_that_is_busy_is_not_taken_for_one_that_hangs() -> None:
         assert (upstream.state, upstream.restarts) == (State.READY, 0)
 
 
+async def test_a_server_that_is_busy_after_it_has_announced_new_tools_is_not_ended() -> None:
+    async with running(connecting(program(), "legacy")) as watched:
+        upstream = await watched.ready()
+        upstream._limits = Limits(start=0.5)
+        done = await upstream.call("grow_and_sleep", {"seconds": 3.0})
+        assert done.structured_content == {"result": "slept"}
+
+
 async def test_a_server_that_does_not_answer_in_time_is_down_until_it_does(tmp_path: Path) -> None:
     switch = tmp_path / "on"
     async with running(connecting(program(f"switch={switch}")), start=3.0) as watched:

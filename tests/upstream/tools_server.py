@@ -65,6 +65,16 @@ async def sleep(seconds: float) -> str:
 
 
 @server.tool()
+async def grow_and_sleep(seconds: float, ctx: Context) -> str:
+    """Say twice that there may be new tools, then do nothing else for some seconds, not even answer."""
+    for _ in range(2):  # the tools are listed at once after the first, and later after the second
+        await ctx.session.send_tool_list_changed()
+        await anyio.sleep(0.2)
+    time.sleep(seconds)
+    return "slept"
+
+
+@server.tool()
 async def hang() -> str:
     """Wait until this is cancelled."""
     print("hang began", file=sys.stderr, flush=True)

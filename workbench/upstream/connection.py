@@ -200,8 +200,15 @@ class Upstream:
                 changed = await self._changed_soon()
                 if not changed and self._calls:  # it may do one thing at a time; its calls have deadlines of their own
                     continue
-                async with asyncio.timeout(self._limits.start):
-                    offers = await list_offers(client, self.name)
+                was_busy = self.is_busy
+                try:
+                    async with asyncio.timeout(self._limits.start):
+                        offers = await list_offers(client, self.name)
+                except TimeoutError:
+                    if not was_busy:
+                        raise
+                    self._news.set()  # it is asked again
+                    continue
                 _require_not_cancelled()
                 if offers != self.offers:
                     self.offers = offers
