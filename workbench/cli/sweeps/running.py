@@ -29,7 +29,7 @@ class SweepInterrupted(KeyboardInterrupt):
     """A sweep was interrupted; everything has ended, and what was done is recorded. `shown` says how it stands."""
 
     def __init__(self, shown: Table) -> None:
-        super().__init__()
+        super().__init__("The sweep was interrupted. Run it again with --resume, in a notebook with resume=True.")
         self.shown = shown
 
 
