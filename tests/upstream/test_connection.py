@@ -69,6 +69,15 @@ async def test_a_question_reaches_the_caller_whose_call_it_is(target: Target, er
         assert done.structured_content == {"result": "no colour for the door"}
 
 
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_server_that_asks_for_a_model_is_refused_and_goes_on(target: Target, era: str) -> None:
+    async with running(connecting(target, era)) as watched:
+        upstream = await watched.ready()
+        with pytest.raises(Unavailable, match=r"TOOL_SERVER_ERROR.*(?i:sampling)"):
+            await upstream.call("sample", {})
+        assert (await upstream.call("add", ADD)).structured_content == {"result": 3}
+
+
 async def test_a_question_that_could_be_of_several_calls_is_declined() -> None:
     async def ask(message: str, schema: Mapping[str, Any]) -> Reply:
         raise AssertionError("it could be the answer to the other call")

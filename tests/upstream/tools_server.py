@@ -16,6 +16,7 @@ from typing import Annotated
 import anyio
 from mcp.server import MCPServer
 from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, ElicitationResult, Resolve
+from mcp.types import SamplingMessage, TextContent
 from pydantic import BaseModel
 
 OPTIONS = dict(word.split("=", 1) for word in sys.argv[1:] if "=" in word)
@@ -85,6 +86,13 @@ async def hang() -> str:
         if "cancelled" in OPTIONS:
             Path(OPTIONS["cancelled"]).touch()
     return "never"
+
+
+@server.tool()
+async def sample(ctx: Context) -> str:
+    """Ask the client's model."""
+    message = SamplingMessage(role="user", content=TextContent(type="text", text="Hello"))
+    return str(await ctx.session.create_message([message], max_tokens=5))
 
 
 class Colour(BaseModel):
