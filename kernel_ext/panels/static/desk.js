@@ -36,23 +36,23 @@ viewBox:"0 0 16 16","aria-hidden":"true",class:`wb-icon wb-icon-${t}`},...e)}fun
 code:n,message:t}){return[v("warning"),r("span",{},r("code",{},n??"ERROR")," ",...tt(t))]}function Q(n,t,e){let s=r("pre",{class:"wb-pre",tabindex:0},n);return r(
 "div",{class:"wb-code"},s,ie(()=>n,t,e))}var D=class{constructor(){this.element=r("ul",{class:"wb-facts"}),this.shown=""}update(t){let e=t.filter(([,i])=>i),s=JSON.
 stringify(e.map(([i,o])=>[i,o instanceof Node?o.textContent:o]));s!==this.shown&&(this.shown=s,this.element.replaceChildren(...e.map(([i,o])=>jl(i,o))))}};function jl(n,t){
-return r("li",{},r("span",{class:"wb-muted"},n),t instanceof Node?t:r("span",{},t))}var Ll=new TextDecoder,At=class extends Error{constructor({code:t,message:e,details:s}){super(e),this.code=t,this.details=s??{}}},Er={code:"KERNEL_GONE",message:"\
-The kernel was restarted or shut down. Start Workbench again, then run this cell again."},Ml={code:"NOT_STARTED",message:"Workbench is not running in this kerne\
-l. Run `%workbench start`, then reconnect."},Dl={code:"NO_ANSWER",message:"The kernel has not answered yet; it may be busy. You can try again: the action is don\
-e only once."},rs=class{constructor(t,e,s){this.model=t,this.store=e,this.link={state:"connecting",error:null},this.waiting=new Map;let i=(a,h)=>this.receive(a,
-h),o=()=>this.resync();t.on("msg:custom",i),t.on("comm_live_update",o),s.addEventListener("abort",()=>{t.off("msg:custom",i),t.off("comm_live_update",o)}),this.
-resync()}resync(){this.link.state==="stopped"&&this.setLink("connecting"),this.post({kind:"resync"})}request(t,e,s){return this.send(t,{kind:"action",request:t,
-op:e,arguments:s})}async asset(t){let e=ne();return this.send(e,{kind:"asset",request:e,name:t})}send(t,e){let s=this.waiting.get(t);if(s)return s.promise;let i={
-message:e};return i.promise=new Promise((o,a)=>Object.assign(i,{resolve:o,reject:a})),this.waiting.set(t,i),this.ask(t),i.promise}ask(t){let e=this.waiting.get(
-t);e.accepted=!1,e.timer=setTimeout(()=>this.onSilence(t),3e4),this.post(e.message)||this.settle(t,({reject:s})=>s(new At(Er)))}onSilence(t){this.waiting.get(t).
-accepted?this.ask(t):this.settle(t,({reject:e})=>e(new At(Dl)))}receive(t,e){switch(t.kind){case"snapshot":return this.store.takeSnapshot(t.ver,JSON.parse(no(e))),
-this.setLink("live");case"diff":this.store.takeDiff(t.base,t.ver,JSON.parse(no(e)),t.touched)||this.resync();return;case"accepted":this.waiting.has(t.request)&&
-(this.waiting.get(t.request).accepted=!0);return;case"answer":return this.settle(t.request,({resolve:s,reject:i})=>{t.ok?s(e?.length?no(e):t.outcome):i(new At(t.
-error))});case"retrying":return this.setLink("retrying",t.error);case"stopped":return this.setLink("stopped",t.error??Ml);default:return}}post(t){try{return this.
-model.send(t),!0}catch{return this.setLink("disconnected",Er),!1}}setLink(t,e=null){if(!(this.link.state==="disconnected"||this.link.state===t&&!e&&!this.link.error)){
-if(this.link={state:t,error:e},t==="disconnected"||t==="stopped")for(let s of[...this.waiting.keys()])this.settle(s,({reject:i})=>i(new At(e)));this.store.notify()}}settle(t,e){
-let s=this.waiting.get(t);s&&(clearTimeout(s.timer),this.waiting.delete(t),e(s))}};function ne(){return[...crypto.getRandomValues(new Uint8Array(16))].map(t=>t.
-toString(16).padStart(2,"0")).join("")}function no(n){return Ll.decode(n[0])}var w=class{constructor(t){this.desk=t,this.busy=!1,this.unanswered=null,this.error=null,this.errorBox=r("div",{class:"wb-message wb-error",id:y("error"),hidden:!0})}async send(t,e){
+return r("li",{},r("span",{class:"wb-muted"},n),t instanceof Node?t:r("span",{},t))}var Ll=[1e3,3e3,9e3],Ml=new TextDecoder,At=class extends Error{constructor({code:t,message:e,details:s}){super(e),this.code=t,this.details=s??{}}},Er={code:"KER\
+NEL_GONE",message:"The kernel was restarted or shut down. Start Workbench again, then run this cell again."},Dl={code:"NOT_STARTED",message:"Workbench is not ru\
+nning in this kernel. Run `%workbench start`, then reconnect."},Il={code:"NO_ANSWER",message:"The kernel has not answered yet; it may be busy. You can try again\
+: the action is done only once."},rs=class{constructor(t,e,s){this.model=t,this.store=e,this.link={state:"connecting",error:null},this.waiting=new Map;let i=(h,l)=>this.
+receive(h,l),o=()=>this.resync();t.on("msg:custom",i),t.on("comm_live_update",o);let a=Ll.map(h=>setTimeout(()=>this.link.state==="connecting"&&this.resync(),h));
+s.addEventListener("abort",()=>{a.forEach(clearTimeout),t.off("msg:custom",i),t.off("comm_live_update",o)}),this.resync()}resync(){this.link.state==="stopped"&&
+this.setLink("connecting"),this.post({kind:"resync"})}request(t,e,s){return this.send(t,{kind:"action",request:t,op:e,arguments:s})}async asset(t){let e=ne();return this.
+send(e,{kind:"asset",request:e,name:t})}send(t,e){let s=this.waiting.get(t);if(s)return s.promise;let i={message:e};return i.promise=new Promise((o,a)=>Object.assign(
+i,{resolve:o,reject:a})),this.waiting.set(t,i),this.ask(t),i.promise}ask(t){let e=this.waiting.get(t);e.accepted=!1,e.timer=setTimeout(()=>this.onSilence(t),3e4),
+this.post(e.message)||this.settle(t,({reject:s})=>s(new At(Er)))}onSilence(t){this.waiting.get(t).accepted?this.ask(t):this.settle(t,({reject:e})=>e(new At(Il)))}receive(t,e){
+switch(t.kind){case"snapshot":return this.store.takeSnapshot(t.ver,JSON.parse(no(e))),this.setLink("live");case"diff":this.store.takeDiff(t.base,t.ver,JSON.parse(
+no(e)),t.touched)||this.resync();return;case"accepted":this.waiting.has(t.request)&&(this.waiting.get(t.request).accepted=!0);return;case"answer":return this.settle(
+t.request,({resolve:s,reject:i})=>{t.ok?s(e?.length?no(e):t.outcome):i(new At(t.error))});case"retrying":return this.setLink("retrying",t.error);case"stopped":return this.
+setLink("stopped",t.error??Dl);default:return}}post(t){try{return this.model.send(t),!0}catch{return this.setLink("disconnected",Er),!1}}setLink(t,e=null){if(!(this.
+link.state==="disconnected"||this.link.state===t&&!e&&!this.link.error)){if(this.link={state:t,error:e},t==="disconnected"||t==="stopped")for(let s of[...this.waiting.
+keys()])this.settle(s,({reject:i})=>i(new At(e)));this.store.notify()}}settle(t,e){let s=this.waiting.get(t);s&&(clearTimeout(s.timer),this.waiting.delete(t),e(
+s))}};function ne(){return[...crypto.getRandomValues(new Uint8Array(16))].map(t=>t.toString(16).padStart(2,"0")).join("")}function no(n){return Ml.decode(n[0])}var w=class{constructor(t){this.desk=t,this.busy=!1,this.unanswered=null,this.error=null,this.errorBox=r("div",{class:"wb-message wb-error",id:y("error"),hidden:!0})}async send(t,e){
 let s=JSON.stringify([t,e]);this.unanswered?.key!==s&&(this.unanswered={key:s,id:ne()});let i=this.unanswered;try{let o=await this.desk.channel.request(i.id,t,e);
 return this.forget(i),o}catch(o){throw o.code!=="NO_ANSWER"&&this.forget(i),o}}forget(t){this.unanswered===t&&(this.unanswered=null)}async run(t,e,s=null,i="Wor\
 king…"){if(this.busy)return null;this.busy=!0,this.clearError();let o=s?.textContent;s&&(s.textContent=i),O(!1,s);try{return await this.send(t,e)}catch(a){return this.
@@ -79,12 +79,12 @@ s in the inbox.";this.element=rt("Connect an agent",s,this.content,this.requests
 this.refresh=new R(()=>this.load(),i=>this.requests.showError(i)),e.addEventListener("abort",()=>this.refresh.stop(),{once:!0})}update(){this.begun||(this.begun=
 !0,this.refresh.now())}focus(){this.heading.focus(),this.element.scrollIntoView({block:"nearest"})}async load(){let{instructions:t}=await this.requests.send("co\
 nnection_instructions",{});this.requests.clearError(),this.content.replaceChildren(...t.map(e=>this.instruction(e)))}instruction({title:t,text:e}){let s=Q(e,`Co\
-py: ${t}`,this.desk.announce);return r("details",{class:"wb-instructions"},r("summary",{tabindex:0},t),s)}};var Il=["agents","teams","contexts","sessions","projects","events"],ls=class{constructor(t){this.desk=t,this.requests=new w(t);let e=Il.map(i=>[i,i[0].toUpperCase()+
+py: ${t}`,this.desk.announce);return r("details",{class:"wb-instructions"},r("summary",{tabindex:0},t),s)}};var Pl=["agents","teams","contexts","sessions","projects","events"],ls=class{constructor(t){this.desk=t,this.requests=new w(t);let e=Pl.map(i=>[i,i[0].toUpperCase()+
 i.slice(1)]);this.resource=x(e,"agents",{class:"wb-input wb-narrow","aria-label":"What to export"});let s=r("div",{class:"wb-line"},this.resource,this.button("c\
 sv"),this.button("json"));this.element=rt("Export","",s,this.requests.errorBox)}button(t){let e=t.toUpperCase();return m(e,"wb-button",s=>this.run(t,s.currentTarget),
 `Download as ${e}`)}async run(t,e){let s=await this.requests.run("export",{resource:this.resource.value,format:t},e,"…");s&&(os(s.filename,s.content_type,s.content),
-this.desk.announce(`${s.filename} was downloaded.`))}};var Pl={one:"st",two:"nd",few:"rd",other:"th"},Or=["B","KB","MB","GB","TB"],Fl=new Intl.PluralRules("en",{type:"ordinal"});function f(n,t,e=`${t}s`){return`${n.
-toLocaleString("en")} ${n===1?t:e}`}function oe(n){return`${n}${Pl[Fl.select(n)]}`}function M(n,t=3,e=n.length){let s=n.slice(0,t).join(", ");return e>t?`${s} a\
+this.desk.announce(`${s.filename} was downloaded.`))}};var Fl={one:"st",two:"nd",few:"rd",other:"th"},Or=["B","KB","MB","GB","TB"],Wl=new Intl.PluralRules("en",{type:"ordinal"});function f(n,t,e=`${t}s`){return`${n.
+toLocaleString("en")} ${n===1?t:e}`}function oe(n){return`${n}${Fl[Wl.select(n)]}`}function M(n,t=3,e=n.length){let s=n.slice(0,t).join(", ");return e>t?`${s} a\
 nd ${(e-t).toLocaleString("en")} more`:s}function qt(n){return n.toLocaleString("en",{maximumSignificantDigits:Math.abs(n)<100?3:15})}function Y(n,t=160){let e=typeof n==
 "string"?n:JSON.stringify(n);return e.length>t?`${e.slice(0,t-1)}…`:e}function st(n){let[t,e]=[n,0];for(;t>=1e3&&e<Or.length-1;)[t,e]=[t/1024,e+1];return`${t<
 10&&e?t.toFixed(1):Math.round(t)} ${Or[e]}`}function pt(n,t){let e=Math.max(0,Math.floor((t-Date.parse(n))/1e3));return e<5?"just now":e<60?`${e} s`:e<3600?`${Math.
@@ -92,51 +92,51 @@ floor(e/60)} min`:e<86400?`${Math.floor(e/3600)} h`:`${Math.floor(e/86400)} d`}f
 n).toLocaleString("en",{month:"short",day:"numeric",hour:"2-digit",minute:"2-digit",hour12:!1})}function Tt(n){return new Date(n).toLocaleTimeString("en",{hour12:!1})}
 function W(n){let t=Math.max(0,n/1e3);if(t<10)return`${t.toFixed(1)} s`;if(t<60)return`${Math.floor(t)} s`;let e=Math.floor(t/60);return e<60?`${e} min`:`${Math.
 floor(e/60)} h ${e%60} min`}function at(n){return n<1e3?`${Math.round(n)} ms`:W(n)}function cs(n){return{added:n.reduce((t,e)=>t+(e.added??0),0),removed:n.reduce(
-(t,e)=>t+(e.removed??0),0)}}function ds(n){let t=n.indexOf("/.aiswarm/");return t<0?n:n.slice(t+1)}var Wl=2e3,Kl=n=>`${qt(n)} /s`,oo=n=>`${qt(n)} ms`,Jt=n=>t=>f(t,n),Cr=[["queue length",n=>n.queue_length,Jt("change")],["written",n=>n.writes_per_second,n=>`${f(
-n,"change")}/s`],["committed",n=>n.commits_per_second,Kl],["in one commit",n=>n.writes_per_commit,Jt("change")],["time of a commit, median",({commit_ms:n})=>n.p50,
+(t,e)=>t+(e.removed??0),0)}}function ds(n){let t=n.indexOf("/.aiswarm/");return t<0?n:n.slice(t+1)}var Kl=2e3,Ul=n=>`${qt(n)} /s`,oo=n=>`${qt(n)} ms`,Jt=n=>t=>f(t,n),Cr=[["queue length",n=>n.queue_length,Jt("change")],["written",n=>n.writes_per_second,n=>`${f(
+n,"change")}/s`],["committed",n=>n.commits_per_second,Ul],["in one commit",n=>n.writes_per_commit,Jt("change")],["time of a commit, median",({commit_ms:n})=>n.p50,
 oo],["time of a commit, 95th percentile",({commit_ms:n})=>n.p95,oo],["time of a commit, longest",({commit_ms:n})=>n.max,oo],["connected",n=>n.connections,Jt("co\
 nnection")],["waiting for admission",n=>n.pending_agents,Jt("agent")],["reading the feed",n=>n.feed_readers,Jt("reader")],["read from memory",n=>n.cache_hits,n=>`${Math.
 round(n*100)} %`],["recorded",n=>n.events,Jt("event")],["stored",n=>n.tasks,Jt("task")],["database",n=>n.database_bytes,st]],us=class{constructor(t,e){this.requests=
-new w(t),this.figures=r("ul",{class:"wb-numbers"},...Cr.map(([i])=>Ul(i))),this.figures.hidden=!0,this.element=rt("Performance","",this.figures,this.requests.errorBox);
-let s=i=>this.requests.showError(i);this.polling=new G(this.element,Wl,()=>this.load(),s,e)}async load(){let t=await this.requests.send("get_performance",{});this.
-requests.clearError(),this.figures.hidden=!1,Cr.forEach(([,e,s],i)=>{let o=e(t);u(this.figures.children[i].firstChild,o===null?"–":s(o))})}};function Ul(n){return r(
-"li",{},r("span",{class:"wb-number-value"}),r("span",{class:"wb-number-name"},n))}var Hl=(n,t)=>n.name.localeCompare(t.name,void 0,{numeric:!0});function Le(n){return[...n.values()].sort(Hl)}function ft(n,t){let e=n.sessions.get(t);return e?`${e.
+new w(t),this.figures=r("ul",{class:"wb-numbers"},...Cr.map(([i])=>Hl(i))),this.figures.hidden=!0,this.element=rt("Performance","",this.figures,this.requests.errorBox);
+let s=i=>this.requests.showError(i);this.polling=new G(this.element,Kl,()=>this.load(),s,e)}async load(){let t=await this.requests.send("get_performance",{});this.
+requests.clearError(),this.figures.hidden=!1,Cr.forEach(([,e,s],i)=>{let o=e(t);u(this.figures.children[i].firstChild,o===null?"–":s(o))})}};function Hl(n){return r(
+"li",{},r("span",{class:"wb-number-value"}),r("span",{class:"wb-number-name"},n))}var Jl=(n,t)=>n.name.localeCompare(t.name,void 0,{numeric:!0});function Le(n){return[...n.values()].sort(Jl)}function ft(n,t){let e=n.sessions.get(t);return e?`${e.
 project} / ${e.name}`:null}function Nt(n){return Le(n.projects).map(t=>[t.name,ro(n,t.id).map(({id:e,name:s})=>[e,s])]).filter(([,t])=>t.length)}function ro(n,t){
-return Le(n.sessions).filter(({project_id:e})=>e===t)}function Ot(n,t){return Le(n.teams).filter(({session_id:e})=>(e??null)===t)}var Jl={worker:"Worker: takes tasks",planner:"Planner: also creates tasks"},ps={write:"Read and write",read:"Read only"},re={self_only:"Itself",team_level:"Its \
-team",session_level:"Its session"},zl={off:"No access",read:"May read it",write:"May change it"},Vl={off:"which it cannot read",read:"which it can read",write:"\
-which it can change"},Gl={"":"No",true:"Yes"},Yl={3600:"In an hour",28800:"In 8 hours",86400:"In a day",604800:"In a week",2592e3:"In 30 days"},Xl={agent_id:"Ag\
+return Le(n.sessions).filter(({project_id:e})=>e===t)}function Ot(n,t){return Le(n.teams).filter(({session_id:e})=>(e??null)===t)}var zl={worker:"Worker: takes tasks",planner:"Planner: also creates tasks"},ps={write:"Read and write",read:"Read only"},re={self_only:"Itself",team_level:"Its \
+team",session_level:"Its session"},Vl={off:"No access",read:"May read it",write:"May change it"},Gl={off:"which it cannot read",read:"which it can read",write:"\
+which it can change"},Yl={"":"No",true:"Yes"},Xl={3600:"In an hour",28800:"In 8 hours",86400:"In a day",604800:"In a week",2592e3:"In 30 days"},Zl={agent_id:"Ag\
 ent id",name:"Name",persona_id:"Persona",role:"Role",session_id:"Session",team_id:"Team",tool:"Permission",access_level:"Sees work of",expires:"Expires",definition:"\
-Definition",self_tools:"Its own definition",definitions:"Manages definitions",tools:"Tools it may call"},Zl="None; or github, notebook, *",Ql=new Set(["persona_\
-id","session_id","team_id","definition"]),tc={AGENT_ID_TAKEN:"agent_id",BAD_AGENT_ID:"agent_id",PERSONA_NOT_FOUND:"persona_id",SESSION_NOT_FOUND:"session_id",TEAM_NOT_FOUND:"\
-team_id",TEAM_ELSEWHERE:"team_id",DEFINITION_NOT_FOUND:"definition"},ec="MCP servers, tools, notebook for the functions of notebooks, or * for all, with commas \
+Definition",self_tools:"Its own definition",definitions:"Manages definitions",tools:"Tools it may call"},Ql="None; or github, notebook, *",tc=new Set(["persona_\
+id","session_id","team_id","definition"]),ec={AGENT_ID_TAKEN:"agent_id",BAD_AGENT_ID:"agent_id",PERSONA_NOT_FOUND:"persona_id",SESSION_NOT_FOUND:"session_id",TEAM_NOT_FOUND:"\
+team_id",TEAM_ELSEWHERE:"team_id",DEFINITION_NOT_FOUND:"definition"},sc="MCP servers, tools, notebook for the functions of notebooks, or * for all, with commas \
 between them",ms="=",_t="";function Ar({role:n,persona_id:t,tool:e,access_level:s,session:i,team:o,...a}){let{worktree:h,expires_at:l,definition:c,self_tools:d,
 definitions:p,tools:g}=a;return[n==="planner"?"Planner":"Worker",t??"no persona",ps[e].toLowerCase(),`sees work of ${re[s].toLowerCase()}`,i?`in ${i.project} / ${i.
-name}`:"in no session",o&&`team ${o}`,h&&`worktree ${h}`,c&&`definition ${c} (${Vl[d]})`,p&&"manages definitions",g?.length&&`tools ${g.join(", ")}`,l&&`until ${E(
+name}`:"in no session",o&&`team ${o}`,h&&`worktree ${h}`,c&&`definition ${c} (${Gl[d]})`,p&&"manages definitions",g?.length&&`tools ${g.join(", ")}`,l&&`until ${E(
 l)}`].filter(Boolean).join(", ")}var St=class{constructor(t,e,s=null){this.tables=t,this.grant=e,this.keep=s===null?[]:[[ms,s]],this.roleChosen=!1,this.controls=
-this.make(),this.first=Object.values(this.controls)[0],this.fields=Object.fromEntries(Object.entries(this.controls).map(([i,o])=>[i,T(Xl[i],o)])),this.element=r(
+this.make(),this.first=Object.values(this.controls)[0],this.fields=Object.fromEntries(Object.entries(this.controls).map(([i,o])=>[i,T(Zl[i],o)])),this.element=r(
 "div",{class:"wb-fields"},...Object.values(this.fields)),this.controls.persona_id.addEventListener("change",()=>this.followPersona()),this.controls.role.addEventListener(
 "change",()=>this.roleChosen=!0),this.controls.session_id.addEventListener("change",()=>this.followSession()),this.element.addEventListener("change",()=>this.showRelevant()),
 this.showRelevant(),this.initial=this.values()}make(){let{grant:t,keep:e}=this,s=[_t,"None"],i={};t.agent_id!==void 0&&(i.agent_id=k(t.agent_id,{maxlength:64})),
-t.name!==void 0&&(i.name=k(t.name,{maxlength:100})),i.persona_id=x([...e,s,...this.personas()],this.value(t.persona_id)),i.role=x([...e,...Object.entries(Jl)],this.
+t.name!==void 0&&(i.name=k(t.name,{maxlength:100})),i.persona_id=x([...e,s,...this.personas()],this.value(t.persona_id)),i.role=x([...e,...Object.entries(zl)],this.
 value(t.role??"worker")),i.session_id=x([],_t),i.team_id=x([],_t),i.tool=x([...e,...Object.entries(ps)],this.value(t.tool??"write")),i.access_level=x([...e,...Object.
 entries(re)],this.value(t.access_level??"self_only")),i.expires=x([...e,[_t,"Never"],...this.expiries()],this.value(t.expires_at)),i.definition=x([...e,s,...this.
-definitions()],this.value(t.definition)),i.self_tools=x([...e,...Object.entries(zl)],this.value(t.self_tools??"off")),i.definitions=x([...e,...Object.entries(Gl)],
-this.value(t.definitions?"true":""));let o=e.length?e[0][1]:Zl;return i.tools=k((t.tools??[]).join(", "),{maxlength:2e3,placeholder:o,title:ec}),this.fillSessions(
+definitions()],this.value(t.definition)),i.self_tools=x([...e,...Object.entries(Vl)],this.value(t.self_tools??"off")),i.definitions=x([...e,...Object.entries(Yl)],
+this.value(t.definitions?"true":""));let o=e.length?e[0][1]:Ql;return i.tools=k((t.tools??[]).join(", "),{maxlength:2e3,placeholder:o,title:sc}),this.fillSessions(
 i.session_id,this.value(t.session_id)),this.fillTeams(i.team_id,i.session_id.value,this.value(t.team_id)),i}showRelevant(){let{definition:t,self_tools:e,definitions:s,
 role:i}=this.controls;this.fields.definition.hidden=t.options.length<=this.keep.length+1,this.fields.self_tools.hidden=this.fields.definition.hidden||t.value===
 _t&&e.value==="off",this.fields.definitions.hidden=i.value==="worker"&&s.value===_t}refresh(){let{session_id:t,team_id:e,definition:s}=this.controls;q(s,[["",[...this.
 keep,[_t,"None"],...this.definitions()]]]),this.showRelevant(),this.fillSessions(t,t.value),this.fillTeams(e,t.value,e.value)}choices(){let t=this.values(),e=Object.
 entries(t).filter(([i,o])=>o!==ms&&o!==this.initial[i]),s={};for(let[i,o]of e)i==="expires"?Object.assign(s,o?{expires_in_seconds:Number(o)}:{expires_at:null}):
-i==="definitions"?s.definitions=o==="true":i==="tools"?s.tools=sc(o):(o||Ql.has(i))&&(s[i]=o||null);return s}fieldOf({code:t,details:e}){let[s]=(e?.problems?.[0]?.
-field??"").split(".");return this.controls[tc[t]??s]??null}values(){return Object.fromEntries(Object.entries(this.controls).map(([t,e])=>[t,e.value.trim()]))}value(t){
+i==="definitions"?s.definitions=o==="true":i==="tools"?s.tools=ic(o):(o||tc.has(i))&&(s[i]=o||null);return s}fieldOf({code:t,details:e}){let[s]=(e?.problems?.[0]?.
+field??"").split(".");return this.controls[ec[t]??s]??null}values(){return Object.fromEntries(Object.entries(this.controls).map(([t,e])=>[t,e.value.trim()]))}value(t){
 return this.keep.length?ms:t??_t}personas(){let t=[...this.tables.personas.values()].map(({id:s,name:i})=>[s,i]),{persona_id:e}=this.grant;return e&&!this.tables.
 personas.has(e)?[[e,e],...t]:t}definitions(){let e=[...this.tables.definitions.values()].filter(({definition_id:i})=>i).map(({definition_id:i,name:o})=>[i,o]).sort(
 ([,i],[,o])=>i<o?-1:1),{definition:s}=this.grant;return s&&!e.some(([i])=>i===s)?[[s,s],...e]:e}expiries(){let{expires_at:t}=this.grant;return[...t?[[t,E(t)]]:[],
-...Object.entries(Yl)]}fillSessions(t,e){q(t,[["",[...this.keep,[_t,"None"]]],...Nt(this.tables)],e)}fillTeams(t,e,s){let i=e===ms,o=i?[...this.tables.teams.values()]:
+...Object.entries(Xl)]}fillSessions(t,e){q(t,[["",[...this.keep,[_t,"None"]]],...Nt(this.tables)],e)}fillTeams(t,e,s){let i=e===ms,o=i?[...this.tables.teams.values()]:
 e?Ot(this.tables,e):[],a=i?[]:Ot(this.tables,null),h=({name:c,session:d})=>i&&d?`${d} / ${c}`:c,l=[...o,...a].map(c=>[c.id,h(c)]);q(t,[["",[...this.keep,[_t,"No\
 ne"],...l]]],s)}followPersona(){let t=this.tables.personas.get(this.controls.persona_id.value)?.role;t&&!this.roleChosen&&!this.keep.length&&(this.controls.role.
-value=t),this.showRelevant()}followSession(){this.fillTeams(this.controls.team_id,this.controls.session_id.value,this.controls.team_id.value)}};function sc(n){return n.
-split(",").map(e=>e.trim()).filter(Boolean)}var ic={here:"This machine only",anywhere:"Anywhere"},nc=[["d",86400],["h",3600],["min",60]],fs=class{constructor(t){this.desk=t,this.requests=new w(t),this.list=
+value=t),this.showRelevant()}followSession(){this.fillTeams(this.controls.team_id,this.controls.session_id.value,this.controls.team_id.value)}};function ic(n){return n.
+split(",").map(e=>e.trim()).filter(Boolean)}var nc={here:"This machine only",anywhere:"Anywhere"},oc=[["d",86400],["h",3600],["min",60]],fs=class{constructor(t){this.desk=t,this.requests=new w(t),this.list=
 r("ul",{class:"wb-entries"}),this.opener=m("New rule…","wb-button",()=>this.open());let e={submit:()=>this.add(),escape:()=>this.close()};this.form=$({class:"\
 wb-box wb-stack wb-roomy",hidden:!0},e),this.rows=new kt(()=>t.store.tables.rules,s=>this.draw(s)),this.element=rt("Admission rules","An agent that matches a ru\
 le is admitted without asking you. Its history names the rule.",this.list,this.form,this.requests.errorBox,this.opener)}update(){this.rows.update(),this.fields?.
@@ -145,21 +145,21 @@ remove(e,l.currentTarget),h=` ${i?"from this machine":"from anywhere"}, ${this.g
 -cut"},e),r("span",{class:"wb-grow wb-wrap"},"admits ",r("code",{},s),h),m("Remove","wb-link wb-quiet",a,`Remove the rule ${e}`))}grantText(t){let{tables:e}=this.
 desk.store,s=t.team_id&&(e.teams.get(t.team_id)?.name??t.team_id),i=[t.persona_id,t.role].filter(Boolean);return[i.length?`as ${i.join(", ")}`:null,t.tool&&ps[t.
 tool].toLowerCase(),t.access_level&&`sees the work of ${re[t.access_level].toLowerCase()}`,t.session_id&&`in ${ft(e,t.session_id)??t.session_id}`,s&&`team ${s}`,
-t.definition&&`definition ${this.definitionName(t.definition)}`,t.definitions&&"manages definitions",t.expires_in_seconds&&`for ${oc(t.expires_in_seconds)}`].filter(
+t.definition&&`definition ${this.definitionName(t.definition)}`,t.definitions&&"manages definitions",t.expires_in_seconds&&`for ${rc(t.expires_in_seconds)}`].filter(
 Boolean).join(", ")||"as requested"}definitionName(t){return[...this.desk.store.tables.definitions.values()].find(({definition_id:s})=>s===t)?.name??t}open(){this.
 name=k("",{maxlength:64,required:!0,placeholder:"night shift"}),this.pattern=k("",{maxlength:200,required:!0,placeholder:"worker-*"}),this.origin=x(Object.entries(
-ic),"here"),this.fields=new St(this.desk.store.tables,{},"As requested"),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Add rule");let t=[
+nc),"here"),this.fields=new St(this.desk.store.tables,{},"As requested"),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Add rule");let t=[
 T("Name of the rule",this.name),T("Names of agents, with * and ?",this.pattern),T("From",this.origin)];this.form.replaceChildren(r("div",{class:"wb-fields"},...t),
 this.fields.element,L(this.submit,()=>this.close())),this.form.hidden=!1,this.opener.hidden=!0,this.name.focus()}close(){this.requests.clearError(),this.form.hidden=
 !0,this.fields=null,this.opener.hidden=!1,this.opener.focus()}async add(){let t={name:this.name.value.trim(),pattern:this.pattern.value.trim(),loopback_only:this.
 origin.value==="here",grants:this.fields.choices()};await this.requests.run("add_admission_rule",t,this.submit,"Adding…")&&(this.desk.announce(`The rule ${t.name}\
  was added.`),this.close())}async remove(t,e){await this.requests.run("remove_admission_rule",{name:t},e,"Removing…")&&this.desk.announce(`The rule ${t} was r\
-emoved.`)}};function oc(n){let[t,e]=nc.find(([,s])=>n>=s&&n%s===0)??["s",1];return`${(n/e).toLocaleString("en")} ${t}`}var ws=class{constructor(t){this.desk=t,this.requests=new w(t),this.list=r("ul",{class:"wb-entries"}),this.rows=new kt(()=>t.store.tables.tools,s=>this.list.replaceChildren(
+emoved.`)}};function rc(n){let[t,e]=oc.find(([,s])=>n>=s&&n%s===0)??["s",1];return`${(n/e).toLocaleString("en")} ${t}`}var ws=class{constructor(t){this.desk=t,this.requests=new w(t),this.list=r("ul",{class:"wb-entries"}),this.rows=new kt(()=>t.store.tables.tools,s=>this.list.replaceChildren(
 ...s.map(i=>this.entry(i))));let e="No agent can use a tool that is switched off, whatever it was granted.";this.element=rt("Tools",e,this.list,this.requests.errorBox)}update(){
-this.rows.update()}entry(t){let{box:e,element:s}=F("Enabled",a=>this.toggle(t,a,e));e.checked=!!t.enabled,b(e,"aria-label",`${t.name} enabled`);let i=rc(t.permissions),
+this.rows.update()}entry(t){let{box:e,element:s}=F("Enabled",a=>this.toggle(t,a,e));e.checked=!!t.enabled,b(e,"aria-label",`${t.name} enabled`);let i=ac(t.permissions),
 o=`${t.description} · ${i}`;return r("li",{class:"wb-entry"},r("span",{class:"wb-entry-name wb-cut"},t.name),r("span",{class:"wb-muted wb-grow wb-cut",title:i},
 o),s)}async toggle(t,e,s){await this.requests.run("update_agent_tool",{tool_id:t.id,enabled:e})?this.desk.announce(`${t.name} is switched ${e?"on":"off"}.`):s.checked=
-!e}};function rc({read:n=[],write:t=[]}={}){return[n.length?`reads ${n.join(", ")}`:null,t.length?`writes ${t.join(", ")}`:null].filter(Boolean).join("; ")}var bs=class{constructor(t,e,s,i){let o={store:t,channel:e,announce:s};this.connect=new hs(o,i),this.updated=[new fs(o),new as(o),new ws(o),this.connect];let a=[
+!e}};function ac({read:n=[],write:t=[]}={}){return[n.length?`reads ${n.join(", ")}`:null,t.length?`writes ${t.join(", ")}`:null].filter(Boolean).join("; ")}var bs=class{constructor(t,e,s,i){let o={store:t,channel:e,announce:s};this.connect=new hs(o,i),this.updated=[new fs(o),new as(o),new ws(o),this.connect];let a=[
 new us(o,i),new ls(o)];this.element=r("div",{},...[...this.updated,...a].map(h=>h.element))}update(){for(let t of this.updated)t.update()}};var gs=class{constructor(t){this.text=r("span",{class:"wb-grow"}),this.element=r("div",{class:"wb-banner",role:"note",hidden:!0},v("warning"),this.text),this.rows=
 new kt(()=>t.tables.untrusted,e=>this.draw(e))}update(){this.rows.update()}draw(t){this.element.hidden=!t.length;let s=`Not used, because you have not trusted i\
 t: ${t.map(({id:i,settings:o})=>o.length?`${i} (${o.join(", ")})`:i).join(", ")}. \`workbench trust\` shows it.`;this.text.replaceChildren(...tt(s))}};var ht=class{constructor(t,e){this.onChoose=e,this.chosen=null,this.made=new Map,this.chips=[];let s=()=>this.showMatching();this.element=r("div",{class:"wb-chi\
@@ -172,13 +172,13 @@ withKept(t),i=new Set(s);for(let[h,l]of this.items)i.has(h)||this.remove(h,l);le
 make(h);this.items.set(h,l),this.place(l,a),a=l.elements.at(-1)}for(let h of t)e(this.items.get(h),h)}withKept(t){let e=[...t],s=new Set(t),i=-1;for(let[o,a]of this.
 items)s.has(o)?i=e.indexOf(o):this.keep(o,a)&&e.splice(i+=1,0,o);return e}place({elements:t},e){let[s]=t;s.parentNode&&s.previousElementSibling===e||(e?e.after(
 ...t):this.parent.prepend(...t))}remove(t,e){let s=e.elements.some(i=>i.contains(document.activeElement));this.items.delete(t);for(let i of e.elements)i.remove();
-this.onRemove(e,s)}rename(t,e){this.items=new Map([...this.items].map(([s,i])=>[s===t?e:s,i]))}};var ac=new Intl.Collator("en",{numeric:!0}),qr={none:"ascending",ascending:"descending",descending:"none"},lt=class{constructor(t,e){this.onChange=e,this.by=null,
+this.onRemove(e,s)}rename(t,e){this.items=new Map([...this.items].map(([s,i])=>[s===t?e:s,i]))}};var hc=new Intl.Collator("en",{numeric:!0}),qr={none:"ascending",ascending:"descending",descending:"none"},lt=class{constructor(t,e){this.onChange=e,this.by=null,
 this.direction="none",this.buttons=Object.fromEntries(Object.entries(t).map(([s,i])=>[s,m(i,"wb-sort",()=>this.press(s))]))}heading(t,e,s){return r(e,{...s,"ari\
 a-sort":"none"},this.buttons[t])}press(t){let e=qr[this.by===t?this.direction:"none"];this.set(e==="none"?null:{by:t,direction:e}),this.onChange()}state(){return this.
 by===null?null:{by:this.by,direction:this.direction}}set(t){let e=t&&t.by in this.buttons&&t.direction in qr;this.by=e?t.by:null,this.direction=e?t.direction:"n\
 one";for(let[s,i]of Object.entries(this.buttons))b(i.parentElement,"aria-sort",s===this.by?this.direction:"none")}sorted(t,e){if(this.by===null)return t;let s=this.
-direction==="descending"?-1:1,i=t.map(o=>({item:o,value:e(o,this.by)??""}));return i.sort((o,a)=>+(o.value==="")-+(a.value==="")||s*hc(o.value,a.value)),i.map(({
-item:o})=>o)}};function hc(n,t){return typeof n=="number"&&typeof t=="number"?n-t:ac.compare(String(n),String(t))}var I=class{constructor(t,e,s){this.buttons=Object.fromEntries(Object.entries(t).map(([i,o])=>[i,m(o,"wb-segment",()=>s(i))])),this.element=r("div",{class:"wb-s\
+direction==="descending"?-1:1,i=t.map(o=>({item:o,value:e(o,this.by)??""}));return i.sort((o,a)=>+(o.value==="")-+(a.value==="")||s*lc(o.value,a.value)),i.map(({
+item:o})=>o)}};function lc(n,t){return typeof n=="number"&&typeof t=="number"?n-t:hc.compare(String(n),String(t))}var I=class{constructor(t,e,s){this.buttons=Object.fromEntries(Object.entries(t).map(([i,o])=>[i,m(o,"wb-segment",()=>s(i))])),this.element=r("div",{class:"wb-s\
 egments",role:"group","aria-label":e},...Object.values(this.buttons))}show(t){for(let[e,s]of Object.entries(this.buttons))b(s,"aria-pressed",e===t)}setLabel(t,e){
 u(this.buttons[t],e)}};function U(n,t,e,s){let i=()=>{n.replaceChildren(),t.focus()},o=new wt(e,s,i);n.replaceChildren(o.element),o.focus()}var wt=class{constructor({label:t,consequence:e,
 reason:s,danger:i=!0,cancel:o="Cancel",control:a=null},h,l){this.control=a,this.reason=s?k("",{class:"wb-input wb-grow",maxlength:1e3,placeholder:s,"aria-label":"\
@@ -188,12 +188,12 @@ this.reason?.value.trim()??"",this.submit),escape:l},r("p",{class:"wb-muted"},e)
 500;){let e=this.lines.at(-1).id,s=await this.load({cursor:e,limit:500,newest_first:!1});if(e!==this.lines.at(-1).id)return;this.lines.push(...s),t=s.length}}async readEarlier(){
 let t=this.lines[0]?.id??0,e=await this.load({cursor:t,limit:this.step+1,newest_first:!0});t===(this.lines[0]?.id??0)&&(this.complete=e.length<=this.step,this.lines.
 unshift(...e.slice(0,this.step).reverse()))}};function Nr(n,t){for(let e=Math.min(n.length,t.length);e>0;e-=1){let s=n.length-e;if(t.every((i,o)=>o>=e||i===n[s+
-o]))return t.slice(e)}return t}var lc=24,cc=2e3,vs=class{constructor(){this.lines=r("ol",{class:"wb-process-log"}),this.empty=r("p",{class:"wb-empty"},"No output yet."),this.box=r("div",{class:"\
+o]))return t.slice(e)}return t}var cc=24,dc=2e3,vs=class{constructor(){this.lines=r("ol",{class:"wb-process-log"}),this.empty=r("p",{class:"wb-empty"},"No output yet."),this.box=r("div",{class:"\
 wb-log",role:"log","aria-label":"Log",tabindex:0,on:{scroll:()=>this.drawFollow()}},this.empty,this.lines),this.follow=m("Follow","wb-link",()=>this.toEnd()),this.
 path=r("span",{class:"wb-muted wb-cut wb-grow"});let t=r("div",{class:"wb-toolbar"},r("span",{class:"wb-label"},"Log"),this.path,this.follow);this.element=r("di\
 v",{},t,this.box),this.clear()}clear(){this.known=[],this.lines.replaceChildren(),this.empty.hidden=!0,this.follow.hidden=!0}get atEnd(){return this.box.scrollHeight-
-this.box.scrollTop-this.box.clientHeight<lc}update(t,e){u(this.path,ds(e)),b(this.path,"title",e);let{atEnd:s}=this,i=Nr(this.known,t);for(i===t&&this.lines.replaceChildren(),
-this.known=i===t?[...t]:[...this.known,...i].slice(-cc),this.lines.append(...i.map(o=>r("li",{},o)));this.lines.childElementCount>this.known.length;)this.lines.
+this.box.scrollTop-this.box.clientHeight<cc}update(t,e){u(this.path,ds(e)),b(this.path,"title",e);let{atEnd:s}=this,i=Nr(this.known,t);for(i===t&&this.lines.replaceChildren(),
+this.known=i===t?[...t]:[...this.known,...i].slice(-dc),this.lines.append(...i.map(o=>r("li",{},o)));this.lines.childElementCount>this.known.length;)this.lines.
 firstElementChild.remove();this.empty.hidden=this.known.length>0,s&&i.length&&(this.box.scrollTop=this.box.scrollHeight),this.drawFollow()}toEnd(){this.box.scrollTop=
 this.box.scrollHeight,this.box.focus(),this.drawFollow()}drawFollow(){this.follow.hidden=this.atEnd}};function Me({state:n,queue_place:t,exit_code:e}){return n==="queued"?t?`Queued, ${oe(t)}`:"Queued":n==="running"?"Running":e==null?"Ended":`Ended with ${e}`}function ks({
 state:n,exit_code:t}){return n==="running"?"active":n==="queued"?"pending":t?"rejected":"offline"}function ae(n){let t=n?.missing??[];return n?.enforced?t.length?
@@ -201,7 +201,7 @@ state:n,exit_code:t}){return n==="running"?"active":n==="queued"?"pending":t?"re
 ever you can do on this computer",complete:!1}}function xs({state:n,spawned_at:t,ended_at:e},s){return n==="queued"||!t?"":W((e?Date.parse(e):s)-Date.parse(t))}
 function Rr(n,t){let e=n?t.readAt-n.readAt:0;return e<=0||t.cpu_seconds<n.cpu_seconds?t.cpu_percent:1e5*(t.cpu_seconds-n.cpu_seconds)/e}function Br(n){let{cpu_seconds:t,
 memory_bytes:e,wall_seconds:s,tasks:i}=n??{};return[t&&`${W(t*1e3)} of CPU`,e&&`${st(e)} of memory`,s&&`${W(s*1e3)} in total`,i&&f(i,"task")].filter(Boolean).join(
-", ")}var dc=750,uc=200,mc={consequence:"The process and everything it started are ended. Its tasks can be claimed by other agents.",reason:"Reason (optional; kept in\
+", ")}var uc=750,mc=200,pc={consequence:"The process and everything it started are ended. Its tasks can be claimed by other agents.",reason:"Reason (optional; kept in\
  the history)"},jr={consequence:"It is started again with the same settings.",danger:!1},_s=class{constructor(t,e,s){this.desk=t,this.id=null,this.requests=new w(
 t),this.reader=new w(t),this.log=new vs,this.facts=new D,this.dot=r("span",{class:"wb-dot","aria-hidden":"true"}),this.state=r("div",{class:"wb-muted wb-indente\
 d"}),this.confinement=r("div",{class:"wb-message wb-indented"}),this.restart=m("Restart…","wb-button",()=>this.askRestart()),this.terminate=m("Terminate…","\
@@ -209,10 +209,10 @@ wb-button",()=>this.askTerminate()),this.confirmBox=r("div",{}),this.children=r(
 let o=r("span",{class:"wb-mark"},this.dot),a=m("×","wb-close",e,"Close the process");this.element=r("section",{class:"wb-pane wb-stack wb-roomy wb-process","ar\
 ia-labelledby":i,hidden:!0},r("div",{class:"wb-pane-head"},o,this.title,a),r("div",{},this.state,this.confinement),r("div",{class:"wb-line wb-indented"},this.restart,
 this.terminate),this.confirmBox,this.requests.errorBox,this.log.element,this.reader.errorBox,this.facts.element,this.children);let h=l=>this.reader.showError(l);
-this.polling=new G(this.element,dc,()=>this.read(),h,s)}show(t){this.id!==t&&(this.id=t,this.row=this.process=null,this.log.clear(),this.children.replaceChildren(),
+this.polling=new G(this.element,uc,()=>this.read(),h,s)}show(t){this.id!==t&&(this.id=t,this.row=this.process=null,this.log.clear(),this.children.replaceChildren(),
 this.confirmBox.replaceChildren(),this.requests.clearError(),this.reader.clearError()),this.element.hidden=!1,this.polling.runNow()}hide(){this.id=null,this.element.
 hidden=!0}focus(){this.title.focus()}async read(){let{id:t}=this;if(t===null||this.process?.state==="ended"&&this.row?.state==="ended")return;let e=await this.reader.
-send("get_agent_process_info",{agent_id:t,log_lines:uc});t===this.id&&(this.reader.clearError(),this.process=e,this.log.update(e.log_tail,e.log),this.row&&this.
+send("get_agent_process_info",{agent_id:t,log_lines:mc});t===this.id&&(this.reader.clearError(),this.process=e,this.log.update(e.log_tail,e.log),this.row&&this.
 draw(Date.now()))}update(t,e,s,i){let o=this.row&&this.row!==t;this.row=t,this.usage=t.state==="running"?e:null,this.task=s,this.draw(i),o&&this.polling.runNow()}draw(t){
 let{row:e}=this;this.dot.dataset.state=ks(e),u(this.title,e.id),u(this.state,[Me(e),e.reason,xs(e,t)].filter(Boolean).join(" · ")),this.drawConfinement(ae(e.confinement)),
 this.terminate.hidden=e.state==="ended",this.restart.hidden=e.state==="queued",b(this.restart,"aria-label",`Restart… ${e.id}`),b(this.terminate,"aria-label",`\
@@ -223,27 +223,27 @@ i&&this.confinement.replaceChildren(v(s?"shield":"warning"),r("span",{},i))}draw
 s.memory_bytes)],["Limits",Br(i.limits)||"none"],["Started",i.spawned_at&&E(i.spawned_at)],["Ended",i.ended_at&&E(i.ended_at)]])}drawChildren(){let t=this.process?.
 children??[],e=({pid:h,name:l,cpu_seconds:c,memory_bytes:d})=>[l,String(h),W(c*1e3),st(d)].map(p=>r("td",{},p)),s=["Child process","Process","CPU","Memory"].map(
 h=>r("th",{scope:"col"},h)),i=t.map(h=>r("tr",{},...e(h))),o=r("thead",{},r("tr",{},...s)),a=r("table",{class:"wb-table wb-children"},o,r("tbody",{},...i));this.
-children.replaceChildren(...i.length?[a]:[])}askTerminate(){let t={...mc,label:`Terminate ${this.id}`};this.ask(this.terminate,t,(e,s)=>this.run("terminate_agen\
+children.replaceChildren(...i.length?[a]:[])}askTerminate(){let t={...pc,label:`Terminate ${this.id}`};this.ask(this.terminate,t,(e,s)=>this.run("terminate_agen\
 t",{reason:e},s,"Terminating…","terminated"))}askRestart(){let t=this.row.state==="running"?"Its process is ended first. ":"",e={...jr,label:`Restart ${this.id}`,
 consequence:t+jr.consequence};this.ask(this.restart,e,(s,i)=>this.run("restart_agent",{},i,"Restarting…","restarted"))}ask(t,e,s){this.requests.clearError(),U(
 this.confirmBox,t,e,s)}async run(t,e,s,i,o){let{id:a}=this;await this.requests.run(t,{agent_id:a,...e},s,i)&&(this.confirmBox.replaceChildren(),this.process=null,
-this.desk.announce(`${a}: ${o}.`),this.polling.runNow(),this.focus())}};var pc=2e3,Lr=20,ao={running:0,queued:1,ended:2},fc=new Set(["claimed","in_progress"]),ho={agent:"Agent",state:"State",profile:"Profile",worktree:"Worktree",cpu:"\
+this.desk.announce(`${a}: ${o}.`),this.polling.runNow(),this.focus())}};var fc=2e3,Lr=20,ao={running:0,queued:1,ended:2},wc=new Set(["claimed","in_progress"]),ho={agent:"Agent",state:"State",profile:"Profile",worktree:"Worktree",cpu:"\
 CPU",memory:"Memory",children:"Children",uptime:"Uptime",confinement:"Confinement"},Ss=class{constructor(t,e){this.desk=t,this.opened=null,this.usage=new Map,this.
 showAll=!1,this.requests=new w(t),this.reader=new w(t);let s=y("processes");this.empty=r("p",{class:"wb-empty",id:s},"Workbench has not started any agent yet. ",
 r("code",{},'wb.call("spawn_agent", persona_id="implementer", new_worktree=True)')," starts one in a worktree of its own. Agents that connect by themselves are \
 listed under Agents."),this.details=new _s(t,()=>this.close(),e),this.more=m("","wb-button",()=>this.toggleEnded());let i=r("div",{class:"wb-split-list wb-stack"},
 this.makeTable(s),this.more);this.main=r("div",{class:"wb-split"},i,this.details.element),this.element=r("div",{class:"wb-stack",on:{keydown:a=>this.onEscape(a)}},
-this.empty,this.requests.errorBox,this.reader.errorBox,this.main);let o=a=>this.reader.showError(a);this.polling=new G(this.table,pc,()=>this.poll(),o,e)}makeTable(t){
+this.empty,this.requests.errorBox,this.reader.errorBox,this.main);let o=a=>this.reader.showError(a);this.polling=new G(this.table,fc,()=>this.poll(),o,e)}makeTable(t){
 this.sorting=new lt(ho,()=>this.update(Date.now()));let e=Object.keys(ho).map(o=>this.sorting.heading(o,"th",{scope:"col",class:`wb-col-${o}`}));this.body=r("tb\
 ody",{}),this.rows=new A(this.body,o=>new lo(o,()=>this.open(o)));let i={class:"wb-table wb-processes","aria-labelledby":t,on:{keydown:o=>V(o,this.body)}};return this.
 table=r("table",i,r("thead",{},r("tr",{},...e)),this.body),this.table}get processes(){return[...this.desk.store.tables.processes.values()].filter(({id:t})=>t!==
 "")}count(){return this.processes.filter(({state:t})=>t==="running").length}async poll(){if(!this.count())return;let{agents:t}=await this.reader.send("get_manag\
 ed_agents",{});this.reader.clearError();let e=t.filter(({process:s})=>s);this.usage=new Map(e.map(({agent_id:s,process:i})=>[s,this.usageOf(s,i)])),this.update(
 Date.now())}usageOf(t,e){let s={...e,readAt:Date.now()};return{...s,percent:Rr(this.usage.get(t),s)}}update(t){let{processes:e,tasks:s}=this.desk.store.tables,i=this.
-processes.sort(wc);this.drawError(e.get("")?.error);let o=i.filter(({state:p})=>p==="ended"),a=new Set(this.showAll?[]:o.slice(Lr).filter(({id:p})=>p!==this.opened)),
+processes.sort(bc);this.drawError(e.get("")?.error);let o=i.filter(({state:p})=>p==="ended"),a=new Set(this.showAll?[]:o.slice(Lr).filter(({id:p})=>p!==this.opened)),
 h=i.filter(p=>!a.has(p)),l=this.sorting.sorted(h,(p,g)=>this.sortValue(g,p,t)).map(({id:p})=>p);this.empty.hidden=i.length>0||!this.desk.store.loaded.has("proce\
 sses"),this.main.hidden=i.length===0,this.more.hidden=o.length<=Lr,u(this.more,this.showAll?"Show fewer ended":`Show all ${o.length.toLocaleString("en")} ended`),
-this.rows.show(l,(p,g)=>p.show(e.get(g),this.usage.get(g),g===this.opened,t));let c=e.get(this.opened),d=p=>p.assigned_agent_id===this.opened&&fc.has(p.status);
+this.rows.show(l,(p,g)=>p.show(e.get(g),this.usage.get(g),g===this.opened,t));let c=e.get(this.opened),d=p=>p.assigned_agent_id===this.opened&&wc.has(p.status);
 c?this.details.update(c,this.usage.get(c.id),[...s.values()].find(d),t):this.opened&&this.close()}sortValue(t,e,s){let i=e.state==="running"?this.usage.get(e.id):
 null,o=e.ended_at?Date.parse(e.ended_at):s;return{agent:e.id,state:ao[e.state],profile:e.profile,worktree:e.worktree,cpu:i?.percent,memory:i?.memory_bytes,children:i?.
 children.length,uptime:e.spawned_at&&o-Date.parse(e.spawned_at),confinement:e.state==="queued"?null:ae(e.confinement).label}[t]}summary(){let t=this.processes,e=i=>t.
@@ -261,7 +261,7 @@ ing"?e:null;b(this.opener,"aria-expanded",s),this.line.classList.toggle("wb-acti
 Me(t)),b(o.state,"title",[Me(t),t.reason].filter(Boolean).join(": ")),u(o.profile,t.profile??""),u(o.worktree,t.worktree??"–"),u(o.cpu,a?`${Math.round(a.percent)}\
  %`:"–"),u(o.memory,a?st(a.memory_bytes):"–"),u(o.children,a?String(a.children.length):"–"),u(o.uptime,xs(t,i)||"–"),this.drawConfinement(ae(t.confinement),
 t.state)}drawConfinement({label:t,missing:e,complete:s},i){let o=i==="queued"?"–":t;if(this.confinement.textContent===o)return;let a=v(s?"shield":"warning");this.
-confinement.replaceChildren(...i==="queued"?[o]:[a,r("span",{},t)]),b(this.confinement,"title",e||null)}};function wc(n,t){let e=n.state==="ended"?(t.ended_at??
+confinement.replaceChildren(...i==="queued"?[o]:[a,r("span",{},t)]),b(this.confinement,"title",e||null)}};function bc(n,t){let e=n.state==="ended"?(t.ended_at??
 "").localeCompare(n.ended_at??""):0;return ao[n.state]-ao[t.state]||e||n.id.localeCompare(t.id,void 0,{numeric:!0})}var Mr=1e4,Dr="wb-undo";function he(n,{text:t,op:e="undo",args:s}){n.dispatchEvent(new CustomEvent(Dr,{bubbles:!0,detail:{text:t,op:e,args:s}}))}var $s=class{constructor(t,e){
 this.desk=t,this.requests=new w(t),this.text=r("span",{class:"wb-grow"}),this.button=m("Undo","wb-button",()=>this.undo()),this.element=r("div",{class:"wb-undo",
 role:"group","aria-label":"Undo",hidden:!0}),this.element.append(this.text,this.button),e.addEventListener("abort",()=>clearTimeout(this.timer),{once:!0})}listenTo(t){
@@ -304,29 +304,29 @@ lected`),t&&this.refresh()}refresh(){let{tables:t}=this.desk.store;q(this.sessio
 e,s])]]]),O(this.session.value!==zt||this.team.value!==zt,this.assign)}teams(){let{tables:t}=this.desk.store,e=this.session.value;return e===zt?[...t.teams.values()]:
 [...e?Ot(t,e):[],...Ot(t,null)]}async run(){let t={session_id:this.session.value,team_id:this.team.value},e=Object.entries(t).filter(([,a])=>a!==zt),s=Object.fromEntries(
 e.map(([a,h])=>[a,h||null])),i=this.selected();await this.requests.run("assign_agents",{agent_ids:i,changes:s},this.assign,"Assigning…")&&this.desk.announce(`${f(
-i.length,"agent")} assigned.`),this.refresh()}};var bc=12;function uo(n,t){let e=s=>typeof s=="string"?s:JSON.stringify(s);return Y(Array.isArray(n)?n.map(e).join(", "):n,t)}function Ts(n){let t=Object.entries(
-n??{}).slice(0,bc);if(!t.length)return null;let e=([s,i])=>r("li",{},r("span",{class:"wb-muted wb-term"},Y(s,60)),r("code",{class:"wb-wrap"},uo(i)));return C("C\
+i.length,"agent")} assigned.`),this.refresh()}};var gc=12;function uo(n,t){let e=s=>typeof s=="string"?s:JSON.stringify(s);return Y(Array.isArray(n)?n.map(e).join(", "):n,t)}function Ts(n){let t=Object.entries(
+n??{}).slice(0,gc);if(!t.length)return null;let e=([s,i])=>r("li",{},r("span",{class:"wb-muted wb-term"},Y(s,60)),r("code",{class:"wb-wrap"},uo(i)));return C("C\
 apabilities it reports",r("ul",{class:"wb-list"},...t.map(e)))}var De={active:"Active",idle:"Idle",offline:"Offline",terminated:"Ended",pending:"Waiting",expired:"Expired",revoked:"Revoked",rejected:"Rejected"},Wr=new Set([
-"revoked","rejected"]),gc={agent:"",approval:"approval ",task:"task "};function Vt(n,t){let{registration_status:e,expires_at:s}=n;return e==="pending"||Wr.has(e)?
-e:s&&Date.parse(s)<=t?"expired":n.presence??"offline"}function Rt(n){return n!=="pending"&&!Wr.has(n)}function Kr(n){let[t,e=""]=n.split(".");return`${gc[t]??`${t}\
- `}${e.replaceAll("_"," ")}`}function Ur({field:n,old:t,new:e}){return`${n}: ${t??"none"} → ${e??"none"}`}var yc=20,vc=new Set(["revoked","rejected"]),kc={persona_id:null,session_id:null,team_id:null,expires_at:null},xc={label:"Issue new token",consequence:"Its curr\
-ent token stops working, and its connections are closed.",danger:!1},_c={consequence:"Its token stops working at once, and its tasks are released.",reason:"Reas\
-on (optional; kept in the history)"},Sc={consequence:"It is removed from all lists; its history is kept. You can restore it in the Projects tab."},Os=class{constructor(t,e,s){
+"revoked","rejected"]),yc={agent:"",approval:"approval ",task:"task "};function Vt(n,t){let{registration_status:e,expires_at:s}=n;return e==="pending"||Wr.has(e)?
+e:s&&Date.parse(s)<=t?"expired":n.presence??"offline"}function Rt(n){return n!=="pending"&&!Wr.has(n)}function Kr(n){let[t,e=""]=n.split(".");return`${yc[t]??`${t}\
+ `}${e.replaceAll("_"," ")}`}function Ur({field:n,old:t,new:e}){return`${n}: ${t??"none"} → ${e??"none"}`}var vc=20,kc=new Set(["revoked","rejected"]),xc={persona_id:null,session_id:null,team_id:null,expires_at:null},_c={label:"Issue new token",consequence:"Its curr\
+ent token stops working, and its connections are closed.",danger:!1},Sc={consequence:"Its token stops working at once, and its tasks are released.",reason:"Reas\
+on (optional; kept in the history)"},$c={consequence:"It is removed from all lists; its history is kept. You can restore it in the Projects tab."},Os=class{constructor(t,e,s){
 this.agent=t,this.desk=e,this.onRename=s,this.requests=new w(e),this.reader=new w(e),this.facts=new D,this.capabilities=r("div",{}),this.history=r("ul",{class:"\
 wb-list wb-history"}),this.form=$({class:"wb-stack wb-roomy"},{submit:()=>this.onSubmit()});for(let i of["input","change"])this.form.addEventListener(i,()=>this.
 drawSave());this.confirmBox=r("div",{}),this.save=r("button",{class:"wb-button wb-primary",type:"submit"},"Save changes"),this.actions=r("div",{class:"wb-line"}),
 this.element=r("div",{class:"wb-stack wb-roomy"},this.form,this.confirmBox,this.requests.errorBox,this.reader.errorBox,r("div",{class:"wb-agent-columns"},r("div",
-{class:"wb-stack wb-roomy"},this.facts.element,this.capabilities),C("History",this.history))),this.fill()}get id(){return this.agent.agent_id}fill(){let t={...kc,
+{class:"wb-stack wb-roomy"},this.facts.element,this.capabilities),C("History",this.history))),this.fill()}get id(){return this.agent.agent_id}fill(){let t={...xc,
 ...this.agent,definition:this.agent.definition_id??null};this.fields=new St(this.desk.store.tables,t),this.fields.element.classList.add("wb-fields-3"),this.status=
 this.agent.registration_status,this.actions.replaceChildren(this.save,r("div",{class:"wb-line wb-push"},...this.buttons())),this.form.replaceChildren(this.fields.
-element,this.actions),this.drawSave()}buttons(){let t=(i,o,a)=>m(i,"wb-button",h=>this.ask(h.currentTarget,o,a),`${i} ${this.id}`),e=t("Delete…",{...Sc,label:`\
-Delete ${this.id}`},(i,o)=>this.run("delete_agent",{},o,"deleted."));if(vc.has(this.status))return[e];let s=t("Revoke…",{..._c,label:`Revoke ${this.id}`},(i,o)=>this.
-run("revoke_agent",{reason:i},o,"revoked."));return[t("New token…",xc,(i,o)=>this.issueToken(o)),s,e]}update(t,e){let s=this.agent;this.agent=t,s!==t&&((t.registration_status!==
+element,this.actions),this.drawSave()}buttons(){let t=(i,o,a)=>m(i,"wb-button",h=>this.ask(h.currentTarget,o,a),`${i} ${this.id}`),e=t("Delete…",{...$c,label:`\
+Delete ${this.id}`},(i,o)=>this.run("delete_agent",{},o,"deleted."));if(kc.has(this.status))return[e];let s=t("Revoke…",{...Sc,label:`Revoke ${this.id}`},(i,o)=>this.
+run("revoke_agent",{reason:i},o,"revoked."));return[t("New token…",_c,(i,o)=>this.issueToken(o)),s,e]}update(t,e){let s=this.agent;this.agent=t,s!==t&&((t.registration_status!==
 this.status||!this.changed)&&!this.element.contains(document.activeElement)&&this.fill(),this.load()),this.fields.refresh(),this.drawFacts(e)}get changed(){return Object.
 keys(this.fields.choices()).length>0}drawSave(){O(this.changed,this.save)}async load(){let t=this.loading={};try{let e=await this.reader.send("get_agent",{agent_id:this.
-id}),s=await this.reader.send("get_agent_history",{agent_id:this.id,limit:yc});if(this.loading!==t)return;this.capabilities.replaceChildren(Ts(e.capabilities)??
+id}),s=await this.reader.send("get_agent_history",{agent_id:this.id,limit:vc});if(this.loading!==t)return;this.capabilities.replaceChildren(Ts(e.capabilities)??
 ""),this.drawHistory(s.entries),this.reader.clearError()}catch(e){this.loading===t&&this.reader.showError(e)}}drawFacts(t){let{agent:e}=this;this.facts.update([
-["Registered",E(e.registered_at)],["Last active",e.last_heartbeat&&$c(e.last_heartbeat,t)],["Connections",e.connections?String(e.connections):"none"],["Client",
+["Registered",E(e.registered_at)],["Last active",e.last_heartbeat&&Ec(e.last_heartbeat,t)],["Connections",e.connections?String(e.connections):"none"],["Client",
 e.client],["Address",e.address],["Connection",e.connection_id],["Worktree",e.worktree],["Definition",e.definition&&[e.definition,e.definition_hash].filter(Boolean).
 join(" at ")],["Spawned by",e.parent],["Token",e.id_only&&"none yet; it authenticates with its id alone"]])}drawHistory(t){let e=({at:s,kind:i,actor:o,reason:a,
 changes:h})=>r("li",{},r("span",{class:"wb-muted"},E(s)),r("span",{class:"wb-grow",title:i},[Kr(i),...h.map(Ur),a].filter(Boolean).join(" · ")),r("span",{class:"\
@@ -337,7 +337,7 @@ a-label":s}),o=m("Done","wb-button",()=>this.confirmBox.replaceChildren()),a=ie(
 r("div",{class:"wb-confirm wb-stack"},r("p",{},`This is the new token of ${this.id}. It is shown only once: copy it to the agent now.`),r("div",{class:"wb-line"},
 i,a,o))),i.select(),this.load()}async onSubmit(){let t=this.fields.choices();if(!Object.keys(t).length)return;let e=await this.requests.run("update_agent",{agent_id:this.
 id,changes:t},this.save,"Saving…");e?this.onSaved(e):this.fields.fieldOf(this.requests.error)?.focus()}onSaved(t){let e=this.id;this.agent=t,this.fill(),this.
-desk.announce(`${this.id}: saved.`),e!==this.id&&this.onRename(e,this.id),this.fields.first.focus()}};function $c(n,t){let e=pt(n,t);return e==="just now"?e:`${e}\
+desk.announce(`${this.id}: saved.`),e!==this.id&&this.onRename(e,this.id),this.fields.first.focus()}};function Ec(n,t){let e=pt(n,t);return e==="just now"?e:`${e}\
  ago`}var Ie={agent:"Agent",state:"State",persona:"Persona",permission:"Permission",session:"Session",connections:"Connections","last-active":"Last active"},Cs=class{constructor(t,e,{
 onSelect:s,onRename:i}){this.agent=t,this.desk=e,this.onRename=i,this.details=null,this.checkbox=F(`Select ${t.id}`,s,!1).box,this.opener=r("button",{class:"wb-\
 opener",type:"button","aria-expanded":"false",on:{click:()=>this.toggle()}}),this.name=r("span",{class:"wb-alias"}),this.dot=mo("offline"),this.state=r("span",{}),
@@ -346,17 +346,17 @@ r("span",{class:"wb-state"},this.dot,this.state));let o=r("td",{class:"wb-col-pi
 cells)),this.place=r("td",{colspan:Object.keys(Ie).length+1}),this.below=r("tr",{class:"wb-table-details",hidden:!0},this.place),this.below.addEventListener("ke\
 ydown",a=>a.key==="Escape"&&this.toggle(!1)),this.elements=[this.line,this.below]}get isOpen(){return!this.below.hidden}show(t,e,s,i){this.agent=t;let{cells:o}=this;
 u(this.opener,t.agent_id),u(this.name,t.name===t.agent_id?"":t.name),b(this.checkbox,"aria-label",`Select ${t.agent_id}`),b(this.dot,"data-state",e),u(this.state,
-De[e]),u(o.persona,Jr(t)),u(o.permission,`${t.tool} · ${re[t.access_level]?.toLowerCase()??t.access_level}`),u(o.session,Ec(t,s)),b(o.session,"title",ft(s,t.session_id)),
+De[e]),u(o.persona,Jr(t)),u(o.permission,`${t.tool} · ${re[t.access_level]?.toLowerCase()??t.access_level}`),u(o.session,Tc(t,s)),b(o.session,"title",ft(s,t.session_id)),
 u(o.connections,t.connections?String(t.connections):"–"),u(o["last-active"],t.last_heartbeat?pt(t.last_heartbeat,i):""),this.isOpen&&this.details.update(t,i)}toggle(t=!this.
 isOpen){t?(this.details=new Os(this.agent,this.desk,this.onRename),this.place.replaceChildren(this.details.element),this.details.load(),this.details.drawFacts(Date.
 now())):(this.place.replaceChildren(),this.opener.focus()),this.below.hidden=!t,this.line.classList.toggle("wb-opened",t),this.opener.setAttribute("aria-expande\
 d",String(t))}};function Hr(n,t,e,s){return{agent:t.agent_id,state:Object.keys(De).indexOf(e),persona:Jr(t),permission:t.tool,session:ft(s,t.session_id),connections:t.
 connections,"last-active":t.last_heartbeat&&-Date.parse(t.last_heartbeat)}[n]}function mo(n){return r("span",{class:"wb-dot","data-state":n,"aria-hidden":"true"})}
-function Jr({persona_id:n,role:t}){return n?n===t||t==="worker"?n:`${n}, ${t}`:t}function Ec(n,t){let e=t.sessions.get(n.session_id)?.name,s=t.teams.get(n.team_id)?.
-name;return[e,s].filter(Boolean).join(" · ")||"–"}var po=100,Gt="=",zr="",Tc={agents:"Agents",processes:"Processes"},Oc=[[Gt,"All sessions"],[zr,"In no session"]],As=class{constructor(t,e,s,i){this.desk={store:t,
+function Jr({persona_id:n,role:t}){return n?n===t||t==="worker"?n:`${n}, ${t}`:t}function Tc(n,t){let e=t.sessions.get(n.session_id)?.name,s=t.teams.get(n.team_id)?.
+name;return[e,s].filter(Boolean).join(" · ")||"–"}var po=100,Gt="=",zr="",Oc={agents:"Agents",processes:"Processes"},Cc=[[Gt,"All sessions"],[zr,"In no session"]],As=class{constructor(t,e,s,i){this.desk={store:t,
 channel:e,announce:s},this.store=t,this.filters={state:null,text:"",session:Gt},this.limit=po,this.mode="agents",this.processes=new Ss(this.desk,i),this.list=this.
 table();let o=y("agents");this.element=r("section",{class:"wb-section wb-stack","aria-labelledby":o},this.toolbar(o),this.list,this.processes.element)}toolbar(t){
-this.summary=r("span",{class:"wb-muted wb-grow"}),this.modes=new I(Tc,"Show",i=>this.setMode(i)),this.session=x([],Gt,{class:"wb-input wb-narrow","aria-label":"\
+this.summary=r("span",{class:"wb-muted wb-grow"}),this.modes=new I(Oc,"Show",i=>this.setMode(i)),this.session=x([],Gt,{class:"wb-input wb-narrow","aria-label":"\
 Filter agents by session",on:{change:()=>this.filter({session:this.session.value})}}),this.search=z("Filter agents","Filter agents by id, name, persona, tool or\
  client",{input:()=>this.filter({text:this.search.value.trim().toLowerCase()}),keydown:i=>this.onSearchKey(i)}),this.views=new ct(this.desk,"agents",{read:()=>({
 ...this.filters,sort:this.sorting.state()}),apply:i=>this.apply(i)});let e=r("h3",{class:"wb-heading",id:t},"Agents"),s=[this.modes.element,this.session,this.search,
@@ -370,8 +370,8 @@ ck"},...i)}row(t){return new Cs(this.store.tables.agents.get(t),this.desk,{onSel
 store.tables.agents.values()].filter(e=>Rt(Vt(e,t))).length}update(t){this.drawMode(),this.mode==="agents"?this.updateAgents(t):(this.processes.update(t),u(this.
 summary,this.processes.summary()))}setMode(t){this.mode=t,this.update(Date.now())}drawMode(){let t=this.processes.count(),e=this.mode==="agents";this.modes.setLabel(
 "processes",t?`Processes ${t.toLocaleString("en")}`:"Processes"),this.modes.show(this.mode),this.list.hidden=!e,this.processes.element.hidden=e,this.search.hidden=
-this.session.hidden=this.views.element.hidden=!e}updateAgents(t){let{tables:e}=this.store,s=[...e.agents.values()].sort(Cc),i=new Map(s.map(l=>[l.id,Vt(l,t)]));
-this.drawCounts(s,i),q(this.session,[["",Oc],...Nt(e)],this.filters.session);let o=s.filter(l=>this.matches(l,i.get(l.id))),a=this.sorting.sorted(o,(l,c)=>Hr(c,
+this.session.hidden=this.views.element.hidden=!e}updateAgents(t){let{tables:e}=this.store,s=[...e.agents.values()].sort(Ac),i=new Map(s.map(l=>[l.id,Vt(l,t)]));
+this.drawCounts(s,i),q(this.session,[["",Cc],...Nt(e)],this.filters.session);let o=s.filter(l=>this.matches(l,i.get(l.id))),a=this.sorting.sorted(o,(l,c)=>Hr(c,
 l,i.get(l.id),e)),h=a.slice(0,this.limit).map(({id:l})=>l);this.rows.show(h,(l,c)=>l.show(e.agents.get(c),i.get(c),e,t)),this.more.hidden=a.length<=this.limit,this.
 grid.hidden=a.length===0,this.drawEmpty(s.length,a.length),this.drawSelected()}drawCounts(t,e){let s={};for(let l of e.values())s[l]=(s[l]??0)+1;let i=t.filter(
 ({id:l})=>Rt(e.get(l))),o=i.filter(({connections:l})=>l).length.toLocaleString("en");u(this.summary,i.length?`${f(i.length,"agent")} · ${o} connected`:"");let a=Object.
@@ -382,16 +382,16 @@ e?.opener.focus()}rename(t,e){let{agents:s}=this.store.tables;s.has(t)&&(this.ro
 if(this.empty.hidden=e>0||this.store.version===null,this.empty.hidden)return;let s=t?["No agent matches the filters. ",m("Show all","wb-link",()=>this.clear())]:
 ["No agents yet. Agents that register wait in the inbox; the Admin tab shows how to connect one."];this.empty.replaceChildren(...s)}drawSelected(){let t=this.rows.
 items.size,e=this.selected().length;this.selectAll.checked=t>0&&e===t,this.selectAll.indeterminate=e>0&&e<t,this.assignForm.update(e)}matches(t,e){let{state:s,session:i,
-text:o}=this.filters;return(s?e!==s:!Rt(e))||i!==Gt&&(t.session_id??zr)!==i?!1:o.split(/\s+/).every(a=>Ac(t).includes(a))}filter(t){Object.assign(this.filters,t),
+text:o}=this.filters;return(s?e!==s:!Rt(e))||i!==Gt&&(t.session_id??zr)!==i?!1:o.split(/\s+/).every(a=>qc(t).includes(a))}filter(t){Object.assign(this.filters,t),
 this.limit=po,this.update(Date.now()),this.desk.announce(`${f(this.rows.items.size,"agent")} shown.`)}apply({state:t=null,text:e="",session:s=Gt,sort:i}){this.sorting.
 set(i),this.search.value=e,this.filter({state:t,text:e,session:s})}clear(){this.search.value="",this.filter({state:null,text:"",session:Gt}),this.search.focus()}showMore(){
 this.limit+=po,this.update(Date.now())}selected(){return[...this.rows.items.values()].filter(t=>t.checkbox.checked).map(t=>t.agent.id)}onSelectAll(t){for(let e of this.
 rows.items.values())e.checkbox.checked=t;this.drawSelected()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),this.search.value="",this.filter(
-{text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.body.querySelector(".wb-opener")?.focus())}};function Cc(n,t){return n.registered_at<t.registered_at?-1:
-+(n.registered_at>t.registered_at)}function Ac({agent_id:n,name:t,persona_id:e,role:s,tool:i,client:o,address:a}){return[n,t,e,s,i,o,a].join(`
+{text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.body.querySelector(".wb-opener")?.focus())}};function Ac(n,t){return n.registered_at<t.registered_at?-1:
++(n.registered_at>t.registered_at)}function qc({agent_id:n,name:t,persona_id:e,role:s,tool:i,client:o,address:a}){return[n,t,e,s,i,o,a].join(`
 `).toLowerCase()}var qs=class{constructor(t){this.element=r("ul",{class:"wb-shares","aria-label":t}),this.drawn=""}show(t){let e=JSON.stringify(t);if(e===this.drawn)return;this.
-drawn=e;let s=[...this.element.children].findIndex(i=>i.contains(document.activeElement));this.element.replaceChildren(...t.map(qc)),s>=0&&this.element.children[Math.
-min(s,t.length-1)]?.querySelector("button")?.focus()}};function qc({name:n,open:t,share:e,tick:s,state:i="in_progress",text:o,title:a}){let h=t?m(n,"wb-link wb-\
+drawn=e;let s=[...this.element.children].findIndex(i=>i.contains(document.activeElement));this.element.replaceChildren(...t.map(Nc)),s>=0&&this.element.children[Math.
+min(s,t.length-1)]?.querySelector("button")?.focus()}};function Nc({name:n,open:t,share:e,tick:s,state:i="in_progress",text:o,title:a}){let h=t?m(n,"wb-link wb-\
 cut",t):r("span",{class:"wb-cut"},n),l=r("span",{class:"wb-share-fill","data-state":i,style:`width: ${100*Vr(e)}%`}),c=s===void 0?null:r("span",{class:"wb-share\
 -tick",style:`left: ${100*Vr(s)}%`}),d=r("span",{class:"wb-share","aria-hidden":"true"},l,c);return r("li",{title:a},r("span",{class:"wb-share-name wb-cut"},h),
 d,r("span",{class:"wb-share-text"},o))}function Vr(n){return Math.max(0,Math.min(1,n))}var Gr={ArrowRight:1,ArrowDown:1,ArrowLeft:-1,ArrowUp:-1},Bt=class{constructor(t,e,s=""){let i=y("figure");this.name=t,this.marks=[],this.sentence=r("p",{class:"\
@@ -420,64 +420,64 @@ class:"wb-chart-grid"}),jt(i-6,t(o)+4,s(o),{"text-anchor":"end"})])}function le(
 iddle";return jt(e,n,s,{"text-anchor":o})})}function Mt(n,t,e,s=null){return n.dataset.key=t,n.dataset.lmSuppressShortcuts="true",n.classList.add("wb-chart-mark"),
 n.setAttribute("role",s?"button":"img"),n.setAttribute("aria-label",e),{element:n,key:t,text:n.getAttribute("aria-label"),open:s}}function Yr(n,t=2){let e=n>0?n:1,s=e/t,i=10**Math.floor(Math.log10(s)),o=[1,2,5,10].map(h=>h*i).find(h=>h>=s*(1-1e-9)),a=[];for(let h=0;h<Math.ceil(e/o-1e-9)+1;h+=
 1)a.push(Number((h*o).toPrecision(12)));return a}function dt([n,t],[e,s]){let i=t-n;return o=>i?e+(o-n)/i*(s-e):(e+s)/2}function Rs(n,t,e){return Array.from({length:e},
-(s,i)=>n+(t-n)*i/(e-1))}function Pe(n){let t=n.filter(Number.isFinite);return t.length?t.reduce(([e,s],i)=>[Math.min(e,i),Math.max(s,i)],[t[0],t[0]]):null}var Bs=132,Nc=1;function Xr(n,{starts:t,until:e,clock:s,text:i,layers:o}){let a=t.map((S,K)=>o.reduce((ot,{values:Z})=>ot+Z[K],0)),h=Yr(Math.max(...a,1)),l=J.left+
-8*Math.max(0,qt(h.at(-1)).length-4),c=dt([0,t.length],[l,n-J.right]),d=dt([0,h.at(-1)],[Bs-J.bottom,J.top]),p=t.map((S,K)=>Rc(K,c,d,o,i)).filter(({at:S})=>a[S]),
+(s,i)=>n+(t-n)*i/(e-1))}function Pe(n){let t=n.filter(Number.isFinite);return t.length?t.reduce(([e,s],i)=>[Math.min(e,i),Math.max(s,i)],[t[0],t[0]]):null}var Bs=132,Rc=1;function Xr(n,{starts:t,until:e,clock:s,text:i,layers:o}){let a=t.map((S,K)=>o.reduce((ot,{values:Z})=>ot+Z[K],0)),h=Yr(Math.max(...a,1)),l=J.left+
+8*Math.max(0,qt(h.at(-1)).length-4),c=dt([0,t.length],[l,n-J.right]),d=dt([0,h.at(-1)],[Bs-J.bottom,J.top]),p=t.map((S,K)=>Bc(K,c,d,o,i)).filter(({at:S})=>a[S]),
 _=Rs(0,t.length,n<360?2:4).map(S=>({x:c(S),text:s(t[0]+(e-t[0])*S/t.length)}));return{picture:Lt(n,Bs,...Ns(n,d,h,qt,l),...p.map(({made:S})=>S.element),...le(Bs-
-4,_)),marks:p.map(({made:S})=>S)}}function Rc(n,t,e,s,i){let o=0,a=s.map(({state:c,values:d})=>{let[p,g]=[e(o),e(o+d[n])];o+=d[n];let _={width:Math.max(1,t(n+1)-
-t(n)-Nc),height:Math.max(0,p-g)};return N("rect",{x:t(n),y:g,..._,class:"wb-chart-area","data-state":c})}),h={x:t(n),y:J.top,width:t(n+1)-t(n),height:Bs-J.bottom-
-J.top},l=N("g",{},N("rect",{...h,class:"wb-chart-room"}),...a);return{at:n,made:Mt(l,String(n),i(n))}}var ce=24,Zr=14,Qr=6.6,Bc=3;function ta(n,{since:t,until:e,clock:s,lanes:i,bars:o}){let a=Math.max(...i.map(({name:S})=>S.length)),h=Math.min(n*.3,160,12+a*Qr),
+4,_)),marks:p.map(({made:S})=>S)}}function Bc(n,t,e,s,i){let o=0,a=s.map(({state:c,values:d})=>{let[p,g]=[e(o),e(o+d[n])];o+=d[n];let _={width:Math.max(1,t(n+1)-
+t(n)-Rc),height:Math.max(0,p-g)};return N("rect",{x:t(n),y:g,..._,class:"wb-chart-area","data-state":c})}),h={x:t(n),y:J.top,width:t(n+1)-t(n),height:Bs-J.bottom-
+J.top},l=N("g",{},N("rect",{...h,class:"wb-chart-room"}),...a);return{at:n,made:Mt(l,String(n),i(n))}}var ce=24,Zr=14,Qr=6.6,jc=3;function ta(n,{since:t,until:e,clock:s,lanes:i,bars:o}){let a=Math.max(...i.map(({name:S})=>S.length)),h=Math.min(n*.3,160,12+a*Qr),
 l=Math.max(4,Math.floor((h-12)/Qr)),c=i.length*ce+J.bottom,d=dt([t,e],[h,n-J.right]),p=i.flatMap(({name:S},K)=>[N("line",{x1:h,x2:n-J.right,y1:(K+1)*ce,y2:(K+1)*
 ce,class:"wb-chart-grid"}),jt(0,K*ce+16,S.length>l?`${S.slice(0,l-1)}…`:S)]),g=o.map(S=>{let[K,ot]=[d(Math.max(t,S.from)),d(Math.min(e,S.to))],Z={x:K,y:S.lane*
-ce+(ce-Zr)/2,width:Math.max(Bc,ot-K),height:Zr},B=N("rect",{...Z,rx:2,class:"wb-chart-bar","data-state":S.state});return Mt(B,S.key,S.text,S.open)}),_=Rs(t,e,n<
-480?2:4).map(S=>({x:d(S),text:s(S)})),j=le(c-4,_);return{picture:Lt(n,c,...p,...g.map(({element:S})=>S),...j),marks:g}}var jc=864e5,Lc=20,Mc={completed:"completed",failed:"failed",expired:"failed",null:"in_progress"};function ea({since:n,until:t}){let e=Date.parse(t)-Date.parse(
-n)>jc/2,s={hour:"2-digit",minute:"2-digit",hour12:!1};return i=>e?E(i):new Date(i).toLocaleTimeString("en",s)}function js(n,t){let{intervals:e,interval_seconds:s}=n,
+ce+(ce-Zr)/2,width:Math.max(jc,ot-K),height:Zr},B=N("rect",{...Z,rx:2,class:"wb-chart-bar","data-state":S.state});return Mt(B,S.key,S.text,S.open)}),_=Rs(t,e,n<
+480?2:4).map(S=>({x:d(S),text:s(S)})),j=le(c-4,_);return{picture:Lt(n,c,...p,...g.map(({element:S})=>S),...j),marks:g}}var Lc=864e5,Mc=20,Dc={completed:"completed",failed:"failed",expired:"failed",null:"in_progress"};function ea({since:n,until:t}){let e=Date.parse(t)-Date.parse(
+n)>Lc/2,s={hour:"2-digit",minute:"2-digit",hour12:!1};return i=>e?E(i):new Date(i).toLocaleTimeString("en",s)}function js(n,t){let{intervals:e,interval_seconds:s}=n,
 i=ea(n),o=e.map(({start:c})=>Date.parse(c)),a=o.at(-1)+1e3*s,h=c=>t.filter(([d])=>e[c][d]).map(([d,,p])=>`${e[c][d].toLocaleString("en")} ${p}`).join(", "),l=o.
 map((c,d)=>[i(c),...t.map(([p])=>e[d][p])]);return{legend:t.map(([,c,d])=>[c,d]),table:{columns:["From",...t.map(([,,c])=>c)],rows:l.filter(c=>c.some(d=>d>0))},
 draw:c=>Xr(c,{starts:o,until:a,clock:i,text:d=>`${i(o[d])}: ${h(d)}`,layers:t.map(([d,p])=>({state:p,values:e.map(g=>g[d])}))})}}function sa(n,t){let e=ea(n),[s,
-i]=[Date.parse(n.since),Date.parse(n.until)],o=[...n.attempts].reverse(),a=[...new Set(o.map(({agent_id:p})=>p))].slice(0,Lc).sort(),h=a.map(p=>({name:p,open:null})),
+i]=[Date.parse(n.since),Date.parse(n.until)],o=[...n.attempts].reverse(),a=[...new Set(o.map(({agent_id:p})=>p))].slice(0,Mc).sort(),h=a.map(p=>({name:p,open:null})),
 l=n.attempts.filter(({agent_id:p})=>a.includes(p)),c=p=>{let g=W(Date.parse(p.ended_at??n.until)-Date.parse(p.claimed_at));return[p.agent_id,`${p.task_id} ${p.task}`,
 p.attempt,e(Date.parse(p.claimed_at)),g,p.outcome??"under way"]},d=l.map(p=>{let[g,_,j,,S,K]=c(p);return{lane:a.indexOf(g),from:Date.parse(p.claimed_at),to:Date.
-parse(p.ended_at??n.until),state:Mc[p.outcome]??"other",key:`${p.task_id}.${j}`,text:`${_}, attempt ${j} by ${g}: ${K}, ${S}`,open:()=>t.task(p.task_id)}});return{
+parse(p.ended_at??n.until),state:Dc[p.outcome]??"other",key:`${p.task_id}.${j}`,text:`${_}, attempt ${j} by ${g}: ${K}, ${S}`,open:()=>t.task(p.task_id)}});return{
 legend:[["in_progress","under way"],["completed","completed"],["failed","failed or expired"],["other","released"]],table:{columns:["Agent","Task","Attempt","Cla\
-imed","Took","Outcome"],rows:l.map(c)},draw:p=>ta(p,{since:s,until:i,clock:e,lanes:h,bars:Dc(d)})}}function Dc(n){return n.sort((t,e)=>t.lane-e.lane||t.from-e.from)}
+imed","Took","Outcome"],rows:l.map(c)},draw:p=>ta(p,{since:s,until:i,clock:e,lanes:h,bars:Ic(d)})}}function Ic(n){return n.sort((t,e)=>t.lane-e.lane||t.from-e.from)}
 function ia({agents:n},t){return n.map(({agent_id:e,share:s,attempts:i,busy_seconds:o})=>({name:e,open:()=>t.agent(e),share:s,text:`${Math.round(100*s)} %`,title:`${f(
 i,"attempt")}, ${W(1e3*o)}`}))}function na({approvals:n},t){let e=Math.max(...n.map(s=>s.waited_seconds),.001);return n.map(({id:s,kind:i,status:o,waited_seconds:a})=>({
 name:`${i} ${s}`,open:t.inbox,share:a/e,state:o==="pending"?"pending":o==="approved"?"completed":"failed",text:`${W(1e3*a)}, ${o==="pending"?"waits":o}`}))}function oa({
 tools:n},t){let e=Math.max(...n.map(({p95_ms:s})=>s??0),.001);return n.map(({tool:s,calls:i,failed:o,median_ms:a,p95_ms:h})=>({name:s,open:t.tools,share:(a??0)/
 e,tick:h===null?void 0:h/e,state:o?"failed":"in_progress",text:a===null?"not ended":at(a),title:`${f(i,"call")}, ${o} failed${h===null?"":`; 95 % took no longer\
- than ${at(h)}`}`}))}var wo={};El(wo,{approvals:()=>Kc,queue:()=>Pc,stream:()=>Wc,throughput:()=>Ic,tokens:()=>Hc,tools:()=>Uc,utilisation:()=>Fc});var fo=n=>`${Math.round(100*n)} %`,ra=n=>n===1?"was":"were",Ls=(n,t)=>n.reduce((e,s)=>e+s[t],0),de=n=>n.toLocaleString("en");function Ic({intervals:n},t){let[e,
+ than ${at(h)}`}`}))}var wo={};El(wo,{approvals:()=>Uc,queue:()=>Fc,stream:()=>Kc,throughput:()=>Pc,tokens:()=>Jc,tools:()=>Hc,utilisation:()=>Wc});var fo=n=>`${Math.round(100*n)} %`,ra=n=>n===1?"was":"were",Ls=(n,t)=>n.reduce((e,s)=>e+s[t],0),de=n=>n.toLocaleString("en");function Pc({intervals:n},t){let[e,
 s]=[Ls(n,"completed"),Ls(n,"failed")],i=Ls(n,"other");if(!e&&!s&&!i)return`No task was completed within the last ${t}.`;let o=s?`${f(s,"attempt")} failed`:"no a\
-ttempt failed";return`${f(e,"task")} ${ra(e)} completed within the last ${t}; ${o}.`}function Pc({intervals:n}){let{running:t,waiting:e}=n.at(-1),s=Math.max(...n.
+ttempt failed";return`${f(e,"task")} ${ra(e)} completed within the last ${t}; ${o}.`}function Fc({intervals:n}){let{running:t,waiting:e}=n.at(-1),s=Math.max(...n.
 map(a=>a.waiting));if(!s&&!n.some(a=>a.running))return"No task waits.";let i=`${f(t,"task")} ${t===1?"is":"are"} worked on and ${de(e)}`,o=s>e?`; at most ${de(s)}\
- waited`:"";return`${i} ${e===1?"waits":"wait"}${o}.`}function Fc({agents:n},t){if(!n.some(({attempts:h})=>h))return`No agent held a task within the last ${t}.`;
+ waited`:"";return`${i} ${e===1?"waits":"wait"}${o}.`}function Wc({agents:n},t){if(!n.some(({attempts:h})=>h))return`No agent held a task within the last ${t}.`;
 let e=n.reduce((h,l)=>h+l.share,0)/n.length,s=`${f(n.length,"agent")} held tasks ${fo(e)} of the time`;if(n.length===1)return`${s} (${n[0].agent_id}).`;let i=[...n].
-sort((h,l)=>l.share-h.share),[o,a]=[i[0],i.at(-1)];return`${s}: ${o.agent_id} most (${fo(o.share)}), ${a.agent_id} least (${fo(a.share)}).`}function Wc({attempts:n},t){
+sort((h,l)=>l.share-h.share),[o,a]=[i[0],i.at(-1)];return`${s}: ${o.agent_id} most (${fo(o.share)}), ${a.agent_id} least (${fo(a.share)}).`}function Kc({attempts:n},t){
 if(!n.length)return`No task was worked on within the last ${t}.`;let e=new Set(n.map(({task_id:a})=>a)).size,s=new Set(n.map(({agent_id:a})=>a)).size,i=n.filter(
 ({outcome:a})=>a==="completed").length;return`${`${f(n.length,"attempt")} at ${f(e,"task")} by ${f(s,"agent")}`} within the last ${t}; ${de(i)} completed theirs\
-.`}function Kc({approvals:n,pending:t},e){let s=n.filter(({status:l})=>l!=="pending").map(l=>l.waited_seconds),i=`${f(t,"question")} still ${t===1?"waits":"wait"}`;
+.`}function Uc({approvals:n,pending:t},e){let s=n.filter(({status:l})=>l!=="pending").map(l=>l.waited_seconds),i=`${f(t,"question")} still ${t===1?"waits":"wait"}`;
 if(!s.length)return`No question was decided within the last ${e}; ${i}.`;let o=W(1e3*s.reduce((l,c)=>l+c,0)/s.length),a=W(1e3*Math.max(...s));return`${`${f(s.length,
-"question")} ${ra(s.length)} decided after ${o} on average`} and ${a} at most; ${i}.`}function Uc({tools:n},t){if(!n.length)return`No tool was called within the\
+"question")} ${ra(s.length)} decided after ${o} on average`} and ${a} at most; ${i}.`}function Hc({tools:n},t){if(!n.length)return`No tool was called within the\
  last ${t}.`;let e=n.reduce((l,c)=>l+c.calls,0),s=n.reduce((l,c)=>l+c.failed,0),o=n.filter(({median_ms:l})=>l!==null).sort((l,c)=>c.median_ms-l.median_ms)[0],a=`${f(
-e,"call")} of ${f(n.length,"tool")}, ${de(s)} failed`,h=o?`; the slowest is ${o.tool} (${at(o.median_ms)} on median)`:"";return`${a}${h}.`}function Hc({intervals:n,
+e,"call")} of ${f(n.length,"tool")}, ${de(s)} failed`,h=o?`; the slowest is ${o.tool} (${at(o.median_ms)} on median)`:"";return`${a}${h}.`}function Jc({intervals:n,
 cost_usd:t},e){let[s,i,o]=["answers","input_tokens","output_tokens"].map(h=>Ls(n,h));if(!s)return`No model answered within the last ${e}.`;if(!i&&!o)return`${f(
 s,"answer")} used an unknown number of tokens: no provider reported them.`;let a=t===null?"an unknown cost":`${t.toFixed(2)} US dollars`;return`${f(s,"answer")}\
- used ${de(i)} tokens of input and ${de(o)} of output, for ${a}.`}var Jc=500,zc=1e4,Vc={15:"15 minutes",60:"hour",360:"6 hours",1440:"24 hours"},Gc={15:"15 min",60:"1 h",360:"6 h",1440:"24 h"},Yc=["task","approval","agent","to\
+ used ${de(i)} tokens of input and ${de(o)} of output, for ${a}.`}var zc=500,Vc=1e4,Gc={15:"15 minutes",60:"hour",360:"6 hours",1440:"24 hours"},Yc={15:"15 min",60:"1 h",360:"6 h",1440:"24 h"},Xc=["task","approval","agent","to\
 ol_call","message","conversation"],aa=[["completed","completed","completed"],["failed","failed","failed or expired"],["other","other","released"]],ha=[["running",
 "in_progress","worked on"],["waiting","waiting","waiting"]],la=[["input_tokens","in_progress","tokens of input"],["output_tokens","output","tokens of output"]],
 Ms=class{constructor(t,e,s,i,o){this.store=t,this.open=o,this.requests=new w({channel:e,announce:s}),this.minutes="60",this.isStale=!0,this.readAt=0;let a=y("an\
-alytics");this.windows=new I(Gc,"Show the last",_=>this.choose(_)),this.windows.show(this.minutes),this.makeFigures(i);let h=r("h3",{class:"wb-heading wb-grow",
+alytics");this.windows=new I(Yc,"Show the last",_=>this.choose(_)),this.windows.show(this.minutes),this.makeFigures(i);let h=r("h3",{class:"wb-heading wb-grow",
 id:a},"Analytics"),l=r("p",{class:"wb-muted"},"Reports on all of the past: ",r("code",{},"%workbench report"),"."),c=r("div",{class:"wb-toolbar"},h,l,this.windows.
 element),d=Object.values(this.figures).map(({element:_})=>_);this.grid=r("div",{class:"wb-figures",hidden:!0},...d);let p=[c,this.requests.errorBox,this.grid];this.
 element=r("section",{class:"wb-section wb-stack wb-analytics","aria-labelledby":a},...p),t.subscribe(()=>this.onChange(),i);let g=_=>this.requests.showError(_);
-this.polling=new G(this.element,Jc,()=>this.poll(),g,i)}makeFigures(t){let e=(s,i)=>new Bt(s,t,i);this.figures={throughput:e("Throughput"),queue:e("Queue"),stream:e(
+this.polling=new G(this.element,zc,()=>this.poll(),g,i)}makeFigures(t){let e=(s,i)=>new Bt(s,t,i);this.figures={throughput:e("Throughput"),queue:e("Queue"),stream:e(
 "Task stream","wb-figure-wide"),utilisation:e("Utilisation"),approvals:e("Approvals"),tools:e("Tools"),tokens:e("Tokens and cost")},this.bars={};for(let s of["u\
 tilisation","approvals","tools"])this.bars[s]=new qs(this.figures[s].name),this.figures[s].canvas.after(this.bars[s].element)}choose(t){this.minutes=t,this.windows.
-show(t),this.isStale=!0,this.polling.runNow()}onChange(){this.store.concernsAny(...Yc)&&(this.isStale=!0)}async poll(){if(!this.isStale&&Date.now()-this.readAt<
-zc)return;let{minutes:t}=this;this.isStale=!1;try{let e=await this.requests.send("get_activity",{minutes:Number(t)});this.requests.clearError(),t===this.minutes?
-this.draw(e):this.isStale=!0}catch(e){throw this.isStale=!0,e}this.readAt=Date.now()}draw(t){this.grid.hidden=!1;let e=Vc[this.minutes],s=o=>t.intervals.some(a=>o.
+show(t),this.isStale=!0,this.polling.runNow()}onChange(){this.store.concernsAny(...Xc)&&(this.isStale=!0)}async poll(){if(!this.isStale&&Date.now()-this.readAt<
+Vc)return;let{minutes:t}=this;this.isStale=!1;try{let e=await this.requests.send("get_activity",{minutes:Number(t)});this.requests.clearError(),t===this.minutes?
+this.draw(e):this.isStale=!0}catch(e){throw this.isStale=!0,e}this.readAt=Date.now()}draw(t){this.grid.hidden=!1;let e=Gc[this.minutes],s=o=>t.intervals.some(a=>o.
 some(([h])=>a[h])),i={throughput:s(aa)&&js(t,aa),queue:s(ha)&&js(t,ha),stream:t.attempts.length>0&&sa(t,this.open),tokens:s(la)&&js(t,la)};for(let[o,a]of Object.
 entries(this.figures))a.show({sentence:wo[o](t,e),...i[o]||{}});this.bars.utilisation.show(ia(t,this.open)),this.bars.approvals.show(na(t,this.open)),this.bars.
-tools.show(oa(t,this.open))}};var ca="Enter sends, Shift+Enter starts a new line.",Xc=12,Ds=class{constructor(t,e){this.onSent=e,this.requests=new w(t),this.stopping=new w(t),this.drafts=new Map,
+tools.show(oa(t,this.open))}};var ca="Enter sends, Shift+Enter starts a new line.",Zc=12,Ds=class{constructor(t,e){this.onSent=e,this.requests=new w(t),this.stopping=new w(t),this.drafts=new Map,
 this.id=null,this.text=P("",2,{class:"wb-input wb-area wb-composer-text","aria-label":"Message",placeholder:"Write a message",maxlength:2e5,spellcheck:"true",on:{
 input:()=>this.onInput(),keydown:a=>this.onKey(a)}}),this.send=r("button",{class:"wb-button wb-primary",type:"submit"},"Send"),this.stop=m("Stop","wb-button",()=>this.
 stopAnswer(),"Stop the answer"),this.hint=r("span",{class:"wb-label wb-grow"},ca);let s=r("div",{class:"wb-line"},this.hint,this.stop,this.send),i=[this.requests.
@@ -487,15 +487,15 @@ t,this.isAnswering=e;let s=!e&&document.activeElement===this.stop;this.stop.hidd
 stop),u(this.hint,e?"The answer is being made. You can write the next message meanwhile.":ca)}get canSend(){return!!(this.enabled&&!this.isAnswering&&this.text.
 value.trim())}hasDraft(t){return!!this.drafts.get(t)?.trim()}focus(){this.text.focus()}onInput(){this.drafts.set(this.id,this.text.value),this.update(this.enabled,
 this.isAnswering),this.grow()}grow(){let t=this.text.value.split(`
-`).length;this.text.rows=Math.min(Xc,Math.max(2,t))}onKey(t){t.key!=="Enter"||t.shiftKey||t.isComposing||(t.preventDefault(),t.stopPropagation(),this.element.requestSubmit())}async submit(){
+`).length;this.text.rows=Math.min(Zc,Math.max(2,t))}onKey(t){t.key!=="Enter"||t.shiftKey||t.isComposing||(t.preventDefault(),t.stopPropagation(),this.element.requestSubmit())}async submit(){
 if(!this.canSend||this.requests.busy)return;let{id:t}=this,e=this.text.value;await this.requests.run("send_message",{conversation_id:t,content:e},this.send,"Sen\
 ding…")&&this.drafts.get(t)===e&&this.clear(t),this.onSent(),this.update(this.enabled,this.isAnswering)}clear(t){this.drafts.delete(t),t===this.id&&(this.text.
 value=""),this.grow()}async stopAnswer(){await this.stopping.run("stop_answer",{conversation_id:this.id},this.stop,"Stopping…"),this.onSent()}};var Ps={tools:{label:"Functions of notebooks, and MCP servers",names:["*"]},operations:{label:"These, and the operations of Workbench",names:["*","workbench"]},
 none:{label:"No tools",names:[]}},Is={turns:{label:"Answers",step:1},tokens:{label:"Tokens",step:1},cost_usd:{label:"US dollars",step:"any"},seconds:{label:"Sec\
-onds for an answer",step:"any"}},Zc={MODEL_REQUIRED:"model",PROVIDER_UNKNOWN:"model",DEFINITION_NOT_FOUND:"definition"},ue=class{constructor(t,e,s){this.conversation=
+onds for an answer",step:"any"}},Qc={MODEL_REQUIRED:"model",PROVIDER_UNKNOWN:"model",DEFINITION_NOT_FOUND:"definition"},ue=class{constructor(t,e,s){this.conversation=
 e,this.tables=t.store.tables,this.onDone=s,this.requests=new w(t),this.controls=this.make(this.tables,e);let i=e?"Save":"Begin";this.submit=r("button",{class:"w\
 b-button wb-primary",type:"submit"},i);let o=()=>s(null);this.element=$({class:"wb-confirm wb-stack wb-roomy","aria-label":e?"Settings":"New conversation"},{submit:()=>this.
-run(),escape:o},r("div",{class:"wb-fields wb-fields-3"},...this.fields()),this.limitFields(),L(this.submit,o),this.requests.errorBox)}make(t,e){let s=e?Qc(e.tools):
+run(),escape:o},r("div",{class:"wb-fields wb-fields-3"},...this.fields()),this.limitFields(),L(this.submit,o),this.requests.errorBox)}make(t,e){let s=e?td(e.tools):
 "tools",i=s?[]:[["",`Chosen: ${e.tools.join(", ")}`]];return{title:k(e?.title??"",{maxlength:200,placeholder:"The beginning of the first message"}),definition:x(
 da(t),""),model:k(e?.model??"",{maxlength:200,placeholder:"That of the definition; or provider:model"}),tools:x([...i,...Object.entries(Ps).map(([o,{label:a}])=>[
 o,a])],s),...Object.fromEntries(Object.entries(Is).map(([o,{step:a}])=>{let h=e?.limits[o]??"";return[o,k(String(h),{type:"number",min:0,step:a,placeholder:"No \
@@ -506,42 +506,42 @@ conversation?this.controls.title:this.controls.definition).focus()}choices(){let
 this.controls[a].value]);return{...this.conversation?{title:t.value}:{definition:e.value||null},model:s.value.trim()||null,...i.value&&{tools:Ps[i.value].names},
 limits:Object.fromEntries(o.filter(([,a])=>a).map(([a,h])=>[a,Number(h)]))}}async run(){let t=this.conversation?.id,[e,s]=t?["update_conversation",{conversation_id:t}]:
 ["create_conversation",{}];this.mark(null);let i=await this.requests.run(e,{...s,...this.choices()},this.submit,"Saving…");i?this.onDone(i):this.mark(this.requests.
-error)}mark(t){for(let i of Object.values(this.controls))i.removeAttribute("aria-invalid");let e=String(t?.details?.problems?.[0]?.field??"").split("."),s=Zc[t?.
-code]??e.find(i=>i in this.controls);s&&(this.controls[s].setAttribute("aria-invalid","true"),this.controls[s].focus())}};function Qc(n){let t=JSON.stringify([...n].
+error)}mark(t){for(let i of Object.values(this.controls))i.removeAttribute("aria-invalid");let e=String(t?.details?.problems?.[0]?.field??"").split("."),s=Qc[t?.
+code]??e.find(i=>i in this.controls);s&&(this.controls[s].setAttribute("aria-invalid","true"),this.controls[s].focus())}};function td(n){let t=JSON.stringify([...n].
 sort());return Object.keys(Ps).find(e=>JSON.stringify(Ps[e].names)===t)??""}function da({definitions:n}){let t=[...n.values()].filter(({name:e})=>e).map(({id:e,
 name:s})=>[e,s]);return[["","None: a model alone"],...t.sort(([,e],[,s])=>e<s?-1:1)]}var ua={token:"text",thinking:"thinking"},ma={tool_start:()=>"running",tool_waiting:()=>"waiting",tool_progress:()=>"running",tool_complete:({is_error:n})=>n?"f\
-ailed":"completed"},td=new Set(["complete","error"]),Fe=class{constructor(){this.messages=[],this.after=0,this.before=null}takePage({messages:t,last_frame:e,next_before:s}){
+ailed":"completed"},ed=new Set(["complete","error"]),Fe=class{constructor(){this.messages=[],this.after=0,this.before=null}takePage({messages:t,last_frame:e,next_before:s}){
 let i=t[0]?.number??0,o=this.messages.filter(({number:a})=>a<i);o.length||(this.before=s),this.messages=[...o,...t],this.after=e}takeEarlier({messages:t,next_before:e}){
 this.messages=[...t,...this.messages],this.before=e}takeFrames({frames:t,next_after:e,answer_id:s}){let i=s!==null&&!this.message(s);for(let o of t){let a=this.
-message(o.message_id);!a||td.has(o.type)?i=!0:ed(a,o)}return this.after=e,i}message(t){return this.messages.find(e=>e.id===t)}get running(){return this.messages.
-find(({state:t})=>t==="running")}};function ed(n,{type:t,data:e}){t in ua?sd(n,ua[t],e.content):t in ma&&id(n,{...e,state:ma[t](e)}),n.notice=t==="retry"?e.message??
-"The provider failed, and is asked again.":void 0}function sd(n,t,e){let s=n.parts.at(-1);s?.type===t?s.text+=e:n.parts.push({type:t,text:e})}function id(n,t){let e=n.
-parts.find(({type:s,call_id:i})=>s==="tool"&&i===t.call_id);e?Object.assign(e,nd(t)):n.parts.push({type:"tool",source:"local",...t})}function nd(n){return Object.
-fromEntries(Object.entries(n).filter(([,t])=>t!=null))}var od=30,rd=20,pa=50,Fs=class{constructor(t,e,s,i){this.onChange=s,this.requests=new w(t),this.id=null,this.transcript=new Fe;let o=a=>this.requests.showError(
-a);this.polling=new G(e,od,()=>this.follow(),o,i)}begin(t){this.id=t,this.isRead=!1,this.transcript=new Fe,this.requests.clearError(),this.now()}now(){this.polling.
-runNow()}async follow(){let{id:t}=this;if(!t)return;this.isRead||await this.read(t);let{transcript:e}=this,s=await this.send("read_frames",{after:e.after,wait_seconds:rd});
+message(o.message_id);!a||ed.has(o.type)?i=!0:sd(a,o)}return this.after=e,i}message(t){return this.messages.find(e=>e.id===t)}get running(){return this.messages.
+find(({state:t})=>t==="running")}};function sd(n,{type:t,data:e}){t in ua?id(n,ua[t],e.content):t in ma&&nd(n,{...e,state:ma[t](e)}),n.notice=t==="retry"?e.message??
+"The provider failed, and is asked again.":void 0}function id(n,t,e){let s=n.parts.at(-1);s?.type===t?s.text+=e:n.parts.push({type:t,text:e})}function nd(n,t){let e=n.
+parts.find(({type:s,call_id:i})=>s==="tool"&&i===t.call_id);e?Object.assign(e,od(t)):n.parts.push({type:"tool",source:"local",...t})}function od(n){return Object.
+fromEntries(Object.entries(n).filter(([,t])=>t!=null))}var rd=30,ad=20,pa=50,Fs=class{constructor(t,e,s,i){this.onChange=s,this.requests=new w(t),this.id=null,this.transcript=new Fe;let o=a=>this.requests.showError(
+a);this.polling=new G(e,rd,()=>this.follow(),o,i)}begin(t){this.id=t,this.isRead=!1,this.transcript=new Fe,this.requests.clearError(),this.now()}now(){this.polling.
+runNow()}async follow(){let{id:t}=this;if(!t)return;this.isRead||await this.read(t);let{transcript:e}=this,s=await this.send("read_frames",{after:e.after,wait_seconds:ad});
 t===this.id&&(this.requests.clearError(),e.takeFrames(s)?await this.read(t):s.frames.length&&this.onChange())}async read(t){let e=await this.send("list_messages",
 {limit:pa});t===this.id&&(this.transcript.takePage(e),this.isRead=!0,this.requests.clearError(),this.onChange())}async readEarlier(){let{id:t,transcript:e}=this,
 s=await this.send("list_messages",{before:e.before,limit:pa});t===this.id&&s.messages.at(-1)?.number<e.messages[0]?.number&&e.takeEarlier(s),this.onChange()}send(t,e){
-return this.requests.send(t,{conversation_id:this.id,...e})}};var ad={highlight:"308838d1d8b3",markdown:"06f76993d632"};async function me(n){return(await fa(n,"highlight")).highlight}async function Ws(n){return(await fa(n,
-"markdown")).parse}function fa(n,t){let e=Symbol.for(`workbench.${t}.${ad[t]}`);return globalThis[e]??=hd(n,t).catch(s=>{throw delete globalThis[e],s}),globalThis[e]}
-async function hd(n,t){let e=await n.asset(t),s=URL.createObjectURL(new Blob([e],{type:"text/javascript"}));try{return await import(s)}finally{URL.revokeObjectURL(
-s)}}var ld=/^(https?|mailto):/i,cd="wb-markdown-heading",pe=class{constructor(t,e){this.announce=e,this.text="",this.clear(),this.element=r("div",{class:"wb-markdow\
+return this.requests.send(t,{conversation_id:this.id,...e})}};var hd={highlight:"308838d1d8b3",markdown:"06f76993d632"};async function me(n){return(await fa(n,"highlight")).highlight}async function Ws(n){return(await fa(n,
+"markdown")).parse}function fa(n,t){let e=Symbol.for(`workbench.${t}.${hd[t]}`);return globalThis[e]??=ld(n,t).catch(s=>{throw delete globalThis[e],s}),globalThis[e]}
+async function ld(n,t){let e=await n.asset(t),s=URL.createObjectURL(new Blob([e],{type:"text/javascript"}));try{return await import(s)}finally{URL.revokeObjectURL(
+s)}}var cd=/^(https?|mailto):/i,dd="wb-markdown-heading",pe=class{constructor(t,e){this.announce=e,this.text="",this.clear(),this.element=r("div",{class:"wb-markdow\
 n"}),t.then(s=>this.takeParser(s),()=>{})}clear(){this.last={offset:0,elements:0}}takeParser(t){this.parse=t;let{text:e}=this;this.clear(),this.element.replaceChildren(),
 this.draw(e)}show(t){t!==this.text&&(t.startsWith(this.text)||this.clear(),this.text=t,this.draw(t))}draw(t){if(!this.parse)return this.element.replaceChildren(
 r("p",{class:"wb-prose"},t));let{offset:e,elements:s}=this.last,{children:i}=this.parse(t.slice(e));for(;this.element.childNodes.length>s;)this.element.lastChild.
 remove();this.element.append(...this.blocks(i.slice(0,-1)));let o=i.at(-1);if(o)return this.last={offset:e+o.position.start.offset,elements:this.element.childNodes.
-length},this.element.append(...this.blocks([o]))}blocks(t=[]){return t.map(e=>this.block(e))}block(t){return dd[t.type]?.(t,this)??r("p",{},...$t([t]))}},dd={paragraph:({
-children:n})=>r("p",{},...$t(n)),heading:({children:n,depth:t})=>r("p",{class:cd,role:"heading","aria-level":Math.min(t+3,6)},...$t(n)),blockquote:({children:n},t)=>r(
+length},this.element.append(...this.blocks([o]))}blocks(t=[]){return t.map(e=>this.block(e))}block(t){return ud[t.type]?.(t,this)??r("p",{},...$t([t]))}},ud={paragraph:({
+children:n})=>r("p",{},...$t(n)),heading:({children:n,depth:t})=>r("p",{class:dd,role:"heading","aria-level":Math.min(t+3,6)},...$t(n)),blockquote:({children:n},t)=>r(
 "blockquote",{class:"wb-markdown-quote"},...t.blocks(n)),thematicBreak:()=>r("hr",{class:"wb-markdown-rule"}),code:({value:n},t)=>Q(n,"Copy the code",t.announce),
-html:({value:n})=>r("p",{class:"wb-prose"},n),list:({ordered:n,start:t,children:e},s)=>r(n?"ol":"ul",{class:"wb-bullets",start:n&&t!==1?t:null},...ud(e,s)),table:({
-children:n,align:t})=>md(n,t??[])};function ud(n,t){return n.map(({checked:e,children:s})=>{let i=typeof e=="boolean"?e?"☑ ":"☐ ":null,o=s.map((a,h)=>h===0&&
-a.type==="paragraph"?r("span",{},...$t(a.children)):t.block(a));return r("li",{},i,...o)})}function md([n,...t],e){let s=({children:i},o)=>i.map((a,h)=>r(o,{"da\
+html:({value:n})=>r("p",{class:"wb-prose"},n),list:({ordered:n,start:t,children:e},s)=>r(n?"ol":"ul",{class:"wb-bullets",start:n&&t!==1?t:null},...md(e,s)),table:({
+children:n,align:t})=>pd(n,t??[])};function md(n,t){return n.map(({checked:e,children:s})=>{let i=typeof e=="boolean"?e?"☑ ":"☐ ":null,o=s.map((a,h)=>h===0&&
+a.type==="paragraph"?r("span",{},...$t(a.children)):t.block(a));return r("li",{},i,...o)})}function pd([n,...t],e){let s=({children:i},o)=>i.map((a,h)=>r(o,{"da\
 ta-align":e[h]??null},...$t(a.children)));return r("div",{class:"wb-markdown-scroll",tabindex:0,role:"group","aria-label":"Table"},r("table",{class:"wb-markdown\
--table"},r("thead",{},r("tr",{},...s(n,"th"))),r("tbody",{},...t.map(i=>r("tr",{},...s(i,"td"))))))}function $t(n=[]){return n.map(t=>pd[t.type]?.(t)??fd(t))}var pd={
+-table"},r("thead",{},r("tr",{},...s(n,"th"))),r("tbody",{},...t.map(i=>r("tr",{},...s(i,"td"))))))}function $t(n=[]){return n.map(t=>fd[t.type]?.(t)??wd(t))}var fd={
 text:({value:n})=>yt(n),inlineCode:({value:n})=>r("code",{},n),strong:({children:n})=>r("strong",{},...$t(n)),emphasis:({children:n})=>r("em",{},...$t(n)),delete:({
-children:n})=>r("del",{},...$t(n)),break:()=>r("br"),link:({url:n,children:t})=>wa(n,$t(t)),image:({url:n,alt:t})=>wa(n,[yt(t||n)])};function fd({value:n,children:t,
-label:e,identifier:s}){return t?r("span",{},...$t(t)):yt(n??e??s??"")}function wa(n,t){return ld.test(n)?r("a",{class:"wb-link",href:n,title:n,target:"_blank",rel:"\
+children:n})=>r("del",{},...$t(n)),break:()=>r("br"),link:({url:n,children:t})=>wa(n,$t(t)),image:({url:n,alt:t})=>wa(n,[yt(t||n)])};function wd({value:n,children:t,
+label:e,identifier:s}){return t?r("span",{},...$t(t)):yt(n??e??s??"")}function wa(n,t){return cd.test(n)?r("a",{class:"wb-link",href:n,title:n,target:"_blank",rel:"\
 noopener noreferrer"},...t):r("span",{title:n},...t)}function We({line:n,end_line:t}){return t&&t!==n?`lines ${n} to ${t}`:`line ${n}`}function fe(n){let{line:t,end_line:e,current_line:s}=n,i=(s??t)-t;return{...n,
 line:t+i,end_line:e&&e+i}}function ba({path:n,line:t,end_line:e}){return e&&e!==t?`${n}:${t}-${e}`:`${n}:${t}`}function bo(...n){return r("tr",{class:"wb-commen\
 t-row"},r("td",{colspan:3},r("div",{class:"wb-comment"},...n)))}function go(n,t,{save:e,cancel:s}){let i=`Comment on ${We(n)} of ${n.path}`,o=P(t,3,{placeholder:"\
@@ -552,26 +552,26 @@ nt"),h=()=>o.value.trim()&&e(o.value.trim()),l=m("Cancel","wb-button",s),c=r("di
 "span",{class:"wb-muted wb-grow"},`Not sent yet · ${We(n)}`),o=[m("Edit","wb-link wb-quiet",t,`Edit the ${s}`),m("Remove","wb-link wb-quiet",e,`Remove the ${s}`)];
 return bo(r("div",{class:"wb-line"},i,...o),r("p",{class:"wb-comment-text"},n.text))}function ya(n,t){let e=r("div",{class:"wb-muted"},`${t} · ${We(n)}`);return bo(
 e,r("p",{class:"wb-comment-text"},n.text))}function Ke(n,{side:t,line:e,end_line:s},i){let o=n.rowOf(t,s??e);if(o){let a=o;for(;a.nextElementSibling?.matches(".\
-wb-comment-row");)a=a.nextElementSibling;a.after(i)}else n.body.querySelector(".wb-diff-lines")?.append(i)}var wd=5;function Yt(n,t){return[...n.change_requests.values()].filter(s=>s.worktree===t).sort((s,i)=>i.id-s.id)}function va({payload:n,changes_requested_at:t},e){
+wb-comment-row");)a=a.nextElementSibling;a.after(i)}else n.body.querySelector(".wb-diff-lines")?.append(i)}var bd=5;function Yt(n,t){return[...n.change_requests.values()].filter(s=>s.worktree===t).sort((s,i)=>i.id-s.id)}function va({payload:n,changes_requested_at:t},e){
 let[s]=Yt(e,n.worktree);if(!s)return t?"Changes were requested. The question stays open.":null;let{comments:i,commits_since:o}=s,a=i.filter(c=>c.outdated).length,
 h=i.length?f(i.length,"comment"):"a note";if(!o)return`Changes were requested, with ${h}; the agents were told. The question stays open.`;let l=a?` ${f(a,"comme\
 nt")} ${a===1?"is":"are"} outdated.`:"";return`Changes were requested, with ${h}. ${f(o,"commit")} came since.${l}`}var Ks=class{constructor(t,e){this.desk=t,this.
-on=e,this.element=r("ul",{class:"wb-requested","aria-label":"Requested changes"})}update(t,e){let s=Yt(this.desk.store.tables,t).slice(0,wd),i=JSON.stringify([t,
+on=e,this.element=r("ul",{class:"wb-requested","aria-label":"Requested changes"})}update(t,e){let s=Yt(this.desk.store.tables,t).slice(0,bd),i=JSON.stringify([t,
 s,Math.floor(e/6e4)]);i!==this.drawn&&(this.drawn=i,this.element.replaceChildren(...s.map(o=>this.request(o,e))))}request(t,e){let{person:s,requested_by:i,requested_at:o,
 commit:a,commits_since:h,task_id:l}=t,c=[xt(o,e),`at ${a.slice(0,7)}`,l&&`task ${l}`].filter(Boolean).join(" · "),d=m(`Show what changed since (${f(h,"commit")}\
 )`,"wb-link",()=>this.on.since(t)),p=[r("span",{class:"wb-strong"},`Changes requested by ${s??i}`),r("span",{class:"wb-muted wb-grow"},c),h?d:null];return r("li",
 {class:"wb-stack"},r("div",{class:"wb-line"},...p),t.note?r("p",{class:"wb-comment-text"},t.note):null,r("ul",{class:"wb-list"},...t.comments.map(g=>this.comment(
 g))))}comment(t){let e=ba(fe(t)),s=r("span",{class:"wb-state wb-muted"},v("cancelled"),"outdated"),i=m(e,"wb-link wb-mono",()=>this.on.goTo(t)),o=r("span",{class:"\
-wb-grow wb-comment-text"},t.text);return r("li",{},t.outdated?r("code",{},e):i,o,t.outdated?s:null)}};var bd={waiting:"pending",running:"in_progress",passed:"completed",failed:"failed",timeout:"failed"},gd=24,Us=class{constructor(){this.rows=[],this.element=r("u\
+wb-grow wb-comment-text"},t.text);return r("li",{},t.outdated?r("code",{},e):i,o,t.outdated?s:null)}};var gd={waiting:"pending",running:"in_progress",passed:"completed",failed:"failed",timeout:"failed"},yd=24,Us=class{constructor(){this.rows=[],this.element=r("u\
 l",{class:"wb-gates","aria-label":"Gates"})}update(t=[]){for(this.element.hidden=!t.length;this.rows.length>t.length;)this.rows.pop().element.remove();t.forEach(
 (e,s)=>{this.rows[s]??=new yo(this.element),this.rows[s].show(e)})}},yo=class{constructor(t){this.mark=r("span",{class:"wb-mark"}),this.command=r("code",{class:"\
 wb-cut wb-grow"}),this.label=r("span",{class:"wb-muted wb-digits"}),this.output=r("pre",{class:"wb-pre",tabindex:0,"aria-label":"Output"});let e=r("summary",{class:"\
 wb-gate",tabindex:0},this.mark,this.command,this.label);this.element=r("li",{},r("details",{on:{toggle:()=>this.toEnd()}},e,this.output)),t.append(this.element)}show(t){
-let{state:e,command:s,output:i}=t;this.state!==e&&this.mark.replaceChildren(v(bd[e]??"question")),this.state=e,u(this.command,s),b(this.command,"title",s),u(this.
-label,yd(t));let o=this.output.scrollHeight-this.output.scrollTop-this.output.clientHeight<gd;u(this.output,i||(e==="running"?"No output yet.":"No output.")),o&&
-this.toEnd()}toEnd(){this.output.scrollTop=this.output.scrollHeight}};function yd({state:n,seconds:t,exit_code:e}){let s=typeof t=="number"?W(t*1e3):"";return{waiting:"\
+let{state:e,command:s,output:i}=t;this.state!==e&&this.mark.replaceChildren(v(gd[e]??"question")),this.state=e,u(this.command,s),b(this.command,"title",s),u(this.
+label,vd(t));let o=this.output.scrollHeight-this.output.scrollTop-this.output.clientHeight<yd;u(this.output,i||(e==="running"?"No output yet.":"No output.")),o&&
+this.toEnd()}toEnd(){this.output.scrollTop=this.output.scrollHeight}};function vd({state:n,seconds:t,exit_code:e}){let s=typeof t=="number"?W(t*1e3):"";return{waiting:"\
 waiting",running:"running",passed:`passed${s&&` in ${s}`}`,failed:`failed${e==null?"":` with ${e}`}${s&&` after ${s}`}`,timeout:`timed out${s&&` after ${s}`}`}[n]??
-n}var vd=new Set(["waiting","running"]);function we(n){return n.some(({state:t})=>vd.has(t))?"checking":n.some(({state:t})=>t!=="passed")?"failing":"passed"}function Dt(n,t){
+n}var kd=new Set(["waiting","running"]);function we(n){return n.some(({state:t})=>kd.has(t))?"checking":n.some(({state:t})=>t!=="passed")?"failing":"passed"}function Dt(n,t){
 let e=({kind:s,payload:i})=>s==="integration"&&i.worktree===n.id;return t.approvals.get(n.approval_id)??[...t.approvals.values()].find(e)??null}function Ue(n,t){
 return!!(n?.commit&&t&&n.commit!==t.payload.source_commit)}function vo({status:n,reason:t,outcome:e,payload:s},i){let{target:o}=s;if(n==="failed")return{text:"S\
 ent back.",done:!0,error:{code:e?.code??"INTEGRATION_REFUSED",message:t??"It was not merged."}};let a=c=>({text:c,done:!1,error:null});if(e?.state==="integrated")
@@ -580,76 +580,76 @@ a(`Approved. Running gates; then it is merged into ${o}.`):a(h===1?`Approved. Me
  and integrate",approving:"Approving…",title:({payload:n})=>n.worktree,origin:({requester:n})=>`requested by ${n}`,summary:({payload:n})=>{let{added:t,removed:e}=cs(
 n.files);return[r("code",{},n.branch)," at ",r("code",{title:n.source_commit},Sa(n.source_commit))," → ",r("code",{},n.target),` · ${f(n.ahead,"commit")} · ${f(
 n.files.length,"file")} `,r("span",{class:"wb-added"},`+${t}`)," ",r("span",{class:"wb-removed"},`−${e}`),n.conflicts.length?null:` · no conflicts with ${n.target}`]},
-warnings:(n,t)=>[va(n,t),kd(n,t),...xd(n.payload)].filter(Boolean),live:()=>new _o,confirmation:n=>{let{payload:t}=n,e=xo(n);if(!e&&!t.open_tasks)return null;let s=e?
-_d(n):[],i=`${f(s.length,"gate")} did not pass: ${M(s)}. What is integrated stays in ${t.target}.`;return{label:`Integrate despite ${[e&&"failed gates",t.open_tasks&&
+warnings:(n,t)=>[va(n,t),xd(n,t),..._d(n.payload)].filter(Boolean),live:()=>new _o,confirmation:n=>{let{payload:t}=n,e=xo(n);if(!e&&!t.open_tasks)return null;let s=e?
+Sd(n):[],i=`${f(s.length,"gate")} did not pass: ${M(s)}. What is integrated stays in ${t.target}.`;return{label:`Integrate despite ${[e&&"failed gates",t.open_tasks&&
 "open tasks"].filter(Boolean).join(" and ")}`,consequence:[e&&i,_a(t)].filter(Boolean).join(" "),choices:e?{despite_gates:!0}:{}}},discouraged:(n,t)=>{let{conflicts:e,
 changed:s,makes_conflict:i,open_tasks:o}=n.payload,a=Ue(t.worktrees.get(n.payload.worktree),n),h=[e,s,i].some(l=>l?.length>0)||o>0;return a||h||xo(n)||!!n.changes_requested_at},
 done:(n,t)=>vo({...t,outcome:n},null).text,progress:(n,t)=>vo(n,t.worktrees.get(n.payload.worktree)),subjects:({payload:n})=>[`worktree:${n.worktree}`],successor:({
-payload:n},t)=>Dt({id:n.worktree},t),review:({payload:n})=>n.worktree,undoable:!0,details:n=>new So(n)};function kd({payload:n},t){let{worktree:e}=n;return Ue(t.
+payload:n},t)=>Dt({id:n.worktree},t),review:({payload:n})=>n.worktree,undoable:!0,details:n=>new So(n)};function xd({payload:n},t){let{worktree:e}=n;return Ue(t.
 worktrees.get(e),{payload:n})?`${e} has new commits since its integration was requested: approving would be refused. Request the integration again in the Worktr\
-ees tab.`:null}function xd(n){let{worktree:t,target:e,refused:s,conflicts:i,changed:o,makes_conflict:a=[]}=n,h=M(a.map(({worktree:c})=>c)),l=M([...new Set(a.flatMap(
+ees tab.`:null}function _d(n){let{worktree:t,target:e,refused:s,conflicts:i,changed:o,makes_conflict:a=[]}=n,h=M(a.map(({worktree:c})=>c)),l=M([...new Set(a.flatMap(
 c=>c.files))]);return[s&&`It was approved and sent back: ${s.message}`,i.length&&`Conflicts with ${e} in ${M(i)}. Integrating would be refused; resolve them in \
 the worktree ${t}.`,a.length&&`Approving this will make ${h} conflict with ${e} in ${l}.`,_a(n),o?.length&&`Protected parts of the repository have changed since\
  the worktree was created: ${M(o)}. Check them before you approve.`]}function _a({worktree:n,open_tasks:t,open_task_ids:e=[]}){if(!t)return null;let s=M(e.map(String),
 5,t);return`${n} has ${f(t,"open task")} (${s}). Integrating closes the worktree, which ends the work on its open tasks.`}var _o=class{constructor(){this.gates=
 new Us,this.element=this.gates.element,this.read=null}get isRunning(){return we(this.shown??[])==="checking"}update({payload:{gates:t=[]}}){JSON.stringify(t.map(
 ka))!==JSON.stringify(this.read?.map(ka))&&(this.read=null),this.show(this.read??t)}refresh({payload:{gates:t=[]}}){this.read=t,this.show(t)}show(t){this.shown=
-t,this.gates.update(t)}},ka=({state:n})=>n;function xo({payload:n}){return we(n.gates??[])==="failing"}function _d({payload:n}){return n.gates.filter(({state:t})=>t!==
+t,this.gates.update(t)}},ka=({state:n})=>n;function xo({payload:n}){return we(n.gates??[])==="failing"}function Sd({payload:n}){return n.gates.filter(({state:t})=>t!==
 "passed").map(({command:t})=>t)}function Sa(n){return n.slice(0,7)}var So=class{constructor({payload:t}){let{commits:e,files:s,ahead:i,conflicts:o}=t;this.first=
-C(f(i,"commit"),Hs(e.map($d),i)),this.first.tabIndex=-1;let a=s.map(h=>Ed(h,o));this.element=r("div",{class:"wb-box wb-stack wb-roomy"},...Sd(t),this.first,C(f(
-s.length,"file"),Hs(a,s.length)))}choices(){return{}}fieldOf(){return null}};function Sd({target:n,behind:t,fast_forward:e,source_commit:s,merged_commit:i,changed:o=[]}){
+C(f(i,"commit"),Hs(e.map(Ed),i)),this.first.tabIndex=-1;let a=s.map(h=>Td(h,o));this.element=r("div",{class:"wb-box wb-stack wb-roomy"},...$d(t),this.first,C(f(
+s.length,"file"),Hs(a,s.length)))}choices(){return{}}fieldOf(){return null}};function $d({target:n,behind:t,fast_forward:e,source_commit:s,merged_commit:i,changed:o=[]}){
 let a=(c,d)=>r("li",{},r("span",{class:"wb-muted wb-term"},c),r("code",{class:"wb-wrap"},d)),h=o.map(c=>r("li",{},v("warning"),r("code",{class:"wb-wrap"},c))),l=`${n}\
  has ${f(t,"newer commit")}; both sides are merged.`;return[t?r("p",{class:"wb-muted"},l):null,e?r("p",{class:"wb-muted"},`${n} is moved forward; no merge commi\
 t is made.`):null,Hs([a("Commit",s),i&&i!==s&&a("Merge commit",i)]),h.length?C("Protected parts that have changed",Hs(h)):null].filter(Boolean)}function Hs(n,t=0){
-let e=(t-ko).toLocaleString("en"),s=t>ko?r("li",{class:"wb-muted"},`and ${e} more`):null;return r("ul",{class:"wb-list"},...n.slice(0,ko),s)}function $d({id:n,author:t,
-subject:e}){return r("li",{},r("code",{},Sa(n)),r("span",{class:"wb-grow wb-cut",title:e},e),r("span",{class:"wb-muted"},t))}function Ed({path:n,added:t,removed:e},s){
+let e=(t-ko).toLocaleString("en"),s=t>ko?r("li",{class:"wb-muted"},`and ${e} more`):null;return r("ul",{class:"wb-list"},...n.slice(0,ko),s)}function Ed({id:n,author:t,
+subject:e}){return r("li",{},r("code",{},Sa(n)),r("span",{class:"wb-grow wb-cut",title:e},e),r("span",{class:"wb-muted"},t))}function Td({path:n,added:t,removed:e},s){
 let i=t===null?[r("span",{class:"wb-muted"},"binary")]:[r("span",{class:"wb-added"},`+${t}`),r("span",{class:"wb-removed"},`−${e}`)];return r("li",{},r("code",
 {class:"wb-grow wb-cut",title:n},n),s.includes(n)?r("span",{class:"wb-state"},v("warning"),"conflict"):null,...i)}var be={reachable:["Reachable","completed"],polling:["Fetches what is for it","completed"],unreachable:["Unreachable","warning"],blocked:["Blocked","cancelled"]},
-Td={APPROVED:"approved",PROPOSED:"proposed"},Od={WEBHOOK:"by webhook",POLL:"by polling"};function Js(n,t){return n.name.localeCompare(t.name,void 0,{numeric:!0})||
-(n.rid<t.rid?-1:1)}function ge(n){return n?`${Td[n.status]}, ${Od[n.edge_type]}`:"none"}function $a(n){let t=new Map;for(let{source:e,target:s,status:i,edge_type:o}of n){
+Od={APPROVED:"approved",PROPOSED:"proposed"},Cd={WEBHOOK:"by webhook",POLL:"by polling"};function Js(n,t){return n.name.localeCompare(t.name,void 0,{numeric:!0})||
+(n.rid<t.rid?-1:1)}function ge(n){return n?`${Od[n.status]}, ${Cd[n.edge_type]}`:"none"}function $a(n){let t=new Map;for(let{source:e,target:s,status:i,edge_type:o}of n){
 let[a,h]=e<s?[e,s]:[s,e],l=[a,h,i,o].join(" "),c=t.get(l);c?c.both=!0:t.set(l,{from:e,to:s,both:!1,status:i,edge_type:o})}return[...t.values()]}function zs(n){return/^orn:koi-net\.node:(.+)\+[^+]*$/.
-exec(n)?.[1]??n}function X({provenance:n}){return n?.freshness==="own"||n?.freshness==="unpublished"}var Ea=8e3,Cd=new Set(["image/png","image/jpeg","image/gif","image/webp"]);function it(n,t,e){if(n.length<=Ea)return Q(n,t,e);let s=r("div",{class:"wb-stack"}),
+exec(n)?.[1]??n}function X({provenance:n}){return n?.freshness==="own"||n?.freshness==="unpublished"}var Ea=8e3,Ad=new Set(["image/png","image/jpeg","image/gif","image/webp"]);function it(n,t,e){if(n.length<=Ea)return Q(n,t,e);let s=r("div",{class:"wb-stack"}),
 i=m(`Show all ${f(n.length,"character")}`,"wb-link",()=>s.replaceChildren(Q(n,t,e)));return s.append(Q(`${n.slice(0,Ea)}…`,t,e),i),s}function bt(n,t,e){return it(
 typeof n=="string"?n:JSON.stringify(n,null,2),t,e)}function Oa(n,t){if(n==null)return[];if(!Array.isArray(n.content))return[bt(n,"Copy the result",t)];let{content:e,
-structured:s}=n,i=s!=null,o=e.filter(a=>!(i&&Ad(a,s))).map(a=>qd(a,t));return i?[bt(s,"Copy the result",t),...o]:o}function Ad({type:n,text:t},e){if(n!=="text")
-return!1;try{return JSON.stringify(JSON.parse(t))===JSON.stringify(e)||t===e?.result}catch{return t===e?.result}}function qd(n,t){if(n.type==="text")return it(n.
-text,"Copy the text",t);if(n.type==="image"&&Cd.has(n.mimeType))return Nd(n);if(n.type==="resource_link")return Ta(`${n.title??n.name??"Resource"}: ${n.uri}`);if(n.
+structured:s}=n,i=s!=null,o=e.filter(a=>!(i&&qd(a,s))).map(a=>Nd(a,t));return i?[bt(s,"Copy the result",t),...o]:o}function qd({type:n,text:t},e){if(n!=="text")
+return!1;try{return JSON.stringify(JSON.parse(t))===JSON.stringify(e)||t===e?.result}catch{return t===e?.result}}function Nd(n,t){if(n.type==="text")return it(n.
+text,"Copy the text",t);if(n.type==="image"&&Ad.has(n.mimeType))return Rd(n);if(n.type==="resource_link")return Ta(`${n.title??n.name??"Resource"}: ${n.uri}`);if(n.
 type==="resource"&&typeof n.resource?.text=="string"){let{uri:s,text:i}=n.resource;return r("div",{},r("div",{class:"wb-label wb-wrap"},s),it(i,"Copy the resour\
 ce",t))}let e=n.data??n.resource?.blob;return typeof e!="string"?bt(n,"Copy the result",t):Ta(`${n.mimeType??n.resource?.mimeType??n.type}, ${st(e.length*3/4)}`)}
-function Nd({mimeType:n,data:t}){return r("img",{class:"wb-picture",src:`data:${n};base64,${t}`,alt:"A picture that the tool returned"})}function Ta(n){return r(
+function Rd({mimeType:n,data:t}){return r("img",{class:"wb-picture",src:`data:${n};base64,${t}`,alt:"A picture that the tool returned"})}function Ta(n){return r(
 "p",{class:"wb-muted wb-wrap"},n)}var Vs={icon:"tool",label:"tool call",approve:()=>"Allow once",approving:"Allowing…",also:()=>({label:"Always allow",choices:{remember:"always"}}),ban:{label:"\
 Never allow this tool",request:({payload:n})=>["set_tool_permission",{name:n.tool,permission:"never"}]},title:({payload:n})=>n.tool,origin:({payload:n})=>`calle\
-d by ${Rd(n)}`,summary:({payload:n})=>[r("div",{},Bd(n),n.description?` · ${Y(n.description,300)}`:null),r("div",{class:"wb-label"},"Arguments"),it(JSON.stringify(
-n.arguments,null,2),`Copy the arguments of ${n.tool}`,()=>{}),...jd(n.changes??[])],warnings:({payload:n})=>n.changes?.length?["The tool is not what you allowed\
+d by ${Bd(n)}`,summary:({payload:n})=>[r("div",{},jd(n),n.description?` · ${Y(n.description,300)}`:null),r("div",{class:"wb-label"},"Arguments"),it(JSON.stringify(
+n.arguments,null,2),`Copy the arguments of ${n.tool}`,()=>{}),...Ld(n.changes??[])],warnings:({payload:n})=>n.changes?.length?["The tool is not what you allowed\
 : what it says about itself has changed."]:[],discouraged:({payload:n})=>!!n.changes?.length,done:n=>n?.remember==="always"?"Allowed, and from now on without as\
-king you.":"Allowed."};function Rd({caller:n,conversation_id:t}){return t?`the model of a conversation (${n})`:n}function Bd({server:n,source:t}){return n?`A to\
-ol of the MCP server ${n}`:t==="mcp"?"A tool of an MCP server":"A tool of this project"}function jd(n){if(!n.length)return[];let t=(s,i)=>i===null?null:r("div",
-{class:`wb-diff-${s} wb-prose`},r("span",{class:"wb-sr"},`${s}: `),Ld(i)),e=({path:s,before:i,after:o})=>r("li",{},r("code",{},s),t("removed",i),t("added",o));return[
-r("div",{class:"wb-label"},"What has changed"),r("ul",{class:"wb-changes"},...n.map(e))]}function Ld(n){return typeof n=="string"?n:JSON.stringify(n)}var Ca={...Vs,label:"call from another node",also:()=>({label:"Always allow this node",choices:{remember:"always"}}),ban:{label:"Never allow this node to call t\
+king you.":"Allowed."};function Bd({caller:n,conversation_id:t}){return t?`the model of a conversation (${n})`:n}function jd({server:n,source:t}){return n?`A to\
+ol of the MCP server ${n}`:t==="mcp"?"A tool of an MCP server":"A tool of this project"}function Ld(n){if(!n.length)return[];let t=(s,i)=>i===null?null:r("div",
+{class:`wb-diff-${s} wb-prose`},r("span",{class:"wb-sr"},`${s}: `),Md(i)),e=({path:s,before:i,after:o})=>r("li",{},r("code",{},s),t("removed",i),t("added",o));return[
+r("div",{class:"wb-label"},"What has changed"),r("ul",{class:"wb-changes"},...n.map(e))]}function Md(n){return typeof n=="string"?n:JSON.stringify(n)}var Ca={...Vs,label:"call from another node",also:()=>({label:"Always allow this node",choices:{remember:"always"}}),ban:{label:"Never allow this node to call t\
 his tool",request:({payload:n})=>["set_peer_permission",{peer:n.origin.node,trait:n.tool,permission:"never"}]},origin:({payload:{origin:n}})=>`called by ${n.caller}\
  on the node ${zs(n.node)}`,facts:({payload:n})=>n.origin.node,done:n=>n?.remember==="always"?"Allowed, and for this node from now on without asking you.":"Allo\
 wed."};var $o=3,Aa={icon:"registration",label:"registration",approve:()=>"Admit",approving:"Admitting…",title:({payload:n})=>n.name,origin:({payload:n})=>n.spawned_by?
 `spawned by ${n.spawned_by}`:"connected by itself",summary:({payload:n},t)=>{let e=ft(t,To(n,t));return["as ",r("code",{},n.suggested_id),` · ${n.persona_id??"\
 no persona"}`,n.role===n.persona_id?null:` · ${n.role}`," · read and write",e?` · in ${e}`:" · in no session",n.worktree?` · worktree ${n.worktree}`:null,n.
 definition?` · definition ${n.definition.name}`:null,n.tools?.length?` · tools ${n.tools.join(", ")}`:null,n.environment?.length?` · sets ${n.environment.join(
-", ")}`:null]},facts:({payload:n})=>[...Md(n),...Dd(n.capabilities)].join(" · "),discouraged:()=>!1,choices:({payload:n},t)=>({session_id:To(n,t)}),done:({agent_id:n,
+", ")}`:null]},facts:({payload:n})=>[...Dd(n),...Id(n.capabilities)].join(" · "),discouraged:()=>!1,choices:({payload:n},t)=>({session_id:To(n,t)}),done:({agent_id:n,
 granted:t})=>`Admitted as ${n}. ${Ar(t)}.`,details:(n,t)=>new Eo(n,t)},Eo=class{constructor({payload:t},e){this.session=To(t,e),this.fields=new St(e,{agent_id:t.
 suggested_id,persona_id:t.persona_id,role:t.role,session_id:this.session,definition:t.definition?.id??null,self_tools:t.definition?.self_tools,tools:t.tools}),this.
 first=this.fields.first;let s=Ts(t.capabilities);this.element=r("div",{class:"wb-box wb-stack wb-roomy"},this.fields.element,s)}choices(){let t={session_id:this.
 session,...this.fields.choices()};return"persona_id"in t?{...t,role:this.fields.controls.role.value}:t}refresh(){this.fields.refresh()}fieldOf(t){return this.fields.
-fieldOf(t)}};function To({suggested_session:n},t){return n&&t.sessions.has(n.id)?n.id:null}function Md({client:n,address:t,connection_id:e}){return[n,t&&`from ${t}`,
-e&&`connection ${e}`].filter(Boolean)}function Dd(n){let t=Object.entries(n??{}),e=([i,o])=>o===!0?Y(i,40):`${Y(i,40)}: ${uo(o,60)}`,s=t.slice(0,$o).map(e);return t.
-length>$o?[...s,`${t.length-$o} more`]:s}var Id={program:({command:n,arguments:t,environment:e})=>["starts a program",[n,...t].map(Kd).join(" "),e],server:({url:n,headers:t})=>["connects to",n,t],provider:({
+fieldOf(t)}};function To({suggested_session:n},t){return n&&t.sessions.has(n.id)?n.id:null}function Dd({client:n,address:t,connection_id:e}){return[n,t&&`from ${t}`,
+e&&`connection ${e}`].filter(Boolean)}function Id(n){let t=Object.entries(n??{}),e=([i,o])=>o===!0?Y(i,40):`${Y(i,40)}: ${uo(o,60)}`,s=t.slice(0,$o).map(e);return t.
+length>$o?[...s,`${t.length-$o} more`]:s}var Pd={program:({command:n,arguments:t,environment:e})=>["starts a program",[n,...t].map(Ud).join(" "),e],server:({url:n,headers:t})=>["connects to",n,t],provider:({
 provider:n,configuration:t})=>["uses the provider",n,t],permission:({server:n,tools:t})=>["runs tools without asking you",n?`${n}: ${t}`:t]},qa={icon:"shield",label:"\
 trust",approve:()=>"Trust",approving:"Trusting…",title:({payload:n})=>n.definition,origin:({requester:n})=>`requested by ${n}`,summary:({payload:{path:n,needs:t}})=>[
-r("div",{},r("code",{},n),` needs ${f(t.length,"thing")} that you have not trusted:`),r("ul",{class:"wb-needs"},...t.map(Pd))],discouraged:()=>!0,done:(n,{payload:t})=>`\
-Trusted. ${t.definition} can be used now.`};function Pd({kind:n,name:t,summary:e,details:s}){let i=Id[n]?.(s);if(!i)return r("li",{},e);let[o,a,h={}]=i;return r(
-"li",{},r("div",{},r("code",{},t),` ${o}`),r("pre",{class:"wb-pre",tabindex:0,"aria-label":t},a),...Fd({...h,...Wd(s)}))}function Fd(n){let t=Object.entries(n).
-map(([e,s])=>r("li",{class:"wb-wrap"},r("code",{},`${e}=${s}`)));return t.length?[r("ul",{},...t)]:[]}function Wd({directory:n,files:t={}}){let e=Object.entries(
-t).map(([s,i])=>[s,`sha256:${i.slice(0,16)}…`]);return{...n?{directory:n}:{},...Object.fromEntries(e)}}function Kd(n){return/^[\w@%+=:,./-]+$/.test(n)?n:JSON.
-stringify(n)}var Ud={icon:"question",label:"approval",approve:()=>"Approve",approving:"Approving…",title:({subject:n})=>n,origin:({requester:n})=>`requested by ${n}`,summary:({
-kind:n})=>[n],discouraged:()=>!1,done:()=>"Approved."},Hd={registration:Aa,integration:xa,trust:qa,tool_call:Vs,peer_call:Ca};function Gs(n){return Hd[n.kind]??
-Ud}var Jd=1e3,ye=class{constructor(t,e,s){this.approval=t,this.store=e.store,this.on=s,this.kind=Gs(t),this.state="waiting",this.details=null;let i=o=>e.announce(`${this.
+r("div",{},r("code",{},n),` needs ${f(t.length,"thing")} that you have not trusted:`),r("ul",{class:"wb-needs"},...t.map(Fd))],discouraged:()=>!0,done:(n,{payload:t})=>`\
+Trusted. ${t.definition} can be used now.`};function Fd({kind:n,name:t,summary:e,details:s}){let i=Pd[n]?.(s);if(!i)return r("li",{},e);let[o,a,h={}]=i;return r(
+"li",{},r("div",{},r("code",{},t),` ${o}`),r("pre",{class:"wb-pre",tabindex:0,"aria-label":t},a),...Wd({...h,...Kd(s)}))}function Wd(n){let t=Object.entries(n).
+map(([e,s])=>r("li",{class:"wb-wrap"},r("code",{},`${e}=${s}`)));return t.length?[r("ul",{},...t)]:[]}function Kd({directory:n,files:t={}}){let e=Object.entries(
+t).map(([s,i])=>[s,`sha256:${i.slice(0,16)}…`]);return{...n?{directory:n}:{},...Object.fromEntries(e)}}function Ud(n){return/^[\w@%+=:,./-]+$/.test(n)?n:JSON.
+stringify(n)}var Hd={icon:"question",label:"approval",approve:()=>"Approve",approving:"Approving…",title:({subject:n})=>n,origin:({requester:n})=>`requested by ${n}`,summary:({
+kind:n})=>[n],discouraged:()=>!1,done:()=>"Approved."},Jd={registration:Aa,integration:xa,trust:qa,tool_call:Vs,peer_call:Ca};function Gs(n){return Jd[n.kind]??
+Hd}var zd=1e3,ye=class{constructor(t,e,s){this.approval=t,this.store=e.store,this.on=s,this.kind=Gs(t),this.state="waiting",this.details=null;let i=o=>e.announce(`${this.
 name}: ${o}`);this.announce=i,this.requests=new w({channel:e.channel,announce:i}),this.build(),this.pollLive(e.channel)}get name(){return this.kind.title(this.approval)}get tables(){
 return this.store.tables}get detailsOpen(){return!!(this.details&&!this.details.element.hidden)}get inUse(){return this.state==="sending"||!this.form.hidden||this.
 confirmBox.hasChildNodes()||this.detailsOpen}build(){let t=y("title"),e=()=>this.on.select?.();this.checkbox=F(`Select ${this.name}`,e,!1).box,this.checkbox.hidden=
@@ -668,7 +668,7 @@ actions=r("div",{class:"wb-card-actions"},...o),this.actions}rejectForm(){this.r
 ; sent to the requester)","aria-label":`Reason for rejecting ${this.name}`}),this.confirmReject=r("button",{class:"wb-button wb-danger",type:"submit"},"Reject");
 let t=()=>this.toggleReject(!1),e={submit:()=>this.reject(),escape:t},{ban:s}=this.kind;return this.ban=s?F(s.label,()=>{}):null,$({hidden:!0},e,L(this.confirmReject,
 t,this.reason,...s?[this.ban.element]:[]))}pollLive(t){let{live:e}=this;if(!e)return;this.pollingEnd=new AbortController;let s=new w({channel:t,announce:()=>{}}),
-i=async()=>{e.isRunning&&e.refresh(await s.send("get_approval",{approval_id:this.approval.id}))};new G(e.element,Jd,i,()=>{},this.pollingEnd.signal)}update(t){t===
+i=async()=>{e.isRunning&&e.refresh(await s.send("get_approval",{approval_id:this.approval.id}))};new G(e.element,zd,i,()=>{},this.pollingEnd.signal)}update(t){t===
 this.approval||this.state==="settled"||this.state==="following"||(this.approval=t,this.redraw())}draw(){let{approval:t,kind:e}=this,s=e.approve(t);this.state===
 "waiting"&&u(this.approveButton,s),b(this.approveButton,"aria-label",`${s}: ${this.name}`),this.approveButton.classList.toggle("wb-primary",!e.discouraged(t,this.
 tables));let i=e.warnings?.(t,this.tables)??[],o=i.join(`
@@ -709,41 +709,41 @@ add("wb-settled"),this.showResult(e?"completed":"cancelled",t),s&&this.result.fo
 contains(document.activeElement);this.stop(),this.state="settled",this.hideQuestion(),this.result.hidden=!0;let s=m("Dismiss","wb-button",()=>this.on.dismiss(this),
 `Dismiss: ${this.name}`);this.actions.replaceChildren(s),this.actions.hidden=!1,this.requests.showError(t),e&&this.element.focus()}stop(){this.refreshing?.stop(),
 this.ending?.abort(),this.pollingEnd?.abort()}};var It=class{constructor(t,e){this.desk=t,this.onDismiss=e,this.card=null,this.element=r("ul",{class:"wb-cards wb-frame wb-attention","aria-label":"Approval"})}show(t,e,s,i=!1){
-t&&t.id!==this.card?.approval.id&&this.add(t);let{card:o}=this;o&&(t?o.update(t):o.state==="waiting"&&!i&&zd(o),o.refresh(e(o.approval.id)),o.tick(s))}add(t){this.
+t&&t.id!==this.card?.approval.id&&this.add(t);let{card:o}=this;o&&(t?o.update(t):o.state==="waiting"&&!i&&Vd(o),o.refresh(e(o.approval.id)),o.tick(s))}add(t){this.
 clear();let e=()=>{this.clear(),this.onDismiss()};this.card=new ye(t,this.desk,{dismiss:e}),this.element.replaceChildren(this.card.element)}clear(){this.card?.stop(),
-this.card=null,this.element.replaceChildren()}};function zd(n){n.requests.error?n.settleWithError():n.settle("It was decided elsewhere.",!1)}var Xt={function:"Notebook",mcp:"MCP",trait:"Personality",definition:"Definition",operation:"Workbench"},Ys={waiting:"Waiting",running:"Running",completed:"Comp\
-leted",failed:"Failed",cancelled:"Cancelled",interrupted:"Interrupted"},Vd={waiting:"question",running:"in_progress",interrupted:"cancelled"};function Ra(n){return Vd[n]??
+this.card=null,this.element.replaceChildren()}};function Vd(n){n.requests.error?n.settleWithError():n.settle("It was decided elsewhere.",!1)}var Xt={function:"Notebook",mcp:"MCP",trait:"Personality",definition:"Definition",operation:"Workbench"},Ys={waiting:"Waiting",running:"Running",completed:"Comp\
+leted",failed:"Failed",cancelled:"Cancelled",interrupted:"Interrupted"},Gd={waiting:"question",running:"in_progress",interrupted:"cancelled"};function Ra(n){return Gd[n]??
 n}function Ba({kind:n,source:t,server:e}){return e??Xt[n]??(t==="mcp"?Xt.mcp:"local")}function Xs(n,t,e){return typeof n!="number"?null:[t>0?`${Math.round(100*n/
 t)} %`:n.toLocaleString("en"),e].filter(Boolean).join(", ")}function Zs(n,t){return`${n}__${t}`}function ja(n,t){let e=({kind:s})=>Object.keys(Xt).indexOf(s);return e(
-n)-e(t)||Na(n.server??"",t.server??"")||Na(n.name,t.name)}function Na(n,t){return n<t?-1:+(n>t)}var Gd={running:"running",waiting:"waits for your permission",completed:"done",failed:"failed",cancelled:"cancelled"},Yd={running:"in_progress",waiting:"questio\
+n)-e(t)||Na(n.server??"",t.server??"")||Na(n.name,t.name)}function Na(n,t){return n<t?-1:+(n>t)}var Yd={running:"running",waiting:"waits for your permission",completed:"done",failed:"failed",cancelled:"cancelled"},Xd={running:"in_progress",waiting:"questio\
 n"},Qs=class{constructor(t){this.desk=t,this.twisty=r("span",{class:"wb-twisty"},v("twisty")),this.mark=r("span",{class:"wb-mark"}),this.name=r("span",{class:"w\
 b-strong wb-wrap"}),this.source=r("span",{class:"wb-source"}),this.line=r("span",{class:"wb-muted wb-grow wb-cut"}),this.state=r("span",{class:"wb-muted"}),this.
 body=r("div",{class:"wb-stack wb-tool-body",id:y("call"),hidden:!0}),this.head=m("","wb-tool-head",()=>this.toggle()),this.head.append(this.twisty,this.mark,this.
 name,this.source,this.line,this.state),this.head.setAttribute("aria-expanded","false"),this.head.setAttribute("aria-controls",this.body.id),this.slot=new It(t,()=>this.
 head.focus()),this.element=r("div",{class:"wb-tool-card"},this.head,this.body,this.slot.element)}show(t){let{tool_name:e,tool_input:s,source:i,server:o,duration_ms:a}=t;
 this.part=t;let h=this.stateOf(t);u(this.name,e),u(this.source,o??i),this.source.title=o?`A tool of the MCP server ${o}`:"A tool of this project",u(this.line,Y(
-s));let l=typeof a=="number"?at(a):null,c=h==="running"?Xs(t.progress,t.total,t.message):null;u(this.state,[Gd[h]??h,c,l].filter(Boolean).join(" · ")),h!==this.
-drawnState&&this.mark.replaceChildren(v(Yd[h]??h)),this.drawnState=h,this.body.hidden||this.drawBody()}stateOf({state:t,approval_id:e}){let{approvals:s}=this.desk.
+s));let l=typeof a=="number"?at(a):null,c=h==="running"?Xs(t.progress,t.total,t.message):null;u(this.state,[Yd[h]??h,c,l].filter(Boolean).join(" · ")),h!==this.
+drawnState&&this.mark.replaceChildren(v(Xd[h]??h)),this.drawnState=h,this.body.hidden||this.drawBody()}stateOf({state:t,approval_id:e}){let{approvals:s}=this.desk.
 store.tables;return t==="waiting"&&e&&!s.has(e)&&this.wasAsked?"running":t}update(t,e){let{state:s,approval_id:i}=this.part,o=s==="waiting"?this.desk.store.tables.
 approvals.get(i):void 0;o&&(this.wasAsked=!0),this.slot.show(o,()=>t,e),this.show(this.part)}toggle(){let t=this.body.hidden;this.body.hidden=!t,this.head.setAttribute(
 "aria-expanded",String(t)),this.twisty.classList.toggle("wb-turned",t),t&&this.drawBody()}drawBody(){let{tool_input:t,tool_result:e}=this.part,s=JSON.stringify(
 [t,e]);if(s===this.drawnBody)return;this.drawnBody=s;let{announce:i}=this.desk,o=[C("Arguments",it(La(t),"Copy the arguments",i))];e!=null&&o.push(C("Result",it(
-La(e),"Copy the result",i))),this.body.replaceChildren(...o)}stop(){this.slot.clear()}};function La(n){try{return JSON.stringify(JSON.parse(n),null,2)}catch{return n}}var Xd={stopped:"You stopped this answer.",interrupted:"Workbench ended before the answer did."},ti=class{constructor(t,e,s){this.desk=t,this.role=e,this.parts=
+La(e),"Copy the result",i))),this.body.replaceChildren(...o)}stop(){this.slot.clear()}};function La(n){try{return JSON.stringify(JSON.parse(n),null,2)}catch{return n}}var Zd={stopped:"You stopped this answer.",interrupted:"Workbench ended before the answer did."},ti=class{constructor(t,e,s){this.desk=t,this.role=e,this.parts=
 [],this.who=r("div",{class:"wb-label"},e==="user"?"You":""),this.content=r("div",{class:"wb-stack"}),this.note=r("div",{class:"wb-message",hidden:!0}),this.usage=
 r("span",{class:"wb-label"}),this.retry=m("Try again","wb-link",()=>s(this.retry)),this.end=r("div",{class:"wb-line wb-message-end"},this.usage,this.retry);let i=[
 this.who,this.content,this.note,this.end];this.element=r("li",{class:`wb-chat-message wb-from-${e}`},...i),this.elements=[this.element]}show(t,e){this.message=t,
 t.parts.forEach((a,h)=>this.showPart(a,h));for(let{element:a}of this.parts.splice(t.parts.length))a.remove();if(this.role==="user"){this.end.hidden=!0;return}let{
-state:s,model:i,definition:o}=t;u(this.who,o??i??"Answer"),this.drawNote(t),u(this.usage,s==="running"?"":Qd(t)),this.retry.hidden=!e||s==="running",this.end.hidden=
-this.retry.hidden&&!this.usage.textContent}showPart(t,e){let s=this.parts[e];if(s?.type===t.type)return s.show(t);let i={type:t.type,...Zd[t.type==="text"&&this.
+state:s,model:i,definition:o}=t;u(this.who,o??i??"Answer"),this.drawNote(t),u(this.usage,s==="running"?"":tu(t)),this.retry.hidden=!e||s==="running",this.end.hidden=
+this.retry.hidden&&!this.usage.textContent}showPart(t,e){let s=this.parts[e];if(s?.type===t.type)return s.show(t);let i={type:t.type,...Qd[t.type==="text"&&this.
 role==="user"?"plain":t.type](this.desk)};return s?s.element.replaceWith(i.element):this.content.append(i.element),this.parts[e]=i,i.show(t)}drawNote({state:t,parts:e,
-notice:s,error_code:i,error:o}){let a=JSON.stringify([t,e.length,s,i,o]);if(a===this.drawnNote)return;this.drawnNote=a;let h=s??Xd[t]??(t==="running"&&!e.length?
+notice:s,error_code:i,error:o}){let a=JSON.stringify([t,e.length,s,i,o]);if(a===this.drawnNote)return;this.drawnNote=a;let h=s??Zd[t]??(t==="running"&&!e.length?
 "Waiting for the model…":null),l=t==="failed";this.note.hidden=!l&&h===null,this.note.classList.toggle("wb-error",l);let d=l?vt({code:i,message:o??"The answer\
  failed."}):[v(t==="running"?"in_progress":"cancelled"),h];this.note.replaceChildren(...d.filter(Boolean))}update(t,e){for(let{card:s}of this.parts)s?.update(t,
-e)}stop(){for(let{card:t}of this.parts)t?.stop()}},Zd={plain:()=>{let n=r("p",{class:"wb-prose"});return{element:n,show:({text:t})=>u(n,t)}},text:n=>{let t=new pe(
+e)}stop(){for(let{card:t}of this.parts)t?.stop()}},Qd={plain:()=>{let n=r("p",{class:"wb-prose"});return{element:n,show:({text:t})=>u(n,t)}},text:n=>{let t=new pe(
 Ws(n.channel),n.announce);return{element:t.element,show:({text:e})=>t.show(e)}},thinking:()=>{let n=r("p",{class:"wb-prose wb-muted"}),t=r("summary",{class:"wb-\
 muted",tabindex:0},"Thinking");return{element:r("details",{class:"wb-thinking"},t,n),show:e=>u(n,e.text)}},tool:n=>{let t=new Qs(n);return{element:t.element,card:t,
-show:e=>t.show(e)}}};function Qd({model:n,input_tokens:t,output_tokens:e,cost_usd:s}){let i=h=>h.toLocaleString("en"),o=[t&&`${i(t)} tokens in`,e&&`${i(e)} out`].
-filter(Boolean).join(", "),a=typeof s=="number"?`$${s.toFixed(s<.1?4:2)}`:null;return[n,o,a].filter(Boolean).join(" · ")}var tu=40,eu={markdown:"Markdown",notebook:"Notebook"},su={consequence:"Its messages are deleted, and an answer that is being made is stopped. Calls of tools st\
+show:e=>t.show(e)}}};function tu({model:n,input_tokens:t,output_tokens:e,cost_usd:s}){let i=h=>h.toLocaleString("en"),o=[t&&`${i(t)} tokens in`,e&&`${i(e)} out`].
+filter(Boolean).join(", "),a=typeof s=="number"?`$${s.toFixed(s<.1?4:2)}`:null;return[n,o,a].filter(Boolean).join(" · ")}var eu=40,su={markdown:"Markdown",notebook:"Notebook"},iu={consequence:"Its messages are deleted, and an answer that is being made is stopped. Calls of tools st\
 ay recorded."},ei=class{constructor(t,e,s){this.desk=t,this.on=e,this.requests=new w(t);let i=y("conversation");this.title=r("h4",{class:"wb-pane-title wb-cut",
 id:i,tabindex:-1}),this.facts=r("span",{class:"wb-muted wb-grow wb-cut"}),this.box=r("div",{}),this.earlier=m("Show earlier messages","wb-link",()=>this.showEarlier()),
 this.list=r("ol",{class:"wb-messages"}),this.empty=r("p",{class:"wb-empty",hidden:!0},"Nothing is written yet.");let o={class:"wb-transcript",role:"log",tabindex:0,
@@ -751,22 +751,22 @@ this.list=r("ol",{class:"wb-messages"}),this.empty=r("p",{class:"wb-empty",hidde
 r("section",{class:"wb-conversation wb-stack","aria-labelledby":i,hidden:!0}),this.following=new Fs(t,this.element,()=>this.draw(),s),this.views=new A(this.list,
 h=>this.view(h),{onRemove:h=>h.stop()});let a=[this.requests.errorBox,this.following.requests.errorBox];this.element.append(this.head(),this.box,...a,this.scroll,
 this.composer.element)}head(){let t=(o,a)=>m(o,"wb-link wb-quiet",a);this.settings=t("Settings…",()=>this.openSettings()),this.remove=t("Delete…",()=>this.askDelete());
-let e=Object.entries(eu).map(([o,a])=>m(a,"wb-link wb-quiet",()=>this.export(o),`Save as ${a}`)),s=m("×","wb-close",this.on.close,"Close the conversation"),i=r(
+let e=Object.entries(su).map(([o,a])=>m(a,"wb-link wb-quiet",()=>this.export(o),`Save as ${a}`)),s=m("×","wb-close",this.on.close,"Close the conversation"),i=r(
 "div",{class:"wb-line"},...e,this.settings,this.remove);return r("div",{class:"wb-pane-head"},this.title,this.facts,i,s)}view(t){let{role:e}=this.following.transcript.
 message(t);return new ti(this.desk,e,s=>this.retry(t,s))}show(t){let e=t.id!==this.row?.id;this.row=t,this.element.hidden=!1,e&&(this.views.show([],()=>{}),this.
 box.replaceChildren(),this.requests.clearError(),this.isAtEnd=!0,this.following.begin(t.id),this.composer.begin(t.id))}hide(){this.row=null,this.element.hidden=
 !0,this.following.begin(null)}update(t,e,s){let i=t.answer_id&&t.answer_id!==this.row.answer_id;this.row=t,this.enabled=e,u(this.title,t.title||"New conversatio\
-n"),u(this.facts,iu(t)),this.updateViews(e,s),i&&this.following.now()}updateViews(t,e){for(let s of this.views.items.values())s.update(t,e);this.composer.update(
-t,!!this.following.transcript.running)}draw(){let{transcript:t}=this.following,{scroll:e}=this,s=this.isAtEnd||e.scrollHeight-e.scrollTop-e.clientHeight<tu,i=t.
+n"),u(this.facts,nu(t)),this.updateViews(e,s),i&&this.following.now()}updateViews(t,e){for(let s of this.views.items.values())s.update(t,e);this.composer.update(
+t,!!this.following.transcript.running)}draw(){let{transcript:t}=this.following,{scroll:e}=this,s=this.isAtEnd||e.scrollHeight-e.scrollTop-e.clientHeight<eu,i=t.
 messages.at(-1)?.id;this.views.show(t.messages.map(({id:o})=>o),(o,a)=>o.show({...t.message(a),definition:this.row?.definition},a===i)),this.earlier.hidden=t.before===
 null,this.empty.hidden=t.messages.length>0,this.updateViews(this.enabled,Date.now()),s&&(e.scrollTop=e.scrollHeight),this.isAtEnd=!1}async showEarlier(){let{scroll:t}=this,
 e=t.scrollHeight-t.scrollTop;try{await this.following.readEarlier()}catch(s){return this.requests.showError(s)}return t.scrollTop=t.scrollHeight-e,t.focus()}async retry(t,e){
 let s={conversation_id:this.row.id,message_id:t};await this.requests.run("retry_answer",s,e,"Asking again…"),this.isAtEnd=!0,this.following.now()}openSettings(){
 let t=new ue(this.desk,this.row,()=>{this.box.replaceChildren(),this.settings.focus()});this.box.replaceChildren(t.element),t.focus()}askDelete(){let{title:t}=this.
-row;U(this.box,this.remove,{...su,label:"Delete the conversation"},async(e,s)=>{await this.requests.run("delete_conversation",{conversation_id:this.row.id},s)&&
+row;U(this.box,this.remove,{...iu,label:"Delete the conversation"},async(e,s)=>{await this.requests.run("delete_conversation",{conversation_id:this.row.id},s)&&
 this.on.deleted(t)})}async export(t){let e=await this.requests.run("export_conversation",{conversation_id:this.row.id,format:t});e&&os(e.filename,e.media_type,e.
-content)}focus(){this.composer.focus()}};function iu({definition:n,model:t,usage:e}){let{input_tokens:s,output_tokens:i,cost_usd:o}=e,a=s===null&&i===null?null:
-f((s??0)+(i??0),"token"),h=o===null?null:`$${o.toFixed(2)}`;return[n,t,a,h].filter(Boolean).join(" · ")}var nu=6,si=class{constructor(t,e,s,i){this.store=t,this.desk={store:t,channel:e,announce:s},this.text="",this.opened=null,this.form=null;let o=y("chat"),a={close:()=>this.
+content)}focus(){this.composer.focus()}};function nu({definition:n,model:t,usage:e}){let{input_tokens:s,output_tokens:i,cost_usd:o}=e,a=s===null&&i===null?null:
+f((s??0)+(i??0),"token"),h=o===null?null:`$${o.toFixed(2)}`;return[n,t,a,h].filter(Boolean).join(" · ")}var ou=6,si=class{constructor(t,e,s,i){this.store=t,this.desk={store:t,channel:e,announce:s},this.text="",this.opened=null,this.form=null;let o=y("chat"),a={close:()=>this.
 close(),deleted:p=>this.onDeleted(p)};this.conversation=new ei(this.desk,a,i),this.formBox=r("div",{}),this.empty=r("p",{class:"wb-empty",hidden:!0});let h=m("N\
 ew conversation…","wb-link",()=>this.openForm());this.empty.append("No conversations yet. Talk to the agent of a definition, or to a model alone. ",h);let l={
 keydown:p=>V(p,this.list)};this.list=r("ul",{class:"wb-conversations","aria-label":"Conversations",on:l}),this.rows=new A(this.list,p=>this.row(p));let c=r("div",
@@ -777,7 +777,7 @@ m("New conversation…","wb-button",()=>this.openForm());let e=r("h3",{class:"wb
 search,this.newButton)}get conversations(){return[...this.store.tables.conversations.values()].sort((e,s)=>e.updated_at<s.updated_at?1:-1)}count(){return this.conversations.
 filter(({answer_id:t})=>t).length}row(t){let e=m("","wb-opener",()=>this.open(t)),s=r("span",{class:"wb-label wb-cut"});return{elements:[r("li",{class:"wb-entry"},
 e,s)],name:e,state:s}}update(t=this.enabled,e=Date.now()){this.enabled=t;let s=this.conversations,i=s.filter(o=>o.id===this.opened||this.matches(o));u(this.summary,
-s.length?f(s.length,"conversation"):""),this.search.hidden=s.length<=nu&&!this.text,this.empty.hidden=s.length>0||!this.store.loaded.has("conversations"),this.rows.
+s.length?f(s.length,"conversation"):""),this.search.hidden=s.length<=ou&&!this.text,this.empty.hidden=s.length>0||!this.store.loaded.has("conversations"),this.rows.
 show(i.map(({id:o})=>o),(o,a)=>this.drawRow(o,this.store.tables.conversations.get(a),e)),this.form?.refresh(),this.drawOpened(e)}drawRow({elements:[t],name:e,state:s},i,o){
 let{id:a,title:h,answer_id:l,updated_at:c}=i;u(e,h||"New conversation");let d=this.conversation.composer.hasDraft(a)?"draft":null;u(s,[d,l?"answering…":pt(c,o)].
 filter(Boolean).join(" · ")),t.classList.toggle("wb-active",a===this.opened),b(e,"aria-expanded",a===this.opened)}drawOpened(t){let e=this.store.tables.conversations.
@@ -809,25 +809,25 @@ path.value===this.proposed&&(this.proposed=Da(this.name.value),this.path.value=t
 value.trim();return{empty:["agent_create",{agentPath:i,name:s,mode:this.mode.value}],template:["agent_create_from_template",{templateName:e,agentPath:i,name:s}],
 persona:["agent_create_from_persona",{personaId:e,agentPath:i,name:s}],copy:["agent_clone",{sourceAgent:e,targetPath:i,newName:s}]}[t]}async run(){let t=await this.
 requests.run(...this.request(),this.submit,"Creating…");t?this.onDone(t):this.requests.error&&this.fieldOf(this.requests.error).focus()}fieldOf({code:t}){return t===
-"AGENT_EXISTS"||t==="INVALID_PATH"?this.path:this.name}};var ou={error:["failed","Error: "],warning:["warning","Warning: "],hint:["hint","Hint: "]};function ai(n){let[t,e]=n.split("."),s=t==="mcpServers"?"servers":t;return s===
+"AGENT_EXISTS"||t==="INVALID_PATH"?this.path:this.name}};var ru={error:["failed","Error: "],warning:["warning","Warning: "],hint:["hint","Hint: "]};function ai(n){let[t,e]=n.split("."),s=t==="mcpServers"?"servers":t;return s===
 "prompt"?s:s in Zt?e===void 0?s:`${s}/${e}`:"overview"}var hi=class{constructor(t){this.open=t,this.element=r("ul",{class:"wb-stack wb-problems","aria-label":"P\
 roblems"})}show(t,e){let s=t.filter(o=>e==="overview"||ai(o.place)===e),i=JSON.stringify([e,s]);i!==this.drawn&&(this.drawn=i,this.element.hidden=!s.length,this.
-element.replaceChildren(...s.map(o=>this.line(o,e))))}line({severity:t,place:e,message:s},i){let[o,a]=ou[t],h=ai(e),l=h===i?null:m(e,"wb-link",()=>this.open(h),
-`Open ${e}`),c=r("span",{},r("span",{class:"wb-sr"},a),l,l?" ":null,...tt(s));return r("li",{class:"wb-message"},v(o),c)}};var ru={bash:"sh bash zsh",cpp:"c h cc cpp cxx hh hpp",go:"go",ini:"ini cfg toml conf",javascript:"js mjs cjs jsx",json:"json ipynb geojson",markdown:"md markdo\
-wn",python:"py pyi pyx",r:"r rmd",rust:"rs",sql:"sql",typescript:"ts tsx mts",xml:"xml html htm svg xhtml",yaml:"yaml yml"},au=new Map(Object.entries(ru).flatMap(
-([n,t])=>t.split(" ").map(e=>[e,n]))),hu=new Map([["makefile","bash"],["dockerfile","bash"],[".bashrc","bash"],[".gitconfig","ini"],[".editorconfig","ini"]]);function Pa(n){
-let t=n.slice(n.lastIndexOf("/")+1).toLowerCase();return hu.get(t)??au.get(t.slice(t.lastIndexOf(".")+1))??null}var lu=/^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/;function Fa(n){let t=[],[e,s]=[0,0];for(let i of n.replace(/\n$/,"").split(`
-`)){let o=lu.exec(i);if(o)[e,s]=[Number(o[1]),Number(o[2])],t.push({context:o[3],lines:[]});else if(t.length){let{lines:a}=t.at(-1),h=i[0]??" ";if(h==="\\"){a.at(
--1).unended=!0;continue}a.push({kind:h,old:h==="+"?null:e++,new:h==="-"?null:s++,text:i.slice(1).replace(/\r$/,""),unended:!1})}}return t}var cu=18,Oo=1e3,du=400,Wa={A:"added",D:"deleted",M:"changed",R:"renamed",T:"type changed",C:"copied",U:"unmerged"},uu={"+":"added","-":"removed"},Pt=class{constructor(t,e){
+element.replaceChildren(...s.map(o=>this.line(o,e))))}line({severity:t,place:e,message:s},i){let[o,a]=ru[t],h=ai(e),l=h===i?null:m(e,"wb-link",()=>this.open(h),
+`Open ${e}`),c=r("span",{},r("span",{class:"wb-sr"},a),l,l?" ":null,...tt(s));return r("li",{class:"wb-message"},v(o),c)}};var au={bash:"sh bash zsh",cpp:"c h cc cpp cxx hh hpp",go:"go",ini:"ini cfg toml conf",javascript:"js mjs cjs jsx",json:"json ipynb geojson",markdown:"md markdo\
+wn",python:"py pyi pyx",r:"r rmd",rust:"rs",sql:"sql",typescript:"ts tsx mts",xml:"xml html htm svg xhtml",yaml:"yaml yml"},hu=new Map(Object.entries(au).flatMap(
+([n,t])=>t.split(" ").map(e=>[e,n]))),lu=new Map([["makefile","bash"],["dockerfile","bash"],[".bashrc","bash"],[".gitconfig","ini"],[".editorconfig","ini"]]);function Pa(n){
+let t=n.slice(n.lastIndexOf("/")+1).toLowerCase();return lu.get(t)??hu.get(t.slice(t.lastIndexOf(".")+1))??null}var cu=/^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/;function Fa(n){let t=[],[e,s]=[0,0];for(let i of n.replace(/\n$/,"").split(`
+`)){let o=cu.exec(i);if(o)[e,s]=[Number(o[1]),Number(o[2])],t.push({context:o[3],lines:[]});else if(t.length){let{lines:a}=t.at(-1),h=i[0]??" ";if(h==="\\"){a.at(
+-1).unended=!0;continue}a.push({kind:h,old:h==="+"?null:e++,new:h==="-"?null:s++,text:i.slice(1).replace(/\r$/,""),unended:!1})}}return t}var du=18,Oo=1e3,uu=400,Wa={A:"added",D:"deleted",M:"changed",R:"renamed",T:"type changed",C:"copied",U:"unmerged"},mu={"+":"added","-":"removed"},Pt=class{constructor(t,e){
 this.on=e,this.limit=Oo,this.twisty=r("span",{class:"wb-twisty"},v("twisty")),this.name=r("span",{class:"wb-diff-path wb-wrap"}),this.label=r("span",{class:"wb-\
 diff-kind"}),this.counts=r("span",{class:"wb-diff-counts"}),this.body=r("div",{id:y("lines")}),this.head=m("","wb-diff-head",()=>this.toggle()),this.head.append(
 this.twisty,this.name,this.label,this.counts),this.head.setAttribute("aria-controls",this.body.id),this.element=r("section",{class:"wb-diff-file"},this.head,this.
-body),this.update(t),this.toggle(t.status!=="D"&&this.lines<=du)}get path(){return this.file.path}get open(){return!this.body.hidden}update(t){let{path:e,old_path:s,
+body),this.update(t),this.toggle(t.status!=="D"&&this.lines<=uu)}get path(){return this.file.path}get open(){return!this.body.hidden}update(t){let{path:e,old_path:s,
 status:i,added:o,removed:a,binary:h,patch:l}=t;this.file=t,this.drawn=!1,this.hunks=l?Fa(l):[],this.lines=this.hunks.reduce((p,{lines:g})=>p+g.length+1,0);let c=s&&
 s!==e?[r("span",{class:"wb-muted"},`${s} → `)]:[];this.name.replaceChildren(...c,...qo(e)),u(this.label,i==="M"?"":Wa[i]??""),this.counts.replaceChildren(...Ao(
 t));let d=h?"binary":`${f(o??0,"line")} added, ${a??0} removed`;b(this.head,"aria-label",`${e}, ${Wa[i]??"changed"}, ${d}`),b(this.element,"aria-label",e)}toggle(t=!this.
 open){this.body.hidden=!t,this.head.setAttribute("aria-expanded",String(t)),this.twisty.classList.toggle("wb-turned",t),this.drawn||(this.body.style.minHeight=`${Math.
-min(this.lines,Oo)*cu}px`),t&&this.near&&this.draw()}approach(){this.near=!0,this.open&&this.draw()}draw(){if(this.drawn)return;this.drawn=!0,this.body.style.minHeight=
+min(this.lines,Oo)*du}px`),t&&this.near&&this.draw()}approach(){this.near=!0,this.open&&this.draw()}draw(){if(this.drawn)return;this.drawn=!0,this.body.style.minHeight=
 "";let{patch:t}=this.file;this.body.replaceChildren(...t==null?[this.noLines()]:this.drawHunks()),this.on.drawn?.(this)}rowOf(t,e){return[...this.body.querySelectorAll(
 ".wb-diff-line")].find(({line:i})=>i[t]===e&&(t==="old"||i.kind!=="-"))??null}noLines(){return this.file.binary?ve("A binary file: there are no lines to compare\
 ."):ve("Too large to show with the others. ",this.readAllButton())}readAllButton(){let t="Show this file",e=m(t,"wb-link",async()=>{u(e,"Loading…");let s=await this.
@@ -839,26 +839,26 @@ t),...this.notes(e)]}async colour(t){let e=Pa(this.path);if(e)try{t.colour(await
 part, and what follows. `,i):null,this.lines?null:ve(o),s?ve("The rest is too large to show with the others. ",this.readAllButton()):null].filter(Boolean)}showMore(){
 this.limit+=5*Oo,this.drawn=!1,this.draw()}},Co=class{constructor({context:t,lines:e},s){this.lines=e,this.texts=new Map;let o=`line ${(e.find(h=>h.new)?.new??e[0]?.
 old)?.toLocaleString("en")??0}${t?` · ${t}`:""}`,a=r("tr",{class:"wb-diff-hunk"},r("td",{colspan:3},o));this.element=r("tbody",{},a,...e.slice(0,s).map(h=>this.
-row(h)))}row(t){let{kind:e,old:s,new:i,text:o,unended:a}=t,h=uu[e],l=r("span",{},o);this.texts.set(t,l);let c=r("span",{class:"wb-muted",title:"The file ends wi\
+row(h)))}row(t){let{kind:e,old:s,new:i,text:o,unended:a}=t,h=mu[e],l=r("span",{},o);this.texts.set(t,l);let c=r("span",{class:"wb-muted",title:"The file ends wi\
 thout a line feed"}," (no line feed)"),d=r("tr",{class:h?`wb-diff-line wb-diff-${h}`:"wb-diff-line"},r("td",{class:"wb-diff-number","data-number":s??""}),r("td",
 {class:"wb-diff-number","data-number":i??""}),r("td",{class:"wb-diff-text","data-mark":e},h?r("span",{class:"wb-sr"},`${h}: `):null,l,a?c:null));return d.line=t,
 d}colour(t,e){for(let[s,i]of[["-",o=>o!=="-"],["+",o=>o==="-"]]){let o=this.lines.filter(({kind:h})=>h!==s),a=t(o.map(({text:h})=>h),e);if(!a)return;o.forEach((h,l)=>i(
-h.kind)&&this.texts.get(h)?.replaceChildren(...mu(a[l])))}}};function mu(n=[]){return n.map(({text:t,style:e})=>e?r("span",{class:e},t):yt(t))}function ve(...n){
+h.kind)&&this.texts.get(h)?.replaceChildren(...pu(a[l])))}}};function pu(n=[]){return n.map(({text:t,style:e})=>e?r("span",{class:e},t):yt(t))}function ve(...n){
 return r("p",{class:"wb-diff-note"},...n)}function Ao({added:n,removed:t,binary:e}){return e||n===null?[r("span",{class:"wb-muted"},"binary")]:[r("span",{class:"\
 wb-added"},`+${(n??0).toLocaleString("en")}`),r("span",{class:"wb-removed"},`−${(t??0).toLocaleString("en")}`)]}function qo(n){let t=n.lastIndexOf("/")+1;return[
-r("span",{class:"wb-muted"},n.slice(0,t)),yt(n.slice(t))]}var pu=50,fu={added:"A",changed:"M",removed:"D"},li=class{constructor(t,e,s){this.desk=t,this.target=e,this.requests=new w(t);let i=o=>this.requests.showError(o);
+r("span",{class:"wb-muted"},n.slice(0,t)),yt(n.slice(t))]}var fu=50,wu={added:"A",changed:"M",removed:"D"},li=class{constructor(t,e,s){this.desk=t,this.target=e,this.requests=new w(t);let i=o=>this.requests.showError(o);
 this.refreshing=new R(()=>this.read(),i),this.heading=r("h4",{class:"wb-strong",tabindex:-1},"History"),this.list=r("ul",{class:"wb-entries"}),this.note=r("p",{
 class:"wb-muted"},"Reading…"),this.element=r("div",{class:"wb-stack"},this.heading,this.requests.errorBox,this.note,this.list),this.update(s)}get isChanged(){
 return!1}focus(){this.heading.focus()}update({info:t}){t.contentHash!==this.shown&&(this.shown=t.contentHash,this.refreshing.now())}async read(){let{versions:t,
-message:e}=await this.requests.send("agent_history",{agentTarget:this.target,limit:pu});this.requests.clearError(),this.note.replaceChildren(["Each change that \
+message:e}=await this.requests.send("agent_history",{agentTarget:this.target,limit:fu});this.requests.clearError(),this.note.replaceChildren(["Each change that \
 Workbench made or found, and each commit of git.",e].filter(Boolean).join(" ")),this.list.replaceChildren(...t.map((i,o)=>this.entry(i,t[o+1])))}entry({summary:t,
 by:e,at:s,commit:i,contentHash:o},a){let h=i??o,l=r("div",{class:"wb-version",hidden:!0}),c=[e??"found",E(s),i?`commit ${i.slice(0,8)}`:o.slice(0,8)],d=r("div",
 {class:"wb-entry"},r("span",{class:"wb-strong wb-wrap"},t));return d.append(r("span",{class:"wb-muted wb-grow wb-cut"},c.join(" · "))),h&&a&&d.append(this.opener(
-t,[wu(a),h],l)),r("li",{},d,l)}opener(t,[e,s],i){let a=m("Changes","wb-link wb-quiet",async()=>{let h=!i.hidden;if(i.hidden=h,b(a,"aria-expanded",!h),h||i.hasChildNodes())
+t,[bu(a),h],l)),r("li",{},d,l)}opener(t,[e,s],i){let a=m("Changes","wb-link wb-quiet",async()=>{let h=!i.hidden;if(i.hidden=h,b(a,"aria-expanded",!h),h||i.hasChildNodes())
 return;let l={agentTarget:this.target,fromVersion:e,toVersion:s},c=await this.requests.run("agent_diff",l,a,"Comparing…");c&&i.replaceChildren(...this.files(c.
 changes))},`Changes: ${t}`);return a.setAttribute("aria-expanded","false"),a}files(t){return t.length?t.map(e=>{let s={readAll:async()=>null,highlighter:()=>me(
-this.desk.channel)},i=new Pt({...e,...bu(e.patch??""),status:fu[e.status]},s);return i.approach(),i.element}):[r("p",{class:"wb-muted"},"Nothing but secrets, or\
- the time it was created, has changed.")]}};function wu({commit:n,contentHash:t}){return n??t}function bu(n){let t=n.split(`
+this.desk.channel)},i=new Pt({...e,...gu(e.patch??""),status:wu[e.status]},s);return i.approach(),i.element}):[r("p",{class:"wb-muted"},"Nothing but secrets, or\
+ the time it was created, has changed.")]}};function bu({commit:n,contentHash:t}){return n??t}function gu(n){let t=n.split(`
 `).filter(s=>!/^(\+\+\+|---) /.test(s)),e=s=>t.filter(i=>i.startsWith(s)).length;return{added:e("+"),removed:e("-")}}var Qt=class extends Error{constructor(t,e){super(e),this.code="VALIDATION_ERROR",this.details={problems:[{field:t}]}}},Ft=class{constructor(t,e,s,i,o="Save"){this.
 fields=s,this.on=i,this.runner=new w(t),this.saved=this.values(),this.newest=this.saved,this.overtaken=!1,this.submit=r("button",{class:"wb-button wb-primary",type:"\
 submit"},o),this.discard=m(i.cancel?"Cancel":"Discard changes","wb-button",()=>this.reset()),this.note=r("div",{hidden:!0}),this.buttons=r("div",{class:"wb-line"},
@@ -880,34 +880,34 @@ runner.run(s,i,this.submit,"Saving…");if(!o)return this.refuse(this.runner.err
 showError(t);let s=t?.details?.problems?.[0]?.field??t?.details?.key??e.key??"",i=String(s).split(".");this.mark(Object.keys(this.fields).find(o=>i.includes(o))??
 null)}mark(t){for(let[e,{control:s}]of Object.entries(this.fields)){if(e!==t){s.removeAttribute("aria-invalid"),s.removeAttribute("aria-describedby");continue}s.
 setAttribute("aria-invalid","true"),s.setAttribute("aria-describedby",this.runner.errorBox.id),s.focus()}}onKey(t){t.key!=="Enter"||!(t.ctrlKey||t.metaKey)||(t.
-preventDefault(),t.stopPropagation(),this.element.requestSubmit())}};var Ka="••••••",gu={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},yu={type:"object",properties:{text:{type:"string"}},required:[
+preventDefault(),t.stopPropagation(),this.element.requestSubmit())}};var Ka="••••••",yu={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},vu={type:"object",properties:{text:{type:"string"}},required:[
 "text"]},No=n=>({label:"Name",control:k("",{maxlength:100,required:!0,placeholder:n})}),Va=()=>({label:"Description",wide:!0,control:k("",{maxlength:2e3})});function Ua(n,t){
 return{fields:()=>({name:No(n==="rule"?"be-polite":"api-docs"),include:{label:"Included",control:x(Object.entries(Ma),n==="rule"?"always":"agent")},priorityLevel:{
 label:"Priority (0 comes first)",control:k("500",{type:"number",min:0,max:999,step:1,required:!0})},description:Va(),text:{label:"Text",wide:!0,control:P("",12,
 {required:!0})}}),values:({name:e,description:s,include:i,priorityLevel:o,text:a})=>({name:e,description:s??"",include:i,priorityLevel:String(o),text:a}),add:(e,s)=>[
 t.add,{agentTarget:e,[n]:Ha(s)}],update:(e,s,i)=>[t.update,{agentTarget:e,[`${n}Name`]:s,[n]:Ha(i)}],remove:(e,s)=>[t.remove,{agentTarget:e,[`${n}Name`]:s}],summary:({
 description:e,text:s})=>e||s.split(`
-`,1)[0]}}function Ha(n){return"priorityLevel"in n?{...n,priorityLevel:Number(n.priorityLevel)}:n}var vu={fields:()=>({name:No("summarize"),description:Va(),parameters:{
-label:"Parameters (JSON Schema)",wide:!0,control:P(ci(yu),8)},prompt:{label:"Prompt; {text} is replaced by the parameter text",wide:!0,control:P("",6,{required:!0,
+`,1)[0]}}function Ha(n){return"priorityLevel"in n?{...n,priorityLevel:Number(n.priorityLevel)}:n}var ku={fields:()=>({name:No("summarize"),description:Va(),parameters:{
+label:"Parameters (JSON Schema)",wide:!0,control:P(ci(vu),8)},prompt:{label:"Prompt; {text} is replaced by the parameter text",wide:!0,control:P("",6,{required:!0,
 placeholder:"Summarize in three sentences: {text}"})}}),values:({name:n,description:t,parameters:e,prompt:s})=>({name:n,description:t??"",parameters:ci(e),prompt:s}),
 add:(n,t)=>["agent_add_tool",{agentTarget:n,tool:Ja(t)}],update:(n,t,e)=>["agent_update_tool",{agentTarget:n,toolName:t,tool:Ja(e)}],remove:(n,t)=>["agent_delet\
 e_tool",{agentTarget:n,toolName:t}],summary:({description:n,prompt:t})=>n||t.split(`
-`,1)[0]};function Ja(n){return"parameters"in n?{...n,parameters:Ro("parameters",n.parameters)}:n}var ku={fields:({providerInfo:n},t)=>{let{configValues:e=[]}=n[t]??
-{};return Object.fromEntries(e.map(s=>[s.key,xu(s)]))},values:({config:n},t)=>Object.fromEntries(Object.keys(t).map(e=>[e,n[e]??""])),add:(n,t,e)=>["agent_insta\
+`,1)[0]};function Ja(n){return"parameters"in n?{...n,parameters:Ro("parameters",n.parameters)}:n}var xu={fields:({providerInfo:n},t)=>{let{configValues:e=[]}=n[t]??
+{};return Object.fromEntries(e.map(s=>[s.key,_u(s)]))},values:({config:n},t)=>Object.fromEntries(Object.keys(t).map(e=>[e,n[e]??""])),add:(n,t,e)=>["agent_insta\
 ll_provider",{agentTarget:n,providerType:e,config:za(t)}],update:(n,t,e,s)=>["agent_update_provider",{agentTarget:n,providerType:t,config:za(s)}],remove:(n,t)=>[
 "agent_uninstall_provider",{agentTarget:n,providerType:t}],summary:({config:n})=>Object.keys(n).join(", "),about:({providerInfo:n,providers:t},e)=>{let{name:s,description:i,
 configValues:o=[]}=n[e]??{name:e,description:""},a=`${s}: ${i}.`;if(!o.some(({secret:d})=>d))return a;let{config:h={}}=t.find(d=>d.name===e)??{},c=Object.values(
 h).includes(Ka)?` ${Ka} is a key that is written in agent.yaml; it is not shown.`:"";return`${a} A reference (env://, file://, op:// or keyring://) keeps a key \
-out of agent.yaml.${c}`}};function xu({key:n,caption:t,hint:e,secret:s,required:i,default:o}){let a=[t,e&&`(${e})`,i?null:"(optional)"].filter(Boolean).join(" "),
+out of agent.yaml.${c}`}};function _u({key:n,caption:t,hint:e,secret:s,required:i,default:o}){let a=[t,e&&`(${e})`,i?null:"(optional)"].filter(Boolean).join(" "),
 h=o??(s?`env://${n}`:"");return{label:a,control:k("",{class:"wb-input wb-mono",maxlength:1e4,required:i,placeholder:h})}}function za(n){return Object.fromEntries(
-Object.entries(n).filter(([,t])=>t!==""))}var _u={fields:(n,t)=>({...t?{}:{name:No("github")},config:{label:"Configuration (JSON, as MCP clients write it)",wide:!0,
-control:P(ci(gu),14,{required:!0})}}),values:({config:n})=>({config:ci(Ga(n))}),add:(n,t)=>["agent_add_mcp_server",{agentTarget:n,...Su(t)}],update:(n,t,{config:e})=>[
+Object.entries(n).filter(([,t])=>t!==""))}var Su={fields:(n,t)=>({...t?{}:{name:No("github")},config:{label:"Configuration (JSON, as MCP clients write it)",wide:!0,
+control:P(ci(yu),14,{required:!0})}}),values:({config:n})=>({config:ci(Ga(n))}),add:(n,t)=>["agent_add_mcp_server",{agentTarget:n,...$u(t)}],update:(n,t,{config:e})=>[
 "agent_update_mcp_server",{agentTarget:n,serverName:t,config:Ro("config",e)}],remove:(n,t)=>["agent_delete_mcp_server",{agentTarget:n,serverName:t}],summary:({config:n})=>n.
 url?n.url:[n.command,...n.args??[]].join(" ")};function Ga(n){if(n===null||typeof n!="object"||Array.isArray(n))return n;let t=Object.entries(n).map(([s,i])=>[s,
-Ga(i)]),e=s=>s!==null&&(typeof s!="object"||Object.keys(s).length>0);return Object.fromEntries(t.filter(([,s])=>e(s)))}function Su({name:n,config:t}){let e=Ro("\
+Ga(i)]),e=s=>s!==null&&(typeof s!="object"||Object.keys(s).length>0);return Object.fromEntries(t.filter(([,s])=>e(s)))}function $u({name:n,config:t}){let e=Ro("\
 config",t),s=Object.entries(e.mcpServers??{});if(s.length>1)throw new Qt("config","These are several servers. Add them one by one.");return s.length?{serverName:n||
 s[0][0],config:s[0][1]}:{serverName:n,config:e}}var di={rules:Ua("rule",{add:"agent_add_rule",update:"agent_update_rule",remove:"agent_delete_rule"}),references:Ua(
-"reference",{add:"agent_add_reference",update:"agent_update_reference",remove:"agent_delete_reference"}),tools:vu,providers:ku,servers:_u};function ci(n){return JSON.
+"reference",{add:"agent_add_reference",update:"agent_update_reference",remove:"agent_delete_reference"}),tools:ku,providers:xu,servers:Su};function ci(n){return JSON.
 stringify(n,null,2)}function Ro(n,t){let e;try{e=JSON.parse(t)}catch(s){throw new Qt(n,`This is not JSON: ${s.message}`)}if(e===null||typeof e!="object"||Array.
 isArray(e))throw new Qt(n,"This must be a JSON object, in braces.");return e}var ui=class{constructor(t,e,s,i){let{section:o,name:a}=e;this.desk=t,this.what=e,this.on=i,this.kind=di[o],this.noun=Zt[o].one,this.isNew=!Ya(s,e),this.requests=
 new w(t),this.form=this.makeForm(s),this.confirmBox=r("div",{});let h=this.isNew?`New ${this.noun}${a?`: ${a}`:""}`:a,l=r("h4",{class:"wb-strong wb-wrap",tabindex:-1},
@@ -921,22 +921,22 @@ let{target:s,name:i}=this.what;return this.isNew?this.kind.add(s,e,i):this.kind.
 announce(`${i||this.noun} is saved.`),this.isNew||i!==s?this.on.moved(`${e}/${s}`,i?`${e}/${i}`:e):this.on.changed()}ask(t){let{name:e}=this.what,s={label:`Dele\
 te ${e}`,consequence:`The ${this.noun} is removed from the definition.`};U(this.confirmBox,t,s,(i,o)=>this.remove(o))}async remove(t){let{target:e,section:s,name:i}=this.
 what;await this.requests.run(...this.kind.remove(e,i),t,"Deleting…")&&(this.desk.announce(`${i} is deleted.`),this.on.moved(`${s}/${i}`,s))}};function Ya(n,{section:t,
-name:e}){return n[t].find(s=>s.name===e)}var $u={tool:"As each tool says",always:"Always ask",never:"Never ask"},Eu={maxOutputTokens:["Most tokens of an answer",{min:1,max:1e6,step:1}],maxChatTurns:["M\
+name:e}){return n[t].find(s=>s.name===e)}var Eu={tool:"As each tool says",always:"Always ask",never:"Never ask"},Tu={maxOutputTokens:["Most tokens of an answer",{min:1,max:1e6,step:1}],maxChatTurns:["M\
 ost turns of a conversation",{min:1,max:1e3,step:1}],temperature:["Temperature (0 to 2)",{min:0,max:2,step:"any"}],topP:["Top P (0 to 1)",{min:0,max:1,step:"any"}]},
 mi=class{constructor(t,e,s,i){this.desk=t,this.target=e,this.on=i,this.facts=new D,this.metadata=this.metadataForm(s.info.metadata.persona),this.settings=this.settingsForm(),
 this.element=r("div",{class:"wb-stack wb-roomy"},this.metadata.element,C("Settings of the model",this.settings.element),C("Details",this.facts.element)),this.update(
 s)}get isChanged(){return this.metadata.isChanged||this.settings.isChanged}focus(){this.metadata.focus()}metadataForm(t){let e=[...this.desk.store.tables.personas.
 values()].map(({id:o,name:a})=>[o,a]);t&&!e.some(([o])=>o===t)&&e.push([t,`${t}, which does not exist`]);let s={name:{label:"Name",control:k("",{maxlength:100,required:!0})},
 mode:{label:"Mode",control:x(Object.entries(ii),"interactive")},persona:{label:"Persona",control:x([["","None"],...e],"")},version:{label:"Version",control:k("",
-{maxlength:50,required:!0})},description:{label:"Description",long:!0,control:k("",{maxlength:2e3})}},i=o=>[["agent_update_metadata",{agentTarget:this.target,metadata:Tu(
+{maxlength:50,required:!0})},description:{label:"Description",long:!0,control:k("",{maxlength:2e3})}},i=o=>[["agent_update_metadata",{agentTarget:this.target,metadata:Ou(
 o)}]];return this.form("Metadata",s,i)}settingsForm(){let t=(i,o)=>({label:i,control:k("",{type:"number",required:!0,...o})}),e={model:{label:"Model",control:k(
-"",{maxlength:200,placeholder:"provider:model",pattern:"([a-z]+:.+)?"})},toolPermission:{label:"Ask before a tool runs",control:x(Object.entries($u),"tool")},...Object.
-fromEntries(Object.entries(Eu).map(([i,o])=>[i,t(...o)]))},s=([i,o])=>["agent_set_setting",{agentTarget:this.target,key:i,value:o}];return this.form("Settings",
+"",{maxlength:200,placeholder:"provider:model",pattern:"([a-z]+:.+)?"})},toolPermission:{label:"Ask before a tool runs",control:x(Object.entries(Eu),"tool")},...Object.
+fromEntries(Object.entries(Tu).map(([i,o])=>[i,t(...o)]))},s=([i,o])=>["agent_set_setting",{agentTarget:this.target,key:i,value:o}];return this.form("Settings",
 e,i=>Object.entries(i).map(s))}form(t,e,s){let i=()=>{this.desk.announce(`${t} saved.`),this.on.changed()};return new Ft(this.desk,t,e,{requests:s,saved:i,draft:()=>this.
 on.draft()})}update(t){let{info:e}=t;this.metadata.update(Xa({persona:"",...e.metadata},this.metadata.fields)),this.settings.update(Xa(e.settings,this.settings.
 fields)),this.refresh(t)}refresh({info:t}){let e=this.users(t.id);this.facts.update([["Directory",t.path],["Id",t.id],["Content hash",r("code",{},t.contentHash)],
 ["Created",t.metadata.created&&E(t.metadata.created)],["Used by",e.length?M(e,6):"no agent"]])}users(t){return[...this.desk.store.tables.agents.values()].filter(
-s=>s.definition_id===t).map(({agent_id:s})=>s)}};function Tu(n){return"persona"in n?{...n,persona:n.persona||null}:n}function Xa(n,t){return Object.fromEntries(
+s=>s.definition_id===t).map(({agent_id:s})=>s)}};function Ou(n){return"persona"in n?{...n,persona:n.persona||null}:n}function Xa(n,t){return Object.fromEntries(
 Object.keys(t).map(e=>[e,String(n[e]??"")]))}var pi=class{constructor(t,e){this.desk=t,this.heading=r("h4",{class:"wb-strong",tabindex:-1},"Preview"),this.size=r("span",{class:"wb-muted"}),this.text=r("div",
 {class:"wb-preview"}),this.offered=r("div",{class:"wb-stack"});let s=r("p",{class:"wb-muted"},"The system prompt that an agent of this definition gets.");this.element=
 r("div",{class:"wb-stack"},r("div",{class:"wb-line"},this.heading,this.size),s,this.text,this.offered),this.update(e)}get isChanged(){return!1}focus(){this.heading.
@@ -950,23 +950,23 @@ form.isChanged}focus(){this.form.focus()}update({prompt:t}){this.form.update({pr
 el","wb-button",()=>e.open("providers"));this.element=r("div",{class:"wb-stack"},this.heading,this.list,s),this.update(t)}get isChanged(){return!1}focus(){this.
 heading.focus()}update({providers:t,providerInfo:e}){let s=new Set(t.map(({name:o})=>o)),i=Object.entries(e).filter(([o])=>!s.has(o));this.list.replaceChildren(
 ...i.map(([o,a])=>this.entry(o,a)))}entry(t,{name:e,description:s}){let i=m(e,"wb-opener wb-entry-name",()=>this.on.open(`providers/${t}`));return r("li",{class:"\
-wb-entry"},i,r("span",{class:"wb-muted wb-grow wb-cut"},s))}};var Ou=3e3,bi=class{constructor(t,e,s,i){this.onRead=s,this.requests=new w(t),this.path=null,this.definition=null;let o=a=>this.requests.showError(a);this.refresh=
-new R(()=>this.read(),o),this.polling=new G(e,Ou,()=>this.check(),o,i),i.addEventListener("abort",()=>this.refresh.stop(),{once:!0})}begin(t){this.path=t,this.definition=
+wb-entry"},i,r("span",{class:"wb-muted wb-grow wb-cut"},s))}};var Cu=3e3,bi=class{constructor(t,e,s,i){this.onRead=s,this.requests=new w(t),this.path=null,this.definition=null;let o=a=>this.requests.showError(a);this.refresh=
+new R(()=>this.read(),o),this.polling=new G(e,Cu,()=>this.check(),o,i),i.addEventListener("abort",()=>this.refresh.stop(),{once:!0})}begin(t){this.path=t,this.definition=
 null,this.requests.clearError(),t&&this.now()}async now(){await this.refresh.now()}async check(){let{path:t}=this;if(!t||!this.definition)return;let e=await this.
 send("agent_get_info");t===this.path&&(e.contentHash===this.definition?.info.contentHash?this.requests.clearError():await this.now())}async read(){let{path:t}=this;
 if(t)try{await this.readAt(t)}catch(e){if(t===this.path)throw e}}async readAt(t){let e=await this.send("agent_get_info");if(t!==this.path)return;let s=await Promise.
 all([this.send("agent_get_system_prompt"),this.send("agent_get_system_prompt",{composed:!0}),this.send("agent_list_rules"),this.send("agent_list_references"),this.
 send("agent_list_tools"),this.send("agent_list_mcp_servers"),this.providers(),this.send("agent_validate"),this.send("agent_get_trust").then(i=>({trust:i}))]);t===
-this.path&&(this.requests.clearError(),this.definition=Cu(e,...s),this.onRead(this.definition))}async providers(){let{installed:t,providerInfo:e}=await this.send(
+this.path&&(this.requests.clearError(),this.definition=Au(e,...s),this.onRead(this.definition))}async providers(){let{installed:t,providerInfo:e}=await this.send(
 "agent_list_providers"),s=await Promise.all(t.map(i=>this.send("agent_get_provider_config",{providerType:i})));return{providerInfo:e,providers:t.map((i,o)=>({name:i,
-config:s[o].config}))}}send(t,e={}){return this.requests.send(t,{agentTarget:this.path,...e})}};function Cu(n,{prompt:t},e,...s){let{servers:i,...o}=Object.assign(
-{},...s),a=Object.entries(i).map(([h,l])=>({name:h,config:l}));return{...o,info:n,prompt:t,systemPrompt:e.prompt,servers:a}}var Au={rules:"Rules say how the agent works. Those that are always included are in its system prompt, by priority.",references:"References are what the agent m\
+config:s[o].config}))}}send(t,e={}){return this.requests.send(t,{agentTarget:this.path,...e})}};function Au(n,{prompt:t},e,...s){let{servers:i,...o}=Object.assign(
+{},...s),a=Object.entries(i).map(([h,l])=>({name:h,config:l}));return{...o,info:n,prompt:t,systemPrompt:e.prompt,servers:a}}var qu={rules:"Rules say how the agent works. Those that are always included are in its system prompt, by priority.",references:"References are what the agent m\
 ay need to know. It reads those included by “agent” with a tool.",tools:"Tools that this definition offers to others. The prompt of a tool is filled in and \
 sent to the model.",providers:"Where its model comes from. Keys are references to secrets, such as env://ANTHROPIC_API_KEY.",servers:"MCP servers whose tools th\
 e agent can use. A program is started only after you have trusted its command."},gi=class{constructor(t,e,s){this.section=t,this.on=s;let{label:i,one:o}=Zt[t];this.
 heading=r("h4",{class:"wb-strong",tabindex:-1},i),this.list=r("ul",{class:"wb-entries"}),this.empty=r("p",{class:"wb-muted"},`No ${i.replace(/^[RETP]/,l=>l.toLowerCase())}\
  yet.`),this.add=m(`New ${o}…`,"wb-button",()=>s.open(`${t}/`));let a=r("div",{class:"wb-line"},this.heading,r("span",{class:"wb-grow"}),this.add),h=r("p",{class:"\
-wb-muted"},Au[t]);this.element=r("div",{class:"wb-stack"},a,h,this.empty,this.list),this.update(e)}get isChanged(){return!1}focus(){this.add.focus()}update(t){let e=t[this.
+wb-muted"},qu[t]);this.element=r("div",{class:"wb-stack"},a,h,this.empty,this.list),this.update(e)}get isChanged(){return!1}focus(){this.add.focus()}update(t){let e=t[this.
 section],s=JSON.stringify(e);s!==this.drawn&&(this.drawn=s,this.list.replaceChildren(...e.map(i=>this.entry(i))),this.empty.hidden=e.length>0)}entry(t){let{summary:e,
 note:s}=di[this.section],i=e(t);return r("li",{class:"wb-entry"},m(t.name,"wb-opener wb-entry-name",()=>this.on.open(`${this.section}/${t.name}`)),r("span",{class:"\
 wb-muted wb-grow wb-cut",title:i},i),s?r("span",{class:"wb-muted"},s(t)):null)}};var Bo="script",Qa="+",th="",yi=class{constructor(t,e,s){let{info:i,rules:o,references:a}=e,{personas:h,worktrees:l}=t.store.tables;this.path=i.path,this.requests=
@@ -982,11 +982,11 @@ included.filter(({box:i})=>i.checked).map(({name:i})=>i),...t===Qa?{new_worktree
 submit,"Starting…");s&&this.onDone(s)}};var vi=class{constructor(t,e){this.desk=t,this.onChange=e,this.requests=new w(t),this.text=r("div",{}),this.review=m("Review…","wb-button",()=>this.ask()),this.
 note=r("div",{class:"wb-stack",hidden:!0},this.text,this.review,this.requests.errorBox),this.slot=new It(t,()=>{}),this.element=r("div",{class:"wb-stack"},this.
 note,this.slot.element),this.pending=null}clear(){this.slot.clear(),this.pending=null,this.note.hidden=!0,this.requests.clearError()}update({info:t,trust:e},s,i){
-this.path=t.path;let o=[...this.desk.store.tables.approvals.values()].find(qu(t.id));this.slot.show(o,()=>s,i),this.pending!==null&&!o&&this.onChange(),this.pending=
+this.path=t.path;let o=[...this.desk.store.tables.approvals.values()].find(Nu(t.id));this.slot.show(o,()=>s,i),this.pending!==null&&!o&&this.onChange(),this.pending=
 o?.id??null,this.note.hidden=e.trusted||!!o,this.note.hidden||this.draw(e)}draw({needs:t,refusal:e}){let s=M(t.filter(({trusted:a})=>!a).map(({name:a})=>a)),i=e?
 ` You have refused it: ${e}.`:"",o=`You have not trusted ${s}. It is not used before you do.${i}`;o!==this.drawn&&(this.drawn=o,this.text.replaceChildren(H("shi\
-eld",o)))}async ask(){await this.requests.run("agent_request_trust",{agentTarget:this.path},this.review,"Asking…")&&this.onChange()}};function qu(n){return({kind:t,
-subject:e})=>t==="trust"&&e===`definition:${n}`}var Nu=new Set(["overview","providers","servers"]),ki=class{constructor(t,e,s){this.desk=t,this.on=e,this.place="overview",this.views=new Map,this.requests=new w(
+eld",o)))}async ask(){await this.requests.run("agent_request_trust",{agentTarget:this.path},this.review,"Asking…")&&this.onChange()}};function Nu(n){return({kind:t,
+subject:e})=>t==="trust"&&e===`definition:${n}`}var Ru=new Set(["overview","providers","servers"]),ki=class{constructor(t,e,s){this.desk=t,this.on=e,this.place="overview",this.views=new Map,this.requests=new w(
 t);let i=y("definition");this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.path=r("span",{class:"wb-muted wb-grow wb-cut"}),this.confirmBox=r("di\
 v",{}),this.trust=new vi(t,()=>this.reading.now()),this.problems=new hi(a=>e.open(a)),this.content=r("div",{}),this.element=r("section",{class:"wb-pane wb-stack\
  wb-definition","aria-labelledby":i,hidden:!0}),this.element.addEventListener("keydown",a=>this.onKey(a)),this.reading=new bi(t,this.element,()=>this.onRead(),s);
@@ -1000,7 +1000,7 @@ t,this.element.hidden=!1,t.id!==this.reading.path&&(this.confirmBox.replaceChild
 this.definition&&this.desk.store.concerns(`definition:${this.definition.info.id}`)&&this.reading.now()}onRead(){O(!0,this.start);for(let[t,e]of this.views)this.
 isOfThis(t)&&e.update(this.definition);this.draw()}draw(){if(!this.exists(this.place)&&!this.view?.isChanged&&!this.moving)return this.on.open(He(this.place).section);
 this.dropUnchanged();let t=this.view??this.make(this.place);return this.views.set(this.key(this.place),t),this.content.firstChild!==t.element&&this.put(t),this.
-problems.show(this.definition.problems,this.place),this.trust.element.hidden=!Nu.has(He(this.place).section),this.on.draw()}put(t){let e=this.content.contains(document.
+problems.show(this.definition.problems,this.place),this.trust.element.hidden=!Ru.has(He(this.place).section),this.on.draw()}put(t){let e=this.content.contains(document.
 activeElement);this.content.replaceChildren(t.element),e&&t.focus()}exists(t){let{section:e,name:s}=He(t);return s?e==="providers"||ni(this.definition).some(({id:i})=>i===
 t):!0}make(t){let{definition:e,desk:s}=this,{section:i,name:o}=He(t),a=this.row.id,h=this.navigation();return i==="overview"?new mi(s,a,e,h):i==="prompt"?new fi(
 s,a,e,h):i==="preview"?new pi(s,e):i==="history"?new li(s,a,e):o===null?new gi(i,e,h):t==="providers/"?new wi(e,h):new ui(s,{target:a,section:i,name:o},e,h)}navigation(){
@@ -1028,13 +1028,13 @@ this.below=r("ul",{class:"wb-places",hidden:!0}),this.places=new A(this.below,s=
 addEventListener("click",()=>this.toggle())}toggle(){this.opener.getAttribute("aria-expanded")==="true"?this.on.close():this.on.open(this.path,"overview")}show(t,e){
 let s=e.path===this.path,i=e.drafts(this.path);u(this.opener,t.name),b(this.opener,"title",this.path),b(this.opener,"aria-expanded",s),this.twisty.classList.toggle(
 "wb-turned",s),u(this.mode,t.mode),u(this.description,t.description??""),this.draft.hidden=s||!i.size,this.below.hidden=!s||!e.definition,this.below.hidden||this.
-showPlaces(e,i)}showPlaces({definition:t,place:e},s){let i=new Map(ni(t).map(a=>[a.id,a])),o=Ru(t);this.places.show([...i.keys()],(a,h)=>a.show(i.get(h),{isHere:Bu(
-e,h,i),isDraft:s.has(h),isWrong:o.has(h)}))}};function Ru({problems:n,trust:t}){let e=n.filter(({severity:i})=>i!=="hint").map(({place:i})=>i),s=t.needs.filter(
-({trusted:i})=>!i).map(({name:i})=>i);return new Set([...e,...s].map(ai))}function Bu(n,t,e){return n===t||!e.has(n)&&n.split("/")[0]===t}var Lo=class{constructor(t){
+showPlaces(e,i)}showPlaces({definition:t,place:e},s){let i=new Map(ni(t).map(a=>[a.id,a])),o=Bu(t);this.places.show([...i.keys()],(a,h)=>a.show(i.get(h),{isHere:ju(
+e,h,i),isDraft:s.has(h),isWrong:o.has(h)}))}};function Bu({problems:n,trust:t}){let e=n.filter(({severity:i})=>i!=="hint").map(({place:i})=>i),s=t.needs.filter(
+({trusted:i})=>!i).map(({name:i})=>i);return new Set([...e,...s].map(ai))}function ju(n,t,e){return n===t||!e.has(n)&&n.split("/")[0]===t}var Lo=class{constructor(t){
 this.label=r("span",{class:"wb-cut"}),this.note=r("span",{class:"wb-muted"}),this.mark=r("span",{class:"wb-place-mark",hidden:!0},v("warning"),r("span",{class:"\
 wb-sr"},"problem")),this.button=m("","wb-place",t),this.button.append(this.label,this.mark,this.note),this.elements=[r("li",{},this.button)]}show({label:t,level:e,
 note:s},{isHere:i,isDraft:o,isWrong:a}){u(this.label,t),u(this.note,o?"unsaved":s),this.mark.hidden=!a,b(this.button,"aria-current",i?"true":null),this.button.classList.
-toggle("wb-active",i),this.button.dataset.level=e}};var ju=6,_i=class{constructor(t,e,s,i){this.store=t,this.desk={store:t,channel:e,announce:s},this.text="",this.opened=null,this.place="overview";let o=y("defini\
+toggle("wb-active",i),this.button.dataset.level=e}};var Lu=6,_i=class{constructor(t,e,s,i){this.store=t,this.desk={store:t,channel:e,announce:s},this.text="",this.opened=null,this.place="overview";let o=y("defini\
 tions");this.tree=new xi({open:(l,c)=>this.open(l,c),close:()=>this.close()});let a={close:()=>this.close(),copy:l=>this.openForm(l),open:l=>this.open(this.opened,
 l),deleted:l=>this.onDeleted(l),draw:()=>this.update()};this.pane=new ki(this.desk,a,i),this.formBox=r("div",{}),this.empty=r("p",{class:"wb-empty",hidden:!0}),
 this.empty.append("No definitions yet. A definition is a directory that says what an agent is: its prompt, rules, references and tools. ",m("New definition…",
@@ -1045,7 +1045,7 @@ value.trim().toLowerCase())}),this.newButton=m("New definition…","wb-button",(
 "div",{class:"wb-toolbar"},e,this.summary,this.search,this.newButton)}get rows(){return[...this.store.tables.definitions.values()].filter(({name:t})=>t).sort(Ia)}problems(){
 return[...this.store.tables.definitions.values()].map(({problem:e,error:s})=>e??s?.message).filter(Boolean)}count(){return this.rows.length}update(t=this.enabled,e=Date.
 now()){this.enabled=t;let{rows:s}=this,i=s.filter(o=>o.id===this.opened||this.matches(o));u(this.summary,s.length?f(s.length,"definition"):""),this.search.hidden=
-s.length<=ju&&!this.text,this.empty.hidden=s.length>0||!this.store.loaded.has("definitions"),this.drawOpened(s.find(({id:o})=>o===this.opened),e),this.tree.showProblems(
+s.length<=Lu&&!this.text,this.empty.hidden=s.length>0||!this.store.loaded.has("definitions"),this.drawOpened(s.find(({id:o})=>o===this.opened),e),this.tree.showProblems(
 this.problems()),this.tree.show(i,{path:this.opened,place:this.place,definition:this.pane.definition,drafts:o=>this.pane.drafts(o)})}drawOpened(t,e){if(this.split.
 classList.toggle("wb-open",!!t),!t){this.pane.element.hidden||this.pane.hide();return}this.pane.element.hidden&&this.pane.show(t,this.place),this.pane.update(t,
 this.enabled,e)}matches({name:t,id:e,description:s=""}){let i=[t,e,s].join(`
@@ -1073,32 +1073,32 @@ this.detailsButton.focus()}toggleReject(t){this.form.hidden=!t,this.rejectButton
 focus()}approve(){let t=this.details.hidden?{}:this.fields.choices();return this.decide("approve_many",{choices:t},this.approveButton,"Admitting…")}reject(){return this.
 decide("reject_many",{reason:this.reason.value.trim()},this.confirmReject,"Rejecting…")}async decide(t,e,s,i){let o=this.selected;if(!o.length||this.requests.
 busy)return;let a=t==="approve_many",h=o.map(d=>d.approval.id);for(let d of o)d.begin();let l=await this.requests.run(t,{approval_ids:h,...e},s,i),c=new Map((l?.
-decisions??[]).map(d=>[d.approval_id,d]));for(let d of o)Lu(d,c.get(d.approval.id),a);l&&(this.close(),this.desk.announce(Mu(l.decisions,a))),this.update()}};function Lu(n,t,e){
-t?.ok?n.onDecided(e,t.outcome):t?n.onRefused(new At(t.error),e?"approve":"reject"):n.reset()}function Mu(n,t){let e=n.filter(({ok:i})=>i).length,s=n.length-e;return`${e}\
- ${t?"admitted":"rejected"}${s?`, ${s} failed`:""}.`}var Du=50,Iu=200,$i="",Pu={approved:"completed",rejected:"cancelled",failed:"failed"},eh={approved:"Approved",rejected:"Rejected",failed:"No longer possible"},Fu={
+decisions??[]).map(d=>[d.approval_id,d]));for(let d of o)Mu(d,c.get(d.approval.id),a);l&&(this.close(),this.desk.announce(Du(l.decisions,a))),this.update()}};function Mu(n,t,e){
+t?.ok?n.onDecided(e,t.outcome):t?n.onRefused(new At(t.error),e?"approve":"reject"):n.reset()}function Du(n,t){let e=n.filter(({ok:i})=>i).length,s=n.length-e;return`${e}\
+ ${t?"admitted":"rejected"}${s?`, ${s} failed`:""}.`}var Iu=50,Pu=200,$i="",Fu={approved:"completed",rejected:"cancelled",failed:"failed"},eh={approved:"Approved",rejected:"Rejected",failed:"No longer possible"},Wu={
 registration:"Registrations",integration:"Integrations",trust:"Trust",tool_call:"Tool calls",peer_call:"Calls of other nodes"},Ei=class{constructor(t,e){this.desk=
 t,this.requests=new w(t),this.pages=1,this.refreshing=new R(()=>this.load(),a=>this.requests.showError(a));let s=r("summary",{class:"wb-muted",tabindex:0},"Deci\
 ded"),i={toggle:()=>this.element.open&&this.refreshing.now()};this.list=r("ul",{class:"wb-list wb-decisions","aria-label":"Decided"}),this.note=r("p",{class:"wb\
 -empty",hidden:!0}),this.more=m("Show earlier decisions","wb-button",()=>this.showEarlier()),this.more.hidden=!0;let o=[this.filterLine(),this.requests.errorBox,
 this.note,this.list,this.more];this.element=r("details",{class:"wb-decided",on:i},s,r("div",{class:"wb-stack"},...o)),t.store.subscribe(()=>this.onChange(),e),e.
 addEventListener("abort",()=>this.stop(),{once:!0})}filterLine(){let t=(e,s,i)=>x([[$i,e],...Object.entries(s)],$i,{class:"wb-input wb-narrow","aria-label":i,on:{
-change:()=>this.restart()}});return this.decision=t("All decisions",eh,"Filter by decision"),this.kind=t("All kinds",Fu,"Filter by kind"),this.search=z("Search \
+change:()=>this.restart()}});return this.decision=t("All decisions",eh,"Filter by decision"),this.kind=t("All kinds",Wu,"Filter by kind"),this.search=z("Search \
 decisions","Search decisions by name, person, requester or reason",{input:()=>this.onType()}),this.views=new ct(this.desk,"decided",{read:()=>this.state(),apply:e=>this.
 apply(e)}),r("div",{class:"wb-line"},this.decision,this.kind,this.search,this.views.element)}state(){return{text:this.search.value.trim(),decision:this.decision.
 value,kind:this.kind.value}}apply({text:t="",decision:e=$i,kind:s=$i}){this.search.value=t,this.decision.value=e,this.kind.value=s,this.restart()}onType(){clearTimeout(
-this.typing),this.typing=setTimeout(()=>this.restart(),Iu)}restart(){clearTimeout(this.typing),this.pages=1,this.refreshing.now(),this.views.update()}showEarlier(){
+this.typing),this.typing=setTimeout(()=>this.restart(),Pu)}restart(){clearTimeout(this.typing),this.pages=1,this.refreshing.now(),this.views.update()}showEarlier(){
 this.pages+=1,this.refreshing.now()}update(){this.element.open&&this.views.update()}onChange(){this.element.open&&this.desk.store.concernsAny("approval")&&this.
-refreshing.now()}async load(){let{text:t,decision:e,kind:s}=this.state(),i={search:t||null,decision:e||null,kind:s||null,limit:Du},o=[],a=null;for(let l=0;l<this.
+refreshing.now()}async load(){let{text:t,decision:e,kind:s}=this.state(),i={search:t||null,decision:e||null,kind:s||null,limit:Iu},o=[],a=null;for(let l=0;l<this.
 pages;l+=1){let c=await this.requests.send("list_decided_approvals",{...i,cursor:a});if(o.push(...c.approvals),a=c.next_cursor,!a)break}this.requests.clearError(),
-this.list.replaceChildren(...o.map(Wu)),this.more.hidden=!a;let h=t||e||s;u(this.note,h?"No decision matches.":"Nothing has been decided yet."),this.note.hidden=
-o.length>0}stop(){this.refreshing.stop(),clearTimeout(this.typing)}};function Wu(n){let{status:t,person:e,decided_by:s,created_at:i,decided_at:o,reason:a}=n,h=Gs(
+this.list.replaceChildren(...o.map(Ku)),this.more.hidden=!a;let h=t||e||s;u(this.note,h?"No decision matches.":"Nothing has been decided yet."),this.note.hidden=
+o.length>0}stop(){this.refreshing.stop(),clearTimeout(this.typing)}};function Ku(n){let{status:t,person:e,decided_by:s,created_at:i,decided_at:o,reason:a}=n,h=Gs(
 n),l=W(Date.parse(o)-Date.parse(i)),c=e??s,d=r("span",{class:"wb-strong wb-wrap"},h.title(n)),p=r("span",{class:"wb-muted"},`${h.label} · ${h.origin(n)}`),g=`${eh[t]??
-t} by ${c} · ${E(o)} · after ${l}`,_=[Ku(n),a].filter(Boolean);return r("li",{class:"wb-decision"},v(Pu[t]??"question"),r("div",{class:"wb-decision-what"},d,"\
- ",p),r("div",{class:"wb-decision-how"},r("span",{class:"wb-muted"},g)),_.length?r("div",{class:"wb-decision-note wb-wrap"},_.join(" · ")):null)}function Ku({kind:n,
+t} by ${c} · ${E(o)} · after ${l}`,_=[Uu(n),a].filter(Boolean);return r("li",{class:"wb-decision"},v(Fu[t]??"question"),r("div",{class:"wb-decision-what"},d,"\
+ ",p),r("div",{class:"wb-decision-how"},r("span",{class:"wb-muted"},g)),_.length?r("div",{class:"wb-decision-note wb-wrap"},_.join(" · ")):null)}function Uu({kind:n,
 status:t,outcome:e}){if(n!=="registration"||t!=="approved"||!e?.granted)return"";let{role:s,persona_id:i,tool:o,session:a}=e.granted,h=o==="write"?"read and wri\
-te":"read";return[`as ${e.agent_id}`,s,i,h,a&&`in ${a.name}`].filter(Boolean).join(", ")}var Uu=4e3,ke=class{constructor(t,e,s,i,{connect:o,review:a,ids:h,heading:l="Waiting for you",empty:c}){this.desk={store:t,channel:e,announce:s},this.store=t,this.
+te":"read";return[`as ${e.agent_id}`,s,i,h,a&&`in ${a.name}`].filter(Boolean).join(", ")}var Hu=4e3,ke=class{constructor(t,e,s,i,{connect:o,review:a,ids:h,heading:l="Waiting for you",empty:c}){this.desk={store:t,channel:e,announce:s},this.store=t,this.
 signal=i,this.ids=h??null,this.review=a,this.cards=new Map,this.filled=!1;let d=y("inbox");this.heading=r("h3",{class:"wb-heading",id:d,tabindex:-1},l),this.count=
-r("span",{class:"wb-badge wb-badge-strong",hidden:!0}),this.list=r("ul",{class:"wb-cards","aria-labelledby":d}),this.empty=r("p",{class:"wb-empty"},...c??Hu(o)),
+r("span",{class:"wb-badge wb-badge-strong",hidden:!0}),this.list=r("ul",{class:"wb-cards","aria-labelledby":d}),this.empty=r("p",{class:"wb-empty"},...c??Ju(o)),
 this.bulk=new Si(this.desk,()=>this.registrations()),this.decided=new Ei(this.desk,i),this.element=r("section",{class:"wb-section wb-stack","aria-labelledby":d},
 r("div",{class:"wb-toolbar"},this.heading,this.count),this.empty,this.bulk.element,this.list,h?null:this.decided.element),i.addEventListener("abort",()=>this.cards.
 forEach(p=>p.stop()),{once:!0})}get rows(){let{approvals:t}=this.store.tables;return this.ids?new Map([...t].filter(([e])=>this.ids.has(e))):t}get waiting(){return this.
@@ -1109,90 +1109,90 @@ this.announceAdded(o),this.filled||=i,u(this.count,String(s.size)),this.count.hi
 cards.values())e.tick(t)}add(t){let e=new ye(t,this.desk,{select:()=>this.bulk.update(),review:this.review,settle:s=>this.linger(s),dismiss:s=>this.remove(s)});
 return this.cards.set(t.id,e),this.list.append(e.element),e}onDecidedElsewhere(t){t.state==="waiting"&&(t.requests.error?t.settleWithError():t.inUse?t.settle("I\
 t was decided elsewhere.",!1):this.remove(t))}linger(t){let e=setInterval(()=>{t.element.matches(":hover")||(clearInterval(e),this.remove(t),this.rows.has(t.approval.
-id)&&this.update(this.enabled,Date.now()))},Uu);this.signal.addEventListener("abort",()=>clearInterval(e),{once:!0})}remove(t){let e=t.element.contains(document.
+id)&&this.update(this.enabled,Date.now()))},Hu);this.signal.addEventListener("abort",()=>clearInterval(e),{once:!0})}remove(t){let e=t.element.contains(document.
 activeElement),s=t.element.nextElementSibling??t.element.previousElementSibling??this.heading;t.stop(),t.element.remove(),this.cards.delete(t.approval.id),this.
 empty.hidden=this.cards.size>0,e&&s.focus()}announceAdded(t){let[{name:e}]=t,s=t.length===1?`${e} is waiting`:`${f(t.length,"approval")} are waiting`;this.announce(
-`${s} for your decision.`)}announce(t){this.desk.announce(t)}};function Hu(n){return["Nothing is waiting for you. Agents that register and worktrees to integrat\
-e appear here. ",m("Connect an agent","wb-link",n),"."]}var Ju=5e3,zu=1e4,xe=class{constructor(t,e){this.store=t,this.channel=e,this.status=r("span",{class:"wb-status wb-cut",role:"status","aria-live":"polite"}),this.
+`${s} for your decision.`)}announce(t){this.desk.announce(t)}};function Ju(n){return["Nothing is waiting for you. Agents that register and worktrees to integrat\
+e appear here. ",m("Connect an agent","wb-link",n),"."]}var zu=5e3,Vu=1e4,xe=class{constructor(t,e){this.store=t,this.channel=e,this.status=r("span",{class:"wb-status wb-cut",role:"status","aria-live":"polite"}),this.
 banner=this.makeBanner(),this.ended=new AbortController,this.undo=new $s({channel:e,announce:s=>this.announce(s)},this.ended.signal)}makeBanner(){this.bannerText=
 r("span",{class:"wb-grow"}),this.bannerCode=r("code",{}),this.reconnect=m("Reconnect","wb-button",()=>this.channel.resync());let t=[v("warning"),this.bannerText,
 this.bannerCode,this.reconnect];return r("div",{class:"wb-banner",hidden:!0},...t)}region(t,...e){let i=r("div",{class:"wb-desk",role:"region","aria-label":t,"d\
 ata-lm-suppress-shortcuts":"true"},...e,this.undo.element);return this.undo.listenTo(i),i}announce(t){clearTimeout(this.fading),u(this.status,t),this.fading=setTimeout(
-()=>u(this.status,""),zu)}start(t){let e=0,s=()=>{e=0,this.draw()};this.store.subscribe(()=>e||=requestAnimationFrame(s),t);let i=setInterval(()=>this.tick(Date.
-now()),Ju);t.addEventListener("abort",()=>{this.ended.abort(),cancelAnimationFrame(e),clearInterval(i),clearTimeout(this.fading)}),this.draw()}draw(){let{state:t,
+()=>u(this.status,""),Vu)}start(t){let e=0,s=()=>{e=0,this.draw()};this.store.subscribe(()=>e||=requestAnimationFrame(s),t);let i=setInterval(()=>this.tick(Date.
+now()),zu);t.addEventListener("abort",()=>{this.ended.abort(),cancelAnimationFrame(e),clearInterval(i),clearTimeout(this.fading)}),this.draw()}draw(){let{state:t,
 error:e}=this.channel.link;this.element.dataset.link=t,this.drawBanner(t,e),this.drawViews(t==="live"||t==="retrying",Date.now())}drawBanner(t,e){this.banner.hidden=
 !e,e&&e!==this.drawnError&&(this.bannerText.replaceChildren(...tt(e.message)),u(this.bannerCode,e.code)),this.drawnError=e,this.reconnect.hidden=t!=="stopped"||
-e?.code==="PANEL_CLOSED"}};var Vu={heading:"This cell waits for your decision",empty:["Everything is decided. The cell goes on."]},Ti=class extends xe{constructor(t,e,s,i){super(t,e),this.
-inbox=new ke(t,e,a=>this.announce(a),i,{ids:new Set(s),...Vu});let o=r("div",{class:"wb-sr"},this.status);this.element=this.region("Decision",this.banner,this.inbox.
-element,o),this.start(i)}drawViews(t,e){this.inbox.update(t,e)}tick(t){this.inbox.tick(t)}};var Gu=600,Yu=new Intl.NumberFormat("en",{notation:"compact",maximumFractionDigits:0}),Oi=class{constructor(t,e){this.onSelect=e,this.at=0,this.aiming=null,this.
+e?.code==="PANEL_CLOSED"}};var Gu={heading:"This cell waits for your decision",empty:["Everything is decided. The cell goes on."]},Ti=class extends xe{constructor(t,e,s,i){super(t,e),this.
+inbox=new ke(t,e,a=>this.announce(a),i,{ids:new Set(s),...Gu});let o=r("div",{class:"wb-sr"},this.status);this.element=this.region("Decision",this.banner,this.inbox.
+element,o),this.start(i)}drawViews(t,e){this.inbox.update(t,e)}tick(t){this.inbox.tick(t)}};var Yu=600,Xu=new Intl.NumberFormat("en",{notation:"compact",maximumFractionDigits:0}),Oi=class{constructor(t,e){this.onSelect=e,this.at=0,this.aiming=null,this.
 tabs=t.map(({label:i,element:o},a)=>this.tab(i,o,a));let s={keydown:i=>this.onKey(i),pointermove:()=>this.onAim(),pointerleave:()=>this.drawCounts()};this.element=
 r("div",{class:"wb-tabs",role:"tablist","aria-label":"Views",on:s},...this.tabs.map(({tab:i})=>i)),this.show(0)}tab(t,e,s){let i=r("div",{class:"wb-tabpanel",role:"\
 tabpanel",id:y("view")},e),o=r("span",{class:"wb-badge",hidden:!0}),a=r("button",{class:"wb-tab",type:"button",role:"tab",id:y("tab"),"aria-controls":i.id,on:{click:()=>this.
 select(s)}},t,o);return i.setAttribute("aria-labelledby",a.id),{tab:a,panel:i,count:o,number:0}}get panels(){return this.tabs.map(({panel:t})=>t)}setCount(t,e,s=!1){
-let{count:i}=this.tabs[t];this.tabs[t].number=e,u(i,Yu.format(e)),b(i,"title",e>999?e.toLocaleString("en"):""),i.classList.toggle("wb-badge-strong",s),this.aiming||
-this.drawCounts()}onAim(){clearTimeout(this.aiming),this.aiming=setTimeout(()=>this.drawCounts(),Gu)}drawCounts(){clearTimeout(this.aiming),this.aiming=null;for(let{
+let{count:i}=this.tabs[t];this.tabs[t].number=e,u(i,Xu.format(e)),b(i,"title",e>999?e.toLocaleString("en"):""),i.classList.toggle("wb-badge-strong",s),this.aiming||
+this.drawCounts()}onAim(){clearTimeout(this.aiming),this.aiming=setTimeout(()=>this.drawCounts(),Yu)}drawCounts(){clearTimeout(this.aiming),this.aiming=null;for(let{
 count:t,number:e}of this.tabs)t.hidden=!e}select(t){this.show(t),this.onSelect()}show(t){this.at=t,this.tabs.forEach(({tab:e,panel:s},i)=>{b(e,"aria-selected",i===
 t),e.tabIndex=i===t?0:-1,s.hidden=i!==t}),this.tabs[t].tab.scrollIntoView?.({block:"nearest",inline:"nearest"})}onKey(t){let e=this.tabs.length-1,s={ArrowRight:(this.
 at+1)%(e+1),ArrowLeft:(this.at+e)%(e+1),Home:0,End:e};!(t.key in s)||t.ctrlKey||t.altKey||t.metaKey||(t.preventDefault(),this.select(s[t.key]),this.tabs[this.at].
-tab.focus())}};var Xu="This page cannot put the panel beside the notebook. In JupyterLab, right-click this output and choose “Create New View for Output”.",Ci=class{constructor(t,e){
+tab.focus())}};var Zu="This page cannot put the panel beside the notebook. In JupyterLab, right-click this output and choose “Create New View for Output”.",Ci=class{constructor(t,e){
 this.model=t,this.show=e,this.isOpen=!1,this.docked=null,this.outputs=new Set}async render(t,e){let s=await this.docked;e.aborted||(s===t?this.show(t,e):this.renderOutput(
 t,e))}renderOutput(t,e){let s=r("p",{class:"wb-grow"},"The panel is beside the notebook."),i=m("Put it beside the notebook again","wb-button",()=>this.openFrom(
 t,e)),o=m("Show it here","wb-button",()=>{this.outputs.delete(h),t.replaceChildren(),this.show(t,e)}),a=r("div",{class:"wb-toolbar wb-docked"},s,i,o),h=()=>{s.hidden=
 !this.isOpen,i.hidden=this.isOpen};t.append(r("div",{class:"wb-desk",role:"region","aria-label":"Workbench desk, docked"},a)),this.outputs.add(h),e.addEventListener(
 "abort",()=>this.outputs.delete(h)),h(),this.isOpen||this.openFrom(t,e)}async openFrom(t,e){!await this.open(t)&&!e.aborted&&this.giveUp(t,e)}giveUp(t,e){t.replaceChildren(
-r("div",{class:"wb-desk"},r("p",{class:"wb-toolbar wb-docked"},Xu)),r("div",{class:"wb-docked-here"})),this.show(t.lastElementChild,e)}async open(t){let e=this.
+r("div",{class:"wb-desk"},r("p",{class:"wb-toolbar wb-docked"},Zu)),r("div",{class:"wb-docked-here"})),this.show(t.lastElementChild,e)}async open(t){let e=this.
 model.widget_manager,s=e?.context;if(typeof s?.addSibling!="function")return!1;let i,o;this.isOpen=!0,this.docked=new Promise(a=>o=a);try{i=await e.create_view(
-await e.get_model(this.model.get("panel_id"))),o(this.docked=i.el);let a=i.luminoWidget,h=Zu(a.constructor),l=new h;l.id=`workbench-${this.model.get("panel_id")}`,
+await e.get_model(this.model.get("panel_id"))),o(this.docked=i.el);let a=i.luminoWidget,h=Qu(a.constructor),l=new h;l.id=`workbench-${this.model.get("panel_id")}`,
 l.addClass("jp-ThemedContainer"),l.title.label="Workbench",l.title.closable=!0,l.node.style.overflow="auto",l.node.style.padding="var(--jp-notebook-padding, 8px\
 )";let c=t.closest(".jp-NotebookPanel")?.id;return l.disposed.connect(()=>this.closed()),i.once?.("remove",()=>l.dispose()),s.addSibling(l,{mode:"split-right",ref:c}),
 h.attach(a,l.node),this.tell(),!0}catch(a){return console.warn("Workbench could not put its panel beside the notebook.",a),this.isOpen=!1,o(this.docked=null),i?.
-remove?.(),this.tell(),!1}}closed(){this.isOpen=!1,this.tell()}tell(){for(let t of this.outputs)t()}};function Zu(n){let t=n;for(;Object.getPrototypeOf(t).prototype;)
-t=Object.getPrototypeOf(t);return t}var Qu="application/vnd.jupyter.widget-view+json",sh="application/vnd.jupyter.widget-state+json";function ih(n){let t=n.widget_manager?.context?.model;if(typeof t?.
-toJSON!="function")return;let e=t.toJSON.bind(t);t.toJSON=()=>tm(e(),n.get("panel_id"),n.get("last_state"))}function tm(n,t,e){let s=new Set(em(n).map(nh));if(!e||
-!s.has(t))return n;let i=n.cells.map(c=>c.outputs?sm(c,t,e):c),{[sh]:o,...a}=n.metadata.widgets??{},h={...nm(o?.state??{},s),...im(t,e)},l={...a,[sh]:{version_major:2,
-version_minor:0,...o,state:h}};return{...n,cells:i,metadata:{...n.metadata,widgets:l}}}function em({cells:n}){return n.flatMap(({outputs:t})=>t??[])}function nh({
-data:n}){return n?.[Qu]?.model_id}function sm(n,t,e){let s=n.outputs.map(i=>nh(i)===t?{...i,data:{...i.data,"text/html":e}}:i);return{...n,outputs:s}}function im(n,t){
+remove?.(),this.tell(),!1}}closed(){this.isOpen=!1,this.tell()}tell(){for(let t of this.outputs)t()}};function Qu(n){let t=n;for(;Object.getPrototypeOf(t).prototype;)
+t=Object.getPrototypeOf(t);return t}var tm="application/vnd.jupyter.widget-view+json",sh="application/vnd.jupyter.widget-state+json";function ih(n){let t=n.widget_manager?.context?.model;if(typeof t?.
+toJSON!="function")return;let e=t.toJSON.bind(t);t.toJSON=()=>em(e(),n.get("panel_id"),n.get("last_state"))}function em(n,t,e){let s=new Set(sm(n).map(nh));if(!e||
+!s.has(t))return n;let i=n.cells.map(c=>c.outputs?im(c,t,e):c),{[sh]:o,...a}=n.metadata.widgets??{},h={...om(o?.state??{},s),...nm(t,e)},l={...a,[sh]:{version_major:2,
+version_minor:0,...o,state:h}};return{...n,cells:i,metadata:{...n.metadata,widgets:l}}}function sm({cells:n}){return n.flatMap(({outputs:t})=>t??[])}function nh({
+data:n}){return n?.[tm]?.model_id}function im(n,t,e){let s=n.outputs.map(i=>nh(i)===t?{...i,data:{...i.data,"text/html":e}}:i);return{...n,outputs:s}}function nm(n,t){
 let e={model_module:"@jupyter-widgets/controls",model_module_version:"2.0.0"},s={model_module:"@jupyter-widgets/base",model_module_version:"2.0.0"},i=Mo(n);return{
-[n]:{...e,model_name:"HTMLModel",state:{value:t,layout:`IPY_MODEL_${i}`}},[i]:{...s,model_name:"LayoutModel",state:{}}}}function Mo(n){return`${n}-last-state`}function nm(n,t){
-let e=Object.keys(n).filter(i=>Mo(i)in n&&!t.has(i)),s=new Set(e.flatMap(i=>[i,Mo(i)]));return Object.fromEntries(Object.entries(n).filter(([i])=>!s.has(i)))}var om=["approvals","personas","agents","definitions","catalogue","permissions","servers","conversations","personalities","network","peers","projects","sessions",
+[n]:{...e,model_name:"HTMLModel",state:{value:t,layout:`IPY_MODEL_${i}`}},[i]:{...s,model_name:"LayoutModel",state:{}}}}function Mo(n){return`${n}-last-state`}function om(n,t){
+let e=Object.keys(n).filter(i=>Mo(i)in n&&!t.has(i)),s=new Set(e.flatMap(i=>[i,Mo(i)]));return Object.fromEntries(Object.entries(n).filter(([i])=>!s.has(i)))}var rm=["approvals","personas","agents","definitions","catalogue","permissions","servers","conversations","personalities","network","peers","projects","sessions",
 "teams","rules","tools","allowlist","tasks","worktrees","closed","conflicts","processes","unattended","saved_views","change_requests","untrusted"],Ai=class{constructor(){
-this.tables=Object.fromEntries(om.map(t=>[t,new Map])),this.version=null,this.touched=null,this.loaded=new Set,this.listeners=new Set}takeSnapshot(t,e){for(let s of new Set(
+this.tables=Object.fromEntries(rm.map(t=>[t,new Map])),this.version=null,this.touched=null,this.loaded=new Set,this.listeners=new Set}takeSnapshot(t,e){for(let s of new Set(
 [...Object.keys(this.tables),...Object.keys(e)]))this.tables[s]=new Map((e[s]??[]).map(i=>[i.id,i]));this.version=t,this.touched=null,this.loaded=new Set(Object.
-keys(e)),this.notify()}takeDiff(t,e,s,i=[]){if(t!==this.version)return!1;rm(this.tables,s),this.version=e,this.touched=new Set(i);for(let o of Object.keys(s))this.
+keys(e)),this.notify()}takeDiff(t,e,s,i=[]){if(t!==this.version)return!1;am(this.tables,s),this.version=e,this.touched=new Set(i);for(let o of Object.keys(s))this.
 loaded.add(o);return this.notify(),!0}concerns(...t){return this.touched===null||t.some(e=>this.touched.has(e))}concernsAny(...t){return this.touched===null||[...this.
 touched].some(e=>t.includes(e.split(":")[0]))}subscribe(t,e){this.listeners.add(t),e?.addEventListener("abort",()=>this.listeners.delete(t),{once:!0})}notify(){
-for(let t of this.listeners)t()}};function rm(n,t){for(let[e,{set:s,removed:i}]of Object.entries(t)){let o=n[e]??=new Map;for(let a of i)o.delete(a);for(let a of s)
+for(let t of this.listeners)t()}};function am(n,t){for(let[e,{set:s,removed:i}]of Object.entries(t)){let o=n[e]??=new Map;for(let a of i)o.delete(a);for(let a of s)
 o.set(a.id,a)}}var oh={NEW:"Published",UPDATE:"Changed",FORGET:"Forgotten"};function Je({version:n,versions:t}){return n===t[0]}function rh(n,t){return Number(X(t))-Number(X(n))||
-am(n.name,t.name)}function ah(n,t){if(!t)return!0;let{name:e,version:s,description:i="",highlights:o,tools:a,provenance:h}=n,l=o.map(d=>`${d.name} ${d.text}`),c=[
+hm(n.name,t.name)}function ah(n,t){if(!t)return!0;let{name:e,version:s,description:i="",highlights:o,tools:a,provenance:h}=n,l=o.map(d=>`${d.name} ${d.text}`),c=[
 e,s,i,...l,...a,h.owner_name??""].join(`
 `).toLowerCase();return t.split(/\s+/).every(d=>c.includes(d))}var qi={own:"An agent of this project",unpublished:"This project is in no network: other nodes re\
 ceive it when it joins one",live:"The node that sent it answers",stale:"The node that sent it does not answer, is blocked, or this project is in no network"};function Ni({
 versions:n,provenance:t},e){let{freshness:s,owner:i,origin:o,origin_name:a,changed_at:h,last_seen:l}=t;if(s==="unpublished")return"not published yet";let c=s===
 "own",d=c||o===i?null:`through ${a}`,p=n.length>1?`${n.length.toLocaleString("en")} versions`:null,g=c?`changed ${xt(h,e)}`:`received ${xt(l,e)}`;return[p,d,s===
-"stale"?"stale":null,g].filter(Boolean).join(" · ")}function am(n,t){return n<t?-1:+(n>t)}var Ri=class{constructor(t,e){let s=y("personality");this.opener=m(t,"wb-opener",()=>e(t)),this.opener.id=s,this.version=r("span",{class:"wb-muted wb-cut"}),this.
+"stale"?"stale":null,g].filter(Boolean).join(" · ")}function hm(n,t){return n<t?-1:+(n>t)}var Ri=class{constructor(t,e){let s=y("personality");this.opener=m(t,"wb-opener",()=>e(t)),this.opener.id=s,this.version=r("span",{class:"wb-muted wb-cut"}),this.
 about=r("p",{class:"wb-personality-about"}),this.badge=r("span",{class:"wb-source wb-push"}),this.traits=r("ul",{class:"wb-traits"}),this.tools=r("ul",{class:"w\
 b-trait-tools"}),this.fresh=r("div",{class:"wb-label wb-cut"});let o=[r("div",{class:"wb-personality-head"},v("registration"),this.opener,this.version,this.badge),
 this.about,this.traits,this.tools,this.fresh];this.element=r("li",{class:"wb-personality wb-frame wb-stack","aria-labelledby":s},...o),this.elements=[this.element]}show(t,e){
 let s=t!==this.row;if(this.row=t,u(this.fresh,Ni(t,e)),!s)return;let{version:i,traits:o,tools:a,highlights:h,provenance:l}=t;u(this.version,i),Do(this.badge,l),
 b(this.fresh,"title",qi[l.freshness]);let{text:c=""}=h.find(({name:_})=>_==="description")??{};u(this.about,c),b(this.about,"title",c),this.about.hidden=!c;let[
-d,p]=[!0,!1].map(_=>h.filter(({is_callable:j})=>j===_)),g=p.filter(({name:_})=>_!=="description").map(hm);hh(this.traits,g,o-a.length-p.length,"trait"),hh(this.
-tools,d.map(lm),a.length-d.length,"tool")}};function Do(n,t){let{owner:e,owner_name:s}=t,i=X({provenance:t});u(n,i?"Yours":s),b(n,"data-own",i),b(n,"title",i?"A\
+d,p]=[!0,!1].map(_=>h.filter(({is_callable:j})=>j===_)),g=p.filter(({name:_})=>_!=="description").map(lm);hh(this.traits,g,o-a.length-p.length,"trait"),hh(this.
+tools,d.map(cm),a.length-d.length,"tool")}};function Do(n,t){let{owner:e,owner_name:s}=t,i=X({provenance:t});u(n,i?"Yours":s),b(n,"data-own",i),b(n,"title",i?"A\
 n agent of this project":`Owned by ${e}`)}function hh(n,t,e,s){let i=e>0?[r("li",{class:"wb-label"},`and ${f(e,`more ${s}`)}`)]:[];n.replaceChildren(...t,...i),
-n.hidden=!n.childNodes.length}function hm({name:n,text:t}){return r("li",{class:"wb-trait",title:`${n}: ${t}`},r("span",{class:"wb-muted"},n),r("span",{class:"w\
-b-cut"},t))}function lm({name:n,text:t}){let e=t?r("span",{class:"wb-muted wb-cut"},t):null;return r("li",{title:t||null},v("tool"),r("code",{class:"wb-cut"},n),
-e)}var cm=new Set(["pending","rejected","revoked"]),[lh,ch,Bi]=["agent","definition","none"],ji=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new w(
+n.hidden=!n.childNodes.length}function lm({name:n,text:t}){return r("li",{class:"wb-trait",title:`${n}: ${t}`},r("span",{class:"wb-muted"},n),r("span",{class:"w\
+b-cut"},t))}function cm({name:n,text:t}){let e=t?r("span",{class:"wb-muted wb-cut"},t):null;return r("li",{title:t||null},v("tool"),r("code",{class:"wb-cut"},n),
+e)}var dm=new Set(["pending","rejected","revoked"]),[lh,ch,Bi]=["agent","definition","none"],ji=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new w(
 t),this.source=x([[Bi,"Nothing: you write its traits"]],Bi,{on:{change:()=>this.propose()}}),this.name=k("",{maxlength:128,required:!0,placeholder:"careful-revi\
 ewer"}),this.version=k("",{maxlength:128,placeholder:"that of the definition, or 1.0"}),this.about=r("p",{class:"wb-label"}),this.submit=r("button",{class:"wb-b\
 utton wb-primary",type:"submit"},"Publish");let s=()=>e(null);this.element=$({class:"wb-box wb-stack wb-roomy","aria-label":"Publish a personality"},{submit:()=>this.
 run(),escape:s},r("div",{class:"wb-fields wb-fields-3"},T("Made from",this.source),T("Name",this.name),T("Version (optional)",this.version)),this.about,L(this.submit,
 s),this.requests.errorBox),this.proposed=""}focus(){this.source.focus()}update(t){let{agents:e,definitions:s,network:i}=this.desk.store.tables,o=[...e.values()].
-filter(({registration_status:p})=>!cm.has(p)),a=[...s.values()].filter(({name:p})=>p),h=[["",[[Bi,"Nothing: you write its traits"]]],["Agents",o.map(({id:p,name:g})=>[
+filter(({registration_status:p})=>!dm.has(p)),a=[...s.values()].filter(({name:p})=>p),h=[["",[[Bi,"Nothing: you write its traits"]]],["Agents",o.map(({id:p,name:g})=>[
 `${lh}:${p}`,g])],["Definitions",a.map(({id:p,name:g})=>[`${ch}:${p}`,g])]];q(this.source,h.filter(([,p])=>p.length));let l=!!i.get("network")?.joined;u(this.about,
 "Its traits come from the definition and the persona, and its tools from functions that are bound to it."+(l?"":" This project is in no network: other nodes rec\
 eive it once you join one.")),this.requests.busy||O(t,this.submit)}propose(){if(this.name.value!==this.proposed)return;let{selectedOptions:t,value:e}=this.source,
 s=e===Bi?"":t[0].textContent.trim();this.proposed=s.toLowerCase().replace(/[^a-z0-9._-]+/g,"-").replace(/^-+|-+$/g,""),this.name.value=this.proposed}async run(){
 let[t,...e]=this.source.value.split(":"),s={[lh]:{agent_id:e.join(":")},[ch]:{definition:e.join(":")}}[t]??{},i=this.version.value.trim(),o={name:this.name.value.
-trim(),...i&&{version:i},...s},a=await this.requests.run("publish_personality",o,this.submit,"Publishing…");a&&this.onDone(a)}};var Io=60,dm=6,dh={own:["Yours",X],others:["Of other nodes",n=>!X(n)],tools:["With tools",({tools:n})=>n.length>0]},Li=class{constructor(t,e){this.desk=t,this.on=
+trim(),...i&&{version:i},...s},a=await this.requests.run("publish_personality",o,this.submit,"Publishing…");a&&this.onDone(a)}};var Io=60,um=6,dh={own:["Yours",X],others:["Of other nodes",n=>!X(n)],tools:["With tools",({tools:n})=>n.length>0]},Li=class{constructor(t,e){this.desk=t,this.on=
 e,this.filters={key:null,text:""},this.limit=Io,this.formBox=r("div",{}),this.errorBox=r("div",{class:"wb-message wb-error",hidden:!0}),this.empty=r("div",{class:"\
 wb-empty wb-stack",hidden:!0}),this.search=z("Filter personalities","Filter personalities by name, owner, trait or tool",{input:()=>this.filter({text:this.search.
 value.trim().toLowerCase()})}),this.publishButton=m("Publish…","wb-button",()=>this.openForm()),this.chips=new ht("Filter personalities",a=>this.filter({key:a}));
@@ -1201,7 +1201,7 @@ list)};this.list=r("ul",{class:"wb-personalities","aria-label":"Personalities",o
 querySelector(".wb-opener")??this.publishButton).focus()}),this.more=m("Show more","wb-button",()=>{this.limit+=Io,this.update()});let o=[this.formBox,this.errorBox,
 this.empty,this.chips.element,this.noMatch];this.element=r("div",{class:"wb-stack"},...o,this.list,this.more)}get rows(){let{version:t,tables:e}=this.desk.store;
 if(this.sorted?.version!==t){let s=[...e.personalities.values()].filter(({id:i})=>i!=="").sort(rh);this.sorted={version:t,rows:s}}return this.sorted.rows}get isSearchable(){
-return this.rows.length>dm||!!this.filters.text}summary(){let{rows:t}=this,e=t.filter(X).length;return t.length?e?`${f(t.length,"personality","personalities")},\
+return this.rows.length>um||!!this.filters.text}summary(){let{rows:t}=this,e=t.filter(X).length;return t.length?e?`${f(t.length,"personality","personalities")},\
  ${e} of them yours`:f(t.length,"personality","personalities"):""}update(t=this.enabled,e=Date.now()){this.enabled=t;let{rows:s}=this,{personalities:i}=this.desk.
 store.tables,o=l=>s.filter(l).length,a=Object.entries(dh).map(([l,[c,d]])=>({key:l,label:c,count:o(d)}));this.chips.update([{key:null,label:"All",count:s.length},
 ...a],this.filters.key),this.chips.element.hidden=s.length<2;let h=s.filter(l=>this.matches(l));this.cards.show(h.slice(0,this.limit).map(({id:l})=>l),(l,c)=>l.
@@ -1215,20 +1215,20 @@ that others can call. ",h=s?"Those of other nodes appear here as they are receiv
 this.desk.announce(`${f(this.cards.items.size,"personality","personalities")} shown.`)}clear(){this.search.value="",this.filter({key:null,text:""}),this.search.
 focus()}focus(t){(this.cards.items.get(t)?.opener??this.publishButton).focus()}openForm(){return this.form?this.form.focus():(this.form=new ji(this.desk,t=>this.
 closeForm(t)),this.formBox.replaceChildren(this.form.element),this.form.update(this.enabled),this.form.focus())}closeForm(t){this.form=null,this.formBox.replaceChildren(),
-this.publishButton.focus(),t&&(this.desk.announce(t.is_published?`${t.name} is published.`:`${t.name} is saved.`),this.on.open(t.name))}};var[nt,Wt,ze]=[148,40,48],Ve=8,um=48,_e=56,uh=10,Mi=7;function mh(n,t,e,s){let i=mm(n,t,e),o=Math.max(s,i.length*nt+(i.length-1)*_e+2*Ve),a=i.length===3&&i[0].length<
-3?Wt:Ve,h=Math.max(...i.map(({length:d})=>d))*ze-(ze-Wt)+2*a,l=i.length===3?Math.min(um,(o-3*nt-2*_e)/2-Ve):0,c=new Map;return i.forEach((d,p)=>pm(d,p,{columns:i,
-wide:o,height:h,bend:Math.max(0,l)},c)),{places:c,columns:i,width:o,height:h}}function mm(n,t,e){if(n.length<3)return[[e],...n.filter(a=>a!==e).map(a=>[a])];let s=fm(
-n,t,e),i=n.filter(a=>a!==s).sort((a,h)=>+(h===e)-+(a===e)),o=a=>i.filter((h,l)=>l%2===a);return[o(0),[s],o(1)].filter(a=>a.length)}function pm(n,t,{columns:e,wide:s,
+this.publishButton.focus(),t&&(this.desk.announce(t.is_published?`${t.name} is published.`:`${t.name} is saved.`),this.on.open(t.name))}};var[nt,Wt,ze]=[148,40,48],Ve=8,mm=48,_e=56,uh=10,Mi=7;function mh(n,t,e,s){let i=pm(n,t,e),o=Math.max(s,i.length*nt+(i.length-1)*_e+2*Ve),a=i.length===3&&i[0].length<
+3?Wt:Ve,h=Math.max(...i.map(({length:d})=>d))*ze-(ze-Wt)+2*a,l=i.length===3?Math.min(mm,(o-3*nt-2*_e)/2-Ve):0,c=new Map;return i.forEach((d,p)=>fm(d,p,{columns:i,
+wide:o,height:h,bend:Math.max(0,l)},c)),{places:c,columns:i,width:o,height:h}}function pm(n,t,e){if(n.length<3)return[[e],...n.filter(a=>a!==e).map(a=>[a])];let s=wm(
+n,t,e),i=n.filter(a=>a!==s).sort((a,h)=>+(h===e)-+(a===e)),o=a=>i.filter((h,l)=>l%2===a);return[o(0),[s],o(1)].filter(a=>a.length)}function fm(n,t,{columns:e,wide:s,
 height:i,bend:o},a){let h=e.length===1?.5:t/(e.length-1),l=Ve+(s-2*Ve-nt)*h,c=(i-(n.length*ze-(ze-Wt)))/2,d=Math.sign(.5-h);n.forEach((p,g)=>{let _=(g+.5)/n.length*
-2-1;a.set(p,{x:l+(n.length>2?d*o*_*_:0),y:c+g*ze})})}function fm(n,t,e){let s=new Map(n.map(i=>[i,0]));for(let{from:i,to:o}of t)for(let a of[i,o])s.set(a,(s.get(
-a)??0)+1);return n.reduce((i,o)=>s.get(o)>s.get(i)?o:i,e)}function ph(n,t,e,s){let[i,o]=wh(n,t),[a,h]=[n.y+Wt/2+s,t.y+Wt/2+s];if(Math.abs(n.x-t.x)<nt)return wm(
+2-1;a.set(p,{x:l+(n.length>2?d*o*_*_:0),y:c+g*ze})})}function wm(n,t,e){let s=new Map(n.map(i=>[i,0]));for(let{from:i,to:o}of t)for(let a of[i,o])s.set(a,(s.get(
+a)??0)+1);return n.reduce((i,o)=>s.get(o)>s.get(i)?o:i,e)}function ph(n,t,e,s){let[i,o]=wh(n,t),[a,h]=[n.y+Wt/2+s,t.y+Wt/2+s];if(Math.abs(n.x-t.x)<nt)return bm(
 i,a,o,h,n.x>nt?-_e:_e);let l=[(i+o)/2,(a+h)/2];if(!e||Math.abs(n.x-t.x)<nt+e.x/2||n===e||t===e)return{path:`M${i} ${a}C${l[0]} ${a} ${l[0]} ${h} ${o} ${h}`,middle:l};
 let c=l[1]<=e.y+Wt/2;l[1]=c?Math.min(l[1],e.y-uh):Math.max(l[1],e.y+Wt+uh),l[1]+=c?-s:s;let d=i<o?1:-1,[p,g]=[d*_e,d*(nt/2+_e/2)],[_,j]=l;return{path:`M${i} ${a}\
 C${i+p} ${a} ${_-g} ${j} ${_} ${j}S${o-p} ${h} ${o} ${h}`,middle:l}}function fh(n,t,e){let s=wh(n,t)[1],i=s===t.x?-Mi:Mi;return`M${s} ${t.y+Wt/2+e}l${i} ${-Mi/2}\
-v${Mi}Z`}function wm(n,t,e,s,i){return{path:`M${n} ${t}C${n+i} ${t} ${e+i} ${s} ${e} ${s}`,middle:[(n+e)/2+i*.75,(t+s)/2]}}function wh(n,t){return Math.abs(n.x-
-t.x)>=nt?n.x<t.x?[n.x+nt,t.x]:[n.x,t.x+nt]:n.x>nt?[n.x,t.x]:[n.x+nt,t.x+nt]}var bm=6,Di=class{constructor(t){this.onOpen=t,this.nodes=new Map,this.active=null,this.lines=N("svg",{class:"wb-links","aria-hidden":"true"}),this.sheet=r("div",
+v${Mi}Z`}function bm(n,t,e,s,i){return{path:`M${n} ${t}C${n+i} ${t} ${e+i} ${s} ${e} ${s}`,middle:[(n+e)/2+i*.75,(t+s)/2]}}function wh(n,t){return Math.abs(n.x-
+t.x)>=nt?n.x<t.x?[n.x+nt,t.x]:[n.x,t.x+nt]:n.x>nt?[n.x,t.x]:[n.x+nt,t.x+nt]}var gm=6,Di=class{constructor(t){this.onOpen=t,this.nodes=new Map,this.active=null,this.lines=N("svg",{class:"wb-links","aria-hidden":"true"}),this.sheet=r("div",
 {class:"wb-network-sheet"},this.lines);let e="Nodes of the network; arrows move, Enter opens";this.box=r("div",{class:"wb-network-graph wb-frame",role:"listbox",
-tabindex:0,"aria-label":e},this.sheet),this.element=r("div",{class:"wb-stack"},this.box,gm()),this.box.addEventListener("keydown",s=>this.onKey(s)),this.box.addEventListener(
+tabindex:0,"aria-label":e},this.sheet),this.element=r("div",{class:"wb-stack"},this.box,ym()),this.box.addEventListener("keydown",s=>this.onKey(s)),this.box.addEventListener(
 "focus",()=>this.active===null&&this.goTo(this.plan?.columns[0][0])),this.box.addEventListener("click",s=>this.onClick(s)),new ResizeObserver(()=>this.arrange()).
 observe(this.box)}update(t,e,s){let i={rid:t.rid??"",name:t.name,own:!0};this.own=i.rid,this.known=new Map([i,...e].map(o=>[o.rid,o])),this.links=$a(t.edges.filter(
 ({source:o,target:a})=>this.known.has(o)&&this.known.has(a))),s&&(this.active=s),this.opened=s,this.arrange();for(let[o,a]of this.nodes)this.drawNode(a,this.known.
@@ -1239,7 +1239,7 @@ s));this.mark()}}node(t){if(this.nodes.has(t))return this.nodes.get(t);let e=r("
 wb-node-state wb-cut"})),s=r("div",{class:"wb-node",role:"option",id:y("node")},r("span",{class:"wb-mark"}),e);return s.dataset.rid=t,this.nodes.set(t,s),this.sheet.
 append(s),s}drawNode(t,e){let[s,i]=e.own?["This project","registration"]:be[e.state],o=e.own?"own":e.state;t.dataset.state!==o&&t.firstChild.replaceChildren(v(i)),
 t.dataset.state=o,u(t.lastChild.firstChild,e.name),u(t.lastChild.lastChild,e.is_relay?`${s} · first contact`:s),b(t,"title",e.rid)}drawLines(){let{width:t,height:e}=this.
-plan,s=new Set;this.drawn=this.links.map(i=>{let o=[i.from,i.to].sort().join(" "),a=s.has(o)?bm:0;return s.add(o),this.line(i,a)}),this.lines.replaceChildren(...this.
+plan,s=new Set;this.drawn=this.links.map(i=>{let o=[i.from,i.to].sort().join(" "),a=s.has(o)?gm:0;return s.add(o),this.line(i,a)}),this.lines.replaceChildren(...this.
 drawn),b(this.lines,"width",t),b(this.lines,"height",e),this.sheet.style.width=`${t}px`,this.sheet.style.height=`${e}px`}line({from:t,to:e,both:s,status:i,edge_type:o},a){
 let{places:h,columns:l}=this.plan,[c,d]=[h.get(t),h.get(e)],p=l.length===3?h.get(l[1][0]):null,{path:g,middle:_}=ph(c,d,p,a),j=[N("path",{class:"wb-link-line",d:g,
 "data-status":i})],S=(Z,B)=>N("path",{class:"wb-arrow",d:fh(Z,B,a)});j.push(S(c,d),...s?[S(d,c)]:[]);let[K,ot]=_;return o==="POLL"&&j.push(N("text",{class:"wb-l\
@@ -1249,7 +1249,7 @@ t&&s!==t&&i!==t?"true":null)}}goTo(t){t&&(this.active=t,this.mark(),this.nodes.g
 t.altKey||t.metaKey||!this.plan)return;let{columns:e}=this.plan,s=e.findIndex(h=>h.includes(this.active)),i=e[s]?.indexOf(this.active),o=h=>h?.[Math.min(h.length-
 1,Math.round((i+.5)/e[s].length*h.length-.5))],a={ArrowUp:()=>this.goTo(e[s]?.[i-1]),ArrowDown:()=>this.goTo(e[s]?.[i+1]),ArrowLeft:()=>this.goTo(o(e[s-1])),ArrowRight:()=>this.
 goTo(o(e[s+1])),Home:()=>this.goTo(e[0][0]),End:()=>this.goTo(e.at(-1).at(-1)),Enter:()=>this.open(this.active)};a[t.key]&&(t.preventDefault(),a[t.key]())}onClick(t){
-let e=t.target.closest(".wb-node")?.dataset.rid;e&&(this.goTo(e),this.open(e))}open(t){t&&t!==this.own&&this.onOpen(t)}};function gm(){let n=s=>N("svg",{class:"\
+let e=t.target.closest(".wb-node")?.dataset.rid;e&&(this.goTo(e),this.open(e))}open(t){t&&t!==this.own&&this.onOpen(t)}};function ym(){let n=s=>N("svg",{class:"\
 wb-link-sample",viewBox:"0 0 28 8","aria-hidden":"true"},N("path",{class:"wb-link-line",d:"M0 4H28","data-status":s})),t=(s,i)=>r("span",{class:"wb-state"},n(s),
 i);return r("div",{class:"wb-line wb-label wb-network-legend"},t("APPROVED","approved"),t("PROPOSED","proposed"),r("span",{},"An arrow points to the node that r\
 eceives events; “poll”: it fetches them."))}var Ii=class{constructor(t,e,s){this.desk=t,this.onDone=s,this.requests=new w(t),this.url=k(e?.first_contact?.url??"",{maxlength:2e3,placeholder:"URL that ends \
@@ -1275,7 +1275,7 @@ e?.permission??(this.trait===Se?"ask":Fo)),this.rate.hidden=!e||e.permission==="
 t)&&t>=1;this.rate.setAttribute("aria-invalid",String(!e)),e?this.save({calls_per_minute:t}):this.requests.showError({code:"INVALID_ARGUMENTS",message:"Type a w\
 hole number of calls a minute."})}async save(t){let{permission:e}=this.decided??{permission:null},s={peer:this.peer,trait:this.trait,permission:e,...t},i=await this.
 requests.run("set_peer_permission",s);if(!i)return;let{permission:o}=i.permissions.find(({trait:a})=>a===this.trait)??{};this.desk.announce(`${this.label}: ${o?
-Po[o].toLowerCase():"as all others"}.`),this.onSaved(i.permissions)}};var ym="Rejected for good: it is not sent again as it is. Change what is published, or have the node updated.",vm="The node failed with it: it is sent again whe\
+Po[o].toLowerCase():"as all others"}.`),this.onSaved(i.permissions)}};var vm="Rejected for good: it is not sent again as it is. Change what is published, or have the node updated.",km="The node failed with it: it is sent again whe\
 n both nodes are compared. If it stays here, tell who runs the node.",Fi=class{constructor(t,e,s){this.desk=t,this.on=e,this.requests=new w(t),this.reader=new w(
 t),this.permissions=new Pi(t);let i=y("peer");this.mark=r("span",{class:"wb-mark"}),this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.state=r("di\
 v",{class:"wb-indented wb-wrap"}),this.facts=new D,this.refusals=r("div",{}),this.rejections=r("div",{}),this.published=r("div",{}),this.blockButton=m("","wb-bu\
@@ -1287,7 +1287,7 @@ this.permissions.clear(),this.refusals.replaceChildren(),this.rejections.replace
 s);this.reading=new R(()=>this.read(t),e),this.reading.now()}hide(){this.reading?.stop(),this.element.hidden=!0}focus(){this.title.focus()}onEvents(){!this.element.
 hidden&&this.desk.store.concerns(`peer:${this.rid}`)&&this.reading.now()}async read(t){let e=await this.reader.send("get_peer",{peer:t});t===this.rid&&(this.reader.
 clearError(),this.permissions.show(t,e.permissions),this.drawRefusals(e.refusals),this.drawRejections(e.rejections))}update(t,e,s,i){this.peer=t;let[o,a]=be[t.state];
-this.drawn!==t.state&&this.mark.replaceChildren(v(a)),this.drawn=t.state,u(this.title,t.name),u(this.state,km(t,o,i)),this.drawFacts(t,e,i),this.drawPublished(t.
+this.drawn!==t.state&&this.mark.replaceChildren(v(a)),this.drawn=t.state,u(this.title,t.name),u(this.state,xm(t,o,i)),this.drawFacts(t,e,i),this.drawPublished(t.
 rid),u(this.blockButton,t.blocked_at?"Unblock":"Block…"),this.requests.busy||O(s,this.blockButton),this.permissions.update(s,!!t.blocked_at)}drawFacts(t,{rid:e,
 edges:s},i){let o=(a,h)=>s.find(({source:l,target:c})=>l===a&&c===h);this.facts.update([["Address",t.base_url&&r("code",{class:"wb-id"},t.base_url)],["RID",r("c\
 ode",{class:"wb-id"},t.rid)],["Kind",t.node_type==="PARTIAL"?"sends requests, but takes none":null],["Role",t.is_relay&&"first contact: passes on what other nod\
@@ -1298,12 +1298,12 @@ tables,s=[...e.values()].filter(({provenance:a})=>a?.owner===t).map(({name:a})=>
 Personalities",r("ul",{class:"wb-traits"},...o))]:[])}drawRefusals(t){let e=({code:i,count:o,last_at:a,last_reason:h})=>r("li",{class:"wb-refusal"},r("div",{},r(
 "code",{},i),` × ${o.toLocaleString("en")}, last ${E(a)}`),r("div",{class:"wb-muted wb-wrap"},h)),s=r("ul",{class:"wb-stack"},...t.map(e));this.refusals.replaceChildren(
 ...t.length?[C("Refused messages and calls",s)]:[])}drawRejections(t){let e=({rid:i,code:o,reason:a,is_final:h,rejected_at:l})=>r("li",{class:"wb-refusal"},r("d\
-iv",{class:"wb-wrap"},r("code",{class:"wb-id"},i),` ${E(l)}`),r("div",{class:"wb-wrap"},h?ym:vm),r("div",{class:"wb-muted wb-wrap"},r("code",{},o),` ${a}`)),s=r(
+iv",{class:"wb-wrap"},r("code",{class:"wb-id"},i),` ${E(l)}`),r("div",{class:"wb-wrap"},h?vm:km),r("div",{class:"wb-muted wb-wrap"},r("code",{},o),` ${a}`)),s=r(
 "ul",{class:"wb-stack"},...t.map(e));this.rejections.replaceChildren(...t.length?[C("Rejected by it",s)]:[])}toggleBlock(){let{name:t,rid:e,blocked_at:s}=this.peer;
 if(s)return this.run("unblock_peer",e,this.blockButton,"Unblocking…",`${t} is unblocked.`);let i={label:`Block ${t}`,consequence:"Nothing is accepted from it \
 or sent to it, and what it has published is removed here."};return U(this.confirmBox,this.blockButton,i,async(o,a)=>{await this.run("block_peer",e,a,"Blocking…",
 `${t} is blocked.`)&&this.confirmBox.replaceChildren(),this.blockButton.focus()})}async run(t,e,s,i,o){let a=await this.requests.run(t,{peer:e},s,i);return a&&this.
-desk.announce(o),a}onKey(t){t.key!=="Escape"||t.defaultPrevented||t.target.matches(".wb-input")||(t.preventDefault(),this.on.close())}};function km({state:n,last_error:t,
+desk.announce(o),a}onKey(t){t.key!=="Escape"||t.defaultPrevented||t.target.matches(".wb-input")||(t.preventDefault(),this.on.close())}};function xm({state:n,last_error:t,
 retry_at:e,blocked_at:s,blocked_by:i},o,a){if(n==="blocked")return`Blocked by ${i}, ${xt(s,a)}`;if(n!=="unreachable")return o;let h=e&&(Date.parse(e)>a?` It is \
 tried again at ${E(e)}.`:" It is being tried again.");return`${o}: ${t??"no answer"}.${h??""}`}var bh={peer:"Node",state:"State",sends:"Sends to us",gets:"Gets from us",last:"Last contact",refused:"Refused"},Wi=class{constructor(t){this.onOpen=t,this.body=
 r("tbody",{});let e=Object.entries(bh).map(([i,o])=>r("th",{scope:"col",class:`wb-col-${i}`},o)),s={keydown:i=>V(i,this.body)};this.element=r("table",{class:"wb\
@@ -1342,8 +1342,8 @@ k."):this.joinButton.focus()}),this.formBox.replaceChildren(this.form.element),t
 The other nodes forget the personalities of this project, and theirs are forgotten here. Yours are kept, and published again when the project joins a network."};
 U(this.confirmBox,this.leaveButton,t,async(e,s)=>{await this.requests.run("leave_network",{},s,"Leaving…")&&(this.confirmBox.replaceChildren(),this.desk.announce(
 "This project has left the network."))})}};var yh={value:"value",description:"description",type:"type",is_callable:"can be called",input_schema:"arguments",output_schema:"result",version:"version of the \
-function",read_only:"only reads"};function vh(n,t){let[e,s]=[n,t].map(i=>new Map(i.map(o=>[o.name,o])));return[...new Set([...e.keys(),...s.keys()])].flatMap(i=>xm(
-i,e.get(i),s.get(i)))}function xm(n,t,e){return!t||!e?[{path:n,before:Ui(t),after:Ui(e)}]:Object.entries(yh).filter(([s])=>JSON.stringify(t[s]??null)!==JSON.stringify(
+function",read_only:"only reads"};function vh(n,t){let[e,s]=[n,t].map(i=>new Map(i.map(o=>[o.name,o])));return[...new Set([...e.keys(),...s.keys()])].flatMap(i=>_m(
+i,e.get(i),s.get(i)))}function _m(n,t,e){return!t||!e?[{path:n,before:Ui(t),after:Ui(e)}]:Object.entries(yh).filter(([s])=>JSON.stringify(t[s]??null)!==JSON.stringify(
 e[s]??null)).map(([s,i])=>({path:`${n}: ${i}`,before:t[s]??null,after:e[s]??null}))}function Ui(n){return n?n.is_callable?n.description||"a tool":n.value:null}function kh({
 added:n,removed:t,changed:e,fields:s}){return[...n.map(i=>({path:i.name,before:null,after:Ui(i)})),...t.map(i=>({path:i.name,before:Ui(i),after:null})),...e.flatMap(
 ({name:i,fields:o})=>o.map(({name:a,before:h,after:l})=>({path:`${i}: ${yh[a]??a}`,before:h,after:l}))),...s.map(({name:i,before:o,after:a})=>({path:i,before:o,
@@ -1369,23 +1369,23 @@ rid:t,profile:e,provenance:s}){let{owner:i,owner_name:o,origin:a,origin_name:h,s
 return;let d=c==="own";this.facts.update([["RID",$e(t)],["Owner",r("div",{},d?`this project, ${o}`:o,$e(i))],["Sent by",!d&&(a===i?"its owner":r("div",{},h,$e(a)))],
 ["State",!d&&(c==="live"?"the node that sent it answers":qi.stale)],["SHA-256",$e(l)],["Published",E(s.published_at)],[d?"First published":"First received",E(s.
 first_seen)],["Changed",E(s.changed_at)],["Last received",!d&&E(s.last_seen)],["Node",e.base_url&&$e(e.base_url)],["Agent",e.mcp_url&&$e(e.mcp_url)]])}};function $e(n){
-return r("div",{class:"wb-id"},r("code",{},n))}function Th(n){if(!Ah(n?.properties))return null;let t=new Set(Array.isArray(n.required)?n.required:[]);return Object.entries(n.properties).map(([e,s])=>_m(e,s,
-n,t.has(e)))}function _m(n,t,e,s){let i=Ko(t,e),o=Sm(i),a=o.length?"choice":$m(i);return{name:n,kind:a,required:s,description:Om(i.description),initial:Em(i,a,o),
+return r("div",{class:"wb-id"},r("code",{},n))}function Th(n){if(!Ah(n?.properties))return null;let t=new Set(Array.isArray(n.required)?n.required:[]);return Object.entries(n.properties).map(([e,s])=>Sm(e,s,
+n,t.has(e)))}function Sm(n,t,e,s){let i=Ko(t,e),o=$m(i),a=o.length?"choice":Em(i);return{name:n,kind:a,required:s,description:Cm(i.description),initial:Tm(i,a,o),
 options:o}}function Ko(n,t,e=0){if(!Ah(n)||e>8)return{};let{$ref:s="",...i}=n,[,o]=/^#\/\$defs\/([^/]+)$/.exec(s)??[];if(o)return{...Ko(t.$defs?.[o],t,e+1),...i};
 let a=n.anyOf??n.oneOf;if(!Array.isArray(a))return n;let h=a.filter(l=>l?.type!=="null");return h.length===1?{...Ko(h[0],t,e+1),...$h(n)}:$h(n)}function $h({description:n,
-default:t}){return{...n&&{description:n},...t!==void 0&&{default:t}}}function Sm({enum:n,const:t,type:e}){return t!==void 0?[t]:Array.isArray(n)?n.filter(s=>s!==
-null):Oh(e).join()==="boolean"?[!0,!1]:[]}function $m({type:n,format:t,writeOnly:e}){let[s,...i]=Oh(n);return i.length?"json":s==="string"?t==="password"||e?"se\
-cret":"text":s==="number"||s==="integer"?s:"json"}function Oh(n){return[n].flat().filter(t=>t&&t!=="null")}function Em({default:n},t,e){return n==null?"":t==="c\
+default:t}){return{...n&&{description:n},...t!==void 0&&{default:t}}}function $m({enum:n,const:t,type:e}){return t!==void 0?[t]:Array.isArray(n)?n.filter(s=>s!==
+null):Oh(e).join()==="boolean"?[!0,!1]:[]}function Em({type:n,format:t,writeOnly:e}){let[s,...i]=Oh(n);return i.length?"json":s==="string"?t==="password"||e?"se\
+cret":"text":s==="number"||s==="integer"?s:"json"}function Oh(n){return[n].flat().filter(t=>t&&t!=="null")}function Tm({default:n},t,e){return n==null?"":t==="c\
 hoice"?e.includes(n)?String(e.indexOf(n)):"":t==="json"?JSON.stringify(n,null,2):String(n)}function Ch(n,t){let[e,s]=[{},{}];for(let i of n){let o=t[i.name]??"";
-if(!o&&!(i.required&&i.kind==="text")){i.required&&(s[i.name]="A value is required.");continue}try{e[i.name]=Tm[i.kind](o,i)}catch(a){s[i.name]=a.message}}return{
-values:e,problems:s}}var Tm={text:n=>n,secret:n=>n,number:n=>Eh(n,Number.isFinite,"Type a number."),integer:n=>Eh(n,Number.isSafeInteger,"Type a whole number."),
+if(!o&&!(i.required&&i.kind==="text")){i.required&&(s[i.name]="A value is required.");continue}try{e[i.name]=Om[i.kind](o,i)}catch(a){s[i.name]=a.message}}return{
+values:e,problems:s}}var Om={text:n=>n,secret:n=>n,number:n=>Eh(n,Number.isFinite,"Type a number."),integer:n=>Eh(n,Number.isSafeInteger,"Type a whole number."),
 choice:(n,{options:t})=>t[Number(n)],json:n=>Et(n)};function Eh(n,t,e){let s=Number(n.trim()||NaN);if(!t(s))throw new Error(e);return s}function Et(n){try{return JSON.
-parse(n)}catch(t){throw new Error(`This is not JSON: ${t.message}.`,{cause:t})}}function Ah(n){return typeof n=="object"&&n!==null&&!Array.isArray(n)}function Om(n){
-return typeof n=="string"?n:""}var zi={str:"Text",int:"Whole number",float:"Number",bool:"Yes or no",list:"List (JSON)",dict:"Object (JSON)"},Cm={str:n=>n,int:n=>qh(n,Number.isSafeInteger,"Ty\
+parse(n)}catch(t){throw new Error(`This is not JSON: ${t.message}.`,{cause:t})}}function Ah(n){return typeof n=="object"&&n!==null&&!Array.isArray(n)}function Cm(n){
+return typeof n=="string"?n:""}var zi={str:"Text",int:"Whole number",float:"Number",bool:"Yes or no",list:"List (JSON)",dict:"Object (JSON)"},Am={str:n=>n,int:n=>qh(n,Number.isSafeInteger,"Ty\
 pe a whole number."),float:n=>qh(n,Number.isFinite,"Type a number."),bool:n=>n==="true",list:n=>Uo(Et(n),Array.isArray,'Type a list, such as ["a", "b"].'),dict:n=>Uo(
-Et(n),Am,'Type an object, such as {"a": 1}.')};function Nh(n,t){return n==="str"&&typeof t=="string"?t:n in zi&&jh(t)?String(t):JSON.stringify(t??null,null,2)}function Rh(n,t){
-return(Cm[n]??Et)(t)}function Bh(n){return n==null?"none":typeof n=="boolean"?n?"yes":"no":Array.isArray(n)&&n.every(jh)?n.join(", ")||"nothing":typeof n=="obje\
-ct"?JSON.stringify(n):String(n)}function qh(n,t,e){return Uo(Number(n.trim()||NaN),t,e)}function Uo(n,t,e){if(!t(n))throw new Error(e);return n}function Am(n){return typeof n==
+Et(n),qm,'Type an object, such as {"a": 1}.')};function Nh(n,t){return n==="str"&&typeof t=="string"?t:n in zi&&jh(t)?String(t):JSON.stringify(t??null,null,2)}function Rh(n,t){
+return(Am[n]??Et)(t)}function Bh(n){return n==null?"none":typeof n=="boolean"?n?"yes":"no":Array.isArray(n)&&n.every(jh)?n.join(", ")||"nothing":typeof n=="obje\
+ct"?JSON.stringify(n):String(n)}function qh(n,t,e){return Uo(Number(n.trim()||NaN),t,e)}function Uo(n,t,e){if(!t(n))throw new Error(e);return n}function qm(n){return typeof n==
 "object"&&n!==null&&!Array.isArray(n)}function jh(n){return n!==null&&typeof n!="object"}var Vi=class{constructor(t,e,s){this.desk=t,this.name=e.name,this.onDone=s,this.requests=new w(t);let i=new Set(e.set_by_hand),o=d=>e.functions.includes(d),a=e.
 traits.filter(({name:d})=>i.has(d)&&!o(d)),h=e.traits.some(({name:d})=>!i.has(d)&&!o(d));this.rows=a.map(d=>new Gi(d,()=>{})),this.list=r("div",{class:"wb-stack"},
 ...this.rows.map(({element:d})=>d)),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Save");let l=()=>s(null),c="Traits from its definition \
@@ -1402,44 +1402,44 @@ remove(),t?`Remove ${t.name}`:"Remove the new trait"),this.problem=r("div",{clas
 l":`Description of ${t?.name??"the new trait"}`});let i=[this.name,this.type,this.removeButton,this.place,this.about,this.problem];this.element=r("div",{class:"\
 wb-trait-row",role:"group","aria-label":t?.name??"New trait"},...i)}nameField(){return k("",{maxlength:128,placeholder:"Name","aria-label":"Name of the trait"})}typeChoice(){
 let t={change:()=>this.drawControl(this.control.value)};return x(Object.entries(zi),"str",{"aria-label":"Type of the trait",on:t})}get typeName(){return this.trait?.
-type??this.type.value}get isEmpty(){return!this.trait&&!this.name.value.trim()&&!this.control.value.trim()}drawControl(t){this.control=Nm(this.typeName,t);let e=this.
+type??this.type.value}get isEmpty(){return!this.trait&&!this.name.value.trim()&&!this.control.value.trim()}drawControl(t){this.control=Rm(this.typeName,t);let e=this.
 trait?.name??"the new trait";this.control.setAttribute("aria-label",`Value of ${e}`),this.control.setAttribute("aria-describedby",this.problem.id),this.place.replaceChildren(
 this.control)}focus(){(this.trait||this.name.value?this.control:this.name).focus()}remove(){return this.trait?(this.isRemoved=!this.isRemoved,this.element.classList.
 toggle("wb-removing",this.isRemoved),this.control.disabled=this.isRemoved,u(this.removeButton,this.isRemoved?"Keep":"Remove")):this.onDrop()}read(t){this.mark(null);
 let e=this.trait?.name??this.name.value.trim();if(this.isRemoved)return[e,null];let s=this.about.value.trim(),i=this.control.value===this.initial&&s===(this.trait?.
-description??"");if(this.trait&&i)return null;try{this.trait||qm(e,this,t);let o=Rh(this.typeName,this.control.value),{is_callable:a=!1}=this.trait??{};return[e,
+description??"");if(this.trait&&i)return null;try{this.trait||Nm(e,this,t);let o=Rh(this.typeName,this.control.value),{is_callable:a=!1}=this.trait??{};return[e,
 {type:this.typeName,value:o,is_callable:a,description:s}]}catch(o){return this.mark(o),null}}mark(t){this.isWrong=t!==null,this.problem.hidden=!this.isWrong,this.
-control.setAttribute("aria-invalid",String(this.isWrong)),t&&this.problem.replaceChildren(...vt(t).slice(0,1),r("span",{},t.message))}};function qm(n,t,e){if(!n)
-throw new Error("Give the trait a name.");if(e.some(i=>i!==t&&(i.trait?.name??i.name.value.trim())===n))throw new Error("There is a trait with this name.")}function Nm(n,t){
+control.setAttribute("aria-invalid",String(this.isWrong)),t&&this.problem.replaceChildren(...vt(t).slice(0,1),r("span",{},t.message))}};function Nm(n,t,e){if(!n)
+throw new Error("Give the trait a name.");if(e.some(i=>i!==t&&(i.trait?.name??i.name.value.trim())===n))throw new Error("There is a trait with this name.")}function Rm(n,t){
 if(n==="bool")return x([["true","Yes"],["false","No"]],t==="true"?"true":"false");if(n==="int"||n==="float")return k(t,{inputmode:"decimal"});let e=Math.min(8,t.
 split(`
-`).length);return P(t,e,{class:`wb-input wb-area wb-short-area${n==="str"?" wb-prose-area":""}`})}var Rm=120,Yi=class{constructor(t){this.desk=t,this.requests=new w(t),this.editButton=m("Edit…","wb-button",()=>this.edit()),this.list=r("dl",{class:"wb-trait\
+`).length);return P(t,e,{class:`wb-input wb-area wb-short-area${n==="str"?" wb-prose-area":""}`})}var Bm=120,Yi=class{constructor(t){this.desk=t,this.requests=new w(t),this.editButton=m("Edit…","wb-button",()=>this.edit()),this.list=r("dl",{class:"wb-trait\
 -list"}),this.formBox=r("div",{});let e=r("h4",{class:"wb-strong wb-grow"},"Traits"),s=r("div",{class:"wb-line"},e,this.editButton);this.element=r("div",{class:"\
 wb-stack"},s,this.requests.errorBox,this.formBox,this.list)}clear(){this.form=null,this.drawn=null,this.formBox.replaceChildren(),this.list.hidden=!1}show(t,e){
 this.personality=t;let s=t.profile.traits.filter(({is_callable:o})=>!o),i=JSON.stringify(s);i!==this.drawn&&this.list.replaceChildren(...this.entries(s)),this.drawn=
 i,this.enable(e)}enable(t){let{personality:e}=this;this.editButton.hidden=!X(e)||!Je(e)||!!this.form,O(t,this.editButton),this.form?.enable(t)}entries(t){return t.
 length?t.flatMap(e=>[r("dt",{class:"wb-wrap",title:e.type},e.name),r("dd",{},this.value(e),e.description?r("div",{class:"wb-label"},e.description):null)]):[r("p",
-{class:"wb-muted"},"It has no traits besides its tools.")]}value({name:t,value:e}){let s=typeof e=="string"?e:Bh(e);if(s.length<=Rm&&!s.includes(`
+{class:"wb-muted"},"It has no traits besides its tools.")]}value({name:t,value:e}){let s=typeof e=="string"?e:Bh(e);if(s.length<=Bm&&!s.includes(`
 `))return r("span",{class:"wb-wrap"},s);let i=typeof e=="string"?e:JSON.stringify(e,null,2);return it(i,`Copy ${t}`,this.desk.announce)}async edit(){let{name:t}=this.
 personality,e=await this.requests.run("get_own_personality",{name:t},this.editButton,"Reading…");!e||t!==this.personality.name||(this.form=new Vi(this.desk,e,
 s=>this.closeForm(s)),this.list.hidden=!0,this.editButton.hidden=!0,this.formBox.replaceChildren(this.form.element),this.form.focus())}closeForm(t){let{personality:e}=this;
-this.clear(),this.show(t?{...e,profile:{...e.profile,traits:t.traits}}:e,!0),this.editButton.focus()}};var Bm={fields:"Fields",json:"JSON"},jm="(not set)",Xi=class{constructor(t,e=null){this.parameters=Th(t),this.controls=new Map,this.problems=new Map,this.modes=
-new I(Bm,"Show the arguments as",o=>this.show(o)),this.fields=r("div",{class:"wb-stack wb-roomy"},...(this.parameters??[]).map(o=>this.field(o))),this.text=P(JSON.
+this.clear(),this.show(t?{...e,profile:{...e.profile,traits:t.traits}}:e,!0),this.editButton.focus()}};var jm={fields:"Fields",json:"JSON"},Lm="(not set)",Xi=class{constructor(t,e=null){this.parameters=Th(t),this.controls=new Map,this.problems=new Map,this.modes=
+new I(jm,"Show the arguments as",o=>this.show(o)),this.fields=r("div",{class:"wb-stack wb-roomy"},...(this.parameters??[]).map(o=>this.field(o))),this.text=P(JSON.
 stringify(e??{},null,2),6,{"aria-label":"Arguments as JSON"}),this.textProblem=Lh(this.text),this.json=r("div",{},this.text,this.textProblem);let s=this.parameters?.
 length===0,i=s?r("p",{class:"wb-muted"},"It takes no arguments."):null;this.modes.element.hidden=s||!this.parameters,this.element=r("div",{class:"wb-stack"},i,this.
 modes.element,this.fields,this.json),this.show(this.parameters&&!e?"fields":"json"),s&&(this.json.hidden=!0)}get first(){return this.mode==="json"?this.text:this.
-controls.values().next().value??null}field(t){let{name:e,description:s,required:i}=t,o=Lm(t),a=Lh(o);this.controls.set(e,o),this.problems.set(e,a);let h=T(i?e:`${e}\
+controls.values().next().value??null}field(t){let{name:e,description:s,required:i}=t,o=Mm(t),a=Lh(o);this.controls.set(e,o),this.problems.set(e,a);let h=T(i?e:`${e}\
  (optional)`,o);return h.append(a,...s?[r("p",{class:"wb-label"},s)]:[]),h}show(t){t==="json"&&this.mode==="fields"&&(this.text.value=JSON.stringify(this.read().
 values,null,2)),t==="fields"&&this.mode==="json"&&this.fillFields(),this.mode=t,this.fields.hidden=t!=="fields",this.json.hidden=t!=="json",this.modes.show(t),this.
-mark({})}fillFields(){let t;try{t=Et(this.text.value)}catch{return}for(let e of this.parameters){let{name:s}=e;t&&s in t&&(this.controls.get(s).value=Mm(e,t[s]))}}read(){
+mark({})}fillFields(){let t;try{t=Et(this.text.value)}catch{return}for(let e of this.parameters){let{name:s}=e;t&&s in t&&(this.controls.get(s).value=Dm(e,t[s]))}}read(){
 let t=Object.fromEntries([...this.controls].map(([e,s])=>[e,s.value]));return Ch(this.parameters,t)}values(){if(this.mode==="json")return this.jsonValues();let{
 values:t,problems:e}=this.read();return this.mark(e),Object.keys(e).length?null:t}jsonValues(){try{let t=Et(this.text.value);return this.mark({}),t}catch(t){return this.
 markOne(this.text,this.textProblem,t.message),this.text.focus(),null}}mark(t){this.markOne(this.text,this.textProblem,null);for(let[s,i]of this.controls)this.markOne(
 i,this.problems.get(s),t[s]??null);let e=[...this.controls.keys()].find(s=>s in t);e&&this.controls.get(e).focus()}markOne(t,e,s){e.hidden=s===null,s===null?t.removeAttribute(
 "aria-invalid"):(t.setAttribute("aria-invalid","true"),e.replaceChildren(v("warning"),r("span",{},s)))}};function Lh(n){let t=r("div",{class:"wb-message wb-erro\
-r",id:y("problem"),hidden:!0});return n.setAttribute("aria-describedby",t.id),t}function Lm(n){let{kind:t,initial:e,options:s,required:i}=n;if(t==="choice"){let a=s.
-map((h,l)=>[String(l),String(h)]);return x(i?a:[["",jm],...a],e)}return t==="json"?P(e,3,{placeholder:"JSON"}):t==="text"?P(e,1,{class:"wb-input wb-area wb-shor\
-t-area"}):k(e,{type:t==="secret"?"password":"text",inputmode:t==="secret"?null:"decimal"})}function Mm({kind:n,options:t},e){return n==="choice"?t.includes(e)?String(
+r",id:y("problem"),hidden:!0});return n.setAttribute("aria-describedby",t.id),t}function Mm(n){let{kind:t,initial:e,options:s,required:i}=n;if(t==="choice"){let a=s.
+map((h,l)=>[String(l),String(h)]);return x(i?a:[["",Lm],...a],e)}return t==="json"?P(e,3,{placeholder:"JSON"}):t==="text"?P(e,1,{class:"wb-input wb-area wb-shor\
+t-area"}):k(e,{type:t==="secret"?"password":"text",inputmode:t==="secret"?null:"decimal"})}function Dm({kind:n,options:t},e){return n==="choice"?t.includes(e)?String(
 t.indexOf(e)):"":n==="json"?JSON.stringify(e,null,2):String(e)}var Mh={always:"Always",ask:"Ask me",never:"Never"},Zi=class{constructor(t,e){this.desk=t,this.tool=e,this.requests=new w(t),this.segments=new I(Mh,`Permission \
 to call ${e.name}`,i=>this.choose(i)),this.note=r("span",{class:"wb-muted"});let s=e.kind==="operation"?"Models of conversations":"Agents and models of conversa\
 tions";this.element=r("div",{class:"wb-stack"},r("div",{class:"wb-label"},`${s} may call it`),r("div",{class:"wb-line"},this.segments.element,this.note),this.requests.
@@ -1462,10 +1462,10 @@ announce:c}=this.desk;this.schemas.replaceChildren(this.schemas.firstChild,C("Ar
 [["Kind",Xt[t]??t],["Server",e],["It says that it",l.filter(Boolean).join(", ")],["Version",o]])}update(t,e){t!==this.tool&&this.reading.now(),this.tool=t,this.
 enabled=e,this.permission.update(),this.drawRun()}drawRun(){this.requests.busy||O(this.enabled&&!this.tool.problem&&!!this.parameters,this.run)}async call(){if(this.
 run.getAttribute("aria-disabled")==="true"||!this.parameters)return;let t=this.parameters.values();if(t===null)return;let e=Date.now();this.outcome.replaceChildren();
-let s=await this.requests.run("call_tool",{name:this.tool.name,arguments:t},this.run,"Running…");s?this.showOutcome(s,Date.now()-e):this.parameters.mark(Dm(this.
+let s=await this.requests.run("call_tool",{name:this.tool.name,arguments:t},this.run,"Running…");s?this.showOutcome(s,Date.now()-e):this.parameters.mark(Im(this.
 requests.error))}showOutcome({result:t,is_error:e},s){let i=`${e?"The tool reports an error":"Done"} after ${at(s)}.`,o=r("div",{class:"wb-message"},v(e?"failed":
 "completed"),r("span",{},i));this.outcome.replaceChildren(o,...Oa(t,this.desk.announce)),this.desk.announce(`${this.tool.name}: ${i}`)}stop(){this.reading.stop()}};
-function Dm(n){let t=n?.details?.problems??[];return Object.fromEntries(t.map(({field:e,reason:s})=>[e.split(".")[0],s]))}var Qi=class{constructor(t){this.desk=t,this.none=r("p",{class:"wb-muted"},"It offers no tools."),this.list=r("ul",{class:"wb-entries","aria-label":"Tools"}),this.
+function Im(n){let t=n?.details?.problems??[];return Object.fromEntries(t.map(({field:e,reason:s})=>[e.split(".")[0],s]))}var Qi=class{constructor(t){this.desk=t,this.none=r("p",{class:"wb-muted"},"It offers no tools."),this.list=r("ul",{class:"wb-entries","aria-label":"Tools"}),this.
 rows=new A(this.list,()=>new Ho(t),{onRemove:e=>e.stop()}),this.element=r("div",{class:"wb-stack"},r("h4",{class:"wb-strong"},"Tools"),this.none,this.list)}clear(){
 this.rows.show([],()=>{})}show(t,e){let s=new Map(t.profile.traits.filter(({is_callable:i})=>i).map(i=>[i.name,i]));this.none.hidden=s.size>0,this.rows.show([...s.
 keys()],(i,o)=>i.show(s.get(o),t,e))}},Ho=class{constructor(t){this.desk=t,this.details=null,this.opener=m("","wb-opener",()=>this.toggle()),this.opener.setAttribute(
@@ -1517,10 +1517,10 @@ opened!==null;this.modes.show(this.mode),this.toolbar.hidden=s;for(let o of Obje
 this.gallery.search.hidden=!i||!this.gallery.isSearchable,this.gallery.publishButton.hidden=!i,u(this.summary,this[this.mode].summary()),s?this.page.update(this.
 store.tables.personalities.get(this.opened)??null,t,e):this[this.mode].update(t,e)}open(t){this.opened=t,this.page.open(t),this.update(),this.page.focus(),this.
 element.closest(".wb-desk")?.scrollIntoView({block:"nearest"})}close(){let t=this.opened;this.opened=null,this.page.close(),this.update(),this.mode==="gallery"?
-this.gallery.focus(t):this.network.focus()}};var Im=["project","session","team","agent"],sn=class{constructor(t){this.desk=t,this.requests=new w(t);let e=y("deleted");this.opener=m("Show","wb-button",()=>this.
+this.gallery.focus(t):this.network.focus()}};var Pm=["project","session","team","agent"],sn=class{constructor(t){this.desk=t,this.requests=new w(t);let e=y("deleted");this.opener=m("Show","wb-button",()=>this.
 isOpen?this.close():this.load()),this.opener.setAttribute("aria-describedby",e),this.list=r("ul",{class:"wb-entries",hidden:!0}),this.element=r("section",{class:"\
 wb-section wb-stack","aria-labelledby":e},r("div",{class:"wb-toolbar"},r("h3",{class:"wb-heading wb-grow",id:e},"Deleted"),this.opener),this.requests.errorBox,this.
-list)}get isOpen(){return!this.list.hidden}refresh(){this.isOpen&&this.load()}close(){this.list.hidden=!0,this.opener.textContent="Show"}async load(){let t=[];for(let e of Im){
+list)}get isOpen(){return!this.list.hidden}refresh(){this.isOpen&&this.load()}close(){this.list.hidden=!0,this.opener.textContent="Show"}async load(){let t=[];for(let e of Pm){
 let s=await this.requests.run(`list_${e}s`,{deleted:!0,limit:500});if(!s)return;t.push(...s[`${e}s`].map(i=>this.entry(e,i.id??i.agent_id,i.name)))}this.list.replaceChildren(
 ...t.length?t:[r("li",{class:"wb-empty"},"Nothing was deleted.")]),this.list.hidden=!1,this.opener.textContent="Hide"}entry(t,e,s){let i=o=>this.restore(t,e,s,o.
 currentTarget);return r("li",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},t),r("span",{class:"wb-entry-name wb-cut"},s),m("Restore","wb-link wb-quiet wb-\
@@ -1531,7 +1531,7 @@ members move with it."),this.requests.errorBox)}focus(){this.session.focus()}asy
 requests.run("move_team",t,this.submit,"Moving…");e&&this.onDone(e)}};var Ge=class{constructor(t,{label:e,value:s="",field:i},o,a){this.requests=new w(t),this.request=o,this.onDone=a,this.name=k(s,{class:"wb-input wb-grow",maxlength:200,
 placeholder:i,"aria-label":i,required:!0}),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},e);let h=()=>a(null);this.element=$({class:"wb-st\
 ack"},{submit:()=>this.run(),escape:h},L(this.submit,h,this.name),this.requests.errorBox)}focus(){this.name.focus(),this.name.select()}async run(){let t=await this.
-requests.run(...this.request(this.name.value.trim()),this.submit);t?this.onDone(t):this.name.focus()}};var Pm={project:1,session:2,team:3},Fm={project:"session",session:"team"},Wm={session:"project_id",team:"session_id"},Km={project:"Its sessions, teams and conte\
+requests.run(...this.request(this.name.value.trim()),this.submit);t?this.onDone(t):this.name.focus()}};var Fm={project:1,session:2,team:3},Wm={project:"session",session:"team"},Km={session:"project_id",team:"session_id"},Um={project:"Its sessions, teams and conte\
 xts are deleted with it.",session:"Its teams and contexts are deleted with it.",team:"Its members stay, without a team."},on=class{constructor(t,e,s){this.desk=
 {store:t,channel:e,announce:s},this.store=t,this.requests=new w(this.desk),this.form=null,this.drawn=[],this.newProject=m("New project…","wb-button",()=>this.
 create("project",this.top)),this.newTeam=m("New team…","wb-button",()=>this.create("team",this.top)),this.deleted=new sn(this.desk),this.element=r("div",{},this.
@@ -1544,48 +1544,48 @@ null||i.length>0,o||this.form)return;this.drawn=i;let a=this.list.contains(docum
 ...this.items()),a&&(this.list.querySelector(`[data-key="${CSS.escape(a)}"]`)??this.newProject).focus()}items(){let{tables:t}=this.store,e=Ot(t,null),s=r("li",{
 class:"wb-entry wb-muted"},"Teams in no session");return[...Le(t.projects).flatMap(i=>[this.item("project",i,[f(i.sessions,"session")]),...ro(t,i.id).flatMap(o=>this.
 sessionItems(o))]),...e.length?[s]:[],...e.map(i=>this.item("team",i,[f(i.agents,"agent")],2))]}sessionItems(t){let e=Ot(this.store.tables,t.id);return[this.item(
-"session",t,[f(t.agents,"agent"),f(t.contexts,"context")]),...e.map(s=>this.item("team",s,[f(s.agents,"agent")]))]}item(t,e,s,i=Pm[t]){let o=r("div",{}),a=(c,d)=>{
-let p=m(c,"wb-link wb-quiet",d,`${c} ${e.name}`);return p.dataset.key=`${t}:${e.id}:${c}`,p},h=Fm[t],l=r("div",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},
+"session",t,[f(t.agents,"agent"),f(t.contexts,"context")]),...e.map(s=>this.item("team",s,[f(s.agents,"agent")]))]}item(t,e,s,i=Fm[t]){let o=r("div",{}),a=(c,d)=>{
+let p=m(c,"wb-link wb-quiet",d,`${c} ${e.name}`);return p.dataset.key=`${t}:${e.id}:${c}`,p},h=Wm[t],l=r("div",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},
 t),r("span",{class:"wb-entry-name wb-cut",title:e.description||e.name},e.name),r("span",{class:"wb-muted wb-grow wb-cut"},[...s,e.description].filter(Boolean).join(
 " · ")),r("span",{class:"wb-entry-actions"},h?a(`New ${h}…`,()=>this.create(h,o,e)):a("Move…",()=>this.open(o,c=>new nn(this.desk,e,c))),a("Rename…",()=>this.
-rename(t,e,o)),a("Delete…",()=>this.remove(t,e,o))));return r("li",{class:`wb-level-${i}`},l,o)}create(t,e,s=null){let i=s?{[Wm[t]]:s.id}:{},o=s?`Name of the ${t}\
+rename(t,e,o)),a("Delete…",()=>this.remove(t,e,o))));return r("li",{class:`wb-level-${i}`},l,o)}create(t,e,s=null){let i=s?{[Km[t]]:s.id}:{},o=s?`Name of the ${t}\
  in ${s.name}`:`Name of the ${t}`,a=h=>[`create_${t}`,{name:h,...i}];this.open(e,h=>new Ge(this.desk,{label:`Create ${t}`,field:o},a,h))}rename(t,e,s){let i={label:"\
-Rename",value:e.name,field:`New name of ${e.name}`},o=a=>[`update_${t}`,{[`${t}_id`]:e.id,name:a}];this.open(s,a=>new Ge(this.desk,i,o,a))}remove(t,e,s){let i=`${Km[t]}\
+Rename",value:e.name,field:`New name of ${e.name}`},o=a=>[`update_${t}`,{[`${t}_id`]:e.id,name:a}];this.open(s,a=>new Ge(this.desk,i,o,a))}remove(t,e,s){let i=`${Um[t]}\
  You can restore it below.`,o=async(a,h)=>{let l=await this.requests.run(`delete_${t}`,{[`${t}_id`]:e.id},h,"Deleting…");l&&a(l)};this.open(s,a=>{let h={label:`\
 Delete ${e.name}`,consequence:i};return new wt(h,(l,c)=>o(a,c),()=>a(null))})}open(t,e){this.close();let s=document.activeElement,i=o=>{this.close(),o&&(this.desk.
 announce("Done."),this.deleted.refresh()),s?.isConnected&&s.focus(),this.update()};this.form=e(i),t.replaceChildren(this.form.element),this.form.focus()}close(){
-this.requests.clearError(),this.form?.element.remove(),this.form=null}};var zo=120,Um=60;function Vo(n,t){let e=Math.max(Math.abs(n),Math.abs(t));if(e!==0&&(e<.001||e>=1e6))return i=>i.toExponential(1);let s=Math.max(0,Math.min(6,2-
+this.requests.clearError(),this.form?.element.remove(),this.form=null}};var zo=120,Hm=60;function Vo(n,t){let e=Math.max(Math.abs(n),Math.abs(t));if(e!==0&&(e<.001||e>=1e6))return i=>i.toExponential(1);let s=Math.max(0,Math.min(6,2-
 Math.floor(Math.log10(t-n||e||1))));return i=>i.toLocaleString("en",{maximumFractionDigits:s})}function Ih(n,{points:t,name:e}){let[s,i]=Pe(t.map(([,B])=>B))??[
 0,1],[o,a]=Pe(t.map(([B])=>B))??[0,1],h=Vo(s,i),l=s===i?[s]:[s,(s+i)/2,i],c=Math.max(J.left,10+7*Math.max(...l.map(B=>h(B).length))),d=dt([o,a],[c,n-J.right]),p=dt(
 [s,i],[zo-J.bottom-4,J.top]),g=t.filter(([,B])=>Number.isFinite(B)),_=g.map(([B,mt],Ut)=>`${Ut?"L":"M"}${d(B).toFixed(1)} ${p(mt).toFixed(1)}`),j=Math.ceil(g.length/
-Um),K=g.filter((B,mt)=>mt%j===0||mt===g.length-1).map(([B,mt])=>{let Ut=N("circle",{cx:d(B),cy:p(mt),r:3,class:"wb-chart-dot"});return Mt(Ut,String(B),`${e} at \
+Hm),K=g.filter((B,mt)=>mt%j===0||mt===g.length-1).map(([B,mt])=>{let Ut=N("circle",{cx:d(B),cy:p(mt),r:3,class:"wb-chart-dot"});return Mt(Ut,String(B),`${e} at \
 step ${B.toLocaleString("en")}: ${qt(mt)}`)}),ot=[o,a].map(B=>({x:d(B),text:`step ${B.toLocaleString("en")}`}));return{picture:Lt(n,zo,...Ns(n,p,l,h,c),N("path",
-{d:_.join(""),class:"wb-chart-line"}),...K.map(({element:B})=>B),...le(zo-4,o===a?ot.slice(1):ot)),marks:K}}var rn=220,Ph=40,Yo=28,Go=56,Hm=6;function Xo(n){return`hue${n%Hm}`}function Jm(n,t){let e=t.filter(a=>a!=null),s=[rn-Yo,Ph];if(e.length&&e.every(a=>typeof a=="\
+{d:_.join(""),class:"wb-chart-line"}),...K.map(({element:B})=>B),...le(zo-4,o===a?ot.slice(1):ot)),marks:K}}var rn=220,Ph=40,Yo=28,Go=56,Jm=6;function Xo(n){return`hue${n%Jm}`}function zm(n,t){let e=t.filter(a=>a!=null),s=[rn-Yo,Ph];if(e.length&&e.every(a=>typeof a=="\
 number")){let[a,h]=Pe(e),l=Vo(a,h);return{name:n,place:dt([a,h],s),ends:[l(a),l(h)]}}let i=[...new Set(e.map(String))].sort(),o=dt([0,Math.max(1,i.length-1)],s);
-return{name:n,place:a=>o(i.indexOf(String(a))),ends:[i[0],i.at(-1)]}}function Fh(n,{axes:t,runs:e}){let s=t.map(({name:c,values:d})=>Jm(c,d)),i=dt([0,t.length-1],
+return{name:n,place:a=>o(i.indexOf(String(a))),ends:[i[0],i.at(-1)]}}function Fh(n,{axes:t,runs:e}){let s=t.map(({name:c,values:d})=>zm(c,d)),i=dt([0,t.length-1],
 [Go,n-Go]),o=Math.max(6,Math.floor((n-2*Go)/Math.max(1,t.length-1)/7)),a=(c="")=>c.length>o?`${c.slice(0,o-1)}…`:c,h=s.flatMap(({name:c,ends:d},p)=>[N("line",
 {x1:i(p),x2:i(p),y1:Ph,y2:rn-Yo,class:"wb-chart-axis"}),jt(i(p),14,a(c),{"text-anchor":"middle",class:"wb-chart-name"}),jt(i(p),32,a(d[1]),{"text-anchor":"middl\
 e"}),jt(i(p),rn-Yo+16,a(d[0]),{"text-anchor":"middle"})]),l=e.map(({key:c,text:d,open:p},g)=>{let S=s.map(({place:Z},B)=>[i(B),t[B].values[g],Z]).filter(([,Z])=>Z!=
 null).map(([Z,B,mt],Ut)=>`${Ut?"L":"M"}${Z.toFixed(1)} ${mt(B).toFixed(1)}`),K=N("path",{d:S.join(""),class:"wb-chart-run","data-state":Xo(g)}),ot=N("path",{d:S.
-join(""),class:"wb-chart-reach"});return Mt(N("g",{},ot,K),c,d,p)});return{picture:Lt(n,rn,...h,...l.map(({element:c})=>c)),marks:l}}var Ye={running:"Running",completed:"Completed",failed:"Failed",cancelled:"Cancelled",lost:"Lost"},zm={running:"in_progress",lost:"warning"};function Wh(n){return zm[n]??
+join(""),class:"wb-chart-reach"});return Mt(N("g",{},ot,K),c,d,p)});return{picture:Lt(n,rn,...h,...l.map(({element:c})=>c)),marks:l}}var Ye={running:"Running",completed:"Completed",failed:"Failed",cancelled:"Cancelled",lost:"Lost"},Vm={running:"in_progress",lost:"warning"};function Wh(n){return Vm[n]??
 n}function ut(n){return typeof n!="number"||Number.isInteger(n)?Y(n??"",60):Math.abs(n)>=1e-4&&Math.abs(n)<1e6?String(Number(n.toPrecision(5))):n.toExponential(
 3)}function Kh(n){return Object.entries(n).map(([t,e])=>`${t}=${ut(e)}`).join(", ")}function an({started_at:n,ended_at:t},e){return W((t?Date.parse(t):e)-Date.parse(
 n))}function Uh(n,t){let e=new Map;for(let{metrics:i}of n)for(let o of Object.keys(i))e.set(o,(e.get(o)??0)+1);return[...e].sort(([i,o],[a,h])=>h-o||(i<a?-1:1)).
-slice(0,t).map(([i])=>i).sort()}var Vm=8,Gm=new Set(["parameters","metrics"]),hn=class{constructor(t,e,s){this.on=s,this.requests=new w(t),this.title=r("h4",{class:"wb-label wb-grow",tabindex:-1}),
+slice(0,t).map(([i])=>i).sort()}var Gm=8,Ym=new Set(["parameters","metrics"]),hn=class{constructor(t,e,s){this.on=s,this.requests=new w(t),this.title=r("h4",{class:"wb-label wb-grow",tabindex:-1}),
 this.figure=new Bt("Parallel coordinates",e,"wb-figure-wide"),this.box=r("div",{class:"wb-compared",tabindex:0,role:"group","aria-label":"Differences"});let o=[
 r("div",{class:"wb-line"},this.title,m("Close","wb-button",s.close)),this.requests.errorBox,this.figure.element,this.box];this.element=r("section",{class:"wb-bo\
 x wb-stack","aria-label":"Comparison",hidden:!0},...o)}async show(t,e){let s=await this.requests.run("compare_runs",{run_ids:t},e,"Comparing…");this.element.hidden=
 !1,s&&(this.title.textContent=`${f(s.runs.length,"run")} compared`,this.drawFigure(s),this.drawTable(s),this.title.focus())}hide(){this.element.hidden=!0}drawFigure({
-runs:t,rows:e}){let s=e.filter(({section:l,values:c})=>Gm.has(l)&&c.some(d=>d!==null)),i=s.slice(0,Vm).map(({name:l,values:c})=>({name:l,values:c.map(Ym)})),o=this.
+runs:t,rows:e}){let s=e.filter(({section:l,values:c})=>Ym.has(l)&&c.some(d=>d!==null)),i=s.slice(0,Gm).map(({name:l,values:c})=>({name:l,values:c.map(Xm)})),o=this.
 sentence(e.length,s.length,i.length);if(i.length<2)return this.figure.show({sentence:o});let a=t.map(({id:l,name:c},d)=>({key:String(l),text:`Run ${l} ${c}: ${i.
 map(p=>`${p.name} ${ut(p.values[d])}`).join(", ")}`,open:()=>this.on.open(l)})),h=t.map(({id:l,name:c},d)=>[Xo(d),`${l} ${c}`]);return this.figure.show({sentence:o,
 legend:h,draw:l=>Fh(l,{axes:i,runs:a})})}sentence(t,e,s){if(!t)return"These runs do not differ.";let i=`They differ in ${f(t,"value")}`;return s<2?`${i}; a pict\
 ure needs two parameters or metrics that differ.`:s<e?`${i}; the first ${s} parameters and metrics are drawn.`:`${i}.`}drawTable({runs:t,rows:e}){let s=t.map(({
 id:h,name:l})=>r("th",{scope:"col"},`${h} ${l}`)),i=r("tr",{},r("th",{scope:"col"},"What"),...s),o=e.map(({section:h,name:l,values:c})=>{let d=r("th",{scope:"ro\
 w"},r("span",{class:"wb-muted"},`${h} `),l);return r("tr",{},d,...c.map(p=>r("td",{},p===null?"–":ut(p))))}),a=r("table",{class:"wb-table wb-plain-table"},r("\
-thead",{},i),r("tbody",{},...o));this.box.hidden=!e.length,this.box.replaceChildren(a)}};function Ym(n){return typeof n=="number"||n===null?n:ut(n)}var gt="",Xm=[[gt,"All states"],...Object.entries(Ye)],Zm=250,ln=class{constructor(t){let e=()=>t(),s=()=>{clearTimeout(this.typing),this.typing=setTimeout(t,Zm)},
+thead",{},i),r("tbody",{},...o));this.box.hidden=!e.length,this.box.replaceChildren(a)}};function Xm(n){return typeof n=="number"||n===null?n:ut(n)}var gt="",Zm=[[gt,"All states"],...Object.entries(Ye)],Qm=250,ln=class{constructor(t){let e=()=>t(),s=()=>{clearTimeout(this.typing),this.typing=setTimeout(t,Qm)},
 i=(h,l)=>x(h,gt,{class:"wb-input wb-narrow","aria-label":l,on:{change:e}}),o=(h,l)=>k("",{class:"wb-input wb-narrow","aria-label":h,placeholder:l,on:{input:s}});
-this.search=z("Search runs","Search names, notebooks and notes",{input:s}),this.state=i(Xm,"Filter runs by state"),this.sweep=i([[gt,"All sweeps"]],"Filter runs\
+this.search=z("Search runs","Search names, notebooks and notes",{input:s}),this.state=i(Zm,"Filter runs by state"),this.sweep=i([[gt,"All sweeps"]],"Filter runs\
  by sweep"),this.tag=o("Filter runs by tag","Tag"),this.where=o("Conditions on metrics, with commas","loss<0.1, acc>=0.9"),this.archived=F("Archived",e);let a=[
 this.state,this.sweep,this.tag,this.where,this.archived.element];this.element=r("div",{class:"wb-line wb-run-filters"},...a)}setSweeps(t){let e=[[gt,"All sweeps"],
 ...t.map(({name:s})=>[s,s])];this.sweep.value!==gt&&!e.some(([s])=>s===this.sweep.value)&&e.push([this.sweep.value,this.sweep.value]),q(this.sweep,[["",e]])}choose({
@@ -1593,7 +1593,7 @@ search:t="",state:e=gt,sweep:s=gt,tag:i="",where:o=[],archived:a=!1}){this.searc
 sweep,[["",[[gt,"All sweeps"],...h]]],s),this.tag.value=i,this.where.value=o.join(", "),this.archived.box.checked=a}get chosen(){let t=this.where.value.split(",").
 map(i=>i.trim()),e={search:this.search.value.trim(),state:this.state.value,sweep:this.sweep.value,tag:this.tag.value.trim()},s=Object.entries(e).filter(([,i])=>i!==
 gt);return{...Object.fromEntries(s),where:t.filter(Boolean),archived:this.archived.box.checked}}get isActive(){let{where:t,archived:e,...s}=this.chosen;return t.
-length>0||e||Object.keys(s).length>0}};var Qm=new Set(["image/png","image/jpeg","image/gif","image/webp"]),cn=class{constructor(t,e,s){this.desk=t,this.run=e,this.file=s,this.requests=new w(t),this.opener=
+length>0||e||Object.keys(s).length>0}};var tp=new Set(["image/png","image/jpeg","image/gif","image/webp"]),cn=class{constructor(t,e,s){this.desk=t,this.run=e,this.file=s,this.requests=new w(t),this.opener=
 m("Open","wb-link",()=>this.toggle(),`Open ${s.name}`),this.opener.setAttribute("aria-expanded","false"),this.content=r("div",{class:"wb-stack wb-artifact",hidden:!0});
 let i=r("span",{class:"wb-muted wb-cut wb-grow"},`${st(s.bytes)} · ${s.path}`),o=r("span",{class:"wb-cut"},s.name),a=r("div",{class:"wb-line"},o,i,this.opener);
 this.element=r("li",{},a,this.requests.errorBox,this.content)}async toggle(){let t=this.content.hidden;if(this.content.hidden=!t,this.opener.setAttribute("aria-\
@@ -1601,11 +1601,11 @@ expanded",String(t)),u(this.opener,t?"Close":"Open"),!t)return;let e={run_id:thi
 "Reading…"));try{let s=await this.requests.send("get_run_artifact",e);this.requests.clearError(),this.content.replaceChildren(...this.shown(s))}catch(s){this.
 content.replaceChildren(),this.requests.showError(s)}}shown(t){let{form:e,changed:s,cut:i,path:o}=t,a=[];s&&a.push(H("warning","The file has changed since the r\
 un recorded it.")),e==="file"?a.push(r("p",{class:"wb-muted"},"It cannot be shown here. It is at ",r("code",{},o),".")):i&&a.push(r("p",{class:"wb-muted"},"This\
- is its beginning; all of it is at ",r("code",{},o),"."));let h=tp[e]?.(t,this.desk);return h?[h,...a]:a}},tp={picture:({picture_type:n,data:t,name:e})=>Qm.has(
+ is its beginning; all of it is at ",r("code",{},o),"."));let h=ep[e]?.(t,this.desk);return h?[h,...a]:a}},ep={picture:({picture_type:n,data:t,name:e})=>tp.has(
 n)?r("img",{class:"wb-artifact-picture",src:`data:${n};base64,${t}`,alt:e}):null,table:({columns:n,rows:t,name:e})=>{let s=r("tr",{},...n.map(a=>r("th",{scope:"\
 col"},a))),i=t.map(a=>r("tr",{},...a.map(h=>r("td",{},h)))),o=r("table",{class:"wb-table wb-plain-table"},r("thead",{},s),r("tbody",{},...i));return r("div",{class:"\
 wb-figure-table",tabindex:0,role:"group","aria-label":e},o)},markdown:({text:n},{channel:t,announce:e})=>{let s=new pe(Ws(t),e);return s.show(n),s.element},json:({
-text:n,name:t},{announce:e})=>it(n,`Copy ${t}`,e),text:({text:n,name:t},{announce:e})=>it(n,`Copy ${t}`,e)};var ep=300,sp=24,ip=500,dn=class{constructor(t,e,s){this.desk=t,this.id=e,this.onChange=s,this.requests=new w(t),this.reader=new w(t),this.ended=new AbortController,
+text:n,name:t},{announce:e})=>it(n,`Copy ${t}`,e),text:({text:n,name:t},{announce:e})=>it(n,`Copy ${t}`,e)};var sp=300,ip=24,np=500,dn=class{constructor(t,e,s){this.desk=t,this.id=e,this.onChange=s,this.requests=new w(t),this.reader=new w(t),this.ended=new AbortController,
 this.figures=new Map,this.files=new Map,this.error=r("div",{}),this.facts=new D,this.parameters=new D,this.values=new D,this.series=r("div",{class:"wb-figures"}),
 this.artifacts=r("ul",{class:"wb-artifacts"}),this.notes=r("p",{class:"wb-prose wb-grow"}),this.tags=r("p",{class:"wb-grow"}),this.edit=m("Edit notes and tags",
 "wb-button",()=>this.startEditing()),this.put=m("Archive","wb-button",()=>this.archive()),this.editor=r("div",{hidden:!0}),this.element=this.assemble(),this.refresh=
@@ -1614,8 +1614,8 @@ values",this.values.element),series:C("Series",this.series),artifacts:C("Artifac
 values(this.blocks))h.hidden=!0;let t=r("div",{class:"wb-run-columns"},C("Run",this.facts.element),this.blocks.parameters,this.blocks.values),{series:e,artifacts:s,
 notes:i,tags:o}=this.blocks;this.actions=r("div",{class:"wb-line"},this.edit,this.put);let a=[this.reader.errorBox,this.error,t,e,s,i,o];return r("div",{class:"\
 wb-stack wb-roomy"},...a,this.actions,this.requests.errorBox,this.editor)}stop(){this.refresh.stop(),this.ended.abort()}async read(){let[t,{series:e}]=await Promise.
-all([this.desk.channel.request(ne(),"get_run",{run_id:this.id}),this.desk.channel.request(ne(),"get_run_series",{run_id:this.id,max_points:ep})]);this.reader.clearError(),
-this.draw(t),this.drawSeries(t,e),await new Promise(s=>setTimeout(s,ip))}draw(t){this.run=t;let e=t.git_commit&&`${t.git_commit.slice(0,12)}${t.git_dirty?", wit\
+all([this.desk.channel.request(ne(),"get_run",{run_id:this.id}),this.desk.channel.request(ne(),"get_run_series",{run_id:this.id,max_points:sp})]);this.reader.clearError(),
+this.draw(t),this.drawSeries(t,e),await new Promise(s=>setTimeout(s,np))}draw(t){this.run=t;let e=t.git_commit&&`${t.git_commit.slice(0,12)}${t.git_dirty?", wit\
 h uncommitted changes":""}`;this.facts.update([["Name",`${t.id} ${t.name}`],["Sweep",t.sweep],["Notebook",t.notebook],["Started",`${E(t.started_at)} by ${t.created_by}`],
 ["Took",t.ended_at&&an(t,0)],["Started",t.tries>1&&`${t.tries} times`],["Commit",e],["Output",t.output],["Session",t.session_id],["Definitions",Object.keys(t.definitions).
 join(", ")],["Archived",t.archived_at&&E(t.archived_at)]]),this.drawError(t),this.drawFacts("parameters",Object.entries(t.parameters));let s=t.series.filter(({count:i})=>i===
@@ -1625,7 +1625,7 @@ blocks.tags.hidden=t||!this.run.tags.length,this.actions.hidden=t}drawFacts(t,e)
 error_code:t,error:e}){let s=`${t} ${e}`;if(s===this.drawnError)return;this.drawnError=s;let i=[];t&&i.push(H("warning",r("code",{},t)," ",(e??"").split(`
 `)[0])),e?.includes(`
 `)&&i.push(Q(e,"Copy the error",this.desk.announce)),this.error.replaceChildren(...i)}drawSeries({series:t},e){let s=e.filter(({points:i})=>i.length>1&&i.some(([
-,o])=>typeof o=="number"));this.blocks.series.hidden=!s.length;for(let{name:i,points:o,thinned:a}of s.slice(0,sp)){if(!this.figures.has(i)){let S=new Bt(i,this.
+,o])=>typeof o=="number"));this.blocks.series.hidden=!s.length;for(let{name:i,points:o,thinned:a}of s.slice(0,ip)){if(!this.figures.has(i)){let S=new Bt(i,this.
 ended.signal);this.figures.set(i,S),this.series.append(S.element)}let{count:h,low:l,high:c,last:d}=t.find(S=>S.name===i)??{count:o.length},p=o.filter(([,S])=>typeof S==
 "number"),g=Number.isFinite(l)?`, from ${ut(l)} to ${ut(c)}`:"",_=`${h.toLocaleString("en")} values${g}; the last is ${ut(d??o.at(-1)[1])}.`,j={columns:[a?"Step\
  (thinned)":"Step",i],rows:o};this.figures.get(i).show({sentence:_,table:j,draw:S=>Ih(S,{points:p,name:i})})}}drawArtifacts(t){this.blocks.artifacts.hidden=!t.length;
@@ -1650,20 +1650,20 @@ name}`),this.opener.title=t.notebook??"",this.mark.replaceChildren(v(Wh(t.state)
 cells.parameters.title=this.cells.parameters.textContent,u(this.cells.started,E(t.started_at)),u(this.cells.tags,t.tags.join(", ")))}toggle(t=!this.isOpen){this.
 below.hidden=!t,this.line.classList.toggle("wb-opened",t),this.opener.setAttribute("aria-expanded",String(t)),t?this.details||(this.details=new dn(this.desk,this.
 id,this.on.change),this.place.replaceChildren(this.details.element)):(this.stop(),this.opener.focus())}refreshIfStale(){this.isStale&&this.details?.refresh.now(),
-this.isStale=!1}stop(){this.details?.stop(),this.details=null,this.place.replaceChildren()}};var mn=["completed","running","failed"],np={running:"in_progress"},pn=class{constructor(t){this.list=r("ul",{class:"wb-sweeps","aria-label":"Sweeps"});let e=r("\
+this.isStale=!1}stop(){this.details?.stop(),this.details=null,this.place.replaceChildren()}};var mn=["completed","running","failed"],op={running:"in_progress"},pn=class{constructor(t){this.list=r("ul",{class:"wb-sweeps","aria-label":"Sweeps"});let e=r("\
 code",{},"%workbench sweep");this.empty=r("p",{class:"wb-empty"},"No sweeps yet. ",e," runs a notebook with many parameters."),this.element=r("div",{class:"wb-s\
 tack"},this.empty,this.list),this.lines=new A(this.list,()=>new Zo(t))}update(t){let e=new Map(t.map(s=>[s.id,s]));this.empty.hidden=t.length>0,this.lines.show(
 [...e.keys()],(s,i)=>s.show(e.get(i)))}},Zo=class{constructor(t){this.name=m("","wb-link wb-cut",()=>t(this.sweep.name)),this.about=r("span",{class:"wb-muted wb\
--cut wb-grow"}),this.counts=r("span",{class:"wb-cut"});let e=mn.map(i=>r("span",{class:"wb-meter-part","data-state":np[i]??i}));this.meter=r("div",{class:"wb-me\
+-cut wb-grow"}),this.counts=r("span",{class:"wb-cut"});let e=mn.map(i=>r("span",{class:"wb-meter-part","data-state":op[i]??i}));this.meter=r("div",{class:"wb-me\
 ter","aria-hidden":"true"},...e);let s=r("div",{class:"wb-line"},this.name,this.about,this.counts);this.hint=r("p",{class:"wb-muted",hidden:!0}),this.elements=[
 r("li",{class:"wb-sweep"},s,this.meter,this.hint)]}show(t){this.sweep=t;let e=Number(t.specification.runs)||mn.reduce((i,o)=>i+t[o],0);u(this.name,t.name),u(this.
 about,`${t.notebook} · ${E(t.created_at)}`);let s=mn.filter(i=>t[i]).map(i=>`${t[i].toLocaleString("en")} ${i}`);u(this.counts,[`${f(e,"run")}`,...s].join(", ")),
 mn.forEach((i,o)=>{this.meter.children[o].style.width=`${e?100*t[i]/e:0}%`}),this.hint.hidden=!t.failed||t.running>0,!this.hint.hidden&&!this.hint.firstChild&&this.
-hint.append("To run again what failed, repeat its command with ",r("code",{},"--retry-failed"),".")}};var op={runs:"Runs",sweeps:"Sweeps"},Qo=50,zh=20,Vh=3,rp=500,ap={name:"Run",state:"State",parameters:"Parameters"},hp={started:"Started",took:"Took",tags:"Tags"},
+hint.append("To run again what failed, repeat its command with ",r("code",{},"--retry-failed"),".")}};var rp={runs:"Runs",sweeps:"Sweeps"},Qo=50,zh=20,Vh=3,ap=500,hp={name:"Run",state:"State",parameters:"Parameters"},lp={started:"Started",took:"Took",tags:"Tags"},
 fn=class{constructor(t,e,s,i){this.desk={store:t,channel:e,announce:s},this.mode="runs",this.shown=Qo,this.runs=new Map,this.sweepsFound=[],this.metrics=[],this.
 isStale=!0,this.requests=new w(this.desk),this.reading=new R(()=>this.read(),o=>this.requests.showError(o)),this.filters=new ln(()=>this.restart()),this.views=new ct(
 this.desk,"runs",{read:()=>({...this.filters.chosen,sort:this.sorting.state()}),apply:o=>this.apply(o)}),this.sweeps=new pn(o=>this.openSweep(o)),this.comparison=
-new hn(this.desk,i,{close:()=>this.closeComparison(),open:o=>this.open(o)}),this.modes=new I(op,"Show",o=>this.setMode(o)),this.element=this.section(),t.subscribe(
+new hn(this.desk,i,{close:()=>this.closeComparison(),open:o=>this.open(o)}),this.modes=new I(rp,"Show",o=>this.setMode(o)),this.element=this.section(),t.subscribe(
 ()=>this.onChange(),i),i.addEventListener("abort",()=>this.stop(),{once:!0})}section(){let t=y("runs");this.summary=r("span",{class:"wb-muted wb-grow"}),this.empty=
 r("p",{class:"wb-empty",hidden:!0}),this.more=m("Show more","wb-button",()=>this.showMore()),this.compare=m("Compare","wb-button",()=>this.compareSelected());let e=[
 this.more,this.compare,this.filters.element,this.views.element];for(let a of e)a.hidden=!0;this.list=r("div",{class:"wb-stack"},this.filters.element,this.comparison.
@@ -1675,12 +1675,12 @@ let e=s=>{this.runs.has(t)&&this.runs.set(t,{...this.runs.get(t),...s}),this.dra
 change:e})}drawHead(t){let e=JSON.stringify(t);if(e===this.drawnHead)return;this.drawnHead=e;let s=this.sorting?.state();this.sorting=new lt(Object.fromEntries(
 t.map(h=>[h,h])),()=>this.restart());let i=h=>Object.entries(h).map(([l,c])=>r("th",{scope:"col",class:`wb-col-${l}`},c)),o=t.map(h=>this.sorting.heading(h,"th",
 {scope:"col",class:"wb-col-metric"}));this.sorting.set(s);let a=r("th",{class:"wb-col-pick"},r("span",{class:"wb-sr"},"Select"));this.head.replaceChildren(a,...i(
-ap),...o,...i(hp))}get isShown(){return this.element.checkVisibility()}onChange(){let{touched:t}=this.desk.store,e=t===null?null:[...t].filter(s=>/^(run|sweep):/.
+hp),...o,...i(lp))}get isShown(){return this.element.checkVisibility()}onChange(){let{touched:t}=this.desk.store,e=t===null?null:[...t].filter(s=>/^(run|sweep):/.
 test(s));if(e?.length!==0){this.isStale=!0;for(let[s,i]of this.rows.items)(!e||e.includes(`run:${s}`))&&(i.isStale=!0);this.isShown&&this.refresh()}}refresh(){this.
 isStale=!1,this.reading.now();for(let t of this.rows.items.values())t.refreshIfStale()}restart(){this.shown=Qo,this.refresh()}stop(){this.reading.stop();for(let t of this.
 rows.items.values())t.stop()}async read(){let{by:t,direction:e}=this.sorting,s=t===null?"newest":`${e==="descending"?"-":""}${t}`,i=await this.pages({...this.filters.
 chosen,sort:s}),{sweeps:o}=await this.requests.send("list_sweeps",{limit:100});this.requests.clearError(),this.runs=new Map(i.runs.map(a=>[a.id,a])),this.hasMore=
-i.next_cursor!==null,this.sweepsFound=o,this.filters.setSweeps(o),t||(this.metrics=Uh(i.runs,Vh)),this.isRead=!0,this.draw(),await new Promise(a=>setTimeout(a,rp))}async pages(t){
+i.next_cursor!==null,this.sweepsFound=o,this.filters.setSweeps(o),t||(this.metrics=Uh(i.runs,Vh)),this.isRead=!0,this.draw(),await new Promise(a=>setTimeout(a,ap))}async pages(t){
 let e=Math.min(500,this.shown),s=await this.requests.send("list_runs",{...t,limit:e}),{runs:i}=s;for(;s.next_cursor!==null&&i.length<this.shown;)s=await this.requests.
 send("list_runs",{...t,limit:e,cursor:s.next_cursor}),i.push(...s.runs);return{runs:i,next_cursor:s.next_cursor}}showMore(){this.shown+=Qo,this.refresh()}setMode(t){
 this.mode=t,this.draw()}apply({sort:t,...e}){this.filters.choose(e),t&&!this.metrics.includes(t.by)&&(this.metrics=[t.by,...this.metrics].slice(0,Vh)),this.drawHead(
@@ -1696,16 +1696,16 @@ t.size?h:"")}get selected(){return[...this.rows.items.values()].filter(t=>t.chec
 length:0;this.compare.hidden=t<2;let e=t>zh;this.comparison.requests.busy||u(this.compare,e?`Compare (at most ${zh})`:`Compare ${t}`),this.compare.setAttribute(
 "aria-disabled",String(e))}compareSelected(){this.comparison.show(this.selected,this.compare)}closeComparison(){this.comparison.hide(),(this.compare.hidden?this.
 filters.search:this.compare).focus()}open(t){let e=this.rows.items.get(t);e&&(e.toggle(!0),e.opener.focus(),e.line.scrollIntoView({block:"nearest"}))}};var et={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},Ct=["person\
-a_id","plan","worktree","assigned_agent_id","session_id"];function tr(){return{text:"",state:null,...Object.fromEntries(Ct.map(n=>[n,null]))}}function lp(n,t){return n.
+a_id","plan","worktree","assigned_agent_id","session_id"];function tr(){return{text:"",state:null,...Object.fromEntries(Ct.map(n=>[n,null]))}}function cp(n,t){return n.
 blocked?n.dependencies.map(e=>t.get(e)).filter(e=>e&&e.status!=="completed"):[]}function Yh(n){return`waits for ${n.slice(0,3).map(({id:e,status:s})=>s==="faile\
 d"||s==="cancelled"?`${e} (${s})`:`${e}`).join(", ")}${n.length>3?` and ${n.length-3} more`:""}`}var Te=class{constructor(t){this.tasks=t,this.children=new Map,
 this.states=new Map,this.waits=new Map,this.counts=Object.fromEntries(Object.keys(et).map(e=>[e,0])),this.facets=Object.fromEntries(Ct.map(e=>[e,new Set]));for(let e of[
-...t.keys()].sort((s,i)=>s-i))this.add(t.get(e));this.below=this.rollUp()}get total(){return this.tasks.size-this.counts.cancelled}tree(t,e,s=i=>i){let i=cp(t)?
+...t.keys()].sort((s,i)=>s-i))this.add(t.get(e));this.below=this.rollUp()}get total(){return this.tasks.size-this.counts.cancelled}tree(t,e,s=i=>i){let i=dp(t)?
 this.leadingTo(this.matching(t)):null,o=[],a=(h,l)=>{let c=s((this.children.get(h)??[]).filter(d=>!i||i.has(d)));c.forEach((d,p)=>{let g=this.children.has(d),_=g&&
 (i!==null||!e.has(d)),j=!i||i.get(d)===!0;o.push({...this.line(d),level:l,place:p+1,siblings:c.length,branch:g,open:_,matches:j}),_&&a(d,l+1)})};return a(null,1),
 o}list(t,e=s=>s){let{tasks:s}=this,i=e(this.matching(t).sort((a,h)=>s.get(h).priority-s.get(a).priority||a-h)),o=i.length;return i.map((a,h)=>({...this.line(a),
 level:1,place:h+1,siblings:o,branch:!1,open:!1,matches:!0}))}line(t){return{id:t,state:this.states.get(t),waits:this.waits.get(t)??[],...this.below.get(t)}}add(t){
-let e=this.tasks.has(t.parent_task_id)?t.parent_task_id:null;Gh(this.children,e,t.id);let s=lp(t,this.tasks),i=t.blocked?"blocked":t.status;s.length&&this.waits.
+let e=this.tasks.has(t.parent_task_id)?t.parent_task_id:null;Gh(this.children,e,t.id);let s=cp(t,this.tasks),i=t.blocked?"blocked":t.status;s.length&&this.waits.
 set(t.id,s),this.states.set(t.id,i),this.counts[i]=(this.counts[i]??0)+1;for(let o of Ct)this.facets[o].add(t[o]??"")}valueOf(t,e){let s=this.tasks.get(t),{done:i,
 below:o}=this.below.get(t)??{};return{task:s.title,state:Object.keys(et).indexOf(this.states.get(t)),priority:s.priority,persona:s.persona_id,worktree:s.worktree,
 agent:s.assigned_agent_id,progress:o?100*i/o:s.progress}[e]}dependents(t){if(!this.after){this.after=new Map;for(let e of this.tasks.values())for(let s of e.dependencies)
@@ -1713,20 +1713,20 @@ Gh(this.after,s,e.id)}return this.after.get(t)??[]}rollUp(){let t=new Map;for(le
 let s=t.get(this.tasks.get(e).parent_task_id);if(!s)continue;let i=t.get(e),{status:o}=this.tasks.get(e);s.done+=i.done+(o==="completed"?1:0),s.below+=i.below+(o===
 "cancelled"?0:1)}return t}childrenFirst(){let t=[],e=[...this.children.get(null)??[]];for(;e.length;){let s=e.pop();t.push(s),e.push(...this.children.get(s)??[])}
 return t.reverse()}matching(t){let e=t.text.toLowerCase().split(/\s+/).filter(Boolean),s=Ct.filter(i=>t[i]!==null);return[...this.tasks.values()].filter(i=>!t.state||
-this.states.get(i.id)===t.state).filter(i=>s.every(o=>(i[o]??"")===t[o])).filter(i=>!e.length||e.every(o=>dp(i).includes(o))).map(({id:i})=>i)}leadingTo(t){let e=new Map(
+this.states.get(i.id)===t.state).filter(i=>s.every(o=>(i[o]??"")===t[o])).filter(i=>!e.length||e.every(o=>up(i).includes(o))).map(({id:i})=>i)}leadingTo(t){let e=new Map(
 t.map(s=>[s,!0]));for(let s of t){let i=this.tasks.get(s).parent_task_id;for(;this.tasks.has(i)&&!e.has(i);)e.set(i,!1),i=this.tasks.get(i).parent_task_id}return e}};
-function Gh(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function cp(n){return!!(n.text||n.state)||Ct.some(t=>n[t]!==null)}function dp(n){let{id:t,title:e,persona_id:s,
+function Gh(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function dp(n){return!!(n.text||n.state)||Ct.some(t=>n[t]!==null)}function up(n){let{id:t,title:e,persona_id:s,
 worktree:i,assigned_agent_id:o,plan:a,name:h}=n;return[`#${t}`,e,s,i,o,a,h].join(`
 `).toLowerCase()}var er=["completed","in_progress","claimed","failed"],Oe=class{constructor(){this.summary=r("span",{class:"wb-muted wb-grow"}),this.segments=Object.fromEntries(
 er.map(t=>[t,r("span",{class:"wb-meter-part","data-state":t})])),this.meter=r("div",{class:"wb-meter",role:"img"},...Object.values(this.segments))}update({counts:t,
 total:e,tasks:s}){let i=e?Math.floor(100*t.completed/e):0,o=`${t.completed.toLocaleString("en")} of ${e.toLocaleString("en")} completed · ${i} %`;u(this.summary,
 e?o:"");let a=er.filter(h=>t[h]).map(h=>`${t[h]} ${et[h].toLowerCase()}`);b(this.meter,"aria-label",a.length?`${a.join(", ")} of ${f(e,"task")}`:"No task has be\
-gun");for(let h of er)this.segments[h].style.width=`${e?100*t[h]/e:0}%`;this.meter.hidden=!s.size}};var bn=new Set(["pending","claimed","in_progress"]),up=new Set(["failed","cancelled"]),Xh="",mp={set_priority:"task.prioritised",reassign_task:"task.reassigned",
+gun");for(let h of er)this.segments[h].style.width=`${e?100*t[h]/e:0}%`;this.meter.hidden=!s.size}};var bn=new Set(["pending","claimed","in_progress"]),mp=new Set(["failed","cancelled"]),Xh="",pp={set_priority:"task.prioritised",reassign_task:"task.reassigned",
 cancel_task:"task.cancelled"},wn=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new w(t),this.element=r("div",{class:"wb-line wb-indented"}),this.
 confirmBox=r("div",{})}show(t){this.id=t,this.status=null,this.priority=null,this.requests.clearError(),this.confirmBox.replaceChildren(),this.element.replaceChildren()}update(t,e){
 this.row=t,this.hasSubtasks=e,t.status!==this.status&&this.draw(),this.status=t.status,this.priority?.update(t.priority)}draw(){let{id:t,row:e}=this;this.confirmBox.
 replaceChildren(),this.priority=null;let s=(i,o)=>m(i,"wb-button",a=>this.ask(a.currentTarget,o),`${i} task ${t}`);if(bn.has(e.status)){this.priority=new sr(e,(a,h)=>this.
-setPriority(a,h));let i=s("Reassign…",a=>this.reassign(a)),o=s("Cancel…",a=>this.cancel(a));this.element.replaceChildren(this.priority.element,i,o)}else if(up.
+setPriority(a,h));let i=s("Reassign…",a=>this.reassign(a)),o=s("Cancel…",a=>this.cancel(a));this.element.replaceChildren(this.priority.element,i,o)}else if(mp.
 has(e.status)){let i=o=>this.retry(o.currentTarget);this.element.replaceChildren(m("Retry","wb-button wb-primary",i,`Retry task ${t}`))}else this.element.replaceChildren()}async retry(t){
 if(await this.run("retry_task",{},t,"it will be tried again."))return;let{code:e,details:s}=this.requests.error??{};e==="WORKTREE_CLOSED"&&this.ask(t,i=>this.recreate(
 s,i))}recreate({worktree:t,branch:e,status:s},i){let o={label:`Create ${t} anew and retry`,consequence:`The worktree ${t} of task ${this.id} is ${s}. It is crea\
@@ -1741,7 +1741,7 @@ value}.`:"any agent may claim it.";return this.run("reassign_task",{assigned_age
 now(),{persona_id:e}=this.row,s=[...this.desk.store.tables.agents.values()].filter(h=>Rt(Vt(h,t))),i=h=>h.persona_id===e,o=h=>[h.agent_id,`${h.agent_id} · ${h.
 persona_id??"no persona"}`];return[[Xh,`Any ${e}`],...s.filter(i).map(o),...s.filter(h=>!i(h)).map(o)]}ask(t,e){this.requests.clearError();let i=e(()=>{this.confirmBox.
 replaceChildren(),t.focus()});this.confirmBox.replaceChildren(i.element),i.focus()}async run(t,e,s,i){let{id:o}=this,a=t!=="set_priority"&&this.row.status!=="pe\
-nding",h=await this.requests.run(t,{task_id:o,...e},s);if(!h)return null;let l=mp[t];return!l||a?this.desk.announce(`Task ${o}: ${i}`):he(this.element,{text:`Ta\
+nding",h=await this.requests.run(t,{task_id:o,...e},s);if(!h)return null;let l=pp[t];return!l||a?this.desk.announce(`Task ${o}: ${i}`):he(this.element,{text:`Ta\
 sk ${o}: ${i}`,args:{subject:`task:${o}`,kind:l}}),this.id===o&&(this.confirmBox.replaceChildren(),this.onDone()),h}},sr=class{constructor({id:t,priority:e},s){
 this.known=String(e),this.field=k(this.known,{class:"wb-input wb-task-priority",type:"number",step:"1","aria-label":`Priority of task ${t}; a higher one goes fi\
 rst`,on:{input:()=>this.drawSet()}}),this.set=r("button",{class:"wb-button",type:"submit",hidden:!0},"Set");let i=()=>{let{value:o}=this.field;o!==this.known&&o.
@@ -1754,22 +1754,22 @@ uted"},"To merge it after all: ",a);this.files.append(h),this.element=r("div",{t
 found&&!await this.load())return;let t=this.files.hidden;this.files.hidden=!t,this.toggle.setAttribute("aria-expanded",String(t)),u(this.toggle,t?gn.open:gn.closed)}async load(){
 if(this.found=await this.requests.run("get_attempt_diff",this.of,this.toggle,"Loading…"),!this.found)return!1;for(let t of this.found.files){let e=new Pt(t,{readAll:s=>this.
 readAll(s),highlighter:()=>me(this.desk.channel)});e.approach(),this.files.append(e.element)}return!0}async readAll(t){return(await this.requests.run("get_attem\
-pt_diff",{...this.of,path:t}))?.files.find(s=>s.path===t)??null}};var Ce=100,pp=24,Zh={warn:"warning",error:"failed"},vn=class{constructor(t){this.requests=new w(t),this.label=r("div",{class:"wb-label"}),this.earlier=m("","wb-\
+pt_diff",{...this.of,path:t}))?.files.find(s=>s.path===t)??null}};var Ce=100,fp=24,Zh={warn:"warning",error:"failed"},vn=class{constructor(t){this.requests=new w(t),this.label=r("div",{class:"wb-label"}),this.earlier=m("","wb-\
 link",()=>this.showEarlier()),this.lines=r("ol",{class:"wb-task-log"}),this.box=r("div",{class:"wb-log",role:"log",tabindex:0,"aria-label":"Log"},this.earlier,this.
 lines),this.element=r("div",{},this.label,this.box,this.requests.errorBox),this.show(null)}show(t){this.refresh?.stop();let e=async s=>(await this.requests.send(
 "get_task_logs",{task_id:t,...s})).lines;this.tail=new ys(e,Ce),this.refresh=new R(()=>this.read(this.tail),s=>this.onError(s)),this.limit=Ce,this.lines.replaceChildren(),
 this.requests.clearError(),this.element.hidden=!0,t!==null&&this.refresh.now()}async read(t){await t.readNew(),t===this.tail&&(this.requests.clearError(),this.draw())}onError(t){
-this.element.hidden=!1,this.requests.showError(t)}draw(){let{box:t,lines:e,tail:s}=this,i=t.scrollHeight-t.scrollTop-t.clientHeight<pp,o=Math.max(0,s.lines.length-
+this.element.hidden=!1,this.requests.showError(t)}draw(){let{box:t,lines:e,tail:s}=this,i=t.scrollHeight-t.scrollTop-t.clientHeight<fp,o=Math.max(0,s.lines.length-
 this.limit),a=s.lines.slice(o),h=Number(e.firstElementChild?.value);h&&h!==a[0]?.id&&e.replaceChildren();let l=e.lastElementChild?.value??0;e.append(...a.filter(
-({id:d})=>d>l).map(fp));let c=f(s.lines.length,"line");u(this.label,s.complete?`Log · ${c}`:`Log · the last ${c}`),u(this.earlier,s.complete||o>=Ce?`Show ${Math.
+({id:d})=>d>l).map(wp));let c=f(s.lines.length,"line");u(this.label,s.complete?`Log · ${c}`:`Log · the last ${c}`),u(this.earlier,s.complete||o>=Ce?`Show ${Math.
 min(Ce,o)} earlier`:"Show earlier"),this.earlier.hidden=o===0&&s.complete,this.element.hidden=s.lines.length===0,i&&(t.scrollTop=t.scrollHeight)}async showEarlier(){
 let{box:t,tail:e}=this;try{!e.complete&&e.lines.length<this.limit+Ce&&await e.readEarlier()}catch(i){e===this.tail&&this.onError(i);return}if(e!==this.tail)return;
-this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=Ce,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function fp({id:n,logged_at:t,agent_id:e,
+this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=Ce,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function wp({id:n,logged_at:t,agent_id:e,
 level:s,message:i}){let o=Zh[s]?[v(Zh[s]),r("span",{class:"wb-sr"},`${s}: `)]:[];return r("li",{value:n,"data-level":s},r("time",{class:"wb-muted",datetime:t,title:t},
-Tt(t)),r("span",{class:"wb-prose"},...o,r("span",{class:"wb-muted"},`${e} `),i))}var Ae=12,wp={cancel:"this task is cancelled too",ignore:"this task goes on without it"},bp=["#","Agent","Began","Took","Outcome"],gp={state:"wb-indented wb-wra\
+Tt(t)),r("span",{class:"wb-prose"},...o,r("span",{class:"wb-muted"},`${e} `),i))}var Ae=12,bp={cancel:"this task is cancelled too",ignore:"this task goes on without it"},gp=["#","Agent","Began","Took","Outcome"],yp={state:"wb-indented wb-wra\
 p",description:"wb-indented",dependencies:"wb-task-part",subtasks:"wb-task-part",attempts:"wb-task-part",result:"wb-task-part"},kn=class{constructor(t,e,s){this.
 desk=t,this.on=e,this.id=null,this.drawn=new Map,this.reader=new w(t),this.actions=new wn(t,()=>this.focus()),this.log=new vn(t),this.facts=new D,this.about=C("\
-Details",this.facts.element),this.parts=Object.fromEntries(Object.entries(gp).map(([p,g])=>[p,r("div",{class:g})]));let i=y("task");this.mark=r("span",{class:"w\
+Details",this.facts.element),this.parts=Object.fromEntries(Object.entries(yp).map(([p,g])=>[p,r("div",{class:g})]));let i=y("task");this.mark=r("span",{class:"w\
 b-mark"}),this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.number=r("span",{class:"wb-muted wb-number"});let{state:o,description:a,dependencies:h,
 subtasks:l,attempts:c,result:d}=this.parts;this.element=r("section",{class:"wb-pane wb-stack wb-roomy","aria-labelledby":i,hidden:!0},r("div",{class:"wb-pane-he\
 ad"},this.mark,this.title,this.number,this.closeButton()),o,this.actions.element,this.actions.confirmBox,this.actions.requests.errorBox,this.reader.errorBox,a,h,
@@ -1802,14 +1802,14 @@ let{tables:e}=this.desk.store,s=f(Math.max(0,t.max_retries-t.retry_count),"retry
 facts.update([["Persona",t.persona_id],["Worktree",t.worktree],["Plan",t.plan&&(t.name?`${t.plan} · ${t.name}`:t.plan)],["Session",t.session_id&&(ft(e,t.session_id)??
 t.session_id)],["Part of",t.parent_task_id&&r("span",{},this.link(t.parent_task_id))],["Lease until",bn.has(t.status)&&t.lease_expires_at&&Tt(t.lease_expires_at)],
 ["Attempts",`${t.attempts.length} so far, ${s} left`],["Not retried",t.no_retry.length&&`after ${t.no_retry.join(", ")}`],["If one fails",t.dependencies.length&&
-wp[t.on_failure]],["Command",i&&r("code",{},i)],["Context",t.context_ref],["Created",`${E(t.created_at)} by ${t.created_by}`],["Started",t.started_at&&E(t.started_at)],
-["Ended",t.completed_at&&E(t.completed_at)]])}drawAttempts(t){let e=r("tr",{},...bp.map(a=>r("th",{scope:"col"},a))),s=a=>a.kept&&new yn(this.desk,this.id,a),i=[
-...t].reverse().flatMap(a=>yp(a,s(a))),o=r("table",{class:"wb-table wb-attempts"},r("thead",{},e),r("tbody",{},...i));return C("Attempts",o)}drawResult(){let{result_data:t,
-artifacts:e}=this.task,{announce:s}=this.desk,i=t===null?"":kp(t);return[i?C("Result",Q(i,"Copy the result",s)):null,e.length?C("Artifacts",...e.map(o=>Q(o,`Cop\
-y ${o}`,s))):null]}};function yp(n,t){let{attempt:e,agent_id:s,claimed_at:i,ended_at:o,outcome:a}=n,h=o?W(Date.parse(o)-Date.parse(i)):"–",l=[e,s,E(i),h,(a??"\
+bp[t.on_failure]],["Command",i&&r("code",{},i)],["Context",t.context_ref],["Created",`${E(t.created_at)} by ${t.created_by}`],["Started",t.started_at&&E(t.started_at)],
+["Ended",t.completed_at&&E(t.completed_at)]])}drawAttempts(t){let e=r("tr",{},...gp.map(a=>r("th",{scope:"col"},a))),s=a=>a.kept&&new yn(this.desk,this.id,a),i=[
+...t].reverse().flatMap(a=>vp(a,s(a))),o=r("table",{class:"wb-table wb-attempts"},r("thead",{},e),r("tbody",{},...i));return C("Attempts",o)}drawResult(){let{result_data:t,
+artifacts:e}=this.task,{announce:s}=this.desk,i=t===null?"":xp(t);return[i?C("Result",Q(i,"Copy the result",s)):null,e.length?C("Artifacts",...e.map(o=>Q(o,`Cop\
+y ${o}`,s))):null]}};function vp(n,t){let{attempt:e,agent_id:s,claimed_at:i,ended_at:o,outcome:a}=n,h=o?W(Date.parse(o)-Date.parse(i)):"–",l=[e,s,E(i),h,(a??"\
 under way").replaceAll("_"," ")],c=r("tr",{},...l.map(_=>r("td",{title:_},_))),d=[n.error_class,n.error_message].filter(Boolean).join(": "),p=n.finishing&&`Its \
-command has ended it (${n.finishing}) and still runs.`,g=[d,n.waits_for,p,n.problem,t?.element].filter(Boolean);return[c,...g.map(vp)]}function vp(n){return r("\
-tr",{class:typeof n=="string"?"wb-attempt-error":"wb-attempt-kept"},r("td",{}),r("td",{colspan:4},n))}function kp(n){if(typeof n!="string")return JSON.stringify(
+command has ended it (${n.finishing}) and still runs.`,g=[d,n.waits_for,p,n.problem,t?.element].filter(Boolean);return[c,...g.map(kp)]}function kp(n){return r("\
+tr",{class:typeof n=="string"?"wb-attempt-error":"wb-attempt-kept"},r("td",{}),r("td",{colspan:4},n))}function xp(n){if(typeof n!="string")return JSON.stringify(
 n,null,2);try{return JSON.stringify(JSON.parse(n),null,2)}catch{return n}}var xn="=",Qh="",tl={persona_id:["All personas","No persona"],plan:["All plans","In no plan"],worktree:["All worktrees","In no worktree"],assigned_agent_id:["Al\
 l agents","Not assigned"],session_id:["All sessions","In no session"]},_n=class{constructor(t,e,s){this.store=t,this.onChange=e,this.onDown=s,this.chips=new ht(
 "Filter tasks by state",o=>e({state:o})),this.search=z("Filter tasks","Filter tasks by title, number, persona, worktree, agent or plan",{input:()=>e({text:this.
@@ -1821,22 +1821,22 @@ let i=t.tasks.size===0;this.search.hidden=this.chips.element.hidden=i,this.choic
 let i=this.choices[t],[o,a]=tl[t],h=[...e].filter(Boolean).map(l=>[l,this.nameOf(t,l)]).sort((l,c)=>l[1].localeCompare(c[1],void 0,{numeric:!0}));e.has(Qh)&&h.unshift(
 [Qh,a]),i.hidden=e.size<2&&s===null,q(i,[["",[[xn,o],...h]]],s??xn)}nameOf(t,e){return t==="session_id"?ft(this.store.tables,e)??e:e}clear(){this.search.value="",
 this.onChange({text:"",state:null,...Object.fromEntries(Ct.map(t=>[t,null]))}),this.search.focus()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),
-this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function sl(n,t){let e=new Map(n.map(c=>[c,[]])),s=new Map(n.map(c=>[c,[]]));for(let[c,d]of t)e.get(c).push(d),s.get(d).push(c);let i=xp(n,e,s),o=_p(n,t,i),a=Sp(
-o),h=$p(o,a),l=c=>({layer:o.depth.get(c),at:h.get(c)});return{places:new Map(n.map(c=>[c,l(c)])),edges:o.paths.map(({from:c,to:d,bends:p})=>({from:c,to:d,bends:p.
-map(l)})),layers:a.map(c=>c.filter(d=>typeof d=="number")),columns:a.length,rows:Math.max(0,...h.values())+1}}function xp(n,t,e){let s=new Map,i=new Map(n.map(a=>[
+this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function sl(n,t){let e=new Map(n.map(c=>[c,[]])),s=new Map(n.map(c=>[c,[]]));for(let[c,d]of t)e.get(c).push(d),s.get(d).push(c);let i=_p(n,e,s),o=Sp(n,t,i),a=$p(
+o),h=Ep(o,a),l=c=>({layer:o.depth.get(c),at:h.get(c)});return{places:new Map(n.map(c=>[c,l(c)])),edges:o.paths.map(({from:c,to:d,bends:p})=>({from:c,to:d,bends:p.
+map(l)})),layers:a.map(c=>c.filter(d=>typeof d=="number")),columns:a.length,rows:Math.max(0,...h.values())+1}}function _p(n,t,e){let s=new Map,i=new Map(n.map(a=>[
 a,t.get(a).length])),o=n.filter(a=>!i.get(a));for(let a of o){s.set(a,Math.max(0,...t.get(a).map(h=>s.get(h)+1)));for(let h of e.get(a))i.set(h,i.get(h)-1),i.get(
-h)||o.push(h)}for(let a of n)!t.get(a).length&&e.get(a).length&&s.set(a,Math.min(...e.get(a).map(h=>s.get(h)))-1);return s}function _p(n,t,e){let s={depth:new Map(
+h)||o.push(h)}for(let a of n)!t.get(a).length&&e.get(a).length&&s.set(a,Math.min(...e.get(a).map(h=>s.get(h)))-1);return s}function Sp(n,t,e){let s={depth:new Map(
 e),left:new Map,right:new Map,paths:[],keys:[...n]},i=t.reduce((o,[a,h])=>o+e.get(a)-e.get(h)-1,0);for(let[o,a]of t){let h=[];for(let l=e.get(a)+1;i<=3e3&&l<e.get(
 o);l+=1){let c=`${a}-${o}-${l}`;s.depth.set(c,l),s.keys.push(c),h.push(c)}s.paths.push({from:a,to:o,bends:h}),[a,...h].forEach((l,c)=>{let d=h[c]??o;el(s.right,
-l,d),el(s.left,d,l)})}return s}function Sp({keys:n,depth:t,left:e,right:s}){let i=[];for(let h of n)(i[t.get(h)]??=[]).push(h);for(let h=0;h<i.length;h+=1)i[h]??=
+l,d),el(s.left,d,l)})}return s}function $p({keys:n,depth:t,left:e,right:s}){let i=[];for(let h of n)(i[t.get(h)]??=[]).push(h);for(let h=0;h<i.length;h+=1)i[h]??=
 [];let o=new Map,a=h=>h.forEach((l,c)=>o.set(l,c));i.forEach(a);for(let h=0;h<6;h+=1){let l=h%2===0;for(let c of l?i:[...i].reverse()){let d=new Map(c.map(p=>[p,
-il((l?e:s).get(p),o)??o.get(p)]));c.sort((p,g)=>d.get(p)-d.get(g)||o.get(p)-o.get(g)),a(c)}}return i}function $p({left:n,right:t},e){let s=new Map;for(let o of e)
-o.forEach((a,h)=>s.set(a,h));for(let o=0;o<6;o+=1){let a=o%2===0;for(let h of a?e:[...e].reverse()){let l=h.map(c=>il((a?n:t).get(c),s)??s.get(c));Ep(l,h.map(c=>typeof c==
-"number"?1:.4)).forEach((c,d)=>s.set(h[d],c))}}let i=Math.min(0,...s.values());for(let[o,a]of s)s.set(o,a-i);return s}function Ep(n,t){let e=0,s=t.map((o,a)=>e+=
+il((l?e:s).get(p),o)??o.get(p)]));c.sort((p,g)=>d.get(p)-d.get(g)||o.get(p)-o.get(g)),a(c)}}return i}function Ep({left:n,right:t},e){let s=new Map;for(let o of e)
+o.forEach((a,h)=>s.set(a,h));for(let o=0;o<6;o+=1){let a=o%2===0;for(let h of a?e:[...e].reverse()){let l=h.map(c=>il((a?n:t).get(c),s)??s.get(c));Tp(l,h.map(c=>typeof c==
+"number"?1:.4)).forEach((c,d)=>s.set(h[d],c))}}let i=Math.min(0,...s.values());for(let[o,a]of s)s.set(o,a-i);return s}function Tp(n,t){let e=0,s=t.map((o,a)=>e+=
 a?(t[a-1]+o)/2:0),i=[];return n.forEach((o,a)=>{for(i.push({sum:o-s[a],size:1});i.length>1&&i.at(-2).sum/i.at(-2).size>=i.at(-1).sum/i.at(-1).size;){let{sum:h,size:l}=i.
 pop();i.at(-1).sum+=h,i.at(-1).size+=l}}),i.flatMap(({sum:o,size:a})=>Array(a).fill(o/a)).map((o,a)=>o+s[a])}function il(n,t){return n?.length?n.reduce((e,s)=>e+
 t.get(s),0)/n.length:null}function el(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function nl(n,t,e){let s=new Set([n]);for(let i of s)for(let o of t(i)){if(s.
-size>=e)return[...s];s.add(o)}return[...s]}var ol=300,[Xe,te,Ze,Qe,$n]=[184,44,236,56,12],Sn=[.25,.35,.5,.7,.85,1,1.25,1.5],Tp=4,En=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
+size>=e)return[...s];s.add(o)}return[...s]}var ol=300,[Xe,te,Ze,Qe,$n]=[184,44,236,56,12],Sn=[.25,.35,.5,.7,.85,1,1.25,1.5],Op=4,En=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
 !1,this.active=null,this.note=r("span",{class:"wb-muted wb-grow wb-graph-note"}),this.around=F("Only around the selected task",()=>this.redraw());let e=(i,o,a)=>m(
 i,"wb-button wb-compact",a,o),s=[e("−","Zoom out",()=>this.step(-1)),e("+","Zoom in",()=>this.step(1)),e("Fit","Zoom to fit",()=>this.fit())];this.lines=N("sv\
 g",{class:"wb-edges","aria-hidden":"true"}),this.sheet=r("div",{class:"wb-graph-sheet"},this.lines),this.room=r("div",{class:"wb-graph-room"},this.sheet),this.box=
@@ -1854,7 +1854,7 @@ a=nl(o,l=>this.neighbours(l),ol);if(i)return{shown:a,note:`${f(a.length,"task")}
 aw`;return{shown:a,note:`${h}; these are the ${a.length} around #${o}. Select another task, or filter by plan`}}before(t){return(this.outline.tasks.get(t)?.dependencies??
 []).filter(e=>this.outline.tasks.has(e))}neighbours(t){return[...this.before(t),...this.outline.dependents(t)]}arrange(t,e,s){this.key=s,this.plan=sl(t,e);let{places:i,
 edges:o,columns:a,rows:h}=this.plan;this.size=[a*Ze-(Ze-Xe)+2*$n,h*Qe-(Qe-te)+2*$n];for(let[l,c]of this.nodes)i.has(l)||this.nodes.delete(l)&&c.remove();for(let[
-l,c]of i)this.node(l).style.transform=`translate(${qe(c)}px, ${Ne(c)}px)`;this.paths=o.map(l=>N("path",{class:"wb-edge",d:Cp(l,i)})),this.lines.replaceChildren(
+l,c]of i)this.node(l).style.transform=`translate(${qe(c)}px, ${Ne(c)}px)`;this.paths=o.map(l=>N("path",{class:"wb-edge",d:Ap(l,i)})),this.lines.replaceChildren(
 ...this.paths),b(this.lines,"width",this.size[0]),b(this.lines,"height",this.size[1]),this.scale(this.zoom),this.fitted&&this.fit()}node(t){let e=this.nodes.get(
 t);return e||(e=r("div",{class:"wb-node",role:"option",id:y("node"),"data-id":t},r("span",{class:"wb-mark"}),r("span",{class:"wb-node-text"},r("span",{class:"wb\
 -title wb-cut"}),r("span",{class:"wb-node-state wb-cut"}))),this.nodes.set(t,e),this.sheet.append(e)),e}colour(t){let{tasks:e,states:s}=this.outline;for(let[i,o]of this.
@@ -1868,27 +1868,27 @@ size[0]*t}px`,this.room.style.height=`${this.size[1]*t}px`}step(t){let{box:e}=th
 Sn.length-1:s)+t))],[o,a]=[e.scrollLeft+e.clientWidth/2,e.scrollTop+e.clientHeight/2].map(h=>h*i/this.zoom);this.fitted=!1,this.scale(i),e.scrollTo(o-e.clientWidth/
 2,a-e.clientHeight/2)}fit(){if(!this.plan||!this.box.offsetWidth)return;let{maxHeight:t,borderLeftWidth:e}=getComputedStyle(this.box),s=2*parseFloat(e),[i,o]=[this.
 box.offsetWidth-s,parseFloat(t)-s],a=Math.min(1,i/this.size[0],o/this.size[1]);this.fitted=!0,this.scale(Math.floor(a*1e3)/1e3)}onKey(t){if(t.ctrlKey||t.altKey||
-t.metaKey)return;let e=t.shiftKey?Op[t.key]:null,s=this.plan?.places.get(this.active),i={ArrowLeft:()=>this.goTo(this.closest(this.before(this.active))),ArrowRight:()=>this.
+t.metaKey)return;let e=t.shiftKey?Cp[t.key]:null,s=this.plan?.places.get(this.active),i={ArrowLeft:()=>this.goTo(this.closest(this.before(this.active))),ArrowRight:()=>this.
 goTo(this.closest(this.outline.dependents(this.active))),ArrowUp:()=>this.goTo(this.beside(s,-1)),ArrowDown:()=>this.goTo(this.beside(s,1)),Home:()=>this.goTo(this.
 plan.layers[0][0]),End:()=>this.goTo(this.plan.layers.at(-1)[0]),Enter:()=>this.active!==null&&this.on.open(this.active),"+":()=>this.step(1),"=":()=>this.step(
 1),"-":()=>this.step(-1),0:()=>this.fit()};i[t.key]&&(t.preventDefault(),e?this.box.scrollBy(...e):s||!t.key.startsWith("Arrow")?i[t.key]():this.goTo(this.plan?.
 layers.flat()[0]))}closest(t){let{places:e}=this.plan,{at:s}=e.get(this.active);return t.filter(o=>e.has(o)).sort((o,a)=>Math.abs(e.get(o).at-s)-Math.abs(e.get(
 a).at-s))[0]}beside({layer:t},e){let s=this.plan.layers[t];return s[s.indexOf(this.active)+e]}onWheel(t){!t.ctrlKey&&!t.metaKey||(t.preventDefault(),this.step(t.
 deltaY<0?1:-1))}onDown(t){if(t.button!==0||t.pointerType==="touch")return;let e=t.target.closest(".wb-node"),{box:s}=this,i={x:t.clientX+s.scrollLeft,y:t.clientY+
-s.scrollTop,clientX:t.clientX,clientY:t.clientY},o=!1,a=new AbortController,h=c=>{o||=Math.hypot(c.clientX-i.clientX,c.clientY-i.clientY)>Tp,o&&s.scrollTo(i.x-c.
+s.scrollTop,clientX:t.clientX,clientY:t.clientY},o=!1,a=new AbortController,h=c=>{o||=Math.hypot(c.clientX-i.clientX,c.clientY-i.clientY)>Op,o&&s.scrollTo(i.x-c.
 clientX,i.y-c.clientY)},l=()=>{a.abort(),!(!e||o)&&(this.active=Number(e.dataset.id),this.on.open(this.active))};window.addEventListener("pointermove",h,{signal:a.
-signal}),window.addEventListener("pointerup",l,{signal:a.signal}),window.addEventListener("pointercancel",()=>a.abort(),{signal:a.signal})}},Op={ArrowLeft:[-Ze,
-0],ArrowRight:[Ze,0],ArrowUp:[0,-Qe],ArrowDown:[0,Qe]};function qe({layer:n}){return $n+n*Ze}function Ne({at:n}){return $n+n*Qe}function Cp({from:n,to:t,bends:e},s){
+signal}),window.addEventListener("pointerup",l,{signal:a.signal}),window.addEventListener("pointercancel",()=>a.abort(),{signal:a.signal})}},Cp={ArrowLeft:[-Ze,
+0],ArrowRight:[Ze,0],ArrowUp:[0,-Qe],ArrowDown:[0,Qe]};function qe({layer:n}){return $n+n*Ze}function Ne({at:n}){return $n+n*Qe}function Ap({from:n,to:t,bends:e},s){
 let i=[qe(s.get(n))+Xe,Ne(s.get(n))+te/2],o=e.flatMap(l=>[[qe(l),Ne(l)+te/2],[qe(l)+Xe,Ne(l)+te/2]]),a=[i,...o,[qe(s.get(t)),Ne(s.get(t))+te/2]],h=a.slice(1).map(
-([l,c],d)=>{let[p,g]=a[d],_=(p+l)/2;return c===g?`L${l} ${c}`:`C${_} ${g} ${_} ${c} ${l} ${c}`});return`M${i.join(" ")}${h.join("")}`}var Kt=28,rl=36,Ap=8,al=12,ir={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},Tn=class{constructor(t){
+([l,c],d)=>{let[p,g]=a[d],_=(p+l)/2;return c===g?`L${l} ${c}`:`C${_} ${g} ${_} ${c} ${l} ${c}`});return`M${i.join(" ")}${h.join("")}`}var Kt=28,rl=36,qp=8,al=12,ir={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},Tn=class{constructor(t){
 this.on=t,this.lines=[],this.tasks=new Map,this.active=null,this.pool=[],this.sorting=new lt(ir,()=>t.sort()),this.sizer=r("div",{class:"wb-grid-rows",role:"row\
 group"}),this.element=r("div",{class:"wb-grid wb-frame",role:"treegrid",tabindex:0,"aria-label":"Tasks","aria-colcount":Object.keys(ir).length},r("div",{class:"\
-wb-grid-head",role:"rowgroup"},Np(this.sorting)),this.sizer),this.element.addEventListener("scroll",()=>this.draw(),{passive:!0}),this.element.addEventListener(
+wb-grid-head",role:"rowgroup"},Rp(this.sorting)),this.sizer),this.element.addEventListener("scroll",()=>this.draw(),{passive:!0}),this.element.addEventListener(
 "keydown",e=>this.onKey(e)),this.sizer.addEventListener("click",e=>this.onClick(e)),this.element.addEventListener("focus",()=>this.onFocus())}update(t,e){this.lines=
 t,this.tasks=e,this.hideEmptyColumns(),this.sizer.style.height=`${t.length*Kt}px`,b(this.element,"aria-rowcount",t.length+1),this.draw()}hideEmptyColumns(){let t={
 worktree:!1,agent:!1,priority:!1},[e]=this.tasks.values();for(let s of this.tasks.values())t.priority||=s.priority!==e.priority,t.worktree||=!!s.worktree,t.agent||=
 !!s.assigned_agent_id;for(let[s,i]of Object.entries(t))this.element.classList.toggle(`wb-no-${s}`,!i)}draw(){let t=Math.max(0,Math.min(Math.floor(this.element.scrollTop/
-Kt)-Ap,this.lines.length-rl)),e=Math.min(t+rl,this.lines.length);for(;this.pool.length<e-t;)this.pool.push(this.sizer.appendChild(new nr().element).row);let s=new Set;
+Kt)-qp,this.lines.length-rl)),e=Math.min(t+rl,this.lines.length);for(;this.pool.length<e-t;)this.pool.push(this.sizer.appendChild(new nr().element).row);let s=new Set;
 for(let o=t;o<e;o+=1){let a=this.pool[o%this.pool.length];s.add(a),a.show(this.lines[o],o,this.tasks.get(this.lines[o].id),this.lines[o].id===this.active)}for(let o of this.
 pool)o.element.hidden=!s.has(o);let i=this.pool.find(o=>s.has(o)&&o.id===this.active);b(this.element,"aria-activedescendant",i?.element.id)}get activeIndex(){return this.
 lines.findIndex(t=>t.id===this.active)}goTo(t){if(!this.lines.length)return;let e=Math.max(0,Math.min(t,this.lines.length-1));this.active!==this.lines[e].id&&this.
@@ -1911,13 +1911,13 @@ drawProgress(t,s)}place(t,e,s){let{element:i}=this;i.style.transform=`translateY
 matches),b(i,"aria-rowindex",e+2),b(i,"aria-level",t.level),b(i,"aria-posinset",t.place),b(i,"aria-setsize",t.siblings),b(i,"aria-expanded",t.branch?t.open:null),
 b(i,"aria-selected",s)}drawTitle(t,e){this.indent.style.width=`${Math.min(t.level-1,12)*16}px`,this.twisty.classList.toggle("wb-leaf",!t.branch),this.twisty.classList.
 toggle("wb-turned",t.open),u(this.title,e.title),b(this.title,"title",e.title),u(this.number,`#${t.id}`)}drawState(t,e){this.state!==t.state&&(this.state=t.state,
-this.mark.replaceChildren(v(t.state))),u(this.label,et[t.state]??t.state);let s=t.waits.length?Yh(t.waits):qp(e);u(this.reason,s),b(this.reason,"title",s||null)}drawProgress(t,e){
+this.mark.replaceChildren(v(t.state))),u(this.label,et[t.state]??t.state);let s=t.waits.length?Yh(t.waits):Np(e);u(this.reason,s),b(this.reason,"title",s||null)}drawProgress(t,e){
 let s=t.branch?t.below?t.done/t.below:0:e.progress/100,i=e.status==="completed"&&!t.branch?100:Math.round(s*100),o=t.branch||i>0||e.status==="in_progress"||e.status===
-"claimed";this.bar.classList.toggle("wb-not-begun",!o),this.fill.style.width=`${i}%`;let a=t.branch?`${t.done} of ${t.below}`:o?`${i} %`:"";u(this.amount,a)}};function qp({
+"claimed";this.bar.classList.toggle("wb-not-begun",!o),this.fill.style.width=`${i}%`;let a=t.branch?`${t.done} of ${t.below}`:o?`${i} %`:"";u(this.amount,a)}};function Np({
 status:n,error_message:t,attempt:e,not_before:s}){if(n==="failed"||n==="cancelled")return t??"";let i=n==="pending"?e+1:e;return s&&n==="pending"&&Date.parse(s)>
-Date.now()?`attempt ${i} after ${Tt(s)}`:i>1&&e>0?`attempt ${i}`:""}function Np(n){let t=s=>({class:`wb-cell wb-col-${s}`,role:"columnheader"}),e=Object.keys(ir).
+Date.now()?`attempt ${i} after ${Tt(s)}`:i>1&&e>0?`attempt ${i}`:""}function Rp(n){let t=s=>({class:`wb-cell wb-col-${s}`,role:"columnheader"}),e=Object.keys(ir).
 map(s=>n.heading(s,"div",t(s)));return r("div",{class:"wb-grid-columns",role:"row","aria-rowindex":1},...e)}function ee(n,...t){return r("div",{class:`wb-cell w\
-b-col-${n}`,role:"gridcell"},...t)}var hl={tree:"Tree",list:"By priority",graph:"Graph"},Rp=120,On=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=tr(),this.collapsed=new Set,
+b-col-${n}`,role:"gridcell"},...t)}var hl={tree:"Tree",list:"By priority",graph:"Graph"},Bp=120,On=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=tr(),this.collapsed=new Set,
 this.mode="tree",this.outline=new Te(t.tables.tasks);let o={toggle:(h,l)=>this.toggle(h,l),open:h=>this.open(h),move:h=>this.follow(h),sort:()=>this.draw()};this.
 grid=new Tn(o),this.graph=new En(o),this.progress=new Oe,this.modes=new I(hl,"Show tasks as",h=>this.setMode(h)),this.filters=new _n(t,h=>this.setFilter(h),()=>this.
 view.focus());let a={store:t,channel:e,announce:s};this.views=new ct(a,"tasks",{read:()=>this.state(),apply:h=>this.apply(h)}),this.details=new kn(a,{close:()=>this.
@@ -1937,7 +1937,7 @@ filters.search.value=s.text??"",this.setFilter({...i,...Object.fromEntries(o)})}
 e?this.collapsed.delete(t):this.collapsed.add(t),this.draw()}setFilter(t){Object.assign(this.filter,t),this.filters.update(this.outline,this.filter),this.grid.element.
 scrollTop=0,this.announce(`${f(this.draw(),"task")} shown.`)}open(t){clearTimeout(this.following),this.grid.active=t,this.main.classList.add("wb-open"),this.details.
 show(t,this.outline),this.draw(),this.grid.select(t)}follow(t){this.grid.active=t,this.details.id!==null&&(clearTimeout(this.following),this.following=setTimeout(
-()=>this.details.id!==null&&this.details.show(t,this.outline),Rp))}jump(t){let e=this.outline.tasks.get(t)?.parent_task_id;for(;e;)this.collapsed.delete(e),e=this.
+()=>this.details.id!==null&&this.details.show(t,this.outline),Bp))}jump(t){let e=this.outline.tasks.get(t)?.parent_task_id;for(;e;)this.collapsed.delete(e),e=this.
 outline.tasks.get(e)?.parent_task_id;this.open(t),this.details.focus()}close(){clearTimeout(this.following),this.details.hide(),this.main.classList.remove("wb-o\
 pen"),this.view?.focus()}onKey(t){t.key!=="Escape"||t.defaultPrevented||this.details.id===null||t.target===this.filters.search&&this.filters.search.value||(t.preventDefault(),
 this.close())}};var Cn=class{constructor(t){this.desk=t,this.requests=new w(t),this.text=r("span",{class:"wb-grow"}),this.restart=m("","wb-button",()=>this.restartAll());let e=[
@@ -1962,26 +1962,26 @@ let{progress:t,progress_total:e,progress_message:s}=this.call;return Xs(t,e,s)}t
 t),this.opener.setAttribute("aria-expanded",String(t)),t?this.load():this.opener.focus()}async load(){this.drawFacts();let{call:t}=this;try{let e=await this.requests.
 send("get_tool_call",{call_id:t.call_id});t===this.call&&this.drawValues(e),this.requests.clearError()}catch(e){this.requests.showError(e)}}drawFacts(){let{call:t}=this;
 this.cancelButton.hidden=!!t.ended_at,this.facts.update([["Requested",E(t.requested_at)],["Waited",t.wait_ms>0&&at(t.wait_ms)],["Progress",this.progress()],["Er\
-ror",t.error_code],["Task",t.task_id&&`${t.task_id}, attempt ${t.attempt}`],["Tokens",t.input_tokens!==null&&Bp(t)],["Cost",typeof t.cost_usd=="number"&&`$${t.cost_usd.
+ror",t.error_code],["Task",t.task_id&&`${t.task_id}, attempt ${t.attempt}`],["Tokens",t.input_tokens!==null&&jp(t)],["Cost",typeof t.cost_usd=="number"&&`$${t.cost_usd.
 toFixed(4)}`],["Version",t.version],["Id",t.call_id]])}drawValues({arguments:t,result:e}){let{announce:s}=this.desk,i=[C("Arguments",bt(t,"Copy the arguments",s))];
 this.call.ended_at&&e!==null&&i.push(C("Result",bt(e,"Copy the result",s))),this.values.replaceChildren(...i)}async cancel(){let t={call_id:this.call.call_id};await this.
-requests.run("cancel_tool_call",t,this.cancelButton,"Cancelling…")&&this.desk.announce(`${this.call.tool_name} is cancelled.`)}};function Bp({input_tokens:n,output_tokens:t}){
-return`${n.toLocaleString("en")} read, ${(t??0).toLocaleString("en")} written`}var jp=50,Lp=200,Mp=1e3,se="",Dp=[[se,"All sources"],["local","Run here"],["mcp","MCP servers"]],Ip=[[se,"All states"],["open","Not ended"],...Object.entries(Ys)],
+requests.run("cancel_tool_call",t,this.cancelButton,"Cancelling…")&&this.desk.announce(`${this.call.tool_name} is cancelled.`)}};function jp({input_tokens:n,output_tokens:t}){
+return`${n.toLocaleString("en")} read, ${(t??0).toLocaleString("en")} written`}var Lp=50,Mp=200,Dp=1e3,se="",Ip=[[se,"All sources"],["local","Run here"],["mcp","MCP servers"]],Pp=[[se,"All states"],["open","Not ended"],...Object.entries(Ys)],
 Bn=class{constructor(t,e){this.desk=t,this.requests=new w(t),this.earlier=new w(t),this.list=new ts,this.isStale=!0;let s=h=>this.requests.showError(h);this.reading=
-new R(()=>this.read(),s);let i=(h,l)=>x(h,se,{class:"wb-input wb-narrow","aria-label":l,on:{change:()=>this.restart()}});this.source=i(Dp,"Filter calls by sourc\
-e"),this.state=i(Ip,"Filter calls by state"),this.empty=r("p",{class:"wb-empty",hidden:!0}),this.more=m("Show earlier calls","wb-button",()=>this.showEarlier()),
+new R(()=>this.read(),s);let i=(h,l)=>x(h,se,{class:"wb-input wb-narrow","aria-label":l,on:{change:()=>this.restart()}});this.source=i(Ip,"Filter calls by sourc\
+e"),this.state=i(Pp,"Filter calls by state"),this.empty=r("p",{class:"wb-empty",hidden:!0}),this.more=m("Show earlier calls","wb-button",()=>this.showEarlier()),
 this.more.hidden=!0;let o=r("div",{class:"wb-line"},this.source,this.state),a=[this.requests.errorBox,this.earlier.errorBox];this.element=r("div",{class:"wb-sta\
-ck"},o,...a,this.empty,this.table(),this.more),t.store.subscribe(()=>this.onChange(),e),this.polling=new G(this.element,Mp,()=>this.readProgress(),s,e),e.addEventListener(
+ck"},o,...a,this.empty,this.table(),this.more),t.store.subscribe(()=>this.onChange(),e),this.polling=new G(this.element,Dp,()=>this.readProgress(),s,e),e.addEventListener(
 "abort",()=>this.reading.stop(),{once:!0})}table(){let t=Object.entries(Nn).map(([s,i])=>r("th",{scope:"col",class:`wb-col-${s}`},i));this.body=r("tbody",{});let e={
 keydown:s=>V(s,this.body)};return this.grid=r("table",{class:"wb-table wb-calls",on:e},r("thead",{},r("tr",{},...t)),this.body),this.rows=new A(this.body,()=>new Rn(
 this.desk),{keep:(s,i)=>i.isOpen}),this.grid}get isShown(){return this.element.checkVisibility()}onChange(){this.desk.store.concernsAny("tool_call")&&(this.isStale=
 !0),this.isStale&&this.isShown&&this.refresh()}refresh(){this.isStale=!1,this.reading.now()}restart(){this.list=new ts,this.draw(),this.refresh()}async read(){let{
 list:t}=this,e=await this.requests.send("list_tool_calls",this.filtered({}));if(t!==this.list)return;let s=t.openBesides(e.calls).length>0,{calls:i}=s?await this.
 requests.send("list_tool_calls",this.filtered({state:"open"})):e;t===this.list&&(t.takeNewest(e),s&&await this.readEnded(t,i),this.requests.clearError(),this.isRead=
-!0,this.draw(),await new Promise(o=>setTimeout(o,Lp)))}async readProgress(){let{list:t}=this;if(![...t.calls.values()].some(({state:s})=>s==="running"))return;let{
+!0,this.draw(),await new Promise(o=>setTimeout(o,Mp)))}async readProgress(){let{list:t}=this;if(![...t.calls.values()].some(({state:s})=>s==="running"))return;let{
 calls:e}=await this.requests.send("list_tool_calls",this.filtered({state:"running"}));this.requests.clearError(),t===this.list&&(t.refresh(e),this.draw())}async readEnded(t,e){
 t.refresh(e);let i=t.openBesides(e).map(({call_id:o})=>this.requests.send("get_tool_call",{call_id:o}));t.refresh(await Promise.all(i))}filtered(t){let e={source:this.
-source.value,state:this.state.value},s=Object.entries(e).filter(([,i])=>i!==se);return{limit:jp,...Object.fromEntries(s),...t}}async showEarlier(){let{list:t}=this,
+source.value,state:this.state.value},s=Object.entries(e).filter(([,i])=>i!==se);return{limit:Lp,...Object.fromEntries(s),...t}}async showEarlier(){let{list:t}=this,
 e=await this.earlier.run("list_tool_calls",this.filtered({cursor:t.cursor}),this.more);!e||t!==this.list||(t.takeEarlier(e),this.draw())}update(t,e){this.enabled=
 t,this.now=e,this.isStale&&this.refresh(),this.draw()}draw(){let{calls:t}=this.list,e=this.list.ids.filter(o=>this.matches(t.get(o)));this.rows.show(e,(o,a)=>o.
 show(t.get(a),this.enabled,this.now)),this.grid.hidden=this.rows.items.size===0,this.more.hidden=this.list.cursor===null,this.empty.hidden=e.length>0||!this.isRead;
@@ -1991,11 +1991,11 @@ o call matches the filters.":i}matches({state:t,ended_at:e}){let s=this.state.va
 wb-col-${e}`})])),this.cells.tool.append(this.opener),this.cells.origin.append(this.badge),this.line=r("tr",{class:"wb-table-row"},...Object.values(this.cells)),
 this.place=r("td",{colspan:Object.keys(jn).length}),this.below=r("tr",{class:"wb-table-details",hidden:!0},this.place),this.below.addEventListener("keydown",e=>this.
 onKey(e)),this.elements=[this.line,this.below]}get isOpen(){return!this.below.hidden}show(t,e){this.tool=t,this.enabled=e;let{name:s,title:i,description:o,problem:a}=t;
-u(this.opener,s),this.opener.title=i,qn(this.badge,t),u(this.cells.hints,Pp(t)),u(this.cells.about,a?`Cannot be called now: ${a}`:o),this.line.classList.toggle(
+u(this.opener,s),this.opener.title=i,qn(this.badge,t),u(this.cells.hints,Fp(t)),u(this.cells.about,a?`Cannot be called now: ${a}`:o),this.line.classList.toggle(
 "wb-unavailable",!!a),this.details?.update(t,e)}toggle(t=!this.isOpen){this.stop(),t?(this.details=new Ee(this.tool,this.desk),this.place.replaceChildren(this.details.
 element),this.details.update(this.tool,this.enabled)):(this.place.replaceChildren(),this.opener.focus()),this.below.hidden=!t,this.line.classList.toggle("wb-ope\
 ned",t),this.opener.setAttribute("aria-expanded",String(t))}onKey(t){t.key==="Escape"&&!t.defaultPrevented&&!t.target.matches(".wb-input")&&this.toggle(!1)}stop(){
-this.details?.stop(),this.details=null}};function Pp({read_only:n,destructive:t}){return n?"reads":t?"may delete":"changes"}var or=50,es="",Mn=class{constructor(t){this.desk=t,this.filters={kind:null,server:es,text:""},this.limit=or,this.search=z("Filter tools","Filter tools by name,\
+this.details?.stop(),this.details=null}};function Fp({read_only:n,destructive:t}){return n?"reads":t?"may delete":"changes"}var or=50,es="",Mn=class{constructor(t){this.desk=t,this.filters={kind:null,server:es,text:""},this.limit=or,this.search=z("Filter tools","Filter tools by name,\
  description or server",{input:()=>this.filter({text:this.search.value.trim().toLowerCase()})}),this.chips=new ht("Filter tools by kind",i=>this.filter({kind:i}));
 let e=()=>this.filter({server:this.server.value});this.server=x([],es,{class:"wb-input wb-narrow","aria-label":"Filter tools by server",on:{change:e}}),this.errors=
 r("div",{class:"wb-stack"}),this.empty=r("p",{class:"wb-empty"}),this.more=m("Show more","wb-button",()=>{this.limit+=or,this.update(this.enabled)});let s=[r("d\
@@ -2013,8 +2013,8 @@ filter(Boolean))];q(this.server,[["",[[es,"All servers"],...i.map(o=>[o,o])]]],t
 l","wb-link",()=>this.clear())]:["There are no tools yet."];this.empty.replaceChildren(...s)}matches({name:t,title:e,description:s,kind:i,server:o}){let{kind:a,
 server:h,text:l}=this.filters;if(a!==null&&i!==a||h!==es&&o!==h)return!1;let c=[t,e,s,o].join(`
 `).toLowerCase();return l.split(/\s+/).every(d=>c.includes(d))}filter(t){Object.assign(this.filters,t),this.limit=or,this.update(this.enabled),this.desk.announce(
-`${f(this.rows.items.size,"tool")} shown.`)}clear(){this.search.value="",this.filter({kind:null,server:es,text:""}),this.search.focus()}};var Fp={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},Re=class{constructor(t,e,s){this.server=e,this.onDone=s,this.requests=new w(t),this.
-name=k("",{maxlength:100,placeholder:"github"});let i=JSON.stringify(e?.config??Fp,null,2);this.config=P(i,8,{required:!0}),this.submit=r("button",{class:"wb-bu\
+`${f(this.rows.items.size,"tool")} shown.`)}clear(){this.search.value="",this.filter({kind:null,server:es,text:""}),this.search.focus()}};var Wp={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},Re=class{constructor(t,e,s){this.server=e,this.onDone=s,this.requests=new w(t),this.
+name=k("",{maxlength:100,placeholder:"github"});let i=JSON.stringify(e?.config??Wp,null,2);this.config=P(i,8,{required:!0}),this.submit=r("button",{class:"wb-bu\
 tton wb-primary",type:"submit"},e?"Save":"Add");let o=()=>s(null),a="Write secrets as references: env://NAME, file://path, op://vault/item/field, keyring://serv\
 ice/name.";this.element=$({class:"wb-confirm wb-stack","aria-label":e?`Server ${e.name}`:"New server"},{submit:()=>this.save(),escape:o},e?null:T("Name",this.name),
 T("Configuration (JSON)",this.config),r("p",{class:"wb-label"},a),L(this.submit,o),this.requests.errorBox)}focus(){(this.server?this.config:this.name).focus()}async save(){
@@ -2065,12 +2065,12 @@ this.element.focus()}async proceed(t,e){let s={worktree_name:this.name,step:t},i
 target:s,state:i,conflicts:o,steps:a}=t;this.name=e;let h={merged:`${s} is merged into ${e}. Request its integration again.`,up_to_date:`${e} already has all co\
 mmits of ${s}.`,aborted:`The merge was undone; ${e} is as it was.`}[i];if(h)return this.onDone(h),!1;let l=o.map(p=>r("li",{},r("code",{class:"wb-wrap"},p))),c=l.
 length?"These files are in conflict:":"No file is in conflict any more. Commit the merge.",d=H(l.length?"warning":"completed",`${s} is being merged into ${e}. ${c}`);
-return this.lead.replaceChildren(d,r("ul",{class:"wb-list"},...l)),this.steps.replaceChildren(...a.map(p=>r("li",{},...tt(p)))),this.steps.hidden=!l.length,!0}};var Wp={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},Be=new Set(
-["awaiting","failing","checking"]),Kp=new Set(["pending","claimed","in_progress"]),Up=new Set(["claimed","in_progress"]);function ar(n,t){if(n.status==="integra\
+return this.lead.replaceChildren(d,r("ul",{class:"wb-list"},...l)),this.steps.replaceChildren(...a.map(p=>r("li",{},...tt(p)))),this.steps.hidden=!l.length,!0}};var Kp={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},Be=new Set(
+["awaiting","failing","checking"]),Up=new Set(["pending","claimed","in_progress"]),Hp=new Set(["claimed","in_progress"]);function ar(n,t){if(n.status==="integra\
 ting")return n.queue_place>1?"queued":"integrating";if(n.status!=="active")return"closed";let e=Dt(n,t);if(!e)return"active";let s=we(e.payload.gates??[]);return s===
-"passed"?"awaiting":s}function Wn(n,t){return t==="queued"?`Queued, ${oe(n.queue_place)}`:Wp[t]}function cl(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
+"passed"?"awaiting":s}function Wn(n,t){return t==="queued"?`Queued, ${oe(n.queue_place)}`:Kp[t]}function cl(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
 tasks:0}).get(i);for(let i of n.agents.values()){let o=Vt(i,t);i.worktree&&Rt(o)&&o!=="terminated"&&s(i.worktree).agents.add(i.id)}for(let i of n.tasks.values())
-!i.worktree||!Kp.has(i.status)||(s(i.worktree).tasks+=1,Up.has(i.status)&&i.assigned_agent_id&&s(i.worktree).agents.add(i.assigned_agent_id));return i=>e.get(i)??
+!i.worktree||!Up.has(i.status)||(s(i.worktree).tasks+=1,Hp.has(i.status)&&i.assigned_agent_id&&s(i.worktree).agents.add(i.assigned_agent_id));return i=>e.get(i)??
 {agents:new Set,tasks:0}}function ss(n){return[...n.conflicts?.length?[[n.integration_target,n.conflicts]]:[],...(n.overlaps??[]).map(({worktree:e,files:s})=>[e,
 s])]}function Kn(n){let t=new Map;for(let[i,o]of ss(n)){let a=o.join(`
 `);t.set(a,{files:o,others:[...t.get(a)?.others??[],i]})}let e=({files:i,others:o})=>`Conflicts with ${M(o,6)} in ${M(i,4)}`,s=[...t.values()].map(e);return n.problem?
@@ -2078,19 +2078,19 @@ s])]}function Kn(n){let t=new Map;for(let[i,o]of ss(n)){let a=o.join(`
 ve`:"",c=s===1?"It is":"They are",d=`${f(s,"uncommitted file")}: ${M(i,5,s)}`,p=l?`The branch ${a} is deleted, with ${l}. Commits that are on no other branch ar\
 e first saved to a bundle in .aiswarm/trash/.`:`The branch ${a} is deleted; ${h} has all its commits.`;return[s?`${d}. ${c} first saved to a bundle in .aiswarm/\
 trash/.`:"It has no uncommitted files.",e?p:`The branch ${a} is kept${l?`, with its ${l}`:""}.`,t.length?`${M(t)} ${t.length===1?"is":"are"} terminated.`:""].filter(
-Boolean)}var Hp=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),Jp=new Set(["queued","integrating","closed"]),je=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
+Boolean)}var Jp=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),zp=new Set(["queued","integrating","closed"]),je=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
 s,this.force=!1,this.requests=new w(t),this.review=m("","wb-button wb-compact",e.open),this.request=m("","wb-button wb-compact",()=>this.requestIntegration()),this.
 update=m("Update","wb-button wb-compact",()=>this.updateFromTarget()),this.resolve=m("Resolve conflicts…","wb-button wb-compact",()=>this.startResolving()),this.
 discard=m("Discard…","wb-link wb-quiet wb-push",()=>this.askDiscard()),this.confirmBox=r("div",{});let i=[this.review,this.request,this.update,this.resolve,this.
 discard];this.buttons=r("div",{class:"wb-line wb-worktree-buttons"},...i)}show(t,e,s){this.worktree=t,this.agents=[...s];let{id:i,ahead:o,behind:a,integration_target:h}=t,
-l=Be.has(e),c=l&&Ue(t,Dt(t,this.desk.store.tables)),d=Jp.has(e);u(this.review,l&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
+l=Be.has(e),c=l&&Ue(t,Dt(t,this.desk.store.tables)),d=zp.has(e);u(this.review,l&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
 rimary",e==="awaiting"&&!c&&!t.conflicts?.length),this.requests.busy||u(this.request,c?"Request again":"Request integration"),b(this.update,"title",`Merge ${f(a??
 0,"commit")} of ${h} into ${i}`),this.review.hidden=this.onPage,this.request.hidden=l&&!c||d||!o,this.update.hidden=d||!a||t.conflicts?.length>0,this.resolve.hidden=
 d||!(t.conflicts?.length||t.merging),this.discard.hidden=d,this.buttons.hidden=e==="closed";for(let p of[this.review,this.request,this.resolve,this.discard])b(p,
 "aria-label",`${p.textContent} ${i}`);b(this.update,"aria-label",`Update ${i} from ${h}`),this.drawConsequences?.()}async requestIntegration(){let{id:t,integration_target:e}=this.
 worktree;this.on.request?.(1/0);let s=await this.requests.run("integrate_worktree",{worktree_name:t},this.request,"Requesting…");if(this.on.request?.(s?.approval_id??
 0),!s)return;let i=s.state==="integrated";this.on.done(i?`${t} was integrated into ${e}.`:`${t} waits for your approval.`)}async updateFromTarget(){let{id:t,integration_target:e}=this.
-worktree,s=await this.requests.run("update_worktree",{worktree_name:t},this.update,"Updating…");s&&(s.conflicts?.length?this.requests.showError(zp(t,e,s.conflicts)):
+worktree,s=await this.requests.run("update_worktree",{worktree_name:t},this.update,"Updating…");s&&(s.conflicts?.length?this.requests.showError(Vp(t,e,s.conflicts)):
 s.merged===!1?this.on.done(`${t} already had all commits of ${e}.`):this.on.done(`${t} now has the newest commits of ${e}.`))}async startResolving(){let{id:t}=this.
 worktree,e=await this.requests.run("resolve_worktree",{worktree_name:t},this.resolve,"Merging…");if(!e)return;let s=()=>{this.clear(),this.resolve.focus()},i=new Fn(
 this.requests,o=>{this.clear(),this.on.done(o)});this.clear(),i.take(e)&&(i.closeButton.addEventListener("click",s),this.confirmBox.replaceChildren(i.element),i.
@@ -2101,19 +2101,19 @@ this.worktree,this.agents,e.box.checked);s.textContent!==h.join("")&&s.replaceCh
 confirmBox.replaceChildren(),this.drawConsequences=null,this.requests.clearError()}async runDiscard(t,e,s){let{id:i,uncommitted:o,ahead:a}=this.worktree,h=this.
 force||!!(o||e&&a),l={worktree_name:i,reason:t,delete_branch:e,force:h},c=await this.requests.run("discard_worktree",l,s,"Discarding…");if(!c)return this.onRefused(
 s);this.clear();let d=c.branch_kept===!1?"Its branch was deleted too":`Its branch ${c.branch_name} is kept`,p=c.bundle?` What is on no other branch was saved in\
- ${c.bundle}`:"";this.on.done(`${i} was discarded. ${d}.${p}`)}onRefused(t){this.force=Hp.has(this.requests.error?.code),this.force&&u(t,`Discard ${this.worktree.
-id} anyway`)}};function zp(n,t,e){return{code:"MERGE_CONFLICT",message:`${t} conflicts with ${n} in ${M(e)}. Nothing was changed. Press “Resolve conflicts…” for\
- the steps.`}}var Vp={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function hr(n){
-return v(Vp[n])}var Un=class{constructor(t,e,s){let i=y("worktree");this.mark=r("span",{class:"wb-mark"}),this.opener=m(t,"wb-opener",()=>s.open(t)),this.opener.
+ ${c.bundle}`:"";this.on.done(`${i} was discarded. ${d}.${p}`)}onRefused(t){this.force=Jp.has(this.requests.error?.code),this.force&&u(t,`Discard ${this.worktree.
+id} anyway`)}};function Vp(n,t,e){return{code:"MERGE_CONFLICT",message:`${t} conflicts with ${n} in ${M(e)}. Nothing was changed. Press “Resolve conflicts…” for\
+ the steps.`}}var Gp={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function hr(n){
+return v(Gp[n])}var Un=class{constructor(t,e,s){let i=y("worktree");this.mark=r("span",{class:"wb-mark"}),this.opener=m(t,"wb-opener",()=>s.open(t)),this.opener.
 id=i,this.state=r("span",{class:"wb-worktree-state"}),this.branches=r("span",{class:"wb-muted wb-cut"}),this.counts=r("div",{class:"wb-cut wb-digits"}),this.facts=
 r("div",{class:"wb-muted wb-cut"}),this.conflicts=r("div",{class:"wb-worktree-conflicts"}),this.actions=new je(e,{open:()=>s.open(t),done:s.done});let o=r("div",
 {class:"wb-worktree-head"},this.mark,this.opener,this.branches,this.state);this.element=r("li",{class:"wb-worktree wb-frame wb-stack","aria-labelledby":i},r("di\
 v",{},o,this.counts,this.facts,this.conflicts),this.actions.buttons,this.actions.confirmBox,this.actions.requests.errorBox),this.elements=[this.element]}show(t,e,s,i){
-this.drawn!==e&&this.mark.replaceChildren(hr(e)),this.drawn=e,this.element.classList.toggle("wb-attention",Be.has(e)),u(this.state,Wn(t,e)),u(this.branches,Gp(t)),
+this.drawn!==e&&this.mark.replaceChildren(hr(e)),this.drawn=e,this.element.classList.toggle("wb-attention",Be.has(e)),u(this.state,Wn(t,e)),u(this.branches,Yp(t)),
 b(this.branches,"title",`${t.branch_name} → ${t.integration_target}`),lr(this.counts,t);let o=cr(t,s,i);u(this.facts,o),b(this.facts,"title",o),this.drawConflicts(
 t),this.actions.show(t,e,s.agents)}drawConflicts(t){let e=ss(t),s=e.length>0||!!t.problem,i=e.map(([h,l])=>`${h} (${f(l.length,"file")})`),o=e.length?`Conflicts\
  with ${M(i,2)}`:"No conflicts predicted",a=t.problem??o;this.conflicts.textContent!==a&&(b(this.conflicts,"title",Kn(t).join(`
-`)),this.conflicts.classList.toggle("wb-muted",!s),this.conflicts.replaceChildren(...s?[v("warning")]:[],r("span",{class:"wb-cut"},a)))}};function Gp({id:n,branch_name:t,
+`)),this.conflicts.classList.toggle("wb-muted",!s),this.conflicts.replaceChildren(...s?[v("warning")]:[],r("span",{class:"wb-cut"},a)))}};function Yp({id:n,branch_name:t,
 integration_target:e}){return t===`wb/${n}/main`?`→ ${e}`:`${t} → ${e}`}function lr(n,{ahead:t=0,behind:e=0,changed:s=0,added:i=0,removed:o=0}){let a=d=>d.toLocaleString(
 "en"),h=[t?`${a(t)} ahead`:"",e?`${a(e)} behind`:""],l=s?`${f(s,"file")} +${a(i)} −${a(o)}`:"",c=[h.filter(Boolean).join(", ")||"no new commits",l].filter(Boolean).
 join(" · ");u(n,c),b(n,"title",c)}function cr({uncommitted:n,last_activity:t},{agents:e,tasks:s},i){let o=t&&pt(t,i);return[n?`${n.toLocaleString("en")} uncomm\
@@ -2122,30 +2122,30 @@ this.store=t,this.empty=r("p",{class:"wb-empty"},"No worktree has been integrate
 ul).map(s=>this.sorting.heading(s,"th",{scope:"col"}));this.body=r("tbody",{}),this.table=r("table",{class:"wb-table wb-closed","aria-label":"Closed worktrees"},
 r("thead",{},r("tr",{},...e)),this.body),this.element=r("div",{class:"wb-stack"},this.empty,r("div",{class:"wb-matrix-box"},this.table))}get rows(){return[...this.
 store.tables.closed.values()].sort((t,e)=>e.id-t.id)}update(){let{rows:t}=this;this.empty.hidden=t.length>0,this.table.hidden=!t.length;let e=JSON.stringify(t);
-e!==this.drawn&&(this.drawn=e,this.draw())}draw(){let t=this.sorting.sorted(this.rows,(e,s)=>({...e,...ml(e)})[s]);this.body.replaceChildren(...t.map(Yp))}};function Yp(n){
+e!==this.drawn&&(this.drawn=e,this.draw())}draw(){let t=this.sorting.sorted(this.rows,(e,s)=>({...e,...ml(e)})[s]);this.body.replaceChildren(...t.map(Xp))}};function Xp(n){
 let{name:t,status:e,integration_target:s,integrated_commit:i,closed_at:o}=n,a=e==="integrated",h=a?["merged into ",r("code",{},s)," as ",r("code",{title:i},i.slice(
 0,7))]:["discarded"],{requester:l,by:c,reason:d}=ml(n),p=[r("code",{},n.branch_name),n.branch_kept?"":" (deleted)"],g=v(a?"completed":"cancelled"),_=n.bundle?`${d?
 " ":""}Unmerged work is saved in ${n.bundle}`:"",j=[r("span",{class:"wb-line"},g,r("strong",{},t)),r("span",{},...h),r("span",{},...p),l,c,r("span",{title:o},E(
 o)),`${d??""}${_}`];return r("tr",{class:"wb-table-row"},...j.map(S=>r("td",{},S)))}function ml({status:n,approval:t,closed_by:e,reason:s}){return n!=="integrat\
-ed"||!t?{requester:"",by:e,reason:s}:{requester:t.requester,by:t.decided_by,reason:t.decision_reason}}var dr=(n,t)=>n.localeCompare(t,void 0,{numeric:!0});function Xp(n){let t=new Map;for(let{one:e,other:s,is_target:i,files:o}of n)for(let a of o){t.has(a)||t.set(
+ed"||!t?{requester:"",by:e,reason:s}:{requester:t.requester,by:t.decided_by,reason:t.decision_reason}}var dr=(n,t)=>n.localeCompare(t,void 0,{numeric:!0});function Zp(n){let t=new Map;for(let{one:e,other:s,is_target:i,files:o}of n)for(let a of o){t.has(a)||t.set(
 a,{path:a,targets:new Set,worktrees:new Set,pairs:0});let h=t.get(a);h.pairs+=1,h.worktrees.add(e),(i?h.targets:h.worktrees).add(s)}return[...t.values()].map(e=>({
 ...e,targets:[...e.targets].sort(dr),worktrees:[...e.worktrees].sort(dr)})).sort((e,s)=>s.pairs-e.pairs||dr(e.path,s.path))}function pl(n,t){let e=["File","Chan\
-ged on the same lines in","Pairs"].map(o=>r("th",{scope:"col"},o)),s=Xp(n).map(o=>Zp(o,t));return r("table",{class:"wb-table wb-conflict-files","aria-label":"Co\
-nflicts by file"},r("thead",{},r("tr",{},...e)),r("tbody",{},...s))}function Zp({path:n,targets:t,worktrees:e,pairs:s},i){let o=e.map(h=>m(h,"wb-link",()=>i(h),
+ged on the same lines in","Pairs"].map(o=>r("th",{scope:"col"},o)),s=Zp(n).map(o=>Qp(o,t));return r("table",{class:"wb-table wb-conflict-files","aria-label":"Co\
+nflicts by file"},r("thead",{},r("tr",{},...e)),r("tbody",{},...s))}function Qp({path:n,targets:t,worktrees:e,pairs:s},i){let o=e.map(h=>m(h,"wb-link",()=>i(h),
 `Open ${h} (${n})`)),a=t.map(h=>r("strong",{title:`${h}, a target`},h));return r("tr",{class:"wb-table-row"},r("th",{scope:"row",class:"wb-conflict-file",title:n},
-r("code",{},n)),r("td",{},r("span",{class:"wb-line"},...a,...o)),r("td",{class:"wb-digits"},f(s,"pair")))}var Qp="Point at a number to see the files, or press it to keep them in view.",ur={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},fl=(n,t)=>n.
+r("code",{},n)),r("td",{},r("span",{class:"wb-line"},...a,...o)),r("td",{class:"wb-digits"},f(s,"pair")))}var tf="Point at a number to see the files, or press it to keep them in view.",ur={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},fl=(n,t)=>n.
 localeCompare(t,void 0,{numeric:!0}),Jn=class{constructor(t,e){this.store=t,this.onOpen=e,this.selected=null,this.summary=r("p",{class:"wb-muted"}),this.caption=
 r("caption",{class:"wb-sr"},"Predicted conflicts; each cell has the number of files"),this.table=r("table",{class:"wb-matrix",on:{keydown:s=>this.onKey(s),focusin:s=>this.
 showHint(s.target),mouseover:s=>this.showHint(s.target)}}),this.files=r("div",{}),this.box=r("div",{class:"wb-matrix-box"},this.table),this.hint=r("p",{class:"w\
-b-muted wb-matrix-hint"},Qp),this.pair=r("div",{class:"wb-box wb-stack wb-pair",id:y("pair"),hidden:!0}),this.element=r("div",{class:"wb-stack"},this.summary,this.
+b-muted wb-matrix-hint"},tf),this.pair=r("div",{class:"wb-box wb-stack wb-pair",id:y("pair"),hidden:!0}),this.element=r("div",{class:"wb-stack"},this.summary,this.
 files,this.box,this.hint,this.pair)}get pairs(){return[...this.store.tables.conflicts.values()].filter(({id:t})=>t!=="")}update(){let{pairs:t}=this,{tables:e}=this.
 store,s=e.conflicts.get(""),i=JSON.stringify([t,s,e.worktrees.size]);i!==this.drawn&&(this.drawn=i,u(this.summary,this.summaryText(t,s)),this.files.replaceChildren(
 ...t.length?[pl(t,this.onOpen)]:[]),this.box.hidden=this.hint.hidden=!t.length,this.drawTable(t),this.drawPair(t.find(({id:o})=>o===this.selected)))}summaryText(t,e){
 if(e?.error)return e.error.message;if(!e)return"";let s=this.store.tables.worktrees.size;if(!s)return"There are no worktrees.";if(!t.length)return"No conflicts \
 are predicted, neither between worktrees nor with their targets.";let i=new Set(t.flatMap(({one:h,other:l,is_target:c})=>c?[h]:[h,l])),o=s-i.size,a=` ${f(o,"oth\
 er worktree")} would not; ${o===1?"it is":"they are"} not listed.`;return`${f(t.length,"pair")} would conflict if integrated now.${o>0?a:""}`}drawTable(t){let{names:e,
-targets:s,cells:i}=tf(t),o=[...s.map(c=>[c,!0]),...e.map(c=>[c,!1])],a=this.table.contains(document.activeElement)?document.activeElement.dataset.pair:null,h=r(
-"tr",{},r("td",{}),...o.map(([c,d])=>ef(c,d))),l=e.map(c=>{let d=o.map(([p,g])=>this.cell(i.get(`${c}
+targets:s,cells:i}=ef(t),o=[...s.map(c=>[c,!0]),...e.map(c=>[c,!1])],a=this.table.contains(document.activeElement)?document.activeElement.dataset.pair:null,h=r(
+"tr",{},r("td",{}),...o.map(([c,d])=>sf(c,d))),l=e.map(c=>{let d=o.map(([p,g])=>this.cell(i.get(`${c}
 ${p}`),c,p,g));return r("tr",{},r("th",{scope:"row",title:c},c),...d)});this.table.replaceChildren(this.caption,r("thead",{},h),r("tbody",{},...l)),a&&this.table.
 querySelector(`[data-pair="${CSS.escape(a)}"]`)?.focus()}cell(t,e,s,i){let o=!i&&e===s;if(!t||t.is_target!==i)return r("td",{class:o?"wb-matrix-same":null},r("s\
 pan",{class:"wb-sr"},o?"itself":"none"));let a=`${e} and ${s}: ${f(t.files.length,"file")}`,h=m(String(t.files.length),"wb-matrix-cell",()=>this.select(t),a);return b(
@@ -2157,9 +2157,9 @@ is_target?", its target,":""} change the same lines of ${f(t.files.length,"file"
 {},r("strong",{},t.one)," and ",r("strong",{},t.other),i)),r("ul",{class:"wb-list"},...t.files.map(o=>r("li",{},r("code",{class:"wb-wrap"},o)))),r("div",{class:"\
 wb-line"},e(t.one),t.is_target?null:e(t.other)))}onKey(t){if(!(t.ctrlKey||t.altKey||t.metaKey)){if(t.key==="Escape"&&this.selected)t.stopPropagation(),this.selected=
 null,this.drawn=null,this.update();else if(t.key in ur){t.preventDefault();let e=wl(t.target.closest("td"),ur[t.key]);for(;e&&!e.querySelector("button");)e=wl(e,
-ur[t.key]);e?.querySelector("button").focus()}}}};function tf(n){let t=new Set,e=new Set,s=new Map;for(let i of n)t.add(i.one),s.set(`${i.one}
+ur[t.key]);e?.querySelector("button").focus()}}}};function ef(n){let t=new Set,e=new Set,s=new Map;for(let i of n)t.add(i.one),s.set(`${i.one}
 ${i.other}`,i),i.is_target?e.add(i.other):(t.add(i.other),s.set(`${i.other}
-${i.one}`,i));return{names:[...t].sort(fl),targets:[...e].sort(fl),cells:s}}function ef(n,t){let e=t?`${n}, a target`:n;return r("th",{scope:"col",class:t?"wb-m\
+${i.one}`,i));return{names:[...t].sort(fl),targets:[...e].sort(fl),cells:s}}function sf(n,t){let e=t?`${n}, a target`:n;return r("th",{scope:"col",class:t?"wb-m\
 atrix-target":null,title:e},r("span",{},n))}function wl(n,[t,e]){let s=n.parentElement,i=[...s.parentElement.children];return i[i.indexOf(s)+t]?.children[n.cellIndex+
 e]}var zn=class{constructor(t,e){this.requests=new w(t),this.onDone=e,this.name=k("",{maxlength:60,required:!0,placeholder:"robust-statistics"});let s=()=>u(this.submit,
 "Create");this.branch=k("",{maxlength:200,placeholder:"wb/<name>/main",on:{input:s}}),this.source=k("",{maxlength:200,placeholder:"the current branch"}),this.submit=
@@ -2178,7 +2178,7 @@ parentElement.querySelector(is);t.key!=="ArrowDown"||!s||(t.preventDefault(),gl(
 Vn(i)===Vn(t)?i:t;let o=bl(t),a=[o.indexOf(this.anchor),o.indexOf(t)].sort((h,l)=>h-l);this.rows=o.slice(a[0],a[1]+1);for(let h of this.rows)h.classList.add("wb\
 -chosen")}comment(){let t=this.rows.map(o=>o.line).filter(o=>this.on.canComment(o));if(!t.length)return;let e=t.some(o=>o.kind!=="-")?"new":"old",s=t.map(o=>e===
 "old"||o.kind!=="-"?o[e]:null).filter(Boolean),i={side:e,first:Math.min(...s),last:Math.max(...s)};this.on.comment({file:Vn(this.rows[0]),rows:this.rows,...i})}};
-function bl(n){return[...n.closest("table").querySelectorAll(is)]}function Vn(n){return n.closest(".wb-diff-file").file}function gl(n){n.tabIndex=-1,n.focus()}var yl="implementer",sf=new Set(["pending","claimed","in_progress"]),Yn=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new w(t),this.drafts=new Map,
+function bl(n){return[...n.closest("table").querySelectorAll(is)]}function Vn(n){return n.closest(".wb-diff-file").file}function gl(n){n.tabIndex=-1,n.focus()}var yl="implementer",nf=new Set(["pending","claimed","in_progress"]),Yn=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new w(t),this.drafts=new Map,
 this.editing=new Map,this.opener=m("Request changes…","wb-button",()=>this.toggle()),this.opener.setAttribute("aria-expanded","false"),this.element=this.makeForm()}makeForm(){
 this.summary=r("p",{class:"wb-strong"}),this.note=P("",2,{placeholder:"About all of it (optional with comments)","aria-label":"Note about all changes",maxlength:1e4,
 on:{input:()=>this.draw()}}),this.note.spellcheck=!0,this.task=F("Create a task with them for",()=>{}),this.persona=x([],"",{class:"wb-input wb-narrow","aria-la\
@@ -2187,7 +2187,7 @@ bel":"Persona of the task"}),this.submit=r("button",{class:"wb-button wb-primary
 return $({class:"wb-review wb-box wb-stack",hidden:!0,"aria-label":"Request changes"},{submit:()=>this.send(),escape:()=>this.toggle(!1)},this.summary,r("p",{class:"\
 wb-muted"},"Press the number of a line to comment on it; Shift and a press on another one makes it a range."),this.note,e,this.requests.errorBox)}get mine(){return this.
 drafts.get(this.name)??[]}show(t){this.name=t.id,this.writing=null,this.editing.clear(),this.requests.clearError(),this.note.value="";let e=({worktree:s,status:i})=>s===
-t.id&&sf.has(i);this.task.box.checked=![...this.desk.store.tables.tasks.values()].some(e),this.toggle(this.mine.length>0,!1)}update(t){this.opener.hidden=t.status!==
+t.id&&nf.has(i);this.task.box.checked=![...this.desk.store.tables.tasks.values()].some(e),this.toggle(this.mine.length>0,!1)}update(t){this.opener.hidden=t.status!==
 "active";let e=[...this.desk.store.tables.personas.values()].map(({id:i})=>[i,i]),s=this.persona.value||(e.some(([i])=>i===yl)?yl:void 0);q(this.persona,[["",e]],
 s),this.draw()}toggle(t=this.element.hidden,e=!0){this.element.hidden=!t,this.opener.setAttribute("aria-expanded",String(t)),this.draw(),e&&(t?this.note:this.opener).
 focus()}draw(){let t=this.mine.length;u(this.summary,t?`${f(t,"comment")}, not sent yet`:"Request changes instead of a merge"),this.discard.hidden=t===0,O(!this.
@@ -2202,15 +2202,15 @@ e);if(s){this.keep(t,e,s.element);return}let a=ga(e,{edit:()=>{let h=d=>{e.text=
 e),this.on.changed()},c=go(e,e.text,{save:h,cancel:l});this.editing.set(e,c),a.replaceWith(c.element),c.focus()},remove:()=>{this.drafts.set(this.name,this.mine.
 filter(h=>h!==e)),this.changed("Comment removed."),this.opener.focus()}});Ke(t,e,a)}changed(t){this.draw(),this.on.changed(),this.desk.announce(t)}discardAll(){
 this.drafts.delete(this.name),this.editing.clear(),this.toggle(!1),this.changed("The comments were discarded.")}async send(){let{name:t}=this,e=this.note.value.
-trim();if(!e&&!this.mine.length)return;let s=nf(this.mine),i=s.size?[...s]:[[null,[]]];for(let[o,[a,h]]of i.entries()){let l=h.map(({path:p,side:g,line:_,end_line:j,
+trim();if(!e&&!this.mine.length)return;let s=of(this.mine),i=s.size?[...s]:[[null,[]]];for(let[o,[a,h]]of i.entries()){let l=h.map(({path:p,side:g,line:_,end_line:j,
 text:S})=>({path:p,side:g,line:_,end_line:j,text:S})),c=this.task.box.checked&&this.persona.value?this.persona.value:null,d={worktree_name:t,comments:l,commit:a,
 note:o===0?e:"",persona_id:c};if(!await this.requests.run("request_changes",d,this.submit,"Sending…"))return this.draw();this.drafts.set(t,(this.drafts.get(t)??
 []).filter(p=>!h.includes(p)));for(let p of h)this.editing.delete(p);this.name===t&&(this.note.value="")}return this.name===t&&this.toggle(!1),this.changed(`Cha\
-nges were requested in ${t}.`)}};function nf(n){let t=new Map;for(let e of n)t.set(e.commit,[...t.get(e.commit)??[],e]);return t}var of="600px",vl={committed:"Committed",since:"Since the request",uncommitted:"Uncommitted"},Xn=class{constructor(t){this.desk=t,this.side="committed",this.review=
+nges were requested in ${t}.`)}};function of(n){let t=new Map;for(let e of n)t.set(e.commit,[...t.get(e.commit)??[],e]);return t}var rf="600px",vl={committed:"Committed",since:"Since the request",uncommitted:"Uncommitted"},Xn=class{constructor(t){this.desk=t,this.side="committed",this.review=
 new Yn(t,{changed:()=>this.drawComments()}),this.requested=new Ks(t,{since:i=>this.showSince(i),goTo:i=>this.goToComment(i)}),this.files=[],this.requests=new w(
 t);let e=y("diff");this.empty=r("p",{class:"wb-empty"}),this.main=r("div",{class:"wb-diff-main wb-frame"},this.fileList(),this.fileBodies()),this.element=r("sec\
 tion",{class:"wb-stack","aria-labelledby":e},this.requested.element,this.toolbar(e),this.review.element,this.requests.errorBox,this.newerNote(),this.empty,this.
-main);let s=i=>i.filter(({isIntersecting:o})=>o).forEach(({target:o})=>o.file.approach());this.observer=new IntersectionObserver(s,{root:this.body,rootMargin:of})}toolbar(t){
+main);let s=i=>i.filter(({isIntersecting:o})=>o).forEach(({target:o})=>o.file.approach());this.observer=new IntersectionObserver(s,{root:this.body,rootMargin:rf})}toolbar(t){
 this.sides=new I(vl,"Show changes that are",s=>this.setSide(s)),this.summary=r("span",{class:"wb-muted wb-grow"}),this.toggleAll=m("Close all","wb-link",()=>this.
 onToggleAll());let e=r("h3",{class:"wb-heading",id:t},"Changes");return r("div",{class:"wb-toolbar"},e,this.summary,this.toggleAll,this.sides.element,this.review.
 opener)}newerNote(){let t=m("Show them","wb-link",()=>this.refresh.now());return this.newer=r("div",{class:"wb-box wb-slim",hidden:!0},"There are newer changes \
@@ -2264,8 +2264,8 @@ t.path),lr(this.counts,t),u(this.facts,cr(t,s,i)),this.drawProblems(Kn(t)),this.
 t)}drawProblems(t){let e=t.join(`
 `);e!==this.drawnProblems&&(this.drawnProblems=e,this.problems.replaceChildren(...t.map(s=>H("warning",s))))}drawApproval(t,e,s){this.enabled=s;let i=Dt(t,this.
 desk.store.tables);this.approval.show(i,o=>this.isEnabled(o),e,this.replacing===1/0)}isEnabled(t){return this.enabled&&this.replacing<=t}onRequest(t){this.replacing=
-t;let{card:e}=this.approval;e?.refresh(this.isEnabled(e.approval.id))}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};var rf=6,xl={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},mr={pending:["For you",(n,t)=>Be.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
-rating"],conflicts:["With conflicts",n=>ss(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},af=(n,t)=>n.
+t;let{card:e}=this.approval;e?.refresh(this.isEnabled(e.approval.id))}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};var af=6,xl={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},mr={pending:["For you",(n,t)=>Be.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
+rating"],conflicts:["With conflicts",n=>ss(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},hf=(n,t)=>n.
 id.localeCompare(t.id,void 0,{numeric:!0}),Qn=class{constructor(t,e,s){this.store=t,this.desk={store:t,channel:e,announce:s},this.requests=new w(this.desk),this.
 mode="cards",this.filter=null,this.text="",this.opened=null,this.toOpen=null,this.enabled=!0;let i=y("worktrees"),o=h=>this.showNote(h);this.note=r("div",{class:"\
 wb-box wb-slim wb-note",hidden:!0}),this.page=new Zn(this.desk,{close:()=>this.close(),done:o}),this.conflicts=new Jn(t,h=>this.open(h)),this.closed=new Hn(t),this.
@@ -2278,7 +2278,7 @@ closed.element];return r("div",{class:"wb-stack"},...a,...h)}toolbar(t){this.sum
 i=>this.setMode(i)),this.search=z("Filter worktrees","Filter worktrees by name, branch or agent",{input:()=>this.setFilter({text:this.search.value.trim().toLowerCase()})}),
 this.views=new ct(this.desk,"worktrees",{read:()=>({filter:this.filter,text:this.text,mode:this.mode}),apply:i=>this.apply(i)}),this.newButton=m("New worktree…",
 "wb-button",()=>this.openForm());let e=r("h3",{class:"wb-heading",id:t},"Worktrees"),s=r("div",{class:"wb-line"},this.modes.element,this.search,this.views.element,
-this.newButton);return r("div",{class:"wb-toolbar"},e,this.summary,s)}get rows(){return[...this.store.tables.worktrees.values()].filter(({id:t})=>t!=="").sort(af)}count(){
+this.newButton);return r("div",{class:"wb-toolbar"},e,this.summary,s)}get rows(){return[...this.store.tables.worktrees.values()].filter(({id:t})=>t!=="").sort(hf)}count(){
 return this.rows.length}update(t,e){this.enabled=t;let{tables:s}=this.store;s.worktrees.has(this.toOpen)&&this.open(this.toOpen);let i=cl(s,e);this.all.hidden=this.
 opened!==null,this.opened?this.drawPage(i,e):this.drawOverview(i,e)}drawOverview(t,e){let{rows:s}=this,{tables:i}=this.store,o=new Map(s.map(c=>[c.id,ar(c,i)])),
 a=this.mode==="cards";this.drawToolbar(s,o,t);let h=a?s.filter(c=>this.matches(c,o.get(c.id),t(c.id))):[],l=(c,d)=>c.show(i.worktrees.get(d),o.get(d),t(d),e);this.
@@ -2286,7 +2286,7 @@ cards.show(h.map(({id:c})=>c),l),this.noMatch.hidden=!a||h.length>0||!s.length,t
 ts"||!s.length,this.conflicts.element.hidden||this.conflicts.update(),this.closed.element.hidden=this.mode!=="closed",this.closed.element.hidden||this.closed.update(),
 this.drawEmpty(s.length,i.worktrees.get("")?.error)}drawToolbar(t,e,s){let i=this.mode==="cards",o=this.conflicts.pairs.length;u(this.summary,t.length?f(t.length,
 "worktree"):""),this.modes.setLabel("conflicts",o?`Conflicts ${o.toLocaleString("en")}`:"Conflicts"),this.modes.show(this.mode);let a=this.closed.rows.length;this.
-modes.setLabel("closed",a?`Closed ${a.toLocaleString("en")}`:"Closed"),this.modes.element.hidden=!t.length&&!a,this.search.hidden=!i||t.length<=rf,this.chips.element.
+modes.setLabel("closed",a?`Closed ${a.toLocaleString("en")}`:"Closed"),this.modes.element.hidden=!t.length&&!a,this.search.hidden=!i||t.length<=af,this.chips.element.
 hidden=!i||t.length<2,this.views.element.hidden=!t.length,this.views.update();let h=Object.entries(mr).map(([l,[c,d]])=>({key:l,label:c,count:t.filter(p=>d(p,e.
 get(p.id),s(p.id))).length}));this.chips.update([{key:null,label:"All",count:t.length},...h],this.filter)}drawEmpty(t,e){e&&t?this.requests.showError(e):this.requests.
 clearError(),this.empty.hidden=t>0||this.mode==="closed"||!this.store.loaded.has("worktrees"),this.newButton.hidden=!!e&&!t;let s=e?.code??"none";if(this.empty.
@@ -2303,7 +2303,7 @@ store.tables.worktrees.get(t);this.toOpen=e?null:t,e&&(this.opened=e,this.page.o
 items.get(t)?.opener??this.newButton).focus()}showNote(t){this.desk.announce(t);let e=m("Dismiss","wb-link",()=>this.dismissNote());this.note.replaceChildren(r(
 "span",{class:"wb-grow"},t),e),this.note.hidden=!1}dismissNote(){this.note.hidden=!0,this.opened?this.page.focus():this.newButton.focus()}openForm(){let t=new zn(
 this.desk,e=>this.closeForm(e));this.formBox.replaceChildren(t.element),t.focus()}closeForm(t){if(this.formBox.replaceChildren(),this.newButton.focus(),!t)return;
-let{name:e,branch_name:s,integration_target:i,path:o}=t;this.showNote(`Created ${e}: branch ${s}, to be integrated into ${i}. Its files are in ${o}.`)}};var[pr,fr,to,eo,wr,so,br,_l,,gr,hf,Sl]=Array(12).keys(),lf={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"Discon\
+let{name:e,branch_name:s,integration_target:i,path:o}=t;this.showNote(`Created ${e}: branch ${s}, to be integrated into ${i}. Its files are in ${o}.`)}};var[pr,fr,to,eo,wr,so,br,_l,,gr,lf,Sl]=Array(12).keys(),cf={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"Discon\
 nected"},yr=class extends xe{constructor(t,e,{tab:s,alone:i},o){super(t,e);let a=d=>this.announce(d);this.untrusted=new gs(t);let h={connect:()=>this.showConnect(),
 review:d=>this.showWorktree(d)};this.inbox=new ke(t,e,a,o,h),this.taskSummary=new vr(()=>this.showTab(fr)),this.tasks=new On(t,e,a,o),this.unattended=new Cn({store:t,
 channel:e,announce:a}),this.worktrees=new Qn(t,e,a),this.agents=new As(t,e,a,o),this.definitions=new _i(t,e,a,o),this.tools=new Pn(t,e,a,o),this.chat=new si(t,e,
@@ -2318,17 +2318,17 @@ show(Math.max(0,l.findIndex(({label:d})=>d===s))),this.alone=i?s:null;let c=[thi
 "div",{class:"wb-top"},t,this.tabs.element,this.status,e)}openers(){return{task:t=>{this.showTab(fr),this.tasks.jump(t)},agent:t=>{this.showTab(eo),this.agents.
 reveal(t)},inbox:()=>this.showTab(pr),tools:()=>{this.showTab(so),this.tools.setMode("calls")}}}showTab(t){this.tabs.element.hidden=!1,this.tabs.select(t)}showWorktree(t){
 this.showTab(to),this.worktrees.open(t)}showConnect(){this.showTab(Sl),this.admin.connect.focus()}draw(){let{state:t}=this.channel.link;this.dot.dataset.state=t,
-u(this.linkLabel,lf[t]),this.untrusted.update(),super.draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.update(),this.tabs.setCount(pr,this.inbox.waiting,
+u(this.linkLabel,cf[t]),this.untrusted.update(),super.draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.update(),this.tabs.setCount(pr,this.inbox.waiting,
 !0),this.tabs.setCount(to,this.worktrees.count()),this.tabs.setCount(eo,this.agents.count(e)),this.tabs.setCount(wr,this.definitions.count()),this.tabs.setCount(
 so,this.tools.count()),this.tabs.setCount(br,this.chat.count()),this.tabs.setCount(gr,this.personalities.count()),this.tabs.at===pr&&this.taskSummary.update(this.
 outline()),this.tabs.at===fr&&this.tasks.update(this.outline()),this.tabs.at===to&&this.worktrees.update(t,e),this.tabs.at===eo&&this.agents.update(e),this.tabs.
 at===wr&&this.definitions.update(t,e),this.tabs.at===so&&this.tools.update(t,e),this.tabs.at===br&&this.chat.update(t,e),this.tabs.at===_l&&this.runs.update(t,e),
-this.tabs.at===gr&&this.personalities.update(t,e),this.tabs.at===hf&&this.projects.update(),this.tabs.at===Sl&&this.admin.update()}outline(){let{version:t,tables:e}=this.
+this.tabs.at===gr&&this.personalities.update(t,e),this.tabs.at===lf&&this.projects.update(),this.tabs.at===Sl&&this.admin.update()}outline(){let{version:t,tables:e}=this.
 store;return this.outlined?.version!==t&&(this.outlined={version:t,outline:new Te(e.tasks)}),this.outlined.outline}tick(t){this.inbox.tick(t),this.tabs.at===to&&
 this.worktrees.update(this.worktrees.enabled,t),this.tabs.at===eo&&this.agents.update(t),this.tabs.at===wr&&this.definitions.update(this.definitions.enabled,t),
 this.tabs.at===so&&this.tools.update(this.tools.enabled,t),this.tabs.at===br&&this.chat.update(this.chat.enabled,t),this.tabs.at===_l&&this.runs.update(this.runs.
 enabled,t),this.tabs.at===gr&&this.personalities.update(this.personalities.enabled,t)}},vr=class{constructor(t){this.progress=new Oe;let e=r("h3",{class:"wb-hea\
 ding"},"Tasks"),s=m("Show tasks","wb-link",t);this.element=r("section",{class:"wb-section wb-stack",hidden:!0},r("div",{class:"wb-toolbar"},e,this.progress.summary,
-s),this.progress.meter)}update(t){this.progress.update(t),this.element.hidden=!t.tasks.size}},bN=()=>{let n=new Ai,t,e;return{initialize({model:s,signal:i}){ih(
+s),this.progress.meter)}update(t){this.progress.update(t),this.element.hidden=!t.tasks.size}},gN=()=>{let n=new Ai,t,e;return{initialize({model:s,signal:i}){ih(
 s),t=new rs(s,n,i);let o={tab:s.get("tab"),alone:s.get("alone")};e=new Ci(s,(a,h)=>a.append(new yr(n,t,o,h).element))},render({model:s,el:i,signal:o}){let a=s.get(
-"approval_ids");a?i.append(new Ti(n,t,a,o).element):s.get("docked")?e.render(i,o):e.show(i,o)}}};export{bN as default};
+"approval_ids");a?i.append(new Ti(n,t,a,o).element):s.get("docked")?e.render(i,o):e.show(i,o)}}};export{gN as default};

@@ -2,6 +2,11 @@
 
 /** So long the kernel may stay silent about a request before that counts as a failure. */
 const SILENCE_MS = 30_000;
+/**
+ * When to ask again for the first snapshot. The first request of a panel that a running cell has made may wait for the
+ * end of that cell: JupyterLab sends it before the comm has a subshell of its own. A later one does not wait.
+ */
+const ASK_AGAIN_MS = [1_000, 3_000, 9_000];
 const decoder = new TextDecoder();
 
 /** A failure with a stable code: what the kernel answered, or what was found on this side. */
@@ -49,7 +54,9 @@ export class Channel {
     const resync = () => this.resync(); // after a reconnection; to a comm that has died nothing can be sent
     model.on("msg:custom", receive);
     model.on("comm_live_update", resync);
+    const timers = ASK_AGAIN_MS.map((ms) => setTimeout(() => this.link.state === "connecting" && this.resync(), ms));
     signal.addEventListener("abort", () => {
+      timers.forEach(clearTimeout);
       model.off("msg:custom", receive);
       model.off("comm_live_update", resync);
     });
