@@ -22,6 +22,7 @@ from workbench.settings import Settings
 README = (ROOT / "README.md").read_text("utf-8")
 
 
+@pytest.mark.timeout(180)
 def test_the_reference_is_made_from_the_code_as_it_is() -> None:
     assert REFERENCE.read_text("utf-8") == reference(), "run `make docs`"
 

@@ -93,6 +93,37 @@ def test_each_run_has_a_session_of_its_own_unless_it_shares(lab: SweepLab) -> No
     assert [lab.printed(run).strip() for run in lab.runs("shared")] == ["None", "None"]
 
 
+def test_agents_that_a_run_has_started_end_with_it_however_it_ends_unless_it_shares(lab: SweepLab) -> None:
+    notebook = lab.notebook(
+        "spawns.ipynb",
+        "end = ''",
+        "%load_ext workbench\n%workbench start",
+        "wb.call('spawn_agent', persona_id='implementer')['agent_id']",
+        "exec(end)",
+    )
+    ends = ("pass", "1 / 0", "import os; os._exit(3)")
+    lab.sweep(notebook, {"name": "spawns"}, parameters={"end": ends})
+    lab.sweep(notebook, {"name": "spawns-shared", "share": True})
+    spawned = lab.call("get_managed_agents")["agents"]
+    own = {run["session_id"] for run in lab.runs("spawns")}
+    running = {one["session_id"]: one["process"]["running"] for one in spawned}
+    assert running == {**dict.fromkeys(own, False), None: True}
+    [shared] = [one for one in spawned if one["process"]["running"]]
+    lab.call("terminate_agent", agent_id=shared["agent_id"])
+
+
+def test_agents_that_a_killed_try_of_a_run_has_left_end_before_the_next_try(here: SweepLab) -> None:
+    space = here.call("create_project", name="sweep tried")["id"]
+    session = here.call("create_session", project_id=space, name="tried 1")["id"]
+    agent = here.call("spawn_agent", persona_id="implementer")["agent_id"]
+    here.call("assign_agents", agent_ids=[agent], changes={"session_id": session})
+    here.sweep(here.notebook("tried.ipynb", "seed = 0", "print(seed)"))
+    [run] = here.runs("tried")
+    assert run["session_id"] != session
+    [left] = [one for one in here.call("get_managed_agents")["agents"] if one["agent_id"] == agent]
+    assert not left["process"]["running"]
+
+
 def test_a_sweep_goes_over_personas_that_exist(lab: SweepLab) -> None:
     notebook = lab.notebook("people.ipynb", "persona = ''", "print(persona)")
     lab.sweep(notebook, over={"persona": ("implementer", "reviewer")})

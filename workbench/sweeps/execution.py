@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -51,7 +52,11 @@ def execute_run(call: Call, job: Job, run: PlannedRun, watch: Watch, on_cell: On
         started = _start(call, job, run)
         if started["already"]:
             return Outcome(run, started["id"], "completed", 0.0, output=started["output"], again=True)
-        error = _try(job, run, started, watch, on_cell)
+        try:
+            error = _try(job, run, started, watch, on_cell)
+        finally:
+            if job.space is not None:
+                _end_agents(call, started["session_id"])
         output = _end(call, job, run, started, error)
     except WorkbenchError as failure:
         error = failure
@@ -141,7 +146,19 @@ def _session(call: Call, space: str, name: str) -> str:
     try:
         return str(call("create_session", project_id=space, name=name)["id"])
     except Conflict:
+        earlier = re.compile(re.escape(name) + "( [0-9a-f]{8})?")
+        for session in call("list_sessions", project_id=space, search=name, limit=PAGE)["sessions"]:
+            if earlier.fullmatch(session["name"]):  # its sweep may have been killed
+                _end_agents(call, session["id"])
         return str(call("create_session", project_id=space, name=f"{name} {uuid4().hex[:8]}")["id"])
+
+
+def _end_agents(call: Call, session: str) -> None:
+    """End the agents that a run has started in its own session. One that cannot be ended does not fail the run."""
+    with suppress(WorkbenchError):
+        for agent in call("list_agents", session_id=session, limit=PAGE)["agents"]:
+            with suppress(WorkbenchError):  # most often it has no process any more
+                call("terminate_agent", agent_id=agent["agent_id"], reason="The run that started it has ended.")
 
 
 def _try(job: Job, run: PlannedRun, started: Mapping[str, Any], watch: Watch, on_cell: OnCell) -> WorkbenchError | None:
