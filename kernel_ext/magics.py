@@ -19,7 +19,7 @@ from IPython.core.magic_arguments import argument, magic_arguments
 from kernel_ext import kernel_status
 from kernel_ext.bad_command import bad_command
 from kernel_ext.objects.queries import answer, query_options, split
-from workbench.errors import BadInput, Conflict, Unavailable
+from workbench.errors import BadInput, Conflict, Unavailable, WorkbenchError
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -78,7 +78,7 @@ def _is_reloading() -> bool:
 
 
 def raising(magic: Callable[..., Any]) -> Callable[..., Any]:
-    """Raise a `BadInput` in place of IPython's `UsageError`.
+    """Raise a `BadInput` in place of IPython's `UsageError`, and name commands where an error names operations.
 
     IPython prints a `UsageError` and sends no error message, so that nbval takes the cell for passed.
     """
@@ -92,6 +92,10 @@ def raising(magic: Callable[..., Any]) -> Callable[..., Any]:
                 "%workbench --help" if magic.__name__ == "workbench" else f"%%{magic.__name__.removesuffix('_line')}?"
             )
             raise bad_command(f"{error}.", help_of) from None
+        except WorkbenchError as error:
+            from workbench.cli.global_options import reworded
+
+            raise reworded(error, "%workbench") from error
 
     return guarded
 

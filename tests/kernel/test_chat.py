@@ -128,6 +128,10 @@ def test_a_mistake_is_one_line_with_a_code(running: Kernel, cell: str, code: str
     assert error["traceback"] == [error["evalue"]]
 
 
+def test_a_mistake_names_the_command_to_run_next(running: Kernel) -> None:
+    assert "`%workbench define`" in running.fail("%%chat nobody\nHello")["evalue"]
+
+
 def test_a_conversation_is_an_object(running: Kernel) -> None:
     running.run("talk = wb.chat('assistant', title='Weather')")
     assert running.run("talk.ask('How is it?')") == "It is *fine*."

@@ -56,12 +56,17 @@ class CommandGroup(click.Group):
             command = self.commands.get(ctx.invoked_subcommand or "")
             if command is None or command.name == "call":
                 raise
-            raise _reworded(error, command, ctx.info_name or "workbench") from error
+            raise reworded(error, ctx.info_name or "workbench", command) from error
 
 
-def _reworded(error: WorkbenchError, command: click.Command, program: str) -> WorkbenchError:
-    problems = error.details.get("problems")
-    if error.code == "INVALID_ARGUMENTS" and problems and all(isinstance(one, dict) for one in problems):
+def reworded(error: WorkbenchError, program: str, command: click.Command | None = None) -> WorkbenchError:
+    """An error of an operation for who has typed a command: it names commands and options instead.
+
+    Args:
+        program: what commands begin with, such as ``workbench``.
+        command: whose options were typed; None: none of them are named.
+    """
+    if command is not None and (problems := _problems(error)):
         options = _options(command)
         message = "; ".join(f"{options.get(p['field'], p['field'])}: {p['reason']}" for p in problems[:5]) + "."
     else:
@@ -69,6 +74,12 @@ def _reworded(error: WorkbenchError, command: click.Command, program: str) -> Wo
     made = type(error)(error.code, message)
     made.details = error.details
     return made
+
+
+def _problems(error: WorkbenchError) -> list[dict[str, Any]]:
+    """What is wrong with which argument, if that is what an error says."""
+    problems = error.details.get("problems") if error.code == "INVALID_ARGUMENTS" else None
+    return problems if isinstance(problems, list) and all(isinstance(one, dict) for one in problems) else []
 
 
 def _options(command: click.Command) -> dict[str, str]:
