@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +43,13 @@ class Waiting(OutputLimit):
 
 
 def executed(place: Path, cell: str, limit: OutputLimit | None = None) -> engine.Execution:
-    """A notebook with one cell, executed."""
+    """A notebook with one cell, executed in a thread, as sweeps do: the main one may have a running loop."""
     made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
     made.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     kernel = Kernel()
     execution = engine.Execution(kernel, kernel.environment(os.environ), place, limit or OutputLimit(10**6))
-    engine.execute(made, {}, execution)
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(engine.execute, made, {}, execution).result()
     return execution
 
 

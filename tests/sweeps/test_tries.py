@@ -56,14 +56,14 @@ def job(here: SweepLab) -> Job:
 
 def test_what_was_cut_off_does_not_replace_the_result_of_a_later_try(here: SweepLab, job: Job) -> None:
     execute = partial(execute_run, here.call, job, RUN, on_cell=lambda _done, _all: None)
-    with HeldUp() as held_up, Watch() as watch, ThreadPoolExecutor(1) as threads:
+    with HeldUp() as held_up, Watch() as watch, ThreadPoolExecutor(2) as threads:
         first = threads.submit(execute, held_up)
         try:
             while not (here.place / "began-1").exists():
                 assert not first.done(), first.result()
                 time.sleep(0.02)
             here.call("end_run", run_id=here.runs("tries")[0]["id"], state="lost")
-            second = execute(watch)  # ends the kernel of the first
+            second = threads.submit(execute, watch).result()  # it ends the kernel of the first
             assert held_up.executed.wait(60)
         finally:
             held_up.goes_on.set()
