@@ -291,7 +291,9 @@ def test_a_narrow_panel_keeps_what_matters(open_desk: OpenDesk, project: Project
     desk = open_desk()
     busy(project)
     proposal(project, "robust")
+    before = desk.evaluate("e => e.offsetWidth")
     page.set_viewport_size({"width": 480 + 270, "height": 1400})
+    expect(desk).not_to_have_js_property("offsetWidth", before)  # JupyterLab lays it out a moment later
     expect(desk.get_by_text("2 of 10 completed")).to_be_visible()
     box = desk.bounding_box()
     assert box is not None

@@ -228,7 +228,9 @@ def test_a_narrow_panel_shows_the_task_below(open_desk: OpenDesk, project: Proje
     desk = tasks(open_desk())
     busy(project)
     opened(desk, "Review the models")
+    before = desk.evaluate("e => e.offsetWidth")
     page.set_viewport_size({"width": 480 + 270, "height": 1400})
+    expect(desk).not_to_have_js_property("offsetWidth", before)  # JupyterLab lays it out a moment later
     box = desk.bounding_box()
     assert box is not None
     page.set_viewport_size({"width": round(480 + 270 + 480 - box["width"]), "height": 1400})

@@ -378,7 +378,9 @@ def test_a_narrow_panel_shows_it_all_without_scrolling_sideways(
     repository(project.path)
     desk = open_desk()
     _many(project)
+    before = desk.evaluate("e => e.offsetWidth")
     page.set_viewport_size({"width": 650, "height": 1400})
+    expect(desk).not_to_have_js_property("offsetWidth", before)  # JupyterLab lays it out a moment later
     box = desk.bounding_box()
     assert box is not None
     page.set_viewport_size({"width": round(650 + 380 - box["width"]), "height": 1400})
