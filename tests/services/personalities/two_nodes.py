@@ -17,6 +17,7 @@ from workbench.model import ServerInfo
 from workbench.ops import Ctx
 from workbench.rules.personalities.profile import PersonalityProfile, PersonalityTrait
 from workbench.rules.personalities.rid import AgentPersonality
+from workbench.services.personalities.own.publishing import DEFAULT_VERSION
 from workbench.services.personalities.pipeline.run import handle
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
@@ -61,17 +62,23 @@ class Side:
         await until(known)
 
     async def believe(self, other: Side, url: str, agent: str, **traits: Any) -> None:
-        """Take in what another node, whose key is known, says of itself and of an agent: both are at a URL."""
+        """Take in what another node, whose key is known, says of itself and of an agent: both are at a URL.
+
+        The version is that which agents get, so that a comparison of both nodes puts nothing in its place.
+        """
         node = NodeProfile(
             base_url=f"{url}/koi-net", node_type=NodeType.FULL, public_key=other.identity.public_key
         ).model_dump(mode="json")
         profile = PersonalityProfile(
-            rid=AgentPersonality(agent, "1"),
+            rid=AgentPersonality(agent, DEFAULT_VERSION),
             node_rid=other.identity.rid,
             mcp_url=f"{url}/agents/{agent}",
             traits=[PersonalityTrait(name=name, is_callable=True, **trait) for name, trait in traits.items()],
         ).model_dump(mode="json")
-        bundles = [Bundle.generate(other.identity.rid, node), Bundle.generate(AgentPersonality(agent, "1"), profile)]
+        bundles = [
+            Bundle.generate(other.identity.rid, node),
+            Bundle.generate(AgentPersonality(agent, DEFAULT_VERSION), profile),
+        ]
         events = [
             Event(rid=one.rid, event_type=EventType.NEW, manifest=one.manifest, contents=one.contents)
             for one in bundles
