@@ -293,8 +293,8 @@ async def _station(project: Path, name: str, first_contact: str) -> AsyncIterato
         info = await servers.start(0)
         station = Station(workbench)
         following = asyncio.create_task(station.follow())
-        async with station.ctx.node.publishing:  # the project itself would forget what it has no agents for
-            yield station, f"{info.url}/koi-net"
+        await station.ctx.node.publishing.acquire()  # to the end: the project would forget what it has no agents for
+        yield station, f"{info.url}/koi-net"
         following.cancel()
 
 
