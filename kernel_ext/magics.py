@@ -78,7 +78,7 @@ def _is_reloading() -> bool:
 
 
 def raising(magic: Callable[..., Any]) -> Callable[..., Any]:
-    """Raise a `BadInput` in place of IPython's `UsageError`, and name commands where an error names operations.
+    """Raise a `BadInput` in place of IPython's `UsageError`.
 
     IPython prints a `UsageError` and sends no error message, so that nbval takes the cell for passed.
     """
@@ -92,12 +92,23 @@ def raising(magic: Callable[..., Any]) -> Callable[..., Any]:
                 "%workbench --help" if magic.__name__ == "workbench" else f"%%{magic.__name__.removesuffix('_line')}?"
             )
             raise bad_command(f"{error}.", help_of) from None
-        except WorkbenchError as error:
-            from workbench.cli.global_options import reworded
-
-            raise reworded(error, "%workbench") from error
 
     return guarded
+
+
+def naming_commands(magic: Callable[..., Any]) -> Callable[..., Any]:
+    """Name commands where an error names operations: the magic runs some, but its user has typed none of them."""
+
+    @wraps(magic)
+    def reworded(self: WorkbenchMagics, *args: str) -> Any:
+        try:
+            return magic(self, *args)
+        except WorkbenchError as error:
+            from workbench.cli import global_options
+
+            raise global_options.reworded(error, "%workbench") from error
+
+    return reworded
 
 
 def words(line: str) -> list[str]:
@@ -233,6 +244,7 @@ class WorkbenchMagics(Magics):
 
     @cell_magic
     @raising
+    @naming_commands
     @magic_arguments()
     @argument("-o", "--out", help="bind what was created (plan, tasks, worktrees) to this variable")
     @argument("--file", default="", help="read the plan from this file instead of the cell, unless empty")
@@ -261,6 +273,7 @@ class WorkbenchMagics(Magics):
 
     @cell_magic
     @raising
+    @naming_commands
     @magic_arguments()
     @argument("name", help="its id; overrides a built-in persona with this id")
     @argument("-o", "--out", help="bind the persona to this variable")
@@ -298,6 +311,7 @@ class WorkbenchMagics(Magics):
 
     @cell_magic
     @raising
+    @naming_commands
     @magic_arguments()
     @argument(
         "definition", nargs="?", help="the agent's definition; by default the conversation that was continued last"

@@ -132,6 +132,10 @@ def test_a_mistake_names_the_command_to_run_next(running: Kernel) -> None:
     assert "`%workbench define`" in running.fail("%%chat nobody\nHello")["evalue"]
 
 
+def test_who_types_an_operation_is_told_of_operations(running: Kernel) -> None:
+    assert "agent_list" in running.fail("%workbench call agent_get_info agentTarget=nobody")["evalue"]
+
+
 def test_a_conversation_is_an_object(running: Kernel) -> None:
     running.run("talk = wb.chat('assistant', title='Weather')")
     assert running.run("talk.ask('How is it?')") == "It is *fine*."
