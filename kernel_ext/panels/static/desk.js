@@ -1675,16 +1675,16 @@ let e=s=>{this.runs.has(t)&&this.runs.set(t,{...this.runs.get(t),...s}),this.dra
 change:e})}drawHead(t){let e=JSON.stringify(t);if(e===this.drawnHead)return;this.drawnHead=e;let s=this.sorting?.state();this.sorting=new lt(Object.fromEntries(
 t.map(h=>[h,h])),()=>this.restart());let i=h=>Object.entries(h).map(([l,c])=>r("th",{scope:"col",class:`wb-col-${l}`},c)),o=t.map(h=>this.sorting.heading(h,"th",
 {scope:"col",class:"wb-col-metric"}));this.sorting.set(s);let a=r("th",{class:"wb-col-pick"},r("span",{class:"wb-sr"},"Select"));this.head.replaceChildren(a,...i(
-hp),...o,...i(lp))}get isShown(){return this.element.checkVisibility()}onChange(){let{touched:t}=this.desk.store,e=t===null?null:[...t].filter(s=>/^(run|sweep):/.
-test(s));if(e?.length!==0){this.isStale=!0;for(let[s,i]of this.rows.items)(!e||e.includes(`run:${s}`))&&(i.isStale=!0);this.isShown&&this.refresh()}}refresh(){this.
-isStale=!1,this.reading.now();for(let t of this.rows.items.values())t.refreshIfStale()}restart(){this.shown=Qo,this.refresh()}stop(){this.reading.stop();for(let t of this.
-rows.items.values())t.stop()}async read(){let{by:t,direction:e}=this.sorting,s=t===null?"newest":`${e==="descending"?"-":""}${t}`,i=await this.pages({...this.filters.
-chosen,sort:s}),{sweeps:o}=await this.requests.send("list_sweeps",{limit:100});this.requests.clearError(),this.runs=new Map(i.runs.map(a=>[a.id,a])),this.hasMore=
-i.next_cursor!==null,this.sweepsFound=o,this.filters.setSweeps(o),t||(this.metrics=Uh(i.runs,Vh)),this.isRead=!0,this.draw(),await new Promise(a=>setTimeout(a,ap))}async pages(t){
-let e=Math.min(500,this.shown),s=await this.requests.send("list_runs",{...t,limit:e}),{runs:i}=s;for(;s.next_cursor!==null&&i.length<this.shown;)s=await this.requests.
-send("list_runs",{...t,limit:e,cursor:s.next_cursor}),i.push(...s.runs);return{runs:i,next_cursor:s.next_cursor}}showMore(){this.shown+=Qo,this.refresh()}setMode(t){
-this.mode=t,this.draw()}apply({sort:t,...e}){this.filters.choose(e),t&&!this.metrics.includes(t.by)&&(this.metrics=[t.by,...this.metrics].slice(0,Vh)),this.drawHead(
-this.metrics),this.sorting.set(t),this.restart()}openSweep(t){this.mode="runs",this.filters.choose({sweep:t}),this.restart(),this.draw(),this.filters.sweep.focus()}update(t=this.
+hp),...o,...i(lp))}get isShown(){return this.element.checkVisibility()}onChange(){let{store:t}=this.desk;if(t.concernsAny("run","sweep")){this.isStale=!0;for(let[
+e,s]of this.rows.items)t.concerns(`run:${e}`)&&(s.isStale=!0);this.isShown&&this.refresh()}}refresh(){this.isStale=!1,this.reading.now();for(let t of this.rows.
+items.values())t.refreshIfStale()}restart(){this.shown=Qo,this.refresh()}stop(){this.reading.stop();for(let t of this.rows.items.values())t.stop()}async read(){
+let{by:t,direction:e}=this.sorting,s=t===null?"newest":`${e==="descending"?"-":""}${t}`,i=await this.pages({...this.filters.chosen,sort:s}),{sweeps:o}=await this.
+requests.send("list_sweeps",{limit:100});this.requests.clearError(),this.runs=new Map(i.runs.map(a=>[a.id,a])),this.hasMore=i.next_cursor!==null,this.sweepsFound=
+o,this.filters.setSweeps(o),t||(this.metrics=Uh(i.runs,Vh)),this.isRead=!0,this.draw(),await new Promise(a=>setTimeout(a,ap))}async pages(t){let e=Math.min(500,
+this.shown),s=await this.requests.send("list_runs",{...t,limit:e}),{runs:i}=s;for(;s.next_cursor!==null&&i.length<this.shown;)s=await this.requests.send("list_r\
+uns",{...t,limit:e,cursor:s.next_cursor}),i.push(...s.runs);return{runs:i,next_cursor:s.next_cursor}}showMore(){this.shown+=Qo,this.refresh()}setMode(t){this.mode=
+t,this.draw()}apply({sort:t,...e}){this.filters.choose(e),t&&!this.metrics.includes(t.by)&&(this.metrics=[t.by,...this.metrics].slice(0,Vh)),this.drawHead(this.
+metrics),this.sorting.set(t),this.restart()}openSweep(t){this.mode="runs",this.filters.choose({sweep:t}),this.restart(),this.draw(),this.filters.sweep.focus()}update(t=this.
 enabled,e=Date.now()){this.enabled=t,this.now=e,this.isStale&&this.refresh(),this.draw()}draw(){let t=this.mode==="runs";if(this.modes.show(this.mode),this.list.
 hidden=this.filters.search.hidden=!t,this.sweeps.element.hidden=t,!this.isRead)return;t?this.drawRuns():this.sweeps.update(this.sweepsFound),this.views.element.
 hidden=!t||this.filters.element.hidden,this.views.update();let e=this.sweepsFound.length;this.modes.setLabel("sweeps",e?`Sweeps ${e.toLocaleString("en")}`:"Swee\

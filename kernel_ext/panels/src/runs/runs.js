@@ -135,11 +135,10 @@ export class Runs {
 
   /** Events may be about runs: read them again, while they are shown. */
   onChange() {
-    const { touched } = this.desk.store;
-    const about = touched === null ? null : [...touched].filter((subject) => /^(run|sweep):/.test(subject));
-    if (about?.length === 0) return;
+    const { store } = this.desk;
+    if (!store.concernsAny("run", "sweep")) return;
     this.isStale = true;
-    for (const [id, row] of this.rows.items) if (!about || about.includes(`run:${id}`)) row.isStale = true;
+    for (const [id, row] of this.rows.items) if (store.concerns(`run:${id}`)) row.isStale = true;
     if (this.isShown) this.refresh();
   }
 
