@@ -292,7 +292,7 @@ def note(client: OperatorClient, ref: str, text: str) -> Shown:
 )
 @pass_client
 def end(client: OperatorClient, ref: str, state: str) -> Shown:
-    """Record that a run has ended, such as one on another machine that is gone. It ends no process."""
+    """Record that a run has ended, for example because its machine is gone. It ends no process."""
     made = client.call("end_run", run_id=run_id(client, ref), state=state)
     return Note(f"Run {made['id']} is {made['state']}.", made)
 
