@@ -161,8 +161,8 @@ class Runs(Listing[Run]):
         Raises:
             NotFound: ``RUN_NOT_FOUND``. BadInput: ``AMBIGUOUS_NAME``.
         """
-        ids = [self[run].id if isinstance(run, str) else run.id if isinstance(run, Run) else run for run in runs]
-        return RunComparison(self._notebook.call("compare_runs", run_ids=ids, all_rows=all_rows))
+        refs = [run.id if isinstance(run, Run) else run for run in runs]
+        return RunComparison(self._notebook.call("compare_runs", run_ids=refs, all_rows=all_rows))
 
 
 class RunComparison:

@@ -100,6 +100,9 @@ def test_a_run_is_named_by_its_name_if_only_one_has_it(run: Type, client: Projec
     assert run("runs", "show", "short").out.startswith("Run 1: short")
     assert run("runs", "tag", "short", "best").out == "Run 1 has the tags best.\n"
     assert "seed" in run("runs", "compare", "short", "2").out
+    client.call("update_run", run_id=2, name="2024")
+    assert run("runs", "show", "2024").out.startswith("Run 2: 2024")
+    assert run("runs", "note", "2024", "It worked.").out == "The notes of run 2 are saved.\n"
     client.call("update_run", run_id=2, name="short")
     for words in (("show", "short"), ("tag", "short", "best"), ("compare", "short", "1")):
         refused = run("runs", *words)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -163,16 +162,6 @@ def show_run(client: OperatorClient, ref: str) -> Shown:
     return run_page(client.call("get_run", run_id=ref))
 
 
-def run_id(client: OperatorClient, ref: str) -> int:
-    """The id of the run that an id or a name refers to."""
-    return int(ref) if re.fullmatch("[0-9]{1,18}", ref) else int(client.call("get_run", run_id=ref)["id"])
-
-
-def run_ids(client: OperatorClient, refs: Sequence[str]) -> list[int]:
-    """The ids of runs."""
-    return [run_id(client, ref) for ref in refs]
-
-
 def run_page(run: Mapping[str, Any]) -> Page:
     """All of a run."""
     about = [["state", State.of(run["state"])], ["took", duration(run)], ["tags", ", ".join(run["tags"])]]
@@ -217,7 +206,7 @@ def _artifact_table(files: Sequence[Mapping[str, Any]]) -> Table:
 @pass_client
 def compare(client: OperatorClient, refs: tuple[str, ...], all_rows: bool) -> Shown:
     """Show in what runs differ: parameters, metrics, commits, definitions, environment."""
-    return comparison_table(client.call("compare_runs", run_ids=run_ids(client, refs), all_rows=all_rows))
+    return comparison_table(client.call("compare_runs", run_ids=list(refs), all_rows=all_rows))
 
 
 def comparison_table(found: Mapping[str, Any]) -> Table:
@@ -241,7 +230,7 @@ def _short_commit(row: Mapping[str, Any], value: Any) -> str:
 @pass_client
 def series(client: OperatorClient, ref: str, names: tuple[str, ...], points: int) -> Shown:
     """Print the values of a run's metrics by step."""
-    found = client.call("get_run_series", run_id=run_id(client, ref), names=list(names), max_points=points)["series"]
+    found = client.call("get_run_series", run_id=ref, names=list(names), max_points=points)["series"]
     rows = [[each["name"], step, shown_value(value)] for each in found for step, value in each["points"]]
     thinned = any(each["thinned"] for each in found)
     note = "Not every step is shown: --points shows more." if thinned else ""
@@ -254,7 +243,7 @@ def series(client: OperatorClient, ref: str, names: tuple[str, ...], points: int
 @pass_client
 def rename(client: OperatorClient, ref: str, name: str) -> Shown:
     """Give a run another name."""
-    made = client.call("update_run", run_id=run_id(client, ref), name=name)
+    made = client.call("update_run", run_id=ref, name=name)
     return Note(f"Run {made['id']} is called {made['name']}.", made)
 
 
@@ -266,7 +255,7 @@ def tag(client: OperatorClient, ref: str, tags: tuple[str, ...]) -> Shown:
     """Give a run tags; with - before them, take them away: `runs tag 7 baseline -draft`."""
     added = [each.removeprefix("+") for each in tags if not each.startswith("-")]
     removed = [each.removeprefix("-") for each in tags if each.startswith("-")]
-    made = client.call("update_run", run_id=run_id(client, ref), add_tags=added, remove_tags=removed)
+    made = client.call("update_run", run_id=ref, add_tags=added, remove_tags=removed)
     named = f"the tags {', '.join(made['tags'])}" if made["tags"] else "no tags"
     return Note(f"Run {made['id']} has {named}.", made)
 
@@ -277,7 +266,7 @@ def tag(client: OperatorClient, ref: str, tags: tuple[str, ...]) -> Shown:
 @pass_client
 def note(client: OperatorClient, ref: str, text: str) -> Shown:
     """Set the notes of a run, in Markdown."""
-    made = client.call("update_run", run_id=run_id(client, ref), notes=text)
+    made = client.call("update_run", run_id=ref, notes=text)
     return Note(f"The notes of run {made['id']} are saved.", made)
 
 
@@ -293,7 +282,7 @@ def note(client: OperatorClient, ref: str, text: str) -> Shown:
 @pass_client
 def end(client: OperatorClient, ref: str, state: str) -> Shown:
     """Record that a run has ended, for example because its machine is gone. It ends no process."""
-    made = client.call("end_run", run_id=run_id(client, ref), state=state)
+    made = client.call("end_run", run_id=ref, state=state)
     return Note(f"Run {made['id']} is {made['state']}.", made)
 
 
@@ -302,7 +291,7 @@ def end(client: OperatorClient, ref: str, state: str) -> Shown:
 @pass_client
 def archive(client: OperatorClient, refs: tuple[str, ...]) -> Shown:
     """Put runs away, so that lists leave them out."""
-    made = [client.call("archive_run", run_id=each) for each in run_ids(client, refs)]
+    made = [client.call("archive_run", run_id=each) for each in refs]
     return Note(f"Archived {counted(len(made), 'run')}.", made)
 
 
@@ -311,7 +300,7 @@ def archive(client: OperatorClient, refs: tuple[str, ...]) -> Shown:
 @pass_client
 def restore(client: OperatorClient, refs: tuple[str, ...]) -> Shown:
     """Bring back runs that were archived."""
-    made = [client.call("restore_run", run_id=each) for each in run_ids(client, refs)]
+    made = [client.call("restore_run", run_id=each) for each in refs]
     return Note(f"Restored {counted(len(made), 'run')}.", made)
 
 

@@ -15,7 +15,7 @@ from workbench.model import Level
 from workbench.ops import Ctx, op
 from workbench.rules.naming import Name
 from workbench.services.runs.ending import Tries, require_try
-from workbench.services.runs.run import Artifact, RunId, find
+from workbench.services.runs.run import Artifact, RunRef, find
 from workbench.store.base import Tx
 from workbench.store.queries import beside
 
@@ -25,7 +25,7 @@ SQL = beside(__file__)
 @op(allow=Level.OPERATOR, tool=False)
 async def add_run_artifact(
     ctx: Ctx,
-    run_id: RunId,
+    run_id: RunRef,
     path: Annotated[
         str, Field(min_length=1, max_length=1_000, description="A file in the project, relative to it or absolute.")
     ],
@@ -54,16 +54,16 @@ async def add_run_artifact(
     def change(tx: Tx) -> Artifact:
         row = find(tx, ctx.caller, run_id)
         require_try(row, tries)
-        tx.run(SQL.add, values, run=run_id, now=tx.now)
-        counted = tx.one(SQL.count, run=run_id)
+        tx.run(SQL.add, values, run=row["id"], now=tx.now)
+        counted = tx.one(SQL.count, run=row["id"])
         assert counted is not None
         if counted["n"] > limit:
             raise Conflict(
                 "TOO_MANY_ARTIFACTS",
-                f"The run {run_id} may have {limit} artifacts (max_run_artifacts). Put more files into an archive.",
+                f"The run {row['id']} may have {limit} artifacts (max_run_artifacts). Put more files into an archive.",
                 limit=limit,
             )
-        tx.emit("run.artifact_added", f"run:{run_id}", session=row["session_id"], name=values["name"], path=place)
+        tx.emit("run.artifact_added", f"run:{row['id']}", session=row["session_id"], name=values["name"], path=place)
         return Artifact(**values, added_at=tx.now)
 
     return await ctx.write(change)

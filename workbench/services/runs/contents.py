@@ -16,7 +16,7 @@ from workbench.model import Level
 from workbench.ops import Ctx, op
 from workbench.rules.naming import Name
 from workbench.services.runs.previews import FilePreview, opened, preview
-from workbench.services.runs.run import Artifact, RunId, find
+from workbench.services.runs.run import Artifact, RunRef, find
 from workbench.store.base import Reader
 from workbench.store.queries import beside
 
@@ -36,17 +36,17 @@ class ArtifactContent(FilePreview, Artifact):
 
 
 @op(allow=Level.OPERATOR, reads=True, tool=False)
-async def get_run_artifact(ctx: Ctx, run_id: RunId, name: Name) -> ArtifactContent:
+async def get_run_artifact(ctx: Ctx, run_id: RunRef, name: Name) -> ArtifactContent:
     """Get what an artifact of a run contains, as far as it can be shown: a picture, the first rows of a table, text."""
     recorded = await ctx.read(lambda tx: _recorded(tx, ctx, run_id, name))
     return await asyncio.to_thread(_read, ctx.settings.project, recorded)
 
 
-def _recorded(tx: Reader, ctx: Ctx, run_id: int, name: str) -> Artifact:
-    find(tx, ctx.caller, run_id)
-    row = tx.one(SQL.artifact, run=run_id, name=name)
+def _recorded(tx: Reader, ctx: Ctx, ref: int | str, name: str) -> Artifact:
+    run = find(tx, ctx.caller, ref)
+    row = tx.one(SQL.artifact, run=run["id"], name=name)
     if row is None:
-        raise NotFound("ARTIFACT_NOT_FOUND", f"The run {run_id} has no artifact {name!r}. get_run lists them.")
+        raise NotFound("ARTIFACT_NOT_FOUND", f"The run {run['id']} has no artifact {name!r}. get_run lists them.")
     return Artifact(**row)
 
 

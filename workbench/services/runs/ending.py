@@ -11,7 +11,7 @@ from workbench.errors import Conflict, Unavailable
 from workbench.model import Int64, Level
 from workbench.ops import SYSTEM, Ctx, op
 from workbench.process import has_ended
-from workbench.services.runs.run import Run, RunId, find, runs_of
+from workbench.services.runs.run import Run, RunRef, find, runs_of
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
@@ -32,7 +32,7 @@ Tries = Annotated[
 @op(allow=Level.OPERATOR, tool=False)
 async def end_run(
     ctx: Ctx,
-    run_id: RunId,
+    run_id: RunRef,
     state: EndState = "completed",
     error_code: Annotated[str | None, Field(max_length=100, description="Why it did not complete, as a code.")] = None,
     error: Annotated[str | None, Field(max_length=20_000, description="Why it did not complete.")] = None,
@@ -47,10 +47,10 @@ async def end_run(
         row = find(tx, ctx.caller, run_id)
         require_try(row, tries)
         if row["state"] not in ("running", "lost", state):
-            raise Conflict("RUN_ENDED", f"The run {run_id} has ended: it is {row['state']}.", state=row["state"])
+            raise Conflict("RUN_ENDED", f"The run {row['id']} has ended: it is {row['state']}.", state=row["state"])
         if row["state"] != state:
             record_end(tx, row, state, {"error_code": error_code, "error": error}, output)
-        [run] = runs_of(tx, [find(tx, ctx.caller, run_id)])
+        [run] = runs_of(tx, [find(tx, ctx.caller, row["id"])])
         return run
 
     return await ctx.write(change)

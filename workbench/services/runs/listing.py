@@ -18,12 +18,10 @@ from workbench.services.runs.ending import settle_before_reading
 from workbench.services.runs.run import (
     SQL,
     Run,
-    RunId,
     RunRef,
     State,
     WholeRun,
     find,
-    find_ref,
     runs_of,
     scope,
     whole_run,
@@ -101,20 +99,25 @@ async def list_runs(
 async def get_run(ctx: Ctx, run_id: RunRef) -> WholeRun:
     """Get a run with its series, artifacts, definitions, environment and notes."""
     await settle_before_reading(ctx)
-    return await ctx.read(lambda tx: whole_run(tx, find_ref(tx, ctx.caller, run_id)))
+    return await ctx.read(lambda tx: whole_run(tx, find(tx, ctx.caller, run_id)))
 
 
 @op(allow=Level.PLANNER, reads=True, tool=False)
 async def compare_runs(
     ctx: Ctx,
-    run_ids: Annotated[list[RunId], Field(min_length=1, max_length=COMPARED, description="The runs, in this order.")],
+    run_ids: Annotated[
+        list[RunRef],
+        Field(
+            min_length=1, max_length=COMPARED, description="Their ids, or names that only one run has, in this order."
+        ),
+    ],
     all_rows: Annotated[bool, Field(description="Also the rows in which the runs do not differ.")] = False,
 ) -> Comparison:
     """Compare runs: parameters, last values of metrics, commits, definitions and environment, side by side."""
-    if len(set(run_ids)) < len(run_ids):
-        raise BadInput("INVALID_ARGUMENTS", "Each run can be compared once.", problems=[])
     await settle_before_reading(ctx)
-    found = await ctx.read(lambda tx: [whole_run(tx, find(tx, ctx.caller, run_id)) for run_id in run_ids])
+    found = await ctx.read(lambda tx: [whole_run(tx, find(tx, ctx.caller, ref)) for ref in run_ids])
+    if len({run.id for run in found}) < len(found):
+        raise BadInput("INVALID_ARGUMENTS", "Each run can be compared once.", problems=[])
     rows = [line for line in comparison.lines([_sections(run) for run in found]) if all_rows or line.differs]
     return Comparison(
         runs=[Run(**{name: getattr(run, name) for name in Run.model_fields}) for run in found],

@@ -14,7 +14,7 @@ from workbench.model import LARGEST_INT, SECOND, Level, Wire
 from workbench.ops import SYSTEM, Ctx, op
 from workbench.rules.runs.values import Point, points
 from workbench.services.runs.ending import Tries, require_try
-from workbench.services.runs.run import MetricName, MetricValue, RunId, find, value_of
+from workbench.services.runs.run import MetricName, MetricValue, RunRef, find, value_of
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -69,7 +69,9 @@ class RunSeries(Wire):
 
 
 @op(allow=Level.OPERATOR, tool=False)
-async def record_metrics(ctx: Ctx, run_id: RunId, metrics: Metrics, step: Step = None, tries: Tries = None) -> Recorded:
+async def record_metrics(
+    ctx: Ctx, run_id: RunRef, metrics: Metrics, step: Step = None, tries: Tries = None
+) -> Recorded:
     """Record values of a run, many in one call. A value replaces the one with the same name and step.
 
     Values may also be added to a run that has ended. Numbers are stored as double precision.
@@ -80,13 +82,13 @@ async def record_metrics(ctx: Ctx, run_id: RunId, metrics: Metrics, step: Step =
     def change(tx: Tx) -> Recorded:
         row = find(tx, ctx.caller, run_id)
         require_try(row, tries)
-        _add(tx, run_id, _numbered(tx, run_id, made))
-        noted = tx.one(SQL.note, id=run_id, count=len(made), now=tx.now)
+        _add(tx, row["id"], _numbered(tx, row["id"], made))
+        noted = tx.one(SQL.note, id=row["id"], count=len(made), now=tx.now)
         assert noted is not None
         if noted["metrics"] > limit:
             raise Conflict(
                 "TOO_MANY_METRICS",
-                f"The run {run_id} may record {limit} values (max_run_metrics). Record fewer, or raise the limit.",
+                f"The run {row['id']} may record {limit} values (max_run_metrics). Record fewer, or raise the limit.",
                 limit=limit,
             )
         if ctx.server is None or tx.now - noted["announced_at"] >= ANNOUNCED_EVERY:
@@ -99,17 +101,17 @@ async def record_metrics(ctx: Ctx, run_id: RunId, metrics: Metrics, step: Step =
 @op(allow=Level.PLANNER, reads=True, tool=False)
 async def get_run_series(
     ctx: Ctx,
-    run_id: RunId,
+    run_id: RunRef,
     names: Annotated[list[MetricName], Field(max_length=1_000, description="Only these; empty: all.")] = [],
     max_points: Annotated[int, Field(ge=2, le=100_000, description="At most this many of each series.")] = 1_000,
 ) -> RunSeries:
     """Get the values of a run's series by step."""
 
     def question(tx: Reader) -> RunSeries:
-        find(tx, ctx.caller, run_id)
-        counts = {row["name"]: row["count"] for row in tx.all(SQL.counts, run=run_id)}
+        run: int = find(tx, ctx.caller, run_id)["id"]
+        counts = {row["name"]: row["count"] for row in tx.all(SQL.counts, run=run)}
         wanted = [name for name in counts if not names or name in names]
-        return RunSeries(run_id=run_id, series=[_series(tx, run_id, name, counts[name], max_points) for name in wanted])
+        return RunSeries(run_id=run, series=[_series(tx, run, name, counts[name], max_points) for name in wanted])
 
     return await ctx.read(question)
 

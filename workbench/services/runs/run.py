@@ -19,10 +19,9 @@ from workbench.store.queries import beside
 SQL = beside(__file__)
 
 State = Literal["running", "completed", "failed", "cancelled", "lost"]
-RunId = Annotated[Int64, Field(description="The run's id; see list_runs.")]
 RunRef = Annotated[
     Int64 | Annotated[str, Field(min_length=1, max_length=200)],
-    Field(description="The run's id, or its name if only one run has it."),
+    Field(description="The run's id, or its name if only one run has it; see list_runs."),
 ]
 MetricName = Annotated[str, Field(min_length=1, max_length=100, pattern=conditions.NAME)]
 MetricValue = float | str
@@ -99,37 +98,37 @@ class WholeRun(Run):
     files: list[Artifact]
 
 
-def find(tx: Reader, caller: Caller, run_id: int) -> Row:
-    """The row of a run that a caller sees.
+def find(tx: Reader, caller: Caller, ref: int | str) -> Row:
+    """The row of the run that a reference means, if the caller sees it.
 
-    Raises:
-        NotFound: ``RUN_NOT_FOUND``.
-    """
-    row = tx.one(SQL.get, scope(caller), id=run_id)
-    if row is None:
-        raise NotFound("RUN_NOT_FOUND", f"There is no run {run_id}. list_runs lists them.")
-    return row
-
-
-def find_ref(tx: Reader, caller: Caller, ref: int | str) -> Row:
-    """The row of the run that an id or a name refers to. Archived runs count only if no other has the name.
+    A number is an id. A text is an id if there is a run with it, and a name otherwise; archived runs count only if no
+    other has the name.
 
     Raises:
         NotFound: ``RUN_NOT_FOUND``. BadInput: ``AMBIGUOUS_NAME``; `details.candidates` are the newest ids.
     """
-    if isinstance(ref, int):
-        return find(tx, caller, ref)
-    if re.fullmatch("[0-9]{1,18}", ref) and (row := tx.one(SQL.get, scope(caller), id=int(ref))) is not None:
-        return row
-    rows = tx.all(SQL.named, scope(caller), name=ref, limit=CANDIDATES + 1)
-    rows = [row for row in rows if row["archived_at"] is None] or rows
-    if not rows:
+    row = _with_id(tx, caller, ref)
+    if row is None and isinstance(ref, str):
+        row = _named(tx, caller, ref)
+    if row is None:
         raise NotFound("RUN_NOT_FOUND", f"There is no run {ref!r}. list_runs lists them.")
+    return row
+
+
+def _with_id(tx: Reader, caller: Caller, ref: int | str) -> Row | None:
+    is_id = isinstance(ref, int) or re.fullmatch("[0-9]{1,18}", ref)
+    return tx.one(SQL.get, scope(caller), id=int(ref)) if is_id else None
+
+
+def _named(tx: Reader, caller: Caller, name: str) -> Row | None:
+    """The run that alone has a name."""
+    rows = tx.all(SQL.named, scope(caller), name=name, limit=CANDIDATES + 1)
+    rows = [row for row in rows if row["archived_at"] is None] or rows
     if len(rows) > 1:
         ids = [row["id"] for row in rows[:CANDIDATES]]
         named = ", ".join([*map(str, ids), *(["…"] if len(rows) > CANDIDATES else [])])
-        raise BadInput("AMBIGUOUS_NAME", f"More than one run is named {ref!r}. Choose by id: {named}.", candidates=ids)
-    return rows[0]
+        raise BadInput("AMBIGUOUS_NAME", f"More than one run is named {name!r}. Choose by id: {named}.", candidates=ids)
+    return rows[0] if rows else None
 
 
 def runs_of(tx: Reader, rows: Sequence[Row]) -> list[Run]:

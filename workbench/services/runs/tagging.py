@@ -11,7 +11,7 @@ from workbench.errors import Conflict
 from workbench.model import Level
 from workbench.ops import Ctx, op
 from workbench.rules.naming import Name
-from workbench.services.runs.run import Run, RunId, WholeRun, find, runs_of, whole_run
+from workbench.services.runs.run import Run, RunRef, WholeRun, find, runs_of, whole_run
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
@@ -24,7 +24,7 @@ Tags = Annotated[list[Tag], Field(max_length=100, description="Tags: words witho
 @op(allow=Level.OPERATOR, tool=False)
 async def update_run(
     ctx: Ctx,
-    run_id: RunId,
+    run_id: RunRef,
     name: Name | None = None,
     notes: Annotated[
         str | None, Field(max_length=100_000, description="What you note about it, in Markdown; empty: nothing.")
@@ -38,42 +38,42 @@ async def update_run(
         row = find(tx, ctx.caller, run_id)
         given = {"name": name, "notes": notes, "tags": add_tags or remove_tags or None}
         if any(value is not None for value in given.values()):
-            tx.run(SQL.update, id=run_id, name=name, notes=notes)
-            tx.many(SQL.remove_tag, [{"run": run_id, "tag": tag} for tag in remove_tags])
-            put_tags(tx, run_id, add_tags)
+            tx.run(SQL.update, id=row["id"], name=name, notes=notes)
+            tx.many(SQL.remove_tag, [{"run": row["id"], "tag": tag} for tag in remove_tags])
+            put_tags(tx, row["id"], add_tags)
             changes = [field for field, value in given.items() if value is not None]
-            tx.emit("run.changed", f"run:{run_id}", session=row["session_id"], changes=changes)
-        return whole_run(tx, find(tx, ctx.caller, run_id))
+            tx.emit("run.changed", f"run:{row['id']}", session=row["session_id"], changes=changes)
+        return whole_run(tx, find(tx, ctx.caller, row["id"]))
 
     return await ctx.write(change)
 
 
 @op(allow=Level.OPERATOR, tool=False)
-async def archive_run(ctx: Ctx, run_id: RunId) -> Run:
+async def archive_run(ctx: Ctx, run_id: RunRef) -> Run:
     """Put a run away: lists leave it out. restore_run brings it back."""
 
     def change(tx: Tx) -> Run:
         row = find(tx, ctx.caller, run_id)
         if row["state"] == "running":
-            raise Conflict("RUN_RUNNING", f"The run {run_id} is running. End it first.", run_id=run_id)
+            raise Conflict("RUN_RUNNING", f"The run {row['id']} is running. End it first.", run_id=row["id"])
         if row["archived_at"] is None:
-            tx.run(SQL.archive, id=run_id, at=tx.now)
-            tx.emit("run.archived", f"run:{run_id}", session=row["session_id"])
-        [run] = runs_of(tx, [find(tx, ctx.caller, run_id)])
+            tx.run(SQL.archive, id=row["id"], at=tx.now)
+            tx.emit("run.archived", f"run:{row['id']}", session=row["session_id"])
+        [run] = runs_of(tx, [find(tx, ctx.caller, row["id"])])
         return run
 
     return await ctx.write(change)
 
 
 @op(allow=Level.OPERATOR, tool=False)
-async def restore_run(ctx: Ctx, run_id: RunId) -> Run:
+async def restore_run(ctx: Ctx, run_id: RunRef) -> Run:
     """Bring a run back that was put away."""
 
     def change(tx: Tx) -> Run:
         row = find(tx, ctx.caller, run_id)
         if row["archived_at"] is not None:
             restore(tx, row)
-        [run] = runs_of(tx, [find(tx, ctx.caller, run_id)])
+        [run] = runs_of(tx, [find(tx, ctx.caller, row["id"])])
         return run
 
     return await ctx.write(change)
