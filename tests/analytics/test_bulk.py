@@ -22,14 +22,13 @@ from workbench.analytics.bulk.load import Load
 from workbench.analytics.bulk.segments import outline
 from workbench.analytics.changes import START, read_update
 from workbench.analytics.live import Live, refresh
-from workbench.analytics.mirrors import MIRRORS
+from workbench.analytics.mirrors import TABLES
 from workbench.app import Workbench
 from workbench.settings import Settings
 from workbench.store.base import Reader, Tx
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
-TABLES = [*(mirror.table for mirror in MIRRORS), "raw_events"]
 TASKS = 60
 
 
@@ -90,6 +89,23 @@ async def test_a_load_through_children_is_as_good_as_reading_everything(workbenc
     assert children() == []
     await create_tasks(workbench, 5)
     assert await everything(live, workbench) == await expected(workbench)
+
+
+async def test_values_of_runs_come_through_children_too_and_are_followed_from_there(workbench: Workbench) -> None:
+    started = await workbench.call("start_run", name="r", key="k")
+    about = {"run_id": started["id"]}
+    await workbench.call("record_metrics", **about, metrics={"loss": [0.5, "NaN", 1], "note": ["é\x01", "NULL", ""]})
+    live = Live()
+    whole = await everything(live, workbench)
+    assert len(whole["raw_run_metrics"]) == 6
+    assert whole == await expected(workbench)
+    await workbench.call("record_metrics", **about, metrics={"loss": [2, 3]}, step=2)
+    news = await refresh(live, workbench.store)
+    assert len(news.rows["raw_run_metrics"]) == 2
+    assert await everything(live, workbench) == await expected(workbench)
+    await workbench.call("end_run", **about, state="failed")
+    await workbench.call("start_run", name="r", key="k")
+    assert (await everything(live, workbench))["raw_run_metrics"] == []
 
 
 async def test_segments_are_private_and_are_used_again(workbench: Workbench, settings: Settings) -> None:

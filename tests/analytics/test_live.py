@@ -19,7 +19,7 @@ from tests.conftest import Admit, Admitted, Clock
 from workbench.analytics import reports
 from workbench.analytics.changes import START, SUBJECT, read_update
 from workbench.analytics.live import Live, ask, refresh
-from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, Mirror
+from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, TABLES, Mirror
 from workbench.analytics.questions import Question
 from workbench.analytics.reports.choice import Choice
 from workbench.analytics.results import as_frame
@@ -39,8 +39,6 @@ from workbench.store.queries import Query
 from workbench.store.sqlite import open_store
 
 pytestmark = pytest.mark.anyio
-
-TABLES = [*(mirror.table for mirror in MIRRORS), "raw_events"]
 
 
 @pytest.fixture

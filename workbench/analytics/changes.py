@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from workbench.analytics import mirrors
-from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, SAMPLES, Mirror
+from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, NUMBERED, Mirror, Numbered
 from workbench.store.base import Reader
 from workbench.store.feed import last_event_id
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
-SUBJECT, DATA = (list(EVENT_COLUMNS).index(name) for name in ("subject", "data"))
+KIND, SUBJECT, DATA = (list(EVENT_COLUMNS).index(name) for name in ("kind", "subject", "data"))
+RESTARTS = frozenset(mirror.restart for mirror in NUMBERED)
 PAGE = 50_000
 """The most events that are read at once."""
 
 Keys = Mapping[str, frozenset[str]]
-"""Keys of rows, by the noun of their mirror."""
+"""Keys of rows, by the noun of their mirror, or by the kind of event after which they are read anew."""
 Rows = Sequence[tuple[Any, ...]]
 
 
@@ -31,13 +31,13 @@ class Position:
         cursor: the id of the last event that the copy has.
         mark: this event, so that another store in the place of this one is noticed; empty before the first event.
         stale: the rows that events in the copy are about, but that are still to be read; None: all.
-        sampled: the id of the last sample of a process that the copy has.
+        newest: of each numbered table, the id of the last row that the copy has.
     """
 
     cursor: int = 0
     mark: Rows = ()
     stale: Keys | None = None
-    sampled: int = 0
+    newest: Mapping[str, int] = field(default_factory=dict)
 
     def fits(self, tx: Reader) -> bool:
         """Whether the store has the event that this position is after."""
@@ -49,7 +49,7 @@ START = Position()
 
 @dataclass(frozen=True, repr=False)
 class Update:
-    """Events, rows by table, and the keys whose rows they replace, by noun (None: all).
+    """Events, rows by table, and the keys whose rows they replace (None: all).
 
     It has no `repr` of its rows: `asyncio.run` makes one of the result of its task, whatever that takes.
 
@@ -79,11 +79,11 @@ def read_update(tx: Reader, position: Position) -> Update:
     keys = None if position.stale is None else _merged(position.stale, _changed(events))
     cursor = events[-1][0] if events else position.cursor
     if cursor < last_event_id(tx):
-        return Update(events, {}, {}, Position(cursor, _mark(tx, cursor), keys, position.sampled))
+        return Update(events, {}, {}, Position(cursor, _mark(tx, cursor), keys, position.newest))
     rows = {mirror.table: _rows(tx, mirror, keys) for mirror in MIRRORS}
-    rows[SAMPLES] = tx.tuples(mirrors.SQL.process_samples, after=position.sampled)
-    sampled = rows[SAMPLES][-1][0] if rows[SAMPLES] else position.sampled
-    return Update(events, rows, keys, replace(after_event(tx, cursor), sampled=sampled))
+    numbered = {mirror.table: _numbered(tx, mirror, keys, position) for mirror in NUMBERED}
+    newest = {**position.newest, **{table: found[-1][0] for table, found in numbered.items() if found}}
+    return Update(events, rows | numbered, keys, replace(after_event(tx, cursor), newest=newest))
 
 
 def _mark(tx: Reader, cursor: int) -> Rows:
@@ -98,6 +98,9 @@ def _changed(events: Rows) -> Keys:
     for event in events if "plan" in found else ():
         if event[SUBJECT].startswith("plan:"):
             found.setdefault("task", set()).update(map(str, json.loads(event[DATA]).get("tasks", {}).values()))
+    for event in events:
+        if event[KIND] in RESTARTS:
+            found.setdefault(event[KIND], set()).add(event[SUBJECT].partition(":")[2])
     return {noun: frozenset(keys) for noun, keys in found.items()}
 
 
@@ -111,3 +114,9 @@ def _rows(tx: Reader, mirror: Mirror, keys: Keys | None) -> Rows:
         return tx.tuples(mirror.rows, keys=None)
     wanted = keys.get(mirror.noun)
     return tx.tuples(mirror.changed_rows, keys=json.dumps(sorted(wanted))) if wanted else ()
+
+
+def _numbered(tx: Reader, mirror: Numbered, keys: Keys | None, position: Position) -> Rows:
+    """The rows that a copy at a position lacks, and all of the keys that are read anew."""
+    anew = (keys or {}).get(mirror.restart or "", ())
+    return tx.tuples(mirror.rows, after=position.newest.get(mirror.table, 0), keys=json.dumps(sorted(anew)))

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING
 
 from workbench.analytics.live import Live, read_closed
-from workbench.analytics.mirrors import MIRRORS
+from workbench.analytics.mirrors import TABLES
 from workbench.analytics.views import VIEWS
 from workbench.errors import Conflict, Unavailable
 from workbench.settings import Settings
@@ -60,7 +60,8 @@ def export(settings: Settings, directory: Path, form: str, force: bool = False) 
             live.replica.apply(read_closed(live, settings))
             db = live.replica.connection()
             db.execute("SET TimeZone = 'UTC'")
-            saved = [_save(db, name, place, form) for name in (*VIEWS, *(mirror.table for mirror in MIRRORS))]
+            tables = (table for table in TABLES if table != "raw_events")  # the view `events` is the same
+            saved = [_save(db, name, place, form) for name in (*VIEWS, *tables)]
             db.close()
             live.replica.close()
             for one in saved:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -32,6 +33,28 @@ class Mirror:
     def changed_rows(self) -> Query:
         """`rows` for keys only: as long as all rows may be wanted, SQLite looks at each of them."""
         return Query(f"changed_{self.rows.name}", self.rows.text.replace(ALL_ROWS, ""))
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """A table copied into DuckDB whose rows are too many for an event each: it is followed by the ids of its rows.
+
+    The first column is this id. It rises from commit to commit, and a row that changes gets a new one. Rows that the
+    store deletes stay in a copy, unless an event says that all with their key are read anew.
+
+    Attributes:
+        rows: the query of the rows after an id, and of all with some keys.
+        unique: columns in which no two rows of the store are equal: a row takes the place of an older one.
+        restart: the kind of event, with the subject ``<noun>:<key>``, after which the rows with this value in the
+            column `key` are read anew; None: there is none.
+    """
+
+    table: str
+    columns: dict[str, str]
+    rows: Query
+    unique: tuple[str, ...] = ()
+    restart: str | None = None
+    key: str = ""
 
 
 MIRRORS = (
@@ -264,23 +287,28 @@ MIRRORS = (
         "run",
         "id",
     ),
-    Mirror(
+)
+NUMBERED = (
+    Numbered(
+        "raw_process_samples",
+        {
+            **{"id": "BIGINT", "agent_uid": "VARCHAR", "pid": "BIGINT", "at_us": "BIGINT"},
+            **{"cpu_seconds": "DOUBLE", "memory_bytes": "BIGINT", "processes": "BIGINT"},
+        },
+        SQL.process_samples,
+    ),
+    Numbered(
         "raw_run_metrics",
         {
-            **{"run_id": "BIGINT", "name": "VARCHAR", "step": "BIGINT", "at_us": "BIGINT"},
+            **{"id": "BIGINT", "run_id": "BIGINT", "name": "VARCHAR", "step": "BIGINT", "at_us": "BIGINT"},
             **{"value": "DOUBLE", "text": "VARCHAR"},
         },
         SQL.run_metrics,
-        "run",
-        "run_id",
+        unique=("run_id", "name", "step"),
+        restart="run.started",
+        key="run_id",
     ),
 )
-SAMPLES = "raw_process_samples"
-"""Samples are too many for an event each: they are followed by their ids. One that was thinned out stays in a copy."""
-SAMPLE_COLUMNS = {
-    **{"id": "BIGINT", "agent_uid": "VARCHAR", "pid": "BIGINT", "at_us": "BIGINT"},
-    **{"cpu_seconds": "DOUBLE", "memory_bytes": "BIGINT", "processes": "BIGINT"},
-}
 EVENT_COLUMNS = {
     "id": "BIGINT",
     "at_us": "BIGINT",
@@ -292,8 +320,20 @@ EVENT_COLUMNS = {
 }
 
 
+TABLES: Mapping[str, Mapping[str, str]] = {
+    "raw_events": EVENT_COLUMNS,
+    **{mirror.table: mirror.columns for mirror in (*MIRRORS, *NUMBERED)},
+}
+"""All of them: their columns, with their types in DuckDB."""
+
+
 def create(db: duckdb.DuckDBPyConnection) -> None:
     """Create the tables, empty."""
-    others = [("raw_events", EVENT_COLUMNS), (SAMPLES, SAMPLE_COLUMNS)]
-    for table, columns in [*others, *((mirror.table, mirror.columns) for mirror in MIRRORS)]:
+    for table, columns in TABLES.items():
         db.execute(f"CREATE TABLE {table} ({', '.join(f'{name} {kind}' for name, kind in columns.items())})")
+
+
+def newest(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """The ids of the last rows of the numbered tables, by table."""
+    found = {mirror.table: db.execute(f"SELECT max(id) FROM {mirror.table}").fetchone() for mirror in NUMBERED}
+    return {table: row[0] for table, row in found.items() if row is not None and row[0] is not None}

@@ -112,6 +112,8 @@ WHERE CAST(:keys AS TEXT) IS NULL OR r.id IN (SELECT CAST(k.value AS {{big}}) FR
 ORDER BY r.id;
 
 -- name: run_metrics
-SELECT run_id, name, step, at AS at_us, value, text FROM run_metrics
-WHERE CAST(:keys AS TEXT) IS NULL OR run_id IN (SELECT CAST(k.value AS {{big}}) FROM {{rows_of keys}} AS k)
-ORDER BY run_id, name, step;
+SELECT id, run_id, name, step, at AS at_us, value, text FROM run_metrics WHERE id > :after
+UNION ALL
+SELECT id, run_id, name, step, at AS at_us, value, text FROM run_metrics
+WHERE id <= :after AND run_id IN (SELECT CAST(k.value AS {{big}}) FROM {{rows_of keys}} AS k)
+ORDER BY id;

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.analytics import mirrors, views
-from workbench.analytics.changes import START, Position, Rows, Update
-from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, SAMPLE_COLUMNS, SAMPLES, Mirror
+from workbench.analytics.changes import START, Keys, Position, Rows, Update
+from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, NUMBERED, Mirror, Numbered
 
 if TYPE_CHECKING:
     import duckdb
@@ -75,7 +76,7 @@ class Replica:
                 except BaseException:
                     db.close()
                     raise
-                self._db, self._position = self._restricted(db), position
+                self._db, self._position = self._restricted(db), replace(position, newest=mirrors.newest(db))
 
     def apply(self, update: Update) -> None:
         """Bring the copy to a later position."""
@@ -90,7 +91,8 @@ class Replica:
                 db.execute("ROLLBACK")
                 raise
             db.execute("COMMIT")
-            self._position = update.position
+            arrived = update.position if update.is_last else self._position  # the last page has all numbered rows
+            self._position = replace(update.position, newest=arrived.newest)
 
     def close(self) -> None:
         """Close the database; connections to it have to be closed as well."""
@@ -102,14 +104,15 @@ class Replica:
     def _replace(self, db: duckdb.DuckDBPyConnection, update: Update) -> None:
         events = [event for event in update.events if event[0] > self._position.cursor]
         _insert(db, "raw_events", EVENT_COLUMNS, events)
-        samples = [sample for sample in update.rows.get(SAMPLES, ()) if sample[0] > self._position.sampled]
-        _insert(db, SAMPLES, SAMPLE_COLUMNS, samples)
-        for mirror in MIRRORS if update.is_last else ():
-            if update.keys is None:
-                db.execute(f"DELETE FROM {mirror.table}")
-            elif keys := update.keys.get(mirror.noun):
-                _delete(db, mirror, keys)
+        if not update.is_last:
+            return
+        for mirror in MIRRORS:
+            _delete(db, mirror, update.keys, mirror.noun)
             _insert(db, mirror.table, mirror.columns, update.rows[mirror.table])
+        for numbered in NUMBERED:
+            anew = _delete(db, numbered, update.keys, numbered.restart)
+            news = _newer(numbered, update, self._position, anew)
+            _insert(db, numbered.table, numbered.columns, news, numbered.unique)
 
     def _database(self) -> duckdb.DuckDBPyConnection:
         if self._db is None:
@@ -169,13 +172,28 @@ class Catalogue(Replica):
         return db
 
 
-def _order(position: Position) -> tuple[int, int]:
+def _order(position: Position) -> tuple[int, ...]:
     """Which of two positions of a copy is later."""
-    return position.cursor, position.sampled
+    return position.cursor, *(position.newest.get(mirror.table, 0) for mirror in NUMBERED)
 
 
-def _insert(db: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str], rows: Rows) -> None:
-    """Insert rows as arrays of NumPy, which DuckDB reads far faster than it binds values."""
+def _newer(mirror: Numbered, update: Update, position: Position, anew: Collection[str]) -> Rows:
+    """The rows of an update that a copy at a position lacks: this may be later than the position it was read for."""
+    rows = update.rows[mirror.table]
+    if update.keys is None:
+        return rows
+    newest, key = position.newest.get(mirror.table, 0), list(mirror.columns).index(mirror.key) if anew else 0
+    return [row for row in rows if row[0] > newest or (anew and str(row[key]) in anew)]
+
+
+def _insert(
+    db: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str], rows: Rows, unique: Sequence[str] = ()
+) -> None:
+    """Insert rows as arrays of NumPy, which DuckDB reads far faster than it binds values.
+
+    Args:
+        unique: columns; older rows with the same values in all of these are removed.
+    """
     import numpy
 
     if not rows:
@@ -187,15 +205,27 @@ def _insert(db: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str
     }
     casts = ", ".join(f"CAST({name} AS {kind})" for name, kind in columns.items())
     with _registered(db, "arriving", arrays):
+        if unique:
+            same = " AND ".join(f"{table}.{name} = arriving.{name}" for name in unique)
+            db.execute(f"DELETE FROM {table} USING arriving WHERE {same}")
         db.execute(f"INSERT INTO {table} SELECT {casts} FROM arriving")
 
 
-def _delete(db: duckdb.DuckDBPyConnection, mirror: Mirror, keys: frozenset[str]) -> None:
+def _delete(
+    db: duckdb.DuckDBPyConnection, mirror: Mirror | Numbered, all_keys: Keys | None, noun: str | None
+) -> Collection[str]:
+    """Delete the rows that an update replaces; their keys."""
     import numpy
 
-    cast = f"TRY_CAST(key AS {mirror.columns[mirror.key]})"
-    with _registered(db, "leaving", {"key": numpy.array(sorted(keys), dtype=object)}):
-        db.execute(f"DELETE FROM {mirror.table} WHERE {mirror.key} IN (SELECT {cast} FROM leaving)")
+    if all_keys is None:
+        db.execute(f"DELETE FROM {mirror.table}")
+        return ()
+    keys = all_keys.get(noun or "", frozenset())
+    if keys:
+        cast = f"TRY_CAST(key AS {mirror.columns[mirror.key]})"
+        with _registered(db, "leaving", {"key": numpy.array(sorted(keys), dtype=object)}):
+            db.execute(f"DELETE FROM {mirror.table} WHERE {mirror.key} IN (SELECT {cast} FROM leaving)")
+    return keys
 
 
 @contextmanager

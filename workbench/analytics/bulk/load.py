@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from workbench.analytics.bulk.children import Children, ExtractionFailed, Job
 from workbench.analytics.bulk.segments import Outline, Segment, Segments
-from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS
+from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, NUMBERED, TABLES
 from workbench.store.queries import Query, beside
 
 if TYPE_CHECKING:
@@ -95,9 +95,11 @@ class _Piece:
 
 
 def _tables(place: Path) -> Iterator[_Piece]:
-    for mirror in MIRRORS:
-        path = place / f"{mirror.table}.parquet"
-        yield _Piece(mirror.table, path, Job(_filled(mirror.rows, keys="NULL"), mirror.columns, path))
+    whole = {mirror.table: _filled(mirror.rows, keys="NULL") for mirror in MIRRORS}
+    numbered = {mirror.table: _filled(mirror.rows, after=0, keys="'[]'") for mirror in NUMBERED}
+    for table, query in (whole | numbered).items():
+        path = place / f"{table}.parquet"
+        yield _Piece(table, path, Job(query, TABLES[table], path))
 
 
 def _events_between(low: int, high: int, place: Path, segment: Segment | None = None) -> _Piece:

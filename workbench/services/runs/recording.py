@@ -82,7 +82,7 @@ async def record_metrics(
     def change(tx: Tx) -> Recorded:
         row = find(tx, ctx.caller, run_id)
         require_try(row, tries)
-        _add(tx, row["id"], _numbered(tx, row["id"], made))
+        _add(tx, row["id"], _numbered(tx, row["id"], made), may_replace=step is not None)
         noted = tx.one(SQL.note, id=row["id"], count=len(made), now=tx.now)
         assert noted is not None
         if noted["metrics"] > limit:
@@ -151,8 +151,10 @@ def _numbered(tx: Tx, run_id: int, made: Sequence[Point]) -> list[Point]:
     return found
 
 
-def _add(tx: Tx, run_id: int, made: Sequence[Point]) -> None:
+def _add(tx: Tx, run_id: int, made: Sequence[Point], may_replace: bool) -> None:
     about = {"run": run_id, "now": tx.now}
+    if may_replace:  # by rows of their own, because who follows the values reads those with new ids
+        tx.many(SQL.remove, [{"run": run_id, "name": point.name, "step": point.step} for point in made])
     tx.many(SQL.add, [about | asdict(point) for point in made])
     last = {point.name: point for point in sorted(made, key=lambda point: point.step or 0)}
     tx.many(SQL.add_latest, [about | asdict(point) for point in last.values()])

@@ -5,9 +5,11 @@ SELECT COALESCE(MAX(step) + 1, 0) AS step FROM run_metrics WHERE run_id = :run A
 (run_id, name, step, at, value, text)
 VALUES (:run, :name, :step, :now, CAST(:value AS {{real}}), CAST(:text AS TEXT))
 
+-- name: remove
+DELETE FROM run_metrics WHERE run_id = :run AND name = :name AND step = :step;
+
 -- name: add
-INSERT INTO run_metrics {{values}}
-ON CONFLICT (run_id, name, step) DO UPDATE SET at = excluded.at, value = excluded.value, text = excluded.text;
+INSERT INTO run_metrics {{values}};
 
 -- name: add_latest
 INSERT INTO run_latest_metrics {{values}}

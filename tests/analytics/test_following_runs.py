@@ -1,0 +1,174 @@
+"""Values of runs are followed by their ids: only the new ones are read, and the copy is as if all were read anew."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as limits
+from hypothesis import strategies as st
+
+from tests.services.runs.conftest import Lab
+from workbench.analytics import changes
+from workbench.analytics.changes import Update, read_update
+from workbench.analytics.live import Live, refresh
+from workbench.analytics.mirrors import NUMBERED, TABLES, Numbered
+from workbench.app import Workbench
+from workbench.errors import WorkbenchError
+from workbench.settings import Settings
+from workbench.store.migrate import migrate, scripts
+from workbench.store.queries import Query
+
+pytestmark = pytest.mark.anyio
+
+METRICS = "raw_run_metrics"
+VALUES = "SELECT run_id, name, step, value, text FROM run_metrics ORDER BY ALL"
+SAMPLE = Query(
+    "add_sample",
+    "INSERT INTO process_samples (agent_id, pid, at, cpu_seconds, memory_bytes, processes) "
+    "SELECT id, 1, 1, 1, 1, 1 FROM agents",
+)
+
+Step = tuple[str, dict[str, Any]]
+CALLS: list[Callable[[int], Step]] = [
+    lambda n: ("start_run", {"name": "r", "key": f"key {n % 3}"}),
+    lambda n: ("record_metrics", {"run_id": n % 3 + 1, "metrics": {"loss": n, "note": [f"text {n}", "NaN"]}}),
+    lambda n: ("record_metrics", {"run_id": n % 3 + 1, "metrics": {"loss": [n, -n]}, "step": n % 4}),
+    lambda n: ("end_run", {"run_id": n % 3 + 1, "state": ("failed", "cancelled", "completed")[n // 3 % 3]}),
+    lambda n: ("archive_run", {"run_id": n % 3 + 1}),
+]
+CALL = st.builds(lambda call, n: call(n), st.sampled_from(CALLS), st.integers(0, 8))
+SAMPLED: Step = ("sample", {})
+READ: Step = ("read", {})
+"""An update is read, but not applied yet."""
+APPLIED: Step = ("apply", {"number": 0})
+APPLY = st.builds(lambda n: ("apply", {"number": n}), st.integers(0, 3))
+"""One of the updates that were read last is applied, whichever is newer."""
+STEPS = st.lists(st.one_of(CALL, CALL, st.just(READ), APPLY, st.just(SAMPLED)), min_size=15, max_size=50)
+LATE: Step = ("apply", {"number": 1})
+STARTED: Step = ("start_run", {"name": "r", "key": "key 0"})
+FAILED: Step = ("end_run", {"run_id": 1, "state": "failed"})
+RECORDED: Step = ("record_metrics", {"run_id": 1, "metrics": {"loss": [1, 2, 3]}})
+REPLACED: Step = ("record_metrics", {"run_id": 1, "metrics": {"loss": 4}, "step": 1})
+
+
+def content(live: Live, news: Update) -> dict[str, list[Any]]:
+    """All rows of all tables."""
+    return {table: live.answer(news, f"SELECT * FROM {table} ORDER BY ALL").fetchall() for table in TABLES}
+
+
+@pytest.fixture
+def lab(workbench: Workbench) -> Lab:
+    """See `Lab`."""
+    return Lab(workbench)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [STARTED, RECORDED, READ, APPLIED, FAILED, STARTED, RECORDED],
+        [STARTED, APPLIED, RECORDED, READ, REPLACED, READ, APPLIED, LATE],
+        [STARTED, RECORDED, READ, FAILED, STARTED, READ, LATE, RECORDED, APPLIED],
+    ],
+    ids=["started again", "replaced", "applied late"],
+)
+async def test_following_values_finds_those_that_are_left(settings: Settings, steps: Sequence[Step]) -> None:
+    await follow(settings, steps)
+
+
+@pytest.mark.long
+@limits(max_examples=20, deadline=None)
+@given(STEPS)
+def test_following_values_is_as_good_as_reading_all_of_them(steps: Sequence[Step]) -> None:
+    with TemporaryDirectory() as folder, asyncio.Runner() as runner, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(changes, "PAGE", 3)
+        runner.run(follow(Settings(project=Path(folder)), steps))
+
+
+async def follow(project: Settings, steps: Sequence[Step]) -> None:
+    """Do the steps, and compare at the end."""
+    async with Workbench.open(project) as workbench:
+        await workbench.call("register", name="ada")
+        live, read = Live(), deque[Update](maxlen=4)
+        for name, arguments in [("read", {}), *steps]:
+            if name == "read":
+                read.appendleft(await workbench.store.read(partial(read_update, position=live.replica.position)))
+            elif name == "apply":
+                live.replica.apply(read[arguments["number"] % len(read)])
+            elif name == "sample":
+                await workbench.store.write(lambda tx: tx.run(SAMPLE))
+            else:
+                with suppress(WorkbenchError):
+                    await workbench.call(name, **arguments)
+        anew = Live()
+        everything = content(anew, await refresh(anew, workbench.store))
+        assert content(live, await refresh(live, workbench.store)) == everything
+
+
+async def test_a_refresh_reads_only_the_values_that_were_recorded_since(lab: Lab) -> None:
+    live = Live()
+    run = (await lab.start())["id"]
+    await lab.call("record_metrics", run_id=run, metrics={"loss": [0.0] * 500})
+    content(live, await refresh(live, lab.workbench.store))
+    await lab.call("record_metrics", run_id=run, metrics={"loss": [1.0, 2.0]})
+    await lab.call("record_metrics", run_id=run, metrics={"loss": 3.0}, step=7)
+    news = await refresh(live, lab.workbench.store)
+    assert [row[3] for row in news.rows[METRICS]] == [500, 501, 7]
+    values = live.answer(news, VALUES).fetchall()
+    assert len(values) == 502
+    assert values[7] == (run, "loss", 7, 3.0, None)
+    assert (await refresh(live, lab.workbench.store)).rows[METRICS] == []
+
+
+async def test_a_run_that_starts_again_loses_its_values_in_the_copy_too(lab: Lab) -> None:
+    live = Live()
+    run = (await lab.start(key="one"))["id"]
+    other = await lab.run("other", loss=[1])
+    await lab.call("record_metrics", run_id=run, metrics={"loss": [1, 2, 3]})
+    await lab.call("end_run", run_id=run, state="failed")
+    content(live, await refresh(live, lab.workbench.store))
+    await lab.start(key="one")
+    kept = (other, "loss", 0, 1.0, None)
+    assert live.answer(await refresh(live, lab.workbench.store), VALUES).fetchall() == [kept]
+    await lab.call("record_metrics", run_id=run, metrics={"loss": 9})
+    found = live.answer(await refresh(live, lab.workbench.store), VALUES).fetchall()
+    assert found == [(run, "loss", 0, 9.0, None), kept]
+
+
+@pytest.mark.parametrize("mirror", NUMBERED, ids=lambda mirror: mirror.table)
+def test_new_rows_are_found_without_looking_at_all(empty_store: Path, mirror: Numbered) -> None:
+    with closing(sqlite3.connect(empty_store)) as db:
+        values = {"after": 5, "keys": json.dumps(["1"])}
+        plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {mirror.rows.sqlite}", values)]
+    table = mirror.table.removeprefix("raw_")
+    assert [step for step in plan if step == f"SCAN {table}"] == []
+
+
+def test_values_that_were_there_before_they_had_ids_are_kept(tmp_path: Path) -> None:
+    wanted = scripts()
+    numbered = [script.name for script in wanted].index("026_numbered_metrics")
+    with closing(sqlite3.connect(tmp_path / "some.db", isolation_level=None)) as db:
+        db.execute("PRAGMA foreign_keys = ON")
+        migrate(db, wanted[:numbered], 0)
+        db.execute(
+            "INSERT INTO runs (key, name, parameters, state, definitions, environment, created_by, created_at, "
+            "started_at) VALUES ('k', 'r', '{}', 'running', '{}', '{}', 'operator', 0, 0)"
+        )
+        rows = [(1, "loss", 1, 7, 0.5, None), (1, "loss", 0, 8, 0.1, None), (1, "note", 0, 9, None, "warm")]
+        db.executemany("INSERT INTO run_metrics VALUES (?, ?, ?, ?, ?, ?)", rows)
+        migrate(db, wanted, 0)
+        found = db.execute("SELECT run_id, name, step, at, value, text, id FROM run_metrics ORDER BY id").fetchall()
+        assert [row[:6] for row in found] == sorted(rows, key=lambda row: row[:3])
+        assert [row[6] for row in found] == [1, 2, 3]
+        with pytest.raises(sqlite3.IntegrityError):
+            db.execute("INSERT INTO run_metrics (run_id, name, step, at) VALUES (1, 'loss', 1, 0)")
