@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kernel_ext.host import KernelHost
+from kernel_ext.hosting.host import KernelHost
 
 if TYPE_CHECKING:
     from kernel_ext.panels.question import Question

@@ -23,7 +23,7 @@ from workbench.inert import as_html
 from workbench.rules.chat.transcript import CallState, TextPart, ToolPart
 
 if TYPE_CHECKING:
-    from kernel_ext.host import KernelHost
+    from kernel_ext.hosting.host import KernelHost
     from kernel_ext.panels.question import Question
 
 READ_SECONDS = 20.0

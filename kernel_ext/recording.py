@@ -11,7 +11,7 @@ from kernel_ext.result import Result
 from workbench.recording import Recorder
 
 if TYPE_CHECKING:
-    from kernel_ext.host import KernelHost
+    from kernel_ext.hosting.host import KernelHost
     from kernel_ext.objects.rows import Notebook
     from kernel_ext.panels.desk import Desk
 

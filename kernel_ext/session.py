@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures.thread  # noqa: F401 (see Session.__init__)
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -14,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernel_ext import answers, detached, sweeps
+from kernel_ext import answers, sweeps
 from kernel_ext.bad_command import bad_command
 from kernel_ext.chat import Chat, Chats
 from kernel_ext.commands import PANEL_TABS, tree
 from kernel_ext.decisions import wait_for_decisions
 from kernel_ext.definitions import Definitions
-from kernel_ext.host import KernelHost, not_started
+from kernel_ext.hosting import detached
+from kernel_ext.hosting.host import KernelHost, not_started
 from kernel_ext.objects.agents import Agent, NotebookAgent, Persona
 from kernel_ext.objects.approvals import Approval
 from kernel_ext.objects.events import Event
@@ -30,28 +29,21 @@ from kernel_ext.objects.runs import Runs
 from kernel_ext.objects.tasks import Plan, Task, Tasks
 from kernel_ext.objects.worktrees import Worktree
 from kernel_ext.personalities import Personalities
+from kernel_ext.querying import Querying
 from kernel_ext.recording import Recording, RunCaller
 from kernel_ext.result import Result
 from kernel_ext.tools.notebook import NotebookTools
 from workbench import cli
-from workbench.analytics import results
-from workbench.analytics.changes import Update
-from workbench.analytics.live import Live, read_closed, refresh
-from workbench.analytics.questions import Question
-from workbench.analytics.reports import Report, report
 from workbench.cli.client import ProjectClient
 from workbench.errors import BadInput, WorkbenchError
 from workbench.functions.progress import progress
 from workbench.graph import Graph
 from workbench.model import ServerInfo
 from workbench.settings import Settings
-from workbench.store.sqlite import open_store
 from workbench.tables import Page, Table
 from workbench.withheld import notice
 
 if TYPE_CHECKING:
-    import duckdb
-
     from kernel_ext.panels.desk import Desk
 
 ANSWER_SECONDS = 2.0
@@ -59,7 +51,7 @@ INTERNAL = frozenset({"tree", "host", "recorder", "find_server", "create_project
 """What other modules use of a session; Tab does not offer it."""
 
 
-class Session(Recording):
+class Session(Querying, Recording):
     """A notebook's interface to a project: start and stop, call operations, query.
 
     `tasks`, `plans`, `agents`, `personas`, `approvals`, `worktrees`, `runs` and `events` are lists of objects, which
@@ -71,7 +63,6 @@ class Session(Recording):
     def __init__(self) -> None:
         super().__init__()
         self._host: KernelHost | None = None
-        self._live, self._live_with_files = Live(), Live(files=True)
         self._desks: list[Desk] = []
         self.tree = tree()
         self.definitions = Definitions(self)
@@ -177,7 +168,7 @@ class Session(Recording):
         if self._host is None or self._host.is_stopped:
             self.recorder.connection.close()  # the host opens the store
             self._host = KernelHost(settings)
-            self._live, self._live_with_files = Live(), Live(files=True)
+            self._forget_queries()
         before = self._host.info
         info = self._host.start(port, end_workers=end_workers)
         where = answers.started(settings.project, info, attached=self._host.attached)
@@ -382,61 +373,6 @@ class Session(Recording):
     def require_operator(self, command: str) -> None:
         """The person at the notebook is the operator."""
 
-    def sql(
-        self,
-        query: str,
-        *,
-        files: bool = False,
-        frames: Mapping[str, object] | None = None,
-        as_: str = "pandas",
-        projects: Mapping[str, str | Path] | None = None,
-        **values: object,
-    ) -> Any:
-        """Query the project with DuckDB, live or, after a stop, as it was stored. Your DataFrames are tables too.
-
-        The answer is a DataFrame; None for statements such as CREATE TEMP VIEW, which stays until the project changes.
-        An interrupt ends the query, and so does the setting `sql_seconds`.
-
-        Args:
-            files: let the query read and write files, and load extensions.
-            frames: DataFrames and values by name; by default the variables of the calling function and module.
-            as_: the library of the answer: pandas, polars, or arrow.
-            projects: roots of other projects by name: with `{"other": "../b"}` a query can use `other.tasks`. They are
-                only read. By default those of the last query.
-            values: those of parameters: `persona="tester"` for `$persona` in the query. Others are variables of yours.
-
-        Raises:
-            BadInput: ``SQL_FAILED``, ``UNKNOWN_LIBRARY``. Refused: ``FILES_NOT_ALLOWED``.
-            Unavailable: ``SQL_TOO_SLOW``, ``LIBRARY_MISSING``. About other projects: see `Others.follow`.
-        """
-        if frames is None:
-            calling = sys._getframe(1)
-            frames = {**calling.f_globals, **calling.f_locals}
-        results.check(as_)
-        live = self._live_with_files if files else self._live
-        others = None if projects is None else {name: Path(root) for name, root in projects.items()}
-        question = Question(query, {**frames, **values}, frames, self.settings.sql_seconds, others)
-        found = live.run(self._update(live), question)
-        if found is None:
-            return None
-        if as_ != "pandas":
-            return results.converted(found, as_)
-        from workbench.analytics.answer import Answer
-
-        return Answer(results.as_frame(found))
-
-    def report(self, name: str, /, *of: object, by: str | None = None) -> Report:
-        """A standard report: its `sentence`, its `frame` and, for most, its `chart`. `%workbench report` lists them.
-
-        Args:
-            of: what `comparison` compares, such as two plans, and `runs` (ids) and `projects` (directories).
-            by: what the report `comparison` compares: run, or a column of the view `tasks`, such as plan or persona.
-
-        Raises:
-            BadInput: ``UNKNOWN_REPORT``, ``NO_GROUPS``. About other projects: see `sql`.
-        """
-        return report(name, self._query, by, of)
-
     def task(self, task_id: int) -> Task:
         """A task. A cell shows its state, attempts, result and the end of its log; `await` waits until it has ended.
 
@@ -461,26 +397,6 @@ class Session(Recording):
             NotFound: ``UNKNOWN_OPERATION``.
         """
         return described(operation)
-
-    def _query(self, query: str, **options: Any) -> duckdb.DuckDBPyRelation:
-        return self._live.answer(self._update(self._live), query, **options)
-
-    def _update(self, live: Live) -> Update:
-        """What has changed since the last query. After a stop it is read from the store; the servers stay stopped."""
-        host = self._host
-        if host is None or host.running:
-            return self.host.wait(self._changes(live))
-        return detached.in_thread(lambda: read_closed(live, host.settings))  # this thread has the kernel's loop
-
-    async def _changes(self, live: Live) -> Update:
-        if self.host.workbench is not None:
-            return await refresh(live, self.host.workbench.store)
-        # Another process serves the project: open its store to read, and close it again.
-        store = await asyncio.to_thread(open_store, self.settings.database)
-        try:
-            return await refresh(live, store)
-        finally:
-            await asyncio.to_thread(store.close)
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if name not in INTERNAL]

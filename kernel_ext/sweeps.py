@@ -21,7 +21,7 @@ from workbench.inert import as_html, inert_line
 from workbench.rules.sweeps import specification
 
 if TYPE_CHECKING:
-    from kernel_ext.host import KernelHost
+    from kernel_ext.hosting.host import KernelHost
     from workbench.cli.sweeps.running import Show
     from workbench.settings import Settings
     from workbench.sweeps.progress import Progress

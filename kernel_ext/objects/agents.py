@@ -11,7 +11,7 @@ from workbench.cli.personas import NO_PERSONAS, persona_table
 from workbench.tables import Page, Table
 
 if TYPE_CHECKING:
-    from kernel_ext.host import KernelHost
+    from kernel_ext.hosting.host import KernelHost
 
 PAGE = 500
 

@@ -9,7 +9,7 @@ from IPython.core.getipython import get_ipython
 from IPython.display import DisplayHandle
 
 from kernel_ext.decisions import run
-from kernel_ext.host import KernelHost
+from kernel_ext.hosting.host import KernelHost
 from workbench.inert import as_html, inert
 from workbench.rules.tasks import lifecycle
 from workbench.tables import State

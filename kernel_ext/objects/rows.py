@@ -22,7 +22,7 @@ from workbench.tables import Page, Table
 if TYPE_CHECKING:
     import pandas
 
-    from kernel_ext.host import KernelHost
+    from kernel_ext.hosting.host import KernelHost
     from kernel_ext.panels.desk import Desk
 
 PAGE = 20

@@ -24,7 +24,7 @@ from workbench.rules.tools.results import as_json, shortened
 from workbench.tables import State, Table
 
 if TYPE_CHECKING:
-    from kernel_ext.host import KernelHost
+    from kernel_ext.hosting.host import KernelHost
 
 SHOWN_AGENTS = 50
 SHOWN_DEFINITIONS = 50

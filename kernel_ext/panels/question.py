@@ -12,7 +12,7 @@ from kernel_ext.panels.rows import Tables
 from workbench.tables import Table
 
 if TYPE_CHECKING:
-    from kernel_ext.host import KernelHost
+    from kernel_ext.hosting.host import KernelHost
 
 
 class Question(Desk):

@@ -29,7 +29,7 @@ from workbench.rules.tools.function import function_tool
 from workbench.tables import Table
 
 if TYPE_CHECKING:
-    from kernel_ext.host import KernelHost
+    from kernel_ext.hosting.host import KernelHost
     from kernel_ext.result import Result
     from workbench.functions.host import ToolHost
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from queue import Queue
 from typing import TYPE_CHECKING, Any
 
-from kernel_ext.host import KernelHost
+from kernel_ext.hosting.host import KernelHost
 from kernel_ext.panels import STATIC
 from kernel_ext.panels.publisher import Publisher
 from tests.bench.project import prepare, scratch

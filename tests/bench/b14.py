@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kernel_ext.host import KernelHost
+from kernel_ext.hosting.host import KernelHost
 from tests.bench.child import Child, environment, heard, say
 from tests.bench.project import scratch
 from tests.bench.rows import Row, Samples, at_most, within

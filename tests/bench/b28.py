@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernel_ext.host import KernelHost
+from kernel_ext.hosting.host import KernelHost
 from tests.bench.b13 import browser
 from tests.bench.child import Child, say
 from tests.bench.project import scratch

@@ -32,7 +32,7 @@ def more_files() -> None:
 
 def workbench_server(root: Path) -> None:
     """Serve a project from a kernel's thread, and answer what is asked of the process itself."""
-    from kernel_ext.host import KernelHost
+    from kernel_ext.hosting.host import KernelHost
 
     more_files()
     host = KernelHost(

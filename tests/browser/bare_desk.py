@@ -9,7 +9,7 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page
 
-from kernel_ext.host import KernelHost
+from kernel_ext.hosting.host import KernelHost
 from kernel_ext.panels import STATIC
 from kernel_ext.panels.publisher import Publisher
 from kernel_ext.panels.request_handler import RequestHandler

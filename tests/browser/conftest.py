@@ -18,7 +18,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import BrowserContext, Locator, Page, expect, sync_playwright
 
-from kernel_ext.host import KernelHost
+from kernel_ext.hosting.host import KernelHost
 from tests.browser.bare_desk import LASTING_UNDO, BareDesk
 from tests.browser.desk_lab import ROOT, Lab, Project, run, wait_until
 from tests.browser.scenes import repository
@@ -40,7 +40,7 @@ START_SECONDS = 60
 EXPECT_SECONDS = 30
 """How long anything may take to appear: a bound for what never comes, not a measure of speed."""
 START = """\
-from kernel_ext.host import KernelHost
+from kernel_ext.hosting.host import KernelHost
 from kernel_ext.panels.desk import Desk
 from workbench.services import undo
 from workbench.settings import Settings

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from kernel_ext.host import KernelHost
+from kernel_ext.hosting.host import KernelHost
 from tests.browser.bare_desk import BareDesk
 from tests.browser.desk_lab import wait_until
 from tests.services.personalities.nodes import reject

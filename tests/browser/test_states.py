@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from kernel_ext.host import KernelHost
+from kernel_ext.hosting.host import KernelHost
 from tests.browser.desk_lab import (
     Project,
     command,

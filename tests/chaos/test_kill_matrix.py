@@ -278,7 +278,7 @@ async def test_no_byte_of_an_attempt_is_lost_or_mixed_whatever_is_killed_and_whe
 
 
 if __name__ == "__main__":
-    from kernel_ext.host import KernelHost
+    from kernel_ext.hosting.host import KernelHost
 
     host = KernelHost(Settings.load(Path(sys.argv[1])))
     host.start()

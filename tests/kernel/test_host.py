@@ -16,9 +16,9 @@ import psutil
 import pytest
 import uvicorn
 
-from kernel_ext import host as module
-from kernel_ext import membership
-from kernel_ext.host import KernelHost
+from kernel_ext.hosting import host as module
+from kernel_ext.hosting import membership
+from kernel_ext.hosting.host import KernelHost
 from kernel_ext.session import Session
 from workbench.client import http
 from workbench.errors import NotFound, Unavailable

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_ext.host import KernelHost
+from kernel_ext.hosting.host import KernelHost
 from kernel_ext.session import Session
 from tests.kernel.test_host import served_elsewhere
 from tests.kernel.test_leaving import runs

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kernel_ext.host import KernelHost
+from kernel_ext.hosting.host import KernelHost
 from tests.panels.front_end import FrontEnd
 from workbench.settings import Settings
 

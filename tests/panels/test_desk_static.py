@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kernel_ext.host import KernelHost
+from kernel_ext.hosting.host import KernelHost
 from kernel_ext.panels import WIDGET_VIEW, PanelClosed, has_frontend
 from kernel_ext.panels.desk import Desk, definition_table, inbox_table, process_table
 from workbench.settings import Settings

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kernel_ext.host import KernelHost
+from kernel_ext.hosting.host import KernelHost
 from kernel_ext.panels import PanelClosed
 from kernel_ext.panels.publisher import Publisher, newest_event
 from kernel_ext.panels.sources import read_tasks

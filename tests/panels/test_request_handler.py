@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernel_ext.host import KernelHost
+from kernel_ext.hosting.host import KernelHost
 from kernel_ext.panels import STATIC, PanelClosed
 from kernel_ext.panels.request_handler import RequestHandler
 from tests.panels.front_end import FrontEnd

@@ -16,7 +16,7 @@ from importlib import import_module
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
-from kernel_ext.serving import Serving, attach, serve
+from kernel_ext.hosting.serving import Serving, attach, serve
 from workbench.errors import NotFound, Unavailable, WorkbenchError
 from workbench.model import ServerInfo
 from workbench.server_file import ServerFile

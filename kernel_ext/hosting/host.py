@@ -8,8 +8,8 @@ from concurrent.futures import Future
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kernel_ext.membership import Membership
-from kernel_ext.server_log import server_log
+from kernel_ext.hosting.membership import Membership
+from kernel_ext.hosting.server_log import server_log
 from workbench import shares
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.interpreter import rare_collections, short_switches
@@ -17,7 +17,7 @@ from workbench.loop_thread import LoopThread
 from workbench.model import ServerInfo
 
 if TYPE_CHECKING:
-    from kernel_ext.serving import Serving
+    from kernel_ext.hosting.serving import Serving
     from workbench.app import Workbench
     from workbench.settings import Settings
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from workbench import shares
 
 if TYPE_CHECKING:
-    from kernel_ext.host import KernelHost
+    from kernel_ext.hosting.host import KernelHost
     from workbench.settings import Settings
 
 T = TypeVar("T")
