@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
 
 from tests.upstream.servers import LARGEST, connecting, http_server, program, running
 from workbench.errors import Unavailable
+from workbench.upstream import connection
 from workbench.upstream.call import Reply
 from workbench.upstream.connection import Limits, State, Upstream
-from workbench.upstream.offers import MOST_TOOLS
+from workbench.upstream.offers import MOST_TOOLS, Offers, list_offers
 from workbench.upstream.program_transport import LogTail
 from workbench.upstream.target import Program, Target
+
+if TYPE_CHECKING:
+    from mcp.client import Client
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
@@ -119,6 +123,29 @@ async def test_a_server_that_dies_in_mid_call_fails_that_call_and_is_started_aga
             await upstream.call("add", ADD)
         await watched.ready()
         assert (await upstream.call("add", ADD)).structured_content == {"result": 3}
+
+
+async def test_a_server_that_dies_right_after_it_has_listed_its_tools_is_not_taken_for_ready(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listed, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def list_and_wait(client: Client, name: str) -> Offers:
+        offers = await list_offers(client, name)
+        listed.set()
+        await goes_on.wait()
+        return offers
+
+    async with running(connecting(program())) as watched:
+        upstream = await watched.ready()
+        monkeypatch.setattr(connection, "list_offers", list_and_wait)
+        await upstream.call("grow", {})
+        await listed.wait()
+        with pytest.raises(Unavailable, match="TOOL_SERVER_DOWN"):
+            await upstream.call("exit_now", {})
+        goes_on.set()
+        await watched.until(lambda one: one.restarts > 0 or one.state is State.READY)
+        assert upstream.restarts > 0
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -95,6 +95,8 @@ class Upstream:
         self._settled = asyncio.Event()
         self._calls: set[Call] = set()
         self._is_legacy = False
+        self._lost = 0
+        """Calls that its end has failed."""
         self.state = State.STARTING
         self.problem: str | None = None
         self.offers = Offers()
@@ -165,6 +167,7 @@ class Upstream:
         if errors.is_too_large(error):
             return errors.too_large(self.name, self._limits.largest)
         if errors.is_lost(error):
+            self._lost += 1
             if self.state is State.READY:  # also while the connection is being closed
                 self._set(State.FAILED, "it ended before it had answered")
                 self._news.set()
@@ -200,7 +203,7 @@ class Upstream:
                 changed = await self._changed_soon()
                 if not changed and self._calls:  # it may do one thing at a time; its calls have deadlines of their own
                     continue
-                was_busy = self.is_busy
+                was_busy, lost = self.is_busy, self._lost
                 try:
                     async with asyncio.timeout(self._limits.start):
                         offers = await list_offers(client, self.name)
@@ -213,7 +216,8 @@ class Upstream:
                 if offers != self.offers:
                     self.offers = offers
                     self._changed()
-                self._set(State.READY, None)  # if a call was lost, it was that call alone
+                if lost == self._lost:
+                    self._set(State.READY, None)  # if a call was lost before, it was that call alone
                 await asyncio.sleep(LIST_SECONDS)
         finally:
             listening.cancel()
