@@ -12,6 +12,7 @@ PARALLEL := --numprocesses=4 # even on two cores: many tests wait for processes
 COMPUTING := --numprocesses=logical --maxprocesses=4
 WAITING := --numprocesses=3 # most tests of these tiers wait for processes
 PRETTIER = $(and $(shell command -v node),$(wildcard node_modules/.bin/prettier))
+unexport PYTHONDONTWRITEBYTECODE # compiling the tests takes each process longer than collecting them
 CHEAP := not browser and not chaos and not postgres and not node and not long
 
 .PHONY: demo test test-all lab lint format bench docs notebooks pictures soak clean help

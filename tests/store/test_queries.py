@@ -148,7 +148,7 @@ def test_the_module_beside_a_file_uses_each_of_its_queries_and_no_other(path: Pa
 
 def _named_by(path: Path) -> Iterator[str]:
     """The queries of a file that some module asks for: `SQL.x` in its own module, by what they import in others."""
-    for module in PACKAGE.rglob("*.py"):
+    for module in _asking():
         aliases = _aliases(module, path)
         yield from (name for owner, name in _attributes(module) if owner in aliases)
     for used in USED[path]:  # the module beside it is given the queries of each file that completes them
@@ -156,10 +156,20 @@ def _named_by(path: Path) -> Iterator[str]:
 
 
 @cache
+def _asking() -> list[Path]:
+    """The modules that can ask for a query: those that mention some. To parse the others takes most of the time."""
+    return [module for module in PACKAGE.rglob("*.py") if re.search(r"SQL|\.sql", module.read_text("utf-8"))]
+
+
+@cache
+def _nodes(module: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(module.read_text("utf-8"))))
+
+
+@cache
 def _attributes(module: Path) -> list[tuple[str, str]]:
     """What a module asks of what: `tasks.SQL.get` is ("tasks.SQL", "get")."""
-    nodes = ast.walk(ast.parse(module.read_text("utf-8")))
-    return [(ast.unparse(node.value), node.attr) for node in nodes if isinstance(node, ast.Attribute)]
+    return [(ast.unparse(node.value), node.attr) for node in _nodes(module) if isinstance(node, ast.Attribute)]
 
 
 def _aliases(module: Path, path: Path) -> set[str]:
@@ -175,8 +185,7 @@ def _aliases(module: Path, path: Path) -> set[str]:
 @cache
 def _imported(module: Path) -> list[tuple[str, str, str]]:
     """What a module imports: from where, what, and what it calls it."""
-    nodes = ast.walk(ast.parse(module.read_text("utf-8")))
-    imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    imports = [node for node in _nodes(module) if isinstance(node, ast.ImportFrom)]
     return [(str(node.module), name.name, name.asname or name.name) for node in imports for name in node.names]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar, get_type_hints
 
@@ -213,12 +213,21 @@ def collect(services: Iterable[ModuleType]) -> Catalogue:
 
 
 def functions_of(services: Iterable[ModuleType]) -> Iterator[FunctionType]:
-    """The functions that are defined in modules, and for packages also in the submodules that they import."""
+    """The functions that are defined in modules, and for packages also in the submodules that they import.
+
+    They are looked for once; each module has been imported to its end.
+    """
     for service in services:
-        names = vars(service).values()
-        yield from (fn for fn in names if isinstance(fn, FunctionType) and fn.__module__ == service.__name__)
-        below = (value for value in names if isinstance(value, ModuleType))
-        yield from functions_of([m for m in below if m.__name__.startswith(f"{service.__name__}.")])
+        yield from _functions_of(service)
+
+
+@cache
+def _functions_of(service: ModuleType) -> tuple[FunctionType, ...]:
+    # Looking takes several milliseconds, and each project that is opened asks twice.
+    names = tuple(vars(service).values())
+    own = (fn for fn in names if isinstance(fn, FunctionType) and fn.__module__ == service.__name__)
+    below = (value for value in names if isinstance(value, ModuleType))
+    return (*own, *functions_of(m for m in below if m.__name__.startswith(f"{service.__name__}.")))
 
 
 class Ok(Wire):
