@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernel_ext.objects.artifacts import ArtifactContent
-from kernel_ext.objects.rows import Kind, Listing, Notebook, Row, got_by
+from kernel_ext.objects.rows import Kind, Listing, Notebook, Row, Rows, got_by
 from workbench.cli.runs.commands import NO_RUNS, comparison_table, run_page, run_table
 from workbench.errors import BadInput
 from workbench.recording.values import metric
@@ -142,6 +142,19 @@ class Runs(Listing[Run]):
         """
         where = filters.get("where")
         return super().__call__(**{**filters, "where": [where]} if isinstance(where, str) else filters)
+
+    def sort(self, by: str, *, reverse: bool = False) -> Rows[Run]:
+        """All runs, sorted.
+
+        Args:
+            by: `name`, `state`, `started`, `duration`, or a metric, whose last values count. Runs without it come last.
+            reverse: the largest first.
+
+        Raises:
+            BadInput: ``INVALID_ARGUMENTS``.
+        """
+        found: Rows[Run] = self(sort=f"-{by}" if reverse else by)
+        return found
 
     def __contains__(self, key: object) -> bool:
         try:

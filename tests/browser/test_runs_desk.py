@@ -47,6 +47,17 @@ def test_runs_come_as_they_are_recorded_and_are_sorted_and_filtered(open_bare_de
     expect(rows).to_have_text(["3 broken", "2 quick", "1 slow"])
     desk.element.get_by_role("button", name="loss", exact=True).click()
     expect(rows).to_have_text(["2 quick", "1 slow", "3 broken"])
+    for heading in ("Run", "State", "Started", "Took"):
+        expect(desk.element.get_by_role("columnheader", name=heading, exact=True)).to_have_attribute(
+            "aria-sort", "none"
+        )
+    desk.element.get_by_role("button", name="Run", exact=True).click()
+    expect(rows).to_have_text(["3 broken", "2 quick", "1 slow"])
+    desk.element.get_by_role("button", name="State", exact=True).click()
+    expect(rows).to_have_text(["1 slow", "2 quick", "3 broken"])
+    shot(desk.element, "runs-by-state")
+    desk.element.get_by_role("button", name="loss", exact=True).click()
+    expect(rows).to_have_text(["2 quick", "1 slow", "3 broken"])
     desk.element.get_by_label("Conditions on metrics").fill("loss<0.6")
     expect(rows).to_have_text(["2 quick", "1 slow"])
     desk.element.get_by_label("Conditions on metrics").fill("")

@@ -36,7 +36,8 @@ def test_a_list_reads_well_in_a_hundred_columns(run: Type) -> None:
     assert "lr=0.2 seed=2" in second
     assert "loss=0.05" in run("runs", "--where", "loss<0.1").out
     assert run("runs", "--state", "failed").out.strip() == "No run matches."
-    assert [each["id"] for each in data(run("runs", "list", "--sort", "loss", "--limit", "1", "--json"))] == [2]
+    for order, found in (("loss", 2), ("-loss", 1), ("name", 1), ("-name", 2), ("-started", 2)):
+        assert data(run("runs", "list", "--sort", order, "--limit", "1", "--json"))[0]["id"] == found
 
 
 def test_sweeps_are_listed_with_how_many_of_their_runs_have_ended(client: ProjectClient, run: Type) -> None:

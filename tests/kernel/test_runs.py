@@ -56,6 +56,8 @@ def test_a_run_is_recorded_before_and_after_the_servers_start(notebook: Kernel, 
     assert "lr" in text
     assert "0.2" in text
     assert "second" not in notebook.run("wb.runs(where='loss<0.4')")
+    assert notebook.run("[run.id for run in wb.runs.sort('name', reverse=True)]") == "[2, 1]"
+    assert notebook.run("[run.id for run in wb.runs.sort('loss')]") == "[1, 2]"
     assert notebook.run("wb.runs['second'].id, 'second' in wb.runs, 'third' in wb.runs") == "(2, True, False)"
     assert "0.2" in notebook.run("wb.runs.compare('first', 'second')")
     notebook.run("wb.runs[2].rename('first')")

@@ -70,7 +70,12 @@ def runs() -> None:
 @click.option("--tag", default=None, help="Only with this tag.")
 @click.option("--search", metavar="TEXT", default=None, help="Only whose name, notebook or notes have this text.")
 @click.option("--where", multiple=True, metavar="CONDITION", help="Condition on last values, such as 'loss<0.1'.")
-@click.option("--sort", default=None, metavar="METRIC", help="Lowest last value first; -METRIC: highest first.")
+@click.option(
+    "--sort",
+    default=None,
+    metavar="ORDER",
+    help="By name, state, started, duration or a metric, lowest first; -ORDER: highest first.",
+)
 @click.option("--archived", is_flag=True, help="List the archived ones instead.")
 @click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="At most this many.")
 @pass_client

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from workbench.errors import BadInput
-from workbench.model import LARGEST_INT, Json, Level, Wire
+from workbench.model import Json, Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.runs import comparison, conditions
 from workbench.rules.search import like_pattern
-from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Limit, Search
+from workbench.services.runs import sorting
 from workbench.services.runs.ending import settle_before_reading
 from workbench.services.runs.run import (
-    SQL,
     Run,
     RunRef,
     State,
@@ -28,7 +27,6 @@ from workbench.services.runs.run import (
 )
 from workbench.store.base import Reader
 
-NEWEST = "newest"
 COMPARED = 100
 
 Condition = Annotated[str, Field(min_length=1, max_length=500)]
@@ -73,11 +71,12 @@ async def list_runs(
         str,
         Field(
             min_length=1,
-            max_length=101,
-            description="newest, or the name of a metric: smallest last value first, with - before it largest first. "
-            "Runs without it come last.",
+            max_length=108,
+            description="newest, name, state, started, duration, or the name of a metric, whose last values count "
+            "(metric:NAME if it is called like one of these). Smallest first, with - before it largest first; runs "
+            "without it come last.",
         ),
-    ] = NEWEST,
+    ] = sorting.NEWEST,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Runs:
@@ -90,9 +89,13 @@ async def list_runs(
         "search": like_pattern(search),
         "conditions": json.dumps([conditions.parse(each) for each in where]),
         "archived": int(archived),
-        "limit": limit + 1,
     }
-    return await ctx.read(lambda tx: _page(tx, values, sort, limit, cursor))
+
+    def question(tx: Reader) -> Runs:
+        rows, following = sorting.page(tx, values, sort, limit, cursor)
+        return Runs(runs=runs_of(tx, rows), next_cursor=following)
+
+    return await ctx.read(question)
 
 
 @op(allow=Level.PLANNER, reads=True, tool=False)
@@ -126,28 +129,6 @@ async def compare_runs(
             for line in rows
         ],
     )
-
-
-def _page(tx: Reader, values: dict[str, Any], sort: str, limit: int, cursor: str | None) -> Runs:
-    if sort == NEWEST:
-        [after] = paging.decode(cursor, int) if cursor else (LARGEST_INT,)
-        shown, following = paging.cut(tx.all(SQL.list_newest, values, after=after), limit, "id")
-    else:
-        missing, rank, after = paging.decode(cursor, int, str, int) if cursor else (-1, (0.0).hex(), LARGEST_INT)
-        key = {"after_missing": missing, "after_rank": _rank(rank), "after": after}
-        order = {"metric": sort.removeprefix("-"), "direction": -1.0 if sort.startswith("-") else 1.0}
-        rows = [{**row, "rank": row["rank"].hex()} for row in tx.all(SQL.list_by_metric, values | key | order)]
-        shown, following = paging.cut(rows, limit, "missing", "rank", "id")
-    return Runs(runs=runs_of(tx, shown), next_cursor=following)
-
-
-def _rank(text: str) -> float:
-    try:
-        return float.fromhex(text)
-    except (ValueError, OverflowError):
-        raise BadInput(
-            "BAD_CURSOR", "This cursor is not from this list. Send next_cursor unchanged, or none."
-        ) from None
 
 
 def _sections(run: WholeRun) -> comparison.Facts:

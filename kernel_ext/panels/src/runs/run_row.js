@@ -8,7 +8,7 @@ import { RunDetails } from "./details.js";
 import { parametersText, RUN_STATES, runIcon, took, valueText } from "./state.js";
 
 const FIXED = ["name", "state", "parameters"];
-const LAST = ["started", "took", "tags"];
+const LAST = ["started", "duration", "tags"];
 
 export class RunRow {
   /** @param {any} desk @param {any} run @param {{select: () => void, change: (run: any) => void}} on */
@@ -53,7 +53,7 @@ export class RunRow {
   /** @param {any} run @param {string[]} metrics @param {number} now in ms */
   show(run, metrics, now) {
     this.showColumns(metrics);
-    setText(this.cells.took, took(run, now));
+    setText(this.cells.duration, took(run, now));
     for (const [name, cell] of this.metrics) setText(cell, name in run.metrics ? valueText(run.metrics[name]) : "");
     if (run === this.run) return;
     this.run = run;

@@ -19,10 +19,19 @@ const MODES = { runs: "Runs", sweeps: "Sweeps" };
 const PAGE = 50;
 const MOST_COMPARED = 20;
 const METRICS = 3;
+const METRIC = "metric:";
 /** The least time between two readings: a sweep may end many runs a second. */
 const PAUSE_MS = 500;
+/** The columns around those of metrics. */
 const BEFORE = { name: "Run", state: "State", parameters: "Parameters" };
-const AFTER = { started: "Started", took: "Took", tags: "Tags" };
+const AFTER = { started: "Started", duration: "Took", tags: "Tags" };
+/** Those that sort all runs. */
+const SORTED = ["name", "state", "started", "duration"];
+
+/** What a list is sorted by for a metric, whatever it is called. @param {string} name */
+function metricKey(name) {
+  return METRIC + name;
+}
 
 export class Runs {
   /**
@@ -114,19 +123,26 @@ export class Runs {
     return new RunRow(this.desk, this.runs.get(id), { select: () => this.drawSelected(), change });
   }
 
-  /** The headings; those of metrics sort all runs by their last value. */
+  /** The headings. Those of metrics sort all runs by their last value. */
   drawHead(metrics) {
     const key = JSON.stringify(metrics);
     if (key === this.drawnHead) return;
     this.drawnHead = key;
     const before = this.sorting?.state();
-    this.sorting = new Sorting(Object.fromEntries(metrics.map((name) => [name, name])), () => this.restart());
-    const plain = (labels) =>
-      Object.entries(labels).map(([name, text]) => h("th", { scope: "col", class: `wb-col-${name}` }, text));
-    const sorted = metrics.map((name) => this.sorting.heading(name, "th", { scope: "col", class: "wb-col-metric" }));
-    this.sorting.set(before);
+    const labels = { ...BEFORE, ...AFTER };
+    const columns = [...SORTED.map((name) => [name, labels[name]]), ...metrics.map((name) => [metricKey(name), name])];
+    this.sorting = new Sorting(Object.fromEntries(columns), () => this.restart());
+    const heading = (name, text) => {
+      const attributes = { scope: "col", class: `wb-col-${name}` };
+      return SORTED.includes(name) ? this.sorting.heading(name, "th", attributes) : h("th", attributes, text);
+    };
+    const around = (group) => Object.entries(group).map(([name, text]) => heading(name, text));
+    const measured = metrics.map((name) =>
+      this.sorting.heading(metricKey(name), "th", { scope: "col", class: "wb-col-metric" }),
+    );
     const pick = h("th", { class: "wb-col-pick" }, h("span", { class: "wb-sr" }, "Select"));
-    this.head.replaceChildren(pick, ...plain(BEFORE), ...sorted, ...plain(AFTER));
+    this.head.replaceChildren(pick, ...around(BEFORE), ...measured, ...around(AFTER));
+    this.sorting.set(before);
   }
 
   get isShown() {
@@ -199,9 +215,11 @@ export class Runs {
   /** Filter and sort as a saved view says. @param {any} state */
   apply({ sort, ...filters }) {
     this.filters.choose(filters);
-    if (sort && !this.metrics.includes(sort.by)) this.metrics = [sort.by, ...this.metrics].slice(0, METRICS);
+    const by = sort && (SORTED.includes(sort.by) || sort.by.startsWith(METRIC) ? sort.by : metricKey(sort.by));
+    const metric = by?.startsWith(METRIC) ? by.slice(METRIC.length) : null;
+    if (metric !== null && !this.metrics.includes(metric)) this.metrics = [metric, ...this.metrics].slice(0, METRICS);
     this.drawHead(this.metrics);
-    this.sorting.set(sort);
+    this.sorting.set(by ? { ...sort, by } : null);
     this.restart();
   }
 

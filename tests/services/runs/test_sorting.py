@@ -1,0 +1,120 @@
+"""Lists of runs are sorted on the server, over all pages, along indexes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.conftest import Clock
+from tests.services.runs.conftest import Lab
+from workbench.app import Workbench
+from workbench.errors import BadInput
+from workbench.services.runs.run import SQL
+from workbench.services.runs.sorting import MEASURED, ORDERS
+from workbench.settings import Settings
+from workbench.store.queries import Query
+
+pytestmark = pytest.mark.anyio
+
+QUERIES: list[Query] = [SQL.newest, SQL.named]
+for order in (*ORDERS.values(), MEASURED):
+    QUERIES += [order.ascending, order.descending]
+
+
+async def pages(lab: Lab, **wanted: Any) -> list[int]:
+    """The ids of all pages."""
+    found, cursor = [], None
+    while True:
+        page = await lab.call("list_runs", cursor=cursor, **wanted)
+        found += [run["id"] for run in page["runs"]]
+        if (cursor := page["next_cursor"]) is None:
+            return found
+
+
+@pytest.fixture
+async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench]:
+    """An open project whose time only the test moves."""
+    async with Workbench.open(settings, clock=clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def runs(lab: Lab, clock: Clock) -> dict[str, int]:
+    """Runs by name: one that still runs, and others of several durations and states."""
+    made = {}
+    for name, seconds, state in (
+        ("b", 5.0, "failed"),
+        ("Ä", 1.0, "completed"),
+        ("a", 30.0, "completed"),
+        ("B", 1.0, "cancelled"),
+    ):
+        made[name] = (await lab.start(name))["id"]
+        clock.forward(seconds)
+        await lab.call("end_run", run_id=made[name], state=state)
+        clock.forward(1.0)
+    made["z"] = (await lab.start("z"))["id"]
+    return made
+
+
+@pytest.mark.parametrize("limit", [1, 2, 500])
+@pytest.mark.parametrize(
+    ("sort", "names"),
+    [
+        ("newest", "zBaÄb"),
+        ("name", "BabzÄ"),
+        ("-name", "ÄzbaB"),
+        ("state", "BÄabz"),
+        ("-state", "zbaÄB"),
+        ("started", "bÄaBz"),
+        ("-started", "zBaÄb"),
+        ("duration", "ÄBbaz"),
+        ("-duration", "abBÄz"),
+    ],
+)
+async def test_runs_are_sorted_by_what_they_are_over_all_pages(
+    lab: Lab, runs: dict[str, int], sort: str, names: str, limit: int
+) -> None:
+    assert await pages(lab, sort=sort, limit=limit) == [runs[name] for name in names]
+
+
+async def test_a_run_that_is_started_again_is_sorted_by_its_last_start(lab: Lab, clock: Clock) -> None:
+    first, second = [(await lab.start(key=key))["id"] for key in ("one", "two")]
+    await lab.call("end_run", run_id=first, state="failed")
+    clock.forward(1)
+    await lab.start(key="one")
+    assert await pages(lab, sort="started") == [second, first]
+
+
+async def test_a_metric_may_be_called_like_another_order(lab: Lab) -> None:
+    slow, fast = await lab.run("slow", duration=9), await lab.run("fast", duration=1)
+    assert await pages(lab, sort="metric:duration", limit=1) == [fast, slow]
+    assert await pages(lab, sort="-metric:duration", limit=1) == [slow, fast]
+
+
+async def test_filters_and_orders_meet(lab: Lab, runs: dict[str, int]) -> None:
+    assert await pages(lab, sort="-name", state="completed", limit=1) == [runs["Ä"], runs["a"]]
+    assert await pages(lab, sort="duration", search="b", limit=1) == [runs["B"], runs["b"]]
+
+
+@pytest.mark.parametrize("sort", ["name", "-name", "state", "started", "duration", "metric:duration", "newest"])
+async def test_a_cursor_of_another_order_is_refused(lab: Lab, runs: dict[str, int], sort: str) -> None:
+    cursor = (await lab.call("list_runs", sort="-duration", limit=1))["next_cursor"]
+    with pytest.raises(BadInput, match="BAD_CURSOR"):
+        await lab.call("list_runs", sort=sort, cursor=cursor)
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)
+async def test_a_page_is_read_along_an_index(lab: Lab, settings: Settings, query: Query) -> None:
+    await lab.run(loss=1)
+    db = sqlite3.connect(f"file:{settings.database}?mode=ro", uri=True)
+    try:
+        plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {query.sqlite}", dict.fromkeys(query.parameters))]
+    finally:
+        db.close()
+    assert [step for step in plan if step.startswith(("SEARCH r ", "SEARCH s "))], plan
+    assert not [step for step in plan if step.startswith(("SCAN r", "SCAN s ", "SCAN s\n"))], plan
+    if query is not SQL.named:
+        assert not [step for step in plan if "TEMP B-TREE" in step], plan
