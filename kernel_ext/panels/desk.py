@@ -16,9 +16,10 @@ from kernel_ext.panels.link import try_to_send
 from kernel_ext.panels.publisher import Publisher
 from kernel_ext.panels.request_handler import RequestHandler
 from kernel_ext.panels.rows import Row, Tables, in_tree, waits_for
-from kernel_ext.panels.sources import READERS, Call
+from kernel_ext.panels.sources import READERS, UNSENT, Call
 from workbench.cli.grants import session_text
 from workbench.cli.integration import cautions
+from workbench.cli.runs.commands import COLUMNS, NO_RUNS, run_table
 from workbench.errors import BadInput, Unavailable, WorkbenchError
 from workbench.rules.tools.results import as_json, shortened
 from workbench.tables import State, Table
@@ -29,12 +30,15 @@ if TYPE_CHECKING:
 SHOWN_AGENTS = 50
 SHOWN_DEFINITIONS = 50
 SHOWN_TASKS = 50
+SHOWN_RUNS = 50
 """The most rows of the static tables; the panel itself shows all."""
 SHOWN_ARGUMENTS = 200
 """Longer arguments of a tool call are cut in the static tables."""
-OPTIONAL = ("Definitions", "Worktrees", "Processes")
+OPTIONAL = ("Definitions", "Worktrees", "Processes", "Runs")
 """The static tables that are left out when they are empty."""
-SECTIONS = {"Inbox": "Waiting for you"} | {name: name for name in ("Tasks", "Worktrees", "Agents", "Definitions")}
+SECTIONS = {"Inbox": "Waiting for you"} | {
+    name: name for name in ("Tasks", "Worktrees", "Agents", "Definitions", "Runs")
+}
 """How the title of a tab's static table begins."""
 INDENT = "· "
 END_SECONDS = 2.0
@@ -58,7 +62,10 @@ class Desk(Panel):
 
     _esm = STATIC / "desk.js"
     _css = STATIC / "desk.css"
-    _summarised: ClassVar[Sequence[str]] = ("approvals", "agents", "definitions", "tasks", "worktrees", "processes")
+    _summarised: ClassVar[Sequence[str]] = (
+        *("approvals", "agents", "definitions", "tasks", "worktrees", "processes"),
+        "runs",
+    )
     """The tables that `sections` needs."""
 
     def __init__(self, host: KernelHost, **chosen: Any) -> None:
@@ -123,6 +130,7 @@ class Desk(Panel):
             (task_heading(tables["tasks"]), task_table(tables["tasks"])),
             ("Worktrees", worktree_table(_known(tables.get("worktrees", {})))),
             ("Processes", process_table(_known(tables.get("processes", {})))),
+            ("Runs", runs_table(list(tables.get("runs", {}).values()))),
         ]
 
 
@@ -134,9 +142,10 @@ def _known(table: Mapping[str, Row]) -> Mapping[str, Row]:
 async def read_tables(call: Call, names: Sequence[str]) -> Tables:
     """Some tables; those that the project cannot have, without a repository, are empty."""
     found: dict[str, Mapping[Any, Row]] = {}
+    readers = {**READERS, **UNSENT}
     for name in names:
         try:
-            found[name] = await READERS[name](call)
+            found[name] = await readers[name](call)
         except BadInput:
             found[name] = {}
     return found
@@ -229,6 +238,13 @@ def process_table(processes: Mapping[str, Row]) -> Table:
         for agent_id, row in sorted(processes.items())
     ]
     return Table(["Agent", "Persona", "Profile", "State", "Worktree", "Confinement"], rows, "No agent was started.")
+
+
+def runs_table(runs: Sequence[Row]) -> Table:
+    """The newest runs, without how long they took."""
+    columns = {name: head.capitalize() for name, head in COLUMNS.items() if name != "seconds"}
+    table = run_table(runs[:SHOWN_RUNS], NO_RUNS, columns)
+    return Table(table.columns, table.rows, table.empty, note="… and more" if len(runs) > SHOWN_RUNS else "")
 
 
 def confinement_words(confinement: Mapping[str, Any] | None) -> str:

@@ -24,7 +24,9 @@ from kernel_ext.panels.sources import (
     READERS,
     SINGLE_ROWS,
     SLOW,
+    UNSENT,
     changed_rows,
+    concerns_unsent,
     stale_tables,
 )
 from kernel_ext.panels.stale import Stale
@@ -61,7 +63,7 @@ class Publisher:
     After a message that cannot be sent, it pauses and starts again with a snapshot. A closed panel ends the publisher.
 
     Args:
-        keep: takes the tables when they have changed, on the host's loop.
+        keep: takes the tables when they have changed, with those of `UNSENT`, on the host's loop.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Publisher:
         self._pace = pace
         self._task: asyncio.Task[None] | None = None
         self._tables: Tables | None = None
+        self._unsent: Tables = {}
         self._version = 0
         self._paused_until = 0.0
         self._refresh_at = 0.0
@@ -83,8 +86,8 @@ class Publisher:
 
     @property
     def tables(self) -> Tables | None:
-        """What the page has; None before the first snapshot."""
-        return self._tables
+        """What the page has, and those of `UNSENT` as they were kept last; None before the first snapshot."""
+        return None if self._tables is None else {**self._tables, **self._unsent}
 
     def resync(self) -> None:
         """Send a snapshot, and start following the project if necessary; callable from any thread."""
@@ -164,7 +167,8 @@ class Publisher:
             await self._changed.wait()
             self._changed.clear()
             try:
-                self._keep(self._tables or {})
+                self._unsent = {name: await read(self._host.acall) for name, read in UNSENT.items()}
+                self._keep(self.tables or {})
             except Exception:
                 log.exception("the last state of a panel could not be kept")
             await asyncio.sleep(KEEP_SECONDS)
@@ -197,7 +201,7 @@ class Publisher:
         self._tables = {**before, **fresh}
         added: Change = {name: {"set": [], "removed": []} for name in fresh if name not in before}
         change, touched = added | diff(before, self._tables), sorted(subjects)
-        if change:
+        if change or concerns_unsent(touched):
             self._changed.set()
         if change or touched:
             base, self._version = self._version, self._version + 1

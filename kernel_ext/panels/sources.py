@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,8 @@ ReadSome = Callable[[Call, Collection[str]], Coroutine[Any, Any, Mapping[Any, Ro
 
 CONVERSATIONS = 200
 """The most conversations in the table; `list_conversations` searches all of them."""
+RUNS = 51
+"""The most runs in the table: one more than is shown of it, so that there being more is known."""
 MOST_SINGLE = 100
 """If more rows than this have changed, the whole table is read."""
 CLOCK = "clock"
@@ -188,6 +190,16 @@ READERS: Mapping[str, Read] = {
 }
 """How each table is read."""
 
+
+async def _runs(call: Call) -> Mapping[Any, Row]:
+    """The newest runs."""
+    return by_id((await call("list_runs", limit=RUNS))["runs"])
+
+
+UNSENT: Mapping[str, Read] = {"runs": _runs}
+"""Tables that the page reads by itself, page by page. Here are their first rows, for where the panel is not live."""
+_UNSENT_NOUNS = ("run:", "sweep:")
+
 SLOW = (
     *("worktrees", "change_requests", "conflicts", "processes", "definitions"),
     *("catalogue", "permissions", "servers", "personalities"),
@@ -238,6 +250,11 @@ EVENT_KINDS = sorted({f"{noun}.*" for nouns in _NOUNS.values() for noun in nouns
 def stale_tables(nouns: Collection[str]) -> list[str]:
     """The tables that events about these nouns may have changed."""
     return [name for name, of_table in _NOUNS.items() if not set(of_table).isdisjoint(nouns)]
+
+
+def concerns_unsent(subjects: Iterable[str]) -> bool:
+    """Whether events about these subjects may have changed a table of `UNSENT`."""
+    return any(subject.startswith(_UNSENT_NOUNS) for subject in subjects)
 
 
 def changed_rows(table: str, nouns: Collection[str], subjects: Collection[str]) -> set[str] | None:

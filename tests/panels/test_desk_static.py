@@ -107,6 +107,30 @@ def test_a_question_of_trust_shows_what_is_trusted() -> None:
     assert inbox_table([asked]).rows == [["Reviewer", "trust", 'mcpServers.a: starts "npx"']]
 
 
+def test_runs_are_a_table_without_times_alone_and_beside_the_others(host: KernelHost) -> None:
+    assert text(Desk(host, tab="Runs", alone=True)).startswith("Runs\nThere are no runs yet.")
+    host.call(
+        "record_metrics", run_id=host.call("start_run", name="first", parameters={"lr": 0.1})["id"], metrics={"loss": 1}
+    )
+    host.call("end_run", run_id="first")
+    host.call("start_run", name="<b>second</b>", tags=["best"])
+    lines = text(Desk(host, tab="Runs", alone=True)).splitlines()
+    assert [line.split() for line in lines] == [
+        ["Runs"],
+        ["Run", "Name", "State", "Parameters", "Metrics", "Tags"],
+        ["2", "<b>second</b>", "running", "best"],
+        ["1", "first", "completed", "lr=0.1", "loss=1"],
+    ]
+    assert text(Desk(host)).endswith("\n".join(lines))
+
+
+def test_of_many_runs_the_newest_are_listed(host: KernelHost) -> None:
+    for number in range(51):
+        host.call("start_run", name=f"{number}")
+    shown = text(Desk(host, tab="Runs", alone=True)).splitlines()
+    assert (len(shown), shown[2].split()[1], shown[-1]) == (53, "50", "… and more")
+
+
 @pytest.mark.parametrize(
     ("process", "state", "confinement"),
     [

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
 from kernel_ext.hosting.host import KernelHost
 from kernel_ext.panels import PanelClosed
+from kernel_ext.panels import publisher as publisher_module
 from kernel_ext.panels.publisher import Publisher, newest_event
 from kernel_ext.panels.sources import read_tasks
 from tests.panels.front_end import WAIT_SECONDS, FrontEnd
@@ -318,4 +320,24 @@ def test_the_tables_are_kept_after_changes_and_a_failure_to_keep_them_does_not_r
     assert set(kept[0]) >= {"approvals", "agents", "tasks"}
     assert "it cannot be drawn" in caplog.text
     assert publisher.tables is not None
+    publisher.stop()
+
+
+def test_what_the_page_reads_by_itself_is_kept_too_and_not_sent(
+    serving: KernelHost, page: FrontEnd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publisher_module, "KEEP_SECONDS", 0)
+    kept = SimpleQueue[Any]()
+    publisher = Publisher(serving, page.take, kept.put)
+    publisher.resync()
+    page.until(lambda: page.version is not None)
+    run = serving.call("start_run", name="first")["id"]
+    while run not in kept.get(timeout=WAIT_SECONDS)["runs"]:
+        pass
+    serving.call("end_run", run_id=run)
+    while kept.get(timeout=WAIT_SECONDS)["runs"][run]["state"] != "completed":
+        pass
+    assert publisher.tables is not None
+    assert publisher.tables["runs"][run]["name"] == "first"
+    assert "runs" not in page.tables
     publisher.stop()

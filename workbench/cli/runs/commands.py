@@ -109,10 +109,14 @@ def list_sweeps(client: OperatorClient, search: str | None, limit: int) -> Shown
     return Table(table.columns, table.rows, table.empty, found["sweeps"], note)
 
 
-def run_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
-    """Runs, with the beginning of their parameters and metrics."""
-    columns = without_empty(without_empty(COLUMNS, "sweep", found), "tags", found)
-    room = WIDE if len(columns) == len(COLUMNS) - 2 else NARROW
+def run_table(found: Sequence[Mapping[str, Any]], empty: str, columns: Mapping[str, str] = COLUMNS) -> Table:
+    """Runs, with the beginning of their parameters and metrics.
+
+    Args:
+        columns: the headings by what is below them; those of sweeps and tags are left out if no run has any.
+    """
+    chosen = without_empty(without_empty(columns, "sweep", found), "tags", found)
+    room = WIDE if len(chosen) == len(columns) - 2 else NARROW
     rows = [
         {
             **run,
@@ -126,7 +130,7 @@ def run_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
         }
         for run in found
     ]
-    return Table.of(rows, columns, empty, found)
+    return Table.of(rows, chosen, empty, found)
 
 
 def duration(run: Mapping[str, Any]) -> str:
