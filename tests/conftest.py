@@ -135,12 +135,18 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-async def workbench(settings: Settings, empty_store: Path) -> AsyncIterator[Workbench]:
-    """An open project, not served."""
+def migrated(settings: Settings, empty_store: Path) -> Settings:
+    """The settings of a project that has a store, so that whoever opens it has nothing to migrate."""
     state_directory.create(settings)
     if not settings.database.exists():
         shutil.copy(empty_store, settings.database)
-    async with Workbench.open(settings) as opened:
+    return settings
+
+
+@pytest.fixture
+async def workbench(migrated: Settings) -> AsyncIterator[Workbench]:
+    """An open project, not served."""
+    async with Workbench.open(migrated) as opened:
         yield opened
 
 

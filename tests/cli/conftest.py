@@ -10,20 +10,16 @@ from typing import Any
 import pytest
 
 from tests.conftest import Ran
-from workbench import state_directory
 from workbench.cli import main
 from workbench.settings import Settings
-from workbench.store.sqlite import open_store
 
 Type = Callable[..., Ran]
 
 
 @pytest.fixture
-def run(repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Type:
+def run(migrated: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Type:
     """`run("tasks", "--limit", "5")`: the command in the project, where no server runs."""
-    monkeypatch.setenv("WORKBENCH_PROJECT", str(repository))
-    state_directory.create(Settings(project=repository))
-    open_store(repository / ".aiswarm" / "coordination.db").close()
+    monkeypatch.setenv("WORKBENCH_PROJECT", str(migrated.project))
     monkeypatch.delenv("WORKBENCH_TOKEN", raising=False)
 
     def typed(*arguments: str) -> Ran:

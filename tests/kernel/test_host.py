@@ -29,9 +29,9 @@ from workbench.withheld import trust, withheld
 
 
 @pytest.fixture
-def host(settings: Settings) -> Iterator[KernelHost]:
+def host(migrated: Settings) -> Iterator[KernelHost]:
     """A host that is stopped at the end."""
-    made = KernelHost(settings)
+    made = KernelHost(migrated)
     yield made
     made.stop()
 

@@ -12,8 +12,8 @@ from workbench.settings import Settings
 
 
 @pytest.fixture
-def serving(settings: Settings) -> Iterator[KernelHost]:
-    host = KernelHost(settings)
+def serving(migrated: Settings) -> Iterator[KernelHost]:
+    host = KernelHost(migrated)
     host.start(0)
     yield host
     host.stop()

@@ -31,9 +31,9 @@ Id  Task      State                 Persona   Worktree  Agent  Progress
 
 
 @pytest.fixture
-def host(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[KernelHost]:
+def host(migrated: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[KernelHost]:
     monkeypatch.delenv("WORKBENCH_FRONTEND", raising=False)
-    made = KernelHost(settings)
+    made = KernelHost(migrated)
     made.start(0)
     yield made
     made.stop()

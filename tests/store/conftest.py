@@ -27,9 +27,10 @@ class Backend:
 
 
 @pytest.fixture(params=["sqlite"])
-def backend(tmp_path: Path, clock: Callable[[], int]) -> Backend:
+def backend(tmp_path: Path, empty_store: Path, clock: Callable[[], int]) -> Backend:
     """Each database in turn; every `open` is of the same store."""
-    return Backend(lambda: open_store(tmp_path / "coordination.db", clock), sqlite3.Error)
+    path = shutil.copy(empty_store, tmp_path / "coordination.db")
+    return Backend(lambda: open_store(path, clock), sqlite3.Error)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ def settings(settings: Settings) -> Settings:
 
 
 @pytest.fixture
-async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench]:
+async def workbench(migrated: Settings, clock: Clock) -> AsyncIterator[Workbench]:
     """An open project whose time the test moves."""
-    async with Workbench.open(settings, clock=clock) as opened:
+    async with Workbench.open(migrated, clock=clock) as opened:
         yield opened

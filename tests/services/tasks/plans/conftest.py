@@ -13,9 +13,9 @@ from workbench.store.queries import Query
 
 
 @pytest.fixture
-async def workbench(settings: Settings) -> AsyncIterator[Workbench]:
+async def workbench(migrated: Settings) -> AsyncIterator[Workbench]:
     """An open project with a session, `night`."""
-    async with Workbench.open(settings) as opened:
+    async with Workbench.open(migrated) as opened:
         await opened.call("create_project", name="house")
         await opened.call("create_session", project_id="house", name="night")
         yield opened
