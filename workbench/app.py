@@ -162,6 +162,7 @@ class Workbench:
                 settings.definition_watch_seconds, publishing.note_definitions, serving=True, share=0.05
             ),
             "ending lost runs": Duty(2.0, run_ends.settle_lost, serving=True, share=0.05),
+            "ending agents of lost runs": Duty(2.0, run_ends.end_left_agents, serving=True, share=0.05),
             "announcing metrics": Duty(1.0, run_metrics.announce, serving=True),
             "refreshing approvals": Duty(1.0, integration_conflicts.refresh, serving=True, share=0.05),
         }

@@ -34,7 +34,9 @@ def test_an_interrupted_cell_ends_its_sweep(repository: Path, tmp_path: Path) ->
         shown, error = kernel.attempt(SWEEP)
         states = kernel.run("print(sorted(run['state'] for run in wb.call('list_runs', sweep='slow')['runs']))")
     assert error is not None
-    assert error.startswith("SweepInterrupted: The sweep was interrupted. Run it again with --resume")
+    assert error.startswith(
+        "SweepInterrupted: SWEEP_INTERRUPTED: The sweep was interrupted. Run it again with --resume"
+    )
     assert "2 cancelled" in shown
     assert states.strip() == "['cancelled', 'cancelled']"
     mark = sweep_mark("slow", str(repository))

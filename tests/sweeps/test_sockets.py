@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -76,6 +77,23 @@ def test_a_kernel_listens_on_ports_where_paths_are_too_long_for_sockets(
     monkeypatch.setattr("tempfile.tempdir", str(place))
     assert about_sockets(tmp_path)["transport"] == "tcp"
     assert [*place.iterdir()] == []
+
+
+def test_an_event_loop_of_the_calling_thread_stays_as_it_is(tmp_path: Path) -> None:
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("6 * 7")])
+    made.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    kernel = Kernel()
+    execution = engine.Execution(kernel, kernel.environment(os.environ), tmp_path, OutputLimit(10**6))
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        engine.execute(made, {}, execution)
+        assert asyncio.get_event_loop() is loop
+        assert loop.run_until_complete(asyncio.sleep(0, "open")) == "open"
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+    assert outputs(execution)[0].data["text/plain"] == "42"
 
 
 def test_no_output_is_dropped_when_a_kernel_shows_many_while_nobody_reads(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,28 @@ def test_agents_that_a_killed_try_of_a_run_has_left_end_before_the_next_try(here
     assert run["session_id"] != session
     [left] = [one for one in here.call("get_managed_agents")["agents"] if one["agent_id"] == agent]
     assert not left["process"]["running"]
+
+
+def test_agents_of_a_run_whose_sweep_was_killed_end_also_if_it_is_not_resumed(here: SweepLab) -> None:
+    about = {"notebook": "killed.ipynb", "notebook_sha256": "0" * 64, "specification": {"runs": 2}}
+    sweep = here.call("start_sweep", name="killed", **about)["id"]
+    agents = {}
+    for number, project in ((1, "sweep killed"), (2, "Lab")):
+        space = here.call("create_project", name=project)["id"]
+        session = here.call("create_session", project_id=space, name=f"killed {number}")["id"]
+        agents[project] = here.call("spawn_agent", persona_id="implementer")["agent_id"]
+        here.call("assign_agents", agent_ids=[agents[project]], changes={"session_id": session})
+        run = here.call("start_run", name=f"killed {number}", sweep_id=sweep, session_id=session)["id"]
+        here.call("end_run", run_id=run, state="lost")
+    while agents["sweep killed"] in running_agents(here):
+        time.sleep(0.05)
+    assert agents["Lab"] in running_agents(here)
+    here.call("terminate_agent", agent_id=agents["Lab"])
+
+
+def running_agents(lab: SweepLab) -> set[str]:
+    """The agents whose processes run."""
+    return {one["agent_id"] for one in lab.call("get_managed_agents")["agents"] if one["process"]["running"]}
 
 
 def test_a_sweep_goes_over_personas_that_exist(lab: SweepLab) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,7 @@ from papermill.log import logger as papermill_log
 
 from workbench.sweeps import sockets
 from workbench.sweeps.outputs import OutputLimit
-from workbench.sweeps.watch import Kernel
+from workbench.sweeps.watch import Kernel, Reason
 
 ENGINE = "workbench-sweep"
 START_SECONDS = 60
@@ -114,13 +115,24 @@ def execute(notebook: Any, arguments: Mapping[str, Any], execution: Execution) -
     """Execute a notebook with arguments; what came of it is in `execution.document`, also after a failure.
 
     Nothing is saved meanwhile: papermill would write the whole notebook, not atomically, before and after each cell.
+    It happens in a thread of its own, because papermill takes the event loop of its thread, which may be in use.
 
     Args:
         notebook: a notebook as nbformat reads it; it is not changed.
 
     Raises:
-        Exception: see `failures.of`.
+        Exception: see `failures.of`. KeyboardInterrupt: it came in this thread; the kernel has ended.
     """
+    with ThreadPoolExecutor(1, "workbench-notebook") as thread:
+        done = thread.submit(_execute, notebook, arguments, execution)
+        try:
+            done.result()
+        except KeyboardInterrupt:
+            execution.kernel.end(Reason.CANCELLED)
+            raise
+
+
+def _execute(notebook: Any, arguments: Mapping[str, Any], execution: Execution) -> None:
     with _own_loop(), sockets.directory() as execution.sockets, execution.kernel:
         execute_notebook(
             notebook,
@@ -135,7 +147,7 @@ def execute(notebook: Any, arguments: Mapping[str, Any], execution: Execution) -
 
 @contextmanager
 def _own_loop() -> Iterator[None]:
-    """The event loop on which jupyter_core runs what papermill calls in this thread; it would never close it."""
+    """The event loop that jupyter_core makes for what papermill calls in a new thread; it would never close it."""
     loop = ensure_event_loop()
     try:
         yield

@@ -6,10 +6,12 @@ keeps the kernel from starting. And ZeroMQ silently drops messages for a reader 
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from jupyter_client.asynchronous.client import AsyncKernelClient
     from jupyter_client.manager import KernelManager
 
+_PREFIX = "workbench-kernel-"
 _NAME = "kernel"
 _NUMBER = 5
 """Sockets of a kernel; their names end with ``-1`` and so on."""
@@ -33,15 +36,51 @@ del keep_outputs
 
 @contextmanager
 def directory() -> Iterator[Path | None]:
-    """A new private directory for the sockets of one kernel; None if this system has none that is fit for them."""
-    place = None
-    with suppress(OSError):
-        place = Path(tempfile.mkdtemp(prefix="workbench-"))
+    """A new private directory for the sockets of one kernel; None if this system has none that is fit for them.
+
+    It is locked as long as its process lives, so that others can tell one that was left.
+    """
+    with ExitStack() as stack:
+        yield _new_directory(stack)
+
+
+def remove_left() -> None:
+    """Remove the directories of processes that were killed."""
+    for place in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError), _locked(place) as is_left:
+            if is_left:
+                shutil.rmtree(place, ignore_errors=True)
+
+
+def _new_directory(stack: ExitStack) -> Path | None:
     try:
-        yield place if place is not None and _is_fit(place) else None
+        place = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        stack.callback(shutil.rmtree, place, ignore_errors=True)
+        is_locked = stack.enter_context(_locked(place))
+    except OSError:
+        return None
+    return place if is_locked and place.exists() and _is_fit(place) else None
+
+
+@contextmanager
+def _locked(place: Path) -> Iterator[bool]:
+    """Lock a directory of this user that is no link; yields False if another process holds it.
+
+    Raises:
+        OSError: it is gone, a link, or somebody else's.
+    """
+    directory = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if os.fstat(directory).st_uid != os.getuid():
+            raise PermissionError(place)
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
     finally:
-        if place is not None:
-            shutil.rmtree(place, ignore_errors=True)
+        os.close(directory)
 
 
 def listen_in(place: Path | None, manager: KernelManager) -> None:

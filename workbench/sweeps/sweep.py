@@ -15,6 +15,7 @@ from workbench.settings import Settings
 from workbench.sweeps.execution import Outcome
 from workbench.sweeps.executor import Executor
 from workbench.sweeps.job import Job
+from workbench.sweeps.leftovers import LOCK
 from workbench.sweeps.progress import Progress
 from workbench.sweeps.watch import GRACE_SECONDS, end_marked, sweep_mark
 
@@ -59,7 +60,7 @@ def only_one(settings: Settings, name: str) -> Iterator[None]:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise Unavailable("PROJECT_UNWRITABLE", f"{place} cannot be written: {error.strerror}.") from error
-    with file_lock.held(place / ".lock") as is_held:
+    with file_lock.held(place / LOCK) as is_held:
         if not is_held:
             raise Conflict("SWEEP_RUNNING", f"The sweep {name} is running. Wait for it, or choose another --name.")
         mark = sweep_mark(name, str(settings.project))

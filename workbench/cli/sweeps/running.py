@@ -26,11 +26,22 @@ Show = Callable[[Progress], None]
 
 
 class SweepInterrupted(KeyboardInterrupt):
-    """A sweep was interrupted; everything has ended, and what was done is recorded. `shown` says how it stands."""
+    """A sweep was interrupted; everything has ended, and what was done is recorded. `shown` says how it stands.
+
+    It stops what comes after it in a program, like other interrupts, and is one coded line in a cell.
+    """
+
+    code = "SWEEP_INTERRUPTED"
 
     def __init__(self, shown: Table) -> None:
-        super().__init__("The sweep was interrupted. Run it again with --resume, in a notebook with resume=True.")
+        super().__init__(
+            f"{self.code}: The sweep was interrupted. Run it again with --resume, in a notebook with resume=True."
+        )
         self.shown = shown
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows instead of a traceback."""
+        return [str(self)]
 
 
 def run_sweep(
@@ -52,8 +63,10 @@ def run_sweep(
     how = begin.How(request.name, limits, request.resume, request.retry_failed, request.share)
     if request.dry_run:
         return _planned(made, how)
+    from workbench.sweeps.leftovers import end_leftovers
     from workbench.sweeps.sweep import execute_sweep, only_one
 
+    end_leftovers(settings)
     with connect() as call, only_one(settings, how.name), executors(request.dask, limits) as executing:
         plan.require_over(made.specification, call)
         job = begin.begin(call, made, how, settings)

@@ -58,6 +58,11 @@ async def end_all(ctx: Ctx, reason: str, worktree: str | None = None) -> None:
     await _for_each([*waiting, *running], lambda row: end(ctx, row["agent_id"], reason))
 
 
+async def end_each(ctx: Ctx, agent_uids: Sequence[str], reason: str) -> None:
+    """End some agents' processes concurrently, and cancel pending starts; failures are logged, as in `end_all`."""
+    await _for_each([{"agent_id": uid} for uid in agent_uids], lambda row: end(ctx, row["agent_id"], reason))
+
+
 async def remove_left_scratch(ctx: Ctx) -> None:
     """Remove the scratch directories that an earlier server left, of processes that have ended."""
     await _for_each(await ctx.read(lambda tx: tx.all(SQL.left_scratch)), lambda row: _remove_scratch(ctx, row))

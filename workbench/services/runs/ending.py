@@ -11,6 +11,7 @@ from workbench.errors import Conflict, Unavailable
 from workbench.model import Int64, Level
 from workbench.ops import SYSTEM, Ctx, op
 from workbench.process import has_ended
+from workbench.services.processes import termination
 from workbench.services.runs.run import Run, RunRef, find, runs_of
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
@@ -75,6 +76,13 @@ async def settle_lost(ctx: Ctx) -> None:
     rows = [row for row in await ctx.read(lambda tx: tx.all(SQL.watched)) if has_ended(row["process"])]
     if rows:
         await ctx.store.write(lambda tx: _settle(tx, rows), actor=SYSTEM.name)
+
+
+async def end_left_agents(ctx: Ctx) -> None:
+    """End the agents that lost runs of sweeps started in sessions of their own: whoever would have, has ended itself."""
+    rows = await ctx.read(lambda tx: tx.all(SQL.left))
+    if rows:
+        await termination.end_each(ctx, [row["agent_id"] for row in rows], "The run that started it was lost.")
 
 
 async def settle_before_reading(ctx: Ctx) -> None:

@@ -1,0 +1,58 @@
+"""What killed sweeps left is ended and removed when another one begins, and what is in use is left alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from workbench import file_lock
+from workbench.process.marks import marked
+from workbench.settings import Settings
+from workbench.sweeps import sockets
+from workbench.sweeps.leftovers import LOCK, end_leftovers
+from workbench.sweeps.watch import sweep_mark
+
+
+def test_the_sockets_of_killed_sweeps_are_removed_and_those_in_use_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    left = Path(tempfile.mkdtemp(prefix="workbench-kernel-"))
+    (left / "kernel-1").touch()
+    others = [Path(tempfile.mkdtemp(prefix="workbench-")), tmp_path / "workbench-kernel-link"]
+    others[1].symlink_to(others[0])
+    with sockets.directory() as used:
+        assert used is not None
+        sockets.remove_left()
+        assert not left.exists()
+        assert used.exists()
+    assert {*tmp_path.iterdir()} == {*others}
+
+
+@pytest.mark.long
+def test_what_killed_sweeps_left_running_is_ended_and_what_a_sweep_runs_stays(settings: Settings) -> None:
+    program = [sys.executable, "-c", "import time; print('runs', flush=True); time.sleep(100)"]
+    with ExitStack() as stack:
+        processes = {}
+        for name in ("killed", "running", "elsewhere"):
+            place = settings.runs / name
+            place.mkdir(parents=True)
+            project = "/another" if name == "elsewhere" else str(settings.project)
+            env = marked(os.environ, sweep_mark(name, project))
+            with file_lock.held(place / LOCK):
+                pass
+            processes[name] = stack.enter_context(subprocess.Popen(program, env=env, stdout=subprocess.PIPE))
+            stack.callback(processes[name].kill)
+        for process in processes.values():
+            assert process.stdout is not None
+            process.stdout.readline()
+        with file_lock.held(settings.runs / "running" / LOCK):
+            end_leftovers(settings)
+        assert processes["killed"].wait() is not None
+        assert [processes[name].poll() for name in ("running", "elsewhere")] == [None, None]
