@@ -79,7 +79,7 @@ async def settle_lost(ctx: Ctx) -> None:
 
 
 async def end_left_agents(ctx: Ctx) -> None:
-    """End the agents that lost runs of sweeps started in sessions of their own: whoever would have, has ended itself."""
+    """End the agents that lost runs of sweeps started in sessions of their own; who would have, has ended itself."""
     rows = await ctx.read(lambda tx: tx.all(SQL.left))
     if rows:
         await termination.end_each(ctx, [row["agent_id"] for row in rows], "The run that started it was lost.")
