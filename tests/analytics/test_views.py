@@ -44,6 +44,7 @@ def test_an_unknown_view_is_an_error_that_names_the_others() -> None:
         views.find("task")
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_the_command_shows_them(command: Command) -> None:
     listed = await command("views")

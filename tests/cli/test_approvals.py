@@ -31,6 +31,7 @@ def test_many_are_decided_at_once_and_each_answer_is_shown(run: Type) -> None:
     assert run("reject", "--all").out == "Nothing needs your approval.\n"
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("end", "ran"),

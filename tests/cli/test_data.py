@@ -29,6 +29,7 @@ def test_migrations_are_listed_and_an_older_database_must_be_one(run: Type, tmp_
     assert run("migrate", "--from", str(tmp_path / "old.db"), "--status").status == 2
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_an_agent_may_not_open_the_store(served: Served, command: Command, admit: Admit) -> None:
     ada = await admit("ada")
@@ -75,6 +76,7 @@ def test_a_file_that_cannot_be_imported_is_refused_with_its_rows(run: Type, tmp_
     assert run("import", "teams", str(tmp_path / "teams.txt"), "--format", "json").status == 0
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_a_file_larger_than_a_request_is_imported_while_a_server_runs(
     served: Served, command: Command, tmp_path: Path

@@ -140,6 +140,7 @@ def test_the_states_of_tasks_are_named_by_the_help_and_where_one_is_wrong(run: T
         assert "cancelled" in told
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_of_a_long_log_the_end_is_shown_and_as_much_as_is_asked_for(served: Served, command: Command) -> None:
     made = await served.workbench.call("register", name="ada", persona_id="implementer")

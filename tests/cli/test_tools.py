@@ -53,6 +53,7 @@ async def asked(served: Served) -> int:
     return int(found[0]["id"])
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_a_call_that_waits_is_in_the_inbox_and_approved_by_the_name_of_its_tool(
     served: Served, command: Command

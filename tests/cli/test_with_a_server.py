@@ -10,6 +10,7 @@ from tests.cli.conftest import data
 from tests.conftest import Command, Ran, Served
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_with_a_server_it_is_the_server_that_is_asked(served: Served, command: Command) -> None:
     ran = await command("--json", "spawn", "implementer", "--name", "ada", "--tools", "notes, notebook")
@@ -39,6 +40,7 @@ async def test_with_a_server_it_is_the_server_that_is_asked(served: Served, comm
     assert "script" in (await command("profiles")).out
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_how_things_stand_names_the_server(served: Served, command: Command) -> None:
     assert ["server", served.info.url] in [line.split() for line in (await command("status")).out.splitlines()]

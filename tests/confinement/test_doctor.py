@@ -15,6 +15,8 @@ from tests.conftest import Served
 from workbench.app import Workbench
 from workbench.confinement import abilities
 
+pytestmark = pytest.mark.long
+
 
 def doctor(project: Path, *options: str, **environment: str) -> tuple[int, dict[str, tuple[str, str]]]:
     """Exit status, and what it says of each thing: state and text."""

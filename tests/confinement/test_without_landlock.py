@@ -59,6 +59,7 @@ def row(said: str, what: str) -> dict[str, str]:
     return found
 
 
+@pytest.mark.long
 def test_the_doctor_warns_and_finds_nothing_that_is_needed_missing(repository: Path) -> None:
     done = on_an_old_kernel(*DOCTOR, cwd=repository)
     assert done.returncode == 0, done.stderr
@@ -67,12 +68,14 @@ def test_the_doctor_warns_and_finds_nothing_that_is_needed_missing(repository: P
     assert found["says"].startswith("Workers are not confined: this system has no Landlock")
 
 
+@pytest.mark.long
 def test_where_confinement_is_required_the_doctor_finds_it_missing(repository: Path) -> None:
     done = on_an_old_kernel(*DOCTOR, cwd=repository, WORKBENCH_CONFINEMENT="required")
     assert done.returncode == 1
     assert row(done.stdout, "confinement")["state"] == "missing"
 
 
+@pytest.mark.long
 def test_boxes_are_made_without_walls_and_say_so(repository: Path) -> None:
     done = on_an_old_kernel(sys.executable, "-c", ASK, cwd=repository)
     abi, enforce, enforced, missing, argv = json.loads(done.stdout)
@@ -82,6 +85,7 @@ def test_boxes_are_made_without_walls_and_say_so(repository: Path) -> None:
     assert outside.returncode == 0, outside.stderr
 
 
+@pytest.mark.long
 def test_where_confinement_is_required_no_box_is_made(repository: Path) -> None:
     done = on_an_old_kernel(sys.executable, "-c", ASK, cwd=repository, WORKBENCH_CONFINEMENT="required")
     said = json.loads(done.stdout)

@@ -128,6 +128,7 @@ def test_of_two_that_start_at_once_one_serves_and_the_other_attaches(settings: S
             host.stop()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_a_host_whose_server_has_ended_serves_at_the_next_start(settings: Settings, session: Session) -> None:
     with served_elsewhere(settings) as process:
@@ -142,6 +143,7 @@ def test_a_host_whose_server_has_ended_serves_at_the_next_start(settings: Settin
     assert session.call("ping") == {"ok": True}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_a_lock_whose_holder_does_not_answer_is_one_clear_error(
     settings: Settings, host: KernelHost, monkeypatch: pytest.MonkeyPatch

@@ -9,7 +9,7 @@ import pytest
 
 from tests.kernel.conftest import Kernel
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.timeout(120), pytest.mark.long]
 
 PREPARE = """
 import os, psutil, signal, sys, threading, time

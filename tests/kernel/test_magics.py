@@ -14,7 +14,7 @@ import pytest
 
 from tests.kernel.conftest import Kernel, started
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.timeout(120), pytest.mark.long]
 
 BAD_PLANS = {
     "unknown persona": ("persona: wizard", "unknown persona 'wizard'"),

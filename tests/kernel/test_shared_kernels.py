@@ -19,6 +19,8 @@ from workbench import shares
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
 
+pytestmark = pytest.mark.long
+
 CELLS = (
     "name, end, meeting, runs, in_turn = '', '', '', 1, False",
     "%load_ext workbench",
@@ -97,14 +99,12 @@ def assert_nothing_is_left(repository: Path) -> None:
     assert ServerFile(settings.server_file).load().info is None
 
 
-@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_two_papermill_runs_at_once_on_one_repository_both_succeed(notebook: Path, repository: Path) -> None:
     assert run_at_once(notebook, repository, ENDS[:2], "run", in_turn=True) == []
     assert_nothing_is_left(repository)
 
 
-@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_four_papermill_runs_at_once_all_succeed_three_times(notebook: Path, repository: Path) -> None:
     for called in ("a", "b", "c"):

@@ -40,6 +40,7 @@ def test_a_key_is_made_once_and_readable_by_its_owner_alone(tmp_path: Path) -> N
     assert load_or_create(path, "bob").rid.hash == made.rid.hash
 
 
+@pytest.mark.long
 def test_processes_that_begin_at_once_have_the_same_key(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib; from workbench.koi.identity import load_or_create; sys.stdin.readline();"

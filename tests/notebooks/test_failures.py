@@ -13,7 +13,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from papermill.exceptions import PapermillExecutionError
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.timeout(180), pytest.mark.long]
 
 FAILING = {
     "%workbench tasks": "NOT_STARTED: ",
@@ -45,7 +45,6 @@ def test_papermill_stops_at_a_magic_that_fails_and_says_why(tmp_path: Path, cell
     assert FAILING[cell] in str(stopped.value).splitlines()[-1]
 
 
-@pytest.mark.long
 def test_nbval_reports_every_cell_whose_magic_fails(tmp_path: Path) -> None:
     notebook(tmp_path / "failing.ipynb", *FAILING, "print('reached')")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--nbval-lax", "--nbval-current-env"]

@@ -359,6 +359,7 @@ async def serve(settings: Settings) -> AsyncIterator[Serve]:
             await process.communicate()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 async def test_a_server_of_its_own_answers_and_ends_with_all_it_started(
     settings: Settings, serve: Serve, command: Command

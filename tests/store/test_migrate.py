@@ -299,6 +299,7 @@ def five(child: Any, tmp_path: Path) -> Callable[[str], AtOnce]:
     return start
 
 
+@pytest.mark.long
 def test_five_processes_that_open_a_fresh_project_at_once_all_get_in(
     five: Callable[[str], AtOnce], tmp_path: Path
 ) -> None:

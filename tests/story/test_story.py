@@ -53,13 +53,13 @@ async def stumble(ctx: Ctx) -> Greeting:
 
 
 @pytest.fixture
-async def workbench(settings: Settings) -> AsyncIterator[Workbench]:
+async def workbench(migrated: Settings) -> AsyncIterator[Workbench]:
     """An open project that has the operations above."""
-    async with Workbench.open(settings, services=(*SERVICES, sys.modules[__name__])) as opened:
+    async with Workbench.open(migrated, services=(*SERVICES, sys.modules[__name__])) as opened:
         yield opened
 
 
-@pytest.fixture(params=SHELLS)
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.long] * (name == "cli")) for name in SHELLS])
 def shell(request: pytest.FixtureRequest, served: Served, command: Command, talk: Talks) -> Shell:
     """Each shell in turn."""
     return SHELLS[request.param](served, command, talk)

@@ -18,7 +18,7 @@ from workbench.client import HttpClient
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120), pytest.mark.long]
 
 Start = Callable[..., Any]
 
@@ -64,7 +64,6 @@ async def done(client: HttpClient, title: str) -> dict[str, Any]:
     return await client.call("get_task", task_id=task_id)
 
 
-@pytest.mark.long
 async def test_a_worker_by_hand_outlives_the_server_and_finds_the_next_one(
     settings: Settings, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
