@@ -113,7 +113,7 @@ class _Live:
             if is_new or part != self._shown[index]:
                 data = {"text/plain": as_text(part), "text/html": as_page(part)}
                 publish_display_data(data, transient={"display_id": f"{self._id}-{index}"}, update=not is_new)
-                self._shown[index:] = [part]
+                self._shown[index : index + 1] = [part]
             if isinstance(part, ToolPart) and part.approval_id is not None:
                 self._ask(part, part.approval_id)
 

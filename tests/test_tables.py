@@ -35,6 +35,13 @@ def test_html_has_the_same_cells_and_escapes_them() -> None:
     assert [cell.text for cell in page.iter("td")] == ["<script>&\"'"]
 
 
+def test_times_states_and_names_with_hyphens_stay_on_one_line() -> None:
+    cells = ["2026-11-23T15:00:00Z", State("failed"), "report-implementer", "01a203b3-e63a-7980-88dc-6bcedf7908dc"]
+    table = Table(["a"], [[cell] for cell in (*cells, "Read them", "well-known words", "a-" * 40, "plain", 7, None)])
+    styles = [cell.attrib["style"] for cell in ElementTree.fromstring(table.html()).iter("td")]
+    assert ["nowrap" in style for style in styles] == [True] * 4 + [False] * 6
+
+
 def test_an_empty_table_says_what_it_would_hold() -> None:
     table = Table.of([], COLUMNS, "None <yet>.")
     assert table.text() == "None <yet>."

@@ -17,6 +17,7 @@ from typing import Any
 from workbench.inert import as_html, inert
 
 _UTC = re.compile(r"[12]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", re.ASCII)
+_WORD = re.compile(r"\S{1,40}")
 _MARKS = {
     "pending": ("○", "#6b7280"),
     "blocked": ("◌", "#6b7280"),
@@ -156,9 +157,18 @@ def _side(cells: Sequence[Any]) -> str:
 
 def _row(kind: str, cells: Iterable[Any], sides: Sequence[str]) -> str:
     shown = (
-        f'<{kind} style="text-align: {side}">{_cell(cell)}</{kind}>' for cell, side in zip(cells, sides, strict=True)
+        f'<{kind} style="text-align: {side}{_wrapping(cell)}">{_cell(cell)}</{kind}>'
+        for cell, side in zip(cells, sides, strict=True)
     )
     return f"<tr>{''.join(shown)}</tr>"
+
+
+def _wrapping(value: Any) -> str:
+    """The style of a cell that stays on one line although it could be broken: a time, a state, a name with hyphens."""
+    text = plain(value)
+    is_name = "-" in text and _WORD.fullmatch(text)
+    is_whole = is_name or _time(value) is not None or (isinstance(value, State) and value.mark[0])
+    return "; white-space: nowrap" if is_whole else ""
 
 
 def _cell(value: Any) -> str:

@@ -21,6 +21,15 @@ slow = wb.definitions.create("slow", description="Takes its time")
 slow.settings["model"] = "test:script"
 slow.settings["script"] = [{"say": "one two three four five six seven eight nine ten", "pause": 2}]
 """
+PAUSING = """
+import time
+@wb.tool(read_only=True)
+def pause(seconds: float) -> float:
+    "Wait."
+    time.sleep(seconds)
+    return seconds
+slow.settings["script"] = [{"calls": [{"tool": "pause", "input": {"seconds": s}} for s in (0.3, 1)]}, {"say": "Done."}]
+"""
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +82,17 @@ def test_in_a_page_the_text_grows_in_its_output(running: Kernel) -> None:
     assert texts == sorted(texts, key=len)
     assert len(texts) > 1
     assert texts[-1] == "one two three"
+
+
+def test_in_a_page_each_of_several_calls_has_one_card(running: Kernel) -> None:
+    running.run("os = __import__('os'); os.environ['WORKBENCH_FRONTEND'] = '1'")
+    try:
+        running.run(PAUSING)
+        shown = outputs(running, "%%chat slow --new\nLook around")
+    finally:
+        running.run("del os.environ['WORKBENCH_FRONTEND']")
+    made = [message["content"] for message in shown if message["msg_type"] == "display_data"]
+    assert len({one["transient"]["display_id"] for one in made}) == len(made) == 3
 
 
 @pytest.mark.parametrize("page", ["0", "1"])

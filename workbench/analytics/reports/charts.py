@@ -17,6 +17,10 @@ WIDTH = 640
 MOST_ROWS = 60
 """The most rows of bars in a picture. Sorting by a list of very many names would exceed the renderer's stack."""
 MOST_MARKS = 2_000
+LETTER = 8
+"""Pixels of a letter in the widest of the usual fonts."""
+LETTERS = 40
+"""The letters of a name for which there is space."""
 TEXT = "currentColor"
 BLUE, GREEN, ORANGE, RED, GREY, PURPLE, TEAL = (
     *("#4a7ab5", "#4c8c5c", "#d08a2e", "#c0504d", "#8a8f98", "#8064a2", "#3a9a9a"),
@@ -63,7 +67,11 @@ def axis_of_names(column: str, order: list[str]) -> Any:
     """A vertical axis of names in an order of at most `MOST_ROWS`."""
     import altair as alt
 
-    return alt.Y(f"{column}:N", sort=order, title=None, axis=alt.Axis(labelLimit=280, ticks=False, domain=False))
+    space = LETTER * min(
+        LETTERS, max(map(len, order), default=0)
+    )  # pages may draw it in a wider font than measured here
+    axis = alt.Axis(labelLimit=280, minExtent=space, ticks=False, domain=False)
+    return alt.Y(f"{column}:N", sort=order, title=None, axis=axis)
 
 
 def axis_of_numbers(column: str, title: str, *, zero: bool = True, binned: bool = False) -> Any:

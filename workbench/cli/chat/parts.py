@@ -63,7 +63,7 @@ def _card(part: ToolPart) -> str:
     took = f"{part.duration_ms / 1_000:.2f} s" if part.duration_ms is not None else ""
     how_far = _progress(part) if part.state is CallState.RUNNING else ""
     facts = " · ".join(as_html(fact) for fact in (source, _STATES[part.state], how_far, took) if fact)
-    values = [indented(part.tool_input), part.tool_result or ""]
+    values = [indented(part.tool_input), indented(part.tool_result or "")]
     body = "".join(f'<pre style="{_WRAPPED}">{as_html(value)}</pre>' for value in values if value)
     name = f"<code>{as_html(part.tool_name)}</code>"
     return f'<details style="{_CARD}"><summary>{name} <small>{facts}</small></summary>{body}</details>'
@@ -87,7 +87,7 @@ def _arguments(text: str) -> str:
 
 
 def indented(text: str) -> str:
-    """Arguments in JSON, one on each line; another text as it is."""
+    """A text in JSON with one value on each line; another text as it is."""
     found = _decoded(text)
     return text if found is None else json.dumps(found, indent=2, ensure_ascii=False)
 
