@@ -49,6 +49,31 @@ async def test_the_former_priority_and_reservation_come_back(workbench: Workbenc
     assert (found["priority"], found["reserved_for"]) == (300, "ada")
 
 
+async def test_agents_that_were_moved_are_moved_back_unless_they_have_done_something(
+    workbench: Workbench, admit: Admit
+) -> None:
+    ada, _ = await admit("ada"), await admit("bob")
+    await create(workbench)
+    await as_agent(workbench, ada, "get_available_tasks")
+    project = (await workbench.call("create_project", name="p"))["id"]
+    session = (await workbench.call("create_session", project_id=project, name="s"))["id"]
+    team = (await workbench.call("create_team", name="t", session_id=session))["id"]
+    before = [(await workbench.call("get_agent", agent_id=name))["session_id"] for name in ("ada", "bob")]
+    place = {"session_id": session, "team_id": team}
+    await workbench.call("assign_agents", agent_ids=["ada", "bob"], changes=place)
+    await as_agent(workbench, ada, "claim_task")
+    await undo(workbench, "agent:bob", "agent.updated")
+    with pytest.raises(Conflict, match=r"^UNDO_REFUSED: .* ada has done something since"):
+        await undo(workbench, "agent:ada", "agent.updated")
+    moved = [await workbench.call("get_agent", agent_id=name) for name in ("ada", "bob")]
+    assert [(one["session_id"], one["team_id"]) for one in moved] == [(session, team), (before[1], None)]
+    with pytest.raises(Conflict, match="UNDO_REFUSED"):
+        await undo(workbench, "agent:bob", "agent.updated")
+    await workbench.call("update_agent", agent_id="bob", changes={"tool": "read"})
+    with pytest.raises(Conflict, match="counts from its next message on"):
+        await undo(workbench, "agent:bob", "agent.updated")
+
+
 async def test_a_cancelled_tree_is_pending_again_and_what_was_done_before_stays(workbench: Workbench) -> None:
     root = await create(workbench)
     done, open_one = [await create(workbench, parent_task_id=root) for _ in range(2)]

@@ -18,6 +18,9 @@ from workbench.model import SECOND, Event, Level, TaskState, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.integration import Action
 from workbench.services import approvals, saved_views
+from workbench.services.agents.changes import restore_place
+from workbench.services.agents.directory import agent_by_uid
+from workbench.services.agents.rows import require_agent
 from workbench.services.integration import proposal
 from workbench.services.runs import tagging
 from workbench.services.runs.run import find as find_run
@@ -32,6 +35,9 @@ SQL = beside(__file__)
 
 UNDO_SECONDS = 15
 """How long a change can be undone: the ten seconds of the panel, and time for the request."""
+
+
+_PLACE = {"session_id", "team_id"}
 
 
 class Undone(Wire):
@@ -51,7 +57,7 @@ async def undo(
     """Undo what you did a moment ago, if nothing has happened to it since.
 
     This is possible for task.prioritised, task.reassigned and task.cancelled (of tasks that no agent held),
-    approval.rejected (of an integration), run.archived and saved_view.deleted.
+    approval.rejected (of an integration), agent.updated (of its session and team), run.archived and saved_view.deleted.
     """
     handler = _HANDLERS.get(kind)
     if handler is None:
@@ -66,13 +72,19 @@ async def undo(
     return await ctx.write(change)
 
 
+def _stored(tx: Reader, subject: str) -> str:
+    """A subject as events name it: an agent by what never changes of it."""
+    noun, _, agent_id = subject.partition(":")
+    return f"agent:{require_agent(tx, agent_id)['id']}" if noun == "agent" else subject
+
+
 def _just_done(tx: Tx, subject: str, kind: str) -> Event:
     """The newest event about something, which is the change to undo.
 
     Raises:
         NotFound: ``NOTHING_TO_UNDO``. Conflict: ``UNDO_REFUSED``, ``UNDO_TOO_LATE``.
     """
-    found = _newest(tx, subject)
+    found = _newest(tx, _stored(tx, subject))
     if found is None:
         raise NotFound("NOTHING_TO_UNDO", f"Nothing has happened to {subject}.")
     if found.kind != kind or found.actor != tx.actor or "undoes" in found.data:
@@ -127,6 +139,16 @@ def _undo_rejection(tx: Tx, _: Ctx, found: Event) -> None:
     proposal.reopen(tx, approval, found.id)
 
 
+def _undo_assignment(tx: Tx, _: Ctx, found: Event) -> None:
+    """Move an agent back to its former session and team, unless it may have acted in the new ones."""
+    if not found.data["changes"].keys() <= _PLACE:
+        raise _refused("What an agent may do counts from its next message on.")
+    agent = agent_by_uid(tx, found.subject.partition(":")[2])
+    if tx.one(SQL.newest_of, actor=agent["assigned_agent_id"], after=found.id):
+        raise _refused(f"{agent['assigned_agent_id']} has done something since.")
+    restore_place(tx, agent, found.data["before"], found.id)
+
+
 def _undo_archiving(tx: Tx, ctx: Ctx, found: Event) -> None:
     tagging.restore(tx, find_run(tx, ctx.caller, _number(found.subject)), undoes=found.id)
 
@@ -141,6 +163,7 @@ _HANDLERS: dict[str, Callable[[Tx, Ctx, Event], None]] = {
     "task.reassigned": _undo_reassignment,
     "task.cancelled": _undo_cancellation,
     "approval.rejected": _undo_rejection,
+    "agent.updated": _undo_assignment,
     "run.archived": _undo_archiving,
     "saved_view.deleted": _undo_deletion_of_view,
 }

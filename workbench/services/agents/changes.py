@@ -78,6 +78,21 @@ async def restore_agent(ctx: Ctx, agent_id: AgentId) -> Agent:
     return await ctx.write(change)
 
 
+def restore_place(tx: Tx, agent: Row, place: Mapping[str, Any], undoes: int) -> None:
+    """Move an agent back to a session and a team.
+
+    Args:
+        place: `session_id`, `team_id` or both.
+        undoes: the event of the change that is undone.
+
+    Raises:
+        NotFound: ``SESSION_NOT_FOUND``, ``TEAM_NOT_FOUND``. Conflict: ``TEAM_ELSEWHERE``.
+    """
+    changed = grants.apply(tx, agent, grants.parse(place))
+    values = {"changes": changed, "before": grants.before(agent, changed), "reason": "", "undoes": undoes}
+    tx.emit("agent.updated", f"agent:{agent['id']}", session=changed.get("session_id", agent["session_id"]), **values)
+
+
 async def _change(ctx: Ctx, agent_ids: list[str], changes: Mapping[str, Any], reason: str) -> list[Agent]:
     grant = grants.parse(changes)
     if not grant.model_fields_set:
