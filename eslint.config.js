@@ -5,6 +5,8 @@ import globals from "globals";
 const FOLDERS = [
   "lib",
   "link",
+  "charts",
+  "contents",
   "saved_views",
   "review",
   "projects",
@@ -19,6 +21,8 @@ const FOLDERS = [
   "chat",
   "definitions",
   "worktrees",
+  "analytics",
+  "runs",
   "admin",
 ];
 

@@ -22,6 +22,13 @@ SOURCE = "def middle(values):\n    return sorted(values)[len(values) // 2]\n"
 LEFT_THE_SCREEN = """element => new Promise((done) => {
   new IntersectionObserver(([entry]) => entry.isIntersecting || done()).observe(element);
 })"""
+TIMERS_BY_HAND = """(() => {
+  const start = window.setTimeout;
+  const held = new Map([10_000, 4_000].map((ms) => [ms, []]));
+  window.setTimeout = (run, ms, ...more) => (held.has(ms) ? held.get(ms).push(run) : start(run, ms, ...more));
+  window.elapse = (ms) => held.get(ms).splice(0).forEach((run) => run());
+})();"""
+"""Before a page is loaded: its timers of ten and of four seconds end when the test says so."""
 Open = Callable[..., BareDesk]
 
 
@@ -262,6 +269,34 @@ def test_figures_of_processes_are_polled_only_while_they_are_visible(
     expect(table).to_be_visible()
     wait_until(lambda: page.evaluate("true") and polls(desk) > before, "they are polled again")
     desk.host.call("terminate_agent", agent_id=agent_id, reason="The test is over.")
+
+
+def test_an_offer_to_undo_stays_under_the_pointer_or_the_focus(open_bare_desk: Open, page: Page) -> None:
+    page.add_init_script(TIMERS_BY_HAND)
+    desk = open_bare_desk()
+    desk.host.call("create_task", title="Count", persona_id="tester")
+    view(desk.element, "Tasks")
+    desk.element.get_by_role("row").filter(has_text="Count").click()
+    toast = desk.element.get_by_role("group", name="Undo")
+    prioritise(desk, 900)
+    toast.hover()
+    page.evaluate("() => window.elapse(10_000)")
+    expect(toast).to_be_visible()
+    desk.element.get_by_role("tab", name="Tasks").hover()
+    expect(toast).to_be_hidden()
+    prioritise(desk, 800)
+    toast.get_by_role("button", name="Undo").focus()
+    page.evaluate("() => window.elapse(10_000)")
+    expect(toast).to_be_visible()
+    page.evaluate("() => window.elapse(4_000)")
+    expect(toast).to_be_hidden()
+    expect(desk.element.get_by_role("tab", name="Tasks")).to_be_focused()
+
+
+def prioritise(desk: BareDesk, priority: int) -> None:
+    """Change the priority of the task that is open."""
+    desk.element.get_by_role("spinbutton", name=re.compile("^Priority of task 1")).fill(str(priority))
+    desk.element.get_by_role("button", name="Set", exact=True).click()
 
 
 def test_an_approval_that_is_being_replaced_cannot_be_decided(open_bare_desk: Open, tmp_path: Path) -> None:

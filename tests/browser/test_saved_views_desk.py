@@ -115,6 +115,53 @@ def test_an_undo_that_is_refused_says_why(desk: BareDesk) -> None:
     assert desk.host.call("get_task", task_id=1)["status"] == "cancelled"
 
 
+def test_agents_that_were_moved_together_are_moved_back_together(desk: BareDesk) -> None:
+    project = desk.host.call("create_project", name="Penguins")["id"]
+    session = desk.host.call("create_session", project_id=project, name="Field season")["id"]
+    for name in ("ada", "bob"):
+        asked = desk.host.call("register", name=name, persona_id="implementer")["approval_id"]
+        desk.host.call("approve", approval_id=asked, choices={"agent_id": name})
+    view(desk.element, "Agents")
+    desk.element.get_by_label("Select ada").check()
+    desk.element.get_by_label("Select bob").check()
+    desk.element.get_by_role("combobox", name="Session for the selected agents").select_option(session)
+    desk.element.get_by_role("button", name="Assign", exact=True).click()
+    toast = desk.element.get_by_role("group", name="Undo")
+    expect(toast).to_contain_text("2 agents assigned.")
+    assert sessions(desk) == {session}
+    toast.get_by_role("button", name="Undo").click()
+    expect(toast).to_be_hidden()
+    assert sessions(desk) == {None}
+
+
+def sessions(desk: BareDesk) -> set[str | None]:
+    """The sessions in which the agents are."""
+    return {agent["session_id"] for agent in desk.host.call("list_agents")["agents"]}
+
+
+def test_a_view_of_the_calls_of_tools_is_saved_and_picked(desk: BareDesk) -> None:
+    desk.host.call("call_tool", name="get_personas", arguments={})
+    view(desk.element, "Tools")
+    desk.element.get_by_role("button", name="Calls", exact=True).click()
+    calls = desk.element.locator(".wb-calls tbody").get_by_role("button", name="get_personas")
+    expect(calls).to_be_visible()
+    state = desk.element.get_by_role("combobox", name="Filter calls by state")
+    state.select_option("failed")
+    expect(calls).to_be_hidden()
+    opener = desk.element.get_by_role("tabpanel", name="Tools").get_by_role("button", name=re.compile("^View"))
+    opener.click()
+    desk.element.get_by_role("textbox", name=re.compile("^Name under which")).filter(visible=True).fill("Failures")
+    desk.element.get_by_role("button", name="Save", exact=True).filter(visible=True).click()
+    expect(opener).to_have_text("View: Failures")
+    desk.page.keyboard.press("Escape")
+    state.select_option("")
+    expect(calls).to_be_visible()
+    opener.click()
+    desk.element.get_by_role("button", name="Failures", exact=True).click()
+    expect(state).to_have_value("failed")
+    expect(calls).to_be_hidden()
+
+
 def test_decisions_are_listed_searched_and_live(desk: BareDesk) -> None:
     def decide(name: str, op: str, **how: object) -> None:
         asked = desk.host.call("register", name=name, persona_id="implementer")["approval_id"]

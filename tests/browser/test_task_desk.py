@@ -59,10 +59,15 @@ def test_a_task_is_opened_with_everything_about_it_and_stays_live(open_desk: Ope
     )
     expect(task.get_by_text("Done with it")).to_have_count(1)
     result = {"r2": 0.87, "left_out": 11}
-    project.call("complete_task", token, task_id=made["model"], result_data=json.dumps(result), artifacts=["model.pkl"])
+    (project.path / "r2.csv").write_text("fold,r2\n1,0.87\n")
+    artifacts = ["r2.csv", "https://example.org/model"]
+    project.call("complete_task", token, task_id=made["model"], result_data=json.dumps(result), artifacts=artifacts)
     expect(task).to_contain_text("Completed · by ada")
     expect(task).to_contain_text('"left_out": 11')
-    expect(task.get_by_role("button", name="Copy model.pkl")).to_be_visible()
+    expect(task.get_by_role("button", name="Copy https://example.org/model")).to_be_visible()
+    task.get_by_role("button", name="Open r2.csv").click()
+    expect(task.get_by_role("group", name="r2.csv").get_by_role("cell", name="0.87")).to_be_visible()
+    shot(desk, "task-artifact")
     expect(task.get_by_role("spinbutton")).to_have_count(0)
     task.get_by_role("button", name="Write the report").click()
     after = desk.get_by_role("region", name="Write the report")

@@ -4,6 +4,7 @@ import { button, enable, select, setOptions } from "../lib/controls.js";
 import { h, setText } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 import { RequestRunner } from "../link/request_runner.js";
+import { offerUndo } from "../link/undo.js";
 import { sessionOptions, teamsOf } from "../projects/lookup.js";
 
 const UNCHANGED = "=";
@@ -69,7 +70,12 @@ export class AssignForm {
     const changes = Object.fromEntries(changed.map(([name, value]) => [name, value || null]));
     const agent_ids = this.selected();
     const outcome = await this.requests.run("assign_agents", { agent_ids, changes }, this.assign, "Assigning…");
-    if (outcome) this.desk.announce(`${plural(agent_ids.length, "agent")} assigned.`);
+    if (outcome) this.offerUndo(agent_ids);
     this.refresh();
+  }
+
+  offerUndo(agents) {
+    const changes = agents.map((id) => ({ subject: `agent:${id}`, kind: "agent.updated" }));
+    offerUndo(this.element, { text: `${plural(agents.length, "agent")} assigned.`, changes });
   }
 }

@@ -7,7 +7,7 @@ import { oneLine } from "../lib/format.js";
 const MOST = 12;
 
 /** A value of any shape as one line: lists without brackets, the rest as JSON. @param {unknown} value @param {number} [limit] */
-export function valueText(value, limit) {
+export function capabilityText(value, limit) {
   const plain = (one) => (typeof one === "string" ? one : JSON.stringify(one));
   return oneLine(Array.isArray(value) ? value.map(plain).join(", ") : value, limit);
 }
@@ -21,7 +21,7 @@ export function capabilityList(known) {
       "li",
       {},
       h("span", { class: "wb-muted wb-term" }, oneLine(name, 60)),
-      h("code", { class: "wb-wrap" }, valueText(value)),
+      h("code", { class: "wb-wrap" }, capabilityText(value)),
     );
   return labelled("Capabilities it reports", h("ul", { class: "wb-list" }, ...entries.map(line)));
 }

@@ -3,7 +3,7 @@
 import { svg } from "../lib/dom.js";
 import { drawing, label, mark } from "./parts.js";
 import { extent, linear } from "./scales.js";
-import { valueText } from "./lines.js";
+import { numberFormat } from "./lines.js";
 
 const HEIGHT = 220;
 const TOP = 40;
@@ -22,7 +22,7 @@ export function axis(name, values) {
   const range = [HEIGHT - BOTTOM, TOP];
   if (known.length && known.every((value) => typeof value === "number")) {
     const [low, high] = extent(known);
-    const text = valueText(low, high);
+    const text = numberFormat(low, high);
     return { name, place: linear([low, high], range), ends: [text(low), text(high)] };
   }
   const names = [...new Set(known.map(String))].sort();

@@ -1,5 +1,6 @@
 /** A chart with the sentence that says what it shows, a line that says what is pointed at, and a table behind it. */
 
+import { plainTable } from "../lib/blocks.js";
 import { button } from "../lib/controls.js";
 import { freshId, h, setAttribute, setText } from "../lib/dom.js";
 
@@ -87,12 +88,8 @@ export class Figure {
 
   drawTable() {
     const { columns, rows } = this.shown.table ?? { columns: [], rows: [] };
-    const head = h("tr", {}, ...columns.map((name) => h("th", { scope: "col" }, name)));
-    const body = rows.map((row) => h("tr", {}, ...row.map((value) => h("td", {}, value))));
     this.table.setAttribute("aria-label", this.name);
-    this.table.replaceChildren(
-      h("table", { class: "wb-table wb-plain-table" }, h("thead", {}, head), h("tbody", {}, ...body)),
-    );
+    this.table.replaceChildren(plainTable(columns, rows));
   }
 
   markOf(target) {

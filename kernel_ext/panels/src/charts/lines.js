@@ -10,7 +10,7 @@ const HEIGHT = 120;
 const MARKED = 60;
 
 /** Values as an axis names them: as few digits as tell them apart. @param {number} low @param {number} high */
-export function valueText(low, high) {
+export function numberFormat(low, high) {
   const small = Math.max(Math.abs(low), Math.abs(high));
   if (small !== 0 && (small < 0.001 || small >= 1e6)) return (value) => value.toExponential(1);
   const digits = Math.max(0, Math.min(6, 2 - Math.floor(Math.log10(high - low || small || 1))));
@@ -24,7 +24,7 @@ export function valueText(low, high) {
 export function line(width, { points, name }) {
   const [low, high] = extent(points.map(([, value]) => value)) ?? [0, 1];
   const [first, last] = extent(points.map(([step]) => step)) ?? [0, 1];
-  const text = valueText(low, high);
+  const text = numberFormat(low, high);
   const values = low === high ? [low] : [low, (low + high) / 2, high];
   const left = Math.max(MARGIN.left, 10 + 7 * Math.max(...values.map((value) => text(value).length)));
   const x = linear([first, last], [left, width - MARGIN.right]);

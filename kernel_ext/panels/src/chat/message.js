@@ -5,7 +5,7 @@ import { button } from "../lib/controls.js";
 import { h, setText } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
 import { loadMarkdown } from "../link/assets.js";
-import { Markdown } from "./markdown.js";
+import { Markdown } from "../contents/markdown.js";
 import { ToolCard } from "./tool_card.js";
 
 const ENDINGS = {

@@ -7,7 +7,7 @@ import { freshId, h, setText } from "../lib/dom.js";
 import { oneLine, shortDuration } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { progressText } from "../tools/state.js";
-import { longText } from "../tools/values.js";
+import { longText } from "../contents/values.js";
 
 const LABELS = {
   running: "running",

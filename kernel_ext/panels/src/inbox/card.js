@@ -272,9 +272,9 @@ export class ApprovalCard {
   /** Who asked for a call or to be admitted was told at once; a merge can be asked again for some seconds. */
   onRejected() {
     const { id } = this.approval;
-    const args = { subject: `approval:${id}`, kind: "approval.rejected" };
+    const changes = [{ subject: `approval:${id}`, kind: "approval.rejected" }];
     this.settle("Rejected.", false);
-    if (this.kind.undoable) offerUndo(this.element, { text: `${this.name} was rejected.`, args });
+    if (this.kind.undoable) offerUndo(this.element, { text: `${this.name} was rejected.`, changes });
   }
 
   /** The decision was refused: show why, and at which field. */

@@ -1,6 +1,6 @@
 /** How the approval of a registration looks on its card. */
 
-import { capabilityList, valueText } from "../agents/capabilities.js";
+import { capabilityList, capabilityText } from "../agents/capabilities.js";
 import { GrantFields, grantedText } from "../agents/grant.js";
 import { h } from "../lib/dom.js";
 import { oneLine } from "../lib/format.js";
@@ -83,7 +83,7 @@ function connectionFacts({ client, address, connection_id: connection }) {
 function capabilityFacts(known) {
   const entries = Object.entries(known ?? {});
   const text = ([name, value]) =>
-    value === true ? oneLine(name, 40) : `${oneLine(name, 40)}: ${valueText(value, 60)}`;
+    value === true ? oneLine(name, 40) : `${oneLine(name, 40)}: ${capabilityText(value, 60)}`;
   const shown = entries.slice(0, MOST).map(text);
   return entries.length > MOST ? [...shown, `${entries.length - MOST} more`] : shown;
 }

@@ -2,7 +2,7 @@
 
 import { h } from "../lib/dom.js";
 import { oneLine } from "../lib/format.js";
-import { longText } from "../tools/values.js";
+import { longText } from "../contents/values.js";
 
 /** @type {import("./kinds.js").Kind} */
 export const toolCall = {

@@ -30,6 +30,14 @@ export function codeBlock(text, name, announce) {
   );
 }
 
+/** A table of plain values. @param {string[]} columns @param {any[][]} rows a cell that is an element stays what it is */
+export function plainTable(columns, rows) {
+  const head = h("tr", {}, ...columns.map((name) => h("th", { scope: "col" }, name)));
+  const cell = (value) => (value instanceof Node ? value : h("td", {}, value));
+  const body = rows.map((row) => h("tr", {}, ...row.map(cell)));
+  return h("table", { class: "wb-table wb-plain-table" }, h("thead", {}, head), h("tbody", {}, ...body));
+}
+
 /** Facts with their names. Drawn anew only when they differ: what is selected in them stays. */
 export class Facts {
   constructor() {

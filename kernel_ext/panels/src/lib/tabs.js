@@ -61,12 +61,13 @@ export class Tabs {
    * @param {boolean} [strong] it waits for the person
    */
   setCount(index, number, strong = false) {
-    const { count } = this.tabs[index];
-    this.tabs[index].number = number;
-    setText(count, SHORT.format(number));
-    setAttribute(count, "title", number > 999 ? number.toLocaleString("en") : "");
-    count.classList.toggle("wb-badge-strong", strong);
-    if (!this.aiming) this.drawCounts();
+    const tab = this.tabs[index];
+    if (tab.number === number) return;
+    tab.number = number;
+    setText(tab.count, SHORT.format(number));
+    setAttribute(tab.count, "title", number > 999 ? number.toLocaleString("en") : "");
+    tab.count.classList.toggle("wb-badge-strong", strong);
+    if (!this.aiming) tab.count.hidden = !number;
   }
 
   onAim() {

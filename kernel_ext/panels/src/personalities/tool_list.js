@@ -5,7 +5,7 @@ import { h, setAttribute, setText } from "../lib/dom.js";
 import { oneLine } from "../lib/format.js";
 import { KeyedList } from "../lib/keyed_list.js";
 import { ToolDetails } from "../tools/tool_details.js";
-import { valueBlock } from "../tools/values.js";
+import { valueBlock } from "../contents/values.js";
 import { toolName } from "../tools/state.js";
 import { isLatest } from "./state.js";
 

@@ -7,7 +7,7 @@ import { TraitsForm } from "./traits_form.js";
 import { isOwn } from "../network/peers.js";
 import { isLatest } from "./state.js";
 import { shortValue } from "./trait_values.js";
-import { longText } from "../tools/values.js";
+import { longText } from "../contents/values.js";
 
 const LONG = 120;
 

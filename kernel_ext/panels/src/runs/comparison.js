@@ -2,6 +2,7 @@
 
 import { coordinates, hue } from "../charts/coordinates.js";
 import { Figure } from "../charts/figure.js";
+import { plainTable } from "../lib/blocks.js";
 import { button } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
@@ -63,15 +64,12 @@ export class Comparison {
   }
 
   drawTable({ runs, rows }) {
-    const heads = runs.map(({ id, name }) => h("th", { scope: "col" }, `${id} ${name}`));
-    const head = h("tr", {}, h("th", { scope: "col" }, "What"), ...heads);
-    const body = rows.map(({ section, name, values }) => {
+    const lines = rows.map(({ section, name, values }) => {
       const what = h("th", { scope: "row" }, h("span", { class: "wb-muted" }, `${section} `), name);
-      return h("tr", {}, what, ...values.map((value) => h("td", {}, value === null ? "–" : valueText(value))));
+      return [what, ...values.map((value) => (value === null ? "–" : valueText(value)))];
     });
-    const table = h("table", { class: "wb-table wb-plain-table" }, h("thead", {}, head), h("tbody", {}, ...body));
     this.box.hidden = !rows.length;
-    this.box.replaceChildren(table);
+    this.box.replaceChildren(plainTable(["What", ...runs.map(({ id, name }) => `${id} ${name}`)], lines));
   }
 }
 

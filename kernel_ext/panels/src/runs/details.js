@@ -1,15 +1,15 @@
 /** What is known of one run, below its line: facts, parameters, series, artifacts, and what a person says about it. */
 
+import { Artifact } from "../contents/artifact.js";
 import { Figure } from "../charts/figure.js";
 import { line } from "../charts/lines.js";
 import { codeBlock, Facts, labelled, message } from "../lib/blocks.js";
 import { button, field, form, formButtons, input, textarea } from "../lib/controls.js";
 import { h, setText } from "../lib/dom.js";
-import { dateTime } from "../lib/format.js";
+import { byteSize, dateTime } from "../lib/format.js";
 import { Refresh } from "../link/polling.js";
 import { requestId } from "../link/channel.js";
 import { RequestRunner } from "../link/request_runner.js";
-import { Artifact } from "./artifact.js";
 import { took, valueText } from "./state.js";
 
 const POINTS = 300;
@@ -166,7 +166,10 @@ export class RunDetails {
     for (const file of files) {
       const key = `${file.name}\n${file.added_at}`;
       if (this.files.has(key)) continue;
-      const made = new Artifact(this.desk, this.id, file);
+      const { name, bytes, path } = file;
+      const args = { run_id: this.id, name };
+      const about = `${byteSize(bytes)} · ${path}`;
+      const made = new Artifact(this.desk, { name, about, op: "get_run_artifact", args });
       this.files.set(key, made);
       this.artifacts.append(made.element);
     }

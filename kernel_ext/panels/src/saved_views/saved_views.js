@@ -110,7 +110,7 @@ export class SavedViews {
     if (!(await this.requests.run("delete_saved_view", { view_id: id }))) return;
     offerUndo(this.element, {
       text: `View ${name} deleted.`,
-      args: { subject: `saved_view:${id}`, kind: "saved_view.deleted" },
+      changes: [{ subject: `saved_view:${id}`, kind: "saved_view.deleted" }],
     });
   }
 

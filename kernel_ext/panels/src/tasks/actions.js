@@ -151,7 +151,7 @@ export class TaskActions {
     if (!outcome) return null;
     const kind = UNDOABLE[op];
     if (!kind || wasHeld) this.desk.announce(`Task ${id}: ${done}`);
-    else offerUndo(this.element, { text: `Task ${id}: ${done}`, args: { subject: `task:${id}`, kind } });
+    else offerUndo(this.element, { text: `Task ${id}: ${done}`, changes: [{ subject: `task:${id}`, kind }] });
     if (this.id === id) {
       this.confirmBox.replaceChildren();
       this.onDone();

@@ -1,5 +1,6 @@
 /** One task's details: its state and why, the tasks around it, its attempts, its log, and what came of it. */
 
+import { Artifact } from "../contents/artifact.js";
 import { codeBlock, Facts, labelled, message } from "../lib/blocks.js";
 import { button } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
@@ -14,6 +15,8 @@ import { TaskLog } from "./log.js";
 import { STATES } from "./outline.js";
 
 const MOST = 12;
+/** Artifacts that are no files, as rules/tasks/artifacts.py has them. */
+const NO_FILE = /^commit:|^[a-z][a-z0-9+.-]*:\/\/\S+$/i;
 const ON_FAILURE = { cancel: "this task is cancelled too", ignore: "this task goes on without it" };
 const ATTEMPT_COLUMNS = ["#", "Agent", "Began", "Took", "Outcome"];
 /** Parts that are redrawn when what they show has changed, and their classes. */
@@ -281,9 +284,16 @@ export class TaskDetails {
     return [
       text ? labelled("Result", codeBlock(text, "Copy the result", announce)) : null,
       artifacts.length
-        ? labelled("Artifacts", ...artifacts.map((path) => codeBlock(path, `Copy ${path}`, announce)))
+        ? labelled("Artifacts", h("ul", { class: "wb-artifacts" }, ...artifacts.map((name) => this.artifact(name))))
         : null,
     ];
+  }
+
+  /** A file, which opens; or the name of a commit or an address, which is only copied. @param {string} name */
+  artifact(name) {
+    if (!NO_FILE.test(name))
+      return new Artifact(this.desk, { name, op: "get_task_artifact", args: { task_id: this.id, name } }).element;
+    return h("li", {}, codeBlock(name, `Copy ${name}`, this.desk.announce));
   }
 }
 

@@ -8,7 +8,7 @@ import { icon } from "../lib/icons.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { originBadge, showOrigin } from "./origin_badge.js";
 import { CALL_STATES, callIcon, progressText } from "./state.js";
-import { valueBlock } from "./values.js";
+import { valueBlock } from "../contents/values.js";
 
 /** Columns by the name of their class. */
 export const COLUMNS = {

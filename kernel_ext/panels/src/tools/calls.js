@@ -5,6 +5,7 @@ import { h } from "../lib/dom.js";
 import { KeyedList } from "../lib/keyed_list.js";
 import { Refresh, VisiblePolling } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
+import { SavedViews } from "../saved_views/saved_views.js";
 import { CallList } from "./call_list.js";
 import { CallRow, COLUMNS } from "./call_row.js";
 import { CALL_STATES } from "./state.js";
@@ -39,7 +40,12 @@ export class Calls {
     this.empty = h("p", { class: "wb-empty", hidden: true });
     this.more = button("Show earlier calls", "wb-button", () => this.showEarlier());
     this.more.hidden = true;
-    const filters = h("div", { class: "wb-line" }, this.source, this.state);
+    this.views = new SavedViews(desk, "tool_calls", {
+      read: () => ({ source: this.source.value, state: this.state.value }),
+      apply: (state) => this.apply(state),
+    });
+    const filters = h("div", { class: "wb-line" }, this.source, this.state, h("span", { class: "wb-grow" }));
+    filters.append(this.views.element);
     const errors = [this.requests.errorBox, this.earlier.errorBox];
     this.element = h("div", { class: "wb-stack" }, filters, ...errors, this.empty, this.table(), this.more);
     desk.store.subscribe(() => this.onChange(), signal);
@@ -73,6 +79,14 @@ export class Calls {
   refresh() {
     this.isStale = false;
     this.reading.now();
+  }
+
+  /** Show what was saved. @param {any} state */
+  apply({ source = EVERY, state = EVERY }) {
+    this.source.value = source;
+    this.state.value = state;
+    for (const choice of [this.source, this.state]) if (choice.selectedIndex < 0) choice.value = EVERY;
+    this.restart();
   }
 
   /** Begin anew with other filters. */
@@ -139,6 +153,7 @@ export class Calls {
   }
 
   draw() {
+    this.views.update();
     const { calls } = this.list;
     const ids = this.list.ids.filter((id) => this.matches(calls.get(id)));
     this.rows.show(ids, (row, id) => row.show(calls.get(id), this.enabled, this.now));

@@ -5,7 +5,7 @@ import { enable } from "../lib/controls.js";
 import { h, setText } from "../lib/dom.js";
 import { shortDuration } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
-import { resultBlocks, valueBlock } from "./values.js";
+import { resultBlocks, valueBlock } from "../contents/values.js";
 import { Refresh } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { ParameterForm } from "./parameter_form.js";

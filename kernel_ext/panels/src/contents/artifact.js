@@ -1,29 +1,37 @@
-/** One file that a run made: its name and size, and what it contains when it is opened. None of it is ever run. */
+/** One file that a run or a task made, and what it contains when it is opened. None of it is ever run. */
 
-import { Markdown } from "../chat/markdown.js";
-import { message } from "../lib/blocks.js";
+import { Markdown } from "./markdown.js";
+import { message, plainTable } from "../lib/blocks.js";
 import { button } from "../lib/controls.js";
 import { h, setText } from "../lib/dom.js";
-import { byteSize } from "../lib/format.js";
 import { loadMarkdown } from "../link/assets.js";
 import { RequestRunner } from "../link/request_runner.js";
-import { longText } from "../tools/values.js";
+import { longText } from "./values.js";
 
 const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 
 export class Artifact {
-  /** @param {any} desk @param {number} run @param {any} file */
-  constructor(desk, run, file) {
+  /**
+   * @param {any} desk
+   * @param {{name: string, about?: string, op: string, args: object}} file what is said about it beside its name, and
+   *   the operation that reads it
+   */
+  constructor(desk, { name, about = "", op, args }) {
     this.desk = desk;
-    this.run = run;
-    this.file = file;
+    this.op = op;
+    this.args = args;
     this.requests = new RequestRunner(desk);
-    this.opener = button("Open", "wb-link", () => this.toggle(), `Open ${file.name}`);
+    this.opener = button("Open", "wb-link", () => this.toggle(), `Open ${name}`);
     this.opener.setAttribute("aria-expanded", "false");
     this.content = h("div", { class: "wb-stack wb-artifact", hidden: true });
-    const about = h("span", { class: "wb-muted wb-cut wb-grow" }, `${byteSize(file.bytes)} · ${file.path}`);
-    const name = h("span", { class: "wb-cut" }, file.name);
-    const line = h("div", { class: "wb-line" }, name, about, this.opener);
+    const label = h("span", { class: "wb-cut", title: name }, name);
+    const line = h(
+      "div",
+      { class: "wb-line" },
+      label,
+      h("span", { class: "wb-muted wb-cut wb-grow" }, about),
+      this.opener,
+    );
     this.element = h("li", {}, line, this.requests.errorBox, this.content);
   }
 
@@ -33,10 +41,9 @@ export class Artifact {
     this.opener.setAttribute("aria-expanded", String(open));
     setText(this.opener, open ? "Close" : "Open");
     if (!open) return;
-    const args = { run_id: this.run, name: this.file.name };
     this.content.replaceChildren(h("p", { class: "wb-muted" }, "Reading…"));
     try {
-      const found = await this.requests.send("get_run_artifact", args);
+      const found = await this.requests.send(this.op, this.args);
       this.requests.clearError();
       this.content.replaceChildren(...this.shown(found));
     } catch (error) {
@@ -59,6 +66,8 @@ export class Artifact {
   }
 }
 
+const asText = ({ text, name }, { announce }) => longText(text, `Copy ${name}`, announce);
+
 /** @type {Record<string, (found: any, desk: any) => HTMLElement|null>} */
 const FORMS = {
   picture: ({ picture_type: type, data, name }) =>
@@ -66,16 +75,14 @@ const FORMS = {
       ? h("img", { class: "wb-artifact-picture", src: `data:${type};base64,${data}`, alt: name })
       : null,
   table: ({ columns, rows, name }) => {
-    const head = h("tr", {}, ...columns.map((column) => h("th", { scope: "col" }, column)));
-    const body = rows.map((row) => h("tr", {}, ...row.map((value) => h("td", {}, value))));
-    const table = h("table", { class: "wb-table wb-plain-table" }, h("thead", {}, head), h("tbody", {}, ...body));
-    return h("div", { class: "wb-figure-table", tabindex: 0, role: "group", "aria-label": name }, table);
+    const attributes = { class: "wb-figure-table", tabindex: 0, role: "group", "aria-label": name };
+    return h("div", attributes, plainTable(columns, rows));
   },
   markdown: ({ text }, { channel, announce }) => {
     const shown = new Markdown(loadMarkdown(channel), announce);
     shown.show(text);
     return shown.element;
   },
-  json: ({ text, name }, { announce }) => longText(text, `Copy ${name}`, announce),
-  text: ({ text, name }, { announce }) => longText(text, `Copy ${name}`, announce),
+  json: asText,
+  text: asText,
 };
