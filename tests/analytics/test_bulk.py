@@ -19,13 +19,12 @@ from workbench.analytics import live as module
 from workbench.analytics.bulk import segments
 from workbench.analytics.bulk.children import ExtractionFailed
 from workbench.analytics.bulk.load import Load
-from workbench.analytics.bulk.segments import outline
 from workbench.analytics.changes import START, read_update
 from workbench.analytics.live import Live, refresh
 from workbench.analytics.mirrors import TABLES
 from workbench.app import Workbench
 from workbench.settings import Settings
-from workbench.store.base import Reader, Tx
+from workbench.store.base import Tx
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
@@ -254,12 +253,19 @@ async def test_an_interrupted_load_leaves_nothing_behind(workbench: Workbench, s
 
 
 async def test_a_load_that_was_stopped_before_it_began_fails(workbench: Workbench, settings: Settings) -> None:
-    def divided(tx: Reader) -> segments.Outline:
-        return outline(tx)
-
-    load = Load(settings.database, await workbench.store.read(divided))
+    load = Load(settings.database)
     load.stop()
-    live = Live()
     with pytest.raises(ExtractionFailed, match="stopped"):
+        await workbench.store.read(load.plan)
+    assert [name for name in stored(settings) if name.startswith(".work-")] == []
+
+
+async def test_a_load_that_was_stopped_once_it_was_planned_fails(workbench: Workbench, settings: Settings) -> None:
+    load, live = Load(settings.database), Live()
+    await workbench.store.read(load.plan)
+    load.stop()
+    with pytest.raises(ExtractionFailed):
         await asyncio.to_thread(live.replica.fill, load.into, START)
+    assert [name for name in stored(settings) if name.startswith(".work-")] == []
+    assert children() == []
     assert await everything(live, workbench) == await expected(workbench)

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 from workbench import state_directory
 from workbench.analytics.bulk.children import ExtractionFailed
 from workbench.analytics.bulk.load import SMALLEST, Load
-from workbench.analytics.bulk.segments import outline
-from workbench.analytics.changes import START, Update, after_event, read_update
+from workbench.analytics.changes import START, Update, read_update
 from workbench.analytics.others import Others
 from workbench.analytics.questions import Question, answer
 from workbench.analytics.replica import Replica
@@ -97,9 +96,9 @@ async def _fill(replica: Replica, store: SqliteStore) -> None:
     """Fill an empty copy of a large store. If that fails, the copy stays empty, and is filled page by page."""
     if await store.read(last_event_id) < SMALLEST:
         return
-    found, position = await store.read(lambda tx: ((made := outline(tx)), after_event(tx, made.last)))
-    load = Load(store.path, found)
+    load = Load(store.path)
     try:
+        position = await store.read(load.plan)
         await asyncio.to_thread(replica.fill, load.into, position)
     except ExtractionFailed as error:
         log.warning("the store is read page by page, which takes longer: %s", error)

@@ -7,12 +7,12 @@ import os
 import subprocess
 import sys
 import threading
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 from urllib.parse import quote
 
@@ -55,36 +55,49 @@ class Job:
 
 
 class Children:
-    """Child processes that do jobs, in order, several at once."""
+    """Child processes that do jobs, in the order in which they come, several at once.
 
-    def __init__(self, database: Path, jobs: Sequence[Job]) -> None:
+    They begin at once, before there are jobs: it takes them a while to import what they need.
+    """
+
+    def __init__(self, database: Path) -> None:
         self._database = f"file:{quote(str(database.resolve()))}?mode=ro"
-        self._todo: deque[tuple[bytes, Future[int]]] = deque((job.line(), Future()) for job in jobs)
-        self.copied = [future for _, future in self._todo]
-        """The number of rows of each job, in order; a failed job raises `ExtractionFailed`."""
+        self._todo: SimpleQueue[tuple[bytes, Future[int]] | None] = SimpleQueue()
         self._running: set[subprocess.Popen[bytes]] = set()
-        self._stopped = threading.Event()
-        count = min(CHILDREN, os.cpu_count() or 1, len(jobs))
+        self._stopping = threading.Lock()
+        self._is_stopped = False
+        count = min(CHILDREN, os.cpu_count() or 1)
         self._threads = [threading.Thread(target=self._work, name="workbench-extract") for _ in range(count)]
-
-    @contextmanager
-    def working(self) -> Iterator[None]:
-        """Run the children; none is left when the block ends."""
         for thread in self._threads:
             thread.start()
-        try:
-            yield
-        finally:
-            self.stop()
-            for thread in self._threads:
-                thread.join()
+
+    def copy(self, job: Job) -> Future[int]:
+        """Have a job done: the number of its rows; a failed job raises `ExtractionFailed`.
+
+        Raises:
+            ExtractionFailed: the children were stopped.
+        """
+        future: Future[int] = Future()
+        with self._stopping:
+            if self._is_stopped:
+                raise ExtractionFailed("The load was stopped.")
+            self._todo.put((job.line(), future))
+        return future
 
     def stop(self) -> None:
-        """End the children; the jobs that are not done fail. Callable from any thread."""
-        self._stopped.set()
-        for process in list(self._running):
-            with suppress(ProcessLookupError):
-                process.kill()
+        """End the children; the jobs that are not done fail. Callable from any thread, and twice."""
+        with self._stopping:
+            self._is_stopped = True
+            self._todo.put(None)
+            for process in list(self._running):
+                with suppress(ProcessLookupError):
+                    process.kill()
+
+    def close(self) -> None:
+        """Stop, and wait until no child is left."""
+        self.stop()
+        for thread in self._threads:
+            thread.join()
 
     def _work(self) -> None:
         try:
@@ -92,33 +105,32 @@ class Children:
             pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
             with uninterrupted.started(argv, **pipes) as process:
                 self._running.add(process)
-                self._hand_out(process)
+                if self._is_stopped:
+                    process.kill()
+                for line, future in self._jobs():
+                    _hand_over(process, line, future)
                 process.kill()
         except OSError as error:
-            self._fail(str(error))
+            for _, future in self._jobs():
+                future.set_exception(ExtractionFailed(str(error)))
 
-    def _hand_out(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        while not self._stopped.is_set():
-            try:
-                line, future = self._todo.popleft()
-            except IndexError:
-                return
-            try:
-                process.stdin.write(line)
-                process.stdin.flush()
-                answer = json.loads(process.stdout.readline())
-            except (OSError, ValueError):
-                answer = {"error": "The process has ended."}
-            if "rows" in answer:
-                future.set_result(answer["rows"])
-            else:
-                future.set_exception(ExtractionFailed(answer["error"]))
-        self._fail("The load was stopped.")
+    def _jobs(self) -> Iterator[tuple[bytes, Future[int]]]:
+        while (job := self._todo.get()) is not None:
+            yield job
+        self._todo.put(None)  # every thread is to find it
 
-    def _fail(self, reason: str) -> None:
-        """Fail the jobs that nobody does any more."""
-        while self._todo:
-            with suppress(IndexError):
-                self._todo.popleft()[1].set_exception(ExtractionFailed(reason))
+
+def _hand_over(process: subprocess.Popen[bytes], line: bytes, future: Future[int]) -> None:
+    """Have a child do a job."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(line)
+        process.stdin.flush()
+        answer = json.loads(process.stdout.readline())
+    except (OSError, ValueError):
+        answer = {"error": "The process has ended."}
+    if "rows" in answer:
+        future.set_result(answer["rows"])
+    else:
+        future.set_exception(ExtractionFailed(answer["error"]))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.analytics.bulk.children import Children, ExtractionFailed, Job
-from workbench.analytics.bulk.segments import Outline, Segment, Segments
+from workbench.analytics.bulk.segments import Outline, Segment, Segments, outline
+from workbench.analytics.changes import Position, after_event
 from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, NUMBERED, TABLES
+from workbench.store.base import Reader
 from workbench.store.queries import Query, beside
 
 if TYPE_CHECKING:
@@ -24,22 +28,34 @@ SMALLEST = 20_000
 class Load:
     """One load of the events and tables of a SQLite store; `stop` ends it from another thread.
 
-    A table may be newer than the last event of the outline: the rows of those that later events are about are read
-    again with these.
+    A table may be newer than the last event of the load: the rows of those that later events are about are read again
+    with these.
     """
 
-    def __init__(self, database: Path, found: Outline) -> None:
-        self._database = database
-        self._outline = found
+    def __init__(self, database: Path) -> None:
         self._segments = Segments(database.parent / "analytics")
-        self._children: Children | None = None
-        self._is_stopped = False
+        self._ends = ExitStack()
+        self._pieces: Sequence[tuple[_Piece, Future[int] | None]] = ()
+        self._children = Children(database)
 
-    def stop(self) -> None:
-        """Let `into` fail soon."""
-        self._is_stopped = True
-        if self._children is not None:
-            self._children.stop()
+    def plan(self, tx: Reader) -> Position:
+        """Let the children begin with what is missing; the position of what will be loaded.
+
+        Raises:
+            ExtractionFailed: no file can be written, or the load was stopped.
+        """
+        found = outline(tx)
+        with ExitStack() as ends:
+            try:
+                place = ends.enter_context(self._segments.workplace())
+            except OSError as error:
+                raise ExtractionFailed(str(error)) from error
+            events = list(_events(found, self._segments.find(found.segments), place))
+            there = list(takewhile(lambda piece: piece.job is None, events))  # inserted while the children begin
+            pieces = [*there, *_tables(place), *events[len(there) :]]
+            self._pieces = [(piece, self._children.copy(piece.job) if piece.job else None) for piece in pieces]
+            self._ends.push(ends.pop_all())
+        return after_event(tx, found.last)
 
     def into(self, db: duckdb.DuckDBPyConnection) -> None:
         """Insert everything into the empty tables of a database.
@@ -50,38 +66,30 @@ class Load:
         import duckdb
 
         try:
-            with self._segments.workplace() as place:
-                self._fill(db, place)
+            db.execute("SET threads = 1")  # the children need the processors, and a file is not read by several threads
+            self._insert(db)
+            db.execute("RESET threads")
         except (OSError, duckdb.Error) as error:
             raise ExtractionFailed(str(error)) from error
+        finally:
+            self._children.close()
+            self._ends.close()
 
-    def _fill(self, db: duckdb.DuckDBPyConnection, place: Path) -> None:
-        stored = self._segments.find(self._outline.segments)
-        events = list(self._events(stored, place))
-        there = list(takewhile(lambda piece: piece.job is None, events))  # inserted while the children begin
-        pieces = [*there, *_tables(place), *events[len(there) :]]
-        children = self._children = Children(self._database, [piece.job for piece in pieces if piece.job])
-        if self._is_stopped:
-            raise ExtractionFailed("The load was stopped.")
-        with children.working():
-            import numpy  # noqa: F401 (updates need it: it is imported while the children work)
+    def stop(self) -> None:
+        """Let `into` fail soon; no file is left."""
+        self._children.stop()
+        self._ends.close()
 
-            copied = iter(children.copied)
-            for piece in pieces:
-                if piece.job is not None:
-                    next(copied).result()
-                # One file at a time: DuckDB would hold much of several at once.
-                db.execute(f"INSERT INTO {piece.table} SELECT * FROM read_parquet(?)", [str(piece.path)])
-                if piece.job is not None and piece.segment is not None:
-                    self._segments.keep(piece.segment, piece.path)
+    def _insert(self, db: duckdb.DuckDBPyConnection) -> None:
+        import numpy  # noqa: F401 (updates need it: it is imported while the children work)
 
-    def _events(self, stored: Mapping[Segment, Path], place: Path) -> Iterator[_Piece]:
-        for segment in self._outline.segments:
-            if segment in stored:
-                yield _Piece("raw_events", stored[segment])
-            else:
-                yield _events_between(segment.low, segment.high, place, segment)
-        yield _events_between(*self._outline.tail, place)
+        for piece, copied in self._pieces:
+            if copied is not None:
+                copied.result()
+            # One file at a time: DuckDB would hold much of several at once.
+            db.execute(f"INSERT INTO {piece.table} SELECT * FROM read_parquet(?)", [str(piece.path)])
+            if copied is not None and piece.segment is not None:
+                self._segments.keep(piece.segment, piece.path)
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,15 @@ class _Piece:
     path: Path
     job: Job | None = None
     segment: Segment | None = None
+
+
+def _events(found: Outline, stored: Mapping[Segment, Path], place: Path) -> Iterator[_Piece]:
+    for segment in found.segments:
+        if segment in stored:
+            yield _Piece("raw_events", stored[segment])
+        else:
+            yield _events_between(segment.low, segment.high, place, segment)
+    yield _events_between(*found.tail, place)
 
 
 def _tables(place: Path) -> Iterator[_Piece]:
