@@ -19,11 +19,22 @@ WAKE_SECONDS = 0.25
 """How long an interrupt may wait: ipykernel cancels a cell's task without waking its event loop (ipykernel#881)."""
 
 
+class WaitInterrupted(asyncio.CancelledError):
+    """A person interrupted a cell that waited; what it waited for goes on."""
+
+    def __init__(self, open_still: str) -> None:
+        super().__init__(f"WAIT_INTERRUPTED: The cell was interrupted. {open_still}")
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows instead of a traceback."""
+        return [str(self)]
+
+
 async def wait_for_decisions(host: KernelHost, approval_ids: Sequence[int]) -> Approvals:
     """Wait until these approvals are decided and what they started has ended; the approvals, in the same order.
 
     Raises:
-        NotFound: ``APPROVAL_NOT_FOUND``. Unavailable: ``NOT_STARTED``. CancelledError: the cell was interrupted.
+        NotFound: ``APPROVAL_NOT_FOUND``. Unavailable: ``NOT_STARTED``. WaitInterrupted: the cell was interrupted.
     """
     found = await run(host, _read(host, approval_ids))
     pending = [approval["id"] for approval in found if approval["status"] == "pending"]
@@ -32,6 +43,9 @@ async def wait_for_decisions(host: KernelHost, approval_ids: Sequence[int]) -> A
     question = _displayed(host, pending)
     try:
         approvals = await run(host, _settled(host, found))
+    except asyncio.CancelledError:
+        question.interrupted()
+        raise WaitInterrupted("What is not decided stays open: wb.approvals has it.") from None
     except BaseException:
         question.interrupted()
         raise

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kernel_ext.definition_sections import Caller, Entries, Metadata, Missing, Providers, Servers, Settings
+from kernel_ext.objects.rows import shown_or_why
 from kernel_ext.result import Result
 from workbench.errors import NotFound
 from workbench.tables import Page, Table
@@ -66,10 +67,10 @@ class Definitions(Mapping[str, "NotebookDefinition"]):
         return self._keys()
 
     def __repr__(self) -> str:
-        return repr(self._table())
+        return repr(shown_or_why(self._table))
 
     def _repr_html_(self) -> str:
-        return self._table().html()
+        return shown_or_why(self._table).html()
 
     def _table(self) -> Table:
         table: Table = self._caller.run(["define", "list"])

@@ -32,6 +32,7 @@ SQL = re.compile(r"\s*sql\s+(?!-h\b|--help\b)(.*)", re.DOTALL)
 """`%workbench sql …`: its query is kept as it is written."""
 CALLER = 3
 """Frames between a magic's function and the cell or function that uses it: `raising` and `run_line_magic`."""
+_ALONE = re.compile(r"%%(plan|persona|wsql|chat)(\s|$)")
 _COMMAND = re.compile(r"%workbench\s")
 _WORD = re.compile(r"""(?:\\.|"(?:\\.|[^"\\])*"|'[^']*'|[^\s"'\\])+""")
 
@@ -43,6 +44,7 @@ def load(shell: InteractiveShell) -> None:
     magics = WorkbenchMagics(shell)
     shell.register_magics(magics)
     shell.Completer.custom_matchers.append(magics.matcher)
+    shell.input_transformers_cleanup.append(with_body)
     setattr(shell, _ATTRIBUTE, magics)
     shell.user_ns.setdefault("wb", UnopenedSession(magics))
 
@@ -63,8 +65,17 @@ def unload(shell: InteractiveShell) -> None:
         shell.magics_manager.magics[kind].pop(name, None)
     delattr(shell, _ATTRIBUTE)
     shell.Completer.custom_matchers.remove(magics.matcher)
+    shell.input_transformers_cleanup.remove(with_body)
     kernel_status.restore(getattr(shell, "kernel", None))
     magics.close()
+
+
+def with_body(lines: list[str]) -> list[str]:
+    """A cell that is only the first line of a magic, with an empty line below.
+
+    IPython refuses such a cell itself, by a `UsageError`, before the magic can say what is missing.
+    """
+    return [f"{lines[0].rstrip()}\n", "\n"] if len(lines) == 1 and _ALONE.match(lines[0]) else lines
 
 
 def _is_reloading() -> bool:
@@ -129,6 +140,17 @@ def without_comment(line: str) -> str:
     return line[: comment.start()] if comment else line
 
 
+def written(cell: str, what: str) -> str:
+    """The text of a cell.
+
+    Raises:
+        UsageError: it is empty.
+    """
+    if not cell.strip():
+        raise UsageError(f"The cell has no {what}. Write it below the first line")
+    return cell
+
+
 def parsed(magic: Any, line: str) -> Any:
     """A magic's arguments."""
     return magic.parser.parse_args(words(line))
@@ -184,7 +206,7 @@ class UnopenedSession:
         return dir(self._magics.session)
 
     def __repr__(self) -> str:
-        return "Workbench is not running."
+        return "Workbench is not running. `%workbench start` starts it."
 
 
 @magics_class
@@ -261,15 +283,16 @@ class WorkbenchMagics(Magics):
 
         The cell is YAML or a Markdown checklist. Running the same text again changes nothing.
         """
+        from kernel_ext.wording import worded
         from workbench.cli import planned
 
         args = parsed(WorkbenchMagics.plan, line)
-        text = read(args.file) if args.file else cell
+        text = read(args.file) if args.file else written(cell, "plan")
         how = {"number_if_taken": args.again, "update": args.update, "dry_run": args.dry_run}
         made = self.session.call("create_plan", text=text, name=args.name, **how)
         if args.out:
             self.shell.user_ns[args.out] = made
-        return planned(made, args.dry_run)
+        return worded(planned(made, args.dry_run))
 
     @cell_magic
     @raising
@@ -282,7 +305,7 @@ class WorkbenchMagics(Magics):
         from workbench.cli import saved
 
         args = parsed(WorkbenchMagics.persona, line)
-        made = self.session.call("save_persona", persona_id=args.name, text=cell)
+        made = self.session.call("save_persona", persona_id=args.name, text=written(cell, "persona"))
         if args.out:
             self.shell.user_ns[args.out] = made
         return saved(made)
@@ -295,7 +318,8 @@ class WorkbenchMagics(Magics):
 
         The notebook's DataFrames are tables too, and $name is the value of its variable. CREATE TEMP VIEW stays.
         """
-        return answer(self.session, parsed(WorkbenchMagics.wsql, line), cell, self.shell.user_ns)
+        chosen = parsed(WorkbenchMagics.wsql, line)
+        return answer(self.session, chosen, written(cell, "query"), self.shell.user_ns)
 
     @no_var_expand  # $name is a parameter of the query
     @line_magic("wsql")
@@ -331,7 +355,8 @@ class WorkbenchMagics(Magics):
         """
         chosen = vars(parsed(WorkbenchMagics.chat, line))
         out = chosen.pop("out")
-        answer = self.session.chats.open(**chosen).send(cell.strip())
+        question = written(cell, "question").strip()
+        answer = self.session.chats.open(**chosen).send(question)
         if out:
             self.shell.user_ns[out] = answer
         answer.show()

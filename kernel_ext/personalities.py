@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kernel_ext.definition_sections import Caller, Missing
+from kernel_ext.objects.rows import shown_or_why
 from kernel_ext.result import Result
 from workbench.errors import NotFound
 from workbench.tables import Table
@@ -70,10 +71,10 @@ class Personalities(Mapping[str, "NotebookPersonality"]):
         return self._names()
 
     def __repr__(self) -> str:
-        return repr(self._table())
+        return repr(shown_or_why(self._table))
 
     def _repr_html_(self) -> str:
-        return self._table().html()
+        return shown_or_why(self._table).html()
 
     def _table(self, *search: str) -> Table:
         table: Table = self._caller.run(["personalities", "list", "--", *search])

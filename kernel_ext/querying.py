@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from kernel_ext.hosting import detached
 from workbench.analytics import results
@@ -14,8 +14,10 @@ from workbench.analytics.changes import Update
 from workbench.analytics.live import Live, read_closed, refresh
 from workbench.analytics.questions import Question
 from workbench.analytics.reports import Report, report
+from workbench.cli.analysis.reports import reports_table
 from workbench.settings import Settings
 from workbench.store.sqlite import open_store
+from workbench.tables import Table
 
 if TYPE_CHECKING:
     import duckdb
@@ -89,8 +91,12 @@ class Querying:
 
         return Answer(results.as_frame(found))
 
-    def report(self, name: str, /, *of: object, by: str | None = None) -> Report:
-        """A standard report: its `sentence`, its `frame` and, for most, its `chart`. `%workbench report` lists them.
+    @overload
+    def report(self, name: None = None, /) -> Table: ...
+    @overload
+    def report(self, name: str, /, *of: object, by: str | None = None) -> Report: ...
+    def report(self, name: str | None = None, /, *of: object, by: str | None = None) -> Report | Table:
+        """A standard report: its `sentence`, its `frame` and, for most, its `chart`; without a name, a list of them.
 
         Args:
             of: what `comparison` compares, such as two plans, and `runs` (ids) and `projects` (directories).
@@ -99,7 +105,7 @@ class Querying:
         Raises:
             BadInput: ``UNKNOWN_REPORT``, ``NO_GROUPS``. About other projects: see `sql`.
         """
-        return report(name, self._query, by, of)
+        return reports_table() if name is None else report(name, self._query, by, of)
 
     def _query(self, query: str, **options: Any) -> duckdb.DuckDBPyRelation:
         return self._live.answer(self._update(self._live), query, **options)

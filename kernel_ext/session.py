@@ -33,12 +33,14 @@ from kernel_ext.querying import Querying
 from kernel_ext.recording import Recording, RunCaller
 from kernel_ext.result import Result
 from kernel_ext.tools.notebook import NotebookTools
+from kernel_ext.wording import worded
 from workbench import cli
 from workbench.cli.client import ProjectClient
-from workbench.errors import BadInput, WorkbenchError
+from workbench.errors import BadInput, NotFound, WorkbenchError
 from workbench.functions.progress import progress
 from workbench.graph import Graph
 from workbench.model import ServerInfo
+from workbench.rules.wording import in_magics
 from workbench.settings import Settings
 from workbench.tables import Page, Table
 from workbench.withheld import notice
@@ -262,13 +264,13 @@ class Session(Querying, Recording):
     def _command(self, words: Sequence[str]) -> Any:
         """Run a command of `%workbench` and return its result."""
         try:
-            return self.tree.main(list(words), prog_name="%workbench", obj=self, standalone_mode=False)
+            return worded(self.tree.main(list(words), prog_name="%workbench", obj=self, standalone_mode=False))
         except click.Abort as error:  # click's error for an interrupt
             raise KeyboardInterrupt from error
         except click.ClickException as error:
             context = getattr(error, "ctx", None)
             command = context.command_path if context else "%workbench"
-            raise bad_command(error.format_message(), f"{command} --help") from None
+            raise bad_command(in_magics(error.format_message()), f"{command} --help") from None
 
     def panel(self, tab: str = "inbox", *, alone: bool = False, dock: bool = False) -> Desk:
         """Open the panel, which shows the inbox, agents, tasks and worktrees live.
@@ -295,7 +297,13 @@ class Session(Querying, Recording):
         Raises:
             WorkbenchError: what the operation raises.
         """
-        return Result(self.host.call(name, **arguments))
+        try:
+            return Result(self.host.call(name, **arguments))
+        except NotFound as error:
+            if error.code != "UNKNOWN_OPERATION":
+                raise
+            message = error.message.replace("GET /api/ops lists those you may call", "wb.help() lists them")
+            raise NotFound(error.code, message, **error.details) from None
 
     def chat(self, definition: str | None = None, *, conversation: str | None = None, **options: Any) -> Chat:
         """Begin a conversation with the agent of a definition, or with a model; or continue one.
@@ -403,7 +411,7 @@ class Session(Querying, Recording):
 
     def __repr__(self) -> str:
         if self._host is None or self._host.is_stopped:
-            return "Workbench is not running."
+            return "Workbench is not running. `%workbench start` starts it."
         return f"Workbench of {self.settings.project.name}"
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 from IPython.core.getipython import get_ipython
 from IPython.display import DisplayHandle
 
-from kernel_ext.decisions import run
+from kernel_ext.decisions import WaitInterrupted, run
 from kernel_ext.hosting.host import KernelHost
 from workbench.inert import as_html, inert
 from workbench.rules.tasks import lifecycle
@@ -21,8 +22,15 @@ async def wait_for_task(host: KernelHost, task_id: int) -> None:
     """Wait until a task has ended.
 
     Raises:
-        NotFound: ``TASK_NOT_FOUND``. Unavailable: ``NOT_STARTED``. CancelledError: the cell was interrupted.
+        NotFound: ``TASK_NOT_FOUND``. Unavailable: ``NOT_STARTED``. WaitInterrupted: the cell was interrupted.
     """
+    try:
+        await _wait(host, task_id)
+    except asyncio.CancelledError:
+        raise WaitInterrupted(f"Task {task_id} goes on; `await wb.task({task_id})` waits for it again.") from None
+
+
+async def _wait(host: KernelHost, task_id: int) -> None:
     handle: DisplayHandle | None = None
     state = await run(host, host.acall("wait_for_task", task_id=task_id, wait_seconds=0))
     while state["status"] in lifecycle.OPEN:

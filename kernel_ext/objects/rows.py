@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, overload
 
 from kernel_ext.definition_sections import Caller, Missing
-from workbench.errors import BadInput, NotFound
+from workbench.errors import BadInput, NotFound, WorkbenchError
 from workbench.rules.spelling import similar
+from workbench.rules.wording import in_magics
 from workbench.tables import Page, Table
 
 if TYPE_CHECKING:
@@ -183,11 +184,12 @@ class Kind(Generic[R]):
             for one in self.list(notebook, {}):
                 if one[self.key] == key:
                     return one
-            raise Missing("NOT_FOUND", f"There is no {key!r}.")
+            raise Missing("NOT_FOUND", f"There is no {key!r}. wb.{self.items} lists them.")
         try:
             return dict(self.get(notebook, key))
         except NotFound as error:
-            raise Missing(error.code, error.message, **error.details) from None
+            message = error.message.replace(self.operation, f"wb.{self.items}")
+            raise Missing(error.code, message, **error.details) from None
 
 
 def got_by(operation: str, argument: str) -> Callable[[Notebook, Any], Mapping[str, Any]]:
@@ -213,7 +215,7 @@ class Listing(Collection[R]):
         """
         found = self._kind.list(self._notebook, filters)
         rows = [self._kind.row(self._notebook, one) for one in found]
-        return Rows(rows, self._kind, "None matches." if filters else self._kind.empty)
+        return Rows(rows, self._kind, "None matches." if filters else in_magics(self._kind.empty))
 
     def __getitem__(self, key: int | str) -> R:
         """The one with this id or name.
@@ -236,6 +238,22 @@ class Listing(Collection[R]):
             return False
         return True
 
+    def filter(self, test: Callable[[R], Any] | None = None, /, **values: Any) -> Rows[R]:
+        """A snapshot of those that pass a test and whose fields have these values. See `Rows.filter`."""
+        return self().filter(test, **values)
+
+    def sort(self, name: str, *, reverse: bool = False) -> Rows[R]:
+        """A snapshot that is sorted by a field. See `Rows.sort`."""
+        return self().sort(name, reverse=reverse)
+
+    def page(self, number: int, size: int = PAGE) -> Rows[R]:
+        """One page of a snapshot; the first has the number 1."""
+        return self().page(number, size)
+
+    def frame(self) -> pandas.DataFrame:
+        """A DataFrame with their fields as columns, as they are now."""
+        return self().frame()
+
     def panel(self, *, dock: bool = False) -> Desk:
         """A panel that shows only them, live.
 
@@ -251,15 +269,18 @@ class Listing(Collection[R]):
         return [one[self._kind.key] for one in self._kind.list(self._notebook, {})]
 
     def __repr__(self) -> str:
-        return repr(self._table())
+        return self._shown().text()
 
     def _repr_html_(self) -> str:
-        return self._table().html()
+        return self._shown().html()
+
+    def _shown(self) -> Table:
+        return shown_or_why(self._table)
 
     def _table(self) -> Table:
         """The first of them: a list of very many is not read whole in order to be shown."""
         found, has_more = self._kind.page(self._notebook)
-        table = self._kind.table(found[:SHOWN], self._kind.empty)
+        table = self._kind.table(found[:SHOWN], in_magics(self._kind.empty))
         if not has_more and len(found) <= SHOWN:
             return table
         name = f"wb.{self._kind.items}"
@@ -344,6 +365,14 @@ class Rows(Sequence[R]):
         if more <= 0:
             return table
         return _with_note(table, f"… and {more:,} more: .page(number), .filter(field=value) and .sort(field) choose.")
+
+
+def shown_or_why(read: Callable[[], Table]) -> Table:
+    """What a cell shows of a list: the error, if it cannot be read. IPython would show an error once for each form."""
+    try:
+        return read()
+    except WorkbenchError as error:
+        return Table([], [], str(error))
 
 
 def _with_note(table: Table, note: str) -> Table:

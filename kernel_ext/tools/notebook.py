@@ -21,6 +21,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kernel_ext.definition_sections import Missing
+from kernel_ext.objects.rows import shown_or_why
 from kernel_ext.tools.interrupts import IdleInterrupt
 from workbench.errors import Conflict, NotFound, Unavailable, WorkbenchError
 from workbench.functions import output
@@ -167,10 +168,10 @@ class NotebookTools(Mapping[str, "NotebookTool"]):
         return list(self)
 
     def __repr__(self) -> str:
-        return repr(self._table())
+        return repr(shown_or_why(self._table))
 
     def _repr_html_(self) -> str:
-        return self._table().html()
+        return shown_or_why(self._table).html()
 
     def _table(self) -> Table:
         found = self._call("list_tools")["tools"]

@@ -171,3 +171,24 @@ async def test_projects_are_compared(workbench: Workbench, other: Path) -> None:
         assert made.frame[["compared", "created"]].to_numpy().tolist() == [["this project", 1], ["other", 2]]
         assert made.sentence == "this project and other: there are no two groups with ended tasks to compare."
         assert made.chart is not None
+
+
+async def test_a_report_on_projects_keeps_those_that_a_query_has_attached(
+    workbench: Workbench, other: Path, tmp_path: Path
+) -> None:
+    third = tmp_path / "third"
+    third.mkdir()
+    async with Workbench.open(settings_of(third)) as opened:
+        await create(opened, "Sort")
+    live = Live()
+    before = await asked(live, workbench, BOTH, {"other": other})
+    both = "SELECT title FROM third.tasks UNION SELECT title FROM other.tasks ORDER BY title"
+    found = live.answer(await refresh(live, workbench.store), both, projects={"third": third})
+    assert found.fetchall() == [("Draw",), ("Sort",), ("Weigh",)]
+    same_name = live.answer(
+        await refresh(live, workbench.store), "SELECT title FROM other.tasks", projects={"other": third}
+    )
+    assert same_name.fetchall() == [("Sort",)]
+    assert await asked(live, workbench, BOTH) == before
+    with pytest.raises(BadInput, match="third"):
+        await asked(live, workbench, "SELECT * FROM third.tasks")

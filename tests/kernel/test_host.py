@@ -179,7 +179,7 @@ def test_a_failed_start_is_no_start_and_the_next_one_reads_the_settings_anew(
     trust(repository, withheld(repository))
     with pytest.raises(Unavailable, match="HOST_NOT_AVAILABLE"):
         session.start(repository)
-    assert repr(session) == "Workbench is not running."
+    assert repr(session) == "Workbench is not running. `%workbench start` starts it."
     assert repr(session.stop()) == "Workbench was not running."
     with pytest.raises(Unavailable, match="NOT_STARTED"):
         session.call("ping")

@@ -56,6 +56,17 @@ def test_a_snapshot_is_filtered_sorted_paged_and_a_frame(running: Kernel) -> Non
     assert running.fail('wb.tasks(colour="red")')["evalue"].startswith("INVALID_ARGUMENTS: ")
 
 
+def test_a_live_list_is_sorted_filtered_and_paged_at_once(running: Kernel) -> None:
+    assert running.run('list(wb.tasks.sort("priority")) == list(wb.tasks().sort("priority"))') == "True"
+    assert running.run('[task.title for task in wb.tasks.filter(title="Weigh")]') == "['Weigh']"
+    assert running.run("len(wb.tasks.page(1, size=2)), wb.tasks.frame().shape[0] == len(wb.tasks)") == "(2, True)"
+
+
+def test_what_a_list_has_not_is_to_be_found_by_the_list(running: Kernel) -> None:
+    assert running.fail("wb.runs[99]")["evalue"] == "RUN_NOT_FOUND: There is no run 99. wb.runs lists them."
+    assert running.fail("wb.approvals[99]")["evalue"].endswith("wb.approvals lists them.")
+
+
 def test_a_row_reads_what_its_list_has_not_and_has_the_actions_of_the_panel(running: Kernel) -> None:
     running.run("count = wb.tasks()[0]")
     assert running.run("count.description, count.attempts, count.max_retries") == "('', [], 2)"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections.abc import Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -51,13 +52,21 @@ class Live:
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._generation = 0
 
-    def answer(self, update: Update, query: str, **options: Any) -> duckdb.DuckDBPyRelation:
+    def answer(
+        self, update: Update, query: str, *, projects: Mapping[str, Path] | None = None, **options: Any
+    ) -> duckdb.DuckDBPyRelation:
         """Apply an update and run a query that has rows. See `run`.
 
+        Args:
+            projects: for this query only, besides those that are known.
+
         Raises:
-            BadInput: ``SQL_FAILED``. Others: see `questions.answer`.
+            BadInput: ``SQL_FAILED``. Others: see `questions.answer`, `Others.follow`.
         """
-        found = self.run(update, Question(query, **options))
+        with self._asking:
+            self.replica.apply(update)
+            with self._others.besides(projects or {}):
+                found = self._answer(Question(query, **options))
         if found is None:
             raise BadInput("SQL_FAILED", "The statement returns no rows. Use SELECT.")
         return found
@@ -71,10 +80,13 @@ class Live:
         with self._asking:
             self.replica.apply(update)
             self._others.follow(question.projects)
-            generation = self.replica.generation
-            if self._connection is None or self._generation != generation:
-                self._connection, self._generation = self.replica.connection(), generation
-            return answer(self._connection, question)
+            return self._answer(question)
+
+    def _answer(self, question: Question) -> duckdb.DuckDBPyRelation | None:
+        generation = self.replica.generation
+        if self._connection is None or self._generation != generation:
+            self._connection, self._generation = self.replica.connection(), generation
+        return answer(self._connection, question)
 
 
 async def refresh(live: Live, store: Store) -> Update:

@@ -6,7 +6,8 @@ Their stores are only read, and only if this user's Workbench made them; nothing
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -61,6 +62,21 @@ class Others:
             if other.generation != self._replica.generation:
                 self._add(name, other.database)
             _follow(self._known[name])
+
+    @contextmanager
+    def besides(self, more: Mapping[str, Path]) -> Iterator[None]:
+        """Have more projects for a while; one of the same name gives way meanwhile. The others are brought up to date.
+
+        Raises:
+            As `follow`.
+        """
+        before = {name: other.database for name, other in self._known.items()}
+        self._choose({**before, **{name: _database(name, root) for name, root in more.items()}})
+        try:
+            self.follow(None)
+            yield
+        finally:
+            self._choose(before)
 
     def _choose(self, databases: Mapping[str, Path]) -> None:
         """Have just these."""

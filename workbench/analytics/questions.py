@@ -18,12 +18,26 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+READ_ONLY = "A query cannot change the project. CREATE TEMP TABLE and CREATE TEMP VIEW make what is yours."
+_WRITES = re.compile(r"launched in read-only mode|Can only \w+( from)? base table|is not an? table$")
+"""DuckDB's answers to statements that would change a table or view of the project."""
 FILES_ADVICE = "To let the query read and write files, use --files, or in Python wb.sql(…, files=True)."
 STOP_SECONDS = 5.0
 """How long an interrupted query may take to end."""
 POLL_SECONDS = 0.05
 SILENT = {"CREATE", "DROP", "SET", "VARIABLE_SET", "PREPARE"}
 """Statements whose result has nothing to show."""
+
+
+class QueryInterrupted(KeyboardInterrupt):
+    """A person interrupted a query, which has ended."""
+
+    def __init__(self) -> None:
+        super().__init__("SQL_INTERRUPTED: The query was interrupted. Narrow it, and run it again.")
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows instead of a traceback."""
+        return [str(self)]
 
 
 @dataclass(frozen=True)
@@ -51,7 +65,7 @@ def answer(db: duckdb.DuckDBPyConnection, question: Question) -> duckdb.DuckDBPy
 
     Raises:
         BadInput: ``SQL_FAILED``, with DuckDB's explanation. Refused: ``FILES_NOT_ALLOWED``.
-        Unavailable: ``SQL_TOO_SLOW``.
+        Unavailable: ``SQL_TOO_SLOW``. QueryInterrupted: an interrupt ended it.
     """
     import duckdb
 
@@ -67,7 +81,7 @@ def answer(db: duckdb.DuckDBPyConnection, question: Question) -> duckdb.DuckDBPy
     except duckdb.PermissionException as error:
         raise Refused("FILES_NOT_ALLOWED", f"{error}\n{FILES_ADVICE}") from None
     except duckdb.Error as error:
-        raise BadInput("SQL_FAILED", str(error)) from None
+        raise BadInput("SQL_FAILED", READ_ONLY if _WRITES.search(str(error)) else str(error)) from None
 
 
 def _run(db: duckdb.DuckDBPyConnection, question: Question) -> duckdb.DuckDBPyRelation | None:
@@ -140,7 +154,7 @@ def _interruptible(db: duckdb.DuckDBPyConnection, work: Callable[[], T], seconds
     """Do some work in another thread: DuckDB in the main thread would hold up the interrupt of a notebook.
 
     Raises:
-        Unavailable: ``SQL_TOO_SLOW``. Exception: what the work raises.
+        Unavailable: ``SQL_TOO_SLOW``. QueryInterrupted. Exception: what the work raises.
     """
     outcome: Future[T] = Future()
 
@@ -163,6 +177,8 @@ def _interruptible(db: duckdb.DuckDBPyConnection, work: Callable[[], T], seconds
                 "SQL_TOO_SLOW",
                 f"The query was stopped after {seconds:g} s. Narrow it, or raise the setting `sql_seconds`.",
             ) from None
+        if isinstance(error, KeyboardInterrupt):
+            raise QueryInterrupted from None
         raise
 
 

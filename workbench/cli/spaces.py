@@ -214,7 +214,7 @@ def _headings(noun: str, fields: tuple[str, ...]) -> dict[str, str]:
 
 
 def _empty(nouns: str, arguments: str) -> str:
-    return f"There are no {nouns}. Create one with `{nouns} add {arguments}`."
+    return f"There are no {nouns}. `workbench {nouns} add {arguments}` creates one."
 
 
 def _created(noun: str, made: Mapping[str, Any]) -> Note:

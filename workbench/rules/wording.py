@@ -198,6 +198,8 @@ _PHRASES: tuple[tuple[re.Pattern[str], _Words], ...] = (
     (re.compile(r"\bwith step=start\b"), "with `{program} worktrees resolve`"),
     (re.compile(r"\bGET /api/ops lists those you may call\b"), "docs/reference.md lists them"),
 )
+_SHELL_COMMAND = re.compile(r"`workbench (?!(?:demo|mcp|serve|token|worker)\b)(?=[a-z])")
+"""A command of the shell that a notebook has too."""
 _QUOTED_OR_NAME = re.compile(r"`([a-z]+(?:_[a-z]+)+)`|\b([a-z]+(?:_[a-z]+)+)\b(?!=)")
 
 
@@ -206,7 +208,14 @@ def in_commands(message: str, program: str = "workbench") -> str:
     for pattern, words in _PHRASES:
         message = pattern.sub(words, message)
     message = message.replace("{program}", program)
+    if program.startswith("%"):
+        message = in_magics(message)
     return _QUOTED_OR_NAME.sub(lambda found: _command(found, program), message)
+
+
+def in_magics(text: str) -> str:
+    """A text about commands of the shell, with those of a notebook in their place."""
+    return _SHELL_COMMAND.sub("`%workbench ", text)
 
 
 def _command(found: re.Match[str], program: str) -> str:

@@ -20,6 +20,13 @@ def _names(context: click.Context, parameter: click.Parameter, incomplete: str) 
     return [CompletionItem(one.name, help=one.about) for one in STANDARD.values() if one.name.startswith(incomplete)]
 
 
+def reports_table() -> Table:
+    """The standard reports, and what each shows."""
+    rows = [[one.name, one.about] for one in sorted(STANDARD.values(), key=lambda one: one.name)]
+    data = [{key: asdict(one)[key] for key in ("name", "about")} for one in STANDARD.values()]
+    return Table(["report", "what it shows"], rows, data=data)
+
+
 @root.command("report")
 @click.argument("name", required=False, shell_complete=_names)
 @click.argument("of", metavar="[GROUP|RUN|DIRECTORY]...", nargs=-1)
@@ -39,9 +46,7 @@ def show_report(
     `comparison alpha beta` compares two plans, `runs 3 4` two runs, `projects ../other` this project with another.
     """
     if name is None:
-        rows = [[one.name, one.about] for one in sorted(STANDARD.values(), key=lambda one: one.name)]
-        data = [{key: asdict(one)[key] for key in ("name", "about")} for one in STANDARD.values()]
-        return Table(["report", "what it shows"], rows, data=data)
+        return reports_table()
     made = client.report(name, *of, by=by)
     if file is None:
         return made

@@ -20,7 +20,7 @@ def show_views(name: str | None) -> Shown:
     if name is None:
         found = views.described()
         rows = [[view.name, len(view.columns), view.meaning] for view in found]
-        note = "`views NAME` lists the columns of one."
+        note = "`workbench views NAME` lists the columns of one."
         return Table(["view", "columns", "what it has"], rows, data=[asdict(view) for view in found], note=note)
     view = views.find(name)
     rows = [[column.name, column.type.lower(), column.meaning] for column in view.columns]

@@ -1,0 +1,90 @@
+"""What a notebook says of mistakes, of empty lists and of interrupts: one line, in the words of a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kernel.conftest import Kernel, started
+
+pytestmark = [pytest.mark.timeout(120), pytest.mark.long]
+
+INTERRUPT = """
+import os, signal, threading
+threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+"""
+
+
+@pytest.fixture(scope="module")
+def running(kernel: Kernel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    kernel.run(f'%workbench start --project "{tmp_path_factory.mktemp("project")}" --port 0')
+    yield kernel
+    kernel.run("%workbench stop")
+
+
+@pytest.mark.parametrize(
+    ("cell", "problem"),
+    {
+        "%%chat reviewer": "The cell has no question. Write it below the first line. Run `%%chat?` for help.",
+        "%%plan": "The cell has no plan. Write it below the first line. Run `%%plan?` for help.",
+        "%%wsql": "The cell has no query. Write it below the first line. Run `%%wsql?` for help.",
+        "%%persona x": "The cell has no persona. Write it below the first line. Run `%%persona?` for help.",
+        "%workbench approve": "Give the ids of approvals, or --all. `%workbench approvals` lists them. "
+        "Run `%workbench approve --help` for help.",
+    }.items(),
+)
+def test_what_a_cell_lacks_is_said_in_one_line(running: Kernel, cell: str, problem: str) -> None:
+    assert running.fail(cell)["traceback"] == [f"BAD_COMMAND: {problem}"]
+
+
+def test_a_plan_from_a_file_needs_no_text_in_the_cell(running: Kernel, tmp_path: Path) -> None:
+    file = tmp_path / "alone.yaml"
+    file.write_text("plan: alone\ntasks:\n  - {name: look, title: Look, persona: tester}\n", "utf-8")
+    assert "Plan alone: created, 1 task" in running.run(f'%%plan --file "{file}"')
+
+
+def test_a_notebook_is_told_magics_where_a_shell_is_told_commands(running: Kernel) -> None:
+    assert running.run("%workbench define") == (
+        "There are no definitions. `%workbench define create NAME` creates one."
+    )
+    assert running.run("wb.definitions") == running.run("%workbench define")
+    assert running.run("%workbench teams").endswith("`%workbench teams add NAME --session SESSION` creates one.")
+    assert running.run("%workbench runs sweeps").endswith("`%workbench sweep NOTEBOOK -p NAME=VALUES` runs one.")
+    assert running.run("%workbench views").endswith("`%workbench views NAME` lists the columns of one.")
+    error = running.fail('wb.call("creat_task")')["evalue"]
+    assert error.endswith("Did you mean create_task, create_tasks or create_subtask? wb.help() lists them.")
+
+
+def test_an_interrupted_query_is_one_line(running: Kernel) -> None:
+    endless = 'wb.sql("SELECT count(*) FROM range(10000000000) a, range(1000000000) b")'
+    error = running.fail(f"{INTERRUPT}\n{endless}")
+    assert error["traceback"] == ["SQL_INTERRUPTED: The query was interrupted. Narrow it, and run it again."]
+    assert running.run('wb.sql("SELECT 41 + 1 AS x").x[0].item()') == "42"
+
+
+def test_an_interrupted_wait_for_a_task_is_one_line(running: Kernel) -> None:
+    running.run('made = wb.call("create_task", title="Wait", persona_id="tester")["id"]')
+    error = running.fail(f"{INTERRUPT}\nawait wb.task(made)")
+    assert len(error["traceback"]) == 1
+    assert error["evalue"].startswith("WAIT_INTERRUPTED: The cell was interrupted. Task ")
+    assert running.run("wb.task(made).status") == "'pending'"
+
+
+def test_sql_that_would_change_the_project_is_told_what_it_may_make(running: Kernel) -> None:
+    advice = "SQL_FAILED: A query cannot change the project. CREATE TEMP TABLE and CREATE TEMP VIEW make what is yours."
+    for query in ("DELETE FROM tasks", "UPDATE raw_tasks SET title = 'x'", "DROP VIEW tasks", "CREATE TABLE x (y INT)"):
+        assert running.fail(f"%wsql {query}")["evalue"] == advice, query
+
+
+def test_reports_without_a_name_are_listed(running: Kernel) -> None:
+    assert running.run("wb.report()") == running.run("%workbench report")
+
+
+def test_a_list_that_cannot_be_read_says_so_once(tmp_path: Path) -> None:
+    with started(tmp_path) as kernel:
+        for name in ("tasks", "definitions", "tools", "personalities"):
+            assert kernel.run(f"wb.{name}").startswith("NOT_STARTED: "), name
+        assert kernel.run("wb") == "Workbench is not running. `%workbench start` starts it."
+        assert kernel.fail("wb.tasks()")["evalue"].startswith("NOT_STARTED: ")
