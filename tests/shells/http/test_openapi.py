@@ -27,6 +27,7 @@ def document() -> dict[str, Any]:
     return openapi.document(CATALOGUE)
 
 
+@pytest.mark.long
 def test_the_description_is_valid(document: dict[str, Any]) -> None:
     assert [error.message for error in OpenAPIV31SpecValidator(document).iter_errors()] == []
 
