@@ -330,7 +330,7 @@ class Session(Querying, Recording):
 
     def sweep(
         self,
-        notebook: str | Path,
+        notebook: str | Path | None = None,
         *,
         parameters: Mapping[str, Any] = MappingProxyType({}),
         persona: str | Sequence[str] | None = None,
@@ -344,14 +344,15 @@ class Session(Querying, Recording):
         """Run a notebook once for each combination of values, several at a time; each is a run with a record.
 
         Args:
+            notebook: its path; None, with a `name` and `resume` or `retry_failed`: go on as the sweep was begun.
             parameters: lists of values by name, or ranges as texts, such as ``"1..50"``.
             persona, definition: go over these, besides the parameters.
             options: `name`, `workers`, `timeout` (seconds of a run), `memory` (of a run, such as ``"2 GB"``), `share`,
                 `dask` (``"local"``, or the address of a scheduler).
 
         Raises:
-            BadInput: the notebook does not take these values. Conflict: ``SWEEP_EXISTS``, ``SWEEP_CHANGED``,
-                ``SWEEP_RUNNING``.
+            BadInput: the notebook does not take these values. NotFound: ``SWEEP_NOT_FOUND``. Conflict:
+                ``SWEEP_EXISTS``, ``SWEEP_CHANGED``, ``SWEEP_RUNNING``.
         """
         over = {"persona": sweeps.strings(persona), "definition": sweeps.strings(definition)}
         given = {name: names for name, names in over.items() if names}

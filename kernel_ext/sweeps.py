@@ -16,7 +16,7 @@ from IPython.display import display, publish_display_data
 
 from kernel_ext.panels import has_frontend
 from workbench.cli.output import Shown
-from workbench.cli.sweeps.request import SweepRequest, of_options, sweep_options
+from workbench.cli.sweeps.request import SweepRequest, of_options, require_begun, sweep_options
 from workbench.inert import as_html, inert_line
 from workbench.rules.sweeps import specification
 
@@ -49,7 +49,7 @@ class Notebook(Protocol):
 
 def request_of(
     largest: int,
-    notebook: str | Path,
+    notebook: str | Path | None,
     parameters: Values,
     over: Values,
     repeat: int,
@@ -66,8 +66,8 @@ def request_of(
     chosen = {name: value for name, value in others.items() if value is not None}
     if "memory" in chosen:
         chosen["memory"] = specification.parse_size(str(chosen["memory"]))
-    return SweepRequest(
-        str(notebook),
+    made = SweepRequest(
+        "" if notebook is None else str(notebook),
         Path.cwd(),
         specification.from_values(parameters, largest),
         specification.from_names(over, largest),
@@ -77,6 +77,7 @@ def request_of(
         retry_failed,
         dry_run,
     )
+    return made if made.notebook else require_begun(made)
 
 
 def run(session: Notebook, request: SweepRequest) -> Shown:

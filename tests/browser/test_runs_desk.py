@@ -150,3 +150,17 @@ def test_runs_are_compared_in_a_table_and_by_parallel_coordinates(open_bare_desk
     expect(compared.get_by_role("row", name="parameters lr")).to_contain_text("0.1")
     compared.get_by_role("button", name=f"Run {runs[1]} trial2").press("Enter")
     expect(desk.element.locator(".wb-table-details:visible")).to_contain_text("trial2")
+
+
+def test_a_sweep_with_failed_runs_has_the_command_that_runs_them_again(open_bare_desk: Callable[..., BareDesk]) -> None:
+    desk = open_bare_desk()
+    about = {"notebook": "train.ipynb", "notebook_sha256": "0" * 64, "specification": {"runs": 2}}
+    sweep = desk.host.call("start_sweep", name="seeds", **about)["id"]
+    for number, state in ((1, "completed"), (2, "failed")):
+        run = desk.host.call("start_run", name=f"seeds {number}", sweep_id=sweep)["id"]
+        desk.host.call("end_run", run_id=run, state=state)
+    view(desk.element, "Runs")
+    desk.element.get_by_role("button", name="Sweeps 1").click()
+    expect(desk.element.get_by_text("%workbench sweep --name seeds --retry-failed")).to_be_visible()
+    expect(desk.element.get_by_role("button", name="Copy the command that runs again what failed")).to_be_visible()
+    shot(desk.element, "runs-sweeps")

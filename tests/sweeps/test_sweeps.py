@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import psutil
 import pytest
 
 from tests.sweeps.lab import SweepLab
+from workbench.cli.sweeps.request import of_options
+from workbench.cli.sweeps.running import run_sweep
 from workbench.errors import BadInput, Conflict, NotFound
 from workbench.process import is_running
 from workbench.sweeps.sweep import only_one
@@ -123,6 +126,27 @@ def test_agents_that_a_killed_try_of_a_run_has_left_end_before_the_next_try(here
     assert run["session_id"] != session
     [left] = [one for one in here.call("get_managed_agents")["agents"] if one["agent_id"] == agent]
     assert not left["process"]["running"]
+
+
+def test_what_failed_is_run_again_by_the_name_of_the_sweep_alone(here: SweepLab) -> None:
+    notebook = here.notebook(
+        "again.ipynb", "x: float = 0.0\nwanted = 'no'", "assert wanted == open('wanted.txt').read()"
+    )
+    (here.place / "wanted.txt").write_text("no")
+    here.sweep(notebook, parameters={"x": [0.0, 1.0], "wanted": ["no", "yes"]})
+    assert sorted(run["state"] for run in here.runs("again")) == ["completed"] * 2 + ["failed"] * 2
+    (here.place / "wanted.txt").write_text("yes")
+    how = {"resume": False, "retry_failed": True, "dry_run": False, "parameters": (), "over": (), "repeat": None}
+    chosen = dict.fromkeys(("workers", "timeout", "memory", "share", "dask"))
+    asked = of_options(100, here.place, None, name="again", **how, **chosen)
+    run_sweep(here.settings, asked, lambda: nullcontext(here.call), lambda: nullcontext(lambda _: None))
+    assert [(run["state"], run["tries"]) for run in here.runs("again")].count(("completed", 2)) == 2
+    with pytest.raises(NotFound, match="SWEEP_NOT_FOUND"):
+        other = of_options(100, here.place, None, name="other", **how, **chosen)
+        run_sweep(here.settings, other, lambda: nullcontext(here.call), lambda: nullcontext(lambda _: None))
+    for changed in ({"retry_failed": False}, {"parameters": ("x=1",)}, {"repeat": 2}):
+        with pytest.raises(BadInput, match="BAD_SWEEP"):
+            of_options(100, here.place, None, name="again", **{**how, **changed}, **chosen)
 
 
 def test_agents_of_a_run_whose_sweep_was_killed_end_also_if_it_is_not_resumed(here: SweepLab) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from workbench.errors import Conflict
+from workbench.errors import Conflict, NotFound
 from workbench.rules.sweeps.grid import PlannedRun
 from workbench.rules.sweeps.specification import Limits
 from workbench.settings import Settings
@@ -57,6 +59,23 @@ def begin(call: Call, plan: Plan, how: How, settings: Settings) -> Job:
         space=None if how.share else _space(call, how.name),
         session=os.environ.get("WORKBENCH_SESSION") if how.share else None,
     )
+
+
+def find(call: Call, name: str) -> Mapping[str, Any]:
+    """The specification of the sweep with a name, as it was recorded.
+
+    Raises:
+        NotFound: ``SWEEP_NOT_FOUND``.
+    """
+    page: Mapping[str, Any] = {"next_cursor": None}
+    while True:
+        page = call("list_sweeps", search=name, limit=PAGE, cursor=page["next_cursor"])
+        for sweep in page["sweeps"]:
+            if sweep["name"] == name:
+                found: Mapping[str, Any] = sweep["specification"]
+                return found
+        if page["next_cursor"] is None:
+            raise NotFound("SWEEP_NOT_FOUND", f"There is no sweep {name}. `workbench runs sweeps` lists them.")
 
 
 def left(call: Call, job: Job, plan: Plan, how: How) -> tuple[list[PlannedRun], int]:

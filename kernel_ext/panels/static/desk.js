@@ -17,27 +17,27 @@ i));return n?[r("optgroup",{label:n},...e)]:e}function T(n,t){return t.id=y("fie
 escape:e},...s){return r("form",{...n,on:{submit:a=>{a.preventDefault(),t()},keydown:a=>{a.key==="Escape"&&e?(a.stopPropagation(),e()):a.key==="Enter"&&a.target.
 matches("input:not([type=checkbox])")&&(a.preventDefault(),a.currentTarget.requestSubmit())}}},...s)}function L(n,t,...e){return r("div",{class:"wb-line"},...e,
 n,m("Cancel","wb-button",t))}function F(n,t,e=!0){let s=r("input",{class:"wb-check",type:"checkbox","aria-label":e?null:n,on:{change:()=>t(s.checked)}}),i=e?r("\
-label",{class:"wb-check-label"},s,r("span",{},n)):s;return{box:s,element:i}}function ne(n,t,e){let s=m("Copy","wb-button",i,t);async function i(){let o=await Fl(
+label",{class:"wb-check-label"},s,r("span",{},n)):s;return{box:s,element:i}}function qt(n,t,e){let s=m("Copy","wb-button",i,t);async function i(){let o=await Fl(
 n());u(s,o?"Copied":"Select it and press Ctrl+C"),e(o?"Copied.":"The browser did not allow copying. Select the text and press Ctrl+C."),setTimeout(()=>u(s,"Copy"),
 Tr)}return s}async function Fl(n){try{return await navigator.clipboard.writeText(n),!0}catch{return!1}}function as(n,t,e){let s=URL.createObjectURL(new Blob([e],
 {type:t}));r("a",{href:s,download:n}).click(),setTimeout(()=>URL.revokeObjectURL(s),Tr)}function V(n,t){if(n.ctrlKey||n.altKey||n.metaKey||!n.target.matches(".w\
 b-opener"))return;let e=[...t.querySelectorAll(".wb-opener")],s=e.indexOf(n.target),i={ArrowDown:s+1,ArrowUp:s-1,Home:0,End:e.length-1}[n.key];i!==void 0&&(n.preventDefault(),
-e[i]?.focus())}var Jt="M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2Z",Or="M8 1.25a6.75 6.75 0 1 1 0 13.5 6.75 6.75 0 0 1 0-13.5Z",Cr={tool:[{d:"M9.5 6.5 3.25 12.75M9 2.5a3.5 3.5 0 1 0 4.\
-5 4.5L11 7.5 8.5 5Z"}],pending:[{d:Jt}],blocked:[{d:Jt},{d:"M6.5 5.75v4.5M9.5 5.75v4.5"}],claimed:[{d:Jt},{d:"M8 6a2 2 0 1 1 0 4 2 2 0 0 1 0-4Z",fill:!0}],in_progress:[
-{d:Jt},{d:"M8 4a4 4 0 0 1 0 8Z",fill:!0}],completed:[{d:Or,fill:!0},{d:"M5 8.25 7.25 10.5 11.25 6"}],failed:[{d:Or,fill:!0},{d:"M5.75 5.75l4.5 4.5M10.25 5.75l-4\
-.5 4.5"}],cancelled:[{d:Jt},{d:"M4 12 12 4"}],registration:[{d:"M8 2.25a2.75 2.75 0 1 1 0 5.5 2.75 2.75 0 0 1 0-5.5Z"},{d:"M2.75 13.75C3 11 5.25 9.75 8 9.75s5 1\
+e[i]?.focus())}var Vt="M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2Z",Or="M8 1.25a6.75 6.75 0 1 1 0 13.5 6.75 6.75 0 0 1 0-13.5Z",Cr={tool:[{d:"M9.5 6.5 3.25 12.75M9 2.5a3.5 3.5 0 1 0 4.\
+5 4.5L11 7.5 8.5 5Z"}],pending:[{d:Vt}],blocked:[{d:Vt},{d:"M6.5 5.75v4.5M9.5 5.75v4.5"}],claimed:[{d:Vt},{d:"M8 6a2 2 0 1 1 0 4 2 2 0 0 1 0-4Z",fill:!0}],in_progress:[
+{d:Vt},{d:"M8 4a4 4 0 0 1 0 8Z",fill:!0}],completed:[{d:Or,fill:!0},{d:"M5 8.25 7.25 10.5 11.25 6"}],failed:[{d:Or,fill:!0},{d:"M5.75 5.75l4.5 4.5M10.25 5.75l-4\
+.5 4.5"}],cancelled:[{d:Vt},{d:"M4 12 12 4"}],registration:[{d:"M8 2.25a2.75 2.75 0 1 1 0 5.5 2.75 2.75 0 0 1 0-5.5Z"},{d:"M2.75 13.75C3 11 5.25 9.75 8 9.75s5 1\
 .25 5.25 4"}],integration:[{d:"M4.5 2a1.75 1.75 0 1 1 0 3.5 1.75 1.75 0 0 1 0-3.5Z"},{d:"M4.5 10.5a1.75 1.75 0 1 1 0 3.5 1.75 1.75 0 0 1 0-3.5Z"},{d:"M11.5 6.25\
 a1.75 1.75 0 1 1 0 3.5 1.75 1.75 0 0 1 0-3.5Z"},{d:"M4.5 5.5v5M4.5 5.5C4.5 7.5 6.5 8 9.75 8"}],branch:[{d:"M4.5 2a1.75 1.75 0 1 1 0 3.5 1.75 1.75 0 0 1 0-3.5Z"},
 {d:"M4.5 10.5a1.75 1.75 0 1 1 0 3.5 1.75 1.75 0 0 1 0-3.5Z"},{d:"M11.5 2a1.75 1.75 0 1 1 0 3.5 1.75 1.75 0 0 1 0-3.5Z"},{d:"M4.5 5.5v5M11.5 5.5c0 3-3.5 2.5-6.5 \
-4.5"}],shield:[{d:"M8 1.75 13 3.5v4c0 3.25-2 5.5-5 6.75-3-1.25-5-3.5-5-6.75v-4Z"},{d:"M5.75 8 7.5 9.75 10.5 6.5"}],question:[{d:Jt},{d:"M6.25 6.25C6.25 5 7 4.5 \
-8 4.5s1.75.5 1.75 1.5C9.75 7.25 8 7.5 8 9M8 10.75v.75"}],hint:[{d:Jt},{d:"M8 7.5v3.5M8 5v.75"}],twisty:[{d:"M6 4l4 4-4 4"}],warning:[{d:"M8 2.25 14.25 13.5H1.75\
+4.5"}],shield:[{d:"M8 1.75 13 3.5v4c0 3.25-2 5.5-5 6.75-3-1.25-5-3.5-5-6.75v-4Z"},{d:"M5.75 8 7.5 9.75 10.5 6.5"}],question:[{d:Vt},{d:"M6.25 6.25C6.25 5 7 4.5 \
+8 4.5s1.75.5 1.75 1.5C9.75 7.25 8 7.5 8 9M8 10.75v.75"}],hint:[{d:Vt},{d:"M8 7.5v3.5M8 5v.75"}],twisty:[{d:"M6 4l4 4-4 4"}],warning:[{d:"M8 2.25 14.25 13.5H1.75\
 Z"},{d:"M8 6.5v3M8 11v.75"}]};function v(n){let t=Cr[n]?n:"question",e=Cr[t].map(({d:s,fill:i})=>N("path",{d:s,class:i?"wb-fill":"wb-stroke"}));return N("svg",{
 viewBox:"0 0 16 16","aria-hidden":"true",class:`wb-icon wb-icon-${t}`},...e)}function C(n,...t){return r("div",{},r("div",{class:"wb-label"},n),...t)}function H(n,...t){return r("div",{class:"wb-message"},v(n),r("span",{},...t))}function vt({
 code:n,message:t}){return[v("warning"),r("span",{},r("code",{},n??"ERROR")," ",...tt(t))]}function Q(n,t,e){let s=r("pre",{class:"wb-pre",tabindex:0},n);return r(
-"div",{class:"wb-code"},s,ne(()=>n,t,e))}function oe(n,t){let e=r("tr",{},...n.map(o=>r("th",{scope:"col"},o))),s=o=>o instanceof Node?o:r("td",{},o),i=t.map(o=>r(
+"div",{class:"wb-code"},s,qt(()=>n,t,e))}function oe(n,t){let e=r("tr",{},...n.map(o=>r("th",{scope:"col"},o))),s=o=>o instanceof Node?o:r("td",{},o),i=t.map(o=>r(
 "tr",{},...o.map(s)));return r("table",{class:"wb-table wb-plain-table"},r("thead",{},e),r("tbody",{},...i))}var D=class{constructor(){this.element=r("ul",{class:"\
 wb-facts"}),this.shown=""}update(t){let e=t.filter(([,i])=>i),s=JSON.stringify(e.map(([i,o])=>[i,o instanceof Node?o.textContent:o]));s!==this.shown&&(this.shown=
-s,this.element.replaceChildren(...e.map(([i,o])=>Wl(i,o))))}};function Wl(n,t){return r("li",{},r("span",{class:"wb-muted"},n),t instanceof Node?t:r("span",{},t))}var Kl=[1e3,3e3,9e3],Ul=new TextDecoder,qt=class extends Error{constructor({code:t,message:e,details:s}){super(e),this.code=t,this.details=s??{}}},Ar={code:"KER\
+s,this.element.replaceChildren(...e.map(([i,o])=>Wl(i,o))))}};function Wl(n,t){return r("li",{},r("span",{class:"wb-muted"},n),t instanceof Node?t:r("span",{},t))}var Kl=[1e3,3e3,9e3],Ul=new TextDecoder,Nt=class extends Error{constructor({code:t,message:e,details:s}){super(e),this.code=t,this.details=s??{}}},Ar={code:"KER\
 NEL_GONE",message:"The kernel was restarted or shut down. Start Workbench again, then run this cell again."},Hl={code:"NOT_STARTED",message:"Workbench is not ru\
 nning in this kernel. Run `%workbench start`, then reconnect."},zl={code:"NO_ANSWER",message:"The kernel has not answered yet; it may be busy. You can try again\
 : the action is done only once."},hs=class{constructor(t,e,s){this.model=t,this.store=e,this.link={state:"connecting",error:null},this.waiting=new Map;let i=(h,l)=>this.
@@ -46,13 +46,13 @@ s.addEventListener("abort",()=>{a.forEach(clearTimeout),t.off("msg:custom",i),t.
 this.setLink("connecting"),this.post({kind:"resync"})}request(t,e,s){return this.send(t,{kind:"action",request:t,op:e,arguments:s})}async asset(t){let e=re();return this.
 send(e,{kind:"asset",request:e,name:t})}send(t,e){let s=this.waiting.get(t);if(s)return s.promise;let i={message:e};return i.promise=new Promise((o,a)=>Object.assign(
 i,{resolve:o,reject:a})),this.waiting.set(t,i),this.ask(t),i.promise}ask(t){let e=this.waiting.get(t);e.accepted=!1,e.timer=setTimeout(()=>this.onSilence(t),3e4),
-this.post(e.message)||this.settle(t,({reject:s})=>s(new qt(Ar)))}onSilence(t){this.waiting.get(t).accepted?this.ask(t):this.settle(t,({reject:e})=>e(new qt(zl)))}receive(t,e){
+this.post(e.message)||this.settle(t,({reject:s})=>s(new Nt(Ar)))}onSilence(t){this.waiting.get(t).accepted?this.ask(t):this.settle(t,({reject:e})=>e(new Nt(zl)))}receive(t,e){
 switch(t.kind){case"snapshot":return this.store.takeSnapshot(t.ver,JSON.parse(ro(e))),this.setLink("live");case"diff":this.store.takeDiff(t.base,t.ver,JSON.parse(
 ro(e)),t.touched)||this.resync();return;case"accepted":this.waiting.has(t.request)&&(this.waiting.get(t.request).accepted=!0);return;case"answer":return this.settle(
-t.request,({resolve:s,reject:i})=>{t.ok?s(e?.length?ro(e):t.outcome):i(new qt(t.error))});case"retrying":return this.setLink("retrying",t.error);case"stopped":return this.
+t.request,({resolve:s,reject:i})=>{t.ok?s(e?.length?ro(e):t.outcome):i(new Nt(t.error))});case"retrying":return this.setLink("retrying",t.error);case"stopped":return this.
 setLink("stopped",t.error??Hl);default:return}}post(t){try{return this.model.send(t),!0}catch{return this.setLink("disconnected",Ar),!1}}setLink(t,e=null){if(!(this.
 link.state==="disconnected"||this.link.state===t&&!e&&!this.link.error)){if(this.link={state:t,error:e},t==="disconnected"||t==="stopped")for(let s of[...this.waiting.
-keys()])this.settle(s,({reject:i})=>i(new qt(e)));this.store.notify()}}settle(t,e){let s=this.waiting.get(t);s&&(clearTimeout(s.timer),this.waiting.delete(t),e(
+keys()])this.settle(s,({reject:i})=>i(new Nt(e)));this.store.notify()}}settle(t,e){let s=this.waiting.get(t);s&&(clearTimeout(s.timer),this.waiting.delete(t),e(
 s))}};function re(){return[...crypto.getRandomValues(new Uint8Array(16))].map(t=>t.toString(16).padStart(2,"0")).join("")}function ro(n){return Ul.decode(n[0])}var w=class{constructor(t){this.desk=t,this.busy=!1,this.unanswered=null,this.error=null,this.errorBox=r("div",{class:"wb-message wb-error",id:y("error"),hidden:!0})}async send(t,e){
 let s=JSON.stringify([t,e]);this.unanswered?.key!==s&&(this.unanswered={key:s,id:re()});let i=this.unanswered;try{let o=await this.desk.channel.request(i.id,t,e);
 return this.forget(i),o}catch(o){throw o.code!=="NO_ANSWER"&&this.forget(i),o}}forget(t){this.unanswered===t&&(this.unanswered=null)}async run(t,e,s=null,i="Wor\
@@ -86,23 +86,23 @@ sv"),this.button("json"));this.element=rt("Export","",s,this.requests.errorBox)}
 `Download as ${e}`)}async run(t,e){let s=await this.requests.run("export",{resource:this.resource.value,format:t},e,"…");s&&(as(s.filename,s.content_type,s.content),
 this.desk.announce(`${s.filename} was downloaded.`))}};var Vl={one:"st",two:"nd",few:"rd",other:"th"},Nr=["B","KB","MB","GB","TB"],Gl=new Intl.PluralRules("en",{type:"ordinal"});function f(n,t,e=`${t}s`){return`${n.
 toLocaleString("en")} ${n===1?t:e}`}function ae(n){return`${n}${Vl[Gl.select(n)]}`}function M(n,t=3,e=n.length){let s=n.slice(0,t).join(", ");return e>t?`${s} a\
-nd ${(e-t).toLocaleString("en")} more`:s}function Nt(n){return n.toLocaleString("en",{maximumSignificantDigits:Math.abs(n)<100?3:15})}function Y(n,t=160){let e=typeof n==
+nd ${(e-t).toLocaleString("en")} more`:s}function Rt(n){return n.toLocaleString("en",{maximumSignificantDigits:Math.abs(n)<100?3:15})}function Y(n,t=160){let e=typeof n==
 "string"?n:JSON.stringify(n);return e.length>t?`${e.slice(0,t-1)}…`:e}function it(n){let[t,e]=[n,0];for(;t>=1e3&&e<Nr.length-1;)[t,e]=[t/1024,e+1];return`${t<
 10&&e?t.toFixed(1):Math.round(t)} ${Nr[e]}`}function pt(n,t){let e=Math.max(0,Math.floor((t-Date.parse(n))/1e3));return e<5?"just now":e<60?`${e} s`:e<3600?`${Math.
 floor(e/60)} min`:e<86400?`${Math.floor(e/3600)} h`:`${Math.floor(e/86400)} d`}function xt(n,t){let e=pt(n,t);return e==="just now"?e:`${e} ago`}function E(n){return new Date(
 n).toLocaleString("en",{month:"short",day:"numeric",hour:"2-digit",minute:"2-digit",hour12:!1})}function Ot(n){return new Date(n).toLocaleTimeString("en",{hour12:!1})}
 function W(n){let t=Math.max(0,n/1e3);if(t<10)return`${t.toFixed(1)} s`;if(t<60)return`${Math.floor(t)} s`;let e=Math.floor(t/60);return e<60?`${e} min`:`${Math.
 floor(e/60)} h ${e%60} min`}function at(n){return n<1e3?`${Math.round(n)} ms`:W(n)}function us(n){return{added:n.reduce((t,e)=>t+(e.added??0),0),removed:n.reduce(
-(t,e)=>t+(e.removed??0),0)}}function ms(n){let t=n.indexOf("/.aiswarm/");return t<0?n:n.slice(t+1)}var Yl=2e3,Xl=n=>`${Nt(n)} /s`,ao=n=>`${Nt(n)} ms`,Vt=n=>t=>f(t,n),Rr=[["queue length",n=>n.queue_length,Vt("change")],["written",n=>n.writes_per_second,n=>`${f(
-n,"change")}/s`],["committed",n=>n.commits_per_second,Xl],["in one commit",n=>n.writes_per_commit,Vt("change")],["time of a commit, median",({commit_ms:n})=>n.p50,
-ao],["time of a commit, 95th percentile",({commit_ms:n})=>n.p95,ao],["time of a commit, longest",({commit_ms:n})=>n.max,ao],["connected",n=>n.connections,Vt("co\
-nnection")],["waiting for admission",n=>n.pending_agents,Vt("agent")],["reading the feed",n=>n.feed_readers,Vt("reader")],["read from memory",n=>n.cache_hits,n=>`${Math.
-round(n*100)} %`],["recorded",n=>n.events,Vt("event")],["stored",n=>n.tasks,Vt("task")],["database",n=>n.database_bytes,it]],ps=class{constructor(t,e){this.requests=
+(t,e)=>t+(e.removed??0),0)}}function ms(n){let t=n.indexOf("/.aiswarm/");return t<0?n:n.slice(t+1)}var Yl=2e3,Xl=n=>`${Rt(n)} /s`,ao=n=>`${Rt(n)} ms`,Gt=n=>t=>f(t,n),Rr=[["queue length",n=>n.queue_length,Gt("change")],["written",n=>n.writes_per_second,n=>`${f(
+n,"change")}/s`],["committed",n=>n.commits_per_second,Xl],["in one commit",n=>n.writes_per_commit,Gt("change")],["time of a commit, median",({commit_ms:n})=>n.p50,
+ao],["time of a commit, 95th percentile",({commit_ms:n})=>n.p95,ao],["time of a commit, longest",({commit_ms:n})=>n.max,ao],["connected",n=>n.connections,Gt("co\
+nnection")],["waiting for admission",n=>n.pending_agents,Gt("agent")],["reading the feed",n=>n.feed_readers,Gt("reader")],["read from memory",n=>n.cache_hits,n=>`${Math.
+round(n*100)} %`],["recorded",n=>n.events,Gt("event")],["stored",n=>n.tasks,Gt("task")],["database",n=>n.database_bytes,it]],ps=class{constructor(t,e){this.requests=
 new w(t),this.figures=r("ul",{class:"wb-numbers"},...Rr.map(([i])=>Zl(i))),this.figures.hidden=!0,this.element=rt("Performance","",this.figures,this.requests.errorBox);
 let s=i=>this.requests.showError(i);this.polling=new G(this.element,Yl,()=>this.load(),s,e)}async load(){let t=await this.requests.send("get_performance",{});this.
 requests.clearError(),this.figures.hidden=!1,Rr.forEach(([,e,s],i)=>{let o=e(t);u(this.figures.children[i].firstChild,o===null?"–":s(o))})}};function Zl(n){return r(
 "li",{},r("span",{class:"wb-number-value"}),r("span",{class:"wb-number-name"},n))}var Ql=(n,t)=>n.name.localeCompare(t.name,void 0,{numeric:!0});function De(n){return[...n.values()].sort(Ql)}function ft(n,t){let e=n.sessions.get(t);return e?`${e.
-project} / ${e.name}`:null}function Rt(n){return De(n.projects).map(t=>[t.name,ho(n,t.id).map(({id:e,name:s})=>[e,s])]).filter(([,t])=>t.length)}function ho(n,t){
+project} / ${e.name}`:null}function Bt(n){return De(n.projects).map(t=>[t.name,ho(n,t.id).map(({id:e,name:s})=>[e,s])]).filter(([,t])=>t.length)}function ho(n,t){
 return De(n.sessions).filter(({project_id:e})=>e===t)}function Ct(n,t){return De(n.teams).filter(({session_id:e})=>(e??null)===t)}var tc={worker:"Worker: takes tasks",planner:"Planner: also creates tasks"},ws={write:"Read and write",read:"Read only"},he={self_only:"Itself",team_level:"Its \
 team",session_level:"Its session"},ec={off:"No access",read:"May read it",write:"May change it"},sc={off:"which it cannot read",read:"which it can read",write:"\
 which it can change"},ic={"":"No",true:"Yes"},nc={3600:"In an hour",28800:"In 8 hours",86400:"In a day",604800:"In a week",2592e3:"In 30 days"},oc={agent_id:"Ag\
@@ -133,7 +133,7 @@ field??"").split(".");return this.controls[hc[t]??s]??null}values(){return Objec
 return this.keep.length?fs:t??_t}personas(){let t=[...this.tables.personas.values()].map(({id:s,name:i})=>[s,i]),{persona_id:e}=this.grant;return e&&!this.tables.
 personas.has(e)?[[e,e],...t]:t}definitions(){let e=[...this.tables.definitions.values()].filter(({definition_id:i})=>i).map(({definition_id:i,name:o})=>[i,o]).sort(
 ([,i],[,o])=>i<o?-1:1),{definition:s}=this.grant;return s&&!e.some(([i])=>i===s)?[[s,s],...e]:e}expiries(){let{expires_at:t}=this.grant;return[...t?[[t,E(t)]]:[],
-...Object.entries(nc)]}fillSessions(t,e){q(t,[["",[...this.keep,[_t,"None"]]],...Rt(this.tables)],e)}fillTeams(t,e,s){let i=e===fs,o=i?[...this.tables.teams.values()]:
+...Object.entries(nc)]}fillSessions(t,e){q(t,[["",[...this.keep,[_t,"None"]]],...Bt(this.tables)],e)}fillTeams(t,e,s){let i=e===fs,o=i?[...this.tables.teams.values()]:
 e?Ct(this.tables,e):[],a=i?[]:Ct(this.tables,null),h=({name:c,session:d})=>i&&d?`${d} / ${c}`:c,l=[...o,...a].map(c=>[c.id,h(c)]);q(t,[["",[...this.keep,[_t,"No\
 ne"],...l]]],s)}followPersona(){let t=this.tables.personas.get(this.controls.persona_id.value)?.role;t&&!this.roleChosen&&!this.keep.length&&(this.controls.role.
 value=t),this.showRelevant()}followSession(){this.fillTeams(this.controls.team_id,this.controls.session_id.value,this.controls.team_id.value)}};function cc(n){return n.
@@ -263,7 +263,7 @@ Ie(t)),b(o.state,"title",[Ie(t),t.reason].filter(Boolean).join(": ")),u(o.profil
  %`:"–"),u(o.memory,a?it(a.memory_bytes):"–"),u(o.children,a?String(a.children.length):"–"),u(o.uptime,Ss(t,i)||"–"),this.drawConfinement(le(t.confinement),
 t.state)}drawConfinement({label:t,missing:e,complete:s},i){let o=i==="queued"?"–":t;if(this.confinement.textContent===o)return;let a=v(s?"shield":"warning");this.
 confinement.replaceChildren(...i==="queued"?[o]:[a,r("span",{},t)]),b(this.confinement,"title",e||null)}};function Sc(n,t){let e=n.state==="ended"?(t.ended_at??
-"").localeCompare(n.ended_at??""):0;return lo[n.state]-lo[t.state]||e||n.id.localeCompare(t.id,void 0,{numeric:!0})}var Fr=1e4,$c=4e3,Wr="wb-undo";function Bt(n,{text:t,changes:e}){n.dispatchEvent(new CustomEvent(Wr,{bubbles:!0,detail:{text:t,changes:e}}))}var Ts=class{constructor(t,e){
+"").localeCompare(n.ended_at??""):0;return lo[n.state]-lo[t.state]||e||n.id.localeCompare(t.id,void 0,{numeric:!0})}var Fr=1e4,$c=4e3,Wr="wb-undo";function jt(n,{text:t,changes:e}){n.dispatchEvent(new CustomEvent(Wr,{bubbles:!0,detail:{text:t,changes:e}}))}var Ts=class{constructor(t,e){
 this.desk=t,this.requests=new w(t),this.text=r("span",{class:"wb-grow"}),this.button=m("Undo","wb-button",()=>this.undo());let s=()=>this.isOver&&!this.isHeld&&
 this.hide(),i={pointerleave:s,focusout:()=>requestAnimationFrame(s)};this.element=r("div",{class:"wb-undo",role:"group","aria-label":"Undo",hidden:!0,on:i}),this.
 element.append(this.text,this.button),e.addEventListener("abort",()=>clearTimeout(this.timer),{once:!0})}listenTo(t){t.addEventListener(Wr,({detail:e})=>this.offer(
@@ -291,7 +291,7 @@ clearError(),this.update(),t&&(this.box.querySelector(".wb-views-list button")??
 trim());this.requests.busy||u(this.submit,t?"Replace":"Save"),O(this.name.value.trim()!=="",this.submit)}pick(t){this.apply(t.state),this.toggle(!1),this.update(),
 this.opener.focus(),this.desk.announce(`View ${t.name}.`)}async save(){let t=this.name.value.trim();if(!t)return;let e=this.views.some(i=>i.name===t),s={area:this.
 area,name:t,state:this.read(),replace:e};await this.requests.run("save_view",s,this.submit,"Saving…")&&(this.name.value="",this.drawSave(),this.desk.announce(
-`View ${t} is saved.`))}async remove({id:t,name:e}){await this.requests.run("delete_saved_view",{view_id:t})&&Bt(this.element,{text:`View ${e} deleted.`,changes:[
+`View ${t} is saved.`))}async remove({id:t,name:e}){await this.requests.run("delete_saved_view",{view_id:t})&&jt(this.element,{text:`View ${e} deleted.`,changes:[
 {subject:`saved_view:${t}`,kind:"saved_view.deleted"}]})}onKey(t){t.key!=="Escape"||this.box.hidden||t.defaultPrevented||(t.preventDefault(),t.stopPropagation(),
 this.toggle(!1),this.opener.focus())}},mo=class{constructor(t,e){this.of=e,this.pick=m("","wb-views-name wb-cut wb-grow",()=>e.pick(this.view)),this.rename=m("R\
 ename","wb-link wb-quiet",()=>this.edit(!0)),this.remove=m("Delete","wb-link wb-quiet",()=>e.remove(this.view)),this.line=r("div",{class:"wb-line"},this.pick,this.
@@ -299,20 +299,20 @@ rename,this.remove),this.name=k("",{class:"wb-input wb-grow",maxlength:100});let
 s),escape:()=>this.edit(!1)};this.form=$({hidden:!0},i,r("div",{class:"wb-line"},this.name,s)),this.elements=[r("li",{},this.line,this.form)]}show(t,e){this.view=
 t,u(this.pick,t.name),b(this.pick,"aria-pressed",e),b(this.rename,"aria-label",`Rename ${t.name}`),b(this.remove,"aria-label",`Delete ${t.name}`),b(this.name,"a\
 ria-label",`New name of ${t.name}`)}edit(t){this.form.hidden=!t,this.line.hidden=t,t&&(this.name.value=this.view.name),(t?this.name:this.rename).focus()}async submit(t){
-let e={view_id:this.view.id,name:this.name.value.trim()};e.name&&await this.of.requests.run("rename_saved_view",e,t,"Renaming…")&&this.edit(!1)}};var Gt="=",Hr="",Kr=[[Gt,"Session unchanged"],[Hr,"No session"]],Ur=[[Gt,"Team unchanged"],[Hr,"No team"]],Os=class{constructor(t,e){this.desk=t,this.selected=e,
+let e={view_id:this.view.id,name:this.name.value.trim()};e.name&&await this.of.requests.run("rename_saved_view",e,t,"Renaming…")&&this.edit(!1)}};var Yt="=",Hr="",Kr=[[Yt,"Session unchanged"],[Hr,"No session"]],Ur=[[Yt,"Team unchanged"],[Hr,"No team"]],Os=class{constructor(t,e){this.desk=t,this.selected=e,
 this.requests=new w(t),this.summary=r("span",{class:"wb-muted wb-grow"}),this.session=this.choice(Kr,"Session for the selected agents"),this.team=this.choice(Ur,
 "Team for the selected agents"),this.assign=m("Assign","wb-button wb-primary",()=>this.run()),this.element=r("div",{class:"wb-box wb-slim wb-stack",role:"group",
 "aria-label":"Assign the selected agents",hidden:!0},r("div",{class:"wb-line"},this.summary,this.session,this.team,this.assign),this.requests.errorBox)}choice(t,e){
-return x(t,Gt,{class:"wb-input wb-narrow","aria-label":e,on:{change:()=>this.refresh()}})}update(t){this.element.hidden=t===0,u(this.summary,`${f(t,"agent")} se\
-lected`),t&&this.refresh()}refresh(){let{tables:t}=this.desk.store;q(this.session,[["",Kr],...Rt(t)]),q(this.team,[["",[...Ur,...this.teams().map(({id:e,name:s})=>[
-e,s])]]]),O(this.session.value!==Gt||this.team.value!==Gt,this.assign)}teams(){let{tables:t}=this.desk.store,e=this.session.value;return e===Gt?[...t.teams.values()]:
-[...e?Ct(t,e):[],...Ct(t,null)]}async run(){let t={session_id:this.session.value,team_id:this.team.value},e=Object.entries(t).filter(([,a])=>a!==Gt),s=Object.fromEntries(
+return x(t,Yt,{class:"wb-input wb-narrow","aria-label":e,on:{change:()=>this.refresh()}})}update(t){this.element.hidden=t===0,u(this.summary,`${f(t,"agent")} se\
+lected`),t&&this.refresh()}refresh(){let{tables:t}=this.desk.store;q(this.session,[["",Kr],...Bt(t)]),q(this.team,[["",[...Ur,...this.teams().map(({id:e,name:s})=>[
+e,s])]]]),O(this.session.value!==Yt||this.team.value!==Yt,this.assign)}teams(){let{tables:t}=this.desk.store,e=this.session.value;return e===Yt?[...t.teams.values()]:
+[...e?Ct(t,e):[],...Ct(t,null)]}async run(){let t={session_id:this.session.value,team_id:this.team.value},e=Object.entries(t).filter(([,a])=>a!==Yt),s=Object.fromEntries(
 e.map(([a,h])=>[a,h||null])),i=this.selected();await this.requests.run("assign_agents",{agent_ids:i,changes:s},this.assign,"Assigning…")&&this.offerUndo(i),this.
-refresh()}offerUndo(t){let e=t.map(s=>({subject:`agent:${s}`,kind:"agent.updated"}));Bt(this.element,{text:`${f(t.length,"agent")} assigned.`,changes:e})}};var Ec=12;function po(n,t){let e=s=>typeof s=="string"?s:JSON.stringify(s);return Y(Array.isArray(n)?n.map(e).join(", "):n,t)}function Cs(n){let t=Object.entries(
+refresh()}offerUndo(t){let e=t.map(s=>({subject:`agent:${s}`,kind:"agent.updated"}));jt(this.element,{text:`${f(t.length,"agent")} assigned.`,changes:e})}};var Ec=12;function po(n,t){let e=s=>typeof s=="string"?s:JSON.stringify(s);return Y(Array.isArray(n)?n.map(e).join(", "):n,t)}function Cs(n){let t=Object.entries(
 n??{}).slice(0,Ec);if(!t.length)return null;let e=([s,i])=>r("li",{},r("span",{class:"wb-muted wb-term"},Y(s,60)),r("code",{class:"wb-wrap"},po(i)));return C("C\
 apabilities it reports",r("ul",{class:"wb-list"},...t.map(e)))}var Pe={active:"Active",idle:"Idle",offline:"Offline",terminated:"Ended",pending:"Waiting",expired:"Expired",revoked:"Revoked",rejected:"Rejected"},zr=new Set([
-"revoked","rejected"]),Tc={agent:"",approval:"approval ",task:"task "};function Yt(n,t){let{registration_status:e,expires_at:s}=n;return e==="pending"||zr.has(e)?
-e:s&&Date.parse(s)<=t?"expired":n.presence??"offline"}function jt(n){return n!=="pending"&&!zr.has(n)}function Jr(n){let[t,e=""]=n.split(".");return`${Tc[t]??`${t}\
+"revoked","rejected"]),Tc={agent:"",approval:"approval ",task:"task "};function Xt(n,t){let{registration_status:e,expires_at:s}=n;return e==="pending"||zr.has(e)?
+e:s&&Date.parse(s)<=t?"expired":n.presence??"offline"}function Lt(n){return n!=="pending"&&!zr.has(n)}function Jr(n){let[t,e=""]=n.split(".");return`${Tc[t]??`${t}\
  `}${e.replaceAll("_"," ")}`}function Vr({field:n,old:t,new:e}){return`${n}: ${t??"none"} → ${e??"none"}`}var Oc=20,Cc=new Set(["revoked","rejected"]),Ac={persona_id:null,session_id:null,team_id:null,expires_at:null},qc={label:"Issue new token",consequence:"Its curr\
 ent token stops working, and its connections are closed.",danger:!1},Nc={consequence:"Its token stops working at once, and its tasks are released.",reason:"Reas\
 on (optional; kept in the history)"},Rc={consequence:"It is removed from all lists; its history is kept. You can restore it in the Projects tab."},As=class{constructor(t,e,s){
@@ -337,7 +337,7 @@ changes:h})=>r("li",{},r("span",{class:"wb-muted"},E(s)),r("span",{class:"wb-gro
 wb-muted"},o));this.history.replaceChildren(...t.map(e))}ask(t,e,s){this.requests.clearError(),U(this.confirmBox,t,e,s)}async run(t,e,s,i){await this.requests.run(
 t,{agent_id:this.id,...e},s)&&(this.confirmBox.replaceChildren(),this.desk.announce(`${this.id}: ${i}`),this.load())}async issueToken(t){let e=await this.requests.
 run("issue_token",{agent_id:this.id},t,"Issuing…");if(!e)return;let s=`New token of ${this.id}`,i=k(e.token,{class:"wb-input wb-mono wb-grow",readonly:"","ari\
-a-label":s}),o=m("Done","wb-button",()=>this.confirmBox.replaceChildren()),a=ne(()=>i.value,"Copy the token",this.desk.announce);this.confirmBox.replaceChildren(
+a-label":s}),o=m("Done","wb-button",()=>this.confirmBox.replaceChildren()),a=qt(()=>i.value,"Copy the token",this.desk.announce);this.confirmBox.replaceChildren(
 r("div",{class:"wb-confirm wb-stack"},r("p",{},`This is the new token of ${this.id}. It is shown only once: copy it to the agent now.`),r("div",{class:"wb-line"},
 i,a,o))),i.select(),this.load()}async onSubmit(){let t=this.fields.choices();if(!Object.keys(t).length)return;let e=await this.requests.run("update_agent",{agent_id:this.
 id,changes:t},this.save,"Saving…");e?this.onSaved(e):this.fields.fieldOf(this.requests.error)?.focus()}onSaved(t){let e=this.id;this.agent=t,this.fill(),this.
@@ -357,10 +357,10 @@ now())):(this.place.replaceChildren(),this.opener.focus()),this.below.hidden=!t,
 d",String(t))}};function Gr(n,t,e,s){return{agent:t.agent_id,state:Object.keys(Pe).indexOf(e),persona:Yr(t),permission:t.tool,session:ft(s,t.session_id),connections:t.
 connections,"last-active":t.last_heartbeat&&-Date.parse(t.last_heartbeat)}[n]}function fo(n){return r("span",{class:"wb-dot","data-state":n,"aria-hidden":"true"})}
 function Yr({persona_id:n,role:t}){return n?n===t||t==="worker"?n:`${n}, ${t}`:t}function jc(n,t){let e=t.sessions.get(n.session_id)?.name,s=t.teams.get(n.team_id)?.
-name;return[e,s].filter(Boolean).join(" · ")||"–"}var wo=100,Xt="=",Xr="",Lc={agents:"Agents",processes:"Processes"},Mc=[[Xt,"All sessions"],[Xr,"In no session"]],Ns=class{constructor(t,e,s,i){this.desk={store:t,
-channel:e,announce:s},this.store=t,this.filters={state:null,text:"",session:Xt},this.limit=wo,this.mode="agents",this.processes=new Es(this.desk,i),this.list=this.
+name;return[e,s].filter(Boolean).join(" · ")||"–"}var wo=100,Zt="=",Xr="",Lc={agents:"Agents",processes:"Processes"},Mc=[[Zt,"All sessions"],[Xr,"In no session"]],Ns=class{constructor(t,e,s,i){this.desk={store:t,
+channel:e,announce:s},this.store=t,this.filters={state:null,text:"",session:Zt},this.limit=wo,this.mode="agents",this.processes=new Es(this.desk,i),this.list=this.
 table();let o=y("agents");this.element=r("section",{class:"wb-section wb-stack","aria-labelledby":o},this.toolbar(o),this.list,this.processes.element)}toolbar(t){
-this.summary=r("span",{class:"wb-muted wb-grow"}),this.modes=new I(Lc,"Show",i=>this.setMode(i)),this.session=x([],Xt,{class:"wb-input wb-narrow","aria-label":"\
+this.summary=r("span",{class:"wb-muted wb-grow"}),this.modes=new I(Lc,"Show",i=>this.setMode(i)),this.session=x([],Zt,{class:"wb-input wb-narrow","aria-label":"\
 Filter agents by session",on:{change:()=>this.filter({session:this.session.value})}}),this.search=J("Filter agents","Filter agents by id, name, persona, tool or\
  client",{input:()=>this.filter({text:this.search.value.trim().toLowerCase()}),keydown:i=>this.onSearchKey(i)}),this.views=new et(this.desk,"agents",{read:()=>({
 ...this.filters,sort:this.sorting.state()}),apply:i=>this.apply(i)});let e=r("h3",{class:"wb-heading",id:t},"Agents"),s=[this.modes.element,this.session,this.search,
@@ -371,24 +371,24 @@ update(Date.now()));let t=Object.keys(Fe).map(o=>this.sorting.heading(o,"th",{sc
 let s={keydown:o=>V(o,this.body)};this.grid=r("table",{class:"wb-table wb-agents",on:s},r("thead",{},e),this.body),this.more=m("Show more","wb-button",()=>this.
 showMore()),this.empty=r("p",{class:"wb-empty"});let i=[this.chips.element,this.assignForm.element,this.empty,this.grid,this.more];return r("div",{class:"wb-sta\
 ck"},...i)}row(t){return new qs(this.store.tables.agents.get(t),this.desk,{onSelect:()=>this.drawSelected(),onRename:(e,s)=>this.rename(e,s)})}count(t){return[...this.
-store.tables.agents.values()].filter(e=>jt(Yt(e,t))).length}update(t){this.drawMode(),this.mode==="agents"?this.updateAgents(t):(this.processes.update(t),u(this.
+store.tables.agents.values()].filter(e=>Lt(Xt(e,t))).length}update(t){this.drawMode(),this.mode==="agents"?this.updateAgents(t):(this.processes.update(t),u(this.
 summary,this.processes.summary()))}setMode(t){this.mode=t,this.update(Date.now())}drawMode(){let t=this.processes.count(),e=this.mode==="agents";this.modes.setLabel(
 "processes",t?`Processes ${t.toLocaleString("en")}`:"Processes"),this.modes.show(this.mode),this.list.hidden=!e,this.processes.element.hidden=e,this.search.hidden=
-this.session.hidden=this.views.element.hidden=!e}updateAgents(t){let{tables:e}=this.store,s=[...e.agents.values()].sort(Dc),i=new Map(s.map(l=>[l.id,Yt(l,t)]));
-this.drawCounts(s,i),q(this.session,[["",Mc],...Rt(e)],this.filters.session);let o=s.filter(l=>this.matches(l,i.get(l.id))),a=this.sorting.sorted(o,(l,c)=>Gr(c,
+this.session.hidden=this.views.element.hidden=!e}updateAgents(t){let{tables:e}=this.store,s=[...e.agents.values()].sort(Dc),i=new Map(s.map(l=>[l.id,Xt(l,t)]));
+this.drawCounts(s,i),q(this.session,[["",Mc],...Bt(e)],this.filters.session);let o=s.filter(l=>this.matches(l,i.get(l.id))),a=this.sorting.sorted(o,(l,c)=>Gr(c,
 l,i.get(l.id),e)),h=a.slice(0,this.limit).map(({id:l})=>l);this.rows.show(h,(l,c)=>l.show(e.agents.get(c),i.get(c),e,t)),this.more.hidden=a.length<=this.limit,this.
 grid.hidden=a.length===0,this.drawEmpty(s.length,a.length),this.drawSelected()}drawCounts(t,e){let s={};for(let l of e.values())s[l]=(s[l]??0)+1;let i=t.filter(
-({id:l})=>jt(e.get(l))),o=i.filter(({connections:l})=>l).length.toLocaleString("en");u(this.summary,i.length?`${f(i.length,"agent")} · ${o} connected`:"");let a=Object.
+({id:l})=>Lt(e.get(l))),o=i.filter(({connections:l})=>l).length.toLocaleString("en");u(this.summary,i.length?`${f(i.length,"agent")} · ${o} connected`:"");let a=Object.
 entries(Pe).filter(([l])=>l!=="pending").map(([l,c])=>({key:l,label:c,count:s[l]??0,mark:()=>fo(l)}));this.chips.update([{key:null,label:"Admitted",count:i.length},
 ...a],this.filters.state);let h=t.length===0;this.chips.element.hidden=this.search.hidden=this.session.hidden=this.views.element.hidden=h,this.views.update()}reveal(t){
-this.mode="agents",this.search.value=t,this.filter({state:null,text:t.toLowerCase(),session:Xt}),this.drawMode();let e=this.rows.items.get(t);e&&!e.isOpen&&e.toggle(),
+this.mode="agents",this.search.value=t,this.filter({state:null,text:t.toLowerCase(),session:Zt}),this.drawMode();let e=this.rows.items.get(t);e&&!e.isOpen&&e.toggle(),
 e?.opener.focus()}rename(t,e){let{agents:s}=this.store.tables;s.has(t)&&(this.rows.rename(t,e),s.set(e,{...s.get(t),id:e,agent_id:e}),s.delete(t))}drawEmpty(t,e){
 if(this.empty.hidden=e>0||this.store.version===null,this.empty.hidden)return;let s=t?["No agent matches the filters. ",m("Show all","wb-link",()=>this.clear())]:
 ["No agents yet. Agents that register wait in the inbox; the Admin tab shows how to connect one."];this.empty.replaceChildren(...s)}drawSelected(){let t=this.rows.
 items.size,e=this.selected().length;this.selectAll.checked=t>0&&e===t,this.selectAll.indeterminate=e>0&&e<t,this.assignForm.update(e)}matches(t,e){let{state:s,session:i,
-text:o}=this.filters;return(s?e!==s:!jt(e))||i!==Xt&&(t.session_id??Xr)!==i?!1:o.split(/\s+/).every(a=>Ic(t).includes(a))}filter(t){Object.assign(this.filters,t),
-this.limit=wo,this.update(Date.now()),this.desk.announce(`${f(this.rows.items.size,"agent")} shown.`)}apply({state:t=null,text:e="",session:s=Xt,sort:i}){this.sorting.
-set(i),this.search.value=e,this.filter({state:t,text:e,session:s})}clear(){this.search.value="",this.filter({state:null,text:"",session:Xt}),this.search.focus()}showMore(){
+text:o}=this.filters;return(s?e!==s:!Lt(e))||i!==Zt&&(t.session_id??Xr)!==i?!1:o.split(/\s+/).every(a=>Ic(t).includes(a))}filter(t){Object.assign(this.filters,t),
+this.limit=wo,this.update(Date.now()),this.desk.announce(`${f(this.rows.items.size,"agent")} shown.`)}apply({state:t=null,text:e="",session:s=Zt,sort:i}){this.sorting.
+set(i),this.search.value=e,this.filter({state:t,text:e,session:s})}clear(){this.search.value="",this.filter({state:null,text:"",session:Zt}),this.search.focus()}showMore(){
 this.limit+=wo,this.update(Date.now())}selected(){return[...this.rows.items.values()].filter(t=>t.checkbox.checked).map(t=>t.agent.id)}onSelectAll(t){for(let e of this.
 rows.items.values())e.checkbox.checked=t;this.drawSelected()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),this.search.value="",this.filter(
 {text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.body.querySelector(".wb-opener")?.focus())}};function Dc(n,t){return n.registered_at<t.registered_at?-1:
@@ -398,7 +398,7 @@ drawn=e;let s=[...this.element.children].findIndex(i=>i.contains(document.active
 min(s,t.length-1)]?.querySelector("button")?.focus()}};function Pc({name:n,open:t,share:e,tick:s,state:i="in_progress",text:o,title:a}){let h=t?m(n,"wb-link wb-\
 cut",t):r("span",{class:"wb-cut"},n),l=r("span",{class:"wb-share-fill","data-state":i,style:`width: ${100*Zr(e)}%`}),c=s===void 0?null:r("span",{class:"wb-share\
 -tick",style:`left: ${100*Zr(s)}%`}),d=r("span",{class:"wb-share","aria-hidden":"true"},l,c);return r("li",{title:a},r("span",{class:"wb-share-name wb-cut"},h),
-d,r("span",{class:"wb-share-text"},o))}function Zr(n){return Math.max(0,Math.min(1,n))}var Qr={ArrowRight:1,ArrowDown:1,ArrowLeft:-1,ArrowUp:-1},Lt=class{constructor(t,e,s=""){let i=y("figure");this.name=t,this.marks=[],this.sentence=r("p",{class:"\
+d,r("span",{class:"wb-share-text"},o))}function Zr(n){return Math.max(0,Math.min(1,n))}var Qr={ArrowRight:1,ArrowDown:1,ArrowLeft:-1,ArrowUp:-1},Mt=class{constructor(t,e,s=""){let i=y("figure");this.name=t,this.marks=[],this.sentence=r("p",{class:"\
 wb-figure-sentence"}),this.legend=r("ul",{class:"wb-legend"}),this.readout=r("p",{class:"wb-readout","aria-live":"off"}),this.canvas=r("div",{class:"wb-canvas",
 role:"group","aria-labelledby":i}),this.canvas.addEventListener("keydown",l=>this.onKey(l));for(let l of["pointerover","focusin"])this.canvas.addEventListener(l,
 c=>this.point(c));for(let l of["pointerleave","focusout"])this.canvas.addEventListener(l,()=>u(this.readout,""));this.canvas.addEventListener("click",l=>this.markOf(
@@ -417,22 +417,22 @@ name),this.table.replaceChildren(oe(t,e))}markOf(t){let e=t.closest?.("[data-key
 markOf(t);u(this.readout,e?.text??""),e&&(this.current=e.key)}onKey(t){let e=this.marks.findIndex(({element:o})=>o===t.target);if(e<0||t.ctrlKey||t.altKey||t.metaKey)
 return;let s=this.marks.length-1,i={Home:0,End:s}[t.key]??(t.key in Qr?e+Qr[t.key]:null);if(i!==null)this.focus(Math.max(0,Math.min(s,i)),e);else if(t.key==="En\
 ter"||t.key===" ")this.marks[e].open?.();else return;t.preventDefault(),t.stopPropagation()}focus(t,e){this.marks[e].element.setAttribute("tabindex",-1),this.marks[t].
-element.setAttribute("tabindex",0),this.marks[t].element.focus()}};var z={left:36,right:8,top:8,bottom:20};function Mt(n,t,e,s={}){return N("text",{x:n,y:t,class:"wb-chart-label",...s},yt(e))}function Dt(n,t,...e){return N("svg",
+element.setAttribute("tabindex",0),this.marks[t].element.focus()}};var z={left:36,right:8,top:8,bottom:20};function Dt(n,t,e,s={}){return N("text",{x:n,y:t,class:"wb-chart-label",...s},yt(e))}function It(n,t,...e){return N("svg",
 {viewBox:`0 0 ${n} ${t}`,width:n,height:t,class:"wb-chart"},...e)}function Bs(n,t,e,s,i=z.left){return e.flatMap(o=>[N("line",{x1:i,x2:n-z.right,y1:t(o),y2:t(o),
-class:"wb-chart-grid"}),Mt(i-6,t(o)+4,s(o),{"text-anchor":"end"})])}function ce(n,t){return t.map(({x:e,text:s},i)=>{let o=i===0?"start":i===t.length-1?"end":"m\
-iddle";return Mt(e,n,s,{"text-anchor":o})})}function It(n,t,e,s=null){return n.dataset.key=t,n.dataset.lmSuppressShortcuts="true",n.classList.add("wb-chart-mark"),
+class:"wb-chart-grid"}),Dt(i-6,t(o)+4,s(o),{"text-anchor":"end"})])}function ce(n,t){return t.map(({x:e,text:s},i)=>{let o=i===0?"start":i===t.length-1?"end":"m\
+iddle";return Dt(e,n,s,{"text-anchor":o})})}function Pt(n,t,e,s=null){return n.dataset.key=t,n.dataset.lmSuppressShortcuts="true",n.classList.add("wb-chart-mark"),
 n.setAttribute("role",s?"button":"img"),n.setAttribute("aria-label",e),{element:n,key:t,text:n.getAttribute("aria-label"),open:s}}function ta(n,t=2){let e=n>0?n:1,s=e/t,i=10**Math.floor(Math.log10(s)),o=[1,2,5,10].map(h=>h*i).find(h=>h>=s*(1-1e-9)),a=[];for(let h=0;h<Math.ceil(e/o-1e-9)+1;h+=
 1)a.push(Number((h*o).toPrecision(12)));return a}function ct([n,t],[e,s]){let i=t-n;return o=>i?e+(o-n)/i*(s-e):(e+s)/2}function js(n,t,e){return Array.from({length:e},
 (s,i)=>n+(t-n)*i/(e-1))}function We(n){let t=n.filter(Number.isFinite);return t.length?t.reduce(([e,s],i)=>[Math.min(e,i),Math.max(s,i)],[t[0],t[0]]):null}var Ls=132,Fc=1;function ea(n,{starts:t,until:e,clock:s,text:i,layers:o}){let a=t.map((S,K)=>o.reduce((ot,{values:Z})=>ot+Z[K],0)),h=ta(Math.max(...a,1)),l=z.left+
-8*Math.max(0,Nt(h.at(-1)).length-4),c=ct([0,t.length],[l,n-z.right]),d=ct([0,h.at(-1)],[Ls-z.bottom,z.top]),p=t.map((S,K)=>Wc(K,c,d,o,i)).filter(({at:S})=>a[S]),
-_=js(0,t.length,n<360?2:4).map(S=>({x:c(S),text:s(t[0]+(e-t[0])*S/t.length)}));return{picture:Dt(n,Ls,...Bs(n,d,h,Nt,l),...p.map(({made:S})=>S.element),...ce(Ls-
+8*Math.max(0,Rt(h.at(-1)).length-4),c=ct([0,t.length],[l,n-z.right]),d=ct([0,h.at(-1)],[Ls-z.bottom,z.top]),p=t.map((S,K)=>Wc(K,c,d,o,i)).filter(({at:S})=>a[S]),
+_=js(0,t.length,n<360?2:4).map(S=>({x:c(S),text:s(t[0]+(e-t[0])*S/t.length)}));return{picture:It(n,Ls,...Bs(n,d,h,Rt,l),...p.map(({made:S})=>S.element),...ce(Ls-
 4,_)),marks:p.map(({made:S})=>S)}}function Wc(n,t,e,s,i){let o=0,a=s.map(({state:c,values:d})=>{let[p,g]=[e(o),e(o+d[n])];o+=d[n];let _={width:Math.max(1,t(n+1)-
 t(n)-Fc),height:Math.max(0,p-g)};return N("rect",{x:t(n),y:g,..._,class:"wb-chart-area","data-state":c})}),h={x:t(n),y:z.top,width:t(n+1)-t(n),height:Ls-z.bottom-
-z.top},l=N("g",{},N("rect",{...h,class:"wb-chart-room"}),...a);return{at:n,made:It(l,String(n),i(n))}}var de=24,sa=14,ia=6.6,Kc=3;function na(n,{since:t,until:e,clock:s,lanes:i,bars:o}){let a=Math.max(...i.map(({name:S})=>S.length)),h=Math.min(n*.3,160,12+a*ia),
+z.top},l=N("g",{},N("rect",{...h,class:"wb-chart-room"}),...a);return{at:n,made:Pt(l,String(n),i(n))}}var de=24,sa=14,ia=6.6,Kc=3;function na(n,{since:t,until:e,clock:s,lanes:i,bars:o}){let a=Math.max(...i.map(({name:S})=>S.length)),h=Math.min(n*.3,160,12+a*ia),
 l=Math.max(4,Math.floor((h-12)/ia)),c=i.length*de+z.bottom,d=ct([t,e],[h,n-z.right]),p=i.flatMap(({name:S},K)=>[N("line",{x1:h,x2:n-z.right,y1:(K+1)*de,y2:(K+1)*
-de,class:"wb-chart-grid"}),Mt(0,K*de+16,S.length>l?`${S.slice(0,l-1)}…`:S)]),g=o.map(S=>{let[K,ot]=[d(Math.max(t,S.from)),d(Math.min(e,S.to))],Z={x:K,y:S.lane*
-de+(de-sa)/2,width:Math.max(Kc,ot-K),height:sa},B=N("rect",{...Z,rx:2,class:"wb-chart-bar","data-state":S.state});return It(B,S.key,S.text,S.open)}),_=js(t,e,n<
-480?2:4).map(S=>({x:d(S),text:s(S)})),j=ce(c-4,_);return{picture:Dt(n,c,...p,...g.map(({element:S})=>S),...j),marks:g}}var Uc=864e5,Hc=20,zc={completed:"completed",failed:"failed",expired:"failed",null:"in_progress"};function oa({since:n,until:t}){let e=Date.parse(t)-Date.parse(
+de,class:"wb-chart-grid"}),Dt(0,K*de+16,S.length>l?`${S.slice(0,l-1)}…`:S)]),g=o.map(S=>{let[K,ot]=[d(Math.max(t,S.from)),d(Math.min(e,S.to))],Z={x:K,y:S.lane*
+de+(de-sa)/2,width:Math.max(Kc,ot-K),height:sa},B=N("rect",{...Z,rx:2,class:"wb-chart-bar","data-state":S.state});return Pt(B,S.key,S.text,S.open)}),_=js(t,e,n<
+480?2:4).map(S=>({x:d(S),text:s(S)})),j=ce(c-4,_);return{picture:It(n,c,...p,...g.map(({element:S})=>S),...j),marks:g}}var Uc=864e5,Hc=20,zc={completed:"completed",failed:"failed",expired:"failed",null:"in_progress"};function oa({since:n,until:t}){let e=Date.parse(t)-Date.parse(
 n)>Uc/2,s={hour:"2-digit",minute:"2-digit",hour12:!1};return i=>e?E(i):new Date(i).toLocaleTimeString("en",s)}function Ms(n,t){let{intervals:e,interval_seconds:s}=n,
 i=oa(n),o=e.map(({start:c})=>Date.parse(c)),a=o.at(-1)+1e3*s,h=c=>t.filter(([d])=>e[c][d]).map(([d,,p])=>`${e[c][d].toLocaleString("en")} ${p}`).join(", "),l=o.
 map((c,d)=>[i(c),...t.map(([p])=>e[d][p])]);return{legend:t.map(([,c,d])=>[c,d]),table:{columns:["From",...t.map(([,,c])=>c)],rows:l.filter(c=>c.some(d=>d>0))},
@@ -472,7 +472,7 @@ alytics");this.windows=new I(nd,"Show the last",_=>this.choose(_)),this.windows.
 id:a},"Analytics"),l=r("p",{class:"wb-muted"},"Reports on all of the past: ",r("code",{},"%workbench report"),"."),c=r("div",{class:"wb-toolbar"},h,l,this.windows.
 element),d=Object.values(this.figures).map(({element:_})=>_);this.grid=r("div",{class:"wb-figures",hidden:!0},...d);let p=[c,this.requests.errorBox,this.grid];this.
 element=r("section",{class:"wb-section wb-stack wb-analytics","aria-labelledby":a},...p),t.subscribe(()=>this.onChange(),i);let g=_=>this.requests.showError(_);
-this.polling=new G(this.element,ed,()=>this.poll(),g,i)}makeFigures(t){let e=(s,i)=>new Lt(s,t,i);this.figures={throughput:e("Throughput"),queue:e("Queue"),stream:e(
+this.polling=new G(this.element,ed,()=>this.poll(),g,i)}makeFigures(t){let e=(s,i)=>new Mt(s,t,i);this.figures={throughput:e("Throughput"),queue:e("Queue"),stream:e(
 "Task stream","wb-figure-wide"),utilisation:e("Utilisation"),approvals:e("Approvals"),tools:e("Tools"),tokens:e("Tokens and cost")},this.bars={};for(let s of["u\
 tilisation","approvals","tools"])this.bars[s]=new Rs(this.figures[s].name),this.figures[s].canvas.after(this.bars[s].element)}choose(t){this.minutes=t,this.windows.
 show(t),this.isStale=!0,this.polling.runNow()}onChange(){this.store.concernsAny(...od)&&(this.isStale=!0)}async poll(){if(!this.isStale&&Date.now()-this.readAt<
@@ -555,11 +555,11 @@ nt"),h=()=>o.value.trim()&&e(o.value.trim()),l=m("Cancel","wb-button",s),c=r("di
 "span",{class:"wb-muted wb-grow"},`Not sent yet · ${Ue(n)}`),o=[m("Edit","wb-link wb-quiet",t,`Edit the ${s}`),m("Remove","wb-link wb-quiet",e,`Remove the ${s}`)];
 return yo(r("div",{class:"wb-line"},i,...o),r("p",{class:"wb-comment-text"},n.text))}function _a(n,t){let e=r("div",{class:"wb-muted"},`${t} · ${Ue(n)}`);return yo(
 e,r("p",{class:"wb-comment-text"},n.text))}function He(n,{side:t,line:e,end_line:s},i){let o=n.rowOf(t,s??e);if(o){let a=o;for(;a.nextElementSibling?.matches(".\
-wb-comment-row");)a=a.nextElementSibling;a.after(i)}else n.body.querySelector(".wb-diff-lines")?.append(i)}var $d=5;function Zt(n,t){return[...n.change_requests.values()].filter(s=>s.worktree===t).sort((s,i)=>i.id-s.id)}function Sa({payload:n,changes_requested_at:t},e){
-let[s]=Zt(e,n.worktree);if(!s)return t?"Changes were requested. The question stays open.":null;let{comments:i,commits_since:o}=s,a=i.filter(c=>c.outdated).length,
+wb-comment-row");)a=a.nextElementSibling;a.after(i)}else n.body.querySelector(".wb-diff-lines")?.append(i)}var $d=5;function Qt(n,t){return[...n.change_requests.values()].filter(s=>s.worktree===t).sort((s,i)=>i.id-s.id)}function Sa({payload:n,changes_requested_at:t},e){
+let[s]=Qt(e,n.worktree);if(!s)return t?"Changes were requested. The question stays open.":null;let{comments:i,commits_since:o}=s,a=i.filter(c=>c.outdated).length,
 h=i.length?f(i.length,"comment"):"a note";if(!o)return`Changes were requested, with ${h}; the agents were told. The question stays open.`;let l=a?` ${f(a,"comme\
 nt")} ${a===1?"is":"are"} outdated.`:"";return`Changes were requested, with ${h}. ${f(o,"commit")} came since.${l}`}var Hs=class{constructor(t,e){this.desk=t,this.
-on=e,this.element=r("ul",{class:"wb-requested","aria-label":"Requested changes"})}update(t,e){let s=Zt(this.desk.store.tables,t).slice(0,$d),i=JSON.stringify([t,
+on=e,this.element=r("ul",{class:"wb-requested","aria-label":"Requested changes"})}update(t,e){let s=Qt(this.desk.store.tables,t).slice(0,$d),i=JSON.stringify([t,
 s,Math.floor(e/6e4)]);i!==this.drawn&&(this.drawn=i,this.element.replaceChildren(...s.map(o=>this.request(o,e))))}request(t,e){let{person:s,requested_by:i,requested_at:o,
 commit:a,commits_since:h,task_id:l}=t,c=[xt(o,e),`at ${a.slice(0,7)}`,l&&`task ${l}`].filter(Boolean).join(" · "),d=m(`Show what changed since (${f(h,"commit")}\
 )`,"wb-link",()=>this.on.since(t)),p=[r("span",{class:"wb-strong"},`Changes requested by ${s??i}`),r("span",{class:"wb-muted wb-grow"},c),h?d:null];return r("li",
@@ -574,7 +574,7 @@ let{state:e,command:s,output:i}=t;this.state!==e&&this.mark.replaceChildren(v(Ed
 label,Od(t));let o=this.output.scrollHeight-this.output.scrollTop-this.output.clientHeight<Td;u(this.output,i||(e==="running"?"No output yet.":"No output.")),o&&
 this.toEnd()}toEnd(){this.output.scrollTop=this.output.scrollHeight}};function Od({state:n,seconds:t,exit_code:e}){let s=typeof t=="number"?W(t*1e3):"";return{waiting:"\
 waiting",running:"running",passed:`passed${s&&` in ${s}`}`,failed:`failed${e==null?"":` with ${e}`}${s&&` after ${s}`}`,timeout:`timed out${s&&` after ${s}`}`}[n]??
-n}var Cd=new Set(["waiting","running"]);function be(n){return n.some(({state:t})=>Cd.has(t))?"checking":n.some(({state:t})=>t!=="passed")?"failing":"passed"}function Pt(n,t){
+n}var Cd=new Set(["waiting","running"]);function be(n){return n.some(({state:t})=>Cd.has(t))?"checking":n.some(({state:t})=>t!=="passed")?"failing":"passed"}function Ft(n,t){
 let e=({kind:s,payload:i})=>s==="integration"&&i.worktree===n.id;return t.approvals.get(n.approval_id)??[...t.approvals.values()].find(e)??null}function ze(n,t){
 return!!(n?.commit&&t&&n.commit!==t.payload.source_commit)}function xo({status:n,reason:t,outcome:e,payload:s},i){let{target:o}=s;if(n==="failed")return{text:"S\
 ent back.",done:!0,error:{code:e?.code??"INTEGRATION_REFUSED",message:t??"It was not merged."}};let a=c=>({text:c,done:!1,error:null});if(e?.state==="integrated")
@@ -588,7 +588,7 @@ Nd(n):[],i=`${f(s.length,"gate")} did not pass: ${M(s)}. What is integrated stay
 "open tasks"].filter(Boolean).join(" and ")}`,consequence:[e&&i,Ta(t)].filter(Boolean).join(" "),choices:e?{despite_gates:!0}:{}}},discouraged:(n,t)=>{let{conflicts:e,
 changed:s,makes_conflict:i,open_tasks:o}=n.payload,a=ze(t.worktrees.get(n.payload.worktree),n),h=[e,s,i].some(l=>l?.length>0)||o>0;return a||h||So(n)||!!n.changes_requested_at},
 done:(n,t)=>xo({...t,outcome:n},null).text,progress:(n,t)=>xo(n,t.worktrees.get(n.payload.worktree)),subjects:({payload:n})=>[`worktree:${n.worktree}`],successor:({
-payload:n},t)=>Pt({id:n.worktree},t),review:({payload:n})=>n.worktree,undoable:!0,details:n=>new Eo(n)};function Ad({payload:n},t){let{worktree:e}=n;return ze(t.
+payload:n},t)=>Ft({id:n.worktree},t),review:({payload:n})=>n.worktree,undoable:!0,details:n=>new Eo(n)};function Ad({payload:n},t){let{worktree:e}=n;return ze(t.
 worktrees.get(e),{payload:n})?`${e} has new commits since its integration was requested: approving would be refused. Request the integration again in the Worktr\
 ees tab.`:null}function qd(n){let{worktree:t,target:e,refused:s,conflicts:i,changed:o,makes_conflict:a=[]}=n,h=M(a.map(({worktree:c})=>c)),l=M([...new Set(a.flatMap(
 c=>c.files))]);return[s&&`It was approved and sent back: ${s.message}`,i.length&&`Conflicts with ${e} in ${M(i)}. Integrating would be refused; resolve them in \
@@ -693,7 +693,7 @@ if(this.state!=="waiting")return;let o=s.textContent;s.textContent=i,this.begin(
 "approve",h,a)}catch(a){this.onRefused(a,t)}finally{s.textContent=o,this.state==="waiting"&&this.draw()}}begin(){this.state="sending",this.requests.clearError(),
 this.refresh(this.enabled)}reset(){this.state="waiting",this.refresh(this.enabled)}onDecided(t,e,s=this.approval){t?this.kind.progress&&!this.kind.progress({...s,
 outcome:e},this.tables).done?this.follow({...s,outcome:e}):this.settle(this.kind.done(e,s),!0):this.onRejected()}onRejected(){let{id:t}=this.approval,e=[{subject:`\
-approval:${t}`,kind:"approval.rejected"}];this.settle("Rejected.",!1),this.kind.undoable&&Bt(this.element,{text:`${this.name} was rejected.`,changes:e})}onRefused(t,e){
+approval:${t}`,kind:"approval.rejected"}];this.settle("Rejected.",!1),this.kind.undoable&&jt(this.element,{text:`${this.name} was rejected.`,changes:e})}onRefused(t,e){
 if(t.code==="ALREADY_DECIDED"){this.settle("It was decided elsewhere; nothing was changed.",!1);return}this.reset(),this.requests.showError(t),this.markField(t,
 e)}markField(t,e){for(let i of this.element.querySelectorAll("[aria-invalid]"))i.removeAttribute("aria-invalid"),i.removeAttribute("aria-describedby");let s=e===
 "approve"&&this.detailsOpen?this.details.fieldOf(t):null;s&&(s.setAttribute("aria-invalid","true"),s.setAttribute("aria-describedby",this.requests.errorBox.id),
@@ -711,18 +711,18 @@ document.activeElement);this.stop(),this.state="settled",this.hideQuestion(),thi
 add("wb-settled"),this.showResult(e?"completed":"cancelled",t),s&&this.result.focus(),this.on.settle?.(this)}settleWithError(t=this.requests.error){let e=this.element.
 contains(document.activeElement);this.stop(),this.state="settled",this.hideQuestion(),this.result.hidden=!0;let s=m("Dismiss","wb-button",()=>this.on.dismiss(this),
 `Dismiss: ${this.name}`);this.actions.replaceChildren(s),this.actions.hidden=!1,this.requests.showError(t),e&&this.element.focus()}stop(){this.refreshing?.stop(),
-this.ending?.abort(),this.pollingEnd?.abort()}};var Ft=class{constructor(t,e){this.desk=t,this.onDismiss=e,this.card=null,this.element=r("ul",{class:"wb-cards wb-frame wb-attention","aria-label":"Approval"})}show(t,e,s,i=!1){
+this.ending?.abort(),this.pollingEnd?.abort()}};var Wt=class{constructor(t,e){this.desk=t,this.onDismiss=e,this.card=null,this.element=r("ul",{class:"wb-cards wb-frame wb-attention","aria-label":"Approval"})}show(t,e,s,i=!1){
 t&&t.id!==this.card?.approval.id&&this.add(t);let{card:o}=this;o&&(t?o.update(t):o.state==="waiting"&&!i&&su(o),o.refresh(e(o.approval.id)),o.tick(s))}add(t){this.
 clear();let e=()=>{this.clear(),this.onDismiss()};this.card=new ve(t,this.desk,{dismiss:e}),this.element.replaceChildren(this.card.element)}clear(){this.card?.stop(),
-this.card=null,this.element.replaceChildren()}};function su(n){n.requests.error?n.settleWithError():n.settle("It was decided elsewhere.",!1)}var Qt={function:"Notebook",mcp:"MCP",trait:"Personality",definition:"Definition",operation:"Workbench"},Zs={waiting:"Waiting",running:"Running",completed:"Comp\
+this.card=null,this.element.replaceChildren()}};function su(n){n.requests.error?n.settleWithError():n.settle("It was decided elsewhere.",!1)}var te={function:"Notebook",mcp:"MCP",trait:"Personality",definition:"Definition",operation:"Workbench"},Zs={waiting:"Waiting",running:"Running",completed:"Comp\
 leted",failed:"Failed",cancelled:"Cancelled",interrupted:"Interrupted"},iu={waiting:"question",running:"in_progress",interrupted:"cancelled"};function Ma(n){return iu[n]??
-n}function Da({kind:n,source:t,server:e}){return e??Qt[n]??(t==="mcp"?Qt.mcp:"local")}function Qs(n,t,e){return typeof n!="number"?null:[t>0?`${Math.round(100*n/
-t)} %`:n.toLocaleString("en"),e].filter(Boolean).join(", ")}function ti(n,t){return`${n}__${t}`}function Ia(n,t){let e=({kind:s})=>Object.keys(Qt).indexOf(s);return e(
+n}function Da({kind:n,source:t,server:e}){return e??te[n]??(t==="mcp"?te.mcp:"local")}function Qs(n,t,e){return typeof n!="number"?null:[t>0?`${Math.round(100*n/
+t)} %`:n.toLocaleString("en"),e].filter(Boolean).join(", ")}function ti(n,t){return`${n}__${t}`}function Ia(n,t){let e=({kind:s})=>Object.keys(te).indexOf(s);return e(
 n)-e(t)||La(n.server??"",t.server??"")||La(n.name,t.name)}function La(n,t){return n<t?-1:+(n>t)}var nu={running:"running",waiting:"waits for your permission",completed:"done",failed:"failed",cancelled:"cancelled"},ou={running:"in_progress",waiting:"questio\
 n"},ei=class{constructor(t){this.desk=t,this.twisty=r("span",{class:"wb-twisty"},v("twisty")),this.mark=r("span",{class:"wb-mark"}),this.name=r("span",{class:"w\
 b-strong wb-wrap"}),this.source=r("span",{class:"wb-source"}),this.line=r("span",{class:"wb-muted wb-grow wb-cut"}),this.state=r("span",{class:"wb-muted"}),this.
 body=r("div",{class:"wb-stack wb-tool-body",id:y("call"),hidden:!0}),this.head=m("","wb-tool-head",()=>this.toggle()),this.head.append(this.twisty,this.mark,this.
-name,this.source,this.line,this.state),this.head.setAttribute("aria-expanded","false"),this.head.setAttribute("aria-controls",this.body.id),this.slot=new Ft(t,()=>this.
+name,this.source,this.line,this.state),this.head.setAttribute("aria-expanded","false"),this.head.setAttribute("aria-controls",this.body.id),this.slot=new Wt(t,()=>this.
 head.focus()),this.element=r("div",{class:"wb-tool-card"},this.head,this.body,this.slot.element)}show(t){let{tool_name:e,tool_input:s,source:i,server:o,duration_ms:a}=t;
 this.part=t;let h=this.stateOf(t);u(this.name,e),u(this.source,o??i),this.source.title=o?`A tool of the MCP server ${o}`:"A tool of this project",u(this.line,Y(
 s));let l=typeof a=="number"?at(a):null,c=h==="running"?Qs(t.progress,t.total,t.message):null;u(this.state,[nu[h]??h,c,l].filter(Boolean).join(" · ")),h!==this.
@@ -790,9 +790,9 @@ ${e??""}`.toLowerCase();return this.text.split(/\s+/).every(i=>s.includes(i))}op
 items.get(this.opened);this.opened=null,this.update(),t?.name.focus()}onDeleted(t){this.opened=null,this.update(),this.desk.announce(`${t||"The conversation"} i\
 s deleted.`),this.newButton.focus()}openForm(){this.form=new me(this.desk,null,t=>this.closeForm(t)),this.formBox.replaceChildren(this.form.element),this.form.focus()}closeForm(t){
 this.form=null,this.formBox.replaceChildren(),this.newButton.focus(),t&&this.open(t.id)}};var oi={interactive:"Interactive: converses",autonomous:"Autonomous: does tasks",tools:"Tools: exports tools"},Fa={always:"Always, in the prompt",agent:"When th\
-e agent asks",manual:"When you ask"},te={rules:{label:"Rules",one:"rule"},references:{label:"References",one:"reference"},tools:{label:"Exported tools",one:"too\
+e agent asks",manual:"When you ask"},ee={rules:{label:"Rules",one:"rule"},references:{label:"References",one:"reference"},tools:{label:"Exported tools",one:"too\
 l"},providers:{label:"Providers",one:"provider"},servers:{label:"MCP servers",one:"MCP server"}};function Je(n){let t=n.indexOf("/");return t<0?{section:n,name:null}:
-{section:n.slice(0,t),name:n.slice(t+1)}}function ri(n){let t=Object.entries(te).flatMap(([e,{label:s}])=>{let i=n[e];if(e==="tools"&&!i.length&&n.info.mode!=="\
+{section:n.slice(0,t),name:n.slice(t+1)}}function ri(n){let t=Object.entries(ee).flatMap(([e,{label:s}])=>{let i=n[e];if(e==="tools"&&!i.length&&n.info.mode!=="\
 tools")return[];let o=i.length?i.length.toLocaleString("en"):"",a=i.map(h=>({id:`${e}/${h.name}`,label:h.name,level:2,note:h.include??""}));return[{id:e,label:s,
 level:1,note:o},...a]});return[{id:"overview",label:"Overview",level:1,note:""},{id:"prompt",label:"Prompt",level:1,note:""},{id:"preview",label:"Preview",level:1,
 note:""},{id:"history",label:"History",level:1,note:""},...t]}function Wa(n){let t=n.normalize("NFKD").replace(/\p{M}/gu,"").toLowerCase().replace(/[^a-z0-9]+/g,
@@ -813,7 +813,7 @@ value.trim();return{empty:["agent_create",{agentPath:i,name:s,mode:this.mode.val
 persona:["agent_create_from_persona",{personaId:e,agentPath:i,name:s}],copy:["agent_clone",{sourceAgent:e,targetPath:i,newName:s}]}[t]}async run(){let t=await this.
 requests.run(...this.request(),this.submit,"Creating…");t?this.onDone(t):this.requests.error&&this.fieldOf(this.requests.error).focus()}fieldOf({code:t}){return t===
 "AGENT_EXISTS"||t==="INVALID_PATH"?this.path:this.name}};var pu={error:["failed","Error: "],warning:["warning","Warning: "],hint:["hint","Hint: "]};function li(n){let[t,e]=n.split("."),s=t==="mcpServers"?"servers":t;return s===
-"prompt"?s:s in te?e===void 0?s:`${s}/${e}`:"overview"}var ci=class{constructor(t){this.open=t,this.element=r("ul",{class:"wb-stack wb-problems","aria-label":"P\
+"prompt"?s:s in ee?e===void 0?s:`${s}/${e}`:"overview"}var ci=class{constructor(t){this.open=t,this.element=r("ul",{class:"wb-stack wb-problems","aria-label":"P\
 roblems"})}show(t,e){let s=t.filter(o=>e==="overview"||li(o.place)===e),i=JSON.stringify([e,s]);i!==this.drawn&&(this.drawn=i,this.element.hidden=!s.length,this.
 element.replaceChildren(...s.map(o=>this.line(o,e))))}line({severity:t,place:e,message:s},i){let[o,a]=pu[t],h=li(e),l=h===i?null:m(e,"wb-link",()=>this.open(h),
 `Open ${e}`),c=r("span",{},r("span",{class:"wb-sr"},a),l,l?" ":null,...tt(s));return r("li",{class:"wb-message"},v(o),c)}};var fu={bash:"sh bash zsh",cpp:"c h cc cpp cxx hh hpp",go:"go",ini:"ini cfg toml conf",javascript:"js mjs cjs jsx",json:"json ipynb geojson",markdown:"md markdo\
@@ -821,7 +821,7 @@ wn",python:"py pyi pyx",r:"r rmd",rust:"rs",sql:"sql",typescript:"ts tsx mts",xm
 ([n,t])=>t.split(" ").map(e=>[e,n]))),bu=new Map([["makefile","bash"],["dockerfile","bash"],[".bashrc","bash"],[".gitconfig","ini"],[".editorconfig","ini"]]);function Ua(n){
 let t=n.slice(n.lastIndexOf("/")+1).toLowerCase();return bu.get(t)??wu.get(t.slice(t.lastIndexOf(".")+1))??null}var gu=/^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/;function Ha(n){let t=[],[e,s]=[0,0];for(let i of n.replace(/\n$/,"").split(`
 `)){let o=gu.exec(i);if(o)[e,s]=[Number(o[1]),Number(o[2])],t.push({context:o[3],lines:[]});else if(t.length){let{lines:a}=t.at(-1),h=i[0]??" ";if(h==="\\"){a.at(
--1).unended=!0;continue}a.push({kind:h,old:h==="+"?null:e++,new:h==="-"?null:s++,text:i.slice(1).replace(/\r$/,""),unended:!1})}}return t}var yu=18,Ao=1e3,vu=400,za={A:"added",D:"deleted",M:"changed",R:"renamed",T:"type changed",C:"copied",U:"unmerged"},ku={"+":"added","-":"removed"},Wt=class{constructor(t,e){
+-1).unended=!0;continue}a.push({kind:h,old:h==="+"?null:e++,new:h==="-"?null:s++,text:i.slice(1).replace(/\r$/,""),unended:!1})}}return t}var yu=18,Ao=1e3,vu=400,za={A:"added",D:"deleted",M:"changed",R:"renamed",T:"type changed",C:"copied",U:"unmerged"},ku={"+":"added","-":"removed"},Kt=class{constructor(t,e){
 this.on=e,this.limit=Ao,this.twisty=r("span",{class:"wb-twisty"},v("twisty")),this.name=r("span",{class:"wb-diff-path wb-wrap"}),this.label=r("span",{class:"wb-\
 diff-kind"}),this.counts=r("span",{class:"wb-diff-counts"}),this.body=r("div",{id:y("lines")}),this.head=m("","wb-diff-head",()=>this.toggle()),this.head.append(
 this.twisty,this.name,this.label,this.counts),this.head.setAttribute("aria-controls",this.body.id),this.element=r("section",{class:"wb-diff-file"},this.head,this.
@@ -860,9 +860,9 @@ by:e,at:s,commit:i,contentHash:o},a){let h=i??o,l=r("div",{class:"wb-version",hi
 t,[$u(a),h],l)),r("li",{},d,l)}opener(t,[e,s],i){let a=m("Changes","wb-link wb-quiet",async()=>{let h=!i.hidden;if(i.hidden=h,b(a,"aria-expanded",!h),h||i.hasChildNodes())
 return;let l={agentTarget:this.target,fromVersion:e,toVersion:s},c=await this.requests.run("agent_diff",l,a,"Comparing…");c&&i.replaceChildren(...this.files(c.
 changes))},`Changes: ${t}`);return a.setAttribute("aria-expanded","false"),a}files(t){return t.length?t.map(e=>{let s={readAll:async()=>null,highlighter:()=>pe(
-this.desk.channel)},i=new Wt({...e,...Eu(e.patch??""),status:Su[e.status]},s);return i.approach(),i.element}):[r("p",{class:"wb-muted"},"Nothing but secrets, or\
+this.desk.channel)},i=new Kt({...e,...Eu(e.patch??""),status:Su[e.status]},s);return i.approach(),i.element}):[r("p",{class:"wb-muted"},"Nothing but secrets, or\
  the time it was created, has changed.")]}};function $u({commit:n,contentHash:t}){return n??t}function Eu(n){let t=n.split(`
-`).filter(s=>!/^(\+\+\+|---) /.test(s)),e=s=>t.filter(i=>i.startsWith(s)).length;return{added:e("+"),removed:e("-")}}var ee=class extends Error{constructor(t,e){super(e),this.code="VALIDATION_ERROR",this.details={problems:[{field:t}]}}},Kt=class{constructor(t,e,s,i,o="Save"){this.
+`).filter(s=>!/^(\+\+\+|---) /.test(s)),e=s=>t.filter(i=>i.startsWith(s)).length;return{added:e("+"),removed:e("-")}}var se=class extends Error{constructor(t,e){super(e),this.code="VALIDATION_ERROR",this.details={problems:[{field:t}]}}},Ut=class{constructor(t,e,s,i,o="Save"){this.
 fields=s,this.on=i,this.runner=new w(t),this.saved=this.values(),this.newest=this.saved,this.overtaken=!1,this.submit=r("button",{class:"wb-button wb-primary",type:"\
 submit"},o),this.discard=m(i.cancel?"Cancel":"Discard changes","wb-button",()=>this.reset()),this.note=r("div",{hidden:!0}),this.buttons=r("div",{class:"wb-line"},
 this.submit,this.discard),this.element=$({class:"wb-stack wb-roomy","aria-label":e},{submit:()=>this.save(),escape:i.cancel},...this.layout(),this.note,this.buttons,
@@ -877,7 +877,7 @@ newest),this.focus())}settle(t){for(let e of Object.keys(this.fields))this.set(e
 this.saved={...t},this.newest=this.saved,this.overtaken=!1,this.drawNote(),this.drawButtons()}drawButtons(){let{isChanged:t}=this;O(t||!!this.on.cancel,this.submit),
 this.discard.hidden=!t&&!this.on.cancel,this.on.draft()}drawNote(){if(this.note.hidden=!this.overtaken,!this.overtaken||this.note.hasChildNodes())return;this.note.
 replaceChildren(H("warning","It was changed elsewhere while you were editing. Saving replaces those changes; discarding shows them."))}async save(){if(this.runner.
-busy||!this.on.cancel&&!this.isChanged)return;this.mark(null);let t;try{t=this.on.requests(this.changes(),this.values())}catch(i){if(!(i instanceof ee))throw i;
+busy||!this.on.cancel&&!this.isChanged)return;this.mark(null);let t;try{t=this.on.requests(this.changes(),this.values())}catch(i){if(!(i instanceof se))throw i;
 this.refuse(i);return}let e=this.values(),s=await this.runAll(t);s&&(this.acknowledge(e),this.on.saved(s,e))}async runAll(t){let e=[];for(let[s,i]of t){let o=await this.
 runner.run(s,i,this.submit,"Saving…");if(!o)return this.refuse(this.runner.error,i),null;e.push(o)}return e}refuse(t,e={}){t!==this.runner.error&&this.runner.
 showError(t);let s=t?.details?.problems?.[0]?.field??t?.details?.key??e.key??"",i=String(s).split(".");this.mark(Object.keys(this.fields).find(o=>i.includes(o))??
@@ -908,16 +908,16 @@ control:P(ui(Tu),14,{required:!0})}}),values:({config:n})=>({config:ui(Qa(n))}),
 "agent_update_mcp_server",{agentTarget:n,serverName:t,config:jo("config",e)}],remove:(n,t)=>["agent_delete_mcp_server",{agentTarget:n,serverName:t}],summary:({config:n})=>n.
 url?n.url:[n.command,...n.args??[]].join(" ")};function Qa(n){if(n===null||typeof n!="object"||Array.isArray(n))return n;let t=Object.entries(n).map(([s,i])=>[s,
 Qa(i)]),e=s=>s!==null&&(typeof s!="object"||Object.keys(s).length>0);return Object.fromEntries(t.filter(([,s])=>e(s)))}function Ru({name:n,config:t}){let e=jo("\
-config",t),s=Object.entries(e.mcpServers??{});if(s.length>1)throw new ee("config","These are several servers. Add them one by one.");return s.length?{serverName:n||
+config",t),s=Object.entries(e.mcpServers??{});if(s.length>1)throw new se("config","These are several servers. Add them one by one.");return s.length?{serverName:n||
 s[0][0],config:s[0][1]}:{serverName:n,config:e}}var mi={rules:Va("rule",{add:"agent_add_rule",update:"agent_update_rule",remove:"agent_delete_rule"}),references:Va(
 "reference",{add:"agent_add_reference",update:"agent_update_reference",remove:"agent_delete_reference"}),tools:Cu,providers:Au,servers:Nu};function ui(n){return JSON.
-stringify(n,null,2)}function jo(n,t){let e;try{e=JSON.parse(t)}catch(s){throw new ee(n,`This is not JSON: ${s.message}`)}if(e===null||typeof e!="object"||Array.
-isArray(e))throw new ee(n,"This must be a JSON object, in braces.");return e}var pi=class{constructor(t,e,s,i){let{section:o,name:a}=e;this.desk=t,this.what=e,this.on=i,this.kind=mi[o],this.noun=te[o].one,this.isNew=!th(s,e),this.requests=
+stringify(n,null,2)}function jo(n,t){let e;try{e=JSON.parse(t)}catch(s){throw new se(n,`This is not JSON: ${s.message}`)}if(e===null||typeof e!="object"||Array.
+isArray(e))throw new se(n,"This must be a JSON object, in braces.");return e}var pi=class{constructor(t,e,s,i){let{section:o,name:a}=e;this.desk=t,this.what=e,this.on=i,this.kind=mi[o],this.noun=ee[o].one,this.isNew=!th(s,e),this.requests=
 new w(t),this.form=this.makeForm(s),this.confirmBox=r("div",{});let h=this.isNew?`New ${this.noun}${a?`: ${a}`:""}`:a,l=r("h4",{class:"wb-strong wb-wrap",tabindex:-1},
 h),c=r("div",{class:"wb-line"},l,this.isNew?null:this.deleteButton(a));this.about=r("p",{class:"wb-muted",hidden:!this.kind.about});let d=[c,this.about,this.confirmBox,
 this.requests.errorBox,this.form.element];this.element=r("div",{class:"wb-stack"},...d),this.update(s)}makeForm(t){let{section:e,name:s}=this.what,i={requests:(h,l)=>[
 this.request(h,l)],saved:(h,l)=>this.onSaved(l),draft:()=>this.on.draft(),cancel:this.isNew?()=>this.on.open(e):void 0},o=this.isNew?`New ${this.noun}`:`${this.
-noun} ${s}`,a=this.isNew?`Add ${this.noun}`:"Save";return new Kt(this.desk,o,this.kind.fields(t,s),i,a)}get isChanged(){return this.form.isChanged}focus(){this.
+noun} ${s}`,a=this.isNew?`Add ${this.noun}`:"Save";return new Ut(this.desk,o,this.kind.fields(t,s),i,a)}get isChanged(){return this.form.isChanged}focus(){this.
 form.focus()}deleteButton(t){let e=s=>this.ask(s.currentTarget);return m(`Delete ${this.noun}…`,"wb-link wb-quiet wb-push",e,`Delete ${this.noun}… ${t}`)}update(t){
 let e=th(t,this.what);this.kind.about&&u(this.about,this.kind.about(t,this.what.name)),e&&!this.isNew&&this.form.update(this.kind.values(e,this.form.fields))}request(t,e){
 let{target:s,name:i}=this.what;return this.isNew?this.kind.add(s,e,i):this.kind.update(s,i,t,e)}onSaved(t){let{section:e,name:s}=this.what,i=t.name||s;this.desk.
@@ -935,7 +935,7 @@ mode:{label:"Mode",control:x(Object.entries(oi),"interactive")},persona:{label:"
 o)}]];return this.form("Metadata",s,i)}settingsForm(){let t=(i,o)=>({label:i,control:k("",{type:"number",required:!0,...o})}),e={model:{label:"Model",control:k(
 "",{maxlength:200,placeholder:"provider:model",pattern:"([a-z]+:.+)?"})},toolPermission:{label:"Ask before a tool runs",control:x(Object.entries(Bu),"tool")},...Object.
 fromEntries(Object.entries(ju).map(([i,o])=>[i,t(...o)]))},s=([i,o])=>["agent_set_setting",{agentTarget:this.target,key:i,value:o}];return this.form("Settings",
-e,i=>Object.entries(i).map(s))}form(t,e,s){let i=()=>{this.desk.announce(`${t} saved.`),this.on.changed()};return new Kt(this.desk,t,e,{requests:s,saved:i,draft:()=>this.
+e,i=>Object.entries(i).map(s))}form(t,e,s){let i=()=>{this.desk.announce(`${t} saved.`),this.on.changed()};return new Ut(this.desk,t,e,{requests:s,saved:i,draft:()=>this.
 on.draft()})}update(t){let{info:e}=t;this.metadata.update(eh({persona:"",...e.metadata},this.metadata.fields)),this.settings.update(eh(e.settings,this.settings.
 fields)),this.refresh(t)}refresh({info:t}){let e=this.users(t.id);this.facts.update([["Directory",t.path],["Id",t.id],["Content hash",r("code",{},t.contentHash)],
 ["Created",t.metadata.created&&E(t.metadata.created)],["Used by",e.length?M(e,6):"no agent"]])}users(t){return[...this.desk.store.tables.agents.values()].filter(
@@ -946,7 +946,7 @@ r("div",{class:"wb-stack"},r("div",{class:"wb-line"},this.heading,this.size),s,t
 focus()}update(t){let{systemPrompt:e,rules:s,references:i}=t,o=JSON.stringify([e,s,i]);if(o===this.drawn)return;this.drawn=o,u(this.size,f(e.length,"character")),
 this.text.replaceChildren(Q(e,"Copy the system prompt",this.desk.announce));let a=[...s,...i];this.offered.replaceChildren(...sh("The agent reads these with a t\
 ool when it needs them",a,"agent"),...sh("Included only when you ask for them",a,"manual"))}};function sh(n,t,e){let s=t.filter(o=>o.include===e);if(!s.length)return[];
-let i=({name:o,description:a})=>r("li",{},r("span",{},o),a?r("span",{class:"wb-muted wb-grow wb-cut"},a):null);return[C(n,r("ul",{class:"wb-list"},...s.map(i)))]}var bi=class{constructor(t,e,s,i){let o=P(s.prompt,18,{required:!0});this.form=new Kt(t,"Prompt",{prompt:{label:"The system prompt begins with this text; rules \
+let i=({name:o,description:a})=>r("li",{},r("span",{},o),a?r("span",{class:"wb-muted wb-grow wb-cut"},a):null);return[C(n,r("ul",{class:"wb-list"},...s.map(i)))]}var bi=class{constructor(t,e,s,i){let o=P(s.prompt,18,{required:!0});this.form=new Ut(t,"Prompt",{prompt:{label:"The system prompt begins with this text; rules \
 and references follow.",wide:!0,control:o}},{requests:h=>[["agent_set_system_prompt",{agentTarget:e,...h}]],saved:()=>{t.announce("The prompt is saved."),i.changed()},
 draft:()=>i.draft()});let a=r("h4",{class:"wb-strong",tabindex:-1},"Prompt");this.element=r("div",{class:"wb-stack"},a,this.form.element)}get isChanged(){return this.
 form.isChanged}focus(){this.form.focus()}update({prompt:t}){this.form.update({prompt:t})}};var gi=class{constructor(t,e){this.on=e,this.heading=r("h4",{class:"wb-strong",tabindex:-1},"New provider"),this.list=r("ul",{class:"wb-entries"});let s=m("Canc\
@@ -966,7 +966,7 @@ config:s[o].config}))}}send(t,e={}){return this.requests.send(t,{agentTarget:thi
 {},...s),a=Object.entries(i).map(([h,l])=>({name:h,config:l}));return{...o,info:n,prompt:t,systemPrompt:e.prompt,servers:a}}var Iu={rules:"Rules say how the agent works. Those that are always included are in its system prompt, by priority.",references:"References are what the agent m\
 ay need to know. It reads those included by “agent” with a tool.",tools:"Tools that this definition offers to others. The prompt of a tool is filled in and \
 sent to the model.",providers:"Where its model comes from. Keys are references to secrets, such as env://ANTHROPIC_API_KEY.",servers:"MCP servers whose tools th\
-e agent can use. A program is started only after you have trusted its command."},vi=class{constructor(t,e,s){this.section=t,this.on=s;let{label:i,one:o}=te[t];this.
+e agent can use. A program is started only after you have trusted its command."},vi=class{constructor(t,e,s){this.section=t,this.on=s;let{label:i,one:o}=ee[t];this.
 heading=r("h4",{class:"wb-strong",tabindex:-1},i),this.list=r("ul",{class:"wb-entries"}),this.empty=r("p",{class:"wb-muted"},`No ${i.replace(/^[RETP]/,l=>l.toLowerCase())}\
  yet.`),this.add=m(`New ${o}…`,"wb-button",()=>s.open(`${t}/`));let a=r("div",{class:"wb-line"},this.heading,r("span",{class:"wb-grow"}),this.add),h=r("p",{class:"\
 wb-muted"},Iu[t]);this.element=r("div",{class:"wb-stack"},a,h,this.empty,this.list),this.update(e)}get isChanged(){return!1}focus(){this.add.focus()}update(t){let e=t[this.
@@ -983,7 +983,7 @@ try{let{profiles:t}=await this.requests.send("list_profiles",{}),e=({name:s,avai
 this.requests.showError(t)}}async run(){let{value:t}=this.worktree,e={definition:this.path,persona_id:this.persona.value,profile:this.profile.value,include:this.
 included.filter(({box:i})=>i.checked).map(({name:i})=>i),...t===ih?{new_worktree:!0}:{assigned_worktree:t||null}},s=await this.requests.run("spawn_agent",e,this.
 submit,"Starting…");s&&this.onDone(s)}};var xi=class{constructor(t,e){this.desk=t,this.onChange=e,this.requests=new w(t),this.text=r("div",{}),this.review=m("Review…","wb-button",()=>this.ask()),this.
-note=r("div",{class:"wb-stack",hidden:!0},this.text,this.review,this.requests.errorBox),this.slot=new Ft(t,()=>{}),this.element=r("div",{class:"wb-stack"},this.
+note=r("div",{class:"wb-stack",hidden:!0},this.text,this.review,this.requests.errorBox),this.slot=new Wt(t,()=>{}),this.element=r("div",{class:"wb-stack"},this.
 note,this.slot.element),this.pending=null}clear(){this.slot.clear(),this.pending=null,this.note.hidden=!0,this.requests.clearError()}update({info:t,trust:e},s,i){
 this.path=t.path;let o=[...this.desk.store.tables.approvals.values()].find(Pu(t.id));this.slot.show(o,()=>s,i),this.pending!==null&&!o&&this.onChange(),this.pending=
 o?.id??null,this.note.hidden=e.trusted||!!o,this.note.hidden||this.draw(e)}draw({needs:t,refusal:e}){let s=M(t.filter(({trusted:a})=>!a).map(({name:a})=>a)),i=e?
@@ -1077,7 +1077,7 @@ focus()}approve(){let t=this.details.hidden?{}:this.fields.choices();return this
 decide("reject_many",{reason:this.reason.value.trim()},this.confirmReject,"Rejecting…")}async decide(t,e,s,i){let o=this.selected;if(!o.length||this.requests.
 busy)return;let a=t==="approve_many",h=o.map(d=>d.approval.id);for(let d of o)d.begin();let l=await this.requests.run(t,{approval_ids:h,...e},s,i),c=new Map((l?.
 decisions??[]).map(d=>[d.approval_id,d]));for(let d of o)Hu(d,c.get(d.approval.id),a);l&&(this.close(),this.desk.announce(zu(l.decisions,a))),this.update()}};function Hu(n,t,e){
-t?.ok?n.onDecided(e,t.outcome):t?n.onRefused(new qt(t.error),e?"approve":"reject"):n.reset()}function zu(n,t){let e=n.filter(({ok:i})=>i).length,s=n.length-e;return`${e}\
+t?.ok?n.onDecided(e,t.outcome):t?n.onRefused(new Nt(t.error),e?"approve":"reject"):n.reset()}function zu(n,t){let e=n.filter(({ok:i})=>i).length,s=n.length-e;return`${e}\
  ${t?"admitted":"rejected"}${s?`, ${s} failed`:""}.`}var Ju=50,Vu=200,Ti="",Gu={approved:"completed",rejected:"cancelled",failed:"failed"},oh={approved:"Approved",rejected:"Rejected",failed:"No longer possible"},Yu={
 registration:"Registrations",integration:"Integrations",trust:"Trust",tool_call:"Tool calls",peer_call:"Calls of other nodes"},Oi=class{constructor(t,e){this.desk=
 t,this.requests=new w(t),this.pages=1,this.refreshing=new R(()=>this.load(),a=>this.requests.showError(a));let s=r("summary",{class:"wb-muted",tabindex:0},"Deci\
@@ -1218,16 +1218,16 @@ that others can call. ",h=s?"Those of other nodes appear here as they are receiv
 this.desk.announce(`${f(this.cards.items.size,"personality","personalities")} shown.`)}clear(){this.search.value="",this.filter({key:null,text:""}),this.search.
 focus()}focus(t){(this.cards.items.get(t)?.opener??this.publishButton).focus()}openForm(){return this.form?this.form.focus():(this.form=new Mi(this.desk,t=>this.
 closeForm(t)),this.formBox.replaceChildren(this.form.element),this.form.update(this.enabled),this.form.focus())}closeForm(t){this.form=null,this.formBox.replaceChildren(),
-this.publishButton.focus(),t&&(this.desk.announce(t.is_published?`${t.name} is published.`:`${t.name} is saved.`),this.on.open(t.name))}};var[nt,Ut,Ge]=[148,40,48],Ye=8,km=48,Se=56,wh=10,Ii=7;function bh(n,t,e,s){let i=xm(n,t,e),o=Math.max(s,i.length*nt+(i.length-1)*Se+2*Ye),a=i.length===3&&i[0].length<
-3?Ut:Ye,h=Math.max(...i.map(({length:d})=>d))*Ge-(Ge-Ut)+2*a,l=i.length===3?Math.min(km,(o-3*nt-2*Se)/2-Ye):0,c=new Map;return i.forEach((d,p)=>_m(d,p,{columns:i,
+this.publishButton.focus(),t&&(this.desk.announce(t.is_published?`${t.name} is published.`:`${t.name} is saved.`),this.on.open(t.name))}};var[nt,Ht,Ge]=[148,40,48],Ye=8,km=48,Se=56,wh=10,Ii=7;function bh(n,t,e,s){let i=xm(n,t,e),o=Math.max(s,i.length*nt+(i.length-1)*Se+2*Ye),a=i.length===3&&i[0].length<
+3?Ht:Ye,h=Math.max(...i.map(({length:d})=>d))*Ge-(Ge-Ht)+2*a,l=i.length===3?Math.min(km,(o-3*nt-2*Se)/2-Ye):0,c=new Map;return i.forEach((d,p)=>_m(d,p,{columns:i,
 wide:o,height:h,bend:Math.max(0,l)},c)),{places:c,columns:i,width:o,height:h}}function xm(n,t,e){if(n.length<3)return[[e],...n.filter(a=>a!==e).map(a=>[a])];let s=Sm(
 n,t,e),i=n.filter(a=>a!==s).sort((a,h)=>+(h===e)-+(a===e)),o=a=>i.filter((h,l)=>l%2===a);return[o(0),[s],o(1)].filter(a=>a.length)}function _m(n,t,{columns:e,wide:s,
-height:i,bend:o},a){let h=e.length===1?.5:t/(e.length-1),l=Ye+(s-2*Ye-nt)*h,c=(i-(n.length*Ge-(Ge-Ut)))/2,d=Math.sign(.5-h);n.forEach((p,g)=>{let _=(g+.5)/n.length*
+height:i,bend:o},a){let h=e.length===1?.5:t/(e.length-1),l=Ye+(s-2*Ye-nt)*h,c=(i-(n.length*Ge-(Ge-Ht)))/2,d=Math.sign(.5-h);n.forEach((p,g)=>{let _=(g+.5)/n.length*
 2-1;a.set(p,{x:l+(n.length>2?d*o*_*_:0),y:c+g*Ge})})}function Sm(n,t,e){let s=new Map(n.map(i=>[i,0]));for(let{from:i,to:o}of t)for(let a of[i,o])s.set(a,(s.get(
-a)??0)+1);return n.reduce((i,o)=>s.get(o)>s.get(i)?o:i,e)}function gh(n,t,e,s){let[i,o]=vh(n,t),[a,h]=[n.y+Ut/2+s,t.y+Ut/2+s];if(Math.abs(n.x-t.x)<nt)return $m(
+a)??0)+1);return n.reduce((i,o)=>s.get(o)>s.get(i)?o:i,e)}function gh(n,t,e,s){let[i,o]=vh(n,t),[a,h]=[n.y+Ht/2+s,t.y+Ht/2+s];if(Math.abs(n.x-t.x)<nt)return $m(
 i,a,o,h,n.x>nt?-Se:Se);let l=[(i+o)/2,(a+h)/2];if(!e||Math.abs(n.x-t.x)<nt+e.x/2||n===e||t===e)return{path:`M${i} ${a}C${l[0]} ${a} ${l[0]} ${h} ${o} ${h}`,middle:l};
-let c=l[1]<=e.y+Ut/2;l[1]=c?Math.min(l[1],e.y-wh):Math.max(l[1],e.y+Ut+wh),l[1]+=c?-s:s;let d=i<o?1:-1,[p,g]=[d*Se,d*(nt/2+Se/2)],[_,j]=l;return{path:`M${i} ${a}\
-C${i+p} ${a} ${_-g} ${j} ${_} ${j}S${o-p} ${h} ${o} ${h}`,middle:l}}function yh(n,t,e){let s=vh(n,t)[1],i=s===t.x?-Ii:Ii;return`M${s} ${t.y+Ut/2+e}l${i} ${-Ii/2}\
+let c=l[1]<=e.y+Ht/2;l[1]=c?Math.min(l[1],e.y-wh):Math.max(l[1],e.y+Ht+wh),l[1]+=c?-s:s;let d=i<o?1:-1,[p,g]=[d*Se,d*(nt/2+Se/2)],[_,j]=l;return{path:`M${i} ${a}\
+C${i+p} ${a} ${_-g} ${j} ${_} ${j}S${o-p} ${h} ${o} ${h}`,middle:l}}function yh(n,t,e){let s=vh(n,t)[1],i=s===t.x?-Ii:Ii;return`M${s} ${t.y+Ht/2+e}l${i} ${-Ii/2}\
 v${Ii}Z`}function $m(n,t,e,s,i){return{path:`M${n} ${t}C${n+i} ${t} ${e+i} ${s} ${e} ${s}`,middle:[(n+e)/2+i*.75,(t+s)/2]}}function vh(n,t){return Math.abs(n.x-
 t.x)>=nt?n.x<t.x?[n.x+nt,t.x]:[n.x,t.x+nt]:n.x>nt?[n.x,t.x]:[n.x+nt,t.x+nt]}var Em=6,Pi=class{constructor(t){this.onOpen=t,this.nodes=new Map,this.active=null,this.lines=N("svg",{class:"wb-links","aria-hidden":"true"}),this.sheet=r("div",
 {class:"wb-network-sheet"},this.lines);let e="Nodes of the network; arrows move, Enter opens";this.box=r("div",{class:"wb-network-graph wb-frame",role:"listbox",
@@ -1314,7 +1314,7 @@ r("tbody",{});let e=Object.entries(kh).map(([i,o])=>r("th",{scope:"col",class:`w
 fromEntries(Object.keys(kh).map(o=>[o,r("td",{class:`wb-col-${o}`})])),i=r("span",{class:"wb-state"});return s.peer.append(e),s.state.append(i),{elements:[r("tr",
 {class:"wb-table-row"},...Object.values(s))],cells:s,opener:e,mark:i}}update(t,e,s,i){let o=new Map(e.map(h=>[h.rid,h])),a=(h,l)=>this.draw(h,o.get(l),t,s,i);this.
 rows.show([...o.keys()],a)}draw({elements:[t],cells:e,opener:s,mark:i},o,{rid:a,edges:h},l,c){let{rid:d,name:p,state:g,last_seen:_,refused:j}=o,S=(Z,B)=>h.find(
-({source:mt,target:zt})=>mt===Z&&zt===B);u(s,p),b(s,"title",d),b(s,"aria-expanded",d===l),t.classList.toggle("wb-active",d===l);let[K,ot]=ge[g];i.dataset.state!==
+({source:mt,target:Jt})=>mt===Z&&Jt===B);u(s,p),b(s,"title",d),b(s,"aria-expanded",d===l),t.classList.toggle("wb-active",d===l);let[K,ot]=ge[g];i.dataset.state!==
 g&&i.replaceChildren(v(ot),r("span",{class:"wb-cut"},K)),i.dataset.state=g,u(e.sends,ye(S(d,a))),u(e.gets,ye(S(a,d))),u(e.last,xt(_,c)),u(e.refused,j?j.toLocaleString(
 "en"):"")}focus(t){this.rows.items.get(t)?.opener.focus()}};var xh={graph:"Graph",table:"Table"},Hi=class{constructor(t,e,s){this.desk=t,this.requests=new w(t),this.view="graph",this.opened=null;let i=o=>this.open(o);this.
 graph=new Pi(i),this.table=new Ui(i),this.pane=new Ki(t,{close:()=>this.close(),open:e.open},s),this.errorBox=r("div",{class:"wb-message wb-error",hidden:!0}),this.
@@ -1326,7 +1326,7 @@ this.confirmBox=r("div",{}),this.views=new I(xh,"Show the nodes as",o=>this.setV
 be its first contact.";this.alone=r("p",{class:"wb-empty",hidden:!0},t);let e=r("div",{class:"wb-split-list wb-stack"},this.graph.element,this.table.element);this.
 split=r("div",{class:"wb-split"},e,this.pane.element);let s=r("div",{class:"wb-line"},this.views.element,r("span",{class:"wb-grow"}),this.leaveButton);this.own=
 this.ownBox();let i=[r("div",{},this.own,this.facts.element),s,this.confirmBox,this.requests.errorBox];return r("div",{class:"wb-stack wb-roomy",hidden:!0},...i,
-this.alone,this.split)}ownBox(){this.rid=r("code",{class:"wb-id"}),this.address=r("code",{class:"wb-id"});let t=(s,i,o)=>{let a=ne(()=>i.textContent,o,this.desk.
+this.alone,this.split)}ownBox(){this.rid=r("code",{class:"wb-id"}),this.address=r("code",{class:"wb-id"});let t=(s,i,o)=>{let a=qt(()=>i.textContent,o,this.desk.
 announce);return r("li",{},r("span",{class:"wb-muted wb-term"},s),i,a)},e=t("Address",this.address,"Copy the address");return r("ul",{class:"wb-own-node"},e,t("\
 RID",this.rid,"Copy the RID"))}get network(){return this.desk.store.tables.network.get("network")}get peers(){return[...this.desk.store.tables.peers.values()].filter(
 ({id:t})=>t!=="").sort(Vs)}summary(){let{network:t}=this;return t?t.joined?`${t.is_online?"Joined":"Joined, but not connected now,"} as ${t.name}, ${f(this.peers.
@@ -1462,7 +1462,7 @@ drawnSchemas?this.parameters?.values():null;this.drawnSchemas=h,this.parameters=
 announce:c}=this.desk;this.schemas.replaceChildren(this.schemas.firstChild,C("Arguments",bt(e,"Copy the schema of the arguments",c)),...s?[C("Result",bt(s,"Copy\
  the schema of the result",c))]:[])}drawFacts(){let{kind:t,server:e,read_only:s,destructive:i}=this.tool,{version:o,idempotent:a,openWorld:h}=this.more??{},l=[s?
 "only reads":i?"may delete or overwrite":"changes something",!s&&a&&"the same call again changes nothing more",h&&"reaches beyond this project"];this.facts.update(
-[["Kind",Qt[t]??t],["Server",e],["It says that it",l.filter(Boolean).join(", ")],["Version",o]])}update(t,e){t!==this.tool&&this.reading.now(),this.tool=t,this.
+[["Kind",te[t]??t],["Server",e],["It says that it",l.filter(Boolean).join(", ")],["Version",o]])}update(t,e){t!==this.tool&&this.reading.now(),this.tool=t,this.
 enabled=e,this.permission.update(),this.drawRun()}drawRun(){this.requests.busy||O(this.enabled&&!this.tool.problem&&!!this.parameters,this.run)}async call(){if(this.
 run.getAttribute("aria-disabled")==="true"||!this.parameters)return;let t=this.parameters.values();if(t===null)return;let e=Date.now();this.outcome.replaceChildren();
 let s=await this.requests.run("call_tool",{name:this.tool.name,arguments:t},this.run,"Running…");s?this.showOutcome(s,Date.now()-e):this.parameters.mark(Jm(this.
@@ -1528,7 +1528,7 @@ let s=await this.requests.run(`list_${e}s`,{deleted:!0,limit:500});if(!s)return;
 ...t.length?t:[r("li",{class:"wb-empty"},"Nothing was deleted.")]),this.list.hidden=!1,this.opener.textContent="Hide"}entry(t,e,s){let i=o=>this.restore(t,e,s,o.
 currentTarget);return r("li",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},t),r("span",{class:"wb-entry-name wb-cut"},s),m("Restore","wb-link wb-quiet wb-\
 push",i,`Restore ${s}`))}async restore(t,e,s,i){await this.requests.run(`restore_${t}`,{[`${t}_id`]:e},i)&&(this.desk.announce(`${s} was restored.`),this.load())}};var Vo="",rn=class{constructor(t,e,s){this.requests=new w(t),this.team=e,this.onDone=s,this.session=x([],Vo,{class:"wb-input wb-grow","aria-label":`Session for ${e.
-name}`});let i=["",[[Vo,"No session"]]];q(this.session,[i,...Rt(t.store.tables)],e.session_id??Vo),this.submit=r("button",{class:"wb-button wb-primary",type:"su\
+name}`});let i=["",[[Vo,"No session"]]];q(this.session,[i,...Bt(t.store.tables)],e.session_id??Vo),this.submit=r("button",{class:"wb-button wb-primary",type:"su\
 bmit"},"Move");let o=()=>s(null);this.element=$({class:"wb-stack"},{submit:()=>this.run(),escape:o},L(this.submit,o,this.session),r("p",{class:"wb-muted"},"Its \
 members move with it."),this.requests.errorBox)}focus(){this.session.focus()}async run(){let t={team_id:this.team.id,session_id:this.session.value||null},e=await this.
 requests.run("move_team",t,this.submit,"Moving…");e&&this.onDone(e)}};var Xe=class{constructor(t,{label:e,value:s="",field:i},o,a){this.requests=new w(t),this.request=o,this.onDone=a,this.name=k(s,{class:"wb-input wb-grow",maxlength:200,
@@ -1560,22 +1560,22 @@ announce("Done."),this.deleted.refresh()),s?.isConnected&&s.focus(),this.update(
 this.requests.clearError(),this.form?.element.remove(),this.form=null}};var Go=120,Qm=60;function Yo(n,t){let e=Math.max(Math.abs(n),Math.abs(t));if(e!==0&&(e<.001||e>=1e6))return i=>i.toExponential(1);let s=Math.max(0,Math.min(6,2-
 Math.floor(Math.log10(t-n||e||1))));return i=>i.toLocaleString("en",{maximumFractionDigits:s})}function Kh(n,{points:t,name:e}){let[s,i]=We(t.map(([,B])=>B))??[
 0,1],[o,a]=We(t.map(([B])=>B))??[0,1],h=Yo(s,i),l=s===i?[s]:[s,(s+i)/2,i],c=Math.max(z.left,10+7*Math.max(...l.map(B=>h(B).length))),d=ct([o,a],[c,n-z.right]),p=ct(
-[s,i],[Go-z.bottom-4,z.top]),g=t.filter(([,B])=>Number.isFinite(B)),_=g.map(([B,mt],zt)=>`${zt?"L":"M"}${d(B).toFixed(1)} ${p(mt).toFixed(1)}`),j=Math.ceil(g.length/
-Qm),K=g.filter((B,mt)=>mt%j===0||mt===g.length-1).map(([B,mt])=>{let zt=N("circle",{cx:d(B),cy:p(mt),r:3,class:"wb-chart-dot"});return It(zt,String(B),`${e} at \
-step ${B.toLocaleString("en")}: ${Nt(mt)}`)}),ot=[o,a].map(B=>({x:d(B),text:`step ${B.toLocaleString("en")}`}));return{picture:Dt(n,Go,...Bs(n,p,l,h,c),N("path",
+[s,i],[Go-z.bottom-4,z.top]),g=t.filter(([,B])=>Number.isFinite(B)),_=g.map(([B,mt],Jt)=>`${Jt?"L":"M"}${d(B).toFixed(1)} ${p(mt).toFixed(1)}`),j=Math.ceil(g.length/
+Qm),K=g.filter((B,mt)=>mt%j===0||mt===g.length-1).map(([B,mt])=>{let Jt=N("circle",{cx:d(B),cy:p(mt),r:3,class:"wb-chart-dot"});return Pt(Jt,String(B),`${e} at \
+step ${B.toLocaleString("en")}: ${Rt(mt)}`)}),ot=[o,a].map(B=>({x:d(B),text:`step ${B.toLocaleString("en")}`}));return{picture:It(n,Go,...Bs(n,p,l,h,c),N("path",
 {d:_.join(""),class:"wb-chart-line"}),...K.map(({element:B})=>B),...ce(Go-4,o===a?ot.slice(1):ot)),marks:K}}var hn=220,Uh=40,Zo=28,Xo=56,tp=6;function Qo(n){return`hue${n%tp}`}function ep(n,t){let e=t.filter(a=>a!=null),s=[hn-Zo,Uh];if(e.length&&e.every(a=>typeof a=="\
 number")){let[a,h]=We(e),l=Yo(a,h);return{name:n,place:ct([a,h],s),ends:[l(a),l(h)]}}let i=[...new Set(e.map(String))].sort(),o=ct([0,Math.max(1,i.length-1)],s);
 return{name:n,place:a=>o(i.indexOf(String(a))),ends:[i[0],i.at(-1)]}}function Hh(n,{axes:t,runs:e}){let s=t.map(({name:c,values:d})=>ep(c,d)),i=ct([0,t.length-1],
 [Xo,n-Xo]),o=Math.max(6,Math.floor((n-2*Xo)/Math.max(1,t.length-1)/7)),a=(c="")=>c.length>o?`${c.slice(0,o-1)}…`:c,h=s.flatMap(({name:c,ends:d},p)=>[N("line",
-{x1:i(p),x2:i(p),y1:Uh,y2:hn-Zo,class:"wb-chart-axis"}),Mt(i(p),14,a(c),{"text-anchor":"middle",class:"wb-chart-name"}),Mt(i(p),32,a(d[1]),{"text-anchor":"middl\
-e"}),Mt(i(p),hn-Zo+16,a(d[0]),{"text-anchor":"middle"})]),l=e.map(({key:c,text:d,open:p},g)=>{let S=s.map(({place:Z},B)=>[i(B),t[B].values[g],Z]).filter(([,Z])=>Z!=
-null).map(([Z,B,mt],zt)=>`${zt?"L":"M"}${Z.toFixed(1)} ${mt(B).toFixed(1)}`),K=N("path",{d:S.join(""),class:"wb-chart-run","data-state":Qo(g)}),ot=N("path",{d:S.
-join(""),class:"wb-chart-reach"});return It(N("g",{},ot,K),c,d,p)});return{picture:Dt(n,hn,...h,...l.map(({element:c})=>c)),marks:l}}var Ze={running:"Running",completed:"Completed",failed:"Failed",cancelled:"Cancelled",lost:"Lost"},sp={running:"in_progress",lost:"warning"};function zh(n){return sp[n]??
+{x1:i(p),x2:i(p),y1:Uh,y2:hn-Zo,class:"wb-chart-axis"}),Dt(i(p),14,a(c),{"text-anchor":"middle",class:"wb-chart-name"}),Dt(i(p),32,a(d[1]),{"text-anchor":"middl\
+e"}),Dt(i(p),hn-Zo+16,a(d[0]),{"text-anchor":"middle"})]),l=e.map(({key:c,text:d,open:p},g)=>{let S=s.map(({place:Z},B)=>[i(B),t[B].values[g],Z]).filter(([,Z])=>Z!=
+null).map(([Z,B,mt],Jt)=>`${Jt?"L":"M"}${Z.toFixed(1)} ${mt(B).toFixed(1)}`),K=N("path",{d:S.join(""),class:"wb-chart-run","data-state":Qo(g)}),ot=N("path",{d:S.
+join(""),class:"wb-chart-reach"});return Pt(N("g",{},ot,K),c,d,p)});return{picture:It(n,hn,...h,...l.map(({element:c})=>c)),marks:l}}var Ze={running:"Running",completed:"Completed",failed:"Failed",cancelled:"Cancelled",lost:"Lost"},sp={running:"in_progress",lost:"warning"};function zh(n){return sp[n]??
 n}function ut(n){return typeof n!="number"||Number.isInteger(n)?Y(n??"",60):Math.abs(n)>=1e-4&&Math.abs(n)<1e6?String(Number(n.toPrecision(5))):n.toExponential(
 3)}function Jh(n){return Object.entries(n).map(([t,e])=>`${t}=${ut(e)}`).join(", ")}function ln({started_at:n,ended_at:t},e){return W((t?Date.parse(t):e)-Date.parse(
 n))}function Vh(n,t){let e=new Map;for(let{metrics:i}of n)for(let o of Object.keys(i))e.set(o,(e.get(o)??0)+1);return[...e].sort(([i,o],[a,h])=>h-o||(i<a?-1:1)).
 slice(0,t).map(([i])=>i).sort()}var ip=8,np=new Set(["parameters","metrics"]),cn=class{constructor(t,e,s){this.on=s,this.requests=new w(t),this.title=r("h4",{class:"wb-label wb-grow",tabindex:-1}),
-this.figure=new Lt("Parallel coordinates",e,"wb-figure-wide"),this.box=r("div",{class:"wb-compared",tabindex:0,role:"group","aria-label":"Differences"});let o=[
+this.figure=new Mt("Parallel coordinates",e,"wb-figure-wide"),this.box=r("div",{class:"wb-compared",tabindex:0,role:"group","aria-label":"Differences"});let o=[
 r("div",{class:"wb-line"},this.title,m("Close","wb-button",s.close)),this.requests.errorBox,this.figure.element,this.box];this.element=r("section",{class:"wb-bo\
 x wb-stack","aria-label":"Comparison",hidden:!0},...o)}async show(t,e){let s=await this.requests.run("compare_runs",{run_ids:t},e,"Comparing…");this.element.hidden=
 !1,s&&(this.title.textContent=`${f(s.runs.length,"run")} compared`,this.drawFigure(s),this.drawTable(s),this.title.focus())}hide(){this.element.hidden=!0}drawFigure({
@@ -1625,7 +1625,7 @@ blocks.tags.hidden=t||!this.run.tags.length,this.actions.hidden=t}drawFacts(t,e)
 error_code:t,error:e}){let s=`${t} ${e}`;if(s===this.drawnError)return;this.drawnError=s;let i=[];t&&i.push(H("warning",r("code",{},t)," ",(e??"").split(`
 `)[0])),e?.includes(`
 `)&&i.push(Q(e,"Copy the error",this.desk.announce)),this.error.replaceChildren(...i)}drawSeries({series:t},e){let s=e.filter(({points:i})=>i.length>1&&i.some(([
-,o])=>typeof o=="number"));this.blocks.series.hidden=!s.length;for(let{name:i,points:o,thinned:a}of s.slice(0,dp)){if(!this.figures.has(i)){let S=new Lt(i,this.
+,o])=>typeof o=="number"));this.blocks.series.hidden=!s.length;for(let{name:i,points:o,thinned:a}of s.slice(0,dp)){if(!this.figures.has(i)){let S=new Mt(i,this.
 ended.signal);this.figures.set(i,S),this.series.append(S.element)}let{count:h,low:l,high:c,last:d}=t.find(S=>S.name===i)??{count:o.length},p=o.filter(([,S])=>typeof S==
 "number"),g=Number.isFinite(l)?`, from ${ut(l)} to ${ut(c)}`:"",_=`${h.toLocaleString("en")} values${g}; the last is ${ut(d??o.at(-1)[1])}.`,j={columns:[a?"Step\
  (thinned)":"Step",i],rows:o};this.figures.get(i).show({sentence:_,table:j,draw:S=>Kh(S,{points:p,name:i})})}}drawArtifacts(t){this.blocks.artifacts.hidden=!t.length;
@@ -1650,35 +1650,36 @@ id} ${t.name}`),this.opener.title=t.notebook??"",this.mark.replaceChildren(v(zh(
 this.cells.parameters.title=this.cells.parameters.textContent,u(this.cells.started,E(t.started_at)),u(this.cells.tags,t.tags.join(", ")))}toggle(t=!this.isOpen){
 this.below.hidden=!t,this.line.classList.toggle("wb-opened",t),this.opener.setAttribute("aria-expanded",String(t)),t?this.details||(this.details=new un(this.desk,
 this.id,this.on.change),this.place.replaceChildren(this.details.element)):(this.stop(),this.opener.focus())}refreshIfStale(){this.isStale&&this.details?.refresh.
-now(),this.isStale=!1}stop(){this.details?.stop(),this.details=null,this.place.replaceChildren()}};var pn=["completed","running","failed"],mp={running:"in_progress"},fn=class{constructor(t){this.list=r("ul",{class:"wb-sweeps","aria-label":"Sweeps"});let e=r("\
-code",{},"%workbench sweep");this.empty=r("p",{class:"wb-empty"},"No sweeps yet. ",e," runs a notebook with many parameters."),this.element=r("div",{class:"wb-s\
-tack"},this.empty,this.list),this.lines=new A(this.list,()=>new tr(t))}update(t){let e=new Map(t.map(s=>[s.id,s]));this.empty.hidden=t.length>0,this.lines.show(
-[...e.keys()],(s,i)=>s.show(e.get(i)))}},tr=class{constructor(t){this.name=m("","wb-link wb-cut",()=>t(this.sweep.name)),this.about=r("span",{class:"wb-muted wb\
--cut wb-grow"}),this.counts=r("span",{class:"wb-cut"});let e=pn.map(i=>r("span",{class:"wb-meter-part","data-state":mp[i]??i}));this.meter=r("div",{class:"wb-me\
-ter","aria-hidden":"true"},...e);let s=r("div",{class:"wb-line"},this.name,this.about,this.counts);this.hint=r("p",{class:"wb-muted",hidden:!0}),this.elements=[
-r("li",{class:"wb-sweep"},s,this.meter,this.hint)]}show(t){this.sweep=t;let e=Number(t.specification.runs)||pn.reduce((i,o)=>i+t[o],0);u(this.name,t.name),u(this.
-about,`${t.notebook} · ${E(t.created_at)}`);let s=pn.filter(i=>t[i]).map(i=>`${t[i].toLocaleString("en")} ${i}`);u(this.counts,[`${f(e,"run")}`,...s].join(", ")),
-pn.forEach((i,o)=>{this.meter.children[o].style.width=`${e?100*t[i]/e:0}%`}),this.hint.hidden=!t.failed||t.running>0,!this.hint.hidden&&!this.hint.firstChild&&this.
-hint.append("To run again what failed, repeat its command with ",r("code",{},"--retry-failed"),".")}};var pp={runs:"Runs",sweeps:"Sweeps"},er=50,Zh=20,Qh=3,wn="metric:",fp=500,tl={name:"Run",state:"State",parameters:"Parameters"},el={started:"Started",duration:"\
+now(),this.isStale=!1}stop(){this.details?.stop(),this.details=null,this.place.replaceChildren()}};var pn=["completed","running","failed"],mp={running:"in_progress"},fn=class{constructor(t,e){this.list=r("ul",{class:"wb-sweeps","aria-label":"Sweeps"});let s=r(
+"code",{},"%workbench sweep");this.empty=r("p",{class:"wb-empty"},"No sweeps yet. ",s," runs a notebook with many parameters."),this.element=r("div",{class:"wb-\
+stack"},this.empty,this.list),this.lines=new A(this.list,()=>new tr(t,e))}update(t){let e=new Map(t.map(s=>[s.id,s]));this.empty.hidden=t.length>0,this.lines.show(
+[...e.keys()],(s,i)=>s.show(e.get(i)))}},tr=class{constructor(t,e){this.announce=e,this.name=m("","wb-link wb-cut",()=>t(this.sweep.name)),this.about=r("span",{
+class:"wb-muted wb-cut wb-grow"}),this.counts=r("span",{class:"wb-cut"});let s=pn.map(o=>r("span",{class:"wb-meter-part","data-state":mp[o]??o}));this.meter=r("\
+div",{class:"wb-meter","aria-hidden":"true"},...s);let i=r("div",{class:"wb-line"},this.name,this.about,this.counts);this.hint=r("div",{class:"wb-line",hidden:!0}),
+this.elements=[r("li",{class:"wb-sweep"},i,this.meter,this.hint)]}show(t){this.sweep=t;let e=Number(t.specification.runs)||pn.reduce((i,o)=>i+t[o],0);u(this.name,
+t.name),u(this.about,`${t.notebook} · ${E(t.created_at)}`);let s=pn.filter(i=>t[i]).map(i=>`${t[i].toLocaleString("en")} ${i}`);if(u(this.counts,[`${f(e,"run")}`,
+...s].join(", ")),pn.forEach((i,o)=>{this.meter.children[o].style.width=`${e?100*t[i]/e:0}%`}),this.hint.hidden=!t.failed||t.running>0,!this.hint.hidden&&!this.
+hint.firstChild){let i=`%workbench sweep --name ${t.name} --retry-failed`,o=qt(()=>i,`Copy the command that runs again what failed of ${t.name}`,this.announce);
+this.hint.append(r("span",{class:"wb-muted"},"Run again what failed:"),r("code",{},i),o)}}};var pp={runs:"Runs",sweeps:"Sweeps"},er=50,Zh=20,Qh=3,wn="metric:",fp=500,tl={name:"Run",state:"State",parameters:"Parameters"},el={started:"Started",duration:"\
 Took",tags:"Tags"},sr=["name","state","started","duration"];function ir(n){return wn+n}var bn=class{constructor(t,e,s,i){this.desk={store:t,channel:e,announce:s},
 this.mode="runs",this.shown=er,this.runs=new Map,this.sweepsFound=[],this.metrics=[],this.isStale=!0,this.requests=new w(this.desk),this.reading=new R(()=>this.
 read(),o=>this.requests.showError(o)),this.filters=new dn(()=>this.restart()),this.views=new et(this.desk,"runs",{read:()=>({...this.filters.chosen,sort:this.sorting.
-state()}),apply:o=>this.apply(o)}),this.sweeps=new fn(o=>this.openSweep(o)),this.comparison=new cn(this.desk,i,{close:()=>this.closeComparison(),open:o=>this.open(
-o)}),this.modes=new I(pp,"Show",o=>this.setMode(o)),this.element=this.section(),t.subscribe(()=>this.onChange(),i),i.addEventListener("abort",()=>this.stop(),{once:!0})}section(){
-let t=y("runs");this.summary=r("span",{class:"wb-muted wb-grow"}),this.empty=r("p",{class:"wb-empty",hidden:!0}),this.more=m("Show more","wb-button",()=>this.showMore()),
-this.compare=m("Compare","wb-button",()=>this.compareSelected());let e=[this.more,this.compare,this.filters.element,this.views.element];for(let a of e)a.hidden=
-!0;this.list=r("div",{class:"wb-stack"},this.filters.element,this.comparison.element,this.empty,this.table(),this.more);let s=r("h3",{class:"wb-heading",id:t},"\
-Runs"),o=[r("div",{class:"wb-toolbar"},s,this.summary,this.compare,this.modes.element,this.filters.search,this.views.element),this.requests.errorBox,this.list,this.
-sweeps.element];return r("section",{class:"wb-section wb-stack","aria-labelledby":t},...o)}table(){this.head=r("tr",{}),this.body=r("tbody",{});let t={keydown:e=>V(
-e,this.body)};return this.grid=r("table",{class:"wb-table wb-runs",on:t,hidden:!0},r("thead",{},this.head),this.body),this.rows=new A(this.body,e=>this.row(e),{
-keep:(e,s)=>s.isOpen,onRemove:e=>e.stop()}),this.drawHead([]),this.grid}row(t){let e=s=>{this.runs.has(t)&&this.runs.set(t,{...this.runs.get(t),...s}),this.draw(),
-this.refresh()};return new mn(this.desk,this.runs.get(t),{select:()=>this.drawSelected(),change:e})}drawHead(t){let e=JSON.stringify(t);if(e===this.drawnHead)return;
-this.drawnHead=e;let s=this.sorting?.state(),i={...tl,...el},o=[...sr.map(d=>[d,i[d]]),...t.map(d=>[ir(d),d])];this.sorting=new lt(Object.fromEntries(o),()=>this.
-restart());let a=(d,p)=>{let g={scope:"col",class:`wb-col-${d}`};return sr.includes(d)?this.sorting.heading(d,"th",g):r("th",g,p)},h=d=>Object.entries(d).map(([
-p,g])=>a(p,g)),l=t.map(d=>this.sorting.heading(ir(d),"th",{scope:"col",class:"wb-col-metric"})),c=r("th",{class:"wb-col-pick"},r("span",{class:"wb-sr"},"Select"));
-this.head.replaceChildren(c,...h(tl),...l,...h(el)),this.sorting.set(s)}get isShown(){return this.element.checkVisibility()}onChange(){let{store:t}=this.desk;if(t.
-concernsAny("run","sweep")){this.isStale=!0;for(let[e,s]of this.rows.items)t.concerns(`run:${e}`)&&(s.isStale=!0);this.isShown&&this.refresh()}}refresh(){this.isStale=
-!1,this.reading.now();for(let t of this.rows.items.values())t.refreshIfStale()}restart(){this.shown=er,this.refresh()}stop(){this.reading.stop();for(let t of this.
+state()}),apply:o=>this.apply(o)}),this.sweeps=new fn(o=>this.openSweep(o),s),this.comparison=new cn(this.desk,i,{close:()=>this.closeComparison(),open:o=>this.
+open(o)}),this.modes=new I(pp,"Show",o=>this.setMode(o)),this.element=this.section(),t.subscribe(()=>this.onChange(),i),i.addEventListener("abort",()=>this.stop(),
+{once:!0})}section(){let t=y("runs");this.summary=r("span",{class:"wb-muted wb-grow"}),this.empty=r("p",{class:"wb-empty",hidden:!0}),this.more=m("Show more","w\
+b-button",()=>this.showMore()),this.compare=m("Compare","wb-button",()=>this.compareSelected());let e=[this.more,this.compare,this.filters.element,this.views.element];
+for(let a of e)a.hidden=!0;this.list=r("div",{class:"wb-stack"},this.filters.element,this.comparison.element,this.empty,this.table(),this.more);let s=r("h3",{class:"\
+wb-heading",id:t},"Runs"),o=[r("div",{class:"wb-toolbar"},s,this.summary,this.compare,this.modes.element,this.filters.search,this.views.element),this.requests.errorBox,
+this.list,this.sweeps.element];return r("section",{class:"wb-section wb-stack","aria-labelledby":t},...o)}table(){this.head=r("tr",{}),this.body=r("tbody",{});let t={
+keydown:e=>V(e,this.body)};return this.grid=r("table",{class:"wb-table wb-runs",on:t,hidden:!0},r("thead",{},this.head),this.body),this.rows=new A(this.body,e=>this.
+row(e),{keep:(e,s)=>s.isOpen,onRemove:e=>e.stop()}),this.drawHead([]),this.grid}row(t){let e=s=>{this.runs.has(t)&&this.runs.set(t,{...this.runs.get(t),...s}),this.
+draw(),this.refresh()};return new mn(this.desk,this.runs.get(t),{select:()=>this.drawSelected(),change:e})}drawHead(t){let e=JSON.stringify(t);if(e===this.drawnHead)
+return;this.drawnHead=e;let s=this.sorting?.state(),i={...tl,...el},o=[...sr.map(d=>[d,i[d]]),...t.map(d=>[ir(d),d])];this.sorting=new lt(Object.fromEntries(o),
+()=>this.restart());let a=(d,p)=>{let g={scope:"col",class:`wb-col-${d}`};return sr.includes(d)?this.sorting.heading(d,"th",g):r("th",g,p)},h=d=>Object.entries(
+d).map(([p,g])=>a(p,g)),l=t.map(d=>this.sorting.heading(ir(d),"th",{scope:"col",class:"wb-col-metric"})),c=r("th",{class:"wb-col-pick"},r("span",{class:"wb-sr"},
+"Select"));this.head.replaceChildren(c,...h(tl),...l,...h(el)),this.sorting.set(s)}get isShown(){return this.element.checkVisibility()}onChange(){let{store:t}=this.
+desk;if(t.concernsAny("run","sweep")){this.isStale=!0;for(let[e,s]of this.rows.items)t.concerns(`run:${e}`)&&(s.isStale=!0);this.isShown&&this.refresh()}}refresh(){
+this.isStale=!1,this.reading.now();for(let t of this.rows.items.values())t.refreshIfStale()}restart(){this.shown=er,this.refresh()}stop(){this.reading.stop();for(let t of this.
 rows.items.values())t.stop()}async read(){let{by:t,direction:e}=this.sorting,s=t===null?"newest":`${e==="descending"?"-":""}${t}`,i=await this.pages({...this.filters.
 chosen,sort:s}),{sweeps:o}=await this.requests.send("list_sweeps",{limit:100});this.requests.clearError(),this.runs=new Map(i.runs.map(a=>[a.id,a])),this.hasMore=
 i.next_cursor!==null,this.sweepsFound=o,this.filters.setSweeps(o),t||(this.metrics=Vh(i.runs,Qh)),this.isRead=!0,this.draw(),await new Promise(a=>setTimeout(a,fp))}async pages(t){
@@ -1740,10 +1741,10 @@ wn to agents)",cancel:"Keep it"},l=(c,d)=>this.run("cancel_task",{reason:c},d,"c
 nl,{class:"wb-input wb-narrow","aria-label":"Agent"}),i=`${e.assigned_agent_id} loses it, and no retry is used up. `,o={label:"Reassign",consequence:`${e.status===
 "pending"?"":i}Only the agent you choose may claim it.`,reason:"Reason (optional)",danger:!1,cancel:"Keep it",control:s},a=(h,l)=>{let c=s.value?`reserved for ${s.
 value}.`:"any agent may claim it.";return this.run("reassign_task",{assigned_agent_id:s.value||null,reason:h},l,c)};return new wt(o,a,t)}agentOptions(){let t=Date.
-now(),{persona_id:e}=this.row,s=[...this.desk.store.tables.agents.values()].filter(h=>jt(Yt(h,t))),i=h=>h.persona_id===e,o=h=>[h.agent_id,`${h.agent_id} · ${h.
+now(),{persona_id:e}=this.row,s=[...this.desk.store.tables.agents.values()].filter(h=>Lt(Xt(h,t))),i=h=>h.persona_id===e,o=h=>[h.agent_id,`${h.agent_id} · ${h.
 persona_id??"no persona"}`];return[[nl,`Any ${e}`],...s.filter(i).map(o),...s.filter(h=>!i(h)).map(o)]}ask(t,e){this.requests.clearError();let i=e(()=>{this.confirmBox.
 replaceChildren(),t.focus()});this.confirmBox.replaceChildren(i.element),i.focus()}async run(t,e,s,i){let{id:o}=this,a=t!=="set_priority"&&this.row.status!=="pe\
-nding",h=await this.requests.run(t,{task_id:o,...e},s);if(!h)return null;let l=vp[t];return!l||a?this.desk.announce(`Task ${o}: ${i}`):Bt(this.element,{text:`Ta\
+nding",h=await this.requests.run(t,{task_id:o,...e},s);if(!h)return null;let l=vp[t];return!l||a?this.desk.announce(`Task ${o}: ${i}`):jt(this.element,{text:`Ta\
 sk ${o}: ${i}`,changes:[{subject:`task:${o}`,kind:l}]}),this.id===o&&(this.confirmBox.replaceChildren(),this.onDone()),h}},rr=class{constructor({id:t,priority:e},s){
 this.known=String(e),this.field=k(this.known,{class:"wb-input wb-task-priority",type:"number",step:"1","aria-label":`Priority of task ${t}; a higher one goes fi\
 rst`,on:{input:()=>this.drawSet()}}),this.set=r("button",{class:"wb-button",type:"submit",hidden:!0},"Set");let i=()=>{let{value:o}=this.field;o!==this.known&&o.
@@ -1754,7 +1755,7 @@ new w(t),this.toggle=m(vn.closed,"wb-link",()=>this.onToggle(),`${vn.closed} of 
 iv",{class:"wb-stack",hidden:!0});let o=`Kept: ${f(i.commits,"commit")}, ${f(i.files,"file")}. `,a=r("code",{},`workbench adopt ${e} ${s}`),h=r("p",{class:"wb-m\
 uted"},"To merge it after all: ",a);this.files.append(h),this.element=r("div",{title:i.ref},o,this.toggle,this.requests.errorBox,this.files)}async onToggle(){if(!this.
 found&&!await this.load())return;let t=this.files.hidden;this.files.hidden=!t,this.toggle.setAttribute("aria-expanded",String(t)),u(this.toggle,t?vn.open:vn.closed)}async load(){
-if(this.found=await this.requests.run("get_attempt_diff",this.of,this.toggle,"Loading…"),!this.found)return!1;for(let t of this.found.files){let e=new Wt(t,{readAll:s=>this.
+if(this.found=await this.requests.run("get_attempt_diff",this.of,this.toggle,"Loading…"),!this.found)return!1;for(let t of this.found.files){let e=new Kt(t,{readAll:s=>this.
 readAll(s),highlighter:()=>pe(this.desk.channel)});e.approach(),this.files.append(e.element)}return!0}async readAll(t){return(await this.requests.run("get_attem\
 pt_diff",{...this.of,path:t}))?.files.find(s=>s.path===t)??null}};var qe=100,kp=24,ol={warn:"warning",error:"failed"},xn=class{constructor(t){this.requests=new w(t),this.label=r("div",{class:"wb-label"}),this.earlier=m("","wb-\
 link",()=>this.showEarlier()),this.lines=r("ol",{class:"wb-task-log"}),this.box=r("div",{class:"wb-log",role:"log",tabindex:0,"aria-label":"Log"},this.earlier,this.
@@ -1839,7 +1840,7 @@ o.forEach((a,h)=>s.set(a,h));for(let o=0;o<6;o+=1){let a=o%2===0;for(let h of a?
 a?(t[a-1]+o)/2:0),i=[];return n.forEach((o,a)=>{for(i.push({sum:o-s[a],size:1});i.length>1&&i.at(-2).sum/i.at(-2).size>=i.at(-1).sum/i.at(-1).size;){let{sum:h,size:l}=i.
 pop();i.at(-1).sum+=h,i.at(-1).size+=l}}),i.flatMap(({sum:o,size:a})=>Array(a).fill(o/a)).map((o,a)=>o+s[a])}function cl(n,t){return n?.length?n.reduce((e,s)=>e+
 t.get(s),0)/n.length:null}function hl(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function dl(n,t,e){let s=new Set([n]);for(let i of s)for(let o of t(i)){if(s.
-size>=e)return[...s];s.add(o)}return[...s]}var ul=300,[Qe,se,ts,es,Tn]=[184,44,236,56,12],En=[.25,.35,.5,.7,.85,1,1.25,1.5],jp=4,On=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
+size>=e)return[...s];s.add(o)}return[...s]}var ul=300,[Qe,ie,ts,es,Tn]=[184,44,236,56,12],En=[.25,.35,.5,.7,.85,1,1.25,1.5],jp=4,On=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
 !1,this.active=null,this.note=r("span",{class:"wb-muted wb-grow wb-graph-note"}),this.around=F("Only around the selected task",()=>this.redraw());let e=(i,o,a)=>m(
 i,"wb-button wb-compact",a,o),s=[e("−","Zoom out",()=>this.step(-1)),e("+","Zoom in",()=>this.step(1)),e("Fit","Zoom to fit",()=>this.fit())];this.lines=N("sv\
 g",{class:"wb-edges","aria-hidden":"true"}),this.sheet=r("div",{class:"wb-graph-sheet"},this.lines),this.room=r("div",{class:"wb-graph-room"},this.sheet),this.box=
@@ -1856,7 +1857,7 @@ null;if(!i&&t.length<=ul)return{shown:t,note:f(t.length,"task")};let o=s??t.find
 a=dl(o,l=>this.neighbours(l),ul);if(i)return{shown:a,note:`${f(a.length,"task")} around #${o}`};let h=`${t.length.toLocaleString("en")} tasks are too many to dr\
 aw`;return{shown:a,note:`${h}; these are the ${a.length} around #${o}. Select another task, or filter by plan`}}before(t){return(this.outline.tasks.get(t)?.dependencies??
 []).filter(e=>this.outline.tasks.has(e))}neighbours(t){return[...this.before(t),...this.outline.dependents(t)]}arrange(t,e,s){this.key=s,this.plan=ll(t,e);let{places:i,
-edges:o,columns:a,rows:h}=this.plan;this.size=[a*ts-(ts-Qe)+2*Tn,h*es-(es-se)+2*Tn];for(let[l,c]of this.nodes)i.has(l)||this.nodes.delete(l)&&c.remove();for(let[
+edges:o,columns:a,rows:h}=this.plan;this.size=[a*ts-(ts-Qe)+2*Tn,h*es-(es-ie)+2*Tn];for(let[l,c]of this.nodes)i.has(l)||this.nodes.delete(l)&&c.remove();for(let[
 l,c]of i)this.node(l).style.transform=`translate(${Re(c)}px, ${Be(c)}px)`;this.paths=o.map(l=>N("path",{class:"wb-edge",d:Mp(l,i)})),this.lines.replaceChildren(
 ...this.paths),b(this.lines,"width",this.size[0]),b(this.lines,"height",this.size[1]),this.scale(this.zoom),this.fitted&&this.fit()}node(t){let e=this.nodes.get(
 t);return e||(e=r("div",{class:"wb-node",role:"option",id:y("node"),"data-id":t},r("span",{class:"wb-mark"}),r("span",{class:"wb-node-text"},r("span",{class:"wb\
@@ -1865,8 +1866,8 @@ nodes){let{title:a,progress:h,status:l}=e.get(i),c=s.get(i);o.dataset.state!==c&
 u(o.lastChild.lastChild,`#${i} · ${st[c]}${l==="in_progress"?` ${h} %`:""}`),b(o,"title",a),b(o,"aria-selected",i===this.active)}t.forEach(([,i],o)=>b(this.paths[o],
 "data-state",e.get(i).status)),b(this.box,"aria-activedescendant",this.nodes.get(this.active)?.id)}goTo(t){if(t!=null){this.active=t;for(let[e,s]of this.nodes)b(
 s,"aria-selected",e===t);b(this.box,"aria-activedescendant",this.nodes.get(t)?.id),this.show(t),this.on.move(t)}}show(t){let e=this.plan?.places.get(t);if(!e)return;
-let{box:s,zoom:i}=this,[o,a]=[Re(e)*i,Be(e)*i];(o<s.scrollLeft||o+Qe*i>s.scrollLeft+s.clientWidth)&&(s.scrollLeft=o-(s.clientWidth-Qe*i)/2),(a<s.scrollTop||a+se*
-i>s.scrollTop+s.clientHeight)&&(s.scrollTop=a-(s.clientHeight-se*i)/2)}scale(t){this.zoom=t,this.sheet.style.transform=`scale(${t})`,this.room.style.width=`${this.
+let{box:s,zoom:i}=this,[o,a]=[Re(e)*i,Be(e)*i];(o<s.scrollLeft||o+Qe*i>s.scrollLeft+s.clientWidth)&&(s.scrollLeft=o-(s.clientWidth-Qe*i)/2),(a<s.scrollTop||a+ie*
+i>s.scrollTop+s.clientHeight)&&(s.scrollTop=a-(s.clientHeight-ie*i)/2)}scale(t){this.zoom=t,this.sheet.style.transform=`scale(${t})`,this.room.style.width=`${this.
 size[0]*t}px`,this.room.style.height=`${this.size[1]*t}px`}step(t){let{box:e}=this,s=En.findIndex(h=>h>=this.zoom-.01),i=En[Math.max(0,Math.min(En.length-1,(s<0?
 En.length-1:s)+t))],[o,a]=[e.scrollLeft+e.clientWidth/2,e.scrollTop+e.clientHeight/2].map(h=>h*i/this.zoom);this.fitted=!1,this.scale(i),e.scrollTo(o-e.clientWidth/
 2,a-e.clientHeight/2)}fit(){if(!this.plan||!this.box.offsetWidth)return;let{maxHeight:t,borderLeftWidth:e}=getComputedStyle(this.box),s=2*parseFloat(e),[i,o]=[this.
@@ -1882,21 +1883,21 @@ s.scrollTop,clientX:t.clientX,clientY:t.clientY},o=!1,a=new AbortController,h=c=
 clientX,i.y-c.clientY)},l=()=>{a.abort(),!(!e||o)&&(this.active=Number(e.dataset.id),this.on.open(this.active))};window.addEventListener("pointermove",h,{signal:a.
 signal}),window.addEventListener("pointerup",l,{signal:a.signal}),window.addEventListener("pointercancel",()=>a.abort(),{signal:a.signal})}},Lp={ArrowLeft:[-ts,
 0],ArrowRight:[ts,0],ArrowUp:[0,-es],ArrowDown:[0,es]};function Re({layer:n}){return Tn+n*ts}function Be({at:n}){return Tn+n*es}function Mp({from:n,to:t,bends:e},s){
-let i=[Re(s.get(n))+Qe,Be(s.get(n))+se/2],o=e.flatMap(l=>[[Re(l),Be(l)+se/2],[Re(l)+Qe,Be(l)+se/2]]),a=[i,...o,[Re(s.get(t)),Be(s.get(t))+se/2]],h=a.slice(1).map(
-([l,c],d)=>{let[p,g]=a[d],_=(p+l)/2;return c===g?`L${l} ${c}`:`C${_} ${g} ${_} ${c} ${l} ${c}`});return`M${i.join(" ")}${h.join("")}`}var Ht=28,ml=36,Dp=8,pl=12,ar={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},Cn=class{constructor(t){
+let i=[Re(s.get(n))+Qe,Be(s.get(n))+ie/2],o=e.flatMap(l=>[[Re(l),Be(l)+ie/2],[Re(l)+Qe,Be(l)+ie/2]]),a=[i,...o,[Re(s.get(t)),Be(s.get(t))+ie/2]],h=a.slice(1).map(
+([l,c],d)=>{let[p,g]=a[d],_=(p+l)/2;return c===g?`L${l} ${c}`:`C${_} ${g} ${_} ${c} ${l} ${c}`});return`M${i.join(" ")}${h.join("")}`}var zt=28,ml=36,Dp=8,pl=12,ar={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},Cn=class{constructor(t){
 this.on=t,this.lines=[],this.tasks=new Map,this.active=null,this.pool=[],this.sorting=new lt(ar,()=>t.sort()),this.sizer=r("div",{class:"wb-grid-rows",role:"row\
 group"}),this.element=r("div",{class:"wb-grid wb-frame",role:"treegrid",tabindex:0,"aria-label":"Tasks","aria-colcount":Object.keys(ar).length},r("div",{class:"\
 wb-grid-head",role:"rowgroup"},Pp(this.sorting)),this.sizer),this.element.addEventListener("scroll",()=>this.draw(),{passive:!0}),this.element.addEventListener(
 "keydown",e=>this.onKey(e)),this.sizer.addEventListener("click",e=>this.onClick(e)),this.element.addEventListener("focus",()=>this.onFocus())}update(t,e){this.lines=
-t,this.tasks=e,this.hideEmptyColumns(),this.sizer.style.height=`${t.length*Ht}px`,b(this.element,"aria-rowcount",t.length+1),this.draw()}hideEmptyColumns(){let t={
+t,this.tasks=e,this.hideEmptyColumns(),this.sizer.style.height=`${t.length*zt}px`,b(this.element,"aria-rowcount",t.length+1),this.draw()}hideEmptyColumns(){let t={
 worktree:!1,agent:!1,priority:!1},[e]=this.tasks.values();for(let s of this.tasks.values())t.priority||=s.priority!==e.priority,t.worktree||=!!s.worktree,t.agent||=
 !!s.assigned_agent_id;for(let[s,i]of Object.entries(t))this.element.classList.toggle(`wb-no-${s}`,!i)}draw(){let t=Math.max(0,Math.min(Math.floor(this.element.scrollTop/
-Ht)-Dp,this.lines.length-ml)),e=Math.min(t+ml,this.lines.length);for(;this.pool.length<e-t;)this.pool.push(this.sizer.appendChild(new hr().element).row);let s=new Set;
+zt)-Dp,this.lines.length-ml)),e=Math.min(t+ml,this.lines.length);for(;this.pool.length<e-t;)this.pool.push(this.sizer.appendChild(new hr().element).row);let s=new Set;
 for(let o=t;o<e;o+=1){let a=this.pool[o%this.pool.length];s.add(a),a.show(this.lines[o],o,this.tasks.get(this.lines[o].id),this.lines[o].id===this.active)}for(let o of this.
 pool)o.element.hidden=!s.has(o);let i=this.pool.find(o=>s.has(o)&&o.id===this.active);b(this.element,"aria-activedescendant",i?.element.id)}get activeIndex(){return this.
 lines.findIndex(t=>t.id===this.active)}goTo(t){if(!this.lines.length)return;let e=Math.max(0,Math.min(t,this.lines.length-1));this.active!==this.lines[e].id&&this.
-on.move(this.lines[e].id),this.active=this.lines[e].id;let s=this.element.clientHeight-Ht,i=e*Ht;i<this.element.scrollTop?this.element.scrollTop=i:i+Ht>this.element.
-scrollTop+s&&(this.element.scrollTop=i+Ht-s),this.draw()}onFocus(){this.activeIndex<0&&this.goTo(Math.ceil(this.element.scrollTop/Ht))}onKey(t){if(t.target!==this.
+on.move(this.lines[e].id),this.active=this.lines[e].id;let s=this.element.clientHeight-zt,i=e*zt;i<this.element.scrollTop?this.element.scrollTop=i:i+zt>this.element.
+scrollTop+s&&(this.element.scrollTop=i+zt-s),this.draw()}onFocus(){this.activeIndex<0&&this.goTo(Math.ceil(this.element.scrollTop/zt))}onKey(t){if(t.target!==this.
 element||t.ctrlKey||t.altKey||t.metaKey)return;let e=this.activeIndex,s=this.lines[e],i={ArrowDown:()=>this.goTo(e+1),ArrowUp:()=>this.goTo(e-1),PageDown:()=>this.
 goTo(e+pl),PageUp:()=>this.goTo(e-pl),Home:()=>this.goTo(0),End:()=>this.goTo(this.lines.length-1),ArrowRight:()=>s?.branch&&!s.open?this.on.toggle(s.id,!0):s?.
 open&&this.goTo(e+1),ArrowLeft:()=>s?.open?this.on.toggle(s.id,!1):this.goTo(this.parentOf(e)),Enter:()=>s&&this.on.open(s.id)," ":()=>s?.branch&&this.on.toggle(
@@ -1905,12 +1906,12 @@ let e=this.lineAt(t.target);e&&(this.active=e.id,this.draw(),e.branch&&t.target.
 this.active=t;let e=this.activeIndex;e>=0?this.goTo(e):this.draw()}lineAt(t){let e=t.closest(".wb-row")?.row;return e&&this.lines[e.index]}},hr=class{constructor(){
 this.id=null,this.index=-1,this.state="",this.indent=r("span",{class:"wb-indent"}),this.twisty=r("span",{class:"wb-twisty"},v("twisty")),this.mark=r("span",{class:"\
 wb-mark"}),this.title=r("span",{class:"wb-title wb-cut"}),this.number=r("span",{class:"wb-muted wb-number"}),this.label=r("span",{}),this.reason=r("span",{class:"\
-wb-muted wb-cut"}),this.persona=ie("persona"),this.priority=ie("priority"),this.worktree=ie("worktree"),this.agent=ie("agent"),this.fill=r("span",{class:"wb-bar\
+wb-muted wb-cut"}),this.persona=ne("persona"),this.priority=ne("priority"),this.worktree=ne("worktree"),this.agent=ne("agent"),this.fill=r("span",{class:"wb-bar\
 -fill"}),this.bar=r("span",{class:"wb-bar","aria-hidden":"true"},this.fill),this.amount=r("span",{class:"wb-amount"}),this.element=r("div",{class:"wb-row",role:"\
-row",id:y("row")},ie("task",this.indent,this.twisty,this.mark,this.title,this.number),ie("state",this.label,this.reason),this.priority,this.persona,this.worktree,
-this.agent,ie("progress",this.bar,this.amount)),this.element.row=this}show(t,e,s,i){this.id=t.id,this.index=e,this.place(t,e,i),this.drawTitle(t,s),this.drawState(
+row",id:y("row")},ne("task",this.indent,this.twisty,this.mark,this.title,this.number),ne("state",this.label,this.reason),this.priority,this.persona,this.worktree,
+this.agent,ne("progress",this.bar,this.amount)),this.element.row=this}show(t,e,s,i){this.id=t.id,this.index=e,this.place(t,e,i),this.drawTitle(t,s),this.drawState(
 t,s),u(this.priority,s.priority.toLocaleString("en")),u(this.persona,s.persona_id??""),u(this.worktree,s.worktree??""),u(this.agent,s.assigned_agent_id??""),this.
-drawProgress(t,s)}place(t,e,s){let{element:i}=this;i.style.transform=`translateY(${e*Ht}px)`,i.classList.toggle("wb-active",s),i.classList.toggle("wb-context",!t.
+drawProgress(t,s)}place(t,e,s){let{element:i}=this;i.style.transform=`translateY(${e*zt}px)`,i.classList.toggle("wb-active",s),i.classList.toggle("wb-context",!t.
 matches),b(i,"aria-rowindex",e+2),b(i,"aria-level",t.level),b(i,"aria-posinset",t.place),b(i,"aria-setsize",t.siblings),b(i,"aria-expanded",t.branch?t.open:null),
 b(i,"aria-selected",s)}drawTitle(t,e){this.indent.style.width=`${Math.min(t.level-1,12)*16}px`,this.twisty.classList.toggle("wb-leaf",!t.branch),this.twisty.classList.
 toggle("wb-turned",t.open),u(this.title,e.title),b(this.title,"title",e.title),u(this.number,`#${t.id}`)}drawState(t,e){this.state!==t.state&&(this.state=t.state,
@@ -1919,7 +1920,7 @@ let s=t.branch?t.below?t.done/t.below:0:e.progress/100,i=e.status==="completed"&
 "claimed";this.bar.classList.toggle("wb-not-begun",!o),this.fill.style.width=`${i}%`;let a=t.branch?`${t.done} of ${t.below}`:o?`${i} %`:"";u(this.amount,a)}};function Ip({
 status:n,error_message:t,attempt:e,not_before:s}){if(n==="failed"||n==="cancelled")return t??"";let i=n==="pending"?e+1:e;return s&&n==="pending"&&Date.parse(s)>
 Date.now()?`attempt ${i} after ${Ot(s)}`:i>1&&e>0?`attempt ${i}`:""}function Pp(n){let t=s=>({class:`wb-cell wb-col-${s}`,role:"columnheader"}),e=Object.keys(ar).
-map(s=>n.heading(s,"div",t(s)));return r("div",{class:"wb-grid-columns",role:"row","aria-rowindex":1},...e)}function ie(n,...t){return r("div",{class:`wb-cell w\
+map(s=>n.heading(s,"div",t(s)));return r("div",{class:"wb-grid-columns",role:"row","aria-rowindex":1},...e)}function ne(n,...t){return r("div",{class:`wb-cell w\
 b-col-${n}`,role:"gridcell"},...t)}var fl={tree:"Tree",list:"By priority",graph:"Graph"},Fp=120,An=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=nr(),this.collapsed=new Set,
 this.mode="tree",this.outline=new Ce(t.tables.tasks);let o={toggle:(h,l)=>this.toggle(h,l),open:h=>this.open(h),move:h=>this.follow(h),sort:()=>this.draw()};this.
 grid=new Cn(o),this.graph=new On(o),this.progress=new Ae,this.modes=new I(fl,"Show tasks as",h=>this.setMode(h)),this.filters=new $n(t,h=>this.setFilter(h),()=>this.
@@ -2012,7 +2013,7 @@ sort(Ia)}get isSearchable(){return!0}summary(){return this.desk.store.loaded.has
 kind:t})=>t!=="operation").length}update(t){this.enabled=t;let{tools:e}=this,{catalogue:s}=this.desk.store.tables;this.drawFilters(e);let i=e.filter(o=>this.matches(
 o));this.rows.show(i.slice(0,this.limit).map(({id:o})=>o),(o,a)=>o.show(s.get(a),t)),this.more.hidden=i.length<=this.limit,this.grid.hidden=i.length===0&&this.rows.
 items.size===0,u(this.errors,s.get("")?.error.message??""),this.drawEmpty(e.length,i.length)}drawFilters(t){let e=o=>t.filter(a=>a.kind===o).length,s=Object.entries(
-Qt).map(([o,a])=>({key:o,label:a,count:e(o)}));this.chips.update([{key:null,label:"All",count:t.length},...s],this.filters.kind);let i=[...new Set(t.map(({server:o})=>o).
+te).map(([o,a])=>({key:o,label:a,count:e(o)}));this.chips.update([{key:null,label:"All",count:t.length},...s],this.filters.kind);let i=[...new Set(t.map(({server:o})=>o).
 filter(Boolean))];q(this.server,[["",[[is,"All servers"],...i.map(o=>[o,o])]]],this.filters.server),this.filters.server=this.server.value,this.server.hidden=i.length===
 0}drawEmpty(t,e){if(this.empty.hidden=e>0||!this.desk.store.loaded.has("catalogue"),this.empty.hidden)return;let s=t?["No tool matches the filters. ",m("Show al\
 l","wb-link",()=>this.clear())]:["There are no tools yet."];this.empty.replaceChildren(...s)}matches({name:t,title:e,description:s,kind:i,server:o}){let{kind:a,
@@ -2072,9 +2073,9 @@ mmits of ${s}.`,aborted:`The merge was undone; ${e} is as it was.`}[i];if(h)retu
 length?"These files are in conflict:":"No file is in conflict any more. Commit the merge.",d=H(l.length?"warning":"completed",`${s} is being merged into ${e}. ${c}`);
 return this.lead.replaceChildren(d,r("ul",{class:"wb-list"},...l)),this.steps.replaceChildren(...a.map(p=>r("li",{},...tt(p)))),this.steps.hidden=!l.length,!0}};var Yp={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},Le=new Set(
 ["awaiting","failing","checking"]),Xp=new Set(["pending","claimed","in_progress"]),Zp=new Set(["claimed","in_progress"]);function dr(n,t){if(n.status==="integra\
-ting")return n.queue_place>1?"queued":"integrating";if(n.status!=="active")return"closed";let e=Pt(n,t);if(!e)return"active";let s=be(e.payload.gates??[]);return s===
+ting")return n.queue_place>1?"queued":"integrating";if(n.status!=="active")return"closed";let e=Ft(n,t);if(!e)return"active";let s=be(e.payload.gates??[]);return s===
 "passed"?"awaiting":s}function Un(n,t){return t==="queued"?`Queued, ${ae(n.queue_place)}`:Yp[t]}function bl(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
-tasks:0}).get(i);for(let i of n.agents.values()){let o=Yt(i,t);i.worktree&&jt(o)&&o!=="terminated"&&s(i.worktree).agents.add(i.id)}for(let i of n.tasks.values())
+tasks:0}).get(i);for(let i of n.agents.values()){let o=Xt(i,t);i.worktree&&Lt(o)&&o!=="terminated"&&s(i.worktree).agents.add(i.id)}for(let i of n.tasks.values())
 !i.worktree||!Xp.has(i.status)||(s(i.worktree).tasks+=1,Zp.has(i.status)&&i.assigned_agent_id&&s(i.worktree).agents.add(i.assigned_agent_id));return i=>e.get(i)??
 {agents:new Set,tasks:0}}function ns(n){return[...n.conflicts?.length?[[n.integration_target,n.conflicts]]:[],...(n.overlaps??[]).map(({worktree:e,files:s})=>[e,
 s])]}function Hn(n){let t=new Map;for(let[i,o]of ns(n)){let a=o.join(`
@@ -2088,7 +2089,7 @@ s,this.force=!1,this.requests=new w(t),this.review=m("","wb-button wb-compact",e
 update=m("Update","wb-button wb-compact",()=>this.updateFromTarget()),this.resolve=m("Resolve conflicts…","wb-button wb-compact",()=>this.startResolving()),this.
 discard=m("Discard…","wb-link wb-quiet wb-push",()=>this.askDiscard()),this.confirmBox=r("div",{});let i=[this.review,this.request,this.update,this.resolve,this.
 discard];this.buttons=r("div",{class:"wb-line wb-worktree-buttons"},...i)}show(t,e,s){this.worktree=t,this.agents=[...s];let{id:i,ahead:o,behind:a,integration_target:h}=t,
-l=Le.has(e),c=l&&ze(t,Pt(t,this.desk.store.tables)),d=tf.has(e);u(this.review,l&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
+l=Le.has(e),c=l&&ze(t,Ft(t,this.desk.store.tables)),d=tf.has(e);u(this.review,l&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
 rimary",e==="awaiting"&&!c&&!t.conflicts?.length),this.requests.busy||u(this.request,c?"Request again":"Request integration"),b(this.update,"title",`Merge ${f(a??
 0,"commit")} of ${h} into ${i}`),this.review.hidden=this.onPage,this.request.hidden=l&&!c||d||!o,this.update.hidden=d||!a||t.conflicts?.length>0,this.resolve.hidden=
 d||!(t.conflicts?.length||t.merging),this.discard.hidden=d,this.buttons.hidden=e==="closed";for(let p of[this.review,this.request,this.resolve,this.discard])b(p,
@@ -2200,7 +2201,7 @@ requests.busy&&(t>0||this.note.value.trim()!==""),this.submit)}write({file:t,sid
 line:s,end_line:i===s?null:i},l=()=>{this.writing?.element.remove(),this.writing=null,a()},c=d=>{this.drafts.set(this.name,[...this.mine,{...h,text:d,commit:o}]),
 l(),this.element.hidden&&this.toggle(!0,!1),this.changed(`Comment on ${t.path} added.`)};this.writing={at:h,...vo(h,"",{save:c,cancel:l})},He(t,h,this.writing.element),
 this.writing.focus()}drawIn(t,e=!0){let s=new Set([this.writing,...this.editing.values()].map(i=>i?.element));for(let i of t.element.querySelectorAll(".wb-comme\
-nt-row"))s.has(i)||i.remove();for(let i of Zt(this.desk.store.tables,this.name))this.drawSent(t,i,e);for(let i of this.mine)i.path===t.path&&this.drawDraft(t,i);
+nt-row"))s.has(i)||i.remove();for(let i of Qt(this.desk.store.tables,this.name))this.drawSent(t,i,e);for(let i of this.mine)i.path===t.path&&this.drawDraft(t,i);
 this.writing?.at.path===t.path&&this.keep(t,this.writing.at,this.writing.element)}keep(t,e,s){t.element.contains(s)||He(t,e,s)}drawSent(t,e,s){for(let i of e.comments){
 let{path:o,side:a,outdated:h}=i;if(o!==t.path||h||a==="old"&&!s)continue;let l=we(i);He(t,l,_a(l,e.person??e.requested_by))}}drawDraft(t,e){let s=this.editing.get(
 e);if(s){this.keep(t,e,s.element);return}let a=xa(e,{edit:()=>{let h=d=>{e.text=d,this.editing.delete(e),this.changed("Comment changed.")},l=()=>{this.editing.delete(
@@ -2226,10 +2227,10 @@ since=null,this.review.show(t),this.setSide(t.ahead||!t.uncommitted?"committed":
 t.id,Date.now()),this.drawSent(),this.drawSides();let e=this.found&&this.stamp!==Ol(t,this.side);e&&!this.files.length?this.refresh.now():this.newer.hidden=!e}setSide(t){
 this.clear(),this.side=t,this.drawSides(),this.refresh=new R(()=>this.load(t),e=>this.onError(e)),this.refresh.now()}drawSides(){let t={committed:this.worktree.
 changed??0,uncommitted:this.worktree.uncommitted??0};for(let[e,s]of Object.entries(Tl))e in t&&this.sides.setLabel(e,`${s} ${t[e].toLocaleString("en")}`);this.sides.
-buttons.since.hidden=!this.newestAnswered,this.sides.show(this.side)}get newestAnswered(){return Zt(this.desk.store.tables,this.worktree.id).find(t=>t.commits_since>
+buttons.since.hidden=!this.newestAnswered,this.sides.show(this.side)}get newestAnswered(){return Qt(this.desk.store.tables,this.worktree.id).find(t=>t.commits_since>
 0)}showSince(t){this.since=t,this.setSide("since"),this.sides.buttons.since.focus()}get canComment(){return this.worktree.status==="active"&&this.side!=="uncomm\
 itted"&&!!this.found?.commit}comment(t){let{rows:e}=t;this.review.write(t,this.found.commit,()=>{this.selection.clear(),e.at(-1).tabIndex=-1,e.at(-1).focus()})}drawComments(){
-for(let t of this.files)t.drawn&&this.review.drawIn(t,this.side==="committed")}drawSent(){let t=JSON.stringify(Zt(this.desk.store.tables,this.worktree.id));t!==
+for(let t of this.files)t.drawn&&this.review.drawIn(t,this.side==="committed")}drawSent(){let t=JSON.stringify(Qt(this.desk.store.tables,this.worktree.id));t!==
 this.drawnSent&&(this.drawnSent=t,this.drawComments())}async goToComment(t){this.side!=="committed"&&this.setSide("committed"),this.found||await this.refresh.running;
 let{path:e,side:s,line:i}=we(t),o=this.files.find(h=>h.path===e);if(!o)return;this.goTo(o),o.approach();let a=o.rowOf(s,i);a?.scrollIntoView({block:"center"}),a&&
 (a.tabIndex=-1),a?.focus({preventScroll:!0})}clear(){this.refresh?.stop(),this.found=null,this.requests.clearError(),this.observer.disconnect(),this.files=[],this.
@@ -2241,7 +2242,7 @@ ed",...i,...e}}draw(t){let e=new Set(this.files.filter(({open:i})=>!i).map(({pat
 i));for(let i of this.files)e.has(i.path)&&i.toggle(!1),i.element.file=i,this.observer.observe(i.element);this.body.replaceChildren(...this.files.map(({element:i})=>i)),
 this.list.replaceChildren(...this.files.map(i=>this.entry(i)));let s=this.files.length;u(this.summary,s?this.summaryText():""),u(this.empty,this.emptyText()),this.
 newer.hidden=!0,this.empty.hidden=s>0,this.main.hidden=s===0,this.toggleAll.hidden=s<2,this.drawToggleAll(),this.main.classList.toggle("wb-commentable",this.canComment),
-t&&this.restore(t)}fileDiff(t){return new Wt(t,{readAll:e=>this.readAll(e),highlighter:()=>pe(this.desk.channel),drawn:e=>this.review.drawIn(e,this.side==="comm\
+t&&this.restore(t)}fileDiff(t){return new Kt(t,{readAll:e=>this.readAll(e),highlighter:()=>pe(this.desk.channel),drawn:e=>this.review.drawIn(e,this.side==="comm\
 itted")})}summaryText(){let{added:t,removed:e}=us(this.found.files),s=`${f(this.files.length,"file")} +${t.toLocaleString("en")} −${e.toLocaleString("en")}`;return this.
 side==="uncommitted"?`${s}, not committed`:this.side==="since"?`${s}, since changes were requested`:`${s} at ${this.found.commit?.slice(0,7)??"?"}, compared wit\
 h ${this.found.target}`}emptyText(){return this.side==="uncommitted"?"Everything is committed.":this.side==="since"?"Nothing has changed since.":`It has no comm\
@@ -2259,7 +2260,7 @@ length-1};!(t.key in i)||t.ctrlKey||t.altKey||t.metaKey||(t.preventDefault(),e[i
 stringify(s==="uncommitted"?[s,e,t]:[s,n])}var to=class{constructor(t,e){this.desk=t,this.on=e,this.replacing=0;let s=h=>this.onRequest(h);this.actions=new Me(t,{open:()=>{},done:e.done,request:s},!0),this.
 diff=new Qn(t);let i=y("page");this.mark=r("span",{class:"wb-mark"}),this.title=r("h3",{class:"wb-heading wb-cut",id:i,tabindex:-1}),this.state=r("span",{class:"\
 wb-muted"}),this.branches=r("div",{class:"wb-muted wb-wrap"}),this.counts=r("div",{class:"wb-digits"}),this.facts=r("div",{class:"wb-muted wb-wrap"}),this.problems=
-r("div",{}),this.approval=new Ft(t,()=>this.title.focus());let a=[m("‹ Worktrees","wb-button",e.close,"Back to all worktrees"),this.mark,this.title,this.state,
+r("div",{}),this.approval=new Wt(t,()=>this.title.focus());let a=[m("‹ Worktrees","wb-button",e.close,"Back to all worktrees"),this.mark,this.title,this.state,
 this.actions.buttons];this.element=r("div",{class:"wb-worktree-page wb-stack",role:"region","aria-labelledby":i,hidden:!0,on:{keydown:h=>this.onKey(h)}},r("div",
 {class:"wb-worktree-head"},...a),this.actions.confirmBox,this.actions.requests.errorBox,r("div",{},this.branches,this.counts,this.facts,this.problems),this.approval.
 element,this.diff.element)}open(t){this.approval.clear(),this.replacing=0,this.actions.clear(),this.drawn=null,this.element.hidden=!1,this.diff.show(t)}close(){
@@ -2267,7 +2268,7 @@ this.approval.clear(),this.element.hidden=!0,this.diff.clear()}focus(){this.titl
 drawn=e,u(this.title,t.id),u(this.state,Un(t,e));let a=ms(t.path);u(this.branches,`${t.branch_name} → ${t.integration_target} · ${a}`),b(this.branches,"title",
 t.path),mr(this.counts,t),u(this.facts,pr(t,s,i)),this.drawProblems(Hn(t)),this.actions.show(t,e,s.agents),this.drawApproval(t,i,o),e!=="closed"&&this.diff.update(
 t)}drawProblems(t){let e=t.join(`
-`);e!==this.drawnProblems&&(this.drawnProblems=e,this.problems.replaceChildren(...t.map(s=>H("warning",s))))}drawApproval(t,e,s){this.enabled=s;let i=Pt(t,this.
+`);e!==this.drawnProblems&&(this.drawnProblems=e,this.problems.replaceChildren(...t.map(s=>H("warning",s))))}drawApproval(t,e,s){this.enabled=s;let i=Ft(t,this.
 desk.store.tables);this.approval.show(i,o=>this.isEnabled(o),e,this.replacing===1/0)}isEnabled(t){return this.enabled&&this.replacing<=t}onRequest(t){this.replacing=
 t;let{card:e}=this.approval;e?.refresh(this.isEnabled(e.approval.id))}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};var pf=6,Cl={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},br={pending:["For you",(n,t)=>Le.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
 rating"],conflicts:["With conflicts",n=>ns(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},ff=(n,t)=>n.

@@ -25,6 +25,7 @@ class SweepRequest:
     """A sweep as it was asked for.
 
     Args:
+        notebook: its path; empty: that of the sweep of this name, with the values that it was begun with.
         base: the directory that the notebook's path is relative to.
         parameters, over: values by name.
         others: of `name`, `workers`, `timeout`, `memory`, `share` and `dask` those that were given.
@@ -95,7 +96,9 @@ def sweep_options(command: Fn) -> Fn:
 
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    click.argument("file", type=click.Path(path_type=Path, dir_okay=False), metavar="NOTEBOOK|FILE.yaml"),
+    click.argument(
+        "file", type=click.Path(path_type=Path, dir_okay=False), metavar="[NOTEBOOK|FILE.yaml]", required=False
+    ),
     click.option(
         "-p",
         "--parameter",
@@ -135,12 +138,13 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
 )
 
 
-def of_options(largest: int, base: Path, file: Path, **options: Any) -> SweepRequest:
+def of_options(largest: int, base: Path, file: Path | None, **options: Any) -> SweepRequest:
     """The request that options make; those that are given override the YAML file.
 
     Args:
         largest: most values of a parameter.
         base: what paths are relative to.
+        file: None: go on with the sweep of this name as it was begun.
 
     Raises:
         BadInput: ``FILE_UNREADABLE``, ``BAD_SWEEP``, ``BAD_PARAMETER``, ``SWEEP_TOO_LARGE``.
@@ -154,6 +158,8 @@ def of_options(largest: int, base: Path, file: Path, **options: Any) -> SweepReq
         others["memory"] = rules.parse_size(options["memory"])
     how = {name: options[name] for name in ("resume", "retry_failed", "dry_run")}
     repeat: int | None = options["repeat"]
+    if file is None:
+        return require_begun(SweepRequest("", base, parameters, over, 1 if repeat is None else repeat, others, **how))
     if file.suffix.lower() not in YAML:
         return SweepRequest(str(file), base, parameters, over, 1 if repeat is None else repeat, others, **how)
     found = rules.from_yaml(_text(base / file), largest)
@@ -167,6 +173,22 @@ def of_options(largest: int, base: Path, file: Path, **options: Any) -> SweepReq
         {**found.options, **others},
         **how,
     )
+
+
+def require_begun(request: SweepRequest) -> SweepRequest:
+    """A request without a notebook, which must go on with a sweep and change nothing of what it runs.
+
+    Raises:
+        BadInput: ``BAD_SWEEP``.
+    """
+    goes_on = request.others.get("name") and (request.resume or request.retry_failed)
+    if not goes_on or request.parameters or request.over or request.repeat != 1:
+        raise BadInput(
+            "BAD_SWEEP",
+            "Name a notebook. Only --resume and --retry-failed can leave it out: with --name, and without values, they "
+            "go on with the sweep of this name as it was begun.",
+        )
+    return request
 
 
 def _text(file: Path) -> str:

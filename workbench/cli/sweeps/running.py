@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -54,11 +55,15 @@ def run_sweep(
         showing: enters what shows the progress.
 
     Raises:
-        BadInput: see `plan.make`. Conflict: ``SWEEP_EXISTS``, ``SWEEP_CHANGED``, ``SWEEP_RUNNING``.
+        BadInput: see `plan.make`. NotFound: ``SWEEP_NOT_FOUND``.
+        Conflict: ``SWEEP_EXISTS``, ``SWEEP_CHANGED``, ``SWEEP_RUNNING``.
         Unavailable: ``DASK_NOT_INSTALLED``, ``DASK_UNREACHABLE``, ``DASK_WORKER_UNFIT``; see also `Executor.check`.
         SweepInterrupted: it was interrupted.
     """
     limits = request.limits
+    if not request.notebook:
+        with connect() as call:
+            request = _begun(request, begin.find(call, request.name), settings)
     made = plan.make(request.specification, request.base, settings)
     how = begin.How(request.name, limits, request.resume, request.retry_failed, request.share)
     if request.dry_run:
@@ -77,6 +82,13 @@ def run_sweep(
     if result.interrupted:
         raise SweepInterrupted(shown)
     return shown
+
+
+def _begun(request: SweepRequest, found: Mapping[str, Any], settings: Settings) -> SweepRequest:
+    """A request with the notebook and the values with which its sweep was begun."""
+    parameters, over = ({name: tuple(some) for name, some in found[part].items()} for part in ("parameters", "over"))
+    begun = replace(request, notebook=found["notebook"], base=settings.project, repeat=found["repeat"])
+    return replace(begun, parameters=parameters, over=over)
 
 
 @contextmanager

@@ -58,7 +58,7 @@ export class Runs {
       read: () => ({ ...this.filters.chosen, sort: this.sorting.state() }),
       apply: (state) => this.apply(state),
     });
-    this.sweeps = new Sweeps((name) => this.openSweep(name));
+    this.sweeps = new Sweeps((name) => this.openSweep(name), announce);
     this.comparison = new Comparison(this.desk, signal, {
       close: () => this.closeComparison(),
       open: (id) => this.open(id),

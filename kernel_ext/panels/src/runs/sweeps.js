@@ -1,6 +1,6 @@
 /** The sweeps: how far each is, and its runs. */
 
-import { button } from "../lib/controls.js";
+import { button, copyButton } from "../lib/controls.js";
 import { h, setText } from "../lib/dom.js";
 import { dateTime, plural } from "../lib/format.js";
 import { KeyedList } from "../lib/keyed_list.js";
@@ -9,13 +9,13 @@ const PARTS = ["completed", "running", "failed"];
 const STATES = { running: "in_progress" };
 
 export class Sweeps {
-  /** @param {(name: string) => void} onOpen */
-  constructor(onOpen) {
+  /** @param {(name: string) => void} onOpen @param {(text: string) => void} announce */
+  constructor(onOpen, announce) {
     this.list = h("ul", { class: "wb-sweeps", "aria-label": "Sweeps" });
     const code = h("code", {}, "%workbench sweep");
     this.empty = h("p", { class: "wb-empty" }, "No sweeps yet. ", code, " runs a notebook with many parameters.");
     this.element = h("div", { class: "wb-stack" }, this.empty, this.list);
-    this.lines = new KeyedList(this.list, () => new SweepLine(onOpen));
+    this.lines = new KeyedList(this.list, () => new SweepLine(onOpen, announce));
   }
 
   /** @param {any[]} sweeps newest first */
@@ -27,14 +27,15 @@ export class Sweeps {
 }
 
 class SweepLine {
-  constructor(onOpen) {
+  constructor(onOpen, announce) {
+    this.announce = announce;
     this.name = button("", "wb-link wb-cut", () => onOpen(this.sweep.name));
     this.about = h("span", { class: "wb-muted wb-cut wb-grow" });
     this.counts = h("span", { class: "wb-cut" });
     const parts = PARTS.map((part) => h("span", { class: "wb-meter-part", "data-state": STATES[part] ?? part }));
     this.meter = h("div", { class: "wb-meter", "aria-hidden": "true" }, ...parts);
     const line = h("div", { class: "wb-line" }, this.name, this.about, this.counts);
-    this.hint = h("p", { class: "wb-muted", hidden: true });
+    this.hint = h("div", { class: "wb-line", hidden: true });
     this.elements = [h("li", { class: "wb-sweep" }, line, this.meter, this.hint)];
   }
 
@@ -50,7 +51,13 @@ class SweepLine {
     });
     this.hint.hidden = !sweep.failed || sweep.running > 0;
     if (!this.hint.hidden && !this.hint.firstChild) {
-      this.hint.append("To run again what failed, repeat its command with ", h("code", {}, "--retry-failed"), ".");
+      const cell = `%workbench sweep --name ${sweep.name} --retry-failed`; // a name has letters, digits, - and _
+      const copy = copyButton(
+        () => cell,
+        `Copy the command that runs again what failed of ${sweep.name}`,
+        this.announce,
+      );
+      this.hint.append(h("span", { class: "wb-muted" }, "Run again what failed:"), h("code", {}, cell), copy);
     }
   }
 }
