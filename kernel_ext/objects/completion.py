@@ -1,4 +1,4 @@
-"""Tab in `wb.call("…")`, `wb.help("…")`, `wb.report("…")`, in SQL, and on the first line of a cell magic."""
+"""Tab in calls such as `wb.call("…")` and `wb.tasks(…)`, in SQL, and on the first line of a cell magic."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from IPython.core.completer import (
 )
 
 from kernel_ext.objects.agents import Agent, Persona
-from kernel_ext.objects.rows import Kind
+from kernel_ext.objects.rows import Kind, Listing
 from kernel_ext.objects.tasks import Plan
 from kernel_ext.objects.worktrees import Worktree
 from workbench.analytics.reports import names
@@ -32,6 +32,7 @@ NAME = re.compile(r"\bwb\.(?:call|help)\(\s*[\"'](\w*)$")
 ARGUMENT = re.compile(r"\bwb\.call\(\s*[\"'](\w+)[\"']\s*,(?:[^()]|\([^()]*\))*?(?<![=\w.\"'])(\w*)$")
 REPORT = re.compile(r"\bwb\.report\(\s*[\"'](\w*)$")
 VALUE = re.compile(r"\bwb\.\w+\([^()]*\b(\w+)\s*=\s*[\"']([\w./-]*)$")
+FILTER = re.compile(r"\bwb\.(\w+)\((?:[^()]*,)?\s*(\w*)$")
 FIRST_LINE = re.compile(r"%%(plan|persona|wsql|chat)\s(?:.*\s)?([\w./-]*)$")
 OPTION = re.compile(r"\s(--[\w-]*)$")
 SQL = re.compile(r"(?:(\w+)\.)?(\w*)$")
@@ -90,6 +91,8 @@ class Completion:
             return self._in_first_line(found[1], found[2], text)
         if found := VALUE.search(text):
             return self._in_value(found[1], found[2])
+        if (found := FILTER.search(text)) and isinstance(listing := vars(self._session).get(found[1]), Listing):
+            return _offered(found[2], [f"{name}=" for name in listing.filters()], "filter")
         return _in_call(text)
 
     def _in_value(self, argument: str, fragment: str) -> SimpleMatcherResult:

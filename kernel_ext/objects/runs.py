@@ -156,6 +156,9 @@ class Runs(Listing[Run]):
         found: Rows[Run] = self(sort=f"-{by}" if reverse else by)
         return found
 
+    def _ipython_key_completions_(self) -> list[Any]:
+        return [one[key] for key in ("id", "name") for one in self._kind.list(self._notebook, {})]
+
     def __contains__(self, key: object) -> bool:
         try:
             return super().__contains__(key)

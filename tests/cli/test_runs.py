@@ -63,7 +63,11 @@ def test_a_run_is_shown_whole_and_compared(run: Type) -> None:
     assert max(map(len, compared.splitlines())) <= WIDTH
     assert "seed" in compared
     assert "layers" not in compared
-    assert "layers" in run("runs", "compare", "1", "2", "--all").out
+    everything = run("runs", "compare", "1", "2", "--all").out
+    assert "layers" in everything
+    assert "error code" in everything
+    assert run("runs", "compare", "1").out == "One run differs from nothing: name two or more.\n"
+    assert run("runs", "series", "1", "nope").out == "It has recorded no nope.\n"
     points = data(run("runs", "series", "1", "loss", "--json"))[0]["points"]
     assert points == [[0, 1.0], [1, 0.123456789]]
 

@@ -212,6 +212,10 @@ def test_tab_completes_views_columns_options_and_names(running: Kernel) -> None:
     assert running.complete('wb.call("create_task", title="a", persona_id="teste') == ["tester"]
     assert "paper" in running.complete('wb.tasks(status="pending", plan="pap')
     assert running.complete("%%persona tes") == ["tester"]
+    assert {"status=", "persona="} <= set(running.complete("wb.tasks("))
+    assert running.complete('wb.tasks(status="pending", pers') == ["persona="]
+    running.run('with wb.run("first try"): pass')
+    assert running.complete('wb.runs["first') == ["first try"]
 
 
 ARTIFACTS = """

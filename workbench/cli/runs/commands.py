@@ -222,9 +222,16 @@ def comparison_table(found: Mapping[str, Any]) -> Table:
     """A row for each difference, a column for each run."""
     heads = [f"{run['id']} {_cut(run['name'])}" for run in found["runs"]]
     rows = [
-        [row["section"], row["name"], *(_short_commit(row, value) for value in row["values"])] for row in found["rows"]
+        [row["section"], _heading(row), *(_short_commit(row, value) for value in row["values"])]
+        for row in found["rows"]
     ]
-    return Table(["", "", *heads], rows, "They do not differ.", dict(found))
+    same = "They do not differ." if len(heads) > 1 else "One run differs from nothing: name two or more."
+    return Table(["", "", *heads], rows, same, dict(found))
+
+
+def _heading(row: Mapping[str, Any]) -> str:
+    """What a row is about: a name that a person gave stays as it is."""
+    return row["name"].replace("_", " ") if row["section"] == "run" else str(row["name"])
 
 
 def _short_commit(row: Mapping[str, Any], value: Any) -> str:
@@ -243,7 +250,8 @@ def series(client: OperatorClient, ref: str, names: tuple[str, ...], points: int
     rows = [[each["name"], step, shown_value(value)] for each in found for step, value in each["points"]]
     thinned = any(each["thinned"] for each in found)
     note = "Not every step is shown: --points shows more." if thinned else ""
-    return Table(["metric", "step", "value"], rows, "It has recorded no values.", found, note)
+    empty = f"It has recorded no {' or '.join(names)}." if names else "It has recorded no values."
+    return Table(["metric", "step", "value"], rows, empty, found, note)
 
 
 @runs.command("name")
