@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from workbench.rules.yaml_lines import is_same
@@ -177,6 +177,7 @@ def test_the_comment_above_a_key_stays_above_it(old: dict[str, Any], new: dict[s
 
 
 @given(NAMED_VALUES, NAMED_VALUES, st.booleans())
+@example(None, "0\n", False)
 def test_an_edited_text_parses_to_the_new_value(old: Any, new: Any, in_flow_style: bool) -> None:
     text = yaml.safe_dump(old, default_flow_style=True) if in_flow_style else write(old)
     assume(load(text) == old)

@@ -130,7 +130,8 @@ def _invalid(event: Any, reason: str) -> InvalidYaml:
 
 def write(value: Any) -> str:
     """Write JSON values as YAML in block style, long text as literal blocks; keys keep their order."""
-    return _dumped(_new(value))
+    is_block = isinstance(value, str) and "\n" in value  # as a whole document it would have no indentation
+    return _dumped(DoubleQuotedScalarString(value) if is_block else _new(value))
 
 
 def edit(text: str, value: Any) -> str:
