@@ -1,0 +1,81 @@
+"""A disk that fills during a sweep: each run that suffers from it says so, and a resumed sweep does the rest."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.small_disk import small_disk
+from tests.sweeps.lab import write_notebook
+from workbench.cli.client import ProjectClient
+from workbench.process import is_running
+from workbench.process.marks import marks_of
+from workbench.sweeps.watch import sweep_mark
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+
+FILL = """
+import os
+from pathlib import Path
+place = Path(disk)
+if fills and seed == 2 and not Path("mended").exists():
+    space = os.statvfs(place)
+    with (place / "filler").open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"1" * 4096)
+        except OSError:
+            pass
+"""
+RUNS = "1..4"
+
+
+@pytest.fixture(params=["state", "outputs"])
+def disk(request: pytest.FixtureRequest, repository: Path) -> Iterator[Path]:
+    """A small file system below the project's state directory, or below that of the executed notebooks."""
+    place = repository / ".aiswarm"
+    if request.param == "outputs":
+        ProjectClient(repository).create_project()
+        place = place / "runs"
+    with small_disk(place, 96) as made:
+        yield made
+
+
+def sweep(project: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run the real command to its end."""
+    words = [sys.executable, "-m", "workbench.cli", "sweep", "fills.ipynb", "-p", f"seed={RUNS}", "--workers", "1"]
+    env = os.environ | {"WORKBENCH_PROJECT": str(project)}
+    return subprocess.run([*words, *options], cwd=project, env=env, capture_output=True, text=True)
+
+
+def runs(project: Path) -> list[dict[str, Any]]:
+    return sorted(ProjectClient(project).call("list_runs")["runs"], key=lambda run: int(run["parameters"]["seed"]))
+
+
+def test_a_disk_that_fills_fails_runs_with_a_code_and_a_resumed_sweep_does_the_rest(
+    repository: Path, disk: Path
+) -> None:
+    write_notebook(
+        repository / "fills.ipynb", f"seed: int = 0\nfills = True\ndisk = {str(disk)!r}", "print(seed)", FILL
+    )
+    first = sweep(repository, "--name", "fills")
+    assert first.returncode == 1
+    code = "STORE_FULL" if disk.name == ".aiswarm" else "PROJECT_UNWRITABLE"
+    assert first.stdout.count(f"{code}: ") == 3, first.stdout + first.stderr
+    mark = sweep_mark("fills", str(repository))
+    assert [one for one in psutil.process_iter() if mark in marks_of(one) and is_running(one)] == []
+    (disk / "filler").unlink()
+    (repository / "mended").touch()
+    again = sweep(repository, "--name", "fills", "--retry-failed")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert [run["state"] for run in runs(repository)] == ["completed"] * 4
+    assert runs(repository)[0]["tries"] == 1
+    left = [path.name for path in (repository / ".aiswarm" / "runs" / "fills").iterdir() if path.suffix == ".ipynb"]
+    assert len(left) == 4
