@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from IPython.core.completer import (
     CompletionContext,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 NAME = re.compile(r"\bwb\.(?:call|help)\(\s*[\"'](\w*)$")
 ARGUMENT = re.compile(r"\bwb\.call\(\s*[\"'](\w+)[\"']\s*,(?:[^()]|\([^()]*\))*?(?<![=\w.\"'])(\w*)$")
 REPORT = re.compile(r"\bwb\.report\(\s*[\"'](\w*)$")
-VALUE = re.compile(r"\bwb\.\w+\([^()]*\b(\w+)\s*=\s*[\"']([\w./-]*)$")
+VALUE = re.compile(r"\bwb\.(\w+)\(([^()]*)\b(\w+)\s*=\s*[\"']([\w./-]*)$")
 FILTER = re.compile(r"\bwb\.(\w+)\((?:[^()]*,)?\s*(\w*)$")
 FIRST_LINE = re.compile(r"%%(plan|persona|wsql|chat)\s(?:.*\s)?([\w./-]*)$")
 OPTION = re.compile(r"\s(--[\w-]*)$")
@@ -90,18 +91,26 @@ class Completion:
         if context.cursor_line == 0 and (found := FIRST_LINE.match(text)):
             return self._in_first_line(found[1], found[2], text)
         if found := VALUE.search(text):
-            return self._in_value(found[1], found[2])
+            return self._in_value(*found.groups())
         if (found := FILTER.search(text)) and isinstance(listing := vars(self._session).get(found[1]), Listing):
             return _offered(found[2], [f"{name}=" for name in listing.filters()], "filter")
         return _in_call(text)
 
-    def _in_value(self, argument: str, fragment: str) -> SimpleMatcherResult:
+    def _in_value(self, called: str, before: str, argument: str, fragment: str) -> SimpleMatcherResult:
         if argument not in VALUES:
-            return _nothing()
+            return _offered(fragment, _choices(self._types(called, before).get(argument)), argument)
         kind, keys = VALUES[argument], list[str]()
         with suppress(WorkbenchError):  # the servers do not run
             keys = [str(one[kind.key]) for one in kind.list(self._session, {})]
         return _offered(fragment, keys, argument)
+
+    def _types(self, called: str, before: str) -> Mapping[str, Any]:
+        """The types of the arguments of a call, by name: of a list's filters, or of an operation's arguments."""
+        if isinstance(listing := vars(self._session).get(called), Listing):
+            return listing.filters()
+        operation = collect(SERVICES).get(next(iter(re.findall(r"\w+", before)), "")) if called == "call" else None
+        fields = operation.arguments.model_fields if operation else {}
+        return {name: field.annotation for name, field in fields.items()}
 
     def _in_first_line(self, magic: str, fragment: str, text: str) -> SimpleMatcherResult:
         if fragment.startswith("-"):
@@ -125,6 +134,15 @@ def _in_call(text: str) -> SimpleMatcherResult:
         parameters = operations[found[1]].arguments.model_fields
         return _offered(found[2], [f"{name}=" for name in parameters], "argument")
     return _nothing()
+
+
+def _choices(kind: Any) -> list[str]:
+    """The words that a value of a type can be, if these are few."""
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return [one.value for one in kind]
+    if get_origin(kind) is Literal:
+        return [one for one in get_args(kind) if isinstance(one, str)]
+    return [word for one in get_args(kind) for word in _choices(one)]
 
 
 def _in_sql(text: str, cell: str) -> SimpleMatcherResult:

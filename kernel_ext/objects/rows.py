@@ -238,14 +238,15 @@ class Listing(Collection[R]):
             return False
         return True
 
-    def filters(self) -> list[str]:
-        """The names of the filters that a call takes."""
+    def filters(self) -> dict[str, Any]:
+        """The filters that a call takes: the types of their values, by name."""
         from workbench.ops import collect
         from workbench.services import SERVICES
 
-        replaced = {*self._kind.words.values(), *CURSORS.values()}
-        arguments = collect(SERVICES)[self._kind.operation].arguments.model_fields
-        return [*self._kind.words, *(name for name in arguments if name not in replaced)]
+        fields = collect(SERVICES)[self._kind.operation].arguments.model_fields
+        types = {name: field.annotation for name, field in fields.items() if name not in CURSORS.values()}
+        named = {word: types.pop(name, None) for word, name in self._kind.words.items()}
+        return named | types
 
     def filter(self, test: Callable[[R], Any] | None = None, /, **values: Any) -> Rows[R]:
         """A snapshot of those that pass a test and whose fields have these values. See `Rows.filter`."""

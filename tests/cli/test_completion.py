@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from click.shell_completion import BashComplete
 
+from tests.cli.conftest import PLAN, Type
 from workbench.cli import cli
 
 
@@ -26,3 +29,50 @@ def completions(*words: str) -> set[str]:
 )
 def test_words_are_completed(words: tuple[str, ...], offered: set[str]) -> None:
     assert completions(*words) == offered
+
+
+OFFERED = {
+    ("task", ""): {"1", "2"},
+    ("cancel", "2"): {"2"},
+    ("depend", "1", ""): {"1", "2"},
+    ("assign", "1", "a"): {"ada"},
+    ("tasks", "--plan", "p"): {"penguins"},
+    ("export-plan", ""): {"penguins"},
+    ("spawn", "impl"): {"implementer"},
+    ("tasks", "--persona", "rev"): {"reviewer"},
+    ("sessions", "add", ""): {"lab"},
+    ("grant", "ada", "--session", ""): {"today"},
+    ("agent", "a"): {"ada"},
+    ("reject", ""): {"2"},
+    ("runs", "show", ""): {"1", "baseline"},
+    ("runs", "compare", "1", "base"): {"baseline"},
+    ("views", "att"): {"attempts"},
+    ("report", "wait"): {"waits"},
+    ("tools", "show", "create_ta"): {"create_task"},
+    ("call", "create_tasks"): {"create_tasks"},
+    ("worktrees", "create", ""): set(),
+    ("logs", "nobody"): set(),
+}
+
+
+def test_what_the_project_has_is_completed(run: Type, tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    for words in (
+        ("plan", str(tmp_path / "plan.yaml")),
+        ("call", "register", "name=Ada"),
+        ("approve", "Ada", "--id", "ada"),
+        ("call", "register", "name=Eve"),
+        ("projects", "add", "lab"),
+        ("sessions", "add", "lab", "today"),
+        ("call", "start_run", "name=baseline"),
+    ):
+        assert run(*words).status == 0
+    assert {words: completions(*words) for words in OFFERED} == OFFERED
+
+
+def test_where_no_project_is_nothing_is_offered_and_nothing_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORKBENCH_PROJECT", str(tmp_path))
+    assert completions("task", "") == set()
+    assert list(tmp_path.iterdir()) == []

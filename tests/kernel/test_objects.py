@@ -211,6 +211,11 @@ def test_tab_completes_views_columns_options_and_names(running: Kernel) -> None:
     assert running.complete('wb.report("criti') == ["critical_path"]
     assert running.complete('wb.call("create_task", title="a", persona_id="teste') == ["tester"]
     assert "paper" in running.complete('wb.tasks(status="pending", plan="pap')
+    assert running.complete('wb.tasks(status="comp') == ["completed"]
+    assert running.complete('wb.runs(sweep="a", state="f') == ["failed"]
+    assert running.complete('wb.call("list_approvals", status="pend') == ["pending"]
+    assert running.complete("%workbench spawn tes") == ["tester"]
+    assert running.complete("%workbench export-plan pap") == ["paper"]
     assert running.complete("%%persona tes") == ["tester"]
     assert {"status=", "persona="} <= set(running.complete("wb.tasks("))
     assert running.complete('wb.tasks(status="pending", pers') == ["persona="]

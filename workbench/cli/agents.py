@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.grants import choices, grant_options, membership_options
 from workbench.cli.output import (
@@ -53,8 +54,10 @@ def agents() -> None:
 
 @agents.command("list")
 @click.option("--status", "state", default=None, help="Only agents in this state.")
-@click.option("--session", "session_id", default=None, help="Only agents of this session.")
-@click.option("--team", "team_id", default=None, help="Only agents of this team.")
+@click.option(
+    "--session", "session_id", default=None, help="Only agents of this session.", shell_complete=offers.sessions
+)
+@click.option("--team", "team_id", default=None, help="Only agents of this team.", shell_complete=offers.teams)
 @listing
 @pass_client
 def list_agents(client: OperatorClient, state: str | None, **options: Any) -> Shown:
@@ -70,7 +73,7 @@ def agent_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
 
 
 @root.command()
-@click.argument("agent_id")
+@click.argument("agent_id", shell_complete=offers.agents)
 @pass_client
 def agent(client: OperatorClient, agent_id: str) -> Shown:
     """Show one agent. Its grant, connections and latest events."""
@@ -82,7 +85,7 @@ def agent(client: OperatorClient, agent_id: str) -> Shown:
 
 
 @root.command("history")
-@click.argument("agent_id")
+@click.argument("agent_id", shell_complete=offers.agents)
 @click.option("--limit", type=click.IntRange(1), default=None, help="Only this many of the newest.")
 @pass_client
 def agent_history(client: OperatorClient, agent_id: str, limit: int | None) -> Shown:
@@ -91,7 +94,7 @@ def agent_history(client: OperatorClient, agent_id: str, limit: int | None) -> S
 
 
 @root.command()
-@click.argument("agent_ids", nargs=-1, required=True, metavar="AGENT_ID...")
+@click.argument("agent_ids", nargs=-1, required=True, metavar="AGENT_ID...", shell_complete=offers.agents)
 @click.option("--id", "new_id", metavar="ID", default=None, help="Its new id (one agent).")
 @click.option("--name", default=None, help="Its new name (one agent).")
 @click.option("--reason", default="", help="Recorded in the history.")
@@ -116,7 +119,7 @@ def grant(
 
 
 @root.command()
-@click.argument("agent_ids", nargs=-1, required=True)
+@click.argument("agent_ids", nargs=-1, required=True, shell_complete=offers.agents)
 @membership_options
 @pass_client
 def move(client: OperatorClient, agent_ids: tuple[str, ...], **options: Any) -> Shown:
@@ -129,7 +132,7 @@ def move(client: OperatorClient, agent_ids: tuple[str, ...], **options: Any) -> 
 
 
 @root.command()
-@click.argument("agent_id")
+@click.argument("agent_id", shell_complete=offers.agents)
 @pass_client
 def token(client: OperatorClient, agent_id: str) -> Shown:
     """Issue a new token for an agent. It is printed once; the old one stops working."""
@@ -138,7 +141,7 @@ def token(client: OperatorClient, agent_id: str) -> Shown:
 
 
 @root.command()
-@click.argument("agent_id")
+@click.argument("agent_id", shell_complete=offers.agents)
 @click.option("--reason", default="", help="Recorded in the history.")
 @pass_client
 def revoke(client: OperatorClient, agent_id: str, reason: str) -> Shown:
@@ -150,7 +153,7 @@ def revoke(client: OperatorClient, agent_id: str, reason: str) -> Shown:
 
 
 @root.command()
-@click.argument("agent_id", required=False)
+@click.argument("agent_id", required=False, shell_complete=offers.agents)
 @click.option("--client", "program", metavar="NAME", default=None, help="Only for claude-code, codex, gemini, mcp, …")
 @pass_client
 def connect(client: OperatorClient, agent_id: str | None, program: str | None) -> Shown:
@@ -166,7 +169,7 @@ def connect(client: OperatorClient, agent_id: str | None, program: str | None) -
 
 
 @agents.command("delete")
-@click.argument("agent_ids", nargs=-1, required=True, metavar="AGENT_ID...")
+@click.argument("agent_ids", nargs=-1, required=True, metavar="AGENT_ID...", shell_complete=offers.agents)
 @click.option("--reason", default="", help="Recorded in the history.")
 @pass_client
 def delete_agents(client: OperatorClient, agent_ids: tuple[str, ...], reason: str) -> Shown:
@@ -177,7 +180,7 @@ def delete_agents(client: OperatorClient, agent_ids: tuple[str, ...], reason: st
 
 
 @agents.command("restore")
-@click.argument("agent_ids", nargs=-1, required=True, metavar="AGENT_ID...")
+@click.argument("agent_ids", nargs=-1, required=True, metavar="AGENT_ID...", shell_complete=offers.agents)
 @pass_client
 def restore_agents(client: OperatorClient, agent_ids: tuple[str, ...]) -> Shown:
     """Restore deleted agents with their ids, grants and tokens."""

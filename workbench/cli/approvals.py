@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.grants import choices, grant_options, granted_text, session_text
 from workbench.cli.integration import cautions
@@ -77,7 +78,7 @@ def _subject(approval: Mapping[str, Any]) -> str:
 
 
 @root.command()
-@click.argument("requests", metavar="[ID|NAME]...", nargs=-1)
+@click.argument("requests", metavar="[ID|NAME]...", nargs=-1, shell_complete=offers.approvals)
 @click.option("--all", "everything", is_flag=True, help="All pending approvals, but for the kind trust.")
 @click.option("--kind", default=None, help="With --all: only registration, integration, trust, tool_call or peer_call.")
 @click.option("--id", "agent_id", metavar="ID", default=None, help="The agent's id (one registration).")
@@ -123,7 +124,7 @@ def approve(
 
 
 @root.command()
-@click.argument("requests", metavar="[ID|NAME]...", nargs=-1)
+@click.argument("requests", metavar="[ID|NAME]...", nargs=-1, shell_complete=offers.approvals)
 @click.option("--all", "everything", is_flag=True, help="All pending approvals.")
 @click.option("--kind", default=None, help="With --all: only registration, integration, trust, tool_call or peer_call.")
 @click.option("--reason", default="", help="Sent to the requester.")

@@ -10,13 +10,14 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Shown, Text, pass_client
 from workbench.errors import BadInput, NotFound
 
 
 @root.command("call")
-@click.argument("name")
+@click.argument("name", shell_complete=offers.operations)
 @click.argument("arguments", nargs=-1)
 @pass_client
 def call_op(client: OperatorClient, name: str, arguments: tuple[str, ...]) -> Shown:

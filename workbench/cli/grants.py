@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from workbench.cli.completion import offers
 from workbench.cli.output import Fn, drop_none
 from workbench.model import Access, Role, SelfTools, Tool
 
@@ -53,14 +54,21 @@ class Expiry(click.ParamType[dict[str, Any]]):
 
 
 _OPTIONS = {
-    "session_id": click.option("--session", "session_id", metavar="SESSION", help="Its session, or `none`."),
-    "team_id": click.option("--team", "team_id", metavar="TEAM", help="Its team, or `none`."),
+    "session_id": click.option(
+        "--session", "session_id", metavar="SESSION", help="Its session, or `none`.", shell_complete=offers.sessions
+    ),
+    "team_id": click.option(
+        "--team", "team_id", metavar="TEAM", help="Its team, or `none`.", shell_complete=offers.teams
+    ),
     "worktree": click.option(
         "--worktree",
         metavar="WORKTREE",
         help="The worktree it works in, or `none`; for agents that you start yourself.",
+        shell_complete=offers.worktrees,
     ),
-    "persona_id": click.option("--persona", "persona_id", metavar="PERSONA", help="Its persona, or `none`."),
+    "persona_id": click.option(
+        "--persona", "persona_id", metavar="PERSONA", help="Its persona, or `none`.", shell_complete=offers.personas
+    ),
     "role": click.option(
         "--role",
         type=click.Choice([role.value for role in Role]),
@@ -75,7 +83,12 @@ _OPTIONS = {
         type=click.Choice([access.value for access in Access]),
         help="What it sees: its own data, its team's, or its session's.",
     ),
-    "definition": click.option("--definition", metavar="DEFINITION", help="The definition it has, or `none`."),
+    "definition": click.option(
+        "--definition",
+        metavar="DEFINITION",
+        help="The definition it has, or `none`.",
+        shell_complete=offers.definitions,
+    ),
     "self_tools": click.option(
         "--self-tools",
         type=click.Choice([tools.value for tools in SelfTools]),

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, drop_none, pass_client
 from workbench.tables import Table
@@ -18,7 +19,7 @@ _PLACE = re.compile(r"(?P<path>.+):(?P<first>[1-9][0-9]*)(?:-(?P<last>[1-9][0-9]
 
 
 @root.command()
-@click.argument("name")
+@click.argument("name", shell_complete=offers.worktrees)
 @click.option(
     "--target", "target_branch", default=None, help="Where to merge it; by default the branch it was forked from."
 )
@@ -33,7 +34,7 @@ def integrate(client: OperatorClient, name: str, target_branch: str | None, fast
 
 
 @root.command()
-@click.argument("task_id", type=int)
+@click.argument("task_id", type=int, shell_complete=offers.tasks)
 @click.argument("attempt", type=int)
 @click.option(
     "--worktree", "worktree_name", default=None, help="Where to merge it first; by default the attempt's worktree."
@@ -49,7 +50,7 @@ def adopt(client: OperatorClient, task_id: int, attempt: int, worktree_name: str
 
 
 @root.command("request-changes")
-@click.argument("name")
+@click.argument("name", shell_complete=offers.worktrees)
 @click.option("--note", "-m", default="", help="What to change, about all of it.")
 @click.option(
     "--comment",
@@ -77,7 +78,7 @@ def request_changes(
 
 
 @click.command("changes")
-@click.argument("name")
+@click.argument("name", shell_complete=offers.worktrees)
 @pass_client
 def requested_changes(client: OperatorClient, name: str) -> Shown:
     """List the changes that were requested in a worktree, the newest request first."""

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, NounGroup, Shown, Text, pass_client
 from workbench.errors import BadInput
@@ -48,7 +49,7 @@ def persona_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
 
 
 @personas.command("show")
-@click.argument("persona_id")
+@click.argument("persona_id", shell_complete=offers.personas)
 @pass_client
 def show_persona(client: OperatorClient, persona_id: str) -> Shown:
     """Print the instructions of a persona."""
@@ -57,7 +58,7 @@ def show_persona(client: OperatorClient, persona_id: str) -> Shown:
 
 
 @personas.command("versions")
-@click.argument("persona_id")
+@click.argument("persona_id", shell_complete=offers.personas)
 @pass_client
 def list_versions(client: OperatorClient, persona_id: str) -> Shown:
     """List the versions of a persona, newest first."""

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.completion import offers
 from workbench.cli.definitions.group import Target
 from workbench.cli.global_options import root
 from workbench.cli.grants import NOTHING, TOOLS_HELP, tool_names
@@ -57,14 +58,23 @@ def spawn_options(command: Any) -> Any:
     """Add the options of spawning an agent to a command."""
     for option in reversed(
         (
-            click.option("--worktree", "assigned_worktree", default=None, help="Its worktree."),
+            click.option(
+                "--worktree", "assigned_worktree", default=None, help="Its worktree.", shell_complete=offers.worktrees
+            ),
             click.option("--new-worktree", is_flag=True, default=None, help="Create its worktree."),
             click.option("--name", default=None, help="Its name."),
-            click.option("--profile", default=None, help="Its profile; `workbench profiles` lists them."),
+            click.option(
+                "--profile",
+                default=None,
+                help="Its profile; `workbench profiles` lists them.",
+                shell_complete=offers.profiles,
+            ),
             click.option(
                 "--function", default=None, metavar="MODULE:NAME", help="The function that the profile `python` calls."
             ),
-            click.option("--task", "task_id", type=int, default=None, help="Do only this task."),
+            click.option(
+                "--task", "task_id", type=int, default=None, help="Do only this task.", shell_complete=offers.tasks
+            ),
             click.option(
                 "--env",
                 "environment",
@@ -105,7 +115,7 @@ def _spawn_arguments(options: dict[str, Any]) -> dict[str, Any]:
 
 
 @root.command()
-@click.argument("persona_id", required=False)
+@click.argument("persona_id", required=False, shell_complete=offers.personas)
 @spawn_options
 @click.option("--ask", is_flag=True, help="Ask for approval instead of admitting it.")
 @pass_client
@@ -139,7 +149,7 @@ def ps(client: OperatorClient, everything: bool) -> Shown:
 
 
 @root.command()
-@click.argument("agent_id")
+@click.argument("agent_id", shell_complete=offers.agents)
 @click.option(
     "--lines", type=click.IntRange(1, 1_000), default=50, show_default=True, help="How many of the last lines."
 )
@@ -170,7 +180,7 @@ def _follow(client: OperatorClient, agent_id: str, log: Path, raw: bool) -> None
 
 
 @root.command()
-@click.argument("agent_ids", nargs=-1, required=True, metavar="AGENT_ID...")
+@click.argument("agent_ids", nargs=-1, required=True, metavar="AGENT_ID...", shell_complete=offers.agents)
 @pass_client
 def restart(client: OperatorClient, agent_ids: tuple[str, ...]) -> Shown:
     """Restart agents' processes."""
@@ -181,7 +191,7 @@ def restart(client: OperatorClient, agent_ids: tuple[str, ...]) -> Shown:
 
 
 @root.command()
-@click.argument("agent_id")
+@click.argument("agent_id", shell_complete=offers.agents)
 @click.option("--reason", default="", help="Recorded in the history.")
 @pass_client
 def terminate(client: OperatorClient, agent_id: str, reason: str) -> Shown:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.grants import NOTHING
 from workbench.cli.output import (
@@ -53,7 +54,14 @@ def list_projects(client: OperatorClient, **options: Any) -> Shown:
 
 
 @sessions.command("list")
-@click.option("--in", "project_id", metavar="PROJECT", default=None, help="Only sessions of this project.")
+@click.option(
+    "--in",
+    "project_id",
+    metavar="PROJECT",
+    default=None,
+    help="Only sessions of this project.",
+    shell_complete=offers.projects,
+)
 @listing
 @pass_client
 def list_sessions(client: OperatorClient, **options: Any) -> Shown:
@@ -63,7 +71,9 @@ def list_sessions(client: OperatorClient, **options: Any) -> Shown:
 
 
 @teams.command("list")
-@click.option("--session", "session_id", default=None, help="Only teams of this session.")
+@click.option(
+    "--session", "session_id", default=None, help="Only teams of this session.", shell_complete=offers.sessions
+)
 @listing
 @pass_client
 def list_teams(client: OperatorClient, **options: Any) -> Shown:
@@ -82,7 +92,7 @@ def add_project(client: OperatorClient, **options: Any) -> Shown:
 
 
 @sessions.command("add")
-@click.argument("project_id")
+@click.argument("project_id", shell_complete=offers.projects)
 @click.argument("name")
 @click.option("--description", default=None, help="Its purpose.")
 @pass_client
@@ -93,7 +103,9 @@ def add_session(client: OperatorClient, **options: Any) -> Shown:
 
 @teams.command("add")
 @click.argument("name")
-@click.option("--session", "session_id", default=None, help="Its session; by default it has none.")
+@click.option(
+    "--session", "session_id", default=None, help="Its session; by default it has none.", shell_complete=offers.sessions
+)
 @click.option("--description", default=None, help="Its purpose.")
 @pass_client
 def add_team(client: OperatorClient, **options: Any) -> Shown:
@@ -102,8 +114,8 @@ def add_team(client: OperatorClient, **options: Any) -> Shown:
 
 
 @teams.command("move")
-@click.argument("team_id")
-@click.argument("session_id")
+@click.argument("team_id", shell_complete=offers.teams)
+@click.argument("session_id", shell_complete=offers.sessions)
 @pass_client
 def move_team(client: OperatorClient, team_id: str, session_id: str) -> Shown:
     """Move a team and its members to a session, or to `none`."""

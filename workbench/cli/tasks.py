@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, Text, drop_none, pass_client, raw_option, size, without_empty
 from workbench.errors import BadInput, NotFound
@@ -55,12 +56,24 @@ _SHOWN_ELSEWHERE = {"id", "title", "attempts", "blocked"}
 @click.option(
     "--status", type=click.Choice([state.value for state in TaskState]), default=None, help="Only tasks in this state."
 )
-@click.option("--persona", "persona_id", default=None, help="Only tasks of this persona.")
-@click.option("--agent", "assigned_agent_id", default=None, help="Only tasks that this agent holds or held last.")
-@click.option("--session", "session_id", default=None, help="Only tasks of this session.")
-@click.option("--worktree", default=None, help="Only tasks of this worktree.")
-@click.option("--parent", "parent_task_id", type=int, default=None, help="Only subtasks of this one.")
-@click.option("--plan", default=None, help="Only tasks of this plan.")
+@click.option(
+    "--persona", "persona_id", default=None, help="Only tasks of this persona.", shell_complete=offers.personas
+)
+@click.option(
+    "--agent",
+    "assigned_agent_id",
+    default=None,
+    help="Only tasks that this agent holds or held last.",
+    shell_complete=offers.agents,
+)
+@click.option(
+    "--session", "session_id", default=None, help="Only tasks of this session.", shell_complete=offers.sessions
+)
+@click.option("--worktree", default=None, help="Only tasks of this worktree.", shell_complete=offers.worktrees)
+@click.option(
+    "--parent", "parent_task_id", type=int, default=None, help="Only subtasks of this one.", shell_complete=offers.tasks
+)
+@click.option("--plan", default=None, help="Only tasks of this plan.", shell_complete=offers.plans)
 @click.option("--sort", type=click.Choice(["id", "newest", "priority"]), default="id", show_default=True, help="Order.")
 @click.option("--limit", default=100, show_default=True, help="At most this many.")
 @click.option("--cursor", default=None, help="The next page, from the note below a list.")
@@ -80,7 +93,7 @@ def task_table(found: Sequence[Mapping[str, Any]], empty: str, note: str = "") -
 
 
 @root.command()
-@click.argument("task_id", type=int)
+@click.argument("task_id", type=int, shell_complete=offers.tasks)
 @click.option(
     "--log", "lines", type=click.IntRange(0), default=LOG_LINES, show_default=True, help="How many log lines."
 )
@@ -203,7 +216,7 @@ def plan_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
 
 
 @root.command()
-@click.option("--plan", default=None, help="Only tasks of this plan.")
+@click.option("--plan", default=None, help="Only tasks of this plan.", shell_complete=offers.plans)
 @pass_client
 def graph(client: OperatorClient, plan: str | None) -> Shown:
     """Show the graph of dependencies. Drawn in a notebook, as a table elsewhere."""
@@ -216,7 +229,7 @@ def graph(client: OperatorClient, plan: str | None) -> Shown:
 
 
 @root.command()
-@click.argument("task_id", type=int)
+@click.argument("task_id", type=int, shell_complete=offers.tasks)
 @click.option("--reason", default="", help="Sent to its agent.")
 @pass_client
 def cancel(client: OperatorClient, task_id: int, reason: str) -> Shown:
@@ -236,7 +249,7 @@ def _cancelled_with(client: OperatorClient, made: Mapping[str, Any], after: int)
 
 
 @root.command()
-@click.argument("task_id", type=int)
+@click.argument("task_id", type=int, shell_complete=offers.tasks)
 @click.option("--reason", default="", help="Recorded in the history.")
 @click.option("--max-retries", type=click.IntRange(0, 100), default=None, help="How many retries it has from now on.")
 @click.option("--recreate", is_flag=True, help="If its worktree is closed, create it anew from its branch first.")
@@ -260,7 +273,7 @@ def _recreate_worktree(client: OperatorClient, task_id: int) -> None:
 
 
 @root.command(context_settings={"ignore_unknown_options": True})
-@click.argument("task_id", type=int)
+@click.argument("task_id", type=int, shell_complete=offers.tasks)
 @click.argument("number", type=int)
 @pass_client
 def priority(client: OperatorClient, task_id: int, number: int) -> Shown:
@@ -269,8 +282,8 @@ def priority(client: OperatorClient, task_id: int, number: int) -> Shown:
 
 
 @root.command()
-@click.argument("task_id", type=int)
-@click.argument("agent_id", metavar="AGENT|none")
+@click.argument("task_id", type=int, shell_complete=offers.tasks)
+@click.argument("agent_id", metavar="AGENT|none", shell_complete=offers.agents)
 @click.option("--reason", default="", help="Recorded in the history.")
 @pass_client
 def assign(client: OperatorClient, task_id: int, agent_id: str, reason: str) -> Shown:
@@ -281,8 +294,8 @@ def assign(client: OperatorClient, task_id: int, agent_id: str, reason: str) -> 
 
 
 @root.command()
-@click.argument("task_id", type=int)
-@click.argument("others", metavar="ON...", type=int, nargs=-1, required=True)
+@click.argument("task_id", type=int, shell_complete=offers.tasks)
+@click.argument("others", metavar="ON...", type=int, nargs=-1, required=True, shell_complete=offers.tasks)
 @click.option("--remove", is_flag=True, help="Remove these dependencies.")
 @pass_client
 def depend(client: OperatorClient, task_id: int, others: tuple[int, ...], remove: bool) -> Shown:
@@ -312,7 +325,7 @@ def plan(client: OperatorClient, file: Any, name: str | None, update: bool, dry_
 
 
 @root.command("export-plan")
-@click.argument("name")
+@click.argument("name", shell_complete=offers.plans)
 @click.option(
     "--format", "form", type=click.Choice(["yaml", "markdown"]), default="yaml", show_default=True, help="The format."
 )

@@ -11,6 +11,7 @@ import click
 
 from workbench.cli import integration
 from workbench.cli.client import OperatorClient
+from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client, raw_option, size
 from workbench.rules.wire.patch import patch_text
@@ -85,7 +86,7 @@ def _counted(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @worktrees.command("status")
-@click.argument("name")
+@click.argument("name", shell_complete=offers.worktrees)
 @pass_client
 def show_status(client: OperatorClient, name: str) -> Shown:
     """Show one worktree. Its commits, files, predicted conflicts, agents and tasks."""
@@ -110,7 +111,7 @@ def _overlap(one: Mapping[str, Any]) -> str:
 
 
 @worktrees.command("diff")
-@click.argument("name")
+@click.argument("name", shell_complete=offers.worktrees)
 @click.argument("path", required=False)
 @click.option("--uncommitted", is_flag=True, help="Show uncommitted changes instead of commits.")
 @raw_option
@@ -140,7 +141,7 @@ def create(client: OperatorClient, name: str, branch_name: str | None, source_br
 
 
 @worktrees.command("update")
-@click.argument("name")
+@click.argument("name", shell_complete=offers.worktrees)
 @pass_client
 def update(client: OperatorClient, name: str) -> Shown:
     """Merge the target branch into a worktree."""
@@ -153,7 +154,7 @@ def update(client: OperatorClient, name: str) -> Shown:
 
 
 @worktrees.command("resolve")
-@click.argument("name")
+@click.argument("name", shell_complete=offers.worktrees)
 @click.option("--finish", "step", flag_value="finish", help="Commit the merge, once no file is in conflict.")
 @click.option("--abort", "step", flag_value="abort", help="Return to the state before the merge.")
 @pass_client
@@ -176,7 +177,7 @@ def _resolving(made: Mapping[str, Any]) -> str:
 
 
 @root.command()
-@click.argument("name")
+@click.argument("name", shell_complete=offers.worktrees)
 @click.option("--reason", default="", help="Recorded in the history.")
 @click.option("--delete-branch", is_flag=True, help="Delete its branch as well.")
 @click.option("--force", is_flag=True, help="Discard also what exists nowhere else; it is saved as a bundle first.")
@@ -210,7 +211,7 @@ def prune(client: OperatorClient, yes: bool) -> Shown:
 
 
 @worktrees.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.argument("name")
+@click.argument("name", shell_complete=offers.worktrees)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_context
 def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:

@@ -6,18 +6,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
-from click.shell_completion import CompletionItem
 
 from workbench.analytics.reports import STANDARD, Report
 from workbench.cli.client import OperatorClient
+from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, pass_client
 from workbench.tables import Table
-
-
-def _names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The reports whose names begin so."""
-    return [CompletionItem(one.name, help=one.about) for one in STANDARD.values() if one.name.startswith(incomplete)]
 
 
 def reports_table() -> Table:
@@ -28,7 +23,7 @@ def reports_table() -> Table:
 
 
 @root.command("report")
-@click.argument("name", required=False, shell_complete=_names)
+@click.argument("name", required=False, shell_complete=offers.reports)
 @click.argument("of", metavar="[GROUP|RUN|DIRECTORY]...", nargs=-1)
 @click.option("--by", metavar="COLUMN", default=None, help="What `comparison` compares: plan, persona, run, …")
 @click.option(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
+from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Shown
 from workbench.tables import Table
 
 
 @root.command("views")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=offers.views)
 def show_views(name: str | None) -> Shown:
     """List the views that SQL queries use, or the columns of one. `sql` and `%%wsql` query them."""
     from dataclasses import asdict

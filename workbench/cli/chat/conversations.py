@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 from pydantic import TypeAdapter
 
 from workbench.cli.chat.answer import Answer, Caller, ending
 from workbench.cli.chat.parts import as_page, as_text
 from workbench.cli.chat.terminal import print_answer
-from workbench.cli.client import OperatorClient, ProjectClient
+from workbench.cli.client import OperatorClient
+from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import (
     Fn,
@@ -29,7 +28,6 @@ from workbench.cli.output import (
     output_unwritable,
     pass_client,
 )
-from workbench.errors import WorkbenchError
 from workbench.inert import as_html
 from workbench.rules.chat.transcript import Part
 from workbench.tables import Table
@@ -49,20 +47,9 @@ MOST = 500
 """The most messages that are shown; an export has all."""
 
 
-class Target(click.ParamType[str]):
-    """A conversation, by its id; Tab offers the newest."""
-
-    name = "conversation"
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-        """See `click.ParamType.shell_complete`."""
-        with suppress(WorkbenchError):
-            found = (ctx.obj or ProjectClient()).call("list_conversations", limit=20)["conversations"]
-            return [CompletionItem(one["id"], help=one["title"]) for one in found if one["id"].startswith(incomplete)]
-        return []
-
-
-target: Callable[[Fn], Fn] = click.argument("conversation_id", metavar="CONVERSATION", type=Target())
+target: Callable[[Fn], Fn] = click.argument(
+    "conversation_id", metavar="CONVERSATION", shell_complete=offers.conversations
+)
 """The argument of commands about one conversation."""
 
 
@@ -163,7 +150,9 @@ def export(client: OperatorClient, conversation_id: str, form: str | None, outpu
 
 
 @conversations.command()
-@click.argument("conversation_ids", metavar="CONVERSATION...", nargs=-1, required=True, type=Target())
+@click.argument(
+    "conversation_ids", metavar="CONVERSATION...", nargs=-1, required=True, shell_complete=offers.conversations
+)
 @click.option("--yes", is_flag=True, help="Delete without a question.")
 @pass_client
 def delete(client: OperatorClient, conversation_ids: tuple[str, ...], yes: bool) -> Shown:

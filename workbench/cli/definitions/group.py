@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from workbench.cli.client import ProjectClient
+from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Fn, Note, NounGroup, Text
-from workbench.errors import BadInput, NotFound, WorkbenchError
+from workbench.errors import BadInput, NotFound
 
 STDIN = "-"
 FOLDER = "./agents"
@@ -53,12 +52,8 @@ class Target(click.ParamType[str]):
         return str(here.absolute())
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-        """Offer the names of the definitions, or the paths of those whose names contain blanks."""
-        client: Any = ctx.obj or ProjectClient()
-        with suppress(WorkbenchError):
-            found = [one["path"] if " " in one["name"] else one["name"] for one in client.call("agent_list")["agents"]]
-            return [CompletionItem(name) for name in found if name.startswith(incomplete)]
-        return []
+        """See `click.ParamType.shell_complete`."""
+        return offers.definitions(ctx, param, incomplete)
 
 
 target: Callable[[Fn], Fn] = click.argument("target", metavar="AGENT", type=Target())

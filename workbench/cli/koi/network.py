@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, Text, confirmed, counted, drop_none, pass_client
 from workbench.inert import inert, inert_line
@@ -49,7 +50,7 @@ def leave(client: OperatorClient, yes: bool) -> Shown:
 
 
 @koi.command()
-@click.argument("peer", required=False)
+@click.argument("peer", required=False, shell_complete=offers.peers)
 @pass_client
 def peers(client: OperatorClient, peer: str | None) -> Shown:
     """List the nodes that this one knows, or show one of them: what was refused, and what it may call."""
@@ -64,7 +65,7 @@ def peers(client: OperatorClient, peer: str | None) -> Shown:
 
 
 @koi.command()
-@click.argument("peer")
+@click.argument("peer", shell_complete=offers.peers)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_client
 def block(client: OperatorClient, peer: str, yes: bool) -> Shown:
@@ -74,7 +75,7 @@ def block(client: OperatorClient, peer: str, yes: bool) -> Shown:
 
 
 @koi.command()
-@click.argument("peer")
+@click.argument("peer", shell_complete=offers.peers)
 @pass_client
 def unblock(client: OperatorClient, peer: str) -> Shown:
     """Unblock a node."""
@@ -82,7 +83,7 @@ def unblock(client: OperatorClient, peer: str) -> Shown:
 
 
 @koi.command()
-@click.argument("peer")
+@click.argument("peer", shell_complete=offers.peers)
 @click.argument("trait", metavar="TOOL")
 @click.argument("permission", type=click.Choice(["always", "ask", "never", "default"]))
 @click.option("--per-minute", "calls_per_minute", type=click.IntRange(1), help="At most this many calls per minute.")

@@ -11,6 +11,7 @@ import click
 
 from workbench.cli.call import parse_arguments
 from workbench.cli.client import OperatorClient
+from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, NounGroup, Shown, confirmed, drop_none, page_table, pass_client
 from workbench.inert import inert_line
@@ -41,7 +42,7 @@ def list_personalities(client: OperatorClient, **only: Any) -> Shown:
 
 
 @personalities.command("show")
-@click.argument("name")
+@click.argument("name", shell_complete=offers.personalities)
 @click.option("--version", default=None, help="This version; default: the latest.")
 @pass_client
 def show_personality(client: OperatorClient, name: str, version: str | None) -> Shown:
@@ -65,7 +66,7 @@ def show_personality(client: OperatorClient, name: str, version: str | None) -> 
 
 
 @personalities.command("history")
-@click.argument("name")
+@click.argument("name", shell_complete=offers.personalities)
 @click.option("--version", default=None, help="Only this version.")
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="At most this many.")
 @pass_client
@@ -82,8 +83,16 @@ def personality_history(client: OperatorClient, name: str, version: str | None, 
 @personalities.command("publish")
 @click.argument("name")
 @click.argument("traits", nargs=-1, metavar="[TRAIT=VALUE …]")
-@click.option("--agent", "agent_id", metavar="ID", default=None, help="The agent that it describes.")
-@click.option("--definition", metavar="NAME", default=None, help="The definition that it describes.")
+@click.option(
+    "--agent", "agent_id", metavar="ID", default=None, help="The agent that it describes.", shell_complete=offers.agents
+)
+@click.option(
+    "--definition",
+    metavar="NAME",
+    default=None,
+    help="The definition that it describes.",
+    shell_complete=offers.definitions,
+)
 @click.option("--version", default=None, help="Its version.")
 @pass_client
 def publish_personality(client: OperatorClient, name: str, traits: Sequence[str], **of: str | None) -> Shown:
@@ -94,7 +103,7 @@ def publish_personality(client: OperatorClient, name: str, traits: Sequence[str]
 
 
 @personalities.command("set")
-@click.argument("name")
+@click.argument("name", shell_complete=offers.personalities)
 @click.argument("traits", nargs=-1, required=True, metavar="TRAIT=VALUE …")
 @pass_client
 def set_traits(client: OperatorClient, name: str, traits: Sequence[str]) -> Shown:
@@ -104,7 +113,7 @@ def set_traits(client: OperatorClient, name: str, traits: Sequence[str]) -> Show
 
 
 @personalities.command("withdraw")
-@click.argument("name")
+@click.argument("name", shell_complete=offers.personalities)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_client
 def withdraw_personality(client: OperatorClient, name: str, yes: bool) -> Shown:

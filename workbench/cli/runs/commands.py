@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import (
     Note,
@@ -60,7 +61,7 @@ def runs() -> None:
 
 
 @runs.command("list")
-@click.option("--sweep", default=None, help="Only of this sweep: its name or id.")
+@click.option("--sweep", default=None, help="Only of this sweep: its name or id.", shell_complete=offers.sweeps)
 @click.option(
     "--state",
     type=click.Choice(["running", "completed", "failed", "cancelled", "lost"]),
@@ -164,7 +165,7 @@ def _cut(text: str, letters: int = LETTERS) -> str:
 
 
 @runs.command("show")
-@click.argument("ref", metavar="RUN")
+@click.argument("ref", metavar="RUN", shell_complete=offers.runs)
 @pass_client
 def show_run(client: OperatorClient, ref: str) -> Shown:
     """Show one run: parameters, metrics, artifacts, definitions, environment and notes."""
@@ -210,7 +211,7 @@ def _artifact_table(files: Sequence[Mapping[str, Any]]) -> Table:
 
 
 @runs.command("compare")
-@click.argument("refs", nargs=-1, required=True, metavar="RUN...")
+@click.argument("refs", nargs=-1, required=True, metavar="RUN...", shell_complete=offers.runs)
 @click.option("--all", "all_rows", is_flag=True, help="Also show in what they do not differ.")
 @pass_client
 def compare(client: OperatorClient, refs: tuple[str, ...], all_rows: bool) -> Shown:
@@ -240,7 +241,7 @@ def _short_commit(row: Mapping[str, Any], value: Any) -> str:
 
 
 @runs.command("series")
-@click.argument("ref", metavar="RUN")
+@click.argument("ref", metavar="RUN", shell_complete=offers.runs)
 @click.argument("names", nargs=-1)
 @click.option("--points", type=click.IntRange(2, 100_000), default=50, show_default=True, help="Of each metric.")
 @pass_client
@@ -255,7 +256,7 @@ def series(client: OperatorClient, ref: str, names: tuple[str, ...], points: int
 
 
 @runs.command("name")
-@click.argument("ref", metavar="RUN")
+@click.argument("ref", metavar="RUN", shell_complete=offers.runs)
 @click.argument("name")
 @pass_client
 def rename(client: OperatorClient, ref: str, name: str) -> Shown:
@@ -265,7 +266,7 @@ def rename(client: OperatorClient, ref: str, name: str) -> Shown:
 
 
 @runs.command("tag", context_settings={"ignore_unknown_options": True})
-@click.argument("ref", metavar="RUN")
+@click.argument("ref", metavar="RUN", shell_complete=offers.runs)
 @click.argument("tags", nargs=-1, required=True, metavar="[+]TAG|-TAG...")
 @pass_client
 def tag(client: OperatorClient, ref: str, tags: tuple[str, ...]) -> Shown:
@@ -278,7 +279,7 @@ def tag(client: OperatorClient, ref: str, tags: tuple[str, ...]) -> Shown:
 
 
 @runs.command("note")
-@click.argument("ref", metavar="RUN")
+@click.argument("ref", metavar="RUN", shell_complete=offers.runs)
 @click.argument("text")
 @pass_client
 def note(client: OperatorClient, ref: str, text: str) -> Shown:
@@ -288,7 +289,7 @@ def note(client: OperatorClient, ref: str, text: str) -> Shown:
 
 
 @runs.command("end")
-@click.argument("ref", metavar="RUN")
+@click.argument("ref", metavar="RUN", shell_complete=offers.runs)
 @click.option(
     "--state",
     type=click.Choice(["completed", "failed", "cancelled", "lost"]),
@@ -304,7 +305,7 @@ def end(client: OperatorClient, ref: str, state: str) -> Shown:
 
 
 @runs.command("archive")
-@click.argument("refs", nargs=-1, required=True, metavar="RUN...")
+@click.argument("refs", nargs=-1, required=True, metavar="RUN...", shell_complete=offers.runs)
 @pass_client
 def archive(client: OperatorClient, refs: tuple[str, ...]) -> Shown:
     """Put runs away, so that lists leave them out."""
@@ -313,7 +314,7 @@ def archive(client: OperatorClient, refs: tuple[str, ...]) -> Shown:
 
 
 @runs.command("restore")
-@click.argument("refs", nargs=-1, required=True, metavar="RUN...")
+@click.argument("refs", nargs=-1, required=True, metavar="RUN...", shell_complete=offers.runs)
 @pass_client
 def restore(client: OperatorClient, refs: tuple[str, ...]) -> Shown:
     """Bring back runs that were archived."""
@@ -322,7 +323,7 @@ def restore(client: OperatorClient, refs: tuple[str, ...]) -> Shown:
 
 
 @runs.command("open")
-@click.argument("ref", metavar="RUN")
+@click.argument("ref", metavar="RUN", shell_complete=offers.runs)
 @pass_client
 def open_paths(client: OperatorClient, ref: str) -> Shown:
     """Print where the files of a run are: the executed notebook and the artifacts."""
@@ -334,7 +335,7 @@ def open_paths(client: OperatorClient, ref: str) -> Shown:
 
 
 @runs.command("report")
-@click.argument("refs", nargs=-1, required=True, metavar="RUN...")
+@click.argument("refs", nargs=-1, required=True, metavar="RUN...", shell_complete=offers.runs)
 @click.option(
     "--html", "file", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The file to write."
 )

@@ -10,6 +10,7 @@ import click
 
 from workbench.cli.call import parse_arguments
 from workbench.cli.client import OperatorClient
+from workbench.cli.completion import offers
 from workbench.cli.output import Note, Shown, Text, drop_none, pass_client
 from workbench.cli.tools.group import tools
 from workbench.inert import inert, inert_line
@@ -23,7 +24,7 @@ NO_DECISION = "default"
 @tools.command("list")
 @click.argument("words", nargs=-1)
 @click.option("--source", type=click.Choice(["local", "mcp"]), help="Only those that run here, or on MCP servers.")
-@click.option("--server", metavar="NAME", help="Only those of this MCP server.")
+@click.option("--server", metavar="NAME", help="Only those of this MCP server.", shell_complete=offers.tool_servers)
 @click.option(
     "--kind", type=click.Choice(["operation", "function", "definition", "mcp", "trait"]), help="Only of this kind."
 )
@@ -36,7 +37,7 @@ def list_tools(client: OperatorClient, words: tuple[str, ...], **only: str | Non
 
 
 @tools.command("show")
-@click.argument("name")
+@click.argument("name", shell_complete=offers.tools)
 @pass_client
 def show_tool(client: OperatorClient, name: str) -> Shown:
     """Show a tool with the JSON Schemas of its arguments and its result."""
@@ -52,7 +53,7 @@ _SCHEMAS = (("arguments", "parameters"), ("result", "result"))
 
 
 @tools.command("call")
-@click.argument("name")
+@click.argument("name", shell_complete=offers.tools)
 @click.argument("arguments", nargs=-1)
 @pass_client
 def call_tool(client: OperatorClient, name: str, arguments: tuple[str, ...]) -> Shown:
@@ -64,10 +65,10 @@ def call_tool(client: OperatorClient, name: str, arguments: tuple[str, ...]) -> 
 
 @tools.command("calls")
 @click.argument("call_id", metavar="[CALL]", required=False)
-@click.option("--tool", "name", metavar="NAME", help="Only of this tool.")
-@click.option("--server", metavar="NAME", help="Only of this MCP server.")
-@click.option("--agent", "agent_id", metavar="ID", help="Only of this agent.")
-@click.option("--task", "task_id", type=int, metavar="ID", help="Only for this task.")
+@click.option("--tool", "name", metavar="NAME", help="Only of this tool.", shell_complete=offers.tools)
+@click.option("--server", metavar="NAME", help="Only of this MCP server.", shell_complete=offers.tool_servers)
+@click.option("--agent", "agent_id", metavar="ID", help="Only of this agent.", shell_complete=offers.agents)
+@click.option("--task", "task_id", type=int, metavar="ID", help="Only for this task.", shell_complete=offers.tasks)
 @click.option(
     "--state",
     type=click.Choice(["open", "waiting", "running", "completed", "failed", "cancelled", "interrupted"]),
@@ -93,7 +94,7 @@ def list_calls(client: OperatorClient, call_id: str | None, limit: int, **only: 
 
 
 @tools.command("allow")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=offers.tools)
 @click.argument("permission", type=click.Choice(["always", "ask", "never", NO_DECISION]), required=False)
 @pass_client
 def allow_tool(client: OperatorClient, name: str | None, permission: str | None) -> Shown:

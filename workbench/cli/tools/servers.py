@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.completion import offers
 from workbench.cli.definitions.group import as_yaml
 from workbench.cli.definitions.servers import config_options, configuration
 from workbench.cli.output import Note, NounGroup, PartialFailure, Shown, Text, pass_client
@@ -44,7 +45,7 @@ def _problem(one: dict[str, Any]) -> str:
 
 
 @servers.command("show")
-@click.argument("name")
+@click.argument("name", shell_complete=offers.tool_servers)
 @pass_client
 def show_tool_server(client: OperatorClient, name: str) -> Shown:
     """Print a server's configuration, state and tools as YAML; secrets that are written out are masked."""
@@ -53,7 +54,7 @@ def show_tool_server(client: OperatorClient, name: str) -> Shown:
 
 
 @servers.command("log")
-@click.argument("name")
+@click.argument("name", shell_complete=offers.tool_servers)
 @pass_client
 def tool_server_log(client: OperatorClient, name: str) -> Shown:
     """Print the end of what the program of a server wrote to its standard error."""
@@ -71,7 +72,7 @@ def add_tool_server(client: OperatorClient, name: str, **given: Any) -> Shown:
 
 
 @servers.command("update")
-@click.argument("name")
+@click.argument("name", shell_complete=offers.tool_servers)
 @config_options
 @pass_client
 def update_tool_server(client: OperatorClient, name: str, **given: Any) -> Shown:
@@ -80,7 +81,7 @@ def update_tool_server(client: OperatorClient, name: str, **given: Any) -> Shown
 
 
 @servers.command("enable")
-@click.argument("name")
+@click.argument("name", shell_complete=offers.tool_servers)
 @pass_client
 def enable_tool_server(client: OperatorClient, name: str) -> Shown:
     """Switch a server on."""
@@ -88,7 +89,7 @@ def enable_tool_server(client: OperatorClient, name: str) -> Shown:
 
 
 @servers.command("disable")
-@click.argument("name")
+@click.argument("name", shell_complete=offers.tool_servers)
 @pass_client
 def disable_tool_server(client: OperatorClient, name: str) -> Shown:
     """Switch a server off; its configuration stays."""
@@ -96,7 +97,7 @@ def disable_tool_server(client: OperatorClient, name: str) -> Shown:
 
 
 @servers.command("restart")
-@click.argument("name")
+@click.argument("name", shell_complete=offers.tool_servers)
 @pass_client
 def restart_tool_server(client: OperatorClient, name: str) -> Shown:
     """Connect to a server anew: its program is started again, with its secrets read anew."""
@@ -104,7 +105,7 @@ def restart_tool_server(client: OperatorClient, name: str) -> Shown:
 
 
 @servers.command("remove")
-@click.argument("name")
+@click.argument("name", shell_complete=offers.tool_servers)
 @pass_client
 def remove_tool_server(client: OperatorClient, name: str) -> Shown:
     """Remove a server and its configuration."""
