@@ -20,8 +20,8 @@ CHEAP := not browser and not chaos and not postgres and not node and not long
 help:
 	@echo "make demo       run the quickstart headless (REPO=… PLAN=… WORKERS=… JSON=1)"
 	@echo "make lab        open the quickstart in JupyterLab"
-	@echo "make test       run the default tier of the tests, including the notebooks"
-	@echo "make test-all   run the tiers that test omits: browser, chaos, postgres, node, long"
+	@echo "make test       run the default tier of the tests"
+	@echo "make test-all   run the notebooks and the tiers that test omits: browser, chaos, postgres, node, long"
 	@echo "make lint       check format, style, types and imports; after npm ci also JavaScript and CSS"
 	@echo "make bench      run the benchmarks (ONLY=B11 for one row, QUICK=1 for a quick check)"
 	@echo "make docs       generate docs/reference.md from the code"
@@ -64,9 +64,9 @@ lab: $(VENV)/.lab
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest $(PARALLEL) --dist=worksteal -m "$(CHEAP)"
-	WORKBENCH_QUICKSTART_APPROVE=auto $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-sanitize-with=notebooks/sanitize.cfg --nbval-cell-timeout=300 --timeout=600 $(COMPUTING) --dist=loadfile notebooks/
 
 test-all: $(VENV)/.test
+	WORKBENCH_QUICKSTART_APPROVE=auto $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-sanitize-with=notebooks/sanitize.cfg --nbval-cell-timeout=300 --timeout=600 $(COMPUTING) --dist=loadfile notebooks/
 	$(BIN)/python -m pytest $(WAITING) --dist=worksteal -m "not ($(CHEAP))"
 
 lint: $(VENV)/.lint
