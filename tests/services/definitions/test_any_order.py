@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from workbench.services import SERVICES
 from workbench.settings import Settings
 from workbench.store.sqlite import SqliteStore, open_store
 
+SOAK = bool(os.environ.get("WORKBENCH_SOAK"))
 Fields = dict[str, Any]
 
 AGENTS = st.sampled_from(["ada", "ada", "ada", "bob", "bob", "eve"])
@@ -410,6 +412,8 @@ class InManyOrders(Definitions):
     """The same, in many more orders."""
 
 
-TestDefinitionsInManyOrders = pytest.mark.long(pytest.mark.timeout(3_000)(InManyOrders.TestCase))
+TestDefinitionsInManyOrders = pytest.mark.chaos(pytest.mark.timeout(3_000)(InManyOrders.TestCase))
 
-TestDefinitionsInManyOrders.settings = hypothesis.settings(max_examples=1_000, stateful_step_count=20, deadline=None)
+TestDefinitionsInManyOrders.settings = hypothesis.settings(
+    max_examples=1_000 if SOAK else 100, stateful_step_count=20, deadline=None
+)
