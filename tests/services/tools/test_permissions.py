@@ -165,7 +165,7 @@ async def test_an_approval_counts_once_and_not_after_the_caller_has_left(workben
     both = await asyncio.gather(
         *(workbench.call(how, approval_id=asked["id"]) for how in ("approve", "reject")), return_exceptions=True
     )
-    await asyncio.wait([asking])
+    await asyncio.gather(asking, return_exceptions=True)  # whichever was first
     assert sorted(getattr(one, "code", "decided") for one in both) == ["ALREADY_DECIDED", "decided"]
     asking = begin(workbench, "hub__post")
     asked = await question(workbench)
