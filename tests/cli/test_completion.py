@@ -76,3 +76,14 @@ def test_where_no_project_is_nothing_is_offered_and_nothing_made(
     monkeypatch.setenv("WORKBENCH_PROJECT", str(tmp_path))
     assert completions("task", "") == set()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_offered_that_a_shell_or_a_terminal_would_take_for_something_else(run: Type) -> None:
+    for name in ("$(id)", "`id`", "a;id", "fine"):
+        assert run("call", "start_run", f"name={name}").status == 0
+    assert run("call", "create_task", "title=Clear\u009b2J\x1b[2J", "persona_id=tester").status == 0
+    assert completions("runs", "show", "") == {"fine", "1", "2", "3", "4"}
+    shell = BashComplete(cli, {}, "workbench", "_WORKBENCH_COMPLETE")
+    [task] = shell.get_completions(["task"], "")
+    assert task.help is not None
+    assert task.help.isprintable()

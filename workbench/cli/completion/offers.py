@@ -1,7 +1,11 @@
-"""What Tab offers for arguments and options of commands, to be given to click as `shell_complete`."""
+"""What Tab offers for arguments and options of commands, to be given to click as `shell_complete`.
+
+Much of it was named by agents. A shell writes what it is offered to the terminal, and into the command line, as it is.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -11,9 +15,12 @@ from click.shell_completion import CompletionItem
 
 from workbench.cli.client import OperatorClient, ProjectClient
 from workbench.errors import WorkbenchError
+from workbench.inert import inert_line
 
 MOST = 100
 """The most rows of a list that are offered."""
+_PLAIN = re.compile(r"[\w ./:@+-]+")
+"""Words that mean nothing else to a shell, but that one with a blank is several."""
 
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 Named = Iterable[tuple[Any, str]]
@@ -21,14 +28,18 @@ Named = Iterable[tuple[Any, str]]
 
 
 def _offers(found: Callable[[OperatorClient], Named]) -> Complete:
-    """Offers the words that begin so; nothing while the project cannot be asked."""
+    """Offers the plain words that begin so; nothing while the project cannot be asked."""
 
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         client: Any = context.obj or ProjectClient()
         named: dict[str, str] = {}
         with suppress(WorkbenchError):
             named = {str(word): about for word, about in found(client) if word is not None}
-        return [CompletionItem(word, help=about) for word, about in named.items() if word.startswith(incomplete)]
+        return [
+            CompletionItem(word, help=inert_line(about))
+            for word, about in named.items()
+            if word.startswith(incomplete) and _PLAIN.fullmatch(word)
+        ]
 
     return complete
 
