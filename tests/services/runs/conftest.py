@@ -47,3 +47,13 @@ class Lab:
 def lab(workbench: Workbench) -> Lab:
     """See `Lab`."""
     return Lab(workbench)
+
+
+async def pages(lab: Lab, **wanted: Any) -> list[int]:
+    """The ids of all pages."""
+    found, cursor = [], None
+    while True:
+        page = await lab.call("list_runs", cursor=cursor, **wanted)
+        found += [run["id"] for run in page["runs"]]
+        if (cursor := page["next_cursor"]) is None:
+            return found

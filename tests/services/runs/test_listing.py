@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.conftest import Admit
-from tests.services.runs.conftest import Lab
+from tests.services.runs.conftest import Lab, pages
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused
 from workbench.store.queries import Query
@@ -19,16 +17,6 @@ SWEEP = Query(
     "INSERT INTO sweeps (name, notebook, notebook_sha256, specification, created_at, created_by) "
     "VALUES ('grid', 'a.ipynb', '', '{}', 0, 'operator') RETURNING id",
 )
-
-
-async def pages(lab: Lab, **wanted: Any) -> list[int]:
-    """The ids of all pages."""
-    found, cursor = [], None
-    while True:
-        page = await lab.call("list_runs", cursor=cursor, **wanted)
-        found += [run["id"] for run in page["runs"]]
-        if (cursor := page["next_cursor"]) is None:
-            return found
 
 
 async def test_runs_are_filtered_by_what_they_are(lab: Lab) -> None:

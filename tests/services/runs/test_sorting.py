@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
 from tests.conftest import Clock
-from tests.services.runs.conftest import Lab
+from tests.services.runs.conftest import Lab, pages
 from workbench.app import Workbench
 from workbench.errors import BadInput
 from workbench.services.runs.run import SQL
@@ -22,16 +21,6 @@ pytestmark = pytest.mark.anyio
 QUERIES: list[Query] = [SQL.newest, SQL.named]
 for order in (*ORDERS.values(), MEASURED):
     QUERIES += [order.ascending, order.descending]
-
-
-async def pages(lab: Lab, **wanted: Any) -> list[int]:
-    """The ids of all pages."""
-    found, cursor = [], None
-    while True:
-        page = await lab.call("list_runs", cursor=cursor, **wanted)
-        found += [run["id"] for run in page["runs"]]
-        if (cursor := page["next_cursor"]) is None:
-            return found
 
 
 @pytest.fixture
