@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kernel_ext.hosting.host import KernelHost
+from workbench.errors import OneLine
 
 if TYPE_CHECKING:
     from kernel_ext.panels.question import Question
@@ -19,15 +20,11 @@ WAKE_SECONDS = 0.25
 """How long an interrupt may wait: ipykernel cancels a cell's task without waking its event loop (ipykernel#881)."""
 
 
-class WaitInterrupted(asyncio.CancelledError):
+class WaitInterrupted(OneLine, asyncio.CancelledError):
     """A person interrupted a cell that waited; what it waited for goes on."""
 
     def __init__(self, open_still: str) -> None:
         super().__init__(f"WAIT_INTERRUPTED: The cell was interrupted. {open_still}")
-
-    def _render_traceback_(self) -> list[str]:
-        """What IPython shows instead of a traceback."""
-        return [str(self)]
 
 
 async def wait_for_decisions(host: KernelHost, approval_ids: Sequence[int]) -> Approvals:

@@ -22,7 +22,14 @@ from typing import Any, ClassVar
 from workbench.inert import inert
 
 
-class WorkbenchError(Exception):
+class OneLine:
+    """An exception that IPython shows as its text, without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+class WorkbenchError(OneLine, Exception):
     """The root of the tree; raise one of its subclasses.
 
     Args:
@@ -46,10 +53,6 @@ class WorkbenchError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         """Errors may come from another process."""
         return from_dict, (self.as_dict(),)
-
-    def _render_traceback_(self) -> list[str]:
-        """What IPython shows instead of a traceback."""
-        return [str(self)]
 
     def as_dict(self) -> dict[str, Any]:
         """The form shells send: ``{"code", "message", "details", "status"}``."""

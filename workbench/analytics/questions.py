@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from workbench.errors import BadInput, Refused, Unavailable
+from workbench.errors import BadInput, OneLine, Refused, Unavailable
 
 if TYPE_CHECKING:
     import duckdb
@@ -29,15 +29,11 @@ SILENT = {"CREATE", "DROP", "SET", "VARIABLE_SET", "PREPARE"}
 """Statements whose result has nothing to show."""
 
 
-class QueryInterrupted(KeyboardInterrupt):
+class QueryInterrupted(OneLine, KeyboardInterrupt):
     """A person interrupted a query, which has ended."""
 
     def __init__(self) -> None:
         super().__init__("SQL_INTERRUPTED: The query was interrupted. Narrow it, and run it again.")
-
-    def _render_traceback_(self) -> list[str]:
-        """What IPython shows instead of a traceback."""
-        return [str(self)]
 
 
 @dataclass(frozen=True)

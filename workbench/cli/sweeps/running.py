@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.cli.output import PartialFailure, Shown, counted
 from workbench.cli.sweeps.request import SweepRequest
+from workbench.errors import OneLine
 from workbench.rules.sweeps.specification import LOCAL_CLUSTER, Limits
 from workbench.settings import Settings
 from workbench.sweeps import begin, plan
@@ -26,7 +27,7 @@ Connect = Callable[[], AbstractContextManager[Call]]
 Show = Callable[[Progress], None]
 
 
-class SweepInterrupted(KeyboardInterrupt):
+class SweepInterrupted(OneLine, KeyboardInterrupt):
     """A sweep was interrupted; everything has ended, and what was done is recorded. `shown` says how it stands.
 
     It stops what comes after it in a program, like other interrupts, and is one coded line in a cell.
@@ -39,10 +40,6 @@ class SweepInterrupted(KeyboardInterrupt):
             f"{self.code}: The sweep was interrupted. Run it again with --resume, in a notebook with resume=True."
         )
         self.shown = shown
-
-    def _render_traceback_(self) -> list[str]:
-        """What IPython shows instead of a traceback."""
-        return [str(self)]
 
 
 def run_sweep(
