@@ -1,4 +1,4 @@
-"""What sweeps that were killed left on this machine, and nobody resumed: it is ended when another sweep begins.
+"""A sweep that begins ends the processes of sweeps that were killed, and removes their sockets.
 
 The agents that their runs started are ended by the project's server; see `services.runs.ending`.
 """
