@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,13 +14,19 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 KIND, SUBJECT, DATA = (list(EVENT_COLUMNS).index(name) for name in ("kind", "subject", "data"))
-RESTARTS = frozenset(mirror.restart for mirror in NUMBERED)
+KINDS = frozenset([*(mirror.restart for mirror in NUMBERED), *(mirror.deleted for mirror in MIRRORS)]) - {None}
+"""The kinds of events after which rows are read anew, or are no longer there."""
 PAGE = 50_000
 """The most events that are read at once."""
 
 Keys = Mapping[str, frozenset[str]]
-"""Keys of rows, by the noun of their mirror, or by the kind of event after which they are read anew."""
+"""Keys of rows, by the noun of their mirror, or by one of `KINDS`."""
 Rows = Sequence[tuple[Any, ...]]
+NAMED: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Iterable[Any]]]] = {
+    "plan": ("task", lambda data: data.get("tasks", {}).values()),
+    "conversation": ("message", lambda data: [data[name] for name in ("message_id", "replaces") if name in data]),
+}
+"""Events about a noun that name rows of another mirror in their data: its noun, and what the keys are."""
 
 
 @dataclass(frozen=True)
@@ -95,12 +101,13 @@ def _changed(events: Rows) -> Keys:
     for subject in {event[SUBJECT] for event in events}:
         noun, _, key = subject.partition(":")
         found.setdefault(noun, set()).add(key)
-    for event in events if "plan" in found else ():
-        if event[SUBJECT].startswith("plan:"):
-            found.setdefault("task", set()).update(map(str, json.loads(event[DATA]).get("tasks", {}).values()))
     for event in events:
-        if event[KIND] in RESTARTS:
-            found.setdefault(event[KIND], set()).add(event[SUBJECT].partition(":")[2])
+        noun, _, key = event[SUBJECT].partition(":")
+        if noun in NAMED:
+            other, keys_in = NAMED[noun]
+            found.setdefault(other, set()).update(map(str, keys_in(json.loads(event[DATA]))))
+        if event[KIND] in KINDS:
+            found.setdefault(event[KIND], set()).add(key)
     return {noun: frozenset(keys) for noun, keys in found.items()}
 
 

@@ -20,7 +20,12 @@ ALL_ROWS = "CAST(:keys AS TEXT) IS NULL OR "
 class Mirror:
     """A table copied into DuckDB: its columns there, and the query that reads its rows.
 
-    Events with the subject ``<noun>:<key>`` mean that the rows with this value in the column `key` changed.
+    Events with the subject ``<noun>:<key>`` mean that the rows with this value in the column `key` changed. Events
+    about another noun may say so, too: see `changes.NAMED`.
+
+    Attributes:
+        deleted: the kind of event, with the subject ``<noun>:<key>``, after which the rows with this value in the
+            column `owner` are no longer there; None: there is none.
     """
 
     table: str
@@ -28,6 +33,8 @@ class Mirror:
     rows: Query
     noun: str
     key: str
+    deleted: str | None = None
+    owner: str = ""
 
     @cached_property
     def changed_rows(self) -> Query:
@@ -236,12 +243,17 @@ MIRRORS = (
         "id",
     ),
     Mirror(
+        "raw_conversations",
+        {"id": "VARCHAR", "title": "VARCHAR", "definition": "VARCHAR"},
+        SQL.conversations,
+        "conversation",
+        "id",
+    ),
+    Mirror(
         "raw_messages",
         {
             "id": "VARCHAR",
             "conversation_id": "VARCHAR",
-            "conversation": "VARCHAR",
-            "definition": "VARCHAR",
             "number": "BIGINT",
             "role": "VARCHAR",
             "state": "VARCHAR",
@@ -258,8 +270,10 @@ MIRRORS = (
             "ended_us": "BIGINT",
         },
         SQL.messages,
-        "conversation",
-        "conversation_id",
+        "message",
+        "id",
+        deleted="conversation.deleted",
+        owner="conversation_id",
     ),
     Mirror(
         "raw_personalities",

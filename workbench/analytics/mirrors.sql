@@ -83,13 +83,19 @@ FROM tool_calls c
 WHERE CAST(:keys AS TEXT) IS NULL OR c.id IN (SELECT k.value FROM {{rows_of keys}} AS k)
 ORDER BY c.id;
 
+-- name: conversations
+SELECT c.id, c.title, d.name AS definition
+FROM conversations c LEFT JOIN definitions d ON d.id = c.definition_id
+WHERE CAST(:keys AS TEXT) IS NULL OR c.id IN (SELECT k.value FROM {{rows_of keys}} AS k)
+ORDER BY c.id;
+
 -- name: messages
-SELECT m.id, m.conversation_id, c.title AS conversation, d.name AS definition, m.number, m.role, m.state,
+SELECT m.id, m.conversation_id, m.number, m.role, m.state,
     CASE WHEN length(m.content) <= 20000 THEN m.content END AS content, m.model, m.definition_hash, m.error_code,
     m.input_tokens, m.output_tokens, m.requests, m.cost_usd, m.replaced_at IS NOT NULL AS replaced,
     m.created_at AS created_us, m.ended_at AS ended_us
-FROM messages m JOIN conversations c ON c.id = m.conversation_id LEFT JOIN definitions d ON d.id = c.definition_id
-WHERE CAST(:keys AS TEXT) IS NULL OR m.conversation_id IN (SELECT k.value FROM {{rows_of keys}} AS k)
+FROM messages m
+WHERE CAST(:keys AS TEXT) IS NULL OR m.id IN (SELECT k.value FROM {{rows_of keys}} AS k)
 ORDER BY m.conversation_id, m.number;
 
 -- name: personalities

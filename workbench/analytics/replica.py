@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.analytics import mirrors, views
-from workbench.analytics.changes import START, Keys, Position, Rows, Update
+from workbench.analytics.changes import START, Position, Rows, Update
 from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, NUMBERED, Mirror, Numbered
 
 if TYPE_CHECKING:
@@ -107,11 +107,13 @@ class Replica:
         if not update.is_last:
             return
         for mirror in MIRRORS:
-            _delete(db, mirror, update.keys, mirror.noun)
+            _delete(db, mirror, mirror.key, _keys(update, mirror.noun))
+            _delete(db, mirror, mirror.owner, _keys(update, mirror.deleted))
             _insert(db, mirror.table, mirror.columns, update.rows[mirror.table])
         for numbered in NUMBERED:
-            anew = _delete(db, numbered, update.keys, numbered.restart)
-            news = _newer(numbered, update, self._position, anew)
+            anew = _keys(update, numbered.restart)
+            _delete(db, numbered, numbered.key, anew)
+            news = _newer(numbered, update, self._position, anew or ())
             _insert(db, numbered.table, numbered.columns, news, numbered.unique)
 
     def _database(self) -> duckdb.DuckDBPyConnection:
@@ -211,21 +213,23 @@ def _insert(
         db.execute(f"INSERT INTO {table} SELECT {casts} FROM arriving")
 
 
+def _keys(update: Update, noun: str | None) -> Collection[str] | None:
+    """The keys that an update has for a noun or a kind of event; None: all rows are replaced."""
+    return None if update.keys is None else update.keys.get(noun or "", ())
+
+
 def _delete(
-    db: duckdb.DuckDBPyConnection, mirror: Mirror | Numbered, all_keys: Keys | None, noun: str | None
-) -> Collection[str]:
-    """Delete the rows that an update replaces; their keys."""
+    db: duckdb.DuckDBPyConnection, mirror: Mirror | Numbered, column: str, keys: Collection[str] | None
+) -> None:
+    """Delete the rows with one of the keys in a column; None: all rows."""
     import numpy
 
-    if all_keys is None:
+    if keys is None:
         db.execute(f"DELETE FROM {mirror.table}")
-        return ()
-    keys = all_keys.get(noun or "", frozenset())
-    if keys:
-        cast = f"TRY_CAST(key AS {mirror.columns[mirror.key]})"
+    elif keys:
+        cast = f"TRY_CAST(key AS {mirror.columns[column]})"
         with _registered(db, "leaving", {"key": numpy.array(sorted(keys), dtype=object)}):
-            db.execute(f"DELETE FROM {mirror.table} WHERE {mirror.key} IN (SELECT {cast} FROM leaving)")
-    return keys
+            db.execute(f"DELETE FROM {mirror.table} WHERE {column} IN (SELECT {cast} FROM leaving)")
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from workbench.analytics.live import Live, refresh
+from workbench.analytics.mirrors import TABLES
 
 pytestmark = pytest.mark.anyio
 
@@ -29,3 +30,27 @@ async def test_messages_are_followed_until_their_conversation_is_deleted(begin: 
     assert (await rows())[1] == (*answer, True)
     await chat.call("delete_conversation")
     assert await rows() == []
+
+
+async def test_each_event_of_a_conversation_reads_the_messages_it_is_about(begin: Callable[..., Any]) -> None:
+    live, chat = Live(), await begin([{"say": "Hello."}])
+
+    async def numbers() -> list[int]:
+        """Of the messages that a refresh reads."""
+        news = await refresh(live, chat.workbench.store)
+        live.replica.apply(news)
+        number = list(TABLES["raw_messages"]).index("number")
+        return [row[number] for row in news.rows["raw_messages"]]
+
+    await numbers()
+    for sent in (1, 3, 5):
+        await chat.ask("Hi")
+        assert await numbers() == [sent, sent + 1]
+    await chat.call("update_conversation", title="Greetings")
+    assert await numbers() == []
+    await chat.call("retry_answer")
+    await chat.ended()
+    assert await numbers() == [6, 7]
+    found = live.answer(await refresh(live, chat.workbench.store), QUERY).fetchall()
+    assert [row[0] for row in found] == ["Greetings"] * 7
+    assert [row[-1] for row in found] == [False] * 5 + [True, False]

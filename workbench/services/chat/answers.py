@@ -97,9 +97,10 @@ async def _retry(ctx: Ctx, conversation_id: str, message_id: str | None) -> Mess
         last = messages.last_message(tx, conversation_id)
         if last is None or message_id not in (None, last.id):
             raise Conflict("NOTHING_TO_RETRY", "This is not the last message of the conversation. Read it again.")
-        if last.role == "assistant":
-            tx.run(messages.SQL.replace, id=last.id, now=tx.now)
-        return _begin(tx, ctx, conversation_id, "")
+        replaces = last.id if last.role == "assistant" else None
+        if replaces:
+            tx.run(messages.SQL.replace, id=replaces, now=tx.now)
+        return _begin(tx, ctx, conversation_id, "", replaces)
 
     with ctx.answers.beginning(conversation_id):
         made = await ctx.write(change)
@@ -107,16 +108,18 @@ async def _retry(ctx: Ctx, conversation_id: str, message_id: str | None) -> Mess
     return made
 
 
-def _begin(tx: Tx, ctx: Ctx, conversation_id: str, title: str) -> Message:
+def _begin(tx: Tx, ctx: Ctx, conversation_id: str, title: str, replaces: str | None = None) -> Message:
     """Add an answer that is running.
 
     Args:
         title: that of the conversation, if it has none.
+        replaces: the id of the answer whose place it takes.
     """
     assert ctx.server is not None
     answer = messages.add(tx, conversation_id, "assistant", "", ctx.server.nonce)
     tx.run(SQL.touch, id=conversation_id, title=title, now=tx.now)
-    tx.emit("answer.started", f"conversation:{conversation_id}", message_id=answer)
+    about = {"message_id": answer, **({"replaces": replaces} if replaces else {})}
+    tx.emit("answer.started", f"conversation:{conversation_id}", **about)
     return messages.require_message(tx, answer)
 
 

@@ -1,10 +1,10 @@
 CREATE VIEW messages AS
-SELECT id, conversation_id, conversation, definition, number, role, state, content, model, definition_hash, error_code,
-    input_tokens, output_tokens, requests, cost_usd, replaced,
-    make_timestamptz(created_us) AS created_at,
-    make_timestamptz(ended_us) AS ended_at,
-    (ended_us - created_us) / 1e6 AS seconds
-FROM raw_messages;
+SELECT m.id, m.conversation_id, c.title AS conversation, c.definition, m.number, m.role, m.state, m.content, m.model,
+    m.definition_hash, m.error_code, m.input_tokens, m.output_tokens, m.requests, m.cost_usd, m.replaced,
+    make_timestamptz(m.created_us) AS created_at,
+    make_timestamptz(m.ended_us) AS ended_at,
+    (m.ended_us - m.created_us) / 1e6 AS seconds
+FROM raw_messages m LEFT JOIN raw_conversations c ON c.id = m.conversation_id;
 
 COMMENT ON VIEW messages IS 'Messages of conversations, with the tokens and cost of answers.';
 COMMENT ON COLUMN messages.id IS 'Its id.';
