@@ -13,14 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import BrowserContext, Locator, Page, expect, sync_playwright
 
 from kernel_ext.hosting.host import KernelHost
 from tests.browser.bare_desk import LASTING_UNDO, BareDesk
-from tests.browser.desk_lab import ROOT, Lab, Project, run, wait_until
+from tests.browser.desk_lab import ROOT, Lab, Project, open_notebook, run, wait_until, write_notebook
 from tests.browser.scenes import repository
 from workbench.services import undo
 from workbench.settings import Settings
@@ -144,11 +142,7 @@ def open_desk(lab: Lab, project: Project, page: Page) -> Callable[..., Locator]:
     """Opens a notebook that shows the desk, with further cells after it; the desk's element. `mode` is JupyterLab's."""
 
     def opened(*after: str, before: str = "", show: str = SHOW, mode: str = "doc") -> Locator:
-        cells = [new_code_cell(START + before), new_code_cell(show), *map(new_code_cell, after)]
-        notebook = new_notebook(cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
-        nbformat.write(notebook, project.path / "desk.ipynb")
-        page.goto(f"{lab.url}{mode}/tree/{project.path.name}/desk.ipynb?reset")
-        page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.sessionContext?.isReady", timeout=60_000)
+        open_notebook(page, lab, write_notebook(project.path / "desk.ipynb", START + before, show, *after), mode)
         run(page, 0)
         run(page, 1)
         desk = page.locator(".wb-desk")

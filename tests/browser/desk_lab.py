@@ -6,13 +6,15 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
+import nbformat
+from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import Locator, Page, expect
 
 from workbench.client import HttpClient
@@ -24,14 +26,17 @@ CONTRAST, REACH = ((Path(__file__).parent / name).read_text() for name in ("cont
 ANSWER_SECONDS = 90
 SETTLE_SECONDS = 10
 """How long the page may take to be drawn as it stays."""
-SCROLL_BAR = 20
-"""More pixels than a scroll bar takes."""
-NEARLY = """async (element, [width, tolerance]) => {
+HEIGHT = 1400
+"""Pixels of the page in which a desk has a chosen width."""
+STEADY = """async (element, before) => {
   const frame = () => new Promise(requestAnimationFrame);
-  while (Math.abs(element.offsetWidth - width) > tolerance) await frame();
-  await frame();
+  for (let waited = 0; element.offsetWidth === before && waited < 300; waited += 1) await frame();
+  for (let last = before, same = 0; same < 3; last = element.offsetWidth) {
+    await frame();
+    same = element.offsetWidth === last ? same + 1 : 0;
+  }
 }"""
-"""Wait until the page is laid out for the new size, which JupyterLab does some frames later."""
+"""Wait until the page is laid out for the new size, which JupyterLab does some frames later, and perhaps in steps."""
 
 
 @dataclass
@@ -93,6 +98,25 @@ def wait_until(done: Callable[[], bool], what: str, seconds: float = 20) -> None
         time.sleep(0.02)
 
 
+def write_notebook(path: Path, *sources: str, tags: Sequence[str] = ()) -> Path:
+    """A notebook with these code cells, each with these tags."""
+    cells = [new_code_cell(source, metadata={"tags": list(tags)} if tags else {}) for source in sources]
+    kernel = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
+    return path
+
+
+def open_notebook(page: Page, lab: Lab, path: Path, mode: str = "doc") -> None:
+    """Open a notebook in JupyterLab in one of its modes, and wait until its kernel is ready."""
+    page.goto(f"{lab.url}{mode}/tree/{path.relative_to(lab.root)}?reset")
+    page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.sessionContext?.isReady", timeout=60_000)
+
+
+def output(page: Page, cell: int) -> Locator:
+    """What a code cell of the notebook shows."""
+    return page.locator(".jp-Notebook .jp-CodeCell").nth(cell).locator(".jp-Cell-outputArea")
+
+
 def restart_kernel(page: Page) -> None:
     """Restart the notebook's kernel as JupyterLab's menu does."""
     page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
@@ -118,11 +142,13 @@ def view(desk: Locator, name: str) -> None:
 def resize(desk: Locator, width: int) -> None:
     """Give the desk a width."""
     page = desk.page
-    for _ in range(3):  # once more for a scroll bar that came or went
-        size = page.viewport_size
+    for _ in range(5):  # again for a scroll bar that came or went, or for the layout of another width
+        before, size = desk.evaluate("e => e.offsetWidth"), page.viewport_size
         assert size is not None
-        page.set_viewport_size({"width": size["width"] + width - desk.evaluate("e => e.offsetWidth"), "height": 1400})
-        desk.evaluate(NEARLY, [width, SCROLL_BAR])
+        if before == width and size["height"] == HEIGHT:
+            break
+        page.set_viewport_size({"width": size["width"] + width - before, "height": HEIGHT})
+        desk.evaluate(STEADY, before)
     expect(desk).to_have_js_property("offsetWidth", width)
 
 

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 from websockets.sync.client import ClientConnection, connect
 
-from tests.browser.desk_lab import Project, command, expect_fitting, expect_readable, shot, view, wait_until
+from tests.browser.desk_lab import Project, command, expect_fitting, expect_readable, resize, shot, view, wait_until
 from tests.browser.scenes import admitted, laboratory
 
 OpenDesk = Callable[..., Locator]
@@ -360,10 +360,10 @@ def test_every_word_of_every_view_is_readable_in(open_desk: OpenDesk, project: P
 
 
 @pytest.mark.parametrize("tab", VIEWS)
-def test_a_narrow_view_keeps_within_its_width(open_desk: OpenDesk, project: Project, page: Page, tab: str) -> None:
+def test_a_narrow_view_keeps_within_its_width(open_desk: OpenDesk, project: Project, tab: str) -> None:
     desk = open_desk()
     laboratory(project)
-    page.set_viewport_size({"width": 480 + 270, "height": 1400})
+    resize(desk, 480)
     view(desk, tab)
     if tab == "Agents":
         opened(desk, "ada")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.desk_lab import Lab, Project, command, shot
+from tests.browser.desk_lab import Lab, Project, command, open_notebook, output, shot, write_notebook
 
 START = '%load_ext workbench\n%workbench start --project "." --port 0'
 WORK = """\
@@ -40,19 +38,13 @@ DARK = "JupyterLab Dark"
 @pytest.fixture
 def outputs(lab: Lab, project: Project, page: Page) -> Iterator[dict[str, Locator]]:
     """The output areas of the cells, by the names in SHOWN."""
-    cells = [new_code_cell(source) for source in (START, WORK, *SHOWN.values())]
-    for cell in cells:
-        cell.metadata["tags"] = ["raises-exception"]
-    notebook = new_notebook(cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
-    nbformat.write(notebook, project.path / "cells.ipynb")
+    sources = (START, WORK, *SHOWN.values())
     page.set_viewport_size({"width": 1100, "height": 6000})  # so that no cell is taken out of the page
-    page.goto(f"{lab.url}doc/tree/{project.path.name}/cells.ipynb?reset")
-    page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.sessionContext?.isReady", timeout=60_000)
+    open_notebook(page, lab, write_notebook(project.path / "cells.ipynb", *sources, tags=["raises-exception"]))
     command(page, "notebook:run-all-cells", wait=False)
-    areas = page.locator(".jp-Notebook .jp-CodeCell .jp-Cell-outputArea")
-    expect(areas.nth(len(cells) - 1)).to_contain_text("UNKNOWN_OPERATION", timeout=90_000)
+    expect(output(page, len(sources) - 1)).to_contain_text("UNKNOWN_OPERATION", timeout=90_000)
     try:
-        yield {name: areas.nth(2 + number) for number, name in enumerate(SHOWN)}
+        yield {name: output(page, 2 + number) for number, name in enumerate(SHOWN)}
     finally:
         command(page, "apputils:change-theme", theme="JupyterLab Light")
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import nbformat
-from nbformat.v4 import new_code_cell, new_notebook
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.desk_lab import Lab, Project, command, run, shot
+from tests.browser.desk_lab import Lab, Project, command, open_notebook, output, run, shot, write_notebook
 
 START = """\
 %load_ext workbench
@@ -31,16 +29,8 @@ ASK = "%%chat helper\nWhat is the mean of 1, 2 and 6?"
 STOP = "%%chat talker\nCount."
 
 
-def output(page: Page, cell: int) -> Locator:
-    return page.locator(".jp-Notebook .jp-CodeCell").nth(cell).locator(".jp-Cell-outputArea")
-
-
 def test_a_conversation_in_cells_streams_asks_stops_and_is_saved(lab: Lab, project: Project, page: Page) -> None:
-    cells = [new_code_cell(source) for source in (START, ASK, STOP)]
-    notebook = new_notebook(cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
-    nbformat.write(notebook, project.path / "chat.ipynb")
-    page.goto(f"{lab.url}doc/tree/{project.path.name}/chat.ipynb?reset")
-    page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.sessionContext?.isReady", timeout=60_000)
+    open_notebook(page, lab, write_notebook(project.path / "chat.ipynb", START, ASK, STOP))
     run(page, 0)
     expect(output(page, 0)).to_contain_text("defined", timeout=60_000)
 

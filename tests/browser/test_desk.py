@@ -10,7 +10,17 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 from websockets.sync.client import connect
 
-from tests.browser.desk_lab import Project, command, expect_fitting, expect_readable, restart_kernel, run, shot, view
+from tests.browser.desk_lab import (
+    Project,
+    command,
+    expect_fitting,
+    expect_readable,
+    resize,
+    restart_kernel,
+    run,
+    shot,
+    view,
+)
 from tests.browser.scenes import admitted, busy, proposal, repository
 
 OpenDesk = Callable[..., Locator]
@@ -286,18 +296,13 @@ def test_every_word_is_readable_in(open_desk: OpenDesk, project: Project, page: 
         command(page, "apputils:change-theme", theme="JupyterLab Light")
 
 
-def test_a_narrow_panel_keeps_what_matters(open_desk: OpenDesk, project: Project, page: Page) -> None:
+def test_a_narrow_panel_keeps_what_matters(open_desk: OpenDesk, project: Project) -> None:
     repository(project.path)
     desk = open_desk()
     busy(project)
     proposal(project, "robust")
-    before = desk.evaluate("e => e.offsetWidth")
-    page.set_viewport_size({"width": 480 + 270, "height": 1400})
-    expect(desk).not_to_have_js_property("offsetWidth", before)  # JupyterLab lays it out a moment later
     expect(desk.get_by_text("2 of 10 completed")).to_be_visible()
-    box = desk.bounding_box()
-    assert box is not None
-    page.set_viewport_size({"width": round(480 + 270 + 480 - box["width"]), "height": 1400})
+    resize(desk, 480)
     desk.scroll_into_view_if_needed()
     shot(desk, "narrow")
     expect_fitting(desk)

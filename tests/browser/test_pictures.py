@@ -8,13 +8,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import nbformat
-from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import Locator, Page, expect
 
 from tests.analytics.recorded import record
 from tests.browser.bare_desk import BareDesk
-from tests.browser.desk_lab import ROOT, Lab, Project, resize, run, view
+from tests.browser.desk_lab import ROOT, Lab, Project, open_notebook, resize, run, view, write_notebook
 from tests.browser.scenes import busy, changed, proposal, repository, worktree
 from workbench.cli.client import ProjectClient
 
@@ -50,11 +48,7 @@ def test_the_panel_beside_a_notebook(lab: Lab, project: Project, page: Page, tmp
     (place := project.path / "penguins").mkdir()
     repository(place)
     page.set_viewport_size({"width": 1400, "height": 800})
-    cells = [new_code_cell(cell) for cell in CELLS]
-    notebook = new_notebook(cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
-    nbformat.write(notebook, place / "measure.ipynb")
-    page.goto(f"{lab.url}lab/tree/{project.path.name}/penguins/measure.ipynb?reset")
-    page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.sessionContext?.isReady", timeout=60_000)
+    open_notebook(page, lab, write_notebook(place / "measure.ipynb", *CELLS), "lab")
     page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
     for number in (0, 1):
         run(page, number)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.desk_lab import ROOT, Lab, Project, command, shot, wait_until
+from tests.browser.desk_lab import ROOT, Lab, Project, command, open_notebook, shot, wait_until
 
 DECISIONS = re.compile("^(Admit|Approve and integrate)")
 ASKED = 5 + 3
@@ -19,10 +20,8 @@ ASKED = 5 + 3
 def test_the_quickstart_runs_from_top_to_bottom_with_a_person_who_decides(
     lab: Lab, project: Project, page: Page
 ) -> None:
-    shutil.copy(ROOT / "notebooks" / "00_quickstart.ipynb", project.path)
     page.set_viewport_size({"width": 1200, "height": 7000})  # so that no cell is taken out of the page
-    page.goto(f"{lab.url}doc/tree/{project.path.name}/00_quickstart.ipynb?reset")
-    page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.sessionContext?.isReady", timeout=60_000)
+    open_notebook(page, lab, Path(shutil.copy(ROOT / "notebooks" / "00_quickstart.ipynb", project.path)))
     command(page, "notebook:run-all-cells", wait=False)
     desk = page.get_by_role("region", name="Workbench desk")  # not the questions in the cells that wait
     stopped = page.get_by_text("Workbench is stopped.")

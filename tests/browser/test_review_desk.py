@@ -47,6 +47,13 @@ def number(page: Locator, line: int) -> Locator:
     return page.locator(f".wb-diff-line td:nth-child(2)[data-number='{line}']")
 
 
+def comment(page: Locator, line: int, text: str) -> None:
+    """Add a comment on a line."""
+    number(page, line).click()
+    page.get_by_role("textbox", name=f"Comment on line {line} of stats.py").fill(text)
+    page.get_by_role("button", name="Add comment").click()
+
+
 def test_comments_on_lines_are_sent_together_and_the_question_stays_open(desk: BareDesk) -> None:
     page = opened(desk)
     number(page, 5).click()
@@ -107,9 +114,7 @@ def test_lines_are_commented_on_with_the_keyboard(desk: BareDesk, page: Page) ->
 
 def test_comments_that_were_not_sent_outlive_the_page_of_the_worktree(desk: BareDesk) -> None:
     page = opened(desk)
-    number(page, 1).click()
-    page.get_by_role("textbox", name="Comment on line 1 of stats.py").fill("Which mean?")
-    page.get_by_role("button", name="Add comment").click()
+    comment(page, 1, "Which mean?")
     page.get_by_role("button", name="Back to all worktrees").click()
     again = opened(desk)
     expect(again.get_by_text("Which mean?")).to_be_visible()
@@ -124,9 +129,7 @@ def test_comments_that_were_not_sent_outlive_the_page_of_the_worktree(desk: Bare
 
 def test_what_is_being_written_stays_when_requests_and_commits_come(desk: BareDesk) -> None:
     page = opened(desk)
-    number(page, 1).click()
-    page.get_by_role("textbox", name="Comment on line 1 of stats.py").fill("Which mean?")
-    page.get_by_role("button", name="Add comment").click()
+    comment(page, 1, "Which mean?")
     page.get_by_role("button", name="Edit the comment on line 1").click()
     page.get_by_role("textbox", name="Comment on line 1 of stats.py").fill("Which mean is this?")
     number(page, 5).click()

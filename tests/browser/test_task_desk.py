@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.desk_lab import Project, command, expect_fitting, expect_readable, shot
+from tests.browser.desk_lab import Project, command, expect_fitting, expect_readable, resize, shot
 from tests.browser.scenes import admitted, busy, eventful, repository, worktree
 
 OpenDesk = Callable[..., Locator]
@@ -229,16 +229,11 @@ def test_every_word_about_tasks_is_readable_in(open_desk: OpenDesk, project: Pro
         command(page, "apputils:change-theme", theme="JupyterLab Light")
 
 
-def test_a_narrow_panel_shows_the_task_below(open_desk: OpenDesk, project: Project, page: Page) -> None:
+def test_a_narrow_panel_shows_the_task_below(open_desk: OpenDesk, project: Project) -> None:
     desk = tasks(open_desk())
     busy(project)
     opened(desk, "Review the models")
-    before = desk.evaluate("e => e.offsetWidth")
-    page.set_viewport_size({"width": 480 + 270, "height": 1400})
-    expect(desk).not_to_have_js_property("offsetWidth", before)  # JupyterLab lays it out a moment later
-    box = desk.bounding_box()
-    assert box is not None
-    page.set_viewport_size({"width": round(480 + 270 + 480 - box["width"]), "height": 1400})
+    resize(desk, 480)
     desk.scroll_into_view_if_needed()
     expect(row(desk, "Review the models").get_by_text("Blocked")).to_be_visible()
     shot(desk, "tasks-narrow")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.desk_lab import Project, run, shot
+from tests.browser.desk_lab import Project, output, run, shot
 
 OpenDesk = Callable[..., Locator]
 
@@ -16,10 +16,6 @@ SESSION = """
 """
 WAIT = "decided = await wb.decided(*asked); [a['status'] for a in decided]"
 ASK = 'asked = [wb.call("register", name=name, persona_id="tester")["approval_id"] for name in ("ada", "bert")]'
-
-
-def output(page: Page, cell: int) -> Locator:
-    return page.locator(".jp-Notebook .jp-CodeCell").nth(cell).locator(".jp-OutputArea")
 
 
 def test_a_cell_that_waits_shows_what_for_and_is_decided_there(

@@ -36,6 +36,15 @@ async def times_out(runner: FunctionRunner, fn: Callable[[], Any], begun: thread
             await runner.run(fn, {}, 0.05)
 
 
+async def cancelled(runner: FunctionRunner, fn: Callable[[], Any], begun: threading.Event) -> None:
+    """Call a function, and cancel the call once the function has begun."""
+    call = asyncio.create_task(runner.run(fn, {}, 30))
+    await asyncio.to_thread(begun.wait)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+
 async def test_functions_of_both_kinds_return_their_result(runner: FunctionRunner) -> None:
     assert await runner.run(lambda a, b: a + b, {"a": 1, "b": 2}, 10) == 3
     assert await runner.run(later, {"value": 3}, 10) == 3
@@ -96,11 +105,7 @@ async def test_cancelling_a_call_interrupts_its_function(runner: FunctionRunner)
         finally:
             ended.set()
 
-    call = asyncio.create_task(runner.run(waits, {}, 30))
-    await asyncio.to_thread(begun.wait)
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
+    await cancelled(runner, waits, begun)
     await asyncio.to_thread(ended.wait)
 
 
@@ -118,11 +123,7 @@ async def test_no_more_functions_run_than_may_also_those_that_nobody_waits_for()
                 begun.set()
                 go_on.wait()
 
-    call = asyncio.create_task(runner.run(stubborn, {}, 30))
-    await asyncio.to_thread(begun.wait)
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
+    await cancelled(runner, stubborn, begun)
     with pytest.raises(Conflict, match="TOO_MANY_CALLS"):
         await runner.run(later, {"value": 1}, 10)
     go_on.set()
