@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -97,6 +99,22 @@ def script(path: Path, body: str) -> Path:
     path.write_text(f"#!/bin/sh\n{body}\n")
     path.chmod(0o755)
     return path
+
+
+class CommandLog:
+    """A `git` for PATH that notes each command; `commands` are those since it was asked last."""
+
+    def __init__(self, folder: Path) -> None:
+        self._log = folder / "commands"
+        real = shutil.which("git")
+        self.folder = script(folder / "git", f'echo "$@" >> {self._log}; exec {real} "$@"').parent
+
+    def commands(self) -> list[str]:
+        """Their names, sorted."""
+        found = self._log.read_text().splitlines() if self._log.exists() else []
+        self._log.write_text("")
+        options = re.compile(r"^(--no-pager|-[cC] \S+|--git-dir=\S+|--work-tree=\S+|\s)*")
+        return sorted(options.sub("", line).partition(" ")[0] for line in found)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.git.parts import commit, git, refused, write
+from workbench.git import Repository
 from workbench.git.commits import LARGEST_FILE, DirectoryHistory
 
 
@@ -137,3 +138,19 @@ def test_objects_that_are_missing_are_not_fetched(root: Path, tmp_path: Path) ->
     assert history_of(root / "a").last_commits(10)
     assert history_of(root / "a").contents([made], every) == [{}]
     assert not (tmp_path / "ran").exists()
+
+
+def test_the_commits_since_others_are_counted_as_one_by_one(root: Path, repo: Repository) -> None:
+    first = commit(root, {"a": "1"})
+    git(root, "checkout", "-q", "-b", "side")
+    side = commit(root, {"b": "1"})
+    git(root, "checkout", "-q", "main")
+    second = commit(root, {"a": "2"})
+    git(root, "merge", "-q", "-m", "Merge", "side")
+    head = commit(root, {"a": "3"})
+    git(root, "checkout", "-q", "--orphan", "alone")
+    alone = commit(root, {"c": "1"})
+    for others in ({first, side, second, head}, {first, alone}, {alone}, set[str]()):
+        one_by_one = {other: repo.ahead_behind(head, other)[0] for other in others}
+        assert repo.count_since(head, [*others, "0" * 40]) == one_by_one
+    assert repo.count_since(side, [second]) == {second: 1}

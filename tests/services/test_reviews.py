@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import Admit, followed, git
+from tests.git.parts import CommandLog
 from tests.services.worktrees.lab import ask, commit, make
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound
@@ -111,6 +113,22 @@ async def test_comments_move_with_their_lines_until_those_change(workbench: Work
     commit(place, "other.py")
     comments = [one for found in await requests(workbench) for one in found["comments"]]
     assert [one["outdated"] for one in comments] == [True, True, True]
+
+
+async def test_as_many_git_commands_run_for_many_requests_as_for_a_few(
+    workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, log = await make(workbench), CommandLog(tmp_path / "logged")
+    monkeypatch.setenv("PATH", f"{log.folder}:{os.environ['PATH']}")
+    ran = []
+    for n in range(4):
+        commit(place, "model.py", f"{MODEL}# {n}\n")
+        await request(workbench, MEDIAN)
+        log.commands()
+        found = await requests(workbench)
+        assert [one["commits_since"] for one in found] == list(range(n + 1))
+        ran.append(log.commands())
+    assert ran[1] == ran[2] == ran[3]
 
 
 async def test_a_comment_on_removed_lines_is_outdated_when_they_are_back(

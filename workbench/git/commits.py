@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from workbench.errors import NotFound
+from workbench.git.plumbing import Plumbing
 from workbench.git.run import Bound, Done, displayed, run
 
 SHAPE = ("--no-commit-header", "--encoding=UTF-8", "--format=%H%x00%at%x00%an%x00%s")
@@ -37,6 +39,45 @@ class Commit:
 def parse_commits(found: Done) -> list[Commit]:
     """The commits that `rev-list` has written with `SHAPE`, in its order."""
     return [_commit(row) for row in found.out.split(b"\n") if row]
+
+
+def count_since(repository: Plumbing, head: str, commits: Iterable[str]) -> dict[str, int]:
+    """How many commits `head` has that each of some others has not; others that do not exist are left out.
+
+    Three commands, however many others there are.
+    """
+    names = list(dict.fromkeys(commits))
+    asked = "".join(f"{name}^{{commit}}\n" for name in names).encode()
+    kinds = repository.read("cat-file", "--batch-check=%(objecttype)", stdin=asked).text.splitlines() if names else []
+    known = [name for name, kind in zip(names, kinds, strict=True) if kind == "commit"]
+    if not known:
+        return {}
+    shared = repository.read("merge-base", "--octopus", head, *known, ok=(0, 1)).text
+    excluded = ("--not", shared) if shared else ()
+    rows = repository.read("rev-list", "--topo-order", "--parents", head, *known, *excluded).text.splitlines()
+    reached = _reached([head, *known], map(str.split, rows))
+    return {name: sum(n for by, n in reached.items() if by & 1 and not by & bit) for name, bit in _bits(known, 1)}
+
+
+def _bits(names: Sequence[str], first: int = 0) -> Iterator[tuple[str, int]]:
+    return ((name, 1 << at) for at, name in enumerate(names, first))
+
+
+def _reached(tips: Sequence[str], rows: Iterable[Sequence[str]]) -> Counter[int]:
+    """How many commits are reached by which tips, as bits: the first tip is bit 0.
+
+    Args:
+        rows: commits with their parents, each before all of its parents.
+    """
+    by: defaultdict[str, int] = defaultdict(int)
+    for tip, bit in _bits(tips):
+        by[tip] |= bit
+    found: Counter[int] = Counter()
+    for commit, *parents in rows:
+        for parent in parents:
+            by[parent] |= by[commit]
+        found[by.pop(commit)] += 1
+    return found
 
 
 @dataclass(frozen=True, slots=True)

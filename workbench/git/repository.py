@@ -119,6 +119,10 @@ class Repository(Plumbing):
         ahead, behind = self.read("rev-list", "--left-right", "--count", span).text.split()
         return int(ahead), int(behind)
 
+    def count_since(self, head: str, others: Iterable[str]) -> dict[str, int]:
+        """How many commits `head` has that each of some others has not; others that do not exist are left out."""
+        return commits.count_since(self, head, others)
+
     def diff_stat(self, target: str, branch: str) -> list[FileChange]:
         """What `branch` changed since it forked from `target`, by path.
 

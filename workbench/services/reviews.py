@@ -114,8 +114,8 @@ async def request_changes(
         return _add(tx, ctx, new)
 
     request_id = await ctx.write(change)
-    found = await _requests(ctx, repository, worktree_name)
-    return next(one for one in found if one.id == request_id)
+    (made,) = await _requests(ctx, repository, lambda tx: tx.all(SQL.one, id=request_id))
+    return made
 
 
 @op(allow=Level.READ, reads=True)
@@ -124,12 +124,17 @@ async def get_requested_changes(
     worktree_name: Annotated[WorktreeName | None, Field(description="Null: all active worktrees.")] = None,
 ) -> ChangeRequests:
     """Get what a person asks to be changed in a worktree: comments with file and line, the newest request first."""
-    if worktree_name is not None:
-        await ctx.read(lambda tx: require_worktree(tx, worktree_name))
-    if not await ctx.read(lambda tx: tx.all(SQL.of_worktrees, worktree=worktree_name, limit=1)):
+
+    def newest(tx: Reader, limit: int = MOST) -> list[Row]:
+        if worktree_name is None:
+            return tx.all(SQL.of_active_worktrees, limit=limit)
+        require_worktree(tx, worktree_name)
+        return tx.all(SQL.of_worktree, worktree=worktree_name, limit=limit)
+
+    if not await ctx.read(lambda tx: newest(tx, limit=1)):
         return ChangeRequests(requests=[])
     repository = await ctx.repositories.open()
-    return ChangeRequests(requests=await _requests(ctx, repository, worktree_name))
+    return ChangeRequests(requests=await _requests(ctx, repository, newest))
 
 
 class Subject(NamedTuple):
@@ -231,9 +236,9 @@ def _announce(
         approvals.note_changes(tx, approval, request_id)
 
 
-async def _requests(ctx: Ctx, repository: Repository, name: str | None) -> list[ChangeRequest]:
+async def _requests(ctx: Ctx, repository: Repository, wanted: Callable[[Reader], list[Row]]) -> list[ChangeRequest]:
     def query(tx: Reader) -> tuple[list[Row], list[Row], dict[str, Row]]:
-        rows = tx.all(SQL.of_worktrees, worktree=name, limit=MOST)
+        rows = wanted(tx)
         comments = tx.all(SQL.comments, requests=json.dumps([row["id"] for row in rows]))
         return rows, comments, {row["worktree"]: require_worktree(tx, row["worktree"]) for row in rows}
 
@@ -247,7 +252,9 @@ def _with_state(
 ) -> list[ChangeRequest]:
     """The requests, with what has become of the lines they are about. Blocks on git."""
     read = _reader(repository)
-    heads = {name: repository.resolve(row["branch_name"]) for name, row in worktrees.items()}
+    tips = repository.heads(row["branch_name"] for row in worktrees.values())
+    heads = {name: tips.get(row["branch_name"]) for name, row in worktrees.items()}
+    since = {name: _commits_since(repository, head, name, rows) for name, head in heads.items() if head}
     found = []
     for row in rows:
         head = heads[row["worktree"]] or row["commit_id"]
@@ -258,7 +265,7 @@ def _with_state(
                 worktree=row["worktree"],
                 approval_id=row["approval_id"],
                 commit=row["commit_id"],
-                commits_since=_commits_since(repository, head, row["commit_id"]),
+                commits_since=since.get(row["worktree"], {}).get(row["commit_id"], 0),
                 note=row["note"],
                 comments=[_comment(one, read(head, one["path"])) for one in of_request],
                 task_id=row["task_id"],
@@ -270,10 +277,9 @@ def _with_state(
     return found
 
 
-def _commits_since(repository: Repository, head: str, commit: str) -> int:
-    if head == commit or repository.parse(commit) is None:
-        return 0
-    return repository.ahead_behind(head, commit)[0]
+def _commits_since(repository: Repository, head: str, worktree: str, rows: Sequence[Row]) -> dict[str, int]:
+    """Of the commits that the requests in a worktree are about: how many came after each."""
+    return repository.count_since(head, {row["commit_id"] for row in rows if row["worktree"] == worktree} - {head})
 
 
 def _comment(row: Row, lines: list[str] | None) -> Comment:

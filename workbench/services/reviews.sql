@@ -7,10 +7,21 @@ RETURNING id;
 INSERT INTO change_comments (request_id, number, path, side, first_line, last_line, quoted, comment)
 VALUES (:request, :number, :path, :side, :first, :last, :quoted, :comment);
 
--- name: of_worktrees
+-- name: one
+SELECT r.* FROM change_requests r WHERE r.id = :id;
+
 -- Those of an earlier worktree of the same name are left out.
-SELECT r.* FROM change_requests r JOIN worktrees w ON w.name = r.worktree AND r.requested_at >= w.created_at
-WHERE (CAST(:worktree AS TEXT) IS NULL AND w.status IN ('active', 'integrating')) OR w.name = :worktree
+-- part: requests
+SELECT r.* FROM worktrees w JOIN change_requests r ON r.worktree = w.name AND r.requested_at >= w.created_at
+
+-- name: of_worktree
+{{requests}}
+WHERE w.name = :worktree
+ORDER BY r.id DESC LIMIT :limit;
+
+-- name: of_active_worktrees
+{{requests}}
+WHERE w.status IN ('active', 'integrating')
 ORDER BY r.id DESC LIMIT :limit;
 
 -- name: comments
