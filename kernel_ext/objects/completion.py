@@ -101,7 +101,7 @@ class Completion:
             return _offered(fragment, _choices(self._types(called, before).get(argument)), argument)
         kind, keys = VALUES[argument], list[str]()
         with suppress(WorkbenchError):  # the servers do not run
-            keys = [str(one[kind.key]) for one in kind.list(self._session, {})]
+            keys = [str(key) for key in kind.keys(self._session)]
         return _offered(fragment, keys, argument)
 
     def _types(self, called: str, before: str) -> Mapping[str, Any]:

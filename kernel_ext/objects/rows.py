@@ -1,4 +1,4 @@
-"""Lists of objects that show themselves: `wb.tasks` is live, and calling it takes a snapshot.
+"""Lists of objects that show themselves: `wb.tasks` is live, and calling it finds what matches now.
 
 For example:
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, overload
 
 from kernel_ext.definition_sections import Caller, Missing
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 PAGE = 20
 SHOWN = 100
 """The most rows of a list that a cell shows; the list is whole."""
-CURSORS = {"next_cursor": "cursor", "next_before": "before"}
-"""What a page says of the next one, and the argument that asks for it."""
+CURSORS = ("cursor", "before")
+"""The arguments that ask for another page."""
 
 
 class Notebook(Caller, Protocol):
@@ -133,6 +134,7 @@ class Kind(Generic[R]):
         words: shorter names for arguments of the operation.
         newest: only the newest are listed, unless a call asks for more by `limit`.
         tab: the panel's tab that shows them, if there is one.
+        brief: an operation that lists them faster, with their keys.
     """
 
     row: Callable[..., R]
@@ -146,33 +148,33 @@ class Kind(Generic[R]):
     words: Mapping[str, str] = field(default_factory=dict)
     newest: bool = False
     tab: str | None = None
+    brief: str | None = None
 
-    def page(self, notebook: Notebook) -> tuple[list[dict[str, Any]], bool]:
-        """The first that a list shows, and whether there are more.
-
-        Raises:
-            WorkbenchError: what the operation raises.
-        """
-        limit = {"limit": SHOWN} if "limit" in self.first else {}
-        page = notebook.call(self.operation, **{**self.first, **limit})
-        return page[self.items], not self.newest and any(page.get(name) is not None for name in CURSORS)
-
-    def list(self, notebook: Notebook, filters: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """All that match, page by page.
+    def pages(self, notebook: Notebook, filters: Mapping[str, Any]) -> Iterator[tuple[list[dict[str, Any]], bool]]:
+        """All that match, page by page, each with whether there are more; the first has as many as are shown.
 
         Raises:
             WorkbenchError: what the operation raises. BadInput: ``INVALID_ARGUMENTS``: there is no such filter.
         """
         chosen = {**self.first, **{self.words.get(name, name): value for name, value in filters.items()}}
-        found: list[dict[str, Any]] = []
+        is_limited = self.newest or "limit" in filters
+        more = {} if is_limited or "limit" not in self.first else {"limit": SHOWN}
         while True:
-            page = notebook.call(self.operation, **chosen)
-            following = next(((name, page[name]) for name in CURSORS if page.get(name) is not None), None)
-            is_backwards = following is not None and following[0] == "next_before"
-            found = page[self.items] + found if is_backwards else found + page[self.items]
-            if following is None or self.newest or "limit" in filters:
-                return found
-            chosen[CURSORS[following[0]]] = following[1]
+            page = notebook.call(self.operation, **chosen | more)
+            following = None if is_limited else page.get("next_cursor")
+            yield page[self.items], following is not None
+            if following is None:
+                return
+            more = {"cursor": following}
+
+    def keys(self, notebook: Notebook, *fields: str) -> list[Any]:
+        """What Tab offers: these fields of the first page, or their keys.
+
+        Raises:
+            WorkbenchError: what the operation raises.
+        """
+        page = notebook.call(self.brief) if self.brief else notebook.call(self.operation, **self.first)
+        return [one[name] for name in fields or (self.key,) for one in page[self.items]]
 
     def read(self, notebook: Notebook, key: Any) -> dict[str, Any]:
         """One of them.
@@ -181,7 +183,7 @@ class Kind(Generic[R]):
             Missing: it does not exist.
         """
         if self.get is None:
-            for one in self.list(notebook, {}):
+            for one in chain.from_iterable(page for page, _ in self.pages(notebook, {})):
                 if one[self.key] == key:
                     return one
             raise Missing("NOT_FOUND", f"There is no {key!r}. wb.{self.items} lists them.")
@@ -198,7 +200,7 @@ def got_by(operation: str, argument: str) -> Callable[[Notebook, Any], Mapping[s
 
 
 class Listing(Collection[R]):
-    """The objects of a kind, as they are at each use. `[key]` finds one; a call takes a snapshot of what matches."""
+    """The objects of a kind, as they are at each use. `[key]` finds one; a call finds those that match."""
 
     def __init__(self, notebook: Notebook, kind: Kind[R]) -> None:
         self._notebook = notebook
@@ -213,8 +215,8 @@ class Listing(Collection[R]):
         Raises:
             BadInput: ``INVALID_ARGUMENTS``.
         """
-        found = self._kind.list(self._notebook, filters)
-        rows = [self._kind.row(self._notebook, one) for one in found]
+        pages = self._kind.pages(self._notebook, filters)
+        rows = Pages(([self._kind.row(self._notebook, one) for one in page], has_more) for page, has_more in pages)
         return Rows(rows, self._kind, "None matches." if filters else in_magics(self._kind.empty))
 
     def __getitem__(self, key: int | str) -> R:
@@ -244,20 +246,20 @@ class Listing(Collection[R]):
         from workbench.services import SERVICES
 
         fields = collect(SERVICES)[self._kind.operation].arguments.model_fields
-        types = {name: field.annotation for name, field in fields.items() if name not in CURSORS.values()}
+        types = {name: field.annotation for name, field in fields.items() if name not in CURSORS}
         named = {word: types.pop(name, None) for word, name in self._kind.words.items()}
         return named | types
 
     def filter(self, test: Callable[[R], Any] | None = None, /, **values: Any) -> Rows[R]:
-        """A snapshot of those that pass a test and whose fields have these values. See `Rows.filter`."""
+        """Those that pass a test and whose fields have these values. See `Rows.filter`."""
         return self().filter(test, **values)
 
     def sort(self, name: str, *, reverse: bool = False) -> Rows[R]:
-        """A snapshot that is sorted by a field. See `Rows.sort`."""
+        """All, sorted by a field. See `Rows.sort`."""
         return self().sort(name, reverse=reverse)
 
     def page(self, number: int, size: int = PAGE) -> Rows[R]:
-        """One page of a snapshot; the first has the number 1."""
+        """One page; the first has the number 1."""
         return self().page(number, size)
 
     def frame(self) -> pandas.DataFrame:
@@ -276,7 +278,7 @@ class Listing(Collection[R]):
         return self._notebook.panel(self._kind.tab or self._kind.items, alone=True, dock=dock)
 
     def _ipython_key_completions_(self) -> list[Any]:
-        return [one[self._kind.key] for one in self._kind.list(self._notebook, {})]
+        return self._kind.keys(self._notebook)
 
     def __repr__(self) -> str:
         return self._shown().text()
@@ -289,7 +291,7 @@ class Listing(Collection[R]):
 
     def _table(self) -> Table:
         """The first of them: a list of very many is not read whole in order to be shown."""
-        found, has_more = self._kind.page(self._notebook)
+        found, has_more = next(self._kind.pages(self._notebook, {}))
         table = self._kind.table(found[:SHOWN], in_magics(self._kind.empty))
         if not has_more and len(found) <= SHOWN:
             return table
@@ -297,11 +299,41 @@ class Listing(Collection[R]):
         return _with_note(table, f"… and more: {name}(field=value) has those that match, and {name}() all.")
 
 
+class Pages(Sequence[R]):
+    """Objects that are read page by page as they are used, the first page at once."""
+
+    def __init__(self, pages: Iterator[tuple[list[R], bool]]) -> None:
+        self._pages = pages
+        self._rows, self.has_more = next(pages)
+
+    @overload
+    def __getitem__(self, at: int) -> R: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[R]: ...
+    def __getitem__(self, at: int | slice) -> R | list[R]:
+        last = at.stop if isinstance(at, slice) else at + 1
+        self._read(last if last and last > 0 else None)
+        return self._rows[at]
+
+    def __len__(self) -> int:
+        self._read(None)
+        return len(self._rows)
+
+    def _read(self, count: int | None) -> None:
+        """Read until there are so many; None: all."""
+        while self.has_more and (count is None or len(self._rows) < count):
+            page, self.has_more = next(self._pages)
+            self._rows += page
+
+
 class Rows(Sequence[R]):
-    """A snapshot of objects, in an order. It can be filtered, sorted, paged and made a DataFrame."""
+    """Objects in an order, each as it was when it was read. They can be filtered, sorted, paged and made a DataFrame.
+
+    Those of a list are read as they are used: a cell that shows the first of them reads no more.
+    """
 
     def __init__(self, rows: Sequence[R], kind: Kind[R], empty: str) -> None:
-        self._rows = list(rows)
+        self._rows = rows
         self._kind = kind
         self._empty = empty
 
@@ -315,6 +347,9 @@ class Rows(Sequence[R]):
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def __bool__(self) -> bool:
+        return bool(self._rows[:1])
 
     def filter(self, test: Callable[[R], Any] | None = None, /, **values: Any) -> Rows[R]:
         """Those that pass a test and whose fields have these values.
@@ -371,10 +406,11 @@ class Rows(Sequence[R]):
 
     def _table(self) -> Table:
         table = self._kind.table([row.as_dict() for row in self._rows[:SHOWN]], self._empty)
-        more = len(self) - SHOWN
-        if more <= 0:
+        is_unread = isinstance(self._rows, Pages) and self._rows.has_more
+        if not is_unread and len(self) <= SHOWN:
             return table
-        return _with_note(table, f"… and {more:,} more: .page(number), .filter(field=value) and .sort(field) choose.")
+        more = "more" if is_unread else f"{len(self) - SHOWN:,} more"
+        return _with_note(table, f"… and {more}: .page(number), .filter(field=value) and .sort(field) choose.")
 
 
 def shown_or_why(read: Callable[[], Table]) -> Table:

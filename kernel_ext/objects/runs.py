@@ -157,7 +157,7 @@ class Runs(Listing[Run]):
         return found
 
     def _ipython_key_completions_(self) -> list[Any]:
-        return [one[key] for key in ("id", "name") for one in self._kind.list(self._notebook, {})]
+        return self._kind.keys(self._notebook, "id", "name")
 
     def __contains__(self, key: object) -> bool:
         try:

@@ -99,4 +99,5 @@ Worktree.KIND = Kind(
     NO_WORKTREES,
     _worktree,
     words={"name": "worktree_name"},
+    brief="list_worktrees",
 )

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Type, data
+from tests.cli.test_completion import completions
 from tests.conftest import git
+from tests.git.parts import CommandLog
 
 
 def test_a_worktree_is_made_and_merged_or_given_up(run: Type, repository: Path) -> None:
@@ -131,3 +136,18 @@ def test_changes_are_requested_and_listed(run: Type, repository: Path) -> None:
     assert [line.split()[-1] for line in lines] == ["state", "Nearly.", "open"]
     assert run("request-changes", "lab", "-c", "count.txt", "?").status == 2
     assert run("request-changes", "lab").err.startswith("NOTHING_REQUESTED")
+
+
+def test_tab_asks_git_nothing_about_the_worktrees_it_offers(
+    run: Type, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, ran = set[str](), []
+    log = CommandLog(tmp_path / "logged")
+    monkeypatch.setenv("PATH", f"{log.folder}:{os.environ['PATH']}")
+    for name in ("one", "two", "three"):
+        assert run("worktrees", "create", name).status == 0
+        made.add(name)
+        log.commands()
+        assert completions("worktrees", "status", "") == made
+        ran.append(log.commands())
+    assert ran[0] == ran[1] == ran[2]

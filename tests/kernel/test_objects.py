@@ -113,8 +113,15 @@ text = "tasks:" + "".join(f"\\n  - {{name: t{n}, title: T{n}, persona: tester}}"
 _ = wb.call("create_plan", text=text, name="long")
 Session.call = noted
 shown = repr(wb.tasks)
-Session.call = call
 print(asked, len(shown.splitlines()), shown.splitlines()[-1])
+"""
+FOUND_LONG = """
+asked.clear()
+found = wb.tasks(plan="long")
+shown = repr(found)
+print(bool(found), found[99].title, len(found.page(2)), asked, len(shown.splitlines()), shown.splitlines()[-1])
+print(len(found), asked[1:], repr(found).splitlines()[-1], found[-1].title)
+Session.call = call
 """
 
 
@@ -122,6 +129,27 @@ def test_a_long_list_is_not_read_whole_in_order_to_be_shown(running: Kernel) -> 
     assert running.run(SHOWN_LONG).strip() == (
         "[('list_tasks', 100)] 102 … and more: wb.tasks(field=value) has those that match, and wb.tasks() all."
     )
+    note = "more: .page(number), .filter(field=value) and .sort(field) choose."
+    assert running.run(FOUND_LONG).strip().splitlines() == [
+        f"True T99 20 [('list_tasks', 100)] 102 … and {note}",
+        f"130 [('list_tasks', 1000)] … and 30 {note} T129",
+    ]
+
+
+SORTED_LONG = """
+for number in range(101):
+    _ = wb.call("start_run", name=f"run {number}", key=f"key {number}")
+caller = type(wb.runs._notebook)
+asked, call = [], caller.call
+caller.call = noted
+shown = repr(wb.runs.sort("name"))
+caller.call = call
+print(asked, len(shown.splitlines()))
+"""
+
+
+def test_sorted_runs_are_read_as_far_as_they_are_shown(running: Kernel) -> None:
+    assert running.run(SORTED_LONG).strip() == "[('list_runs', 100)] 102"
 
 
 CANCELLED_WHILE_AWAITED = """

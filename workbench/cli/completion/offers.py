@@ -64,7 +64,7 @@ tasks = _listed("list_tasks", "tasks", "id", about="title", sort="newest", limit
 plans = _listed("list_plans", "plans", "plan")
 agents = _listed("list_agents", "agents", "agent_id", about="name", limit=MOST)
 personas = _listed("get_personas", "personas", "id", about="name")
-worktrees = _listed("get_worktree_status", "worktrees", "name", about="branch_name")
+worktrees = _listed("list_worktrees", "worktrees", "name", about="branch_name")
 profiles = _listed("list_profiles", "profiles", "name", about="summary")
 projects = _listed("list_projects", "projects", "name", about="description", limit=MOST)
 sessions = _listed("list_sessions", "sessions", "name", about="description", limit=MOST)

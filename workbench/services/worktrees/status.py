@@ -59,6 +59,12 @@ class IntegrationDecision(Wire):
     reason: str | None
 
 
+class Worktrees(Wire):
+    """Worktrees, oldest first."""
+
+    worktrees: list[Worktree]
+
+
 class WorktreeStatus(Worktree):
     """A worktree with its changes, conflicts, agents and tasks. `conflicts` are those with its target.
 
@@ -112,6 +118,12 @@ class WorktreeDiff(Wire):
     target: str
     commit: str | None
     files: list[Difference]
+
+
+@op(allow=Level.READ, reads=True, tool=False)
+async def list_worktrees(ctx: Ctx) -> Worktrees:
+    """List the active worktrees as they are recorded. It does not ask git, so it is faster than get_worktree_status."""
+    return Worktrees(worktrees=[worktree_of(row) for row in await ctx.read(open_worktrees)])
 
 
 @op(allow=Level.READ, reads=True)
