@@ -73,6 +73,17 @@ async def test_a_start_that_is_cancelled_at_any_moment_leaves_nothing(workbench:
     assert turns > 10
 
 
+async def test_a_start_that_is_cancelled_when_it_is_known_leaves_nothing(workbench: Workbench) -> None:
+    ports = listening()
+    starting = asyncio.create_task(Servers(workbench).start(0))
+    while workbench.server is None:
+        await asyncio.sleep(0)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    await assert_nothing_is_left(workbench, ports)
+
+
 @pytest.mark.long
 @pytest.mark.timeout(120)
 async def test_a_stop_that_is_cancelled_at_any_moment_is_finished_by_the_next(workbench: Workbench) -> None:

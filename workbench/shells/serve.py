@@ -100,8 +100,8 @@ class Servers:
             self._workbench.operator_token = operator_token or access.new_token("wbo")
             bound = stack.enter_context(await listen(self._settings, port, self._file.load().port))
             info = _describe(bound)
+            stack.push_async_callback(self._workbench.serving, None)  # also if it is cancelled after the server is set
             await self._workbench.serving(info, end_workers=self.end_workers)
-            stack.push_async_callback(self._workbench.serving, None)
             stack.push_async_callback(self._end_workers)
             stopping = asyncio.Event()
             mcp = in_process.Endpoint(self._workbench, stopping)
