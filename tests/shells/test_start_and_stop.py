@@ -21,7 +21,6 @@ from workbench.app import Workbench
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
-from workbench.shells.mcp import in_process
 from workbench.shells.serve import Servers
 
 pytestmark = pytest.mark.anyio
@@ -127,15 +126,15 @@ async def test_a_stop_during_the_start_stops_what_is_started(workbench: Workbenc
 async def test_servers_that_cannot_start_say_so_and_leave_nothing(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    used = in_process.Endpoint(workbench, asyncio.Event())
-    async with used.run():
-        pass  # a manager of sessions runs once only
+    async def fails(server: uvicorn.Server, sockets: object = None) -> None:
+        raise OSError("the port broke")
+
     ports = listening()
     with monkeypatch.context() as patch:
-        patch.setattr(in_process, "Endpoint", lambda *_: used)
+        patch.setattr(uvicorn.Server, "startup", fails)
         with pytest.raises(Unavailable, match="SERVER_FAILED"):
             await Servers(workbench).start(0)
-    assert "can only be called once" in caplog.text
+    assert "the port broke" in caplog.text
     await assert_nothing_is_left(workbench, ports)
 
 

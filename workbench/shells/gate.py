@@ -20,8 +20,6 @@ from functools import lru_cache
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
-from mcp.server.auth.provider import AccessToken
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -88,8 +86,6 @@ class Gate:
             await refuse(error, scope, receive, send)
             return
         scope.setdefault("state", {})["caller"] = caller
-        if not _is_stranger(caller):
-            scope["user"] = _principal(caller)
         await self.app(scope, receive, send)
 
     async def _caller(self, scope: Scope, headers: Headers) -> Caller:
@@ -103,7 +99,7 @@ class Gate:
             raise
         if is_signed:
             self._nodes.spend(address)
-        elif _is_stranger(known) and _is_counted(scope):
+        elif is_stranger(known) and _is_counted(scope):
             self._strangers.spend(address)
         if known.level is Level.OPERATOR and (session := headers.get(SESSION_HEADER)):
             known = replace(known, session=session)
@@ -187,6 +183,11 @@ def check_address(settings: Settings) -> None:
 def client_name(client: str) -> str | None:
     """A client's own name, made fit for display: printable and short."""
     return "".join(c for c in client if c.isprintable())[:CLIENT_LENGTH].strip() or None
+
+
+def is_stranger(caller: Caller) -> bool:
+    """Whether the caller sent no token. A pending agent with a token is no stranger."""
+    return caller.level is Level.ANONYMOUS and caller.agent is None
 
 
 async def revoked(workbench: Workbench, caller: Caller) -> str:
@@ -333,11 +334,6 @@ def _not_remote() -> Refused:
     )
 
 
-def _is_stranger(caller: Caller) -> bool:
-    """Whether the caller sent no token. A pending agent with a token is no stranger."""
-    return caller.level is Level.ANONYMOUS and caller.agent is None
-
-
 def _is_signed(scope: Scope, headers: Headers) -> bool:
     """Whether a request is from a KOI node: its endpoint checks a signature, and no token was sent."""
     path = scope["path"]
@@ -372,9 +368,3 @@ def _offered(headers: Headers, prefix: str) -> str | None:
     """A value that a WebSocket client sent as a subprotocol, because browsers cannot send headers."""
     offered = [part.strip() for part in headers.get("sec-websocket-protocol", "").split(",")]
     return next((part.removeprefix(prefix) for part in offered if part.startswith(prefix)), None)
-
-
-def _principal(caller: Caller) -> AuthenticatedUser:
-    """The user to which the MCP library binds a session, so that nobody can use another's session."""
-    identity = caller.agent or caller.name
-    return AuthenticatedUser(AccessToken(token="", client_id=identity, subject=identity, scopes=[]))

@@ -31,7 +31,7 @@ from workbench.shells.connections import Connections
 from workbench.shells.gate import Gate, check_address
 from workbench.shells.http import app as http
 from workbench.shells.listen import listen, netloc
-from workbench.shells.mcp import in_process
+from workbench.shells.mcp.on_demand import OnDemand
 from workbench.shells.websocket import endpoint
 
 REFUSING_SECONDS = 0.5
@@ -43,9 +43,7 @@ HANDOVER_SECONDS = 10
 log = logging.getLogger(__name__)
 
 
-def application(
-    workbench: Workbench, mcp: in_process.Endpoint, stopping: asyncio.Event, connections: Connections
-) -> ASGIApp:
+def application(workbench: Workbench, mcp: ASGIApp, stopping: asyncio.Event, connections: Connections) -> ASGIApp:
     """The ASGI application with every endpoint; calls that wait are answered when `stopping` is set."""
     routes = [  # they are tried one after the other, and most requests are MCP's
         Route("/mcp", endpoint=mcp),
@@ -104,7 +102,7 @@ class Servers:
             await self._workbench.serving(info, end_workers=self.end_workers)
             stack.push_async_callback(self._end_workers)
             stopping = asyncio.Event()
-            mcp = in_process.Endpoint(self._workbench, stopping)
+            mcp = OnDemand(self._workbench, stopping)
             connections = Connections(self._settings, stack.enter_context(many_files()))
             app = application(self._workbench, mcp, stopping, connections)
             served = serving(app, mcp.run(), bound, connections, self._settings, self._answer_seconds)

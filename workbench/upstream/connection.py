@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from workbench.client.retry import backoff
@@ -180,6 +181,7 @@ class Upstream:
     async def _connected(self) -> AsyncIterator[Client]:
         async with AsyncExitStack() as stack:
             self._set(State.STARTING, self.problem)
+            await asyncio.to_thread(import_module, "mcp.client")  # which takes long the first time
             handlers = Handlers(self._note, self._elicit, self._news.set, "legacy" if self._is_legacy else "auto")
             async with asyncio.timeout(self._limits.start):
                 client = await stack.enter_async_context(self._connect(handlers))

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.datastructures import Headers
@@ -15,7 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 from workbench.app import Workbench
 from workbench.ops import Caller
 from workbench.services.tools.tool import Outcome, Surroundings, Tool
-from workbench.shells.gate import unless_ended
+from workbench.shells.gate import is_stranger, unless_ended
 from workbench.shells.mcp.backend import Context, caller_of
 from workbench.shells.mcp.direct import DirectCalls
 from workbench.shells.mcp.guidance import guidance
@@ -102,6 +104,9 @@ class Endpoint:
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        caller: Caller = scope["state"]["caller"]
+        if not is_stranger(caller):
+            scope["user"] = _principal(caller)
         session_id = Headers(scope=scope).get(MCP_SESSION_ID_HEADER)
         if scope["method"] == "GET" and session_id is not None:
             await self._stream(session_id, scope, receive, send)
@@ -157,3 +162,9 @@ class Endpoint:
         """Wait until these calls are answered, but not for long."""
         if waiting := list(calls):
             await asyncio.wait(waiting, timeout=ANSWER_SECONDS)
+
+
+def _principal(caller: Caller) -> AuthenticatedUser:
+    """The user to which the MCP library binds a session, so that nobody can use another's session."""
+    identity = caller.agent or caller.name
+    return AuthenticatedUser(AccessToken(token="", client_id=identity, subject=identity, scopes=[]))
