@@ -52,7 +52,7 @@ export default [
   js.configs.recommended,
   { files: ["kernel_ext/panels/src/**/*.js"], languageOptions: { globals: globals.browser } },
   { files: ["workbench/analytics/**/*.js"], languageOptions: { globals: globals.browser } },
-  { files: ["tests/browser/*.js"], languageOptions: { globals: globals.browser } },
+  { files: ["tests/{bench,browser}/*.js"], languageOptions: { globals: globals.browser } },
   { files: ["**/*.mjs"], languageOptions: { globals: globals.node } },
   {
     rules: {

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kernel_ext.hosting.host import KernelHost
 from kernel_ext.panels import STATIC
 from kernel_ext.panels.publisher import Publisher
+from tests.bench import panel_load
 from tests.bench.project import prepare, scratch
 from tests.bench.rows import Row, Samples, take_turns, within
 from workbench.settings import Settings
@@ -117,10 +118,12 @@ def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
             frames = FRAMES // 10 if quick else FRAMES
             turns = take_turns(rounds, change=shown.change, scroll=lambda: shown.scroll(frames))
             shown.publisher.stop()
+    in_lab = panel_load.measured(rounds, TASKS // 10 if quick else TASKS)
     return {
         "first rows": Samples(first, unit="ms"),
         f"{CHANGED} rows change": Samples(turns["change"], unit="ms"),
         "scroll, p99 of frames": Samples(turns["scroll"], unit="ms"),
+        **{f"in JupyterLab: {name}": samples for name, samples in in_lab.items()},
     }
 
 
@@ -132,7 +135,9 @@ ROW = Row(
         "first rows": within(700, "ms"),
         f"{CHANGED} rows change": within(50, "ms"),
         "scroll, p99 of frames": within(60, "ms"),
+        **{f"in JupyterLab: {name}": within(200, "ms") for name in panel_load.LONGEST},
+        **{f"in JupyterLab: {name}": within(1_000, "ms") for name in panel_load.PRESSED},
     },
     run,
-    needs=("playwright",),
+    needs=("playwright", "jupyterlab"),
 )

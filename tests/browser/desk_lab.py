@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +20,7 @@ from urllib.request import Request, urlopen
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_notebook
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Playwright, expect
 
 from workbench.client import HttpClient
 from workbench.server_file import ServerFile
@@ -23,6 +28,16 @@ from workbench.server_file import ServerFile
 ROOT = Path(__file__).parents[2]
 SHOTS = Path(__file__).parent / "screenshots"
 CONTRAST, REACH = ((Path(__file__).parent / name).read_text() for name in ("contrast.js", "reach.js"))
+CHROMIUM_ARGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+START_SECONDS = 60
 ANSWER_SECONDS = 90
 SETTLE_SECONDS = 10
 """How long the page may take to be drawn as it stays."""
@@ -37,6 +52,15 @@ STEADY = """async (element, before) => {
   }
 }"""
 """Wait until the page is laid out for the new size, which JupyterLab does some frames later, and perhaps in steps."""
+START = """\
+from kernel_ext.hosting.host import KernelHost
+from kernel_ext.panels.desk import Desk
+from workbench.services import undo
+from workbench.settings import Settings
+host = KernelHost(Settings())
+info = host.start(0)
+"""
+SHOW = "desk = Desk(host)\ndesk"
 
 
 @dataclass
@@ -90,6 +114,48 @@ class Lab:
                 pass
 
 
+@contextmanager
+def started_lab(home: Path, **settings: str) -> Iterator[Lab]:
+    """A JupyterLab with all its files in a directory; keywords are settings of its server."""
+    (root := home / "root").mkdir()
+    env = os.environ | {
+        **{f"JUPYTER_{kind}_DIR": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")},
+        "HOME": str(home),
+        "IPYTHONDIR": str(home / "ipython"),
+        "PYTHONPATH": str(ROOT),
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+    }
+    _settings(home / "config", "@jupyterlab/apputils-extension/notification", fetchNews="false", checkForUpdates=False)
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
+    options = {
+        "ServerApp.port": "0",
+        "ServerApp.root_dir": str(root),
+        "IdentityProvider.token": "",
+        "ServerApp.disable_check_xsrf": "True",
+        "LabApp.expose_app_in_browser": "True",
+        **{f"ServerApp.{name}": value for name, value in settings.items()},
+    }
+    with (home / "lab.log").open("wb") as log:
+        process = subprocess.Popen(
+            [*command, *(f"--{name}={value}" for name, value in options.items())],
+            env=env, cwd=root, stdout=log, stderr=log,
+        )  # fmt: skip
+        try:
+            yield Lab(_address(home / "runtime", process, home / "lab.log"), root)
+        finally:
+            process.terminate()
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def launch(playwright: Playwright) -> Browser:
+    """Debian's Chromium."""
+    return playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_ARGS)
+
+
 def wait_until(done: Callable[[], bool], what: str, seconds: float = 20) -> None:
     """Wait for a condition outside the browser."""
     deadline = time.monotonic() + seconds
@@ -110,6 +176,18 @@ def open_notebook(page: Page, lab: Lab, path: Path, mode: str = "doc") -> None:
     """Open a notebook in JupyterLab in one of its modes, and wait until its kernel is ready."""
     page.goto(f"{lab.url}{mode}/tree/{path.relative_to(lab.root)}?reset")
     page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.sessionContext?.isReady", timeout=60_000)
+
+
+def show_desk(
+    page: Page, lab: Lab, project: Project, *after: str, before: str = "", show: str = SHOW, mode: str = "doc"
+) -> Locator:
+    """Open a notebook that shows the desk, with further cells after it; the desk's element. `mode` is JupyterLab's."""
+    open_notebook(page, lab, write_notebook(project.path / "desk.ipynb", START + before, show, *after), mode)
+    run(page, 0)
+    run(page, 1)
+    desk = page.locator(".wb-desk")
+    desk.and_(page.locator("[data-link='live']")).wait_for(timeout=30_000)
+    return desk
 
 
 def output(page: Page, cell: int) -> Locator:
@@ -180,3 +258,20 @@ def shot(locator: Locator, name: str) -> None:
     path = SHOTS / f"{name}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     locator.screenshot(path=path, animations="disabled")
+
+
+def _settings(config: Path, name: str, **values: Any) -> None:
+    path = config / "lab" / "user-settings" / f"{name}.jupyterlab-settings"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(values))
+
+
+def _address(runtime: Path, process: subprocess.Popen[bytes], log: Path) -> str:
+    def known() -> bool:
+        assert process.poll() is None, log.read_text()
+        return any(runtime.glob("jpserver-*.json"))
+
+    wait_until(known, f"JupyterLab starts, see {log}", START_SECONDS)
+    time.sleep(0.2)
+    url: str = json.loads(next(runtime.glob("jpserver-*.json")).read_text())["url"]
+    return url

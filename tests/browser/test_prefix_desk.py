@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import started_lab
-from tests.browser.desk_lab import Lab, Project, view
+from tests.browser.desk_lab import Lab, Project, started_lab, view
 from tests.browser.scenes import repository, worktree
 
 PREFIX = "/user/ada/"

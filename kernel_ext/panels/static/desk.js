@@ -1698,38 +1698,39 @@ empty,s?"No run matches the filters.":"No runs yet. Record one with `with wb.run
 items.values()].filter(t=>t.check.box.checked).map(({id:t})=>t)}drawSelected(){let t=this.mode==="runs"?this.selected.length:0;this.compare.hidden=t<2;let e=t>Zh;
 this.comparison.requests.busy||u(this.compare,e?`Compare (at most ${Zh})`:`Compare ${t}`),this.compare.setAttribute("aria-disabled",String(e))}compareSelected(){
 this.comparison.show(this.selected,this.compare)}closeComparison(){this.comparison.hide(),(this.compare.hidden?this.filters.search:this.compare).focus()}open(t){
-let e=this.rows.items.get(t);e&&(e.toggle(!0),e.opener.focus(),e.line.scrollIntoView({block:"nearest"}))}};var st={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},At=["person\
-a_id","plan","worktree","assigned_agent_id","session_id"];function nr(){return{text:"",state:null,...Object.fromEntries(At.map(n=>[n,null]))}}function wp(n,t){return n.
-blocked?n.dependencies.map(e=>t.get(e)).filter(e=>e&&e.status!=="completed"):[]}function il(n){return`waits for ${n.slice(0,3).map(({id:e,status:s})=>s==="faile\
-d"||s==="cancelled"?`${e} (${s})`:`${e}`).join(", ")}${n.length>3?` and ${n.length-3} more`:""}`}var Ce=class{constructor(t){this.tasks=t,this.children=new Map,
+let e=this.rows.items.get(t);e&&(e.toggle(!0),e.opener.focus(),e.line.scrollIntoView({block:"nearest"}))}};var st={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},wp=Object.freeze(
+[]),At=["persona_id","plan","worktree","assigned_agent_id","session_id"];function nr(){return{text:"",state:null,...Object.fromEntries(At.map(n=>[n,null]))}}function bp(n,t){
+return n.blocked?n.dependencies.map(e=>t.get(e)).filter(e=>e&&e.status!=="completed"):[]}function il(n){return`waits for ${n.slice(0,3).map(({id:e,status:s})=>s===
+"failed"||s==="cancelled"?`${e} (${s})`:`${e}`).join(", ")}${n.length>3?` and ${n.length-3} more`:""}`}var Ce=class{constructor(t){this.tasks=t,this.children=new Map,
 this.states=new Map,this.waits=new Map,this.counts=Object.fromEntries(Object.keys(st).map(e=>[e,0])),this.facets=Object.fromEntries(At.map(e=>[e,new Set]));for(let e of[
-...t.keys()].sort((s,i)=>s-i))this.add(t.get(e));this.below=this.rollUp()}get total(){return this.tasks.size-this.counts.cancelled}tree(t,e,s=i=>i){let i=bp(t)?
+...t.keys()].sort((s,i)=>s-i))this.add(t.get(e));this.below=this.rollUp()}get total(){return this.tasks.size-this.counts.cancelled}tree(t,e,s=i=>i){let i=gp(t)?
 this.leadingTo(this.matching(t)):null,o=[],a=(h,l)=>{let c=s((this.children.get(h)??[]).filter(d=>!i||i.has(d)));c.forEach((d,p)=>{let g=this.children.has(d),_=g&&
-(i!==null||!e.has(d)),j=!i||i.get(d)===!0;o.push({...this.line(d),level:l,place:p+1,siblings:c.length,branch:g,open:_,matches:j}),_&&a(d,l+1)})};return a(null,1),
-o}list(t,e=s=>s){let{tasks:s}=this,i=e(this.matching(t).sort((a,h)=>s.get(h).priority-s.get(a).priority||a-h)),o=i.length;return i.map((a,h)=>({...this.line(a),
-level:1,place:h+1,siblings:o,branch:!1,open:!1,matches:!0}))}line(t){return{id:t,state:this.states.get(t),waits:this.waits.get(t)??[],...this.below.get(t)}}add(t){
-let e=this.tasks.has(t.parent_task_id)?t.parent_task_id:null;sl(this.children,e,t.id);let s=wp(t,this.tasks),i=t.blocked?"blocked":t.status;s.length&&this.waits.
-set(t.id,s),this.states.set(t.id,i),this.counts[i]=(this.counts[i]??0)+1;for(let o of At)this.facets[o].add(t[o]??"")}valueOf(t,e){let s=this.tasks.get(t),{done:i,
-below:o}=this.below.get(t)??{};return{task:s.title,state:Object.keys(st).indexOf(this.states.get(t)),priority:s.priority,persona:s.persona_id,worktree:s.worktree,
-agent:s.assigned_agent_id,progress:o?100*i/o:s.progress}[e]}dependents(t){if(!this.after){this.after=new Map;for(let e of this.tasks.values())for(let s of e.dependencies)
-sl(this.after,s,e.id)}return this.after.get(t)??[]}rollUp(){let t=new Map;for(let e of this.tasks.keys())t.set(e,{done:0,below:0});for(let e of this.childrenFirst()){
-let s=t.get(this.tasks.get(e).parent_task_id);if(!s)continue;let i=t.get(e),{status:o}=this.tasks.get(e);s.done+=i.done+(o==="completed"?1:0),s.below+=i.below+(o===
-"cancelled"?0:1)}return t}childrenFirst(){let t=[],e=[...this.children.get(null)??[]];for(;e.length;){let s=e.pop();t.push(s),e.push(...this.children.get(s)??[])}
-return t.reverse()}matching(t){let e=t.text.toLowerCase().split(/\s+/).filter(Boolean),s=At.filter(i=>t[i]!==null);return[...this.tasks.values()].filter(i=>!t.state||
-this.states.get(i.id)===t.state).filter(i=>s.every(o=>(i[o]??"")===t[o])).filter(i=>!e.length||e.every(o=>gp(i).includes(o))).map(({id:i})=>i)}leadingTo(t){let e=new Map(
-t.map(s=>[s,!0]));for(let s of t){let i=this.tasks.get(s).parent_task_id;for(;this.tasks.has(i)&&!e.has(i);)e.set(i,!1),i=this.tasks.get(i).parent_task_id}return e}};
-function sl(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function bp(n){return!!(n.text||n.state)||At.some(t=>n[t]!==null)}function gp(n){let{id:t,title:e,persona_id:s,
-worktree:i,assigned_agent_id:o,plan:a,name:h}=n;return[`#${t}`,e,s,i,o,a,h].join(`
+(i!==null||!e.has(d)),j=!i||i.get(d)===!0;o.push(this.line(d,{level:l,place:p+1,siblings:c.length,branch:g,open:_,matches:j})),_&&a(d,l+1)})};return a(null,1),o}list(t,e=s=>s){
+let{tasks:s}=this,i=e(this.matching(t).sort((h,l)=>s.get(l).priority-s.get(h).priority||h-l)),a={level:1,siblings:i.length,branch:!1,open:!1,matches:!0};return i.
+map((h,l)=>this.line(h,{...a,place:l+1}))}line(t,{level:e,place:s,siblings:i,branch:o,open:a,matches:h}){let{done:l,below:c}=this.below.get(t),d=this.states.get(
+t),p=this.waits.get(t)??wp;return{id:t,level:e,place:s,siblings:i,branch:o,open:a,matches:h,state:d,waits:p,done:l,below:c}}add(t){let e=this.tasks.has(t.parent_task_id)?
+t.parent_task_id:null;sl(this.children,e,t.id);let s=bp(t,this.tasks),i=t.blocked?"blocked":t.status;s.length&&this.waits.set(t.id,s),this.states.set(t.id,i),this.
+counts[i]=(this.counts[i]??0)+1;for(let o of At)this.facets[o].add(t[o]??"")}valueOf(t,e){let s=this.tasks.get(t),{done:i,below:o}=this.below.get(t)??{};return{
+task:s.title,state:Object.keys(st).indexOf(this.states.get(t)),priority:s.priority,persona:s.persona_id,worktree:s.worktree,agent:s.assigned_agent_id,progress:o?
+100*i/o:s.progress}[e]}dependents(t){if(!this.after){this.after=new Map;for(let e of this.tasks.values())for(let s of e.dependencies)sl(this.after,s,e.id)}return this.
+after.get(t)??[]}rollUp(){let t=new Map;for(let e of this.tasks.keys())t.set(e,{done:0,below:0});for(let e of this.childrenFirst()){let s=t.get(this.tasks.get(e).
+parent_task_id);if(!s)continue;let i=t.get(e),{status:o}=this.tasks.get(e);s.done+=i.done+(o==="completed"?1:0),s.below+=i.below+(o==="cancelled"?0:1)}return t}childrenFirst(){
+let t=[],e=[...this.children.get(null)??[]];for(;e.length;){let s=e.pop();t.push(s),e.push(...this.children.get(s)??[])}return t.reverse()}matching(t){let e=t.text.
+toLowerCase().split(/\s+/).filter(Boolean),s=At.filter(i=>t[i]!==null);return[...this.tasks.values()].filter(i=>!t.state||this.states.get(i.id)===t.state).filter(
+i=>s.every(o=>(i[o]??"")===t[o])).filter(i=>!e.length||e.every(o=>yp(i).includes(o))).map(({id:i})=>i)}leadingTo(t){let e=new Map(t.map(s=>[s,!0]));for(let s of t){
+let i=this.tasks.get(s).parent_task_id;for(;this.tasks.has(i)&&!e.has(i);)e.set(i,!1),i=this.tasks.get(i).parent_task_id}return e}};function sl(n,t,e){let s=n.get(
+t);s?s.push(e):n.set(t,[e])}function gp(n){return!!(n.text||n.state)||At.some(t=>n[t]!==null)}function yp(n){let{id:t,title:e,persona_id:s,worktree:i,assigned_agent_id:o,
+plan:a,name:h}=n;return[`#${t}`,e,s,i,o,a,h].join(`
 `).toLowerCase()}var or=["completed","in_progress","claimed","failed"],Ae=class{constructor(){this.summary=r("span",{class:"wb-muted wb-grow"}),this.segments=Object.fromEntries(
 or.map(t=>[t,r("span",{class:"wb-meter-part","data-state":t})])),this.meter=r("div",{class:"wb-meter",role:"img"},...Object.values(this.segments))}update({counts:t,
 total:e,tasks:s}){let i=e?Math.floor(100*t.completed/e):0,o=`${t.completed.toLocaleString("en")} of ${e.toLocaleString("en")} completed · ${i} %`;u(this.summary,
 e?o:"");let a=or.filter(h=>t[h]).map(h=>`${t[h]} ${st[h].toLowerCase()}`);b(this.meter,"aria-label",a.length?`${a.join(", ")} of ${f(e,"task")}`:"No task has be\
-gun");for(let h of or)this.segments[h].style.width=`${e?100*t[h]/e:0}%`;this.meter.hidden=!s.size}};var yn=new Set(["pending","claimed","in_progress"]),yp=new Set(["failed","cancelled"]),nl="",vp={set_priority:"task.prioritised",reassign_task:"task.reassigned",
+gun");for(let h of or)this.segments[h].style.width=`${e?100*t[h]/e:0}%`;this.meter.hidden=!s.size}};var yn=new Set(["pending","claimed","in_progress"]),vp=new Set(["failed","cancelled"]),nl="",kp={set_priority:"task.prioritised",reassign_task:"task.reassigned",
 cancel_task:"task.cancelled"},gn=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new w(t),this.element=r("div",{class:"wb-line wb-indented"}),this.
 confirmBox=r("div",{})}show(t){this.id=t,this.status=null,this.priority=null,this.requests.clearError(),this.confirmBox.replaceChildren(),this.element.replaceChildren()}update(t,e){
 this.row=t,this.hasSubtasks=e,t.status!==this.status&&this.draw(),this.status=t.status,this.priority?.update(t.priority)}draw(){let{id:t,row:e}=this;this.confirmBox.
 replaceChildren(),this.priority=null;let s=(i,o)=>m(i,"wb-button",a=>this.ask(a.currentTarget,o),`${i} task ${t}`);if(yn.has(e.status)){this.priority=new rr(e,(a,h)=>this.
-setPriority(a,h));let i=s("Reassign…",a=>this.reassign(a)),o=s("Cancel…",a=>this.cancel(a));this.element.replaceChildren(this.priority.element,i,o)}else if(yp.
+setPriority(a,h));let i=s("Reassign…",a=>this.reassign(a)),o=s("Cancel…",a=>this.cancel(a));this.element.replaceChildren(this.priority.element,i,o)}else if(vp.
 has(e.status)){let i=o=>this.retry(o.currentTarget);this.element.replaceChildren(m("Retry","wb-button wb-primary",i,`Retry task ${t}`))}else this.element.replaceChildren()}async retry(t){
 if(await this.run("retry_task",{},t,"it will be tried again."))return;let{code:e,details:s}=this.requests.error??{};e==="WORKTREE_CLOSED"&&this.ask(t,i=>this.recreate(
 s,i))}recreate({worktree:t,branch:e,status:s},i){let o={label:`Create ${t} anew and retry`,consequence:`The worktree ${t} of task ${this.id} is ${s}. It is crea\
@@ -1744,7 +1745,7 @@ value}.`:"any agent may claim it.";return this.run("reassign_task",{assigned_age
 now(),{persona_id:e}=this.row,s=[...this.desk.store.tables.agents.values()].filter(h=>Lt(Xt(h,t))),i=h=>h.persona_id===e,o=h=>[h.agent_id,`${h.agent_id} · ${h.
 persona_id??"no persona"}`];return[[nl,`Any ${e}`],...s.filter(i).map(o),...s.filter(h=>!i(h)).map(o)]}ask(t,e){this.requests.clearError();let i=e(()=>{this.confirmBox.
 replaceChildren(),t.focus()});this.confirmBox.replaceChildren(i.element),i.focus()}async run(t,e,s,i){let{id:o}=this,a=t!=="set_priority"&&this.row.status!=="pe\
-nding",h=await this.requests.run(t,{task_id:o,...e},s);if(!h)return null;let l=vp[t];return!l||a?this.desk.announce(`Task ${o}: ${i}`):jt(this.element,{text:`Ta\
+nding",h=await this.requests.run(t,{task_id:o,...e},s);if(!h)return null;let l=kp[t];return!l||a?this.desk.announce(`Task ${o}: ${i}`):jt(this.element,{text:`Ta\
 sk ${o}: ${i}`,changes:[{subject:`task:${o}`,kind:l}]}),this.id===o&&(this.confirmBox.replaceChildren(),this.onDone()),h}},rr=class{constructor({id:t,priority:e},s){
 this.known=String(e),this.field=k(this.known,{class:"wb-input wb-task-priority",type:"number",step:"1","aria-label":`Priority of task ${t}; a higher one goes fi\
 rst`,on:{input:()=>this.drawSet()}}),this.set=r("button",{class:"wb-button",type:"submit",hidden:!0},"Set");let i=()=>{let{value:o}=this.field;o!==this.known&&o.
@@ -1757,22 +1758,22 @@ uted"},"To merge it after all: ",a);this.files.append(h),this.element=r("div",{t
 found&&!await this.load())return;let t=this.files.hidden;this.files.hidden=!t,this.toggle.setAttribute("aria-expanded",String(t)),u(this.toggle,t?vn.open:vn.closed)}async load(){
 if(this.found=await this.requests.run("get_attempt_diff",this.of,this.toggle,"Loading…"),!this.found)return!1;for(let t of this.found.files){let e=new Kt(t,{readAll:s=>this.
 readAll(s),highlighter:()=>pe(this.desk.channel)});e.approach(),this.files.append(e.element)}return!0}async readAll(t){return(await this.requests.run("get_attem\
-pt_diff",{...this.of,path:t}))?.files.find(s=>s.path===t)??null}};var qe=100,kp=24,ol={warn:"warning",error:"failed"},xn=class{constructor(t){this.requests=new w(t),this.label=r("div",{class:"wb-label"}),this.earlier=m("","wb-\
+pt_diff",{...this.of,path:t}))?.files.find(s=>s.path===t)??null}};var qe=100,xp=24,ol={warn:"warning",error:"failed"},xn=class{constructor(t){this.requests=new w(t),this.label=r("div",{class:"wb-label"}),this.earlier=m("","wb-\
 link",()=>this.showEarlier()),this.lines=r("ol",{class:"wb-task-log"}),this.box=r("div",{class:"wb-log",role:"log",tabindex:0,"aria-label":"Log"},this.earlier,this.
 lines),this.element=r("div",{},this.label,this.box,this.requests.errorBox),this.show(null)}show(t){this.refresh?.stop();let e=async s=>(await this.requests.send(
 "get_task_logs",{task_id:t,...s})).lines;this.tail=new ks(e,qe),this.refresh=new R(()=>this.read(this.tail),s=>this.onError(s)),this.limit=qe,this.lines.replaceChildren(),
 this.requests.clearError(),this.element.hidden=!0,t!==null&&this.refresh.now()}async read(t){await t.readNew(),t===this.tail&&(this.requests.clearError(),this.draw())}onError(t){
-this.element.hidden=!1,this.requests.showError(t)}draw(){let{box:t,lines:e,tail:s}=this,i=t.scrollHeight-t.scrollTop-t.clientHeight<kp,o=Math.max(0,s.lines.length-
+this.element.hidden=!1,this.requests.showError(t)}draw(){let{box:t,lines:e,tail:s}=this,i=t.scrollHeight-t.scrollTop-t.clientHeight<xp,o=Math.max(0,s.lines.length-
 this.limit),a=s.lines.slice(o),h=Number(e.firstElementChild?.value);h&&h!==a[0]?.id&&e.replaceChildren();let l=e.lastElementChild?.value??0;e.append(...a.filter(
-({id:d})=>d>l).map(xp));let c=f(s.lines.length,"line");u(this.label,s.complete?`Log · ${c}`:`Log · the last ${c}`),u(this.earlier,s.complete||o>=qe?`Show ${Math.
+({id:d})=>d>l).map(_p));let c=f(s.lines.length,"line");u(this.label,s.complete?`Log · ${c}`:`Log · the last ${c}`),u(this.earlier,s.complete||o>=qe?`Show ${Math.
 min(qe,o)} earlier`:"Show earlier"),this.earlier.hidden=o===0&&s.complete,this.element.hidden=s.lines.length===0,i&&(t.scrollTop=t.scrollHeight)}async showEarlier(){
 let{box:t,tail:e}=this;try{!e.complete&&e.lines.length<this.limit+qe&&await e.readEarlier()}catch(i){e===this.tail&&this.onError(i);return}if(e!==this.tail)return;
-this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=qe,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function xp({id:n,logged_at:t,agent_id:e,
+this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=qe,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function _p({id:n,logged_at:t,agent_id:e,
 level:s,message:i}){let o=ol[s]?[v(ol[s]),r("span",{class:"wb-sr"},`${s}: `)]:[];return r("li",{value:n,"data-level":s},r("time",{class:"wb-muted",datetime:t,title:t},
-Ot(t)),r("span",{class:"wb-prose"},...o,r("span",{class:"wb-muted"},`${e} `),i))}var Ne=12,_p=/^commit:|^[a-z][a-z0-9+.-]*:\/\/\S+$/i,Sp={cancel:"this task is cancelled too",ignore:"this task goes on without it"},$p=["#","Agent","Began","Too\
-k","Outcome"],Ep={state:"wb-indented wb-wrap",description:"wb-indented",dependencies:"wb-task-part",subtasks:"wb-task-part",attempts:"wb-task-part",result:"wb-t\
+Ot(t)),r("span",{class:"wb-prose"},...o,r("span",{class:"wb-muted"},`${e} `),i))}var Ne=12,Sp=/^commit:|^[a-z][a-z0-9+.-]*:\/\/\S+$/i,$p={cancel:"this task is cancelled too",ignore:"this task goes on without it"},Ep=["#","Agent","Began","Too\
+k","Outcome"],Tp={state:"wb-indented wb-wrap",description:"wb-indented",dependencies:"wb-task-part",subtasks:"wb-task-part",attempts:"wb-task-part",result:"wb-t\
 ask-part"},_n=class{constructor(t,e,s){this.desk=t,this.on=e,this.id=null,this.drawn=new Map,this.reader=new w(t),this.actions=new gn(t,()=>this.focus()),this.log=
-new xn(t),this.facts=new D,this.about=C("Details",this.facts.element),this.parts=Object.fromEntries(Object.entries(Ep).map(([p,g])=>[p,r("div",{class:g})]));let i=y(
+new xn(t),this.facts=new D,this.about=C("Details",this.facts.element),this.parts=Object.fromEntries(Object.entries(Tp).map(([p,g])=>[p,r("div",{class:g})]));let i=y(
 "task");this.mark=r("span",{class:"wb-mark"}),this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.number=r("span",{class:"wb-muted wb-number"});let{
 state:o,description:a,dependencies:h,subtasks:l,attempts:c,result:d}=this.parts;this.element=r("section",{class:"wb-pane wb-stack wb-roomy","aria-labelledby":i,
 hidden:!0},r("div",{class:"wb-pane-head"},this.mark,this.title,this.number,this.closeButton()),o,this.actions.element,this.actions.confirmBox,this.actions.requests.
@@ -1805,15 +1806,15 @@ let{tables:e}=this.desk.store,s=f(Math.max(0,t.max_retries-t.retry_count),"retry
 facts.update([["Persona",t.persona_id],["Worktree",t.worktree],["Plan",t.plan&&(t.name?`${t.plan} · ${t.name}`:t.plan)],["Session",t.session_id&&(ft(e,t.session_id)??
 t.session_id)],["Part of",t.parent_task_id&&r("span",{},this.link(t.parent_task_id))],["Lease until",yn.has(t.status)&&t.lease_expires_at&&Ot(t.lease_expires_at)],
 ["Attempts",`${t.attempts.length} so far, ${s} left`],["Not retried",t.no_retry.length&&`after ${t.no_retry.join(", ")}`],["If one fails",t.dependencies.length&&
-Sp[t.on_failure]],["Command",i&&r("code",{},i)],["Context",t.context_ref],["Created",`${E(t.created_at)} by ${t.created_by}`],["Started",t.started_at&&E(t.started_at)],
-["Ended",t.completed_at&&E(t.completed_at)]])}drawAttempts(t){let e=r("tr",{},...$p.map(a=>r("th",{scope:"col"},a))),s=a=>a.kept&&new kn(this.desk,this.id,a),i=[
-...t].reverse().flatMap(a=>Tp(a,s(a))),o=r("table",{class:"wb-table wb-attempts"},r("thead",{},e),r("tbody",{},...i));return C("Attempts",o)}drawResult(){let{result_data:t,
-artifacts:e}=this.task,{announce:s}=this.desk,i=t===null?"":Cp(t);return[i?C("Result",Q(i,"Copy the result",s)):null,e.length?C("Artifacts",r("ul",{class:"wb-ar\
-tifacts"},...e.map(o=>this.artifact(o)))):null]}artifact(t){return _p.test(t)?r("li",{},Q(t,`Copy ${t}`,this.desk.announce)):new Oe(this.desk,{name:t,op:"get_ta\
-sk_artifact",args:{task_id:this.id,name:t}}).element}};function Tp(n,t){let{attempt:e,agent_id:s,claimed_at:i,ended_at:o,outcome:a}=n,h=o?W(Date.parse(o)-Date.parse(
+$p[t.on_failure]],["Command",i&&r("code",{},i)],["Context",t.context_ref],["Created",`${E(t.created_at)} by ${t.created_by}`],["Started",t.started_at&&E(t.started_at)],
+["Ended",t.completed_at&&E(t.completed_at)]])}drawAttempts(t){let e=r("tr",{},...Ep.map(a=>r("th",{scope:"col"},a))),s=a=>a.kept&&new kn(this.desk,this.id,a),i=[
+...t].reverse().flatMap(a=>Op(a,s(a))),o=r("table",{class:"wb-table wb-attempts"},r("thead",{},e),r("tbody",{},...i));return C("Attempts",o)}drawResult(){let{result_data:t,
+artifacts:e}=this.task,{announce:s}=this.desk,i=t===null?"":Ap(t);return[i?C("Result",Q(i,"Copy the result",s)):null,e.length?C("Artifacts",r("ul",{class:"wb-ar\
+tifacts"},...e.map(o=>this.artifact(o)))):null]}artifact(t){return Sp.test(t)?r("li",{},Q(t,`Copy ${t}`,this.desk.announce)):new Oe(this.desk,{name:t,op:"get_ta\
+sk_artifact",args:{task_id:this.id,name:t}}).element}};function Op(n,t){let{attempt:e,agent_id:s,claimed_at:i,ended_at:o,outcome:a}=n,h=o?W(Date.parse(o)-Date.parse(
 i)):"–",l=[e,s,E(i),h,(a??"under way").replaceAll("_"," ")],c=r("tr",{},...l.map(_=>r("td",{title:_},_))),d=[n.error_class,n.error_message].filter(Boolean).join(
-": "),p=n.finishing&&`Its command has ended it (${n.finishing}) and still runs.`,g=[d,n.waits_for,p,n.problem,t?.element].filter(Boolean);return[c,...g.map(Op)]}
-function Op(n){return r("tr",{class:typeof n=="string"?"wb-attempt-error":"wb-attempt-kept"},r("td",{}),r("td",{colspan:4},n))}function Cp(n){if(typeof n!="stri\
+": "),p=n.finishing&&`Its command has ended it (${n.finishing}) and still runs.`,g=[d,n.waits_for,p,n.problem,t?.element].filter(Boolean);return[c,...g.map(Cp)]}
+function Cp(n){return r("tr",{class:typeof n=="string"?"wb-attempt-error":"wb-attempt-kept"},r("td",{}),r("td",{colspan:4},n))}function Ap(n){if(typeof n!="stri\
 ng")return JSON.stringify(n,null,2);try{return JSON.stringify(JSON.parse(n),null,2)}catch{return n}}var Sn="=",rl="",al={persona_id:["All personas","No persona"],plan:["All plans","In no plan"],worktree:["All worktrees","In no worktree"],assigned_agent_id:["Al\
 l agents","Not assigned"],session_id:["All sessions","In no session"]},$n=class{constructor(t,e,s){this.store=t,this.onChange=e,this.onDown=s,this.chips=new ht(
 "Filter tasks by state",o=>e({state:o})),this.search=J("Filter tasks","Filter tasks by title, number, persona, worktree, agent or plan",{input:()=>e({text:this.
@@ -1825,22 +1826,22 @@ let i=t.tasks.size===0;this.search.hidden=this.chips.element.hidden=i,this.choic
 let i=this.choices[t],[o,a]=al[t],h=[...e].filter(Boolean).map(l=>[l,this.nameOf(t,l)]).sort((l,c)=>l[1].localeCompare(c[1],void 0,{numeric:!0}));e.has(rl)&&h.unshift(
 [rl,a]),i.hidden=e.size<2&&s===null,q(i,[["",[[Sn,o],...h]]],s??Sn)}nameOf(t,e){return t==="session_id"?ft(this.store.tables,e)??e:e}clear(){this.search.value="",
 this.onChange({text:"",state:null,...Object.fromEntries(At.map(t=>[t,null]))}),this.search.focus()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),
-this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function ll(n,t){let e=new Map(n.map(c=>[c,[]])),s=new Map(n.map(c=>[c,[]]));for(let[c,d]of t)e.get(c).push(d),s.get(d).push(c);let i=Ap(n,e,s),o=qp(n,t,i),a=Np(
-o),h=Rp(o,a),l=c=>({layer:o.depth.get(c),at:h.get(c)});return{places:new Map(n.map(c=>[c,l(c)])),edges:o.paths.map(({from:c,to:d,bends:p})=>({from:c,to:d,bends:p.
-map(l)})),layers:a.map(c=>c.filter(d=>typeof d=="number")),columns:a.length,rows:Math.max(0,...h.values())+1}}function Ap(n,t,e){let s=new Map,i=new Map(n.map(a=>[
+this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function ll(n,t){let e=new Map(n.map(c=>[c,[]])),s=new Map(n.map(c=>[c,[]]));for(let[c,d]of t)e.get(c).push(d),s.get(d).push(c);let i=qp(n,e,s),o=Np(n,t,i),a=Rp(
+o),h=Bp(o,a),l=c=>({layer:o.depth.get(c),at:h.get(c)});return{places:new Map(n.map(c=>[c,l(c)])),edges:o.paths.map(({from:c,to:d,bends:p})=>({from:c,to:d,bends:p.
+map(l)})),layers:a.map(c=>c.filter(d=>typeof d=="number")),columns:a.length,rows:Math.max(0,...h.values())+1}}function qp(n,t,e){let s=new Map,i=new Map(n.map(a=>[
 a,t.get(a).length])),o=n.filter(a=>!i.get(a));for(let a of o){s.set(a,Math.max(0,...t.get(a).map(h=>s.get(h)+1)));for(let h of e.get(a))i.set(h,i.get(h)-1),i.get(
-h)||o.push(h)}for(let a of n)!t.get(a).length&&e.get(a).length&&s.set(a,Math.min(...e.get(a).map(h=>s.get(h)))-1);return s}function qp(n,t,e){let s={depth:new Map(
+h)||o.push(h)}for(let a of n)!t.get(a).length&&e.get(a).length&&s.set(a,Math.min(...e.get(a).map(h=>s.get(h)))-1);return s}function Np(n,t,e){let s={depth:new Map(
 e),left:new Map,right:new Map,paths:[],keys:[...n]},i=t.reduce((o,[a,h])=>o+e.get(a)-e.get(h)-1,0);for(let[o,a]of t){let h=[];for(let l=e.get(a)+1;i<=3e3&&l<e.get(
 o);l+=1){let c=`${a}-${o}-${l}`;s.depth.set(c,l),s.keys.push(c),h.push(c)}s.paths.push({from:a,to:o,bends:h}),[a,...h].forEach((l,c)=>{let d=h[c]??o;hl(s.right,
-l,d),hl(s.left,d,l)})}return s}function Np({keys:n,depth:t,left:e,right:s}){let i=[];for(let h of n)(i[t.get(h)]??=[]).push(h);for(let h=0;h<i.length;h+=1)i[h]??=
+l,d),hl(s.left,d,l)})}return s}function Rp({keys:n,depth:t,left:e,right:s}){let i=[];for(let h of n)(i[t.get(h)]??=[]).push(h);for(let h=0;h<i.length;h+=1)i[h]??=
 [];let o=new Map,a=h=>h.forEach((l,c)=>o.set(l,c));i.forEach(a);for(let h=0;h<6;h+=1){let l=h%2===0;for(let c of l?i:[...i].reverse()){let d=new Map(c.map(p=>[p,
-cl((l?e:s).get(p),o)??o.get(p)]));c.sort((p,g)=>d.get(p)-d.get(g)||o.get(p)-o.get(g)),a(c)}}return i}function Rp({left:n,right:t},e){let s=new Map;for(let o of e)
-o.forEach((a,h)=>s.set(a,h));for(let o=0;o<6;o+=1){let a=o%2===0;for(let h of a?e:[...e].reverse()){let l=h.map(c=>cl((a?n:t).get(c),s)??s.get(c));Bp(l,h.map(c=>typeof c==
-"number"?1:.4)).forEach((c,d)=>s.set(h[d],c))}}let i=Math.min(0,...s.values());for(let[o,a]of s)s.set(o,a-i);return s}function Bp(n,t){let e=0,s=t.map((o,a)=>e+=
+cl((l?e:s).get(p),o)??o.get(p)]));c.sort((p,g)=>d.get(p)-d.get(g)||o.get(p)-o.get(g)),a(c)}}return i}function Bp({left:n,right:t},e){let s=new Map;for(let o of e)
+o.forEach((a,h)=>s.set(a,h));for(let o=0;o<6;o+=1){let a=o%2===0;for(let h of a?e:[...e].reverse()){let l=h.map(c=>cl((a?n:t).get(c),s)??s.get(c));jp(l,h.map(c=>typeof c==
+"number"?1:.4)).forEach((c,d)=>s.set(h[d],c))}}let i=Math.min(0,...s.values());for(let[o,a]of s)s.set(o,a-i);return s}function jp(n,t){let e=0,s=t.map((o,a)=>e+=
 a?(t[a-1]+o)/2:0),i=[];return n.forEach((o,a)=>{for(i.push({sum:o-s[a],size:1});i.length>1&&i.at(-2).sum/i.at(-2).size>=i.at(-1).sum/i.at(-1).size;){let{sum:h,size:l}=i.
 pop();i.at(-1).sum+=h,i.at(-1).size+=l}}),i.flatMap(({sum:o,size:a})=>Array(a).fill(o/a)).map((o,a)=>o+s[a])}function cl(n,t){return n?.length?n.reduce((e,s)=>e+
 t.get(s),0)/n.length:null}function hl(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function dl(n,t,e){let s=new Set([n]);for(let i of s)for(let o of t(i)){if(s.
-size>=e)return[...s];s.add(o)}return[...s]}var ul=300,[Qe,ie,ts,es,Tn]=[184,44,236,56,12],En=[.25,.35,.5,.7,.85,1,1.25,1.5],jp=4,On=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
+size>=e)return[...s];s.add(o)}return[...s]}var ul=300,[Qe,ie,ts,es,Tn]=[184,44,236,56,12],En=[.25,.35,.5,.7,.85,1,1.25,1.5],Lp=4,On=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
 !1,this.active=null,this.note=r("span",{class:"wb-muted wb-grow wb-graph-note"}),this.around=F("Only around the selected task",()=>this.redraw());let e=(i,o,a)=>m(
 i,"wb-button wb-compact",a,o),s=[e("−","Zoom out",()=>this.step(-1)),e("+","Zoom in",()=>this.step(1)),e("Fit","Zoom to fit",()=>this.fit())];this.lines=N("sv\
 g",{class:"wb-edges","aria-hidden":"true"}),this.sheet=r("div",{class:"wb-graph-sheet"},this.lines),this.room=r("div",{class:"wb-graph-room"},this.sheet),this.box=
@@ -1858,7 +1859,7 @@ a=dl(o,l=>this.neighbours(l),ul);if(i)return{shown:a,note:`${f(a.length,"task")}
 aw`;return{shown:a,note:`${h}; these are the ${a.length} around #${o}. Select another task, or filter by plan`}}before(t){return(this.outline.tasks.get(t)?.dependencies??
 []).filter(e=>this.outline.tasks.has(e))}neighbours(t){return[...this.before(t),...this.outline.dependents(t)]}arrange(t,e,s){this.key=s,this.plan=ll(t,e);let{places:i,
 edges:o,columns:a,rows:h}=this.plan;this.size=[a*ts-(ts-Qe)+2*Tn,h*es-(es-ie)+2*Tn];for(let[l,c]of this.nodes)i.has(l)||this.nodes.delete(l)&&c.remove();for(let[
-l,c]of i)this.node(l).style.transform=`translate(${Re(c)}px, ${Be(c)}px)`;this.paths=o.map(l=>N("path",{class:"wb-edge",d:Mp(l,i)})),this.lines.replaceChildren(
+l,c]of i)this.node(l).style.transform=`translate(${Re(c)}px, ${Be(c)}px)`;this.paths=o.map(l=>N("path",{class:"wb-edge",d:Dp(l,i)})),this.lines.replaceChildren(
 ...this.paths),b(this.lines,"width",this.size[0]),b(this.lines,"height",this.size[1]),this.scale(this.zoom),this.fitted&&this.fit()}node(t){let e=this.nodes.get(
 t);return e||(e=r("div",{class:"wb-node",role:"option",id:y("node"),"data-id":t},r("span",{class:"wb-mark"}),r("span",{class:"wb-node-text"},r("span",{class:"wb\
 -title wb-cut"}),r("span",{class:"wb-node-state wb-cut"}))),this.nodes.set(t,e),this.sheet.append(e)),e}colour(t){let{tasks:e,states:s}=this.outline;for(let[i,o]of this.
@@ -1872,27 +1873,27 @@ size[0]*t}px`,this.room.style.height=`${this.size[1]*t}px`}step(t){let{box:e}=th
 En.length-1:s)+t))],[o,a]=[e.scrollLeft+e.clientWidth/2,e.scrollTop+e.clientHeight/2].map(h=>h*i/this.zoom);this.fitted=!1,this.scale(i),e.scrollTo(o-e.clientWidth/
 2,a-e.clientHeight/2)}fit(){if(!this.plan||!this.box.offsetWidth)return;let{maxHeight:t,borderLeftWidth:e}=getComputedStyle(this.box),s=2*parseFloat(e),[i,o]=[this.
 box.offsetWidth-s,parseFloat(t)-s],a=Math.min(1,i/this.size[0],o/this.size[1]);this.fitted=!0,this.scale(Math.floor(a*1e3)/1e3)}onKey(t){if(t.ctrlKey||t.altKey||
-t.metaKey)return;let e=t.shiftKey?Lp[t.key]:null,s=this.plan?.places.get(this.active),i={ArrowLeft:()=>this.goTo(this.closest(this.before(this.active))),ArrowRight:()=>this.
+t.metaKey)return;let e=t.shiftKey?Mp[t.key]:null,s=this.plan?.places.get(this.active),i={ArrowLeft:()=>this.goTo(this.closest(this.before(this.active))),ArrowRight:()=>this.
 goTo(this.closest(this.outline.dependents(this.active))),ArrowUp:()=>this.goTo(this.beside(s,-1)),ArrowDown:()=>this.goTo(this.beside(s,1)),Home:()=>this.goTo(this.
 plan.layers[0][0]),End:()=>this.goTo(this.plan.layers.at(-1)[0]),Enter:()=>this.active!==null&&this.on.open(this.active),"+":()=>this.step(1),"=":()=>this.step(
 1),"-":()=>this.step(-1),0:()=>this.fit()};i[t.key]&&(t.preventDefault(),e?this.box.scrollBy(...e):s||!t.key.startsWith("Arrow")?i[t.key]():this.goTo(this.plan?.
 layers.flat()[0]))}closest(t){let{places:e}=this.plan,{at:s}=e.get(this.active);return t.filter(o=>e.has(o)).sort((o,a)=>Math.abs(e.get(o).at-s)-Math.abs(e.get(
 a).at-s))[0]}beside({layer:t},e){let s=this.plan.layers[t];return s[s.indexOf(this.active)+e]}onWheel(t){!t.ctrlKey&&!t.metaKey||(t.preventDefault(),this.step(t.
 deltaY<0?1:-1))}onDown(t){if(t.button!==0||t.pointerType==="touch")return;let e=t.target.closest(".wb-node"),{box:s}=this,i={x:t.clientX+s.scrollLeft,y:t.clientY+
-s.scrollTop,clientX:t.clientX,clientY:t.clientY},o=!1,a=new AbortController,h=c=>{o||=Math.hypot(c.clientX-i.clientX,c.clientY-i.clientY)>jp,o&&s.scrollTo(i.x-c.
+s.scrollTop,clientX:t.clientX,clientY:t.clientY},o=!1,a=new AbortController,h=c=>{o||=Math.hypot(c.clientX-i.clientX,c.clientY-i.clientY)>Lp,o&&s.scrollTo(i.x-c.
 clientX,i.y-c.clientY)},l=()=>{a.abort(),!(!e||o)&&(this.active=Number(e.dataset.id),this.on.open(this.active))};window.addEventListener("pointermove",h,{signal:a.
-signal}),window.addEventListener("pointerup",l,{signal:a.signal}),window.addEventListener("pointercancel",()=>a.abort(),{signal:a.signal})}},Lp={ArrowLeft:[-ts,
-0],ArrowRight:[ts,0],ArrowUp:[0,-es],ArrowDown:[0,es]};function Re({layer:n}){return Tn+n*ts}function Be({at:n}){return Tn+n*es}function Mp({from:n,to:t,bends:e},s){
+signal}),window.addEventListener("pointerup",l,{signal:a.signal}),window.addEventListener("pointercancel",()=>a.abort(),{signal:a.signal})}},Mp={ArrowLeft:[-ts,
+0],ArrowRight:[ts,0],ArrowUp:[0,-es],ArrowDown:[0,es]};function Re({layer:n}){return Tn+n*ts}function Be({at:n}){return Tn+n*es}function Dp({from:n,to:t,bends:e},s){
 let i=[Re(s.get(n))+Qe,Be(s.get(n))+ie/2],o=e.flatMap(l=>[[Re(l),Be(l)+ie/2],[Re(l)+Qe,Be(l)+ie/2]]),a=[i,...o,[Re(s.get(t)),Be(s.get(t))+ie/2]],h=a.slice(1).map(
-([l,c],d)=>{let[p,g]=a[d],_=(p+l)/2;return c===g?`L${l} ${c}`:`C${_} ${g} ${_} ${c} ${l} ${c}`});return`M${i.join(" ")}${h.join("")}`}var zt=28,ml=36,Dp=8,pl=12,ar={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},Cn=class{constructor(t){
+([l,c],d)=>{let[p,g]=a[d],_=(p+l)/2;return c===g?`L${l} ${c}`:`C${_} ${g} ${_} ${c} ${l} ${c}`});return`M${i.join(" ")}${h.join("")}`}var zt=28,ml=36,Ip=8,pl=12,ar={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},Cn=class{constructor(t){
 this.on=t,this.lines=[],this.tasks=new Map,this.active=null,this.pool=[],this.sorting=new lt(ar,()=>t.sort()),this.sizer=r("div",{class:"wb-grid-rows",role:"row\
 group"}),this.element=r("div",{class:"wb-grid wb-frame",role:"treegrid",tabindex:0,"aria-label":"Tasks","aria-colcount":Object.keys(ar).length},r("div",{class:"\
-wb-grid-head",role:"rowgroup"},Pp(this.sorting)),this.sizer),this.element.addEventListener("scroll",()=>this.draw(),{passive:!0}),this.element.addEventListener(
+wb-grid-head",role:"rowgroup"},Fp(this.sorting)),this.sizer),this.element.addEventListener("scroll",()=>this.draw(),{passive:!0}),this.element.addEventListener(
 "keydown",e=>this.onKey(e)),this.sizer.addEventListener("click",e=>this.onClick(e)),this.element.addEventListener("focus",()=>this.onFocus())}update(t,e){this.lines=
 t,this.tasks=e,this.hideEmptyColumns(),this.sizer.style.height=`${t.length*zt}px`,b(this.element,"aria-rowcount",t.length+1),this.draw()}hideEmptyColumns(){let t={
 worktree:!1,agent:!1,priority:!1},[e]=this.tasks.values();for(let s of this.tasks.values())t.priority||=s.priority!==e.priority,t.worktree||=!!s.worktree,t.agent||=
 !!s.assigned_agent_id;for(let[s,i]of Object.entries(t))this.element.classList.toggle(`wb-no-${s}`,!i)}draw(){let t=Math.max(0,Math.min(Math.floor(this.element.scrollTop/
-zt)-Dp,this.lines.length-ml)),e=Math.min(t+ml,this.lines.length);for(;this.pool.length<e-t;)this.pool.push(this.sizer.appendChild(new hr().element).row);let s=new Set;
+zt)-Ip,this.lines.length-ml)),e=Math.min(t+ml,this.lines.length);for(;this.pool.length<e-t;)this.pool.push(this.sizer.appendChild(new hr().element).row);let s=new Set;
 for(let o=t;o<e;o+=1){let a=this.pool[o%this.pool.length];s.add(a),a.show(this.lines[o],o,this.tasks.get(this.lines[o].id),this.lines[o].id===this.active)}for(let o of this.
 pool)o.element.hidden=!s.has(o);let i=this.pool.find(o=>s.has(o)&&o.id===this.active);b(this.element,"aria-activedescendant",i?.element.id)}get activeIndex(){return this.
 lines.findIndex(t=>t.id===this.active)}goTo(t){if(!this.lines.length)return;let e=Math.max(0,Math.min(t,this.lines.length-1));this.active!==this.lines[e].id&&this.
@@ -1915,13 +1916,13 @@ drawProgress(t,s)}place(t,e,s){let{element:i}=this;i.style.transform=`translateY
 matches),b(i,"aria-rowindex",e+2),b(i,"aria-level",t.level),b(i,"aria-posinset",t.place),b(i,"aria-setsize",t.siblings),b(i,"aria-expanded",t.branch?t.open:null),
 b(i,"aria-selected",s)}drawTitle(t,e){this.indent.style.width=`${Math.min(t.level-1,12)*16}px`,this.twisty.classList.toggle("wb-leaf",!t.branch),this.twisty.classList.
 toggle("wb-turned",t.open),u(this.title,e.title),b(this.title,"title",e.title),u(this.number,`#${t.id}`)}drawState(t,e){this.state!==t.state&&(this.state=t.state,
-this.mark.replaceChildren(v(t.state))),u(this.label,st[t.state]??t.state);let s=t.waits.length?il(t.waits):Ip(e);u(this.reason,s),b(this.reason,"title",s||null)}drawProgress(t,e){
+this.mark.replaceChildren(v(t.state))),u(this.label,st[t.state]??t.state);let s=t.waits.length?il(t.waits):Pp(e);u(this.reason,s),b(this.reason,"title",s||null)}drawProgress(t,e){
 let s=t.branch?t.below?t.done/t.below:0:e.progress/100,i=e.status==="completed"&&!t.branch?100:Math.round(s*100),o=t.branch||i>0||e.status==="in_progress"||e.status===
-"claimed";this.bar.classList.toggle("wb-not-begun",!o),this.fill.style.width=`${i}%`;let a=t.branch?`${t.done} of ${t.below}`:o?`${i} %`:"";u(this.amount,a)}};function Ip({
+"claimed";this.bar.classList.toggle("wb-not-begun",!o),this.fill.style.width=`${i}%`;let a=t.branch?`${t.done} of ${t.below}`:o?`${i} %`:"";u(this.amount,a)}};function Pp({
 status:n,error_message:t,attempt:e,not_before:s}){if(n==="failed"||n==="cancelled")return t??"";let i=n==="pending"?e+1:e;return s&&n==="pending"&&Date.parse(s)>
-Date.now()?`attempt ${i} after ${Ot(s)}`:i>1&&e>0?`attempt ${i}`:""}function Pp(n){let t=s=>({class:`wb-cell wb-col-${s}`,role:"columnheader"}),e=Object.keys(ar).
+Date.now()?`attempt ${i} after ${Ot(s)}`:i>1&&e>0?`attempt ${i}`:""}function Fp(n){let t=s=>({class:`wb-cell wb-col-${s}`,role:"columnheader"}),e=Object.keys(ar).
 map(s=>n.heading(s,"div",t(s)));return r("div",{class:"wb-grid-columns",role:"row","aria-rowindex":1},...e)}function ne(n,...t){return r("div",{class:`wb-cell w\
-b-col-${n}`,role:"gridcell"},...t)}var fl={tree:"Tree",list:"By priority",graph:"Graph"},Fp=120,An=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=nr(),this.collapsed=new Set,
+b-col-${n}`,role:"gridcell"},...t)}var fl={tree:"Tree",list:"By priority",graph:"Graph"},Wp=120,An=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=nr(),this.collapsed=new Set,
 this.mode="tree",this.outline=new Ce(t.tables.tasks);let o={toggle:(h,l)=>this.toggle(h,l),open:h=>this.open(h),move:h=>this.follow(h),sort:()=>this.draw()};this.
 grid=new Cn(o),this.graph=new On(o),this.progress=new Ae,this.modes=new I(fl,"Show tasks as",h=>this.setMode(h)),this.filters=new $n(t,h=>this.setFilter(h),()=>this.
 view.focus());let a={store:t,channel:e,announce:s};this.views=new et(a,"tasks",{read:()=>this.state(),apply:h=>this.apply(h)}),this.details=new _n(a,{close:()=>this.
@@ -1941,7 +1942,7 @@ filters.search.value=s.text??"",this.setFilter({...i,...Object.fromEntries(o)})}
 e?this.collapsed.delete(t):this.collapsed.add(t),this.draw()}setFilter(t){Object.assign(this.filter,t),this.filters.update(this.outline,this.filter),this.grid.element.
 scrollTop=0,this.announce(`${f(this.draw(),"task")} shown.`)}open(t){clearTimeout(this.following),this.grid.active=t,this.main.classList.add("wb-open"),this.details.
 show(t,this.outline),this.draw(),this.grid.select(t)}follow(t){this.grid.active=t,this.details.id!==null&&(clearTimeout(this.following),this.following=setTimeout(
-()=>this.details.id!==null&&this.details.show(t,this.outline),Fp))}jump(t){let e=this.outline.tasks.get(t)?.parent_task_id;for(;e;)this.collapsed.delete(e),e=this.
+()=>this.details.id!==null&&this.details.show(t,this.outline),Wp))}jump(t){let e=this.outline.tasks.get(t)?.parent_task_id;for(;e;)this.collapsed.delete(e),e=this.
 outline.tasks.get(e)?.parent_task_id;this.open(t),this.details.focus()}close(){clearTimeout(this.following),this.details.hide(),this.main.classList.remove("wb-o\
 pen"),this.view?.focus()}onKey(t){t.key!=="Escape"||t.defaultPrevented||this.details.id===null||t.target===this.filters.search&&this.filters.search.value||(t.preventDefault(),
 this.close())}};var qn=class{constructor(t){this.desk=t,this.requests=new w(t),this.text=r("span",{class:"wb-grow"}),this.restart=m("","wb-button",()=>this.restartAll());let e=[
@@ -1966,17 +1967,17 @@ let{progress:t,progress_total:e,progress_message:s}=this.call;return Qs(t,e,s)}t
 t),this.opener.setAttribute("aria-expanded",String(t)),t?this.load():this.opener.focus()}async load(){this.drawFacts();let{call:t}=this;try{let e=await this.requests.
 send("get_tool_call",{call_id:t.call_id});t===this.call&&this.drawValues(e),this.requests.clearError()}catch(e){this.requests.showError(e)}}drawFacts(){let{call:t}=this;
 this.cancelButton.hidden=!!t.ended_at,this.facts.update([["Requested",E(t.requested_at)],["Waited",t.wait_ms>0&&at(t.wait_ms)],["Progress",this.progress()],["Er\
-ror",t.error_code],["Task",t.task_id&&`${t.task_id}, attempt ${t.attempt}`],["Tokens",t.input_tokens!==null&&Wp(t)],["Cost",typeof t.cost_usd=="number"&&`$${t.cost_usd.
+ror",t.error_code],["Task",t.task_id&&`${t.task_id}, attempt ${t.attempt}`],["Tokens",t.input_tokens!==null&&Kp(t)],["Cost",typeof t.cost_usd=="number"&&`$${t.cost_usd.
 toFixed(4)}`],["Version",t.version],["Id",t.call_id]])}drawValues({arguments:t,result:e}){let{announce:s}=this.desk,i=[C("Arguments",bt(t,"Copy the arguments",s))];
 this.call.ended_at&&e!==null&&i.push(C("Result",bt(e,"Copy the result",s))),this.values.replaceChildren(...i)}async cancel(){let t={call_id:this.call.call_id};await this.
-requests.run("cancel_tool_call",t,this.cancelButton,"Cancelling…")&&this.desk.announce(`${this.call.tool_name} is cancelled.`)}};function Wp({input_tokens:n,output_tokens:t}){
-return`${n.toLocaleString("en")} read, ${(t??0).toLocaleString("en")} written`}var Kp=50,Up=200,Hp=1e3,Tt="",zp=[[Tt,"All sources"],["local","Run here"],["mcp","MCP servers"]],Jp=[[Tt,"All states"],["open","Not ended"],...Object.entries(Zs)],
+requests.run("cancel_tool_call",t,this.cancelButton,"Cancelling…")&&this.desk.announce(`${this.call.tool_name} is cancelled.`)}};function Kp({input_tokens:n,output_tokens:t}){
+return`${n.toLocaleString("en")} read, ${(t??0).toLocaleString("en")} written`}var Up=50,Hp=200,zp=1e3,Tt="",Jp=[[Tt,"All sources"],["local","Run here"],["mcp","MCP servers"]],Vp=[[Tt,"All states"],["open","Not ended"],...Object.entries(Zs)],
 Ln=class{constructor(t,e){this.desk=t,this.requests=new w(t),this.earlier=new w(t),this.list=new ss,this.isStale=!0;let s=h=>this.requests.showError(h);this.reading=
-new R(()=>this.read(),s);let i=(h,l)=>x(h,Tt,{class:"wb-input wb-narrow","aria-label":l,on:{change:()=>this.restart()}});this.source=i(zp,"Filter calls by sourc\
-e"),this.state=i(Jp,"Filter calls by state"),this.empty=r("p",{class:"wb-empty",hidden:!0}),this.more=m("Show earlier calls","wb-button",()=>this.showEarlier()),
+new R(()=>this.read(),s);let i=(h,l)=>x(h,Tt,{class:"wb-input wb-narrow","aria-label":l,on:{change:()=>this.restart()}});this.source=i(Jp,"Filter calls by sourc\
+e"),this.state=i(Vp,"Filter calls by state"),this.empty=r("p",{class:"wb-empty",hidden:!0}),this.more=m("Show earlier calls","wb-button",()=>this.showEarlier()),
 this.more.hidden=!0,this.views=new et(t,"tool_calls",{read:()=>({source:this.source.value,state:this.state.value}),apply:h=>this.apply(h)});let o=r("div",{class:"\
 wb-line"},this.source,this.state,r("span",{class:"wb-grow"}));o.append(this.views.element);let a=[this.requests.errorBox,this.earlier.errorBox];this.element=r("\
-div",{class:"wb-stack"},o,...a,this.empty,this.table(),this.more),t.store.subscribe(()=>this.onChange(),e),this.polling=new G(this.element,Hp,()=>this.readProgress(),
+div",{class:"wb-stack"},o,...a,this.empty,this.table(),this.more),t.store.subscribe(()=>this.onChange(),e),this.polling=new G(this.element,zp,()=>this.readProgress(),
 s,e),e.addEventListener("abort",()=>this.reading.stop(),{once:!0})}table(){let t=Object.entries(Bn).map(([s,i])=>r("th",{scope:"col",class:`wb-col-${s}`},i));this.
 body=r("tbody",{});let e={keydown:s=>V(s,this.body)};return this.grid=r("table",{class:"wb-table wb-calls",on:e},r("thead",{},r("tr",{},...t)),this.body),this.rows=
 new A(this.body,()=>new jn(this.desk),{keep:(s,i)=>i.isOpen}),this.grid}get isShown(){return this.element.checkVisibility()}onChange(){this.desk.store.concernsAny(
@@ -1984,10 +1985,10 @@ new A(this.body,()=>new jn(this.desk),{keep:(s,i)=>i.isOpen}),this.grid}get isSh
 value=t,this.state.value=e;for(let s of[this.source,this.state])s.selectedIndex<0&&(s.value=Tt);this.restart()}restart(){this.list=new ss,this.draw(),this.refresh()}async read(){
 let{list:t}=this,e=await this.requests.send("list_tool_calls",this.filtered({}));if(t!==this.list)return;let s=t.openBesides(e.calls).length>0,{calls:i}=s?await this.
 requests.send("list_tool_calls",this.filtered({state:"open"})):e;t===this.list&&(t.takeNewest(e),s&&await this.readEnded(t,i),this.requests.clearError(),this.isRead=
-!0,this.draw(),await new Promise(o=>setTimeout(o,Up)))}async readProgress(){let{list:t}=this;if(![...t.calls.values()].some(({state:s})=>s==="running"))return;let{
+!0,this.draw(),await new Promise(o=>setTimeout(o,Hp)))}async readProgress(){let{list:t}=this;if(![...t.calls.values()].some(({state:s})=>s==="running"))return;let{
 calls:e}=await this.requests.send("list_tool_calls",this.filtered({state:"running"}));this.requests.clearError(),t===this.list&&(t.refresh(e),this.draw())}async readEnded(t,e){
 t.refresh(e);let i=t.openBesides(e).map(({call_id:o})=>this.requests.send("get_tool_call",{call_id:o}));t.refresh(await Promise.all(i))}filtered(t){let e={source:this.
-source.value,state:this.state.value},s=Object.entries(e).filter(([,i])=>i!==Tt);return{limit:Kp,...Object.fromEntries(s),...t}}async showEarlier(){let{list:t}=this,
+source.value,state:this.state.value},s=Object.entries(e).filter(([,i])=>i!==Tt);return{limit:Up,...Object.fromEntries(s),...t}}async showEarlier(){let{list:t}=this,
 e=await this.earlier.run("list_tool_calls",this.filtered({cursor:t.cursor}),this.more);!e||t!==this.list||(t.takeEarlier(e),this.draw())}update(t,e){this.enabled=
 t,this.now=e,this.isStale&&this.refresh(),this.draw()}draw(){this.views.update();let{calls:t}=this.list,e=this.list.ids.filter(o=>this.matches(t.get(o)));this.rows.
 show(e,(o,a)=>o.show(t.get(a),this.enabled,this.now)),this.grid.hidden=this.rows.items.size===0,this.more.hidden=this.list.cursor===null,this.empty.hidden=e.length>
@@ -1997,11 +1998,11 @@ textContent=s?"No call matches the filters.":i}matches({state:t,ended_at:e}){let
 wb-col-${e}`})])),this.cells.tool.append(this.opener),this.cells.origin.append(this.badge),this.line=r("tr",{class:"wb-table-row"},...Object.values(this.cells)),
 this.place=r("td",{colspan:Object.keys(Mn).length}),this.below=r("tr",{class:"wb-table-details",hidden:!0},this.place),this.below.addEventListener("keydown",e=>this.
 onKey(e)),this.elements=[this.line,this.below]}get isOpen(){return!this.below.hidden}show(t,e){this.tool=t,this.enabled=e;let{name:s,title:i,description:o,problem:a}=t;
-u(this.opener,s),this.opener.title=i,Rn(this.badge,t),u(this.cells.hints,Vp(t)),u(this.cells.about,a?`Cannot be called now: ${a}`:o),this.line.classList.toggle(
+u(this.opener,s),this.opener.title=i,Rn(this.badge,t),u(this.cells.hints,Gp(t)),u(this.cells.about,a?`Cannot be called now: ${a}`:o),this.line.classList.toggle(
 "wb-unavailable",!!a),this.details?.update(t,e)}toggle(t=!this.isOpen){this.stop(),t?(this.details=new Te(this.tool,this.desk),this.place.replaceChildren(this.details.
 element),this.details.update(this.tool,this.enabled)):(this.place.replaceChildren(),this.opener.focus()),this.below.hidden=!t,this.line.classList.toggle("wb-ope\
 ned",t),this.opener.setAttribute("aria-expanded",String(t))}onKey(t){t.key==="Escape"&&!t.defaultPrevented&&!t.target.matches(".wb-input")&&this.toggle(!1)}stop(){
-this.details?.stop(),this.details=null}};function Vp({read_only:n,destructive:t}){return n?"reads":t?"may delete":"changes"}var lr=50,is="",In=class{constructor(t){this.desk=t,this.filters={kind:null,server:is,text:""},this.limit=lr,this.search=J("Filter tools","Filter tools by name,\
+this.details?.stop(),this.details=null}};function Gp({read_only:n,destructive:t}){return n?"reads":t?"may delete":"changes"}var lr=50,is="",In=class{constructor(t){this.desk=t,this.filters={kind:null,server:is,text:""},this.limit=lr,this.search=J("Filter tools","Filter tools by name,\
  description or server",{input:()=>this.filter({text:this.search.value.trim().toLowerCase()})}),this.chips=new ht("Filter tools by kind",i=>this.filter({kind:i}));
 let e=()=>this.filter({server:this.server.value});this.server=x([],is,{class:"wb-input wb-narrow","aria-label":"Filter tools by server",on:{change:e}}),this.errors=
 r("div",{class:"wb-stack"}),this.empty=r("p",{class:"wb-empty"}),this.more=m("Show more","wb-button",()=>{this.limit+=lr,this.update(this.enabled)});let s=[r("d\
@@ -2019,8 +2020,8 @@ filter(Boolean))];q(this.server,[["",[[is,"All servers"],...i.map(o=>[o,o])]]],t
 l","wb-link",()=>this.clear())]:["There are no tools yet."];this.empty.replaceChildren(...s)}matches({name:t,title:e,description:s,kind:i,server:o}){let{kind:a,
 server:h,text:l}=this.filters;if(a!==null&&i!==a||h!==is&&o!==h)return!1;let c=[t,e,s,o].join(`
 `).toLowerCase();return l.split(/\s+/).every(d=>c.includes(d))}filter(t){Object.assign(this.filters,t),this.limit=lr,this.update(this.enabled),this.desk.announce(
-`${f(this.rows.items.size,"tool")} shown.`)}clear(){this.search.value="",this.filter({kind:null,server:is,text:""}),this.search.focus()}};var Gp={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},je=class{constructor(t,e,s){this.server=e,this.onDone=s,this.requests=new w(t),this.
-name=k("",{maxlength:100,placeholder:"github"});let i=JSON.stringify(e?.config??Gp,null,2);this.config=P(i,8,{required:!0}),this.submit=r("button",{class:"wb-bu\
+`${f(this.rows.items.size,"tool")} shown.`)}clear(){this.search.value="",this.filter({kind:null,server:is,text:""}),this.search.focus()}};var Yp={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},je=class{constructor(t,e,s){this.server=e,this.onDone=s,this.requests=new w(t),this.
+name=k("",{maxlength:100,placeholder:"github"});let i=JSON.stringify(e?.config??Yp,null,2);this.config=P(i,8,{required:!0}),this.submit=r("button",{class:"wb-bu\
 tton wb-primary",type:"submit"},e?"Save":"Add");let o=()=>s(null),a="Write secrets as references: env://NAME, file://path, op://vault/item/field, keyring://serv\
 ice/name.";this.element=$({class:"wb-confirm wb-stack","aria-label":e?`Server ${e.name}`:"New server"},{submit:()=>this.save(),escape:o},e?null:T("Name",this.name),
 T("Configuration (JSON)",this.config),r("p",{class:"wb-label"},a),L(this.submit,o),this.requests.errorBox)}focus(){(this.server?this.config:this.name).focus()}async save(){
@@ -2071,12 +2072,12 @@ this.element.focus()}async proceed(t,e){let s={worktree_name:this.name,step:t},i
 target:s,state:i,conflicts:o,steps:a}=t;this.name=e;let h={merged:`${s} is merged into ${e}. Request its integration again.`,up_to_date:`${e} already has all co\
 mmits of ${s}.`,aborted:`The merge was undone; ${e} is as it was.`}[i];if(h)return this.onDone(h),!1;let l=o.map(p=>r("li",{},r("code",{class:"wb-wrap"},p))),c=l.
 length?"These files are in conflict:":"No file is in conflict any more. Commit the merge.",d=H(l.length?"warning":"completed",`${s} is being merged into ${e}. ${c}`);
-return this.lead.replaceChildren(d,r("ul",{class:"wb-list"},...l)),this.steps.replaceChildren(...a.map(p=>r("li",{},...tt(p)))),this.steps.hidden=!l.length,!0}};var Yp={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},Le=new Set(
-["awaiting","failing","checking"]),Xp=new Set(["pending","claimed","in_progress"]),Zp=new Set(["claimed","in_progress"]);function dr(n,t){if(n.status==="integra\
+return this.lead.replaceChildren(d,r("ul",{class:"wb-list"},...l)),this.steps.replaceChildren(...a.map(p=>r("li",{},...tt(p)))),this.steps.hidden=!l.length,!0}};var Xp={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},Le=new Set(
+["awaiting","failing","checking"]),Zp=new Set(["pending","claimed","in_progress"]),Qp=new Set(["claimed","in_progress"]);function dr(n,t){if(n.status==="integra\
 ting")return n.queue_place>1?"queued":"integrating";if(n.status!=="active")return"closed";let e=Ft(n,t);if(!e)return"active";let s=be(e.payload.gates??[]);return s===
-"passed"?"awaiting":s}function Un(n,t){return t==="queued"?`Queued, ${ae(n.queue_place)}`:Yp[t]}function bl(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
+"passed"?"awaiting":s}function Un(n,t){return t==="queued"?`Queued, ${ae(n.queue_place)}`:Xp[t]}function bl(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
 tasks:0}).get(i);for(let i of n.agents.values()){let o=Xt(i,t);i.worktree&&Lt(o)&&o!=="terminated"&&s(i.worktree).agents.add(i.id)}for(let i of n.tasks.values())
-!i.worktree||!Xp.has(i.status)||(s(i.worktree).tasks+=1,Zp.has(i.status)&&i.assigned_agent_id&&s(i.worktree).agents.add(i.assigned_agent_id));return i=>e.get(i)??
+!i.worktree||!Zp.has(i.status)||(s(i.worktree).tasks+=1,Qp.has(i.status)&&i.assigned_agent_id&&s(i.worktree).agents.add(i.assigned_agent_id));return i=>e.get(i)??
 {agents:new Set,tasks:0}}function ns(n){return[...n.conflicts?.length?[[n.integration_target,n.conflicts]]:[],...(n.overlaps??[]).map(({worktree:e,files:s})=>[e,
 s])]}function Hn(n){let t=new Map;for(let[i,o]of ns(n)){let a=o.join(`
 `);t.set(a,{files:o,others:[...t.get(a)?.others??[],i]})}let e=({files:i,others:o})=>`Conflicts with ${M(o,6)} in ${M(i,4)}`,s=[...t.values()].map(e);return n.problem?
@@ -2084,19 +2085,19 @@ s])]}function Hn(n){let t=new Map;for(let[i,o]of ns(n)){let a=o.join(`
 ve`:"",c=s===1?"It is":"They are",d=`${f(s,"uncommitted file")}: ${M(i,5,s)}`,p=l?`The branch ${a} is deleted, with ${l}. Commits that are on no other branch ar\
 e first saved to a bundle in .aiswarm/trash/.`:`The branch ${a} is deleted; ${h} has all its commits.`;return[s?`${d}. ${c} first saved to a bundle in .aiswarm/\
 trash/.`:"It has no uncommitted files.",e?p:`The branch ${a} is kept${l?`, with its ${l}`:""}.`,t.length?`${M(t)} ${t.length===1?"is":"are"} terminated.`:""].filter(
-Boolean)}var Qp=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),tf=new Set(["queued","integrating","closed"]),Me=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
+Boolean)}var tf=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),ef=new Set(["queued","integrating","closed"]),Me=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
 s,this.force=!1,this.requests=new w(t),this.review=m("","wb-button wb-compact",e.open),this.request=m("","wb-button wb-compact",()=>this.requestIntegration()),this.
 update=m("Update","wb-button wb-compact",()=>this.updateFromTarget()),this.resolve=m("Resolve conflicts…","wb-button wb-compact",()=>this.startResolving()),this.
 discard=m("Discard…","wb-link wb-quiet wb-push",()=>this.askDiscard()),this.confirmBox=r("div",{});let i=[this.review,this.request,this.update,this.resolve,this.
 discard];this.buttons=r("div",{class:"wb-line wb-worktree-buttons"},...i)}show(t,e,s){this.worktree=t,this.agents=[...s];let{id:i,ahead:o,behind:a,integration_target:h}=t,
-l=Le.has(e),c=l&&ze(t,Ft(t,this.desk.store.tables)),d=tf.has(e);u(this.review,l&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
+l=Le.has(e),c=l&&ze(t,Ft(t,this.desk.store.tables)),d=ef.has(e);u(this.review,l&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
 rimary",e==="awaiting"&&!c&&!t.conflicts?.length),this.requests.busy||u(this.request,c?"Request again":"Request integration"),b(this.update,"title",`Merge ${f(a??
 0,"commit")} of ${h} into ${i}`),this.review.hidden=this.onPage,this.request.hidden=l&&!c||d||!o,this.update.hidden=d||!a||t.conflicts?.length>0,this.resolve.hidden=
 d||!(t.conflicts?.length||t.merging),this.discard.hidden=d,this.buttons.hidden=e==="closed";for(let p of[this.review,this.request,this.resolve,this.discard])b(p,
 "aria-label",`${p.textContent} ${i}`);b(this.update,"aria-label",`Update ${i} from ${h}`),this.drawConsequences?.()}async requestIntegration(){let{id:t,integration_target:e}=this.
 worktree;this.on.request?.(1/0);let s=await this.requests.run("integrate_worktree",{worktree_name:t},this.request,"Requesting…");if(this.on.request?.(s?.approval_id??
 0),!s)return;let i=s.state==="integrated";this.on.done(i?`${t} was integrated into ${e}.`:`${t} waits for your approval.`)}async updateFromTarget(){let{id:t,integration_target:e}=this.
-worktree,s=await this.requests.run("update_worktree",{worktree_name:t},this.update,"Updating…");s&&(s.conflicts?.length?this.requests.showError(ef(t,e,s.conflicts)):
+worktree,s=await this.requests.run("update_worktree",{worktree_name:t},this.update,"Updating…");s&&(s.conflicts?.length?this.requests.showError(sf(t,e,s.conflicts)):
 s.merged===!1?this.on.done(`${t} already had all commits of ${e}.`):this.on.done(`${t} now has the newest commits of ${e}.`))}async startResolving(){let{id:t}=this.
 worktree,e=await this.requests.run("resolve_worktree",{worktree_name:t},this.resolve,"Merging…");if(!e)return;let s=()=>{this.clear(),this.resolve.focus()},i=new Kn(
 this.requests,o=>{this.clear(),this.on.done(o)});this.clear(),i.take(e)&&(i.closeButton.addEventListener("click",s),this.confirmBox.replaceChildren(i.element),i.
@@ -2107,19 +2108,19 @@ this.worktree,this.agents,e.box.checked);s.textContent!==h.join("")&&s.replaceCh
 confirmBox.replaceChildren(),this.drawConsequences=null,this.requests.clearError()}async runDiscard(t,e,s){let{id:i,uncommitted:o,ahead:a}=this.worktree,h=this.
 force||!!(o||e&&a),l={worktree_name:i,reason:t,delete_branch:e,force:h},c=await this.requests.run("discard_worktree",l,s,"Discarding…");if(!c)return this.onRefused(
 s);this.clear();let d=c.branch_kept===!1?"Its branch was deleted too":`Its branch ${c.branch_name} is kept`,p=c.bundle?` What is on no other branch was saved in\
- ${c.bundle}`:"";this.on.done(`${i} was discarded. ${d}.${p}`)}onRefused(t){this.force=Qp.has(this.requests.error?.code),this.force&&u(t,`Discard ${this.worktree.
-id} anyway`)}};function ef(n,t,e){return{code:"MERGE_CONFLICT",message:`${t} conflicts with ${n} in ${M(e)}. Nothing was changed. Press “Resolve conflicts…” for\
- the steps.`}}var sf={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function ur(n){
-return v(sf[n])}var zn=class{constructor(t,e,s){let i=y("worktree");this.mark=r("span",{class:"wb-mark"}),this.opener=m(t,"wb-opener",()=>s.open(t)),this.opener.
+ ${c.bundle}`:"";this.on.done(`${i} was discarded. ${d}.${p}`)}onRefused(t){this.force=tf.has(this.requests.error?.code),this.force&&u(t,`Discard ${this.worktree.
+id} anyway`)}};function sf(n,t,e){return{code:"MERGE_CONFLICT",message:`${t} conflicts with ${n} in ${M(e)}. Nothing was changed. Press “Resolve conflicts…” for\
+ the steps.`}}var nf={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function ur(n){
+return v(nf[n])}var zn=class{constructor(t,e,s){let i=y("worktree");this.mark=r("span",{class:"wb-mark"}),this.opener=m(t,"wb-opener",()=>s.open(t)),this.opener.
 id=i,this.state=r("span",{class:"wb-worktree-state"}),this.branches=r("span",{class:"wb-muted wb-cut"}),this.counts=r("div",{class:"wb-cut wb-digits"}),this.facts=
 r("div",{class:"wb-muted wb-cut"}),this.conflicts=r("div",{class:"wb-worktree-conflicts"}),this.actions=new Me(e,{open:()=>s.open(t),done:s.done});let o=r("div",
 {class:"wb-worktree-head"},this.mark,this.opener,this.branches,this.state);this.element=r("li",{class:"wb-worktree wb-frame wb-stack","aria-labelledby":i},r("di\
 v",{},o,this.counts,this.facts,this.conflicts),this.actions.buttons,this.actions.confirmBox,this.actions.requests.errorBox),this.elements=[this.element]}show(t,e,s,i){
-this.drawn!==e&&this.mark.replaceChildren(ur(e)),this.drawn=e,this.element.classList.toggle("wb-attention",Le.has(e)),u(this.state,Un(t,e)),u(this.branches,nf(t)),
+this.drawn!==e&&this.mark.replaceChildren(ur(e)),this.drawn=e,this.element.classList.toggle("wb-attention",Le.has(e)),u(this.state,Un(t,e)),u(this.branches,of(t)),
 b(this.branches,"title",`${t.branch_name} → ${t.integration_target}`),mr(this.counts,t);let o=pr(t,s,i);u(this.facts,o),b(this.facts,"title",o),this.drawConflicts(
 t),this.actions.show(t,e,s.agents)}drawConflicts(t){let e=ns(t),s=e.length>0||!!t.problem,i=e.map(([h,l])=>`${h} (${f(l.length,"file")})`),o=e.length?`Conflicts\
  with ${M(i,2)}`:"No conflicts predicted",a=t.problem??o;this.conflicts.textContent!==a&&(b(this.conflicts,"title",Hn(t).join(`
-`)),this.conflicts.classList.toggle("wb-muted",!s),this.conflicts.replaceChildren(...s?[v("warning")]:[],r("span",{class:"wb-cut"},a)))}};function nf({id:n,branch_name:t,
+`)),this.conflicts.classList.toggle("wb-muted",!s),this.conflicts.replaceChildren(...s?[v("warning")]:[],r("span",{class:"wb-cut"},a)))}};function of({id:n,branch_name:t,
 integration_target:e}){return t===`wb/${n}/main`?`→ ${e}`:`${t} → ${e}`}function mr(n,{ahead:t=0,behind:e=0,changed:s=0,added:i=0,removed:o=0}){let a=d=>d.toLocaleString(
 "en"),h=[t?`${a(t)} ahead`:"",e?`${a(e)} behind`:""],l=s?`${f(s,"file")} +${a(i)} −${a(o)}`:"",c=[h.filter(Boolean).join(", ")||"no new commits",l].filter(Boolean).
 join(" · ");u(n,c),b(n,"title",c)}function pr({uncommitted:n,last_activity:t},{agents:e,tasks:s},i){let o=t&&pt(t,i);return[n?`${n.toLocaleString("en")} uncomm\
@@ -2128,30 +2129,30 @@ this.store=t,this.empty=r("p",{class:"wb-empty"},"No worktree has been integrate
 yl).map(s=>this.sorting.heading(s,"th",{scope:"col"}));this.body=r("tbody",{}),this.table=r("table",{class:"wb-table wb-closed","aria-label":"Closed worktrees"},
 r("thead",{},r("tr",{},...e)),this.body),this.element=r("div",{class:"wb-stack"},this.empty,r("div",{class:"wb-matrix-box"},this.table))}get rows(){return[...this.
 store.tables.closed.values()].sort((t,e)=>e.id-t.id)}update(){let{rows:t}=this;this.empty.hidden=t.length>0,this.table.hidden=!t.length;let e=JSON.stringify(t);
-e!==this.drawn&&(this.drawn=e,this.draw())}draw(){let t=this.sorting.sorted(this.rows,(e,s)=>({...e,...vl(e)})[s]);this.body.replaceChildren(...t.map(of))}};function of(n){
+e!==this.drawn&&(this.drawn=e,this.draw())}draw(){let t=this.sorting.sorted(this.rows,(e,s)=>({...e,...vl(e)})[s]);this.body.replaceChildren(...t.map(rf))}};function rf(n){
 let{name:t,status:e,integration_target:s,integrated_commit:i,closed_at:o}=n,a=e==="integrated",h=a?["merged into ",r("code",{},s)," as ",r("code",{title:i},i.slice(
 0,7))]:["discarded"],{requester:l,by:c,reason:d}=vl(n),p=[r("code",{},n.branch_name),n.branch_kept?"":" (deleted)"],g=v(a?"completed":"cancelled"),_=n.bundle?`${d?
 " ":""}Unmerged work is saved in ${n.bundle}`:"",j=[r("span",{class:"wb-line"},g,r("strong",{},t)),r("span",{},...h),r("span",{},...p),l,c,r("span",{title:o},E(
 o)),`${d??""}${_}`];return r("tr",{class:"wb-table-row"},...j.map(S=>r("td",{},S)))}function vl({status:n,approval:t,closed_by:e,reason:s}){return n!=="integrat\
-ed"||!t?{requester:"",by:e,reason:s}:{requester:t.requester,by:t.decided_by,reason:t.decision_reason}}var fr=(n,t)=>n.localeCompare(t,void 0,{numeric:!0});function rf(n){let t=new Map;for(let{one:e,other:s,is_target:i,files:o}of n)for(let a of o){t.has(a)||t.set(
+ed"||!t?{requester:"",by:e,reason:s}:{requester:t.requester,by:t.decided_by,reason:t.decision_reason}}var fr=(n,t)=>n.localeCompare(t,void 0,{numeric:!0});function af(n){let t=new Map;for(let{one:e,other:s,is_target:i,files:o}of n)for(let a of o){t.has(a)||t.set(
 a,{path:a,targets:new Set,worktrees:new Set,pairs:0});let h=t.get(a);h.pairs+=1,h.worktrees.add(e),(i?h.targets:h.worktrees).add(s)}return[...t.values()].map(e=>({
 ...e,targets:[...e.targets].sort(fr),worktrees:[...e.worktrees].sort(fr)})).sort((e,s)=>s.pairs-e.pairs||fr(e.path,s.path))}function kl(n,t){let e=["File","Chan\
-ged on the same lines in","Pairs"].map(o=>r("th",{scope:"col"},o)),s=rf(n).map(o=>af(o,t));return r("table",{class:"wb-table wb-conflict-files","aria-label":"Co\
-nflicts by file"},r("thead",{},r("tr",{},...e)),r("tbody",{},...s))}function af({path:n,targets:t,worktrees:e,pairs:s},i){let o=e.map(h=>m(h,"wb-link",()=>i(h),
+ged on the same lines in","Pairs"].map(o=>r("th",{scope:"col"},o)),s=af(n).map(o=>hf(o,t));return r("table",{class:"wb-table wb-conflict-files","aria-label":"Co\
+nflicts by file"},r("thead",{},r("tr",{},...e)),r("tbody",{},...s))}function hf({path:n,targets:t,worktrees:e,pairs:s},i){let o=e.map(h=>m(h,"wb-link",()=>i(h),
 `Open ${h} (${n})`)),a=t.map(h=>r("strong",{title:`${h}, a target`},h));return r("tr",{class:"wb-table-row"},r("th",{scope:"row",class:"wb-conflict-file",title:n},
-r("code",{},n)),r("td",{},r("span",{class:"wb-line"},...a,...o)),r("td",{class:"wb-digits"},f(s,"pair")))}var hf="Point at a number to see the files, or press it to keep them in view.",wr={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},xl=(n,t)=>n.
+r("code",{},n)),r("td",{},r("span",{class:"wb-line"},...a,...o)),r("td",{class:"wb-digits"},f(s,"pair")))}var lf="Point at a number to see the files, or press it to keep them in view.",wr={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},xl=(n,t)=>n.
 localeCompare(t,void 0,{numeric:!0}),Vn=class{constructor(t,e){this.store=t,this.onOpen=e,this.selected=null,this.summary=r("p",{class:"wb-muted"}),this.caption=
 r("caption",{class:"wb-sr"},"Predicted conflicts; each cell has the number of files"),this.table=r("table",{class:"wb-matrix",on:{keydown:s=>this.onKey(s),focusin:s=>this.
 showHint(s.target),mouseover:s=>this.showHint(s.target)}}),this.files=r("div",{}),this.box=r("div",{class:"wb-matrix-box"},this.table),this.hint=r("p",{class:"w\
-b-muted wb-matrix-hint"},hf),this.pair=r("div",{class:"wb-box wb-stack wb-pair",id:y("pair"),hidden:!0}),this.element=r("div",{class:"wb-stack"},this.summary,this.
+b-muted wb-matrix-hint"},lf),this.pair=r("div",{class:"wb-box wb-stack wb-pair",id:y("pair"),hidden:!0}),this.element=r("div",{class:"wb-stack"},this.summary,this.
 files,this.box,this.hint,this.pair)}get pairs(){return[...this.store.tables.conflicts.values()].filter(({id:t})=>t!=="")}update(){let{pairs:t}=this,{tables:e}=this.
 store,s=e.conflicts.get(""),i=JSON.stringify([t,s,e.worktrees.size]);i!==this.drawn&&(this.drawn=i,u(this.summary,this.summaryText(t,s)),this.files.replaceChildren(
 ...t.length?[kl(t,this.onOpen)]:[]),this.box.hidden=this.hint.hidden=!t.length,this.drawTable(t),this.drawPair(t.find(({id:o})=>o===this.selected)))}summaryText(t,e){
 if(e?.error)return e.error.message;if(!e)return"";let s=this.store.tables.worktrees.size;if(!s)return"There are no worktrees.";if(!t.length)return"No conflicts \
 are predicted, neither between worktrees nor with their targets.";let i=new Set(t.flatMap(({one:h,other:l,is_target:c})=>c?[h]:[h,l])),o=s-i.size,a=` ${f(o,"oth\
 er worktree")} would not; ${o===1?"it is":"they are"} not listed.`;return`${f(t.length,"pair")} would conflict if integrated now.${o>0?a:""}`}drawTable(t){let{names:e,
-targets:s,cells:i}=lf(t),o=[...s.map(c=>[c,!0]),...e.map(c=>[c,!1])],a=this.table.contains(document.activeElement)?document.activeElement.dataset.pair:null,h=r(
-"tr",{},r("td",{}),...o.map(([c,d])=>cf(c,d))),l=e.map(c=>{let d=o.map(([p,g])=>this.cell(i.get(`${c}
+targets:s,cells:i}=cf(t),o=[...s.map(c=>[c,!0]),...e.map(c=>[c,!1])],a=this.table.contains(document.activeElement)?document.activeElement.dataset.pair:null,h=r(
+"tr",{},r("td",{}),...o.map(([c,d])=>df(c,d))),l=e.map(c=>{let d=o.map(([p,g])=>this.cell(i.get(`${c}
 ${p}`),c,p,g));return r("tr",{},r("th",{scope:"row",title:c},c),...d)});this.table.replaceChildren(this.caption,r("thead",{},h),r("tbody",{},...l)),a&&this.table.
 querySelector(`[data-pair="${CSS.escape(a)}"]`)?.focus()}cell(t,e,s,i){let o=!i&&e===s;if(!t||t.is_target!==i)return r("td",{class:o?"wb-matrix-same":null},r("s\
 pan",{class:"wb-sr"},o?"itself":"none"));let a=`${e} and ${s}: ${f(t.files.length,"file")}`,h=m(String(t.files.length),"wb-matrix-cell",()=>this.select(t),a);return b(
@@ -2163,9 +2164,9 @@ is_target?", its target,":""} change the same lines of ${f(t.files.length,"file"
 {},r("strong",{},t.one)," and ",r("strong",{},t.other),i)),r("ul",{class:"wb-list"},...t.files.map(o=>r("li",{},r("code",{class:"wb-wrap"},o)))),r("div",{class:"\
 wb-line"},e(t.one),t.is_target?null:e(t.other)))}onKey(t){if(!(t.ctrlKey||t.altKey||t.metaKey)){if(t.key==="Escape"&&this.selected)t.stopPropagation(),this.selected=
 null,this.drawn=null,this.update();else if(t.key in wr){t.preventDefault();let e=_l(t.target.closest("td"),wr[t.key]);for(;e&&!e.querySelector("button");)e=_l(e,
-wr[t.key]);e?.querySelector("button").focus()}}}};function lf(n){let t=new Set,e=new Set,s=new Map;for(let i of n)t.add(i.one),s.set(`${i.one}
+wr[t.key]);e?.querySelector("button").focus()}}}};function cf(n){let t=new Set,e=new Set,s=new Map;for(let i of n)t.add(i.one),s.set(`${i.one}
 ${i.other}`,i),i.is_target?e.add(i.other):(t.add(i.other),s.set(`${i.other}
-${i.one}`,i));return{names:[...t].sort(xl),targets:[...e].sort(xl),cells:s}}function cf(n,t){let e=t?`${n}, a target`:n;return r("th",{scope:"col",class:t?"wb-m\
+${i.one}`,i));return{names:[...t].sort(xl),targets:[...e].sort(xl),cells:s}}function df(n,t){let e=t?`${n}, a target`:n;return r("th",{scope:"col",class:t?"wb-m\
 atrix-target":null,title:e},r("span",{},n))}function _l(n,[t,e]){let s=n.parentElement,i=[...s.parentElement.children];return i[i.indexOf(s)+t]?.children[n.cellIndex+
 e]}var Gn=class{constructor(t,e){this.requests=new w(t),this.onDone=e,this.name=k("",{maxlength:60,required:!0,placeholder:"robust-statistics"});let s=()=>u(this.submit,
 "Create");this.branch=k("",{maxlength:200,placeholder:"wb/<name>/main",on:{input:s}}),this.source=k("",{maxlength:200,placeholder:"the current branch"}),this.submit=
@@ -2184,7 +2185,7 @@ parentElement.querySelector(os);t.key!=="ArrowDown"||!s||(t.preventDefault(),$l(
 Yn(i)===Yn(t)?i:t;let o=Sl(t),a=[o.indexOf(this.anchor),o.indexOf(t)].sort((h,l)=>h-l);this.rows=o.slice(a[0],a[1]+1);for(let h of this.rows)h.classList.add("wb\
 -chosen")}comment(){let t=this.rows.map(o=>o.line).filter(o=>this.on.canComment(o));if(!t.length)return;let e=t.some(o=>o.kind!=="-")?"new":"old",s=t.map(o=>e===
 "old"||o.kind!=="-"?o[e]:null).filter(Boolean),i={side:e,first:Math.min(...s),last:Math.max(...s)};this.on.comment({file:Yn(this.rows[0]),rows:this.rows,...i})}};
-function Sl(n){return[...n.closest("table").querySelectorAll(os)]}function Yn(n){return n.closest(".wb-diff-file").file}function $l(n){n.tabIndex=-1,n.focus()}var El="implementer",df=new Set(["pending","claimed","in_progress"]),Zn=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new w(t),this.drafts=new Map,
+function Sl(n){return[...n.closest("table").querySelectorAll(os)]}function Yn(n){return n.closest(".wb-diff-file").file}function $l(n){n.tabIndex=-1,n.focus()}var El="implementer",uf=new Set(["pending","claimed","in_progress"]),Zn=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new w(t),this.drafts=new Map,
 this.editing=new Map,this.opener=m("Request changes…","wb-button",()=>this.toggle()),this.opener.setAttribute("aria-expanded","false"),this.element=this.makeForm()}makeForm(){
 this.summary=r("p",{class:"wb-strong"}),this.note=P("",2,{placeholder:"About all of it (optional with comments)","aria-label":"Note about all changes",maxlength:1e4,
 on:{input:()=>this.draw()}}),this.note.spellcheck=!0,this.task=F("Create a task with them for",()=>{}),this.persona=x([],"",{class:"wb-input wb-narrow","aria-la\
@@ -2193,7 +2194,7 @@ bel":"Persona of the task"}),this.submit=r("button",{class:"wb-button wb-primary
 return $({class:"wb-review wb-box wb-stack",hidden:!0,"aria-label":"Request changes"},{submit:()=>this.send(),escape:()=>this.toggle(!1)},this.summary,r("p",{class:"\
 wb-muted"},"Press the number of a line to comment on it; Shift and a press on another one makes it a range."),this.note,e,this.requests.errorBox)}get mine(){return this.
 drafts.get(this.name)??[]}show(t){this.name=t.id,this.writing=null,this.editing.clear(),this.requests.clearError(),this.note.value="";let e=({worktree:s,status:i})=>s===
-t.id&&df.has(i);this.task.box.checked=![...this.desk.store.tables.tasks.values()].some(e),this.toggle(this.mine.length>0,!1)}update(t){this.opener.hidden=t.status!==
+t.id&&uf.has(i);this.task.box.checked=![...this.desk.store.tables.tasks.values()].some(e),this.toggle(this.mine.length>0,!1)}update(t){this.opener.hidden=t.status!==
 "active";let e=[...this.desk.store.tables.personas.values()].map(({id:i})=>[i,i]),s=this.persona.value||(e.some(([i])=>i===El)?El:void 0);q(this.persona,[["",e]],
 s),this.draw()}toggle(t=this.element.hidden,e=!0){this.element.hidden=!t,this.opener.setAttribute("aria-expanded",String(t)),this.draw(),e&&(t?this.note:this.opener).
 focus()}draw(){let t=this.mine.length;u(this.summary,t?`${f(t,"comment")}, not sent yet`:"Request changes instead of a merge"),this.discard.hidden=t===0,O(!this.
@@ -2208,15 +2209,15 @@ e);if(s){this.keep(t,e,s.element);return}let a=xa(e,{edit:()=>{let h=d=>{e.text=
 e),this.on.changed()},c=vo(e,e.text,{save:h,cancel:l});this.editing.set(e,c),a.replaceWith(c.element),c.focus()},remove:()=>{this.drafts.set(this.name,this.mine.
 filter(h=>h!==e)),this.changed("Comment removed."),this.opener.focus()}});He(t,e,a)}changed(t){this.draw(),this.on.changed(),this.desk.announce(t)}discardAll(){
 this.drafts.delete(this.name),this.editing.clear(),this.toggle(!1),this.changed("The comments were discarded.")}async send(){let{name:t}=this,e=this.note.value.
-trim();if(!e&&!this.mine.length)return;let s=uf(this.mine),i=s.size?[...s]:[[null,[]]];for(let[o,[a,h]]of i.entries()){let l=h.map(({path:p,side:g,line:_,end_line:j,
+trim();if(!e&&!this.mine.length)return;let s=mf(this.mine),i=s.size?[...s]:[[null,[]]];for(let[o,[a,h]]of i.entries()){let l=h.map(({path:p,side:g,line:_,end_line:j,
 text:S})=>({path:p,side:g,line:_,end_line:j,text:S})),c=this.task.box.checked&&this.persona.value?this.persona.value:null,d={worktree_name:t,comments:l,commit:a,
 note:o===0?e:"",persona_id:c};if(!await this.requests.run("request_changes",d,this.submit,"Sending…"))return this.draw();this.drafts.set(t,(this.drafts.get(t)??
 []).filter(p=>!h.includes(p)));for(let p of h)this.editing.delete(p);this.name===t&&(this.note.value="")}return this.name===t&&this.toggle(!1),this.changed(`Cha\
-nges were requested in ${t}.`)}};function uf(n){let t=new Map;for(let e of n)t.set(e.commit,[...t.get(e.commit)??[],e]);return t}var mf="600px",Tl={committed:"Committed",since:"Since the request",uncommitted:"Uncommitted"},Qn=class{constructor(t){this.desk=t,this.side="committed",this.review=
+nges were requested in ${t}.`)}};function mf(n){let t=new Map;for(let e of n)t.set(e.commit,[...t.get(e.commit)??[],e]);return t}var pf="600px",Tl={committed:"Committed",since:"Since the request",uncommitted:"Uncommitted"},Qn=class{constructor(t){this.desk=t,this.side="committed",this.review=
 new Zn(t,{changed:()=>this.drawComments()}),this.requested=new Hs(t,{since:i=>this.showSince(i),goTo:i=>this.goToComment(i)}),this.files=[],this.requests=new w(
 t);let e=y("diff");this.empty=r("p",{class:"wb-empty"}),this.main=r("div",{class:"wb-diff-main wb-frame"},this.fileList(),this.fileBodies()),this.element=r("sec\
 tion",{class:"wb-stack","aria-labelledby":e},this.requested.element,this.toolbar(e),this.review.element,this.requests.errorBox,this.newerNote(),this.empty,this.
-main);let s=i=>i.filter(({isIntersecting:o})=>o).forEach(({target:o})=>o.file.approach());this.observer=new IntersectionObserver(s,{root:this.body,rootMargin:mf})}toolbar(t){
+main);let s=i=>i.filter(({isIntersecting:o})=>o).forEach(({target:o})=>o.file.approach());this.observer=new IntersectionObserver(s,{root:this.body,rootMargin:pf})}toolbar(t){
 this.sides=new I(Tl,"Show changes that are",s=>this.setSide(s)),this.summary=r("span",{class:"wb-muted wb-grow"}),this.toggleAll=m("Close all","wb-link",()=>this.
 onToggleAll());let e=r("h3",{class:"wb-heading",id:t},"Changes");return r("div",{class:"wb-toolbar"},e,this.summary,this.toggleAll,this.sides.element,this.review.
 opener)}newerNote(){let t=m("Show them","wb-link",()=>this.refresh.now());return this.newer=r("div",{class:"wb-box wb-slim",hidden:!0},"There are newer changes \
@@ -2270,8 +2271,8 @@ t.path),mr(this.counts,t),u(this.facts,pr(t,s,i)),this.drawProblems(Hn(t)),this.
 t)}drawProblems(t){let e=t.join(`
 `);e!==this.drawnProblems&&(this.drawnProblems=e,this.problems.replaceChildren(...t.map(s=>H("warning",s))))}drawApproval(t,e,s){this.enabled=s;let i=Ft(t,this.
 desk.store.tables);this.approval.show(i,o=>this.isEnabled(o),e,this.replacing===1/0)}isEnabled(t){return this.enabled&&this.replacing<=t}onRequest(t){this.replacing=
-t;let{card:e}=this.approval;e?.refresh(this.isEnabled(e.approval.id))}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};var pf=6,Cl={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},br={pending:["For you",(n,t)=>Le.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
-rating"],conflicts:["With conflicts",n=>ns(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},ff=(n,t)=>n.
+t;let{card:e}=this.approval;e?.refresh(this.isEnabled(e.approval.id))}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};var ff=6,Cl={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},br={pending:["For you",(n,t)=>Le.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
+rating"],conflicts:["With conflicts",n=>ns(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},wf=(n,t)=>n.
 id.localeCompare(t.id,void 0,{numeric:!0}),eo=class{constructor(t,e,s){this.store=t,this.desk={store:t,channel:e,announce:s},this.requests=new w(this.desk),this.
 mode="cards",this.filter=null,this.text="",this.opened=null,this.toOpen=null,this.enabled=!0;let i=y("worktrees"),o=h=>this.showNote(h);this.note=r("div",{class:"\
 wb-box wb-slim wb-note",hidden:!0}),this.page=new to(this.desk,{close:()=>this.close(),done:o}),this.conflicts=new Vn(t,h=>this.open(h)),this.closed=new Jn(t),this.
@@ -2284,7 +2285,7 @@ closed.element];return r("div",{class:"wb-stack"},...a,...h)}toolbar(t){this.sum
 i=>this.setMode(i)),this.search=J("Filter worktrees","Filter worktrees by name, branch or agent",{input:()=>this.setFilter({text:this.search.value.trim().toLowerCase()})}),
 this.views=new et(this.desk,"worktrees",{read:()=>({filter:this.filter,text:this.text,mode:this.mode}),apply:i=>this.apply(i)}),this.newButton=m("New worktree…",
 "wb-button",()=>this.openForm());let e=r("h3",{class:"wb-heading",id:t},"Worktrees"),s=r("div",{class:"wb-line"},this.modes.element,this.search,this.views.element,
-this.newButton);return r("div",{class:"wb-toolbar"},e,this.summary,s)}get rows(){return[...this.store.tables.worktrees.values()].filter(({id:t})=>t!=="").sort(ff)}count(){
+this.newButton);return r("div",{class:"wb-toolbar"},e,this.summary,s)}get rows(){return[...this.store.tables.worktrees.values()].filter(({id:t})=>t!=="").sort(wf)}count(){
 return this.rows.length}update(t,e){this.enabled=t;let{tables:s}=this.store;s.worktrees.has(this.toOpen)&&this.open(this.toOpen);let i=bl(s,e);this.all.hidden=this.
 opened!==null,this.opened?this.drawPage(i,e):this.drawOverview(i,e)}drawOverview(t,e){let{rows:s}=this,{tables:i}=this.store,o=new Map(s.map(c=>[c.id,dr(c,i)])),
 a=this.mode==="cards";this.drawToolbar(s,o,t);let h=a?s.filter(c=>this.matches(c,o.get(c.id),t(c.id))):[],l=(c,d)=>c.show(i.worktrees.get(d),o.get(d),t(d),e);this.
@@ -2292,7 +2293,7 @@ cards.show(h.map(({id:c})=>c),l),this.noMatch.hidden=!a||h.length>0||!s.length,t
 ts"||!s.length,this.conflicts.element.hidden||this.conflicts.update(),this.closed.element.hidden=this.mode!=="closed",this.closed.element.hidden||this.closed.update(),
 this.drawEmpty(s.length,i.worktrees.get("")?.error)}drawToolbar(t,e,s){let i=this.mode==="cards",o=this.conflicts.pairs.length;u(this.summary,t.length?f(t.length,
 "worktree"):""),this.modes.setLabel("conflicts",o?`Conflicts ${o.toLocaleString("en")}`:"Conflicts"),this.modes.show(this.mode);let a=this.closed.rows.length;this.
-modes.setLabel("closed",a?`Closed ${a.toLocaleString("en")}`:"Closed"),this.modes.element.hidden=!t.length&&!a,this.search.hidden=!i||t.length<=pf,this.chips.element.
+modes.setLabel("closed",a?`Closed ${a.toLocaleString("en")}`:"Closed"),this.modes.element.hidden=!t.length&&!a,this.search.hidden=!i||t.length<=ff,this.chips.element.
 hidden=!i||t.length<2,this.views.element.hidden=!t.length,this.views.update();let h=Object.entries(br).map(([l,[c,d]])=>({key:l,label:c,count:t.filter(p=>d(p,e.
 get(p.id),s(p.id))).length}));this.chips.update([{key:null,label:"All",count:t.length},...h],this.filter)}drawEmpty(t,e){e&&t?this.requests.showError(e):this.requests.
 clearError(),this.empty.hidden=t>0||this.mode==="closed"||!this.store.loaded.has("worktrees"),this.newButton.hidden=!!e&&!t;let s=e?.code??"none";if(this.empty.
@@ -2309,7 +2310,7 @@ store.tables.worktrees.get(t);this.toOpen=e?null:t,e&&(this.opened=e,this.page.o
 items.get(t)?.opener??this.newButton).focus()}showNote(t){this.desk.announce(t);let e=m("Dismiss","wb-link",()=>this.dismissNote());this.note.replaceChildren(r(
 "span",{class:"wb-grow"},t),e),this.note.hidden=!1}dismissNote(){this.note.hidden=!0,this.opened?this.page.focus():this.newButton.focus()}openForm(){let t=new Gn(
 this.desk,e=>this.closeForm(e));this.formBox.replaceChildren(t.element),t.focus()}closeForm(t){if(this.formBox.replaceChildren(),this.newButton.focus(),!t)return;
-let{name:e,branch_name:s,integration_target:i,path:o}=t;this.showNote(`Created ${e}: branch ${s}, to be integrated into ${i}. Its files are in ${o}.`)}};var[gr,yr,so,io,vr,no,kr,Al,,xr,wf,ql]=Array(12).keys(),bf={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"Discon\
+let{name:e,branch_name:s,integration_target:i,path:o}=t;this.showNote(`Created ${e}: branch ${s}, to be integrated into ${i}. Its files are in ${o}.`)}};var[gr,yr,so,io,vr,no,kr,Al,,xr,bf,ql]=Array(12).keys(),gf={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"Discon\
 nected"},_r=class extends _e{constructor(t,e,{tab:s,alone:i},o){super(t,e);let a=d=>this.announce(d);this.untrusted=new vs(t);let h={connect:()=>this.showConnect(),
 review:d=>this.showWorktree(d)};this.inbox=new xe(t,e,a,o,h),this.taskSummary=new Sr(()=>this.showTab(yr)),this.tasks=new An(t,e,a,o),this.unattended=new qn({store:t,
 channel:e,announce:a}),this.worktrees=new eo(t,e,a),this.agents=new Ns(t,e,a,o),this.definitions=new $i(t,e,a,o),this.tools=new Wn(t,e,a,o),this.chat=new ni(t,e,
@@ -2324,17 +2325,17 @@ show(Math.max(0,l.findIndex(({label:d})=>d===s))),this.alone=i?s:null;let c=[thi
 "div",{class:"wb-top"},t,this.tabs.element,this.status,e)}openers(){return{task:t=>{this.showTab(yr),this.tasks.jump(t)},agent:t=>{this.showTab(io),this.agents.
 reveal(t)},inbox:()=>this.showTab(gr),tools:()=>{this.showTab(no),this.tools.setMode("calls")}}}showTab(t){this.tabs.element.hidden=!1,this.tabs.select(t)}showWorktree(t){
 this.showTab(so),this.worktrees.open(t)}showConnect(){this.showTab(ql),this.admin.connect.focus()}draw(){let{state:t}=this.channel.link;this.dot.dataset.state=t,
-u(this.linkLabel,bf[t]),this.untrusted.update(),super.draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.update(),this.tabs.setCount(gr,this.inbox.waiting,
+u(this.linkLabel,gf[t]),this.untrusted.update(),super.draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.update(),this.tabs.setCount(gr,this.inbox.waiting,
 !0),this.tabs.setCount(so,this.worktrees.count()),this.tabs.setCount(io,this.agents.count(e)),this.tabs.setCount(vr,this.definitions.count()),this.tabs.setCount(
 no,this.tools.count()),this.tabs.setCount(kr,this.chat.count()),this.tabs.setCount(xr,this.personalities.count()),this.tabs.at===gr&&this.taskSummary.update(this.
 outline()),this.tabs.at===yr&&this.tasks.update(this.outline()),this.tabs.at===so&&this.worktrees.update(t,e),this.tabs.at===io&&this.agents.update(e),this.tabs.
 at===vr&&this.definitions.update(t,e),this.tabs.at===no&&this.tools.update(t,e),this.tabs.at===kr&&this.chat.update(t,e),this.tabs.at===Al&&this.runs.update(t,e),
-this.tabs.at===xr&&this.personalities.update(t,e),this.tabs.at===wf&&this.projects.update(),this.tabs.at===ql&&this.admin.update()}outline(){let{version:t,tables:e}=this.
+this.tabs.at===xr&&this.personalities.update(t,e),this.tabs.at===bf&&this.projects.update(),this.tabs.at===ql&&this.admin.update()}outline(){let{version:t,tables:e}=this.
 store;return this.outlined?.version!==t&&(this.outlined={version:t,outline:new Ce(e.tasks)}),this.outlined.outline}tick(t){this.inbox.tick(t),this.tabs.at===so&&
 this.worktrees.update(this.worktrees.enabled,t),this.tabs.at===io&&this.agents.update(t),this.tabs.at===vr&&this.definitions.update(this.definitions.enabled,t),
 this.tabs.at===no&&this.tools.update(this.tools.enabled,t),this.tabs.at===kr&&this.chat.update(this.chat.enabled,t),this.tabs.at===Al&&this.runs.update(this.runs.
 enabled,t),this.tabs.at===xr&&this.personalities.update(this.personalities.enabled,t)}},Sr=class{constructor(t){this.progress=new Ae;let e=r("h3",{class:"wb-hea\
 ding"},"Tasks"),s=m("Show tasks","wb-link",t);this.element=r("section",{class:"wb-section wb-stack",hidden:!0},r("div",{class:"wb-toolbar"},e,this.progress.summary,
-s),this.progress.meter)}update(t){this.progress.update(t),this.element.hidden=!t.tasks.size}},AN=()=>{let n=new Ni,t,e;return{initialize({model:s,signal:i}){ah(
+s),this.progress.meter)}update(t){this.progress.update(t),this.element.hidden=!t.tasks.size}},qN=()=>{let n=new Ni,t,e;return{initialize({model:s,signal:i}){ah(
 s),t=new hs(s,n,i);let o={tab:s.get("tab"),alone:s.get("alone")};e=new qi(s,(a,h)=>a.append(new _r(n,t,o,h).element))},render({model:s,el:i,signal:o}){let a=s.get(
-"approval_ids");a?i.append(new Ci(n,t,a,o).element):s.get("docked")?e.render(i,o):e.show(i,o)}}};export{AN as default};
+"approval_ids");a?i.append(new Ci(n,t,a,o).element):s.get("docked")?e.render(i,o):e.show(i,o)}}};export{qN as default};
