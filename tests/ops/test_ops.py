@@ -24,7 +24,7 @@ ALLOWED = """
 anonymous  ping register register_agent registration_status
 read       get_persona get_personas list_persona_versions get_worktree_status get_active_agents
 read       count_tasks get_task get_task_graph get_task_logs get_task_status get_task_tree list_tasks wait_for_task
-read       get_worktree_diff get_requested_changes list_conflicts get_attempt_diff list_closed_worktrees
+read       get_worktree_diff get_requested_changes list_conflicts get_attempt_diff list_closed_worktrees list_worktrees
 read       list_agents list_events list_newest_events list_plans export_plan whoami read deregister_agent
 read       list_projects get_project list_sessions get_session list_teams get_team get_agent get_context
 read       list_agent_tools get_confinement get_agent_history
