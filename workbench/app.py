@@ -32,6 +32,7 @@ from workbench.ops import OPERATOR, SYSTEM, Caller, Ctx, authorise, collect, dis
 from workbench.process import ProcessTable
 from workbench.rules import access
 from workbench.rules.tools.names import qualified
+from workbench.rules.tools.surroundings import Surroundings
 from workbench.running_calls import RunningCalls
 from workbench.services import SERVICES
 from workbench.services.access import authentication, personas, revocations
@@ -60,7 +61,7 @@ from workbench.services.tools import calls as tool_calls
 from workbench.services.tools import catalogue as tool_catalogue
 from workbench.services.tools import hosts as tool_hosts
 from workbench.services.tools.servers import connections as tool_servers
-from workbench.services.tools.tool import Kind, Outcome, Surroundings, Tool
+from workbench.services.tools.tool import Kind, Outcome, Tool
 from workbench.services.tools.tool import Scope as ToolScope
 from workbench.services.worktrees import conflicts, journal, kept_work
 from workbench.settings import Settings
@@ -229,12 +230,19 @@ class Workbench:
             await self._ctx.repositories.settled()
 
     async def dispatch(
-        self, caller: Caller, name: str, arguments: Mapping[str, Any], *, decoded: bool = False
+        self,
+        caller: Caller,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        decoded: bool = False,
+        surroundings: Surroundings = Surroundings(),
     ) -> dict[str, Any]:
         """Run an operation for a caller, and record its agent's presence; see `workbench.ops.dispatch`."""
         if caller.agent is not None and caller.level > Level.ANONYMOUS:
             await self._note_presence(caller, caller.agent, name)
-        return await dispatch(self.catalogue, self._ctx.of(caller), name, arguments, decoded=decoded)
+        ctx = self._ctx.of(caller)._replace(surroundings=surroundings)
+        return await dispatch(self.catalogue, ctx, name, arguments, decoded=decoded)
 
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Run an operation as the operator."""

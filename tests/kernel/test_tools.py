@@ -217,7 +217,8 @@ def test_it_reports_how_far_it_is(kernel: Kernel) -> None:
     kernel.run("""
 from workbench.ops import OPERATOR
 from workbench.services.tools import calls
-from workbench.services.tools.tool import Scope, Surroundings
+from workbench.rules.tools.surroundings import Surroundings
+from workbench.services.tools.tool import Scope
 heard, reports = threading.Event(), []
 async def note(*report):
     reports.append(report)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from workbench.model import ServerInfo
 from workbench.ops.caller import Caller
 from workbench.ops.operation import Catalogue
+from workbench.rules.tools.surroundings import Surroundings
 from workbench.store.base import Reader, Store, Tx
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class Ctx(NamedTuple):
     """Bring pending approvals up to date before they are shown. They log their failures."""
     repairs: Sequence[Callable[[Ctx, Repository], Awaitable[None]]]
     """Finish or undo what a crash left unfinished in the repository; run before each exclusive use of it."""
+    surroundings: Surroundings = Surroundings()
+    """What the caller offers to a tool that it calls."""
 
     def of(self, caller: Caller) -> Ctx:
         """The same context for another caller."""

@@ -22,7 +22,8 @@ from workbench.koi.requests import FOLLOWED, LARGEST_REPORT, Peer
 from workbench.model import iso
 from workbench.ops import OPERATOR
 from workbench.rules.personalities.rid import AgentPersonality
-from workbench.services.tools.tool import Outcome, Surroundings
+from workbench.rules.tools.surroundings import Surroundings
+from workbench.services.tools.tool import Outcome
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 

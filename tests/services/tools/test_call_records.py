@@ -24,9 +24,10 @@ from workbench.app import Workbench
 from workbench.chat.frames import Usage
 from workbench.errors import Conflict, NotFound
 from workbench.ops import Ctx
+from workbench.rules.tools.surroundings import Surroundings
 from workbench.services.tools import lost_calls
 from workbench.services.tools.calls import call as call_tool
-from workbench.services.tools.tool import Call, Outcome, Surroundings
+from workbench.services.tools.tool import Call, Outcome
 from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio

@@ -17,8 +17,9 @@ from tests.upstream.servers import SERVER, http_server
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Unavailable
 from workbench.ops import OPERATOR
+from workbench.rules.tools.surroundings import Surroundings
 from workbench.services.tools import calls, catalogue
-from workbench.services.tools.tool import Call, Scope, Surroundings
+from workbench.services.tools.tool import Call, Scope
 from workbench.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]

@@ -76,13 +76,13 @@ def said(result: CallToolResult) -> str:
 async def test_a_tool_asks_the_client_that_called_it(served: Served, admit: Admit, tools: Tools, era: str) -> None:
     tools.offer("greet", greet)
     ada = await admit("ada", tools=["*"])
-    person = Person(accepted("Ada"), accepted("Lovelace"))
+    person = Person(*[accepted("Ada"), accepted("Lovelace")] * 2)
     async with session(served, ada.token, era, elicitation_callback=person) as client:
         assert said(await client.call_tool("greet", {})) == "Hello, Ada Lovelace!"
-    assert person.asked == [
-        "The tool greet asks: What is your name?",
-        r"The tool greet asks: \u001b[2JAnd your last name?",
-    ]
+        by_name = await client.call_tool("call_tool", {"name": "greet"})
+        assert (by_name.structured_content or {})["result"] == "Hello, Ada Lovelace!"
+    asked = ["The tool greet asks: What is your name?", r"The tool greet asks: \u001b[2JAnd your last name?"]
+    assert person.asked == asked * 2
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -192,8 +192,14 @@ async def test_calls_that_wait_for_answers_are_limited_and_end_after_a_time(
 # Progress
 
 
+CALLED = [("count", {}), ("call_tool", {"name": "count"})]
+
+
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_client_gets_the_progress_of_a_tool(served: Served, admit: Admit, tools: Tools, era: str) -> None:
+@pytest.mark.parametrize(("name", "arguments"), CALLED, ids=["itself", "by call_tool"])
+async def test_a_client_gets_the_progress_of_a_tool(
+    served: Served, admit: Admit, tools: Tools, era: str, name: str, arguments: dict[str, Any]
+) -> None:
     heard: asyncio.Queue[tuple[float, float | None, str | None]] = asyncio.Queue()
 
     async def count(ctx: Ctx, call: Call) -> Outcome:
@@ -213,7 +219,7 @@ async def test_a_client_gets_the_progress_of_a_tool(served: Served, admit: Admit
     tools.offer("count", count)
     ada = await admit("ada", tools=["*"])
     async with session(served, ada.token, era) as client:
-        await client.call_tool("count", {}, progress_callback=note)
+        await client.call_tool(name, arguments, progress_callback=note)
     assert [heard.get_nowait() for _ in range(heard.qsize())] == [(n, 3, f"{n} of 3") for n in (1, 2, 3)]
 
 

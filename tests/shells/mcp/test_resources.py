@@ -157,7 +157,7 @@ async def test_a_project_without_a_repository_has_all_other_resources(served: Se
 async def test_a_defect_is_reported_without_its_text(
     served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def fails(*_: object) -> dict[str, Any]:
+    async def fails(*_: object, **__: object) -> dict[str, Any]:
         raise ValueError("secret")
 
     async with session(served, served.workbench.operator_token, "legacy") as client:

@@ -21,7 +21,8 @@ from workbench.client import McpClient
 from workbench.errors import WorkbenchError
 from workbench.model import Level
 from workbench.ops import OPERATOR, Caller
-from workbench.services.tools.tool import Outcome, Surroundings, Tool
+from workbench.rules.tools.surroundings import Surroundings
+from workbench.services.tools.tool import Outcome, Tool
 from workbench.shells.gate import Gate
 from workbench.shells.mcp import server
 from workbench.shells.mcp.backend import Context
@@ -206,7 +207,9 @@ class Counting:
     async def guidance(self, ctx: Context) -> str:
         return ""
 
-    async def call(self, ctx: Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def call(
+        self, ctx: Context, name: str, arguments: dict[str, Any], surroundings: Surroundings = Surroundings()
+    ) -> dict[str, Any]:
         self.asked.append(name)
         return {}
 

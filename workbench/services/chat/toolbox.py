@@ -21,13 +21,14 @@ from workbench.rules.chat.transcript import FrameKind
 from workbench.rules.definitions.model import Include
 from workbench.rules.definitions.tool_rules import is_on_request
 from workbench.rules.tools.results import as_json, shortened
+from workbench.rules.tools.surroundings import Surroundings
 from workbench.rules.wire import json_safety
 from workbench.services.chat.conversation import Conversation
 from workbench.services.chat.deadline import Deadline
 from workbench.services.chat.recorder import Recorder
 from workbench.services.tools import calls, catalogue
 from workbench.services.tools.calls import Finished
-from workbench.services.tools.tool import Kind, Outcome, Scope, Source, Surroundings, Tool
+from workbench.services.tools.tool import Kind, Outcome, Scope, Source, Tool
 
 WORKBENCH = "workbench"
 PROGRESS_SECONDS = 1.0

@@ -22,6 +22,7 @@ from workbench.model import Capability, Json, Level, Wire, uuid7
 from workbench.ops import Ctx, first_problems, op
 from workbench.rules.tools.arguments import is_loaded, problems
 from workbench.rules.tools.results import as_json, is_small, shortened
+from workbench.rules.tools.surroundings import Surroundings
 from workbench.running_calls import RunningCall
 from workbench.services.access.authentication import CallerCache
 from workbench.services.tools import call_log, catalogue, lost_calls, permission_requests, permissions
@@ -29,7 +30,7 @@ from workbench.services.tools.call_log import CallEnd
 from workbench.services.tools.catalogue import ToolName
 from workbench.services.tools.permissions import Standing
 from workbench.services.tools.progress import CallProgress
-from workbench.services.tools.tool import Call, Kind, Outcome, Permission, Scope, Source, Surroundings, Tool
+from workbench.services.tools.tool import Call, Kind, Outcome, Permission, Scope, Source, Tool
 from workbench.store.base import Tx
 
 REASON_LIMIT = 2_000
@@ -64,7 +65,7 @@ async def call_tool(
     arguments: Annotated[dict[str, Any], Field(description="As its schema says; see get_tool.")] = {},
 ) -> ToolResult:
     """Call a tool of list_tools and return its result. It may have to wait for the operator's permission."""
-    done = await call(ctx, Scope(ctx.caller), name, arguments)
+    done = await call(ctx, Scope(ctx.caller), name, arguments, ctx.surroundings)
     tool = done.tool
     return ToolResult(
         call_id=done.call_id,

@@ -14,7 +14,7 @@ from workbench.chat.frames import Usage
 from workbench.definitions import Snapshot
 from workbench.model import Level
 from workbench.ops import Caller, Ctx
-from workbench.rules.tools.progress import Progress
+from workbench.rules.tools.surroundings import Surroundings
 
 FINGERPRINT_LENGTH = 32
 NETWORK = "network"
@@ -90,24 +90,6 @@ class Scope:
     def is_person(self) -> bool:
         """Whether the operator calls, and no model of a conversation."""
         return self.caller.level is Level.OPERATOR and self.conversation_id is None
-
-
-Elicit = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
-"""`elicit(message, schema)`: what the caller answers, as an MCP `ElicitResult`."""
-
-
-Follow = Callable[[str, int | None], None]
-"""`follow(call_id, approval_id)`: the call waits for this approval; None: it runs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a tool may use of its caller while it runs, and where the caller follows the call; None: the caller does not
-    offer it."""
-
-    progress: Progress | None = None
-    elicit: Elicit | None = None
-    follow: Follow | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from starlette.requests import Request
 
 from workbench.errors import BadInput, WorkbenchError
 from workbench.ops import Caller
-from workbench.services.tools.tool import Outcome, Surroundings, Tool
+from workbench.rules.tools.surroundings import Surroundings
+from workbench.services.tools.tool import Outcome, Tool
 
 NOT_FOUND_OF_SESSIONS = -32002
 """The code for a resource that does not exist, in the versions with sessions; newer ones use ``INVALID_PARAMS``."""
@@ -36,7 +37,9 @@ class Backend(Protocol):
         """The instructions for a request's caller."""
         ...
 
-    async def call(self, ctx: Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def call(
+        self, ctx: Context, name: str, arguments: dict[str, Any], surroundings: Surroundings = Surroundings()
+    ) -> dict[str, Any]:
         """Run an operation for the caller of a request."""
         ...
 

@@ -1,4 +1,4 @@
-"""Calls of the tools that are no operations: with progress, and questions to the client."""
+"""Calls of the tools that are no operations, also by `call_tool`: with progress, and questions to the client."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from typing import Any
 from mcp.types import CallToolRequestParams, CallToolResult, InputRequiredResult
 
 from workbench.inert import inert
-from workbench.services.tools.tool import Surroundings
+from workbench.rules.tools.surroundings import Surroundings
 from workbench.shells.mcp.backend import Backend, Context, refusing
 from workbench.shells.mcp.progress import Reports
 from workbench.shells.mcp.questions import Exchange, Exchanges, ask, can_answer, has_requests
-from workbench.shells.mcp.tools import coded, outcome
+from workbench.shells.mcp.tools import coded, outcome, structured
+
+BY_NAME = "call_tool"
+"""The operation that calls a tool."""
 
 
 class Calls:
@@ -39,8 +42,12 @@ class Calls:
 
     async def _run(self, ctx: Context, params: CallToolRequestParams, surroundings: Surroundings) -> CallToolResult:
         async def run() -> CallToolResult:
-            named = _asking_by_name(params.name, surroundings)
-            return outcome(await self._backend.call_tool(ctx, params.name, params.arguments or {}, named), ctx)
+            name, arguments = params.name, params.arguments or {}
+            if name == BY_NAME:
+                named = _asking_by_name(str(arguments.get("name")), surroundings)
+                return structured(await self._backend.call(ctx, name, arguments, named))
+            named = _asking_by_name(name, surroundings)
+            return outcome(await self._backend.call_tool(ctx, name, arguments, named), ctx)
 
         return await coded(run)
 

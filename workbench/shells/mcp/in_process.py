@@ -16,7 +16,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from workbench.app import Workbench
 from workbench.ops import Caller
-from workbench.services.tools.tool import Outcome, Surroundings, Tool
+from workbench.rules.tools.surroundings import Surroundings
+from workbench.services.tools.tool import Outcome, Tool
 from workbench.shells.gate import is_stranger, unless_ended
 from workbench.shells.mcp.backend import Context, caller_of
 from workbench.shells.mcp.direct import DirectCalls
@@ -57,9 +58,11 @@ class InProcess:
         caller = caller_of(ctx)
         return guidance(caller.level, supervised=caller.supervised)
 
-    async def call(self, ctx: Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def call(
+        self, ctx: Context, name: str, arguments: dict[str, Any], surroundings: Surroundings = Surroundings()
+    ) -> dict[str, Any]:
         caller = caller_of(ctx)
-        work = self._workbench.dispatch(caller, name, arguments)
+        work = self._workbench.dispatch(caller, name, arguments, surroundings=surroundings)
         op = self._workbench.catalogue.get(name)
         if op is None or not op.waits(arguments):
             return await work

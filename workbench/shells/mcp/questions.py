@@ -28,7 +28,7 @@ from pydantic import ValidationError
 
 from workbench.errors import BadInput, Conflict
 from workbench.ops import Caller
-from workbench.services.tools.tool import Surroundings
+from workbench.rules.tools.surroundings import Surroundings
 from workbench.shells.mcp.backend import Context, caller_of
 from workbench.shells.mcp.progress import Reports
 

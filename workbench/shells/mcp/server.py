@@ -34,7 +34,7 @@ from workbench.model import Level
 from workbench.ops import Caller, Catalogue, Op
 from workbench.shells.gate import client_name
 from workbench.shells.mcp.backend import Backend, Context, refusing, require_first_page
-from workbench.shells.mcp.calls import Calls
+from workbench.shells.mcp.calls import BY_NAME, Calls
 from workbench.shells.mcp.progress import reported
 from workbench.shells.mcp.prompts import Prompts
 from workbench.shells.mcp.questions import sealed
@@ -90,7 +90,7 @@ def server(
     async def call_tool(ctx: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
         _introduce(ctx)
         op, arguments = catalogue.get(params.name), params.arguments or {}
-        if op is None and catalogue["call_tool"].permits(await backend.caller(ctx)):
+        if (op is None or op.name == BY_NAME) and catalogue[BY_NAME].permits(await backend.caller(ctx)):
             return await calls.call(ctx, params)
         async with reported(ctx) if op is not None and op.waits(arguments) else nullcontext():
             return await coded(lambda: run(ctx, params.name, arguments))

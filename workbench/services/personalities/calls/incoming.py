@@ -25,13 +25,14 @@ from workbench.model import SECOND, Capability, Level
 from workbench.ops import Caller, Ctx
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.rules.tools.names import qualified
+from workbench.rules.tools.surroundings import Surroundings
 from workbench.services.personalities import receiving, refusals
 from workbench.services.personalities.calls import permissions
 from workbench.services.personalities.calls.permissions import blocked
 from workbench.services.personalities.calls.progress import Send, reporting
 from workbench.services.personalities.exchange import handshake
 from workbench.services.tools import calls
-from workbench.services.tools.tool import Origin, Permission, Scope, Surroundings
+from workbench.services.tools.tool import Origin, Permission, Scope
 from workbench.store.queries import beside
 
 T = TypeVar("T")

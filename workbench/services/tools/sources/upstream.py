@@ -9,8 +9,9 @@ from typing import Any
 from workbench.errors import Unavailable
 from workbench.ops import Ctx
 from workbench.rules.definitions.secrets import redacted, redacted_data
+from workbench.rules.tools.surroundings import Elicit
 from workbench.services.tools.servers import connections, project
-from workbench.services.tools.tool import Call, Elicit, Hints, Kind, Outcome, Scope, Source, Tool
+from workbench.services.tools.tool import Call, Hints, Kind, Outcome, Scope, Source, Tool
 from workbench.upstream.call import Ask, Reply
 from workbench.upstream.connection import State, Upstream
 from workbench.upstream.connections import Key
