@@ -103,6 +103,8 @@ def test_a_conflict_lists_the_files_and_changes_nothing(root: Path, repo: Reposi
 
 @pytest.mark.parametrize("how", ["unstaged", "staged", "deleted", "added", "unmerged"])
 def test_a_dirty_target_is_refused_and_nothing_changes(root: Path, repo: Repository, work: Path, how: str) -> None:
+    if how == "unstaged":
+        commit(work, {"kept": "theirs\n"})
     write(root, {"kept": "uncommitted\n"})
     match how:
         case "staged":
@@ -121,6 +123,35 @@ def test_a_dirty_target_is_refused_and_nothing_changes(root: Path, repo: Reposit
     error = refused("TARGET_DIRTY", repo.integrate, "work", "main", "no", ANNA)
     assert error.details["files"] == (["fresh"] if how == "added" else ["kept"])
     assert "Commit or stash" in error.message
+    assert Picture.of(root) == before
+
+
+@pytest.mark.parametrize("fast_forward", [False, True])
+def test_edits_of_files_that_the_merge_does_not_change_stay(
+    root: Path, repo: Repository, work: Path, fast_forward: bool
+) -> None:
+    write(root, {"kept": "a notebook that runs\n"})
+    made = repo.integrate("work", "main", "merge", ANNA, fast_forward=fast_forward)
+    assert made.kind == ("fast_forward" if fast_forward else "merged")
+    assert (root / "kept").read_text() == "a notebook that runs\n"
+    assert git(root, "status", "--porcelain").strip() == "M kept"
+    assert git(root, "rev-parse", "main") == made.commit
+
+
+def test_an_edit_that_rules_how_other_files_are_written_is_in_the_way(root: Path, repo: Repository, work: Path) -> None:
+    commit(root, {".gitattributes": ""})
+    write(root, {".gitattributes": "* text eol=crlf\n"})
+    error = refused("TARGET_DIRTY", repo.integrate, "work", "main", "no", ANNA)
+    assert error.details["files"] == [".gitattributes"]
+
+
+def test_of_edits_and_files_in_the_way_only_those_in_the_way_are_named(
+    root: Path, repo: Repository, work: Path
+) -> None:
+    write(root, {"kept": "edited\n", "new": "mine"})
+    before = Picture.of(root)
+    error = refused("TARGET_DIRTY", repo.integrate, "work", "main", "no", ANNA)
+    assert error.details["files"] == ["new"]
     assert Picture.of(root) == before
 
 
@@ -215,8 +246,9 @@ def test_a_target_that_is_another_name_of_the_checked_out_branch_moves_that(
 ) -> None:
     git(root, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
     write(root, {"kept": "uncommitted\n"})
+    git(root, "add", "kept")
     refused("TARGET_DIRTY", repo.integrate, "work", "alias", "no", ANNA)
-    git(root, "checkout", "--quiet", "kept")
+    git(root, "reset", "--quiet", "--hard")
     assert repo.integrate("work", "alias", "merge", ANNA).kind == "merged"
     assert git(root, "status", "--porcelain") == ""
 

@@ -28,6 +28,8 @@ _IN_PROGRESS = {
     "rebase-apply": "rebase",
     "BISECT_START": "bisection",
 }
+_EDITED = b" M"
+_RULING = (b".gitattributes", b".gitmodules")
 _RETURNS_TO = ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START")
 _FAST_FORWARD = (
     *("--quiet", "--no-stat", "--ff-only", "--no-autostash"),
@@ -55,9 +57,15 @@ def main_branches(repository: Plumbing) -> set[str | None]:
 
 def uncommitted(repository: Plumbing) -> list[str]:
     """The tracked files of the main checkout that differ from its last commit."""
+    return [file for file, _ in _edits(repository)]
+
+
+def _edits(repository: Plumbing) -> list[tuple[str, bool]]:
+    """The same, and whether each is only edited: nothing of it is staged, and git treats no other file by it."""
     # Files inside a submodule do not count, and checking them would run git inside it.
     how = ("--untracked-files=no", "--no-renames", "--ignore-submodules=dirty")
-    return [displayed(row[3:]) for row in repository.read("status", "--porcelain=v1", "-z", *how).fields]
+    rows = repository.read("status", "--porcelain=v1", "-z", *how).fields
+    return [(displayed(row[3:]), row[:2] == _EDITED and not row.endswith(_RULING)) for row in rows]
 
 
 def check_worktrees(repository: Plumbing, branch: str, besides: Path | None = None) -> None:
@@ -106,11 +114,13 @@ class Merge:
         old, new = self._commit_of(target), self.repository.commit(source)
         if self.repository.contains(old, new):
             return Integration(old, "already_merged")
-        move = self._move_checkout if self._is_here(target) else self._move
+        is_here = self._is_here(target)
         if merged is not None:
             self._require_made_of(target, merged, old, new)
         made = merged or self._make(target, old, new)
-        move(target, old, made)
+        if is_here:
+            self._require_room(target, old, made)
+        (self._move_checkout if is_here else self._move)(target, old, made)
         return Integration(made, "fast_forward" if made == new else "merged")
 
     def commit(self, branch: str, source: str) -> str:
@@ -149,13 +159,26 @@ class Merge:
         if target not in main_branches(self.repository):
             check_worktrees(self.repository, target)
             return False
-        files, directory = uncommitted(self.repository), self.repository.git_dir
+        directory = self.repository.git_dir
         busy = next((what for name, what in _IN_PROGRESS.items() if (directory / name).exists()), "")
         if busy:
-            raise _dirty(target, files, f"has a {busy} in progress. Finish or abort it", busy)
+            raise _dirty(target, uncommitted(self.repository), f"has a {busy} in progress. Finish or abort it", busy)
+        return True
+
+    def _require_room(self, target: str, old: str, new: str) -> None:
+        """Refuse uncommitted changes that the merge would touch. Others stay as they are, such as a notebook that runs.
+
+        Raises:
+            Conflict: ``TARGET_DIRTY``.
+        """
+        files = self._in_the_way(old, new)
         if files:
             raise _dirty(target, files, f"has uncommitted changes in {_some(files)}. Commit or stash them")
-        return True
+
+    def _in_the_way(self, old: str, new: str) -> list[str]:
+        """The uncommitted files that keep the checkout from following: those that differ, and more than by an edit."""
+        changed = {displayed(name) for name in self._changed(old, new, "ADMT").fields}
+        return [file for file, is_edited in _edits(self.repository) if not is_edited or file in changed]
 
     def _merge(self, target: str, old: str, new: str) -> str:
         preview = predict.merge(self.repository, old, new)
@@ -197,7 +220,7 @@ class Merge:
         elif merge.code:
             if reached != old or self.repository.current_branch() != target:
                 raise _moved(target)
-            files = uncommitted(self.repository) or self._overwritten(old, new)
+            files = self._in_the_way(old, new) or self._overwritten(old, new)
             if merge.code == 1 and files:
                 raise _dirty(target, files, f"would lose {_some(files)}. Move or commit them")
             raise merge.failure()

@@ -356,13 +356,14 @@ class Repository(Plumbing):
         """Merge a commit into a branch without touching uncommitted work; an error changes nothing.
 
         A merge commit is made even if a fast-forward is possible, unless `fast_forward`. If the main checkout is on
-        the branch, its files are updated; untracked and ignored ones stay. With `merged`, from `merge_commit`, the
+        the branch, its files are updated; untracked and ignored ones stay, and so do edits of files that the merge
+        does not change, such as a notebook that runs. With `merged`, from `merge_commit`, the
         branch moves to exactly this commit or not at all.
 
         Raises:
             NotFound: ``BRANCH_NOT_FOUND``.
-            Conflict: ``MERGE_CONFLICT``, ``UNRELATED_HISTORIES``; ``TARGET_DIRTY`` (uncommitted or untracked files in
-                the way, or an unfinished merge or rebase); ``TARGET_MOVED`` (the target moved meanwhile, or `merged`
+            Conflict: ``MERGE_CONFLICT``, ``UNRELATED_HISTORIES``; ``TARGET_DIRTY`` (staged or untracked files or edits
+                in the way, or an unfinished merge or rebase); ``TARGET_MOVED`` (the target moved meanwhile, or `merged`
                 was not made from its current commit: try again); ``TARGET_CHECKED_OUT`` (in a linked worktree).
                 `details.files` lists the files, if any.
         """

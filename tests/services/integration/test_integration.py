@@ -165,6 +165,8 @@ async def test_uncommitted_work_is_never_touched_and_the_question_waits(
     place = await make(workbench)
     commit(place)
     name = "new.txt" if what == "in the way" else "README.md"
+    if what == "changed":
+        commit(place, name, "# Theirs\n")
     (repository / name).write_text("work of hours")
     if what == "staged":
         git("add", ".", cwd=repository)
@@ -181,6 +183,17 @@ async def test_uncommitted_work_is_never_touched_and_the_question_waits(
     git("stash", "-q", "--include-untracked", cwd=repository)
     await workbench.call("approve", approval_id=question)
     assert (repository / "new.txt").read_text() == "new\n"
+
+
+async def test_a_notebook_that_is_edited_while_it_runs_does_not_hold_up_a_merge(
+    workbench: Workbench, repository: Path
+) -> None:
+    commit(await make(workbench))
+    (repository / "README.md").write_text("outputs of a cell")
+    await workbench.call("approve", approval_id=await ask(workbench))
+    assert (repository / "new.txt").read_text() == "new\n"
+    assert (repository / "README.md").read_text() == "outputs of a cell"
+    assert git("status", "--porcelain", "--untracked-files=no", cwd=repository) == "M README.md"
 
 
 async def test_an_approval_is_answered_at_once_and_the_feed_tells_the_rest(served: Served, repository: Path) -> None:
