@@ -20,14 +20,13 @@ from kernel_ext.decisions import wait_for_decisions
 from kernel_ext.definitions import Definitions
 from kernel_ext.hosting import detached
 from kernel_ext.hosting.host import KernelHost, not_started
-from kernel_ext.objects.agents import Agent, NotebookAgent, Persona
-from kernel_ext.objects.approvals import Approval
-from kernel_ext.objects.events import Event
+from kernel_ext.objects.agents import Agents, NotebookAgent, Personas
+from kernel_ext.objects.approvals import Approvals
+from kernel_ext.objects.events import Events
 from kernel_ext.objects.help import described
-from kernel_ext.objects.rows import Listing
 from kernel_ext.objects.runs import Runs
-from kernel_ext.objects.tasks import Plan, Task, Tasks
-from kernel_ext.objects.worktrees import Worktree
+from kernel_ext.objects.tasks import Plans, Task, Tasks
+from kernel_ext.objects.worktrees import Worktrees
 from kernel_ext.personalities import Personalities
 from kernel_ext.querying import Querying
 from kernel_ext.recording import Recording, RunCaller
@@ -70,10 +69,9 @@ class Session(Querying, Recording):
         self.definitions = Definitions(self)
         self.chats = Chats(self)
         self.personalities = Personalities(self)
-        self.tasks, self.plans = Tasks(self), Listing(self, Plan.KIND)
-        self.agents, self.personas = Listing(self, Agent.KIND), Listing(self, Persona.KIND)
-        self.approvals, self.worktrees = Listing(self, Approval.KIND), Listing(self, Worktree.KIND)
-        self.events = Listing(self, Event.KIND)
+        self.tasks, self.plans = Tasks(self), Plans(self)
+        self.agents, self.personas = Agents(self), Personas(self)
+        self.approvals, self.worktrees, self.events = Approvals(self), Worktrees(self), Events(self)
         self.runs = Runs(RunCaller(self, self._operate))
         self.tools = NotebookTools(self.call)
         self.tool = self.tools.tool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kernel_ext.objects.rows import Kind, Row, got_by
+from kernel_ext.objects.rows import Kind, Listing, Notebook, Row, got_by
 from kernel_ext.result import Result
 from workbench.cli.agents import NO_AGENTS, agent_table
 from workbench.cli.personas import NO_PERSONAS, persona_table
@@ -106,6 +106,13 @@ class Agent(Row):
         return page
 
 
+class Agents(Listing[Agent]):
+    """The agents: `wb.agents["ada"]`; a call has the filters of `list_agents`: `wb.agents(presence="active")`."""
+
+    def __init__(self, notebook: Notebook) -> None:
+        super().__init__(notebook, Agent.KIND)
+
+
 Agent.KIND = Kind(
     Agent,
     "list_agents",
@@ -148,6 +155,13 @@ class Persona(Row):
 
     def _shown(self) -> Table:
         return Table([], [], "", self.as_dict(), lead=self.definition)
+
+
+class Personas(Listing[Persona]):
+    """The kinds of work that agents take: `wb.personas["reviewer"]`."""
+
+    def __init__(self, notebook: Notebook) -> None:
+        super().__init__(notebook, Persona.KIND)
 
 
 Persona.KIND = Kind(

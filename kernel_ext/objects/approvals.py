@@ -6,9 +6,11 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from kernel_ext.decisions import wait_for_decisions
-from kernel_ext.objects.rows import Kind, Row, got_by
-from workbench.cli.approvals import NONE_WAITS, decided_table, waiting_table
-from workbench.tables import Table
+from kernel_ext.objects.rows import Kind, Listing, Notebook, Row, got_by
+from workbench.cli.approvals import NONE_WAITS, approval_page, decided_table, outcome_text, settled, waiting_table
+from workbench.cli.output import Note
+from workbench.errors import from_dict
+from workbench.tables import Page, Table
 
 MOST = 500
 
@@ -33,30 +35,51 @@ class Approval(Row):
     changes_requested_at: str | None
     settled: bool
 
-    def approve(self, **choices: Any) -> None:
-        """Approve it: `approval.approve(agent_id="ada", role="planner")`.
+    def approve(self, *, wait: bool = True, **choices: Any) -> Note:
+        """Approve it, and say what came of it: `approval.approve(agent_id="ada", role="planner")`.
+
+        A merge is waited for, gates included. An interrupt ends the wait, not the merge.
 
         Args:
+            wait: False: return while the merge is still queued.
             choices: see the operation ``approve``.
 
         Raises:
-            WorkbenchError: see the operation ``approve``.
+            WorkbenchError: see the operation ``approve``; also why the merge was refused, such as ``TARGET_DIRTY``.
         """
-        self._changed("approve", approval_id=self.id, choices=choices)
+        made = self._notebook.call("approve", approval_id=self.id, choices=choices)
+        decision = {"approval_id": self.id, "ok": True, "outcome": made["outcome"]}
+        decision = settled(self._notebook.call, decision, lambda: True) if wait else decision
+        self.refresh()
+        if not decision["ok"]:
+            raise from_dict(decision["error"])
+        return Note(f"{outcome_text(decision['outcome'])}.", decision)
 
-    def reject(self, reason: str = "") -> None:
+    def reject(self, reason: str = "") -> Note:
         """Reject it; the requester gets the reason.
 
         Raises:
             WorkbenchError: see the operation ``reject``.
         """
         self._changed("reject", approval_id=self.id, reason=reason)
+        return Note(f"Rejected {self.id}.", self.as_dict())
 
     def __await__(self) -> Generator[Any, None, Approval]:
         """Wait for the decision, with buttons to decide; an interrupt ends the wait, and the question stays open."""
         yield from wait_for_decisions(self._notebook.host, [self.id]).__await__()
         self.refresh()
         return self
+
+    def _shown(self) -> Page:
+        name = f"wb.approvals[{self.id}]"
+        return approval_page(self._found, f'`{name}.approve()` approves it, `{name}.reject("why")` rejects it.')
+
+
+class Approvals(Listing[Approval]):
+    """The questions that wait for a decision: `wb.approvals[3].approve()`; `wb.approvals(status=None)` has all."""
+
+    def __init__(self, notebook: Notebook) -> None:
+        super().__init__(notebook, Approval.KIND)
 
 
 def approval_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from kernel_ext.objects.rows import Kind, Row
+from kernel_ext.objects.rows import Kind, Listing, Notebook, Row
 from workbench.cli.status import EVENT_COLUMNS, NO_EVENTS
 from workbench.tables import Table
 
@@ -22,6 +22,13 @@ class Event(Row):
     subject: str
     session: str | None
     data: dict[str, Any]
+
+
+class Events(Listing[Event]):
+    """The newest events, the newest last: `wb.events(about="task:7")`, `wb.events(kinds=["task.*"], limit=5)`."""
+
+    def __init__(self, notebook: Notebook) -> None:
+        super().__init__(notebook, Event.KIND)
 
 
 def event_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:

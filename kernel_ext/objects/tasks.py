@@ -182,4 +182,11 @@ class Plan(Row):
         return Page([(f"Plan {self.plan}", Table([], [], lead)), ("", tasks)], self.as_dict())
 
 
+class Plans(Listing[Plan]):
+    """The plans and their progress: `wb.plans["tidy"]`."""
+
+    def __init__(self, notebook: Notebook) -> None:
+        super().__init__(notebook, Plan.KIND)
+
+
 Plan.KIND = Kind(Plan, "list_plans", "plans", "plan", plan_table, NO_PLANS, tab="tasks")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from kernel_ext.objects.approvals import Approval
-from kernel_ext.objects.rows import Kind, Notebook, Row
+from kernel_ext.objects.rows import Kind, Listing, Notebook, Row
 from workbench.cli.worktrees import NO_WORKTREES, worktree_table
 from workbench.tables import Page
 
@@ -83,6 +83,13 @@ class Worktree(Row):
     def _shown(self) -> Page:
         page: Page = self._notebook.run(["worktrees", "status", "--", self.name])
         return page
+
+
+class Worktrees(Listing[Worktree]):
+    """The active worktrees: `wb.worktrees["fix"].integrate()`."""
+
+    def __init__(self, notebook: Notebook) -> None:
+        super().__init__(notebook, Worktree.KIND)
 
 
 def _worktree(notebook: Notebook, key: Any) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -278,3 +279,58 @@ def test_what_a_task_made_shows_itself(running: Kernel) -> None:
     assert running.fail('wb.task(drawn).artifacts["x"]')["evalue"].startswith("ARTIFACT_NOT_FOUND: ")
     shown = running.run("%workbench task {drawn} --artifact rows.csv")
     assert "3700" in shown
+
+
+MERGED = """
+import subprocess
+from pathlib import Path
+
+def git(*words):
+    subprocess.run(["git", "-C", str(project), *words], check=True, capture_output=True)
+
+git("init", "-b", "main")
+git("config", "user.name", "Ada")
+git("config", "user.email", "ada@example.org")
+(project / "model.py").write_text("x = 1\\n")
+git("add", "model.py")
+git("commit", "-m", "A model")
+"""
+WORKED = """
+made = wb.call("create_worktree", name="fix")
+(Path(made["path"]) / "model.py").write_text("x = 2\\n")
+_ = wb.run(["worktrees", "run", "fix", "--", "git", "commit", "-qam", "Two"])
+"""
+
+
+def test_approving_a_merge_says_what_came_of_it(kernel: Kernel, tmp_path: Path) -> None:
+    kernel.run(f"from pathlib import Path\nproject = Path({str(tmp_path)!r})\n{MERGED}")
+    kernel.run(f'%workbench start --project "{tmp_path}" --port 0')
+    kernel.run(WORKED)
+    kernel.run('asked = wb.worktrees["fix"].integrate()')
+    shown = kernel.run("asked")
+    assert shown.splitlines()[0] == f"Approval {kernel.run('asked.id')}: integration"
+    assert "wb/fix/main into main: 1 commit\n" in shown
+    assert "`wb.approvals[1].approve()` approves it" in shown
+    assert "{" not in shown + kernel.run("print(asked._repr_html_())")
+    kernel.run('_ = (project / "model.py").write_text("x = 3\\n")')
+    error = kernel.fail("asked.approve()")["evalue"]
+    assert error.startswith("TARGET_DIRTY: The checkout of main has uncommitted changes in model.py.")
+    assert kernel.run("asked.status") == "'failed'"
+    assert "refused     TARGET_DIRTY: " in kernel.run("asked")
+    kernel.run('git("checkout", "model.py")')
+    assert kernel.run('wb.worktrees["fix"].integrate().approve()') == "fix is integrated."
+    kernel.run("%workbench stop")
+    assert (tmp_path / "model.py").read_text() == "x = 2\n"
+
+
+def test_tab_knows_the_fields_and_actions_of_every_kind_of_object(running: Kernel) -> None:
+    offered = {
+        "approvals[1]": {"approve", "reject", "status"},
+        'agents["ada"]': {"terminate", "presence"},
+        'worktrees["fix"]': {"integrate", "ahead"},
+        'plans["tidy"]': {"graph", "completed"},
+        'personas["tester"]': {"save", "role"},
+        "events[1]": {"actor", "subject"},
+    }
+    for one, names in offered.items():
+        assert names <= set(running.complete(f"wb.{one}.")), one

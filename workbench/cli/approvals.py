@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -13,7 +13,7 @@ from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.grants import choices, grant_options, granted_text, session_text
 from workbench.cli.integration import cautions
-from workbench.cli.output import Note, PartialFailure, Shown, pass_client
+from workbench.cli.output import Note, PartialFailure, Shown, counted, pass_client
 from workbench.errors import BadInput, NotFound, Unavailable, from_dict
 from workbench.inert import inert_line
 from workbench.rules.wording import in_commands
@@ -117,7 +117,7 @@ def approve(
     else:
         decisions = []
     if not no_wait:
-        decisions = [_settled(client, decision) for decision in decisions]
+        decisions = [settled(client.call, decision, lambda: client.find_server() is not None) for decision in decisions]
     if len(decisions) == 1 and not decisions[0]["ok"]:
         raise from_dict(decisions[0]["error"])
     return _decided(decisions)
@@ -182,16 +182,18 @@ def _names(approval: Mapping[str, Any]) -> set[str | None]:
     return {payload["worktree"], payload["branch"]}
 
 
-def _settled(client: OperatorClient, decision: dict[str, Any]) -> dict[str, Any]:
+def settled(
+    call: Callable[..., Mapping[str, Any]], decision: dict[str, Any], is_served: Callable[[], bool]
+) -> dict[str, Any]:
     """A decision once what was queued is merged or refused; while no server runs, it stays queued."""
     if not decision["ok"] or decision["outcome"].get("state") != "queued":
         return decision
-    found: dict[str, Any] = {"settled": False}
+    found: Mapping[str, Any] = {"settled": False}
     while not found["settled"]:
-        if client.find_server() is None:  # it was stopped: the queue goes on when one runs again
+        if not is_served():  # it was stopped: the queue goes on when one runs again
             return decision
         try:
-            found = client.call("get_approval", approval_id=decision["approval_id"], wait_seconds=20)
+            found = call("get_approval", approval_id=decision["approval_id"], wait_seconds=20)
         except Unavailable as away:
             if away.code != "NO_SERVER":
                 raise
@@ -204,7 +206,7 @@ def _settled(client: OperatorClient, decision: dict[str, Any]) -> dict[str, Any]
 
 
 def _decided(decisions: list[dict[str, Any]]) -> Table:
-    rows = [[d["approval_id"], _outcome(d["outcome"]) if d["ok"] else _refusal(d["error"])] for d in decisions]
+    rows = [[d["approval_id"], outcome_text(d["outcome"]) if d["ok"] else _refusal(d["error"])] for d in decisions]
     shape = Table if all(d["ok"] for d in decisions) else PartialFailure
     return shape(["id", "outcome"], rows, "Nothing needs your approval.", decisions)
 
@@ -222,7 +224,7 @@ def _about(approval: Mapping[str, Any]) -> str:
         return _call(payload)
     gates = [gate["state"] for gate in payload.get("gates", ())]
     state = [f"gates {' '.join(gates)}"] if gates else []
-    what = ", ".join([f"{payload['ahead']} commits", *cautions(payload), *state])
+    what = ", ".join([counted(payload["ahead"], "commit"), *cautions(payload), *state])
     return f"{payload['branch']} into {payload['target']}: {what}"
 
 
@@ -242,7 +244,7 @@ def _origin(approval: Mapping[str, Any]) -> str:
     return f"{approval['requester']} ({', '.join(known)})" if known else approval["requester"]
 
 
-def _outcome(outcome: dict[str, Any]) -> str:
+def outcome_text(outcome: Mapping[str, Any]) -> str:
     if "granted" in outcome:
         return f"{outcome['agent_id']} is admitted: {granted_text(outcome['granted'])}"
     if "agent_id" in outcome:
@@ -254,5 +256,43 @@ def _outcome(outcome: dict[str, Any]) -> str:
     return f"{outcome['worktree']} is {outcome['state']}"
 
 
-def _refusal(error: dict[str, Any]) -> str:
+def approval_page(approval: Mapping[str, Any], how: str = "") -> Page:
+    """One approval: what it is about, in words, and what was decided.
+
+    Args:
+        how: says below how to decide it, while it is pending.
+    """
+    payload, outcome = approval["payload"], approval["outcome"] or {}
+    is_pending = approval["status"] == "pending"
+    refused = outcome if "code" in outcome else payload.get("refused") or {}
+    facts = {
+        "status": approval["status"],
+        "about": _about(approval),
+        "asked by": _origin(approval),
+        "asked at": approval["created_at"],
+        "changes requested at": approval["changes_requested_at"],
+        "decided by": None if is_pending else _decider(approval),
+        "decided at": approval["decided_at"],
+        "outcome": outcome_text(outcome) if outcome and approval["status"] == "approved" else None,
+        "reason": None if refused and approval["status"] == "failed" else approval["reason"],
+        "refused": _refusal(refused) if refused else None,
+    }
+    shown = Table(["", ""], [[name, value] for name, value in facts.items() if value], note=how if is_pending else "")
+    parts = [(name, table) for name, table in _details(payload) if table.rows]
+    return Page([(f"Approval {approval['id']}: {approval['kind'].replace('_', ' ')}", shown), *parts], dict(approval))
+
+
+def _details(payload: Mapping[str, Any]) -> Sequence[tuple[str, Table]]:
+    """What a request lists: commits and files of an integration, its gates; what a definition needs."""
+    commits = [[one["id"][:7], one["author"], one["subject"]] for one in payload.get("commits", ())]
+    files = [[one["path"], one["added"], one["removed"]] for one in payload.get("files", ())]
+    gates = [[one["command"], one["state"]] for one in payload.get("gates", ())]
+    return (
+        ("Commits", Table(["commit", "author", "subject"], commits)),
+        ("Changed files", Table(["file", "+", "−"], files)),
+        ("Gates", Table(["gate", "state"], gates)),
+    )
+
+
+def _refusal(error: Mapping[str, Any]) -> str:
     return f"{error['code']}: {in_commands(error['message'])}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 import json
 import logging
 from collections.abc import AsyncIterator
@@ -435,3 +436,13 @@ async def test_an_agent_that_asks_for_anything_over_http_is_active(served: Serve
         await http.post("/api/ops/whoami")
         again = await served.workbench.call("list_events", after=newest)
     assert again["events"] == [], "it is noted once in a while, not each time"
+
+
+async def test_a_decision_over_http_has_the_name_of_the_person(served: Served, visit: Visit) -> None:
+    await served.workbench.call("register", name="ada")
+    operator = visit(served.workbench.operator_token)
+    [asked] = (await served.workbench.call("list_approvals"))["approvals"]
+    response = await operator.post("/api/ops/approve", json={"approval_id": asked["id"]})
+    assert response.status_code == 200
+    decided = await served.workbench.call("get_approval", approval_id=asked["id"])
+    assert decided["person"] == getpass.getuser()
