@@ -9,10 +9,11 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -116,10 +117,13 @@ class Lab:
 
 @contextmanager
 def started_lab(home: Path, **settings: str) -> Iterator[Lab]:
-    """A JupyterLab with all its files in a directory; keywords are settings of its server."""
+    """A JupyterLab with all its files in a directory; keywords are settings of its server.
+
+    Its kernels listen in a directory of its own, because another program may take a port that was chosen for a kernel.
+    """
     (root := home / "root").mkdir()
     env = os.environ | {
-        **{f"JUPYTER_{kind}_DIR": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")},
+        **{f"JUPYTER_{kind}_DIR": str(home / kind.lower()) for kind in ("CONFIG", "DATA")},
         "HOME": str(home),
         "IPYTHONDIR": str(home / "ipython"),
         "PYTHONPATH": str(ROOT),
@@ -133,15 +137,17 @@ def started_lab(home: Path, **settings: str) -> Iterator[Lab]:
         "IdentityProvider.token": "",
         "ServerApp.disable_check_xsrf": "True",
         "LabApp.expose_app_in_browser": "True",
+        "KernelManager.transport": "ipc",
         **{f"ServerApp.{name}": value for name, value in settings.items()},
     }
-    with (home / "lab.log").open("wb") as log:
+    # The paths of sockets are short.
+    with (home / "lab.log").open("wb") as log, tempfile.TemporaryDirectory(prefix="workbench-lab-") as runtime:
         process = subprocess.Popen(
             [*command, *(f"--{name}={value}" for name, value in options.items())],
-            env=env, cwd=root, stdout=log, stderr=log,
+            env=env | {"JUPYTER_RUNTIME_DIR": runtime}, cwd=root, stdout=log, stderr=log,
         )  # fmt: skip
         try:
-            yield Lab(_address(home / "runtime", process, home / "lab.log"), root)
+            yield Lab(_address(Path(runtime), process, home / "lab.log"), root)
         finally:
             process.terminate()
             try:
@@ -267,11 +273,14 @@ def _settings(config: Path, name: str, **values: Any) -> None:
 
 
 def _address(runtime: Path, process: subprocess.Popen[bytes], log: Path) -> str:
-    def known() -> bool:
-        assert process.poll() is None, log.read_text()
-        return any(runtime.glob("jpserver-*.json"))
+    urls: list[str] = []
 
-    wait_until(known, f"JupyterLab starts, see {log}", START_SECONDS)
-    time.sleep(0.2)
-    url: str = json.loads(next(runtime.glob("jpserver-*.json")).read_text())["url"]
-    return url
+    def is_known() -> bool:
+        assert process.poll() is None, log.read_text()
+        for file in runtime.glob("jpserver-*.json"):
+            with suppress(ValueError):  # it is being written
+                urls.append(json.loads(file.read_text())["url"])
+        return bool(urls)
+
+    wait_until(is_known, f"JupyterLab starts, see {log}", START_SECONDS)
+    return urls[0]

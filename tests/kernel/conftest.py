@@ -13,6 +13,8 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
+from workbench.sweeps import sockets
+
 
 class Kernel:
     """A kernel to run cells in."""
@@ -77,18 +79,20 @@ def started(home: Path, *, cwd: Path | None = None, env: Mapping[str, str] = os.
     Args:
         cwd: where it runs; by default in that directory.
     """
-    manager = KernelManager(kernel_name="python3")
-    manager.start_kernel(cwd=str(cwd or home), env={**env, "IPYTHONDIR": str(home / ".ipython")})
-    client = manager.blocking_client()
-    client.start_channels()
-    try:
-        client.wait_for_ready(timeout=60)
-        kernel = Kernel(manager, client)
-        kernel.run("%load_ext workbench")
-        yield kernel
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
+    with sockets.directory() as place:
+        manager = KernelManager(kernel_name="python3")
+        sockets.listen_in(place, manager)
+        manager.start_kernel(cwd=str(cwd or home), env={**env, "IPYTHONDIR": str(home / ".ipython")})
+        client = manager.blocking_client()
+        client.start_channels()
+        try:
+            client.wait_for_ready(timeout=60)
+            kernel = Kernel(manager, client)
+            kernel.run("%load_ext workbench")
+            yield kernel
+        finally:
+            client.stop_channels()
+            manager.shutdown_kernel(now=True)
 
 
 @pytest.fixture(scope="module")
