@@ -239,12 +239,13 @@ def test_tab_completes_views_columns_options_and_names(running: Kernel) -> None:
     assert "--update" in running.complete("%%plan --name a --up")
     assert running.complete('wb.report("criti') == ["critical_path"]
     assert running.complete('wb.call("create_task", title="a", persona_id="teste') == ["tester"]
-    assert "paper" in running.complete('wb.tasks(status="pending", plan="pap')
+    running.run("%%plan --name thesis\ntasks:\n  - {name: read, title: Read, persona: tester}\n")
+    assert "thesis" in running.complete('wb.tasks(status="pending", plan="the')
     assert running.complete('wb.tasks(status="comp') == ["completed"]
     assert running.complete('wb.runs(sweep="a", state="f') == ["failed"]
     assert running.complete('wb.call("list_approvals", status="pend') == ["pending"]
     assert running.complete("%workbench spawn tes") == ["tester"]
-    assert running.complete("%workbench export-plan pap") == ["paper"]
+    assert running.complete("%workbench export-plan the") == ["thesis"]
     assert running.complete("%%persona tes") == ["tester"]
     assert {"status=", "persona="} <= set(running.complete("wb.tasks("))
     assert running.complete('wb.tasks(status="pending", pers') == ["persona="]

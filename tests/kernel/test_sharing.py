@@ -177,6 +177,7 @@ def test_the_last_to_leave_ends_the_workers_of_a_server_that_was_killed(
 ) -> None:
     worker = host.call("spawn_agent", persona_id="implementer")["pid"]
     server.kill()
+    server.wait()  # until then it uses the project
     host.stop(end_workers=True)
     assert not runs(worker)
 
