@@ -2,6 +2,8 @@
 
 It is `workbench serve` in a session of its own, with its output in `.aiswarm/logs/serve.log`. `server.json` names it as
 any other server; what tells it from one in a terminal is its command line.
+
+Commands import this module to tell where a server is, so it imports the servers only where it starts them itself.
 """
 
 from __future__ import annotations
@@ -19,14 +21,12 @@ from pathlib import Path
 import psutil
 
 from workbench import state_directory
-from workbench.app import Workbench
 from workbench.client.discovery import find_server
 from workbench.errors import Conflict, Unavailable
 from workbench.model import ServerInfo
 from workbench.process import is_running
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
-from workbench.shells.serve import Servers
 
 FLAG = "--detached"
 LOG = "serve.log"
@@ -156,6 +156,9 @@ def _announced(settings: Settings, pid: int) -> Started | None:
 
 async def _end_workers(settings: Settings) -> None:
     """End the agents' processes that a server left, unless another one serves the project."""
+    from workbench.app import Workbench
+    from workbench.shells.serve import Servers
+
     async with Workbench.open(settings) as workbench, Servers(workbench, end_workers=True) as servers:
         try:
             await servers.start(0)
