@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from kernel_ext.hosting import detached
+from kernel_ext.libraries import imported
 from workbench.analytics import results
 from workbench.analytics.changes import Update
 from workbench.analytics.live import Live, read_closed, refresh
-from workbench.analytics.questions import Question
+from workbench.analytics.questions import QueryInterrupted, Question
 from workbench.analytics.reports import Report, report
 from workbench.cli.analysis.reports import reports_table
 from workbench.settings import Settings
@@ -82,14 +84,15 @@ class Querying:
         live = self._live_with_files if files else self._live
         others = None if projects is None else {name: Path(root) for name, root in projects.items()}
         question = Question(query, {**frames, **values}, frames, self.settings.sql_seconds, others)
-        found = live.run(self._update(live), question)
-        if found is None:
-            return None
-        if as_ != "pandas":
-            return results.converted(found, as_)
-        from workbench.analytics.answer import Answer
+        with _interruptible(results.package(as_)):
+            found = live.run(self._update(live), question)
+            if found is None:
+                return None
+            if as_ != "pandas":
+                return results.converted(found, as_)
+            from workbench.analytics.answer import Answer
 
-        return Answer(results.as_frame(found))
+            return Answer(results.as_frame(found))
 
     @overload
     def report(self, name: None = None, /) -> Table: ...
@@ -105,7 +108,10 @@ class Querying:
         Raises:
             BadInput: ``UNKNOWN_REPORT``, ``NO_GROUPS``. About other projects: see `sql`.
         """
-        return reports_table() if name is None else report(name, self._query, by, of)
+        if name is None:
+            return reports_table()
+        with _interruptible("pandas", "altair"):
+            return report(name, self._query, by, of)
 
     def _query(self, query: str, **options: Any) -> duckdb.DuckDBPyRelation:
         return self._live.answer(self._update(self._live), query, **options)
@@ -126,3 +132,19 @@ class Querying:
             return await refresh(live, store)
         finally:
             await asyncio.to_thread(store.close)
+
+
+@contextmanager
+def _interruptible(*libraries: str) -> Iterator[None]:
+    """Answer a question that needs some libraries: an interrupt is one line, whatever it ends.
+
+    Raises:
+        QueryInterrupted.
+    """
+    try:
+        imported("duckdb", "numpy", *libraries)
+        yield
+    except QueryInterrupted:
+        raise
+    except KeyboardInterrupt:
+        raise QueryInterrupted from None

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from kernel_ext.definition_sections import Caller, Missing
+from kernel_ext.libraries import imported
 from workbench.errors import WorkbenchError
 from workbench.inert import as_html, inert
 from workbench.rules.tasks.artifacts import kind
@@ -40,6 +41,7 @@ class ArtifactContent:
 
     def frame(self) -> pandas.DataFrame:
         """The first rows of a table, as texts; empty if it is none."""
+        imported("pandas")
         import pandas
 
         return pandas.DataFrame(self.data["rows"], columns=self.data["columns"])

@@ -16,6 +16,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, overload
 
 from kernel_ext.definition_sections import Caller, Missing
+from kernel_ext.libraries import imported
 from workbench.errors import BadInput, NotFound, WorkbenchError
 from workbench.rules.spelling import similar
 from workbench.rules.wording import in_magics
@@ -384,6 +385,7 @@ class Rows(Sequence[R]):
 
     def frame(self) -> pandas.DataFrame:
         """A DataFrame with their fields as columns."""
+        imported("pandas")
         import pandas
 
         return pandas.DataFrame([row.as_dict() for row in self._rows])

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from kernel_ext.libraries import imported
 from kernel_ext.objects.artifacts import ArtifactContent
 from kernel_ext.objects.rows import Kind, Listing, Notebook, Row, Rows, got_by
 from workbench.cli.runs.commands import NO_RUNS, comparison_table, run_page, run_table
@@ -59,6 +60,7 @@ class Run(Row):
 
         Longer series than 100,000 values are thinned evenly.
         """
+        imported("pandas")
         import pandas
 
         found = self._notebook.call("get_run_series", run_id=self.id, names=list(names), max_points=POINTS)
@@ -194,6 +196,7 @@ class RunComparison:
 
     def frame(self) -> pandas.DataFrame:
         """The differences as a DataFrame, with a column for each run's id."""
+        imported("pandas")
         import pandas
 
         ids = [run["id"] for run in self.data["runs"]]

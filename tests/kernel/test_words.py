@@ -15,6 +15,17 @@ INTERRUPT = """
 import os, signal, threading
 threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 """
+INTERRUPT_IMPORT = """
+import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "{package}":
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+"""
+"""Interrupt the kernel as soon as a package begins to be imported."""
+INTERRUPTED = "SQL_INTERRUPTED: The query was interrupted. Narrow it, and run it again."
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +68,21 @@ def test_a_notebook_is_told_magics_where_a_shell_is_told_commands(running: Kerne
     assert error.endswith("Did you mean create_task, create_tasks or create_subtask? wb.help() lists them.")
 
 
+@pytest.mark.parametrize("package", ["duckdb", "numpy.linalg", "pandas.core.frame"])
+def test_an_interrupt_while_a_query_imports_what_it_needs_is_one_line_and_breaks_nothing(
+    tmp_path: Path, package: str
+) -> None:
+    with started(tmp_path) as kernel:
+        kernel.run('%workbench start --project "." --port 0')
+        kernel.run(INTERRUPT_IMPORT.format(package=package))
+        assert kernel.fail('wb.sql("SELECT 1")')["traceback"] == [INTERRUPTED]
+        assert kernel.run('wb.sql("SELECT 41 + 1 AS x").x[0].item()') == "42"
+
+
 def test_an_interrupted_query_is_one_line(running: Kernel) -> None:
     endless = 'wb.sql("SELECT count(*) FROM range(10000000000) a, range(1000000000) b")'
     error = running.fail(f"{INTERRUPT}\n{endless}")
-    assert error["traceback"] == ["SQL_INTERRUPTED: The query was interrupted. Narrow it, and run it again."]
+    assert error["traceback"] == [INTERRUPTED]
     assert running.run('wb.sql("SELECT 41 + 1 AS x").x[0].item()') == "42"
 
 

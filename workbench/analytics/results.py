@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Library = Literal["pandas", "polars", "arrow"]
 LIBRARIES: tuple[Library, ...] = get_args(Library)
-_PACKAGES: dict[Library, str] = {"pandas": "pandas", "polars": "polars", "arrow": "pyarrow"}
+_PACKAGES: dict[str, str] = {"pandas": "pandas", "polars": "polars", "arrow": "pyarrow"}
 
 
 def check(library: str) -> None:
@@ -25,9 +25,14 @@ def check(library: str) -> None:
     """
     if library not in _PACKAGES:
         raise BadInput("UNKNOWN_LIBRARY", f"Results come as {', '.join(LIBRARIES)}, not as {library!r}.")
-    package = _PACKAGES[library]
-    if find_spec(package) is None:
-        raise Unavailable("LIBRARY_MISSING", f"{package} is not installed. Run `pip install {package}`.")
+    needed = package(library)
+    if find_spec(needed) is None:
+        raise Unavailable("LIBRARY_MISSING", f"{needed} is not installed. Run `pip install {needed}`.")
+
+
+def package(library: str) -> str:
+    """The package of a library."""
+    return _PACKAGES[library]
 
 
 def converted(found: duckdb.DuckDBPyRelation, library: str) -> Any:
