@@ -356,7 +356,10 @@ class Session(Querying, Recording):
         given = {name: names for name, names in over.items() if names}
         how = (repeat, resume, retry_failed, dry_run)
         largest = self.settings.max_sweep_runs
-        return sweeps.run(self, sweeps.request_of(largest, notebook, parameters, given, *how, **options))
+        with sweeps.errors_in_python():
+            return sweeps.in_python(
+                sweeps.run(self, sweeps.request_of(largest, notebook, parameters, given, *how, **options))
+            )
 
     def as_agent(self, token: str) -> NotebookAgent:
         """An agent that is code in the notebook, and makes its calls with this token."""

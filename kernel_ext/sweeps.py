@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
@@ -17,8 +18,10 @@ from IPython.display import display, publish_display_data
 from kernel_ext.panels import has_frontend
 from workbench.cli.output import Shown
 from workbench.cli.sweeps.request import SweepRequest, of_options, require_begun, sweep_options
+from workbench.errors import WorkbenchError
 from workbench.inert import as_html, inert_line
 from workbench.rules.sweeps import specification
+from workbench.tables import Table
 
 if TYPE_CHECKING:
     from kernel_ext.hosting.host import KernelHost
@@ -27,6 +30,12 @@ if TYPE_CHECKING:
     from workbench.sweeps.progress import Progress
 
 Values = Mapping[str, Any]
+_OPTIONS = {
+    "--name another": "another name",
+    "with --name": "with a name",
+    "--resume": "resume=True",
+    "--retry-failed": "retry_failed=True",
+}
 
 
 class Notebook(Protocol):
@@ -105,6 +114,26 @@ def sweep_command(session: Notebook, /, **options: Any) -> Shown:
     VALUES are separated by commas; 1..50 and 0..1:0.25 are ranges. `wb.sweep` takes the same as Python values.
     """
     return run(session, of_options(session.settings.max_sweep_runs, Path.cwd(), **options))
+
+
+def in_python(shown: Shown) -> Shown:
+    """What a sweep came to, with arguments of `wb.sweep` in place of the options that its notes name."""
+    return replace(shown, note=_arguments(shown.note)) if isinstance(shown, Table) else shown
+
+
+@contextmanager
+def errors_in_python() -> Iterator[None]:
+    """The same for errors."""
+    try:
+        yield
+    except WorkbenchError as error:
+        raise type(error)(error.code, _arguments(error.message), **error.details) from None
+
+
+def _arguments(text: str) -> str:
+    for option, argument in _OPTIONS.items():
+        text = text.replace(option, argument)
+    return text
 
 
 @contextmanager

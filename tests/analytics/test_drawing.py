@@ -110,3 +110,13 @@ def test_an_answer_is_a_dataframe_that_draws_itself(tmp_path: Path) -> None:
         assert made.save(tmp_path / f"picture.{suffix}").stat().st_size > 0
     with pytest.raises(BadInput, match="UNKNOWN_FORMAT"):
         made.save(tmp_path / "picture.exe")
+
+
+def test_several_rows_of_each_name_are_lines_over_the_first_number() -> None:
+    losses = pandas.DataFrame({"step": [0, 1, 0, 1], "loss": [1.0, 0.5, 1.0, 0.7], "run": ["a", "a", "b", "b"]})
+    assert titles(found := spec(losses)) == {"mark": "line", "x": "step", "y": "loss"}
+    assert found["encoding"]["color"]["scale"]["domain"] == ["a", "b"]
+    assert titles(spec(losses, "point"))["mark"] == "point"
+    assert titles(spec(losses, "bar"))["mark"] == "bar"
+    once = losses.drop_duplicates("run")  # a row for each name: bars
+    assert titles(spec(once)) == {"mark": "bar", "x": "step", "y": None}

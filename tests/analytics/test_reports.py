@@ -15,9 +15,10 @@ import pytest
 from tests.conftest import Admit, Clock
 from workbench.analytics import reports
 from workbench.analytics.live import Live, refresh
-from workbench.analytics.reports import STANDARD, Report, names, query_of, report
+from workbench.analytics.reports import STANDARD, Report, charts, names, query_of, report
 from workbench.analytics.reports.charts import MOST_MARKS, MOST_ROWS
 from workbench.analytics.reports.report import ROWS
+from workbench.analytics.reports.standard import runs
 from workbench.analytics.reports.standard.gantt import GANTT, OUTCOMES
 from workbench.analytics.reports.words import duration, enumerated
 from workbench.app import Workbench
@@ -249,3 +250,19 @@ async def test_a_report_without_a_picture_is_a_table(workbench: Workbench, tmp_p
     assert bundle["text/html"].startswith(f"<p>{found.sentence}</p>")
     with pytest.raises(BadInput, match="NO_PICTURE"):
         found.save(tmp_path / "x.png")
+
+
+def test_numbers_of_a_report_are_shown_with_the_digits_that_can_be_read() -> None:
+    frame = pandas.DataFrame(
+        {"seed": [1.0, None], "loss": [0.005611799660671071, 5.0], "bytes": [48_287_744.25, 1e300], "n": [7, 12_345]}
+    )
+    shown = Report("query", frame)
+    assert shown.table().rows == [[1, 0.005612, 48_287_744, 7], [None, 5.0, 1e300, 12_345]]
+    assert shown.frame is frame
+
+
+def test_a_failed_run_is_not_drawn_in_the_colour_of_success() -> None:
+    frame = pandas.DataFrame({"compared": ["1 a", "2 b"], "seconds": [1.0, 2.0], "state": ["failed", "completed"]})
+    scale = runs.picture(frame).to_dict()["encoding"]["color"]["scale"]
+    shades = dict(zip(scale["domain"], scale["range"], strict=True))
+    assert shades == {"failed": charts.RED, "completed": charts.GREEN}

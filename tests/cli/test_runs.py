@@ -32,7 +32,7 @@ def test_a_list_reads_well_in_a_hundred_columns(run: Type) -> None:
     head, second, first = shown.out.splitlines()
     assert head.split() == ["run", "name", "state", "parameters", "metrics", "took"]
     assert max(len(head), len(second), len(first)) <= WIDTH
-    assert "loss=0.123457 val/accurac" in first
+    assert "loss=0.1235 …" in first
     assert "lr=0.2 seed=2" in second
     assert "loss=0.05" in run("runs", "--where", "loss<0.1").out
     assert run("runs", "--state", "failed").out.strip() == "No run matches."
@@ -50,6 +50,9 @@ def test_sweeps_are_listed_with_how_many_of_their_runs_have_ended(client: Projec
     head, row = run("runs", "sweeps").out.splitlines()
     assert head.split() == ["sweep", "notebook", "runs", "completed", "failed", "running", "started"]
     assert row.split()[:6] == ["seeds", "train.ipynb", "3", "1", "1", "0"]
+    client.call("record_metrics", run_id=4, metrics={"acc": 0.95, "loss": 0.0106118})
+    _, last, *_ = run("runs", "--sweep", "seeds").out.splitlines()
+    assert "acc=0.95 loss=0.01061 " in last  # no number is cut: a part of it would be another number
     assert run("runs", "sweeps", "--search", "other").out.strip() == "No sweep matches."
     assert [one["name"] for one in data(run("runs", "sweeps", "--json"))] == ["seeds"]
 

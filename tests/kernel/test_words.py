@@ -79,6 +79,13 @@ def test_an_interrupt_while_a_query_imports_what_it_needs_is_one_line_and_breaks
         assert kernel.run('wb.sql("SELECT 41 + 1 AS x").x[0].item()') == "42"
 
 
+def test_a_sweep_that_is_called_is_told_arguments_in_place_of_options(running: Kernel) -> None:
+    message = running.fail("wb.sweep()")["evalue"]
+    assert "resume=True and retry_failed=True" in message
+    assert "--" not in message
+    assert "--resume and --retry-failed" in running.fail("%workbench sweep")["evalue"]
+
+
 def test_an_interrupted_query_is_one_line(running: Kernel) -> None:
     endless = 'wb.sql("SELECT count(*) FROM range(10000000000) a, range(1000000000) b")'
     error = running.fail(f"{INTERRUPT}\n{endless}")

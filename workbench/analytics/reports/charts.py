@@ -105,17 +105,19 @@ def bars(
     what: str,
     which: str = "with most",
     colour: str | None = None,
+    known: Mapping[str, str] | None = None,
 ) -> altair.Chart:
     """A bar for each row, the first `MOST_ROWS` of them; with `colour`, stacked by that column.
 
     Args:
+        known: the colours of the values of the column `colour`; by default those of the palette.
         what, which: for the words about what is left out: the 60 of 80 agents with most.
     """
     import altair as alt
 
     frame, order, note = first(frame, names, what, which)
     chart = alt.Chart(rows_of(frame), width=WIDTH, height=alt.Step(26)).mark_bar(height=15, cornerRadius=3)
-    shade = colours(colour, None, list(dict.fromkeys(frame[colour]))) if colour else alt.value(BLUE)
+    shade = colours(colour, known, list(dict.fromkeys(frame[colour]))) if colour else alt.value(BLUE)
     return finished(chart.encode(x=axis_of_numbers(numbers, title), y=axis_of_names(names, order), color=shade), note)
 
 

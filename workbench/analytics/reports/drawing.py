@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -87,7 +87,10 @@ def _sort_of(frame: pandas.DataFrame, column: str) -> Sort | None:
 
 
 def _chosen(frame: pandas.DataFrame, wanted: Drawing) -> Drawing:
-    """What is drawn: over time if there are times, else by name, else one number over another."""
+    """What is drawn: over time if there are times, else by name, else one number over another.
+
+    Several rows of each name with two numbers are series, such as the loss by step of each run: a line for each name.
+    """
     sorts = {str(name): _sort_of(frame, str(name)) for name in frame.columns}
     free = [name for name, sort in sorts.items() if sort and name not in (wanted.x, wanted.y, wanted.color)]
 
@@ -97,6 +100,9 @@ def _chosen(frame: pandas.DataFrame, wanted: Drawing) -> Drawing:
             free.remove(found)
         return found
 
+    if wanted.x is None and wanted.mark != "bar" and _has_series(frame, sorts, free):
+        x, y = wanted.x or first("number"), wanted.y or first("number")
+        return Drawing(wanted.mark or "line", x, y, wanted.color or first("name"))
     x = wanted.x or first("time", "name", "number")
     if x is None or sorts[x] is None:
         raise BadInput("NO_PICTURE", "No column has times, numbers or names, which can be drawn.")
@@ -104,6 +110,18 @@ def _chosen(frame: pandas.DataFrame, wanted: Drawing) -> Drawing:
     color = wanted.color or (None if wanted.x else first("name"))
     usual: dict[Sort, Mark] = {"time": "line", "name": "bar", "number": "point" if y else "bar"}
     return Drawing(wanted.mark or usual[sorts[x] or "name"], x, y, color)
+
+
+def _has_series(frame: pandas.DataFrame, sorts: Mapping[str, Sort | None], free: Sequence[str]) -> bool:
+    """Whether the free columns are two numbers, and a name that has several rows; and no time."""
+    names = [name for name in free if sorts[name] == "name"]
+    numbers = [name for name in free if sorts[name] == "number"]
+    return (
+        "time" not in sorts.values()
+        and len(numbers) > 1
+        and bool(names)
+        and bool(frame.groupby(names[0], dropna=False)[numbers[0]].nunique().gt(1).all())
+    )
 
 
 def _is_of_names(frame: pandas.DataFrame, chosen: Drawing) -> bool:

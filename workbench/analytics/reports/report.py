@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 SCRIPT = Path(__file__).with_suffix(".js")
 ROWS = 200
 """The most rows of a frame that are shown; `frame` has all."""
+WHOLE_FROM, EXACT_TO = 1_000, 1e15
+"""Between these, numbers are shown without what is behind the point; above, a whole number would be all zeros."""
 SUFFIXES = (".html", ".png", ".svg")
 
 
@@ -66,7 +69,8 @@ class Report:
         """The first rows of the frame."""
         known = self.frame.astype(object)
         found = known.where(known.notna(), None).head(ROWS).to_numpy().tolist()
-        rows = [[cell.to_pydatetime() if hasattr(cell, "to_pydatetime") else cell for cell in row] for row in found]
+        columns = [_readable(column) for column in zip(*found, strict=True)]
+        rows = [list(row) for row in zip(*columns, strict=True)]
         more = len(self.frame) - ROWS
         note = f"… and {more:,} more rows; `frame` has all" if more > 0 else ""
         return Table([str(name) for name in self.frame.columns], rows, "", note=note)
@@ -99,3 +103,20 @@ class Report:
             "text/html": f'{about}<div style="overflow-x: auto">{image}{script}</div>',
             "image/png": base64.b64encode(png).decode(),
         }
+
+
+def _readable(column: Sequence[Any]) -> list[Any]:
+    """The cells of a column as a table shows them: numbers with four digits, whole ones without a point."""
+    numbers = [cell for cell in column if isinstance(cell, float)]
+    is_whole = all(number.is_integer() for number in numbers)
+    return [_cell(cell, is_whole) for cell in column]
+
+
+def _cell(cell: Any, is_whole: bool) -> Any:
+    if isinstance(cell, float):
+        return int(cell) if is_whole and abs(cell) < EXACT_TO else _rounded(cell)
+    return cell.to_pydatetime() if hasattr(cell, "to_pydatetime") else cell
+
+
+def _rounded(number: float) -> float | int:
+    return round(number) if WHOLE_FROM <= abs(number) < EXACT_TO else float(f"{number:.4g}")

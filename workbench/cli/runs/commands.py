@@ -32,7 +32,7 @@ NAMED = 3
 """The most parameters and metrics that a row of a list names."""
 LETTERS = 20
 WIDE, NARROW = 26, 15
-"""Letters for parameters, and for metrics, of a row without and with a sweep or tags: it fits into 100 columns."""
+"""Letters for parameters and metrics, and for other texts of a row: usual names fit into 100 columns."""
 COLUMNS = {
     "id": "run",
     "name": "name",
@@ -117,14 +117,13 @@ def run_table(found: Sequence[Mapping[str, Any]], empty: str, columns: Mapping[s
         columns: the headings by what is below them; those of sweeps and tags are left out if no run has any.
     """
     chosen = without_empty(without_empty(columns, "sweep", found), "tags", found)
-    room = WIDE if len(chosen) == len(columns) - 2 else NARROW
     rows = [
         {
             **run,
             "name": _cut(run["name"]),
             "state": State.of(run["state"]),
-            "parameters": _cut(_named(run["parameters"]), room),
-            "metrics": _cut(_named(run["metrics"]), room),
+            "parameters": _named(run["parameters"], WIDE),
+            "metrics": _named(run["metrics"], WIDE),
             "seconds": duration(run),
             "sweep": _cut(run["sweep"] or "", NARROW),
             "tags": _cut(", ".join(run["tags"]), NARROW),
@@ -154,10 +153,16 @@ def shown_value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _named(values: Mapping[str, Any]) -> str:
-    """The first values, as name=value."""
-    named = [f"{_cut(name)}={_cut(shown_value(value))}" for name, value in list(values.items())[:NAMED]]
-    return " ".join([*named, *(["…"] if len(values) > NAMED else [])])
+def _named(values: Mapping[str, Any], letters: int) -> str:
+    """The first values, as name=value. No number is cut: a part of it would be another number."""
+    named: list[str] = []
+    for name, value in list(values.items())[:NAMED]:
+        number = f"{value:.4g}" if isinstance(value, float) else _cut(shown_value(value), NARROW)
+        named.append(f"{_cut(name, NARROW)}={number}")
+        if len(named) > 1 and len(" ".join(named)) > letters:
+            named.pop()
+            break
+    return " ".join([*named, *(["…"] if len(values) > len(named) else [])])
 
 
 def _cut(text: str, letters: int = LETTERS) -> str:

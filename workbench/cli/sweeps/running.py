@@ -119,19 +119,19 @@ def _planned(made: plan.Plan, how: begin.How) -> Table:
     }
     note = f"… and {more:,} more" if more else ""
     lead = f"The sweep {how.name} has {counted(len(made.runs), 'run')}, {how.limits.workers} at a time."
-    return Table(["run", "parameters"], rows, data=data, note=note, lead=lead)
+    return Table(["number", "parameters"], rows, data=data, note=note, lead=lead)
 
 
 def _shown(job: Job, progress: Progress) -> Table:
     outcomes = sorted(progress.outcomes, key=lambda one: (one.state == "completed", one.run.number))
     rows = [
-        [one.run.number, described(one.run), one.state, round(one.seconds, 1), str(one.error or "")]
+        [one.id, one.run.number, described(one.run), one.state, round(one.seconds, 1), str(one.error or "")]
         for one in outcomes[:LISTED]
     ]
     failed = any(one.state == "failed" for one in outcomes)
     more = [f"… and {len(outcomes) - LISTED:,} more"] if len(outcomes) > LISTED else []
     place = f"The executed notebooks are in {job.outputs.relative_to(job.project)}/."
-    columns = ["run", "parameters", "state", "seconds", "error"]
+    columns = ["run", "number", "parameters", "state", "seconds", "error"]
     shape = PartialFailure if failed else Table
     note = "\n".join([*more, *([place] if outcomes else []), *_next(progress, failed)])
     lead, empty = progress.line(), "Nothing was left to run."

@@ -41,4 +41,5 @@ def showing() -> Iterator[Show]:
 
 def _line(outcome: Outcome) -> str:
     why = f": {outcome.error}" if outcome.error else ""
-    return inert_line(f"run {outcome.run.number} ({described(outcome.run)}) {outcome.state}{why}")
+    name = f"number {outcome.run.number}" if outcome.id is None else f"run {outcome.id}"
+    return inert_line(f"{name} ({described(outcome.run)}) {outcome.state}{why}")

@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     import altair
     import pandas
 
+COLOURS = {
+    "completed": charts.GREEN,
+    "running": charts.BLUE,
+    "failed": charts.RED,
+    "cancelled": charts.GREY,
+    "lost": charts.PURPLE,
+}
+
 
 def spread(frame: pandas.DataFrame) -> pandas.DataFrame:
     """A column for each parameter, such as `parameters.lr`, and for each metric, instead of the JSON of all."""
@@ -54,7 +62,8 @@ def sentence(frame: pandas.DataFrame) -> str:
 
 def picture(frame: pandas.DataFrame) -> altair.Chart:
     """How long each took."""
-    return charts.bars(frame, "compared", "seconds", "seconds", what="runs", which="that are oldest", colour="state")
+    about = {"what": "runs", "which": "that are oldest"}
+    return charts.bars(frame, "compared", "seconds", "seconds", **about, colour="state", known=COLOURS)
 
 
 RUNS = Standard(
