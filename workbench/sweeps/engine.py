@@ -7,6 +7,7 @@ a kernel gets both at its start.
 from __future__ import annotations
 
 import asyncio
+import logging
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -20,9 +21,8 @@ from nbclient.exceptions import DeadKernelError
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
 from papermill.execute import execute_notebook
-from papermill.log import logger as papermill_log
 
-from workbench.sweeps import sockets
+from workbench.sweeps import numbering, sockets
 from workbench.sweeps.outputs import OutputLimit
 from workbench.sweeps.watch import Kernel, Reason
 
@@ -33,6 +33,10 @@ POLL_SECONDS = 0.1
 OUTPUT_SECONDS = 300
 """How long a cell that has ended may take to deliver all its outputs; nbclient's own 4 s are few for many of them."""
 
+client_log = logging.getLogger(f"{__name__}.client")
+"""Where nbclient logs: it logs each failure, which `failures` says in a sentence."""
+client_log.addHandler(logging.NullHandler())  # without a handler, warnings would be printed
+
 
 @dataclass
 class Execution:
@@ -42,7 +46,7 @@ class Execution:
         environment: of the kernel: all of it.
         directory: the kernel's current directory.
         log: takes what the kernel's process itself prints, such as a crash in native code.
-        on_cell: called with the number of cells that are done, and of all cells.
+        on_cell: called with the number of the cell that is done, and that of all cells.
     """
 
     kernel: Kernel
@@ -51,6 +55,8 @@ class Execution:
     outputs: OutputLimit
     log: int = subprocess.DEVNULL
     on_cell: Callable[[int, int], None] = lambda _done, _all: None
+    source: Any = field(default=None, init=False)
+    """The notebook that is executed."""
     document: Any = field(default=None, init=False)
     """The notebook as far as it was executed."""
     sockets: Path | None = field(default=None, init=False)
@@ -100,11 +106,12 @@ class _Engine(NBClientEngine):  # type: ignore[misc]
 
         def note(cell: Any, cell_index: int | None = None, **options: Any) -> None:
             complete(cell, cell_index, **options)
-            execution.on_cell((cell_index or 0) + 1, len(nb_man.nb.cells))
+            source = execution.source
+            execution.on_cell(numbering.in_source(cell_index or 0, nb_man.nb, source), len(source.cells))
 
         nb_man.cell_complete = note
         seconds = {"timeout": None, "startup_timeout": START_SECONDS, "iopub_timeout": OUTPUT_SECONDS}
-        options = {**seconds, "raise_on_iopub_timeout": True, "log": papermill_log}
+        options = {**seconds, "raise_on_iopub_timeout": True, "log": client_log}
         _Client(nb_man, execution, kernel_name=kernel_name, **options).execute()
 
 
@@ -123,6 +130,7 @@ def execute(notebook: Any, arguments: Mapping[str, Any], execution: Execution) -
     Raises:
         Exception: see `failures.of`. KeyboardInterrupt: it came in this thread; the kernel has ended.
     """
+    execution.source = notebook
     with ThreadPoolExecutor(1, "workbench-notebook") as thread:
         done = thread.submit(_execute, notebook, arguments, execution)
         try:

@@ -199,7 +199,7 @@ def _execute(
             raised = error
         finally:
             watch.remove(kernel)
-        failure = failures.of(raised, kernel, execution.document)
+        failure = failures.of(raised, kernel, execution.document, execution.source)
         if execution.document is not None:
             if failure is not None and failure.code not in ("CELL_FAILED", "INPUT_REQUESTED"):
                 outputs.add_failure(execution.document, failure.code, failure.message)

@@ -17,18 +17,20 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 
 from workbench.errors import Unavailable, WorkbenchError
+from workbench.sweeps import numbering
 from workbench.sweeps.watch import Kernel, Reason
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 _LONGEST = 500
 
 
-def of(error: BaseException | None, kernel: Kernel, document: Any) -> WorkbenchError | None:
+def of(error: BaseException | None, kernel: Kernel, document: Any, source: Any) -> WorkbenchError | None:
     """The reason of a failure; None if there is none.
 
     Args:
         error: what the execution raised.
         document: the notebook as far as it was executed; None: it was not begun.
+        source: the notebook that was to be executed; its numbers of cells are those that a message names.
     """
     if kernel.reason is Reason.TIMEOUT:
         return Unavailable("RUN_TIMEOUT", f"The run took longer than {kernel.seconds:g} s. Raise --timeout.")
@@ -40,25 +42,24 @@ def of(error: BaseException | None, kernel: Kernel, document: Any) -> WorkbenchE
     if error is None or isinstance(error, WorkbenchError):
         return error
     if isinstance(error, PapermillExecutionError):
-        return _of_cell(error)
+        return _of_cell(error, numbering.in_source(error.cell_index, document, source))
+    cell = _running(document, source)
     if isinstance(error, DeadKernelError):
-        return Unavailable("KERNEL_DIED", f"The kernel ended by itself in cell {_running(document)}.")
+        return Unavailable("KERNEL_DIED", f"The kernel ended by itself in cell {cell}.")
     if isinstance(error, CellTimeoutError):  # the limit of a run is not nbclient's: it only waits for outputs
         return Unavailable(
             "OUTPUTS_LOST",
-            f"The kernel did not deliver all outputs of cell {_running(document)}. Run it again with --retry-failed.",
+            f"The kernel did not deliver all outputs of cell {cell}. Run it again with --retry-failed.",
         )
-    if document is None or not _running(document):
+    if cell is None:
         return Unavailable("KERNEL_NOT_STARTED", f"The kernel did not start: {_line(str(error))}")
     return Unavailable("RUN_FAILED", f"The run failed: {_line(f'{type(error).__name__}: {error}')}")
 
 
-def _of_cell(error: PapermillExecutionError) -> WorkbenchError:
+def _of_cell(error: PapermillExecutionError, cell: int) -> WorkbenchError:
     if error.ename == "StdinNotImplementedError":
-        return Unavailable(
-            "INPUT_REQUESTED", f"Cell {error.cell_index + 1} asks for input, and nobody answers. Make it a parameter."
-        )
-    return Unavailable("CELL_FAILED", f"Cell {error.cell_index + 1}: {_line(f'{error.ename}: {error.evalue}')}")
+        return Unavailable("INPUT_REQUESTED", f"Cell {cell} asks for input, and nobody answers. Make it a parameter.")
+    return Unavailable("CELL_FAILED", f"Cell {cell}: {_line(f'{error.ename}: {error.evalue}')}")
 
 
 def _line(text: str) -> str:
@@ -67,10 +68,8 @@ def _line(text: str) -> str:
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 
-def _running(document: Any) -> int:
-    """The number of the cell that was executed last, from 1; 0: none was."""
-    last = 0
-    for number, cell in enumerate(document.cells if document is not None else (), 1):
-        if (cell.metadata.get("papermill") or {}).get("start_time"):
-            last = number
-    return last
+def _running(document: Any, source: Any) -> int | None:
+    """The number of the cell that was executed last; None: none was."""
+    cells = [] if document is None else document.cells
+    begun = [index for index, cell in enumerate(cells) if (cell.metadata.get("papermill") or {}).get("start_time")]
+    return numbering.in_source(begun[-1], document, source) if begun else None

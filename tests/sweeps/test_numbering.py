@@ -1,0 +1,41 @@
+"""Cells have the numbers that they have in the notebook that was to be executed."""
+
+from __future__ import annotations
+
+import nbformat
+import pytest
+from papermill.parameterize import parameterize_notebook
+
+from workbench.sweeps import numbering
+
+
+def notebook(*cells: str) -> nbformat.NotebookNode:
+    """A notebook with cells whose tags these are."""
+    made = [nbformat.v4.new_code_cell("x = 1", metadata={"tags": tag.split()}) for tag in cells]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return nbformat.v4.new_notebook(cells=made, metadata={"kernelspec": kernel, "papermill": {}})
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        (("parameters", "", ""), [1, 1, 2, 3]),
+        (("", "parameters", ""), [1, 2, 2, 3]),
+        (("parameters", "injected-parameters", ""), [1, 2, 3]),
+        (("", "injected-parameters", ""), [1, 2, 3]),
+        (("", ""), [1, 1, 2]),
+    ],
+)
+def test_the_cell_that_papermill_adds_does_not_count(cells: tuple[str, ...], numbers: list[int]) -> None:
+    source = notebook(*cells)
+    executed = parameterize_notebook(notebook(*cells), {"seed": 1})
+    assert [numbering.in_source(index, executed, source) for index in range(len(executed.cells))] == numbers
+
+
+def test_nor_do_those_that_papermill_puts_around_a_failure() -> None:
+    source = notebook("parameters", "", "")
+    executed = parameterize_notebook(notebook("parameters", "", ""), {"seed": 1})
+    marker = nbformat.v4.new_markdown_cell("failed", metadata={"tags": ["papermill-error-cell-tag"]})
+    executed.cells.insert(3, marker)
+    executed.cells.insert(0, marker)
+    assert numbering.in_source(3, executed, source) == 3

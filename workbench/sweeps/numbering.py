@@ -1,0 +1,31 @@
+"""Numbers of cells as their author counts them: papermill adds cells of its own to what it executes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+INJECTED = "injected-parameters"
+_MARKER = "papermill-error-cell-tag"
+"""The tag of what papermill adds around a cell that failed, after that has got its index."""
+
+
+def in_source(index: int, document: Any, source: Any) -> int:
+    """The number of a cell in the notebook that was to be executed, from 1. The cell with the values of the
+    parameters, which papermill adds, has that of the cell before it.
+
+    Args:
+        index: where the cell was in the document while that was executed, from 0.
+        document: the notebook as far as it was executed.
+    """
+    cells = [cell for cell in document.cells if _MARKER not in _tags(cell)]
+    added = sum(INJECTED in _tags(cell) for cell in cells[: index + 1]) - _injected(source)
+    return max(1, index + 1 - max(0, added))
+
+
+def _injected(source: Any) -> int:
+    """The cells with values of parameters that a notebook has already; papermill replaces the first."""
+    return sum(INJECTED in _tags(cell) for cell in source.cells)
+
+
+def _tags(cell: Any) -> list[str]:
+    return cell.metadata.get("tags") or []
