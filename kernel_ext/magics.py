@@ -19,7 +19,7 @@ from IPython.core.magic_arguments import argument, magic_arguments
 from kernel_ext import kernel_status
 from kernel_ext.bad_command import bad_command
 from kernel_ext.objects.queries import answer, query_options, split
-from workbench.errors import BadInput, Conflict, Unavailable, WorkbenchError
+from workbench.errors import Conflict, Unavailable, WorkbenchError, unreadable_file
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -165,7 +165,7 @@ def read(file: str) -> str:
     try:
         return Path(file).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput("FILE_UNREADABLE", f"{file} cannot be read: {error}.") from None
+        raise unreadable_file(file, error) from None
 
 
 def succeeded(result: Any) -> Any:

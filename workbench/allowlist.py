@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from workbench import atomic_file
-from workbench.errors import Unavailable
+from workbench.errors import Unavailable, why_unreadable
 from workbench.settings import Settings
 
 _Stamp = tuple[int, int, int]
@@ -104,7 +104,9 @@ class Allowlist:
         self._stamp = None
 
     def _unreadable(self, error: Exception) -> Unavailable:
-        return Unavailable("ALLOWLIST_UNREADABLE", f"{self.path} cannot be read: {error}. Correct or remove it.")
+        return Unavailable(
+            "ALLOWLIST_UNREADABLE", f"{self.path} cannot be read: {why_unreadable(error)}. Correct or remove it."
+        )
 
 
 def _id(line: str) -> str:

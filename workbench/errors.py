@@ -107,6 +107,39 @@ class Unavailable(WorkbenchError):
     status = 503
 
 
+class Interrupted(OneLine, KeyboardInterrupt):
+    """A person interrupted something, and it has ended. Like other interrupts, it stops what comes after it.
+
+    Args:
+        code, message: see `WorkbenchError`.
+        shown: what there is to show of it, before the message.
+    """
+
+    status: ClassVar[int] = 499
+
+    def __init__(self, code: str, message: str, shown: object = None) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+        self.shown = shown
+
+    def as_dict(self) -> dict[str, Any]:
+        """See `WorkbenchError.as_dict`."""
+        return {"code": self.code, "message": self.message, "details": {}, "status": self.status}
+
+
+def unreadable_file(file: object, error: OSError | UnicodeDecodeError) -> BadInput:
+    """The error for a text file that cannot be read."""
+    return BadInput("FILE_UNREADABLE", f"{file} cannot be read: {why_unreadable(error)}. Choose another file.")
+
+
+def why_unreadable(error: Exception) -> str:
+    """Why a text file cannot be read, without its path, for a sentence that names it."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8 text"
+    return error.strerror or repr(error) if isinstance(error, OSError) else str(error)
+
+
 def from_dict(error: Mapping[str, Any]) -> WorkbenchError:
     """Rebuild the error that `as_dict` described, so that a client raises what the server raised.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench import atomic_file
-from workbench.errors import BadInput
+from workbench.errors import BadInput, why_unreadable
 
 
 def settings_path(project: Path) -> Path:
@@ -31,7 +31,9 @@ def read(path: Path, known: Iterable[str]) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        raise BadInput("BAD_SETTINGS", f"{path} cannot be read: {error}. Correct it or move it away.") from None
+        raise BadInput(
+            "BAD_SETTINGS", f"{path} cannot be read: {why_unreadable(error)}. Correct it or move it away."
+        ) from None
     if unknown := sorted(set(found) - set(known), key=lambda name: line_of(path, name) or 0):
         wrong = "; ".join(f"{place(path, name)}: there is no setting {name!r}" for name in unknown)
         raise BadInput(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench import atomic_file
-from workbench.errors import BadInput
+from workbench.errors import BadInput, why_unreadable
 from workbench.inert import inert_line
 from workbench.project import user_files
 from workbench.project.root import STATE
@@ -59,7 +59,7 @@ def read_profile(path: Path) -> Privileged:
     try:
         text = atomic_file.read(path)
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput("PROFILE_INVALID", f"Profile {path.stem} cannot be read: {error}.") from None
+        raise BadInput("PROFILE_INVALID", f"Profile {path.stem} cannot be read: {why_unreadable(error)}.") from None
     return Privileged(f"{PROFILES}/{path.name}", (), text, hashlib.sha256(text.encode()).hexdigest())
 
 

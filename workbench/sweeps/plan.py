@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import BadInput
+from workbench.errors import BadInput, unreadable_file
 from workbench.rules.sweeps import grid, notebook
 from workbench.rules.sweeps.grid import PlannedRun
 from workbench.rules.sweeps.specification import Specification
@@ -94,7 +94,7 @@ def _read(path: Path) -> Any:
             raise _bad_notebook(path, "it is too large")
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput("FILE_UNREADABLE", f"{path} cannot be read: {error}.") from None
+        raise unreadable_file(path, error) from None
     try:
         document = nbformat.reads(text, as_version=4)
         nbformat.validate(document)

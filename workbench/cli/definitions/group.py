@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Fn, Note, NounGroup, Text
-from workbench.errors import BadInput, NotFound
+from workbench.errors import BadInput, NotFound, unreadable_file
 
 STDIN = "-"
 FOLDER = "./agents"
@@ -102,7 +102,7 @@ def read_text(file: Path) -> str:
         with click.open_file(str(file), encoding="utf-8") as opened:
             return str(opened.read())
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput("FILE_UNREADABLE", f"{file} cannot be read: {error}.") from None
+        raise unreadable_file(file, error) from None
 
 
 def read_mapping(file: Path) -> dict[str, Any]:

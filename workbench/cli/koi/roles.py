@@ -12,7 +12,7 @@ import click
 
 from workbench.cli.koi.network import koi
 from workbench.cli.output import Shown
-from workbench.errors import BadInput
+from workbench.errors import BadInput, why_unreadable
 from workbench.rules.personalities.role_config import RoleConfig, load
 from workbench.tables import Table
 
@@ -95,5 +95,5 @@ def _config(file: Path) -> RoleConfig:
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput("KOI_CONFIG_INVALID", f"{file} cannot be read: {error}.", problems=[]) from None
+        raise BadInput("KOI_CONFIG_INVALID", f"{file} cannot be read: {why_unreadable(error)}.", problems=[]) from None
     return load(text, os.environ)
