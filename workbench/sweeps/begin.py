@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from workbench.errors import Conflict, NotFound
+from workbench.rules.spelling import similar
 from workbench.rules.sweeps.grid import PlannedRun
 from workbench.rules.sweeps.specification import Limits
 from workbench.settings import Settings
@@ -15,13 +16,16 @@ from workbench.sweeps.execution import PAGE, recorded
 from workbench.sweeps.job import Call, Job
 from workbench.sweeps.plan import Plan
 
+NAMED = 5
+"""The most sweeps that an error names."""
+
 
 @dataclass(frozen=True)
 class How:
     """How a sweep is run.
 
     Args:
-        resume: go on with a sweep of this name, if there is one.
+        resume: go on with the sweep of this name.
         retry_failed: the same, and run again what failed.
         share: runs coordinate in the session of whoever starts the sweep, instead of one of their own.
     """
@@ -67,15 +71,31 @@ def find(call: Call, name: str) -> Mapping[str, Any]:
     Raises:
         NotFound: ``SWEEP_NOT_FOUND``.
     """
+    names: list[str] = []
+    for sweep in _sweeps(call):
+        if sweep["name"] == name:
+            found: Mapping[str, Any] = sweep["specification"]
+            return found
+        names.append(sweep["name"])
+    raise _not_found(name, names)
+
+
+def _sweeps(call: Call) -> Iterator[Mapping[str, Any]]:
+    """All sweeps, newest first."""
     page: Mapping[str, Any] = {"next_cursor": None}
     while True:
-        page = call("list_sweeps", search=name, limit=PAGE, cursor=page["next_cursor"])
-        for sweep in page["sweeps"]:
-            if sweep["name"] == name:
-                found: Mapping[str, Any] = sweep["specification"]
-                return found
+        page = call("list_sweeps", limit=PAGE, cursor=page["next_cursor"])
+        yield from page["sweeps"]
         if page["next_cursor"] is None:
-            raise NotFound("SWEEP_NOT_FOUND", f"There is no sweep {name}. `workbench runs sweeps` lists them.")
+            return
+
+
+def _not_found(name: str, names: Sequence[str]) -> NotFound:
+    meant = similar(name, names)
+    known = f"The newest are {', '.join(names[:NAMED])}" if names else "There are none"
+    hint = f"Did you mean {meant}?" if meant else f"{known}; `workbench runs sweeps` lists them."
+    begin = "To begin it, name its notebook, and do not resume it."
+    return NotFound("SWEEP_NOT_FOUND", f"There is no sweep {name} to go on with. {hint} {begin}")
 
 
 def left(call: Call, job: Job, plan: Plan, how: How) -> tuple[list[PlannedRun], int]:

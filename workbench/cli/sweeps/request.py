@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from workbench.errors import BadInput
+from workbench.errors import BadInput, unreadable_file
 from workbench.rules.sweeps import specification as rules
 from workbench.rules.sweeps.specification import Limits, Specification
 
@@ -71,6 +71,11 @@ class SweepRequest:
             BadInput: ``BAD_NAME``.
         """
         return rules.check_name(self.others.get("name") or rules.default_name(self.notebook))
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a sweep that was begun goes on."""
+        return self.resume or self.retry_failed
 
     @property
     def share(self) -> bool:
@@ -181,7 +186,7 @@ def require_begun(request: SweepRequest) -> SweepRequest:
     Raises:
         BadInput: ``BAD_SWEEP``.
     """
-    goes_on = request.others.get("name") and (request.resume or request.retry_failed)
+    goes_on = request.others.get("name") and request.goes_on
     if not goes_on or request.parameters or request.over or request.repeat != 1:
         raise BadInput(
             "BAD_SWEEP",
@@ -195,4 +200,4 @@ def _text(file: Path) -> str:
     try:
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput("FILE_UNREADABLE", f"{file} cannot be read: {error}.") from None
+        raise unreadable_file(file, error) from None

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.errors import Conflict
+from workbench.errors import Conflict, NotFound
 from workbench.model import LARGEST_INT, Json, Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.search import like_pattern
@@ -61,7 +61,7 @@ async def start_sweep(
     notebook: Annotated[str, Field(max_length=1_000, description="Path of its notebook.")],
     notebook_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="Hash of the notebook's content.")],
     specification: Annotated[dict[str, Json], Field(description="What is run.")],
-    resume: Annotated[bool, Field(description="Go on with the sweep of this name, if there is one.")] = False,
+    resume: Annotated[bool, Field(description="Go on with the sweep of this name.")] = False,
 ) -> StartedSweep:
     """Record that a sweep starts, or is resumed with the same notebook and specification."""
     facts = {"notebook": notebook, "notebook_sha256": notebook_sha256, "specification": json.dumps(specification)}
@@ -69,6 +69,8 @@ async def start_sweep(
 
     def change(tx: Tx) -> StartedSweep:
         before = tx.one(SQL.by_name, name=name)
+        if before is None and resume:
+            raise NotFound("SWEEP_NOT_FOUND", f"There is no sweep {name} to go on with. list_sweeps lists them.")
         if before is None:
             tx.run(SQL.add, facts, name=name, now=tx.now, by=tx.actor)
         elif not resume:
