@@ -14,9 +14,10 @@ from kernel_ext.libraries import imported
 from workbench.analytics import results
 from workbench.analytics.changes import Update
 from workbench.analytics.live import Live, read_closed, refresh
-from workbench.analytics.questions import QueryInterrupted, Question
+from workbench.analytics.questions import Question, query_interrupted
 from workbench.analytics.reports import Report, report
 from workbench.cli.analysis.reports import reports_table
+from workbench.errors import Interrupted
 from workbench.settings import Settings
 from workbench.store.sqlite import open_store
 from workbench.tables import Table
@@ -139,12 +140,12 @@ def _interruptible(*libraries: str) -> Iterator[None]:
     """Answer a question that needs some libraries: an interrupt is one line, whatever it ends.
 
     Raises:
-        QueryInterrupted.
+        Interrupted: ``SQL_INTERRUPTED``.
     """
     try:
         imported("duckdb", "numpy", *libraries)
         yield
-    except QueryInterrupted:
+    except Interrupted:
         raise
     except KeyboardInterrupt:
-        raise QueryInterrupted from None
+        raise query_interrupted() from None

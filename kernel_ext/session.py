@@ -263,8 +263,8 @@ class Session(Querying, Recording):
         """Run a command of `%workbench` and return its result."""
         try:
             return worded(self.tree.main(list(words), prog_name="%workbench", obj=self, standalone_mode=False))
-        except click.Abort as error:  # click's error for an interrupt
-            raise KeyboardInterrupt from error
+        except click.Abort as abort:  # click's error for an interrupt
+            raise cli.interruption(abort) from None
         except click.ClickException as error:
             context = getattr(error, "ctx", None)
             command = context.command_path if context else "%workbench"

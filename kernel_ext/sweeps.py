@@ -18,7 +18,7 @@ from IPython.display import display, publish_display_data
 from kernel_ext.panels import has_frontend
 from workbench.cli.output import Shown
 from workbench.cli.sweeps.request import SweepRequest, of_options, require_begun, sweep_options
-from workbench.errors import WorkbenchError
+from workbench.errors import Interrupted, WorkbenchError
 from workbench.inert import as_html, inert_line
 from workbench.rules.sweeps import specification
 from workbench.tables import Table
@@ -93,15 +93,16 @@ def run(session: Notebook, request: SweepRequest) -> Shown:
     """Run a sweep on the notebook's project, and show its progress in the cell.
 
     Raises:
-        WorkbenchError: see `run_sweep`. KeyboardInterrupt: it was interrupted; how it stands is shown.
+        WorkbenchError: see `run_sweep`. Interrupted: see there; how it stands is shown.
     """
-    from workbench.cli.sweeps.running import SweepInterrupted, run_sweep
+    from workbench.cli.sweeps.running import run_sweep
 
     host = session.host
     try:
         return run_sweep(host.settings, request, lambda: nullcontext(host.call), _showing)
-    except SweepInterrupted as interrupted:
-        display(interrupted.shown)
+    except Interrupted as interrupted:
+        if interrupted.shown is not None:
+            display(interrupted.shown)
         raise
 
 

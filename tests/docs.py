@@ -29,6 +29,7 @@ REFERENCE = ROOT / "docs" / "reference.md"
 SCHEMAS = {file: ROOT / "docs" / f"{file.name.lower().replace('_', '-')}.schema.json" for file in schema.File}
 PACKAGES = ("workbench", "kernel_ext")
 FAMILIES = {cls.__name__: cls.status for cls in errors.WorkbenchError.__subclasses__()} | {"WorkbenchError": 500}
+FAMILIES["Interrupted"] = errors.Interrupted.status
 
 
 def reference() -> str:

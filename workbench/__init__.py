@@ -6,6 +6,7 @@ fast.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,15 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'workbench' has no attribute {name!r}")
+
+
+def main() -> None:
+    """Entry point of the `workbench` command: `workbench.cli.main`, also while that is imported."""
+    try:
+        import_module("workbench.cli").main()
+    except KeyboardInterrupt:
+        sys.stderr.write("INTERRUPTED: The command was interrupted. Run it again.\n")
+        sys.exit(130)
 
 
 def load_ipython_extension(ipython: Any) -> None:

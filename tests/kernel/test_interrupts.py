@@ -78,7 +78,7 @@ def test_an_interrupted_start_leaves_nothing(prepared: Kernel, repository: Path,
     prepared.run(f"armed[:] = [{MOMENTS[moment]!r}]")
     _, error = prepared.attempt(f'%workbench start --project "{repository}" --port 0')
     assert error is not None
-    assert error.startswith("KeyboardInterrupt")
+    assert error.startswith("Interrupted: INTERRUPTED: The command was interrupted.")
     assert prepared.run("armed") == "[]"
     assert_nothing_is_left(prepared, repository)
     assert prepared.run("%workbench stop").strip() == "Workbench was not running."
@@ -92,7 +92,7 @@ def test_a_start_that_is_interrupted_in_the_main_thread_leaves_nothing(
     prepared.run(f"interrupt_in({function!r})")
     _, error = prepared.attempt(f'%workbench start --project "{repository}" --port 0')
     assert error is not None
-    assert error.startswith("KeyboardInterrupt")
+    assert error.startswith("Interrupted: INTERRUPTED: The command was interrupted.")
     assert_nothing_is_left(prepared, repository)
     assert_it_starts_and_stops(prepared, repository)
 
@@ -101,7 +101,7 @@ def test_what_a_twice_interrupted_start_leaves_is_stopped_by_stop(prepared: Kern
     prepared.run("armed[:] = [('socket.bind', '')]; interrupt_in('LoopThread.stop')")
     _, error = prepared.attempt(f'%workbench start --project "{repository}" --port 0')
     assert error is not None
-    assert error.startswith("KeyboardInterrupt")
+    assert error.startswith("Interrupted: INTERRUPTED: The command was interrupted.")
     prepared.run("%workbench stop")
     assert_nothing_is_left(prepared, repository)
     assert_it_starts_and_stops(prepared, repository)
@@ -112,7 +112,7 @@ def test_an_interrupted_stop_is_finished_by_the_next(prepared: Kernel, repositor
     prepared.run("interrupt_in('LoopThread.stop')")
     _, error = prepared.attempt("%workbench stop")
     assert error is not None
-    assert error.startswith("KeyboardInterrupt")
+    assert error.startswith("Interrupted: INTERRUPTED: The command was interrupted.")
     prepared.run("%workbench stop")
     assert_nothing_is_left(prepared, repository)
     assert_it_starts_and_stops(prepared, repository)

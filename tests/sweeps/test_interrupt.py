@@ -1,4 +1,4 @@
-"""`wb.sweep` in a notebook whose kernel is interrupted: how the sweep stands is shown, and nothing of it runs on."""
+"""Sweeps that are interrupted: one coded line with the next step at each moment, and nothing of them runs on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.interrupting import interrupted, typed
 from tests.kernel.conftest import started
 from tests.sweeps.lab import write_notebook
 from workbench.process import is_running
@@ -34,10 +35,57 @@ def test_an_interrupted_cell_ends_its_sweep(repository: Path, tmp_path: Path) ->
         shown, error = kernel.attempt(SWEEP)
         states = kernel.run("print(sorted(run['state'] for run in wb.call('list_runs', sweep='slow')['runs']))")
     assert error is not None
-    assert error.startswith(
-        "SweepInterrupted: SWEEP_INTERRUPTED: The sweep was interrupted. Run it again with --resume"
-    )
+    assert error.startswith("Interrupted: SWEEP_INTERRUPTED: The sweep was interrupted. Run it again with --resume")
     assert "2 cancelled" in shown
     assert states.strip() == "['cancelled', 'cancelled']"
-    mark = sweep_mark("slow", str(repository))
-    assert [one for one in psutil.process_iter() if mark in marks_of(one) and is_running(one)] == []
+    assert left_running(repository) == []
+
+
+BEFORE = "SWEEP_INTERRUPTED: The sweep was interrupted before it began. Run it again.\n"
+AFTER = "SWEEP_INTERRUPTED: The sweep was interrupted. Run it again with --resume, in a notebook with resume=True.\n"
+MOMENTS = {
+    "the command is imported": (
+        "import",
+        "workbench.cli.sweeps",
+        "INTERRUPTED: The command was interrupted. Run it again.\n",
+    ),
+    "the notebook is read": ("open", "slow.ipynb", BEFORE),
+    "the store is opened": ("sqlite3.connect", "coordination.db", BEFORE),
+    "its server binds a port": ("socket.bind", "", BEFORE),
+    "its server is made known": ("os.rename", "server.json", BEFORE),
+    "its lock is taken": ("open", "runs/slow/.lock", BEFORE),
+    "its first kernel starts": ("subprocess.Popen", "ipykernel", AFTER),
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_sweep_that_is_interrupted_while_it_starts_says_how_it_goes_on(repository: Path, moment: str) -> None:
+    write_notebook(repository / "slow.ipynb", "seed: int = 0", "print(seed)")
+    event, word, said = MOMENTS[moment]
+    ran = interrupted(event, word, repository, "sweep", "slow.ipynb")
+    assert (ran.status, ran.err.splitlines(keepends=True)[-1]) == (130, said), ran
+    assert "Traceback" not in ran.err
+    assert left_running(repository) == []
+
+
+@pytest.mark.parametrize("moment", ["its server is made known", "its first kernel starts"])
+def test_what_an_interrupted_sweep_says_is_true(repository: Path, moment: str) -> None:
+    write_notebook(repository / "slow.ipynb", "seed: int = 0", "print(seed)")
+    event, word, said = MOMENTS[moment]
+    interrupted(event, word, repository, "sweep", "slow.ipynb")
+    ran = typed(repository, "sweep", "slow.ipynb", *(["--resume"] if said is AFTER else []))
+    assert (ran.status, "1 completed" in ran.out) == (0, True), ran
+
+
+def test_a_run_that_fails_is_one_line_on_standard_error(repository: Path) -> None:
+    write_notebook(
+        repository / "slow.ipynb", "seed: int = 0", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    ran = typed(repository, "sweep", "slow.ipynb", "-p", "seed=1")
+    assert ran.err == "run 1 (seed=1) failed: KERNEL_DIED: The kernel ended by itself in cell 2.\n"
+
+
+def left_running(project: Path) -> list[psutil.Process]:
+    """What runs of the sweep."""
+    mark = sweep_mark("slow", str(project))
+    return [one for one in psutil.process_iter() if mark in marks_of(one) and is_running(one)]

@@ -58,6 +58,13 @@ def test_a_fault_is_one_coded_failure_of_its_run(faulty: dict[str, Any], fault: 
     assert "\n" not in (run["error"] or "")
 
 
+def test_the_error_of_a_cell_has_its_number_in_the_notebook_that_was_swept(faulty: dict[str, Any]) -> None:
+    """The executed one has another cell, with the values of the parameters."""
+    assert faulty["raises"]["error"] == "Cell 2: ZeroDivisionError: division by zero"
+    assert faulty["dies"]["error"] == "The kernel ended by itself in cell 2."
+    assert faulty["asks"]["error"].startswith("Cell 2 asks for input")
+
+
 def test_every_run_keeps_its_notebook_whatever_happened(lab: SweepLab, faulty: dict[str, Any]) -> None:
     assert [name for name, run in faulty.items() if not (lab.place / run["output"]).is_file()] == []
 
@@ -233,6 +240,22 @@ def test_a_run_whose_notebook_cannot_be_saved_is_recorded_as_failed_and_can_be_r
     assert (lab.place / run["output"]).is_file()
 
 
+def test_a_sweep_that_is_not_there_is_not_resumed_and_the_error_names_those_that_are(here: SweepLab) -> None:
+    notebook = here.notebook("grid.ipynb", "seed = 0", "1")
+    here.sweep(notebook, parameters={"seed": [1]})
+    for how in ({"resume": True}, {"retry_failed": True}):
+        with pytest.raises(NotFound) as refused:
+            here.sweep(notebook, {"name": "gird"}, parameters={"seed": [1]}, **how)
+        assert refused.value.code == "SWEEP_NOT_FOUND"
+        assert refused.value.message.startswith(
+            "There is no sweep gird to go on with. Did you mean grid? To begin it, "
+        )
+    with pytest.raises(NotFound, match=r"The newest are grid, .*`workbench runs sweeps` lists them"):
+        here.sweep(notebook, {"name": "another-one"}, parameters={"seed": [1]}, resume=True)
+    assert not {"gird", "another-one"} & {sweep["name"] for sweep in here.call("list_sweeps")["sweeps"]}
+    assert not (here.settings.runs / "gird").exists()
+
+
 def test_a_changed_notebook_is_another_sweep(here: SweepLab) -> None:
     here.sweep(here.notebook("edited.ipynb", "seed = 0", "1"), parameters={"seed": [1]})
     with pytest.raises(Conflict, match="The notebook of the sweep edited changed"):
@@ -273,6 +296,15 @@ def test_a_notebook_that_names_no_kernel_starts_nothing(here: SweepLab) -> None:
     assert refused.value.code == "BAD_NOTEBOOK"
     assert "choose a kernel" in refused.value.message
     assert here.call("list_sweeps", search="bare")["sweeps"] == []
+
+
+def test_a_file_that_is_not_there_is_one_line_that_names_it_once(here: SweepLab) -> None:
+    with pytest.raises(BadInput) as refused:
+        here.sweep(here.place / "nowhere.ipynb", parameters={})
+    place = here.place / "nowhere.ipynb"
+    assert str(refused.value) == (
+        f"FILE_UNREADABLE: {place} cannot be read: No such file or directory. Choose another file."
+    )
 
 
 @pytest.mark.parametrize("text", ["no notebook", "{}", '{"cells": 1, "metadata": {}, "nbformat": 4}'])

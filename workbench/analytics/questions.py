@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from workbench.errors import BadInput, OneLine, Refused, Unavailable
+from workbench.errors import BadInput, Interrupted, Refused, Unavailable
 
 if TYPE_CHECKING:
     import duckdb
@@ -29,11 +29,9 @@ SILENT = {"CREATE", "DROP", "SET", "VARIABLE_SET", "PREPARE"}
 """Statements whose result has nothing to show."""
 
 
-class QueryInterrupted(OneLine, KeyboardInterrupt):
-    """A person interrupted a query, which has ended."""
-
-    def __init__(self) -> None:
-        super().__init__("SQL_INTERRUPTED: The query was interrupted. Narrow it, and run it again.")
+def query_interrupted() -> Interrupted:
+    """The error for a query that a person interrupted; it has ended."""
+    return Interrupted("SQL_INTERRUPTED", "The query was interrupted. Narrow it, and run it again.")
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ def answer(db: duckdb.DuckDBPyConnection, question: Question) -> duckdb.DuckDBPy
 
     Raises:
         BadInput: ``SQL_FAILED``, with DuckDB's explanation. Refused: ``FILES_NOT_ALLOWED``.
-        Unavailable: ``SQL_TOO_SLOW``. QueryInterrupted: an interrupt ended it.
+        Unavailable: ``SQL_TOO_SLOW``. Interrupted: ``SQL_INTERRUPTED``.
     """
     import duckdb
 
@@ -150,7 +148,7 @@ def _interruptible(db: duckdb.DuckDBPyConnection, work: Callable[[], T], seconds
     """Do some work in another thread: DuckDB in the main thread would hold up the interrupt of a notebook.
 
     Raises:
-        Unavailable: ``SQL_TOO_SLOW``. QueryInterrupted. Exception: what the work raises.
+        Unavailable: ``SQL_TOO_SLOW``. Interrupted: ``SQL_INTERRUPTED``. Exception: what the work raises.
     """
     outcome: Future[T] = Future()
 
@@ -174,7 +172,7 @@ def _interruptible(db: duckdb.DuckDBPyConnection, work: Callable[[], T], seconds
                 f"The query was stopped after {seconds:g} s. Narrow it, or raise the setting `sql_seconds`.",
             ) from None
         if isinstance(error, KeyboardInterrupt):
-            raise QueryInterrupted from None
+            raise query_interrupted() from None
         raise
 
 

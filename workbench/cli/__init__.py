@@ -10,6 +10,7 @@ import json
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import NoReturn
 
 import click
 from click.exceptions import NoArgsIsHelpError
@@ -44,10 +45,10 @@ from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
 from workbench.cli.analysis.sql import named_projects, named_value
 from workbench.cli.call import parse_arguments
 from workbench.cli.global_options import CommandGroup, root, with_global_options
-from workbench.cli.output import Note, PartialFailure, Shown, Text, discard_output, write_out
+from workbench.cli.output import Note, PartialFailure, Shown, Text, discard_output, interruption, write_out
 from workbench.cli.personas import saved
 from workbench.cli.tasks import planned
-from workbench.errors import BadInput, Unavailable, WorkbenchError
+from workbench.errors import BadInput, Interrupted, Unavailable, WorkbenchError
 from workbench.graph import Graph
 from workbench.tables import Page, Table
 
@@ -58,6 +59,7 @@ __all__ = [
     "Shown",
     "Text",
     "cli",
+    "interruption",
     "main",
     "named_projects",
     "named_value",
@@ -69,6 +71,8 @@ __all__ = [
 COMMANDS = tuple(root.commands.values())
 """Every command, without the options of `root`."""
 cli = with_global_options(root)
+INTERRUPTED = 130
+"""The exit status of a command that was interrupted, as shells have it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -79,10 +83,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
     try:
         shown = cli.main(arguments, prog_name="workbench", standalone_mode=False)
-        if isinstance(shown, Table | Page | Graph | Note | Text | Report):
-            write_out(json.dumps(shown.data, indent=2, default=str) if as_json else repr(shown))
-    except click.Abort:
-        sys.exit(130)
+        _write(shown, as_json)
+    except click.Abort as abort:
+        _end(interruption(abort), as_json)
     except BrokenPipeError:  # such as `workbench events | head`: its reader has enough
         discard_output()
         sys.exit(1)
@@ -92,6 +95,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(1)
     if isinstance(shown, int):  # the exit status of the program that the command ran
         sys.exit(shown)
+
+
+def _end(interrupted: Interrupted, as_json: bool) -> NoReturn:
+    """End with what is to be shown and said about an interrupt."""
+    _write(interrupted.shown, as_json)
+    click.echo(nl=sys.stderr.isatty(), err=True)  # a terminal shows ^C
+    click.echo(json.dumps(interrupted.as_dict()) if as_json else str(interrupted), err=True)
+    sys.exit(INTERRUPTED)
+
+
+def _write(shown: object, as_json: bool) -> None:
+    if isinstance(shown, Table | Page | Graph | Note | Text | Report):
+        write_out(json.dumps(shown.data, indent=2, default=str) if as_json else repr(shown))
 
 
 def _report(error: Exception, as_json: bool) -> int:

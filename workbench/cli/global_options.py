@@ -57,6 +57,8 @@ class CommandGroup(click.Group):
             if command is None or command.name == "call":
                 raise
             raise reworded(error, ctx.info_name or "workbench", command) from error
+        except KeyboardInterrupt as interrupt:  # click would also print an empty line
+            raise click.Abort from interrupt
 
 
 def reworded(error: WorkbenchError, program: str, command: click.Command | None = None) -> WorkbenchError:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from workbench.errors import Conflict, Unavailable
+from workbench.errors import Conflict, Interrupted, Unavailable
 from workbench.graph import Graph
 from workbench.inert import as_html, inert
 from workbench.tables import Page, Table
@@ -95,6 +95,14 @@ raw_option: Callable[[Fn], Fn] = click.option(
     "--raw", is_flag=True, help="Do not escape control characters: for pipes and files, not for terminals."
 )
 """The option of commands that print what workers wrote."""
+
+
+def interruption(abort: click.Abort) -> Interrupted:
+    """What click made an `Abort` of: an interrupt with a next step, or Ctrl-C somewhere in a command."""
+    cause = abort.__cause__
+    if isinstance(cause, Interrupted):
+        return cause
+    return Interrupted("INTERRUPTED", "The command was interrupted. What it has done stays; run it again for the rest.")
 
 
 def write_out(text: str) -> None:

@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +164,8 @@ def logs(client: OperatorClient, agent_id: str, lines: int, follow: bool, raw: b
     if not follow:
         return Text(text, found, raw)
     click.echo(repr(Text(text, raw=raw)))
-    _follow(client, agent_id, Path(found["log"]), raw)
+    with suppress(KeyboardInterrupt):  # this is how one ends it
+        _follow(client, agent_id, Path(found["log"]), raw)
     return None
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
-
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Shown, pass_client, write_out
+from workbench.cli.output import Shown, pass_client
 from workbench.cli.sweeps.request import of_options, sweep_options
 
 
@@ -23,16 +21,12 @@ def sweep(client: OperatorClient, **options: Any) -> Shown:
     parameters, over, repeat, workers, name, timeout, memory, share, dask.
     """
     from workbench.cli.sweeps.connection import connected
-    from workbench.cli.sweeps.running import SweepInterrupted, run_sweep
+    from workbench.cli.sweeps.running import run_sweep
     from workbench.cli.sweeps.terminal import showing
     from workbench.interpreter import termination_interrupts
 
     client.require_operator("sweep")
     settings = client.settings
     request = of_options(settings.max_sweep_runs, Path.cwd(), **options)
-    try:
-        with termination_interrupts():
-            return run_sweep(settings, request, lambda: connected(settings), showing)
-    except SweepInterrupted as interrupted:
-        write_out(repr(interrupted.shown))
-        raise click.Abort from interrupted
+    with termination_interrupts():
+        return run_sweep(settings, request, lambda: connected(settings), showing)

@@ -23,8 +23,8 @@ def connected(settings: Settings) -> Iterator[Connection]:
         return await attached(stack, settings.server_file) or await _serving(stack, settings)
 
     connection = Connection(attach)
-    connection.start()
     try:
+        connection.start()
         yield connection
     finally:
         connection.stop()

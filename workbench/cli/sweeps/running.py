@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli.output import PartialFailure, Shown, counted
 from workbench.cli.sweeps.request import SweepRequest
-from workbench.errors import OneLine
+from workbench.errors import Interrupted
 from workbench.rules.sweeps.specification import LOCAL_CLUSTER, Limits
 from workbench.settings import Settings
 from workbench.sweeps import begin, plan
@@ -27,21 +27,6 @@ Connect = Callable[[], AbstractContextManager[Call]]
 Show = Callable[[Progress], None]
 
 
-class SweepInterrupted(OneLine, KeyboardInterrupt):
-    """A sweep was interrupted; everything has ended, and what was done is recorded. `shown` says how it stands.
-
-    It stops what comes after it in a program, like other interrupts, and is one coded line in a cell.
-    """
-
-    code = "SWEEP_INTERRUPTED"
-
-    def __init__(self, shown: Table) -> None:
-        super().__init__(
-            f"{self.code}: The sweep was interrupted. Run it again with --resume, in a notebook with resume=True."
-        )
-        self.shown = shown
-
-
 def run_sweep(
     settings: Settings, request: SweepRequest, connect: Connect, showing: Callable[[], AbstractContextManager[Show]]
 ) -> Shown:
@@ -55,12 +40,30 @@ def run_sweep(
         BadInput: see `plan.make`. NotFound: ``SWEEP_NOT_FOUND``.
         Conflict: ``SWEEP_EXISTS``, ``SWEEP_CHANGED``, ``SWEEP_RUNNING``.
         Unavailable: ``DASK_NOT_INSTALLED``, ``DASK_UNREACHABLE``, ``DASK_WORKER_UNFIT``; see also `Executor.check`.
-        SweepInterrupted: it was interrupted.
+        Interrupted: ``SWEEP_INTERRUPTED``: everything has ended, and what was done is recorded.
     """
-    limits = request.limits
-    if not request.notebook:
+    begun: list[Job] = []
+    try:
+        if not request.goes_on:
+            return _run(settings, request, connect, showing, begun)
         with connect() as call:
-            request = _begun(request, begin.find(call, request.name), settings)
+            known = _begun(request, begin.find(call, request.name), settings)
+            return _run(settings, known, lambda: nullcontext(call), showing, begun)
+    except Interrupted:
+        raise
+    except KeyboardInterrupt:
+        raise _interrupted(bool(begun) or request.goes_on) from None
+
+
+def _run(
+    settings: Settings,
+    request: SweepRequest,
+    connect: Connect,
+    showing: Callable[[], AbstractContextManager[Show]],
+    begun: list[Job],
+) -> Shown:
+    """Run a sweep to its end. Once it is recorded, its job is in `begun`."""
+    limits = request.limits
     made = plan.make(request.specification, request.base, settings)
     how = begin.How(request.name, limits, request.resume, request.retry_failed, request.share)
     if request.dry_run:
@@ -71,18 +74,31 @@ def run_sweep(
     end_leftovers(settings)
     with connect() as call, only_one(settings, how.name), executors(request.dask, limits) as executing:
         plan.require_over(made.specification, call)
-        job = begin.begin(call, made, how, settings)
+        begun.append(job := begin.begin(call, made, how, settings))
         runs, before = begin.left(call, job, made, how)
         with executing(call, job) as executor, showing() as show:
             result = execute_sweep(executor, runs, Progress(how.name, len(made.runs), before), show)
         shown = _shown(job, result.progress)
     if result.interrupted:
-        raise SweepInterrupted(shown)
+        raise _interrupted(True, shown)
     return shown
 
 
+def _interrupted(is_recorded: bool, shown: Table | None = None) -> Interrupted:
+    """The error for a sweep that was interrupted. `shown` says how it stands."""
+    if not is_recorded:
+        return Interrupted("SWEEP_INTERRUPTED", "The sweep was interrupted before it began. Run it again.")
+    return Interrupted(
+        "SWEEP_INTERRUPTED",
+        "The sweep was interrupted. Run it again with --resume, in a notebook with resume=True.",
+        shown,
+    )
+
+
 def _begun(request: SweepRequest, found: Mapping[str, Any], settings: Settings) -> SweepRequest:
-    """A request with the notebook and the values with which its sweep was begun."""
+    """A request with the notebook and the values with which its sweep was begun, if it names no notebook."""
+    if request.notebook:
+        return request
     parameters, over = ({name: tuple(some) for name, some in found[part].items()} for part in ("parameters", "over"))
     begun = replace(request, notebook=found["notebook"], base=settings.project, repeat=found["repeat"])
     return replace(begun, parameters=parameters, over=over)
