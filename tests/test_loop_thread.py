@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -218,3 +220,31 @@ def test_a_stop_that_takes_too_long_says_so_and_goes_on() -> None:
     assert not thread.stop(0.01)
     go_on.set()
     assert thread.stop(SECONDS)
+
+
+def test_a_stop_that_is_interrupted_does_not_take_the_thread_for_ended() -> None:
+    stopping, release = threading.Event(), threading.Event()
+
+    async def main(opened: Callable[[str], None]) -> None:
+        opened("open")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopping.set()
+            await asyncio.to_thread(release.wait)
+
+    def interrupt() -> None:
+        stopping.wait()
+        main_thread = threading.main_thread().ident or 0
+        while sys._current_frames()[main_thread].f_code.co_filename != threading.__file__:
+            pass
+        signal.pthread_kill(main_thread, signal.SIGINT)
+
+    made = LoopThread("loop", main, Ended)
+    made.start(SECONDS)
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        made.stop(SECONDS)
+    assert not made.stop(0.01)
+    release.set()
+    assert made.stop(SECONDS)

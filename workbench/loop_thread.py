@@ -38,6 +38,7 @@ class LoopThread(Generic[T]):
         self._stop_requested = False
         self._is_closed = False
         self._submitting = threading.Lock()
+        self._has_ended = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -75,9 +76,12 @@ class LoopThread(Generic[T]):
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._cancel_main)
-        with contextlib.suppress(RuntimeError):  # the thread was never started
-            self._thread.join(timeout)
-        return not self._thread.is_alive()
+        if self._thread.ident is None:  # it was never started
+            return True
+        if not self._has_ended.wait(timeout):  # a `join` that is interrupted takes the thread for ended (bpo-45274)
+            return False
+        self._thread.join()
+        return True
 
     def submit(self, work: Coroutine[Any, Any, R]) -> Future[R]:
         """Run a coroutine on the loop; cancelling the future cancels the coroutine.
@@ -115,6 +119,12 @@ class LoopThread(Generic[T]):
     # In the thread.
 
     def _run(self) -> None:
+        try:
+            self._run_main()
+        finally:
+            self._has_ended.set()
+
+    def _run_main(self) -> None:
         failure: BaseException | None = None
         try:
             asyncio.run(self._hold())
