@@ -1,4 +1,4 @@
-"""Charts, runs, saved views, decisions, reviews and undo at three widths in both themes, as in `test_states`."""
+"""Charts, runs, saved views, decisions, reviews and undo in both themes, at the widths of `test_states`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every state of the panel at three widths in both themes: pictures to look at, contrast, width, and the keyboard."""
+"""Every state of the panel in both themes, at widths from 700 to 1600: pictures, contrast, width, the keyboard."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from workbench.withheld import trust, withheld
 
 OpenDesk = Callable[..., Locator]
 HERE = Path(__file__).parent
-WIDTHS = (700, 1100, 1600)
+WIDTHS = {"light": (700, 900, 1200, 1600), "dark": (700, 1600)}
+"""Light is looked at closely: what a width changes is the same in both themes."""
 TABS = (
     *("Inbox", "Tasks", "Worktrees", "Agents", "Definitions"),
     *("Tools", "Chat", "Runs", "Analytics", "Personalities", "Projects", "Admin"),
@@ -278,10 +279,10 @@ def networked(project: Project, coordinator: KernelHost) -> None:
     project.operate("publish_personality", name="careful-ada", version="1.1")
 
 
-def check(desk: Locator, theme: str, states: Iterator[str], widths: Sequence[int] = WIDTHS) -> None:
+def check(desk: Locator, theme: str, states: Iterator[str], widths: Sequence[int] = ()) -> None:
     """Look at each state at each width."""
     for name in states:
-        for width in widths:
+        for width in widths or WIDTHS[theme]:
             resize(desk, width)
             shot(desk, f"states/{name}-{width}-{theme}")
             seen = f"{name} at {width}"

@@ -137,6 +137,37 @@ def test_a_card_with_failed_gates_has_no_primary_button(open_bare_desk: Open) ->
     expect(desk.element.locator(".wb-primary:visible")).to_have_count(0)
 
 
+LINES = """elements => {
+  const lines = [];
+  for (const { offsetTop, offsetHeight } of elements) {
+    const middle = offsetTop + offsetHeight / 2;
+    const line = lines.find((one) => Math.abs(one.middle - middle) < 10);
+    if (line) line.count += 1;
+    else lines.push({ middle, count: 1 });
+  }
+  return lines.map(({ count }) => count);
+}"""
+"""How many elements stand in each line."""
+
+
+def test_no_tab_and_no_control_stands_alone_below_the_others(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    task(desk, "Count")
+    registered = desk.host.call("register", name="ada", persona_id="tester")
+    desk.host.call("approve", approval_id=registered["approval_id"])
+    desk.host.call("start_run", name="baseline")
+    for name in ("Tasks", "Agents", "Runs"):
+        view(desk.element, name)
+        bar = desk.element.locator(".wb-toolbar:visible")
+        expect(bar.get_by_role("button", name="Views")).to_be_visible()
+        for width in (700, 900, 1200, 1600):
+            resize(desk.element, width)
+            tabs = desk.element.get_by_role("tab").evaluate_all(LINES)
+            assert min(tabs) > 4, (width, tabs)
+            controls = bar.locator("> :visible").evaluate_all(LINES)
+            assert min(controls) > 1, (name, width, controls)
+
+
 @pytest.mark.parametrize("count", [5, 120])
 def test_the_whole_graph_fits(open_bare_desk: Open, count: int) -> None:
     desk = open_bare_desk()

@@ -66,7 +66,7 @@ export class Agents {
     });
     const heading = h("h3", { class: "wb-heading", id }, "Agents");
     const tools = [this.modes.element, this.session, this.search, this.views.element];
-    return h("div", { class: "wb-toolbar" }, heading, this.summary, ...tools);
+    return h("div", { class: "wb-toolbar wb-toolbar-full" }, heading, this.summary, ...tools);
   }
 
   table() {

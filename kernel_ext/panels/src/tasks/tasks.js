@@ -77,7 +77,7 @@ export class Tasks {
         "aria-labelledby": id,
         on: { keydown: (event) => this.onKey(event) },
       },
-      h("div", { class: "wb-toolbar" }, heading, this.progress.summary, ...this.tools),
+      h("div", { class: "wb-toolbar wb-toolbar-full" }, heading, this.progress.summary, ...this.tools),
       this.progress.meter,
       this.filters.chips.element,
       this.filters.choiceBox,

@@ -22,6 +22,11 @@ export function stateIcon(state) {
   return icon(ICONS[state]);
 }
 
+/** The number first, because the names may be cut. @param {string[]} names */
+function conflictsText(names) {
+  return names.length > 2 ? `${names.length} others: ${shortList(names, 2)}` : names.join(", ");
+}
+
 export class WorktreeCard {
   /** @param {string} name @param {any} desk @param {{open: (name: string) => void, done: (text: string) => void}} on */
   constructor(name, desk, on) {
@@ -68,7 +73,7 @@ export class WorktreeCard {
     const found = conflictsOf(worktree);
     const bad = found.length > 0 || Boolean(worktree.problem);
     const names = found.map(([other, files]) => `${other} (${plural(files.length, "file")})`);
-    const conflicts = found.length ? `Conflicts with ${shortList(names, 2)}` : "No conflicts predicted";
+    const conflicts = found.length ? `Conflicts with ${conflictsText(names)}` : "No conflicts predicted";
     const text = worktree.problem ?? conflicts;
     if (this.conflicts.textContent === text) return;
     setAttribute(this.conflicts, "title", problemsOf(worktree).join("\n"));
