@@ -216,7 +216,7 @@ class Settings(BaseSettings):
     max_tool_calls: int = Field(
         64, ge=1, description="Functions that run at once for tools in one process, with those that a call left behind."
     )
-    process_sample_seconds: float = Field(5.0, ge=0, description="How often agents' processes are measured; 0: never.")
+    process_sample_seconds: float = Field(5.0, ge=0, description="How often processes are measured; 0: never.")
     keep_process_samples_days: float = Field(7.0, ge=0, description="How long what was measured is kept.")
     keep_tool_logs_days: float = Field(
         30.0, ge=0, description="How long what functions printed while they ran for tools is kept."

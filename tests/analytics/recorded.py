@@ -21,6 +21,7 @@ from workbench.analytics.live import Live, read_closed
 from workbench.app import Workbench
 from workbench.model import SECOND
 from workbench.ops import ANONYMOUS, Caller, Ctx
+from workbench.services.processes import samples
 from workbench.services.tasks import expiry
 from workbench.services.tools import catalogue
 from workbench.services.tools.tool import Call, Outcome
@@ -28,6 +29,8 @@ from workbench.settings import Settings
 from workbench.shells.serve import Servers
 
 PERSON = "Ann Lee"
+BEGAN = Clock().now / SECOND
+"""When it begins, in seconds since the epoch."""
 PASSES, FAILS = "test -f new.txt", "exit 3"
 ALPHA = """
 plan: alpha
@@ -123,6 +126,7 @@ class _Recording:
         await self.at(15)
         await self.do("ada", "claim_task", task_id=1)
         await self.at(20)
+        await self.sample("tool server", "hub", 20, 0.5, 40)
         await self._ask_for_a_tool(until=27)
         await self.at(30)
         await self.do("ada", "fail_task", task_id=1, error_message="no such file", error_class="OSError")
@@ -135,6 +139,10 @@ class _Recording:
         await self.do("ada", "complete_task", task_id=1, artifacts=["report.html"])
         await self.at(70)
         await self.do("ada", "claim_task", task_id=2)
+        ada = self.agents["ada"].agent
+        await self.sample("agent", ada, 75, 1.0, 100)
+        await self.sample("agent", ada, 80, 3.5, 300, 3)
+        await self.sample("agent", ada, 140, 6.5, 200)
         await self.at(190)  # the lease is lost
         await self.at(200)
         await self.at(210)
@@ -151,6 +159,15 @@ class _Recording:
         await self.do("rex", "claim_task", task_id=3)
         await self.at(300)
         await self.do("rex", "complete_task", task_id=3)
+
+    async def sample(
+        self, kind: str, owner: object, second: float, cpu: float, megabytes: int, processes: int = 1
+    ) -> None:
+        """Record what a process has used, as sampling it would."""
+        await self.at(second)
+        values = {"kind": kind, "owner": str(owner), "pid": 7, "cpu_seconds": cpu, "processes": processes}
+        values["memory_bytes"] = megabytes * 1_000_000
+        await self.workbench.store.write(lambda tx: tx.run(samples.SQL.add, values, now=tx.now))
 
     async def _ask_for_a_tool(self, until: float) -> None:
         """A call of a tool of a server waits for a person, and then takes two seconds."""
@@ -193,6 +210,9 @@ class _Recording:
         await self.at(370)
         await self.register("tom", "tester")
         await self.workbench.call("create_task", title="Test", persona_id="tester")
+        run = await self.workbench.call("start_run", name="trial")
+        await self.sample("run", run["id"], 372, 2.0, 500)
+        await self.sample("run", run["id"], 375, 3.5, 800, 2)
 
     async def _chat(self) -> None:
         """A conversation whose model reports its tokens."""

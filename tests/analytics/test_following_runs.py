@@ -35,8 +35,8 @@ METRICS = "raw_run_metrics"
 VALUES = "SELECT run_id, name, step, value, text FROM run_metrics ORDER BY ALL"
 SAMPLE = Query(
     "add_sample",
-    "INSERT INTO process_samples (agent_id, pid, at, cpu_seconds, memory_bytes, processes) "
-    "SELECT id, 1, 1, 1, 1, 1 FROM agents",
+    "INSERT INTO process_samples (kind, owner, pid, at, cpu_seconds, memory_bytes, processes) "
+    "SELECT 'agent', id, 1, 1, 1, 1, 1 FROM agents",
 )
 
 Step = tuple[str, dict[str, Any]]

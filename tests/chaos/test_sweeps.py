@@ -20,8 +20,9 @@ from tests.sweeps.lab import write_notebook
 from workbench.cli.client import ProjectClient
 from workbench.process import is_running
 from workbench.process.marks import marked, marks_of, new_mark
+from workbench.rules.sweeps.marks import sweep_mark
 from workbench.settings import Settings
-from workbench.sweeps.watch import end_marked, sweep_mark
+from workbench.sweeps.watch import end_marked
 
 SOAK = bool(os.environ.get("WORKBENCH_SOAK"))
 RUNS = 200 if SOAK else 20

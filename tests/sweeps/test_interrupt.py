@@ -12,7 +12,7 @@ from tests.kernel.conftest import started
 from tests.sweeps.lab import write_notebook
 from workbench.process import is_running
 from workbench.process.marks import marks_of
-from workbench.sweeps.watch import sweep_mark
+from workbench.rules.sweeps.marks import sweep_mark
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 

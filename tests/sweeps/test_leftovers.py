@@ -13,10 +13,10 @@ import pytest
 
 from workbench import file_lock
 from workbench.process.marks import marked
+from workbench.rules.sweeps.marks import sweep_mark
 from workbench.settings import Settings
 from workbench.sweeps import sockets
 from workbench.sweeps.leftovers import LOCK, end_leftovers
-from workbench.sweeps.watch import sweep_mark
 
 
 def test_the_sockets_of_killed_sweeps_are_removed_and_those_in_use_stay(

@@ -306,7 +306,7 @@ NUMBERED = (
     Numbered(
         "raw_process_samples",
         {
-            **{"id": "BIGINT", "agent_uid": "VARCHAR", "pid": "BIGINT", "at_us": "BIGINT"},
+            **{"id": "BIGINT", "kind": "VARCHAR", "owner": "VARCHAR", "pid": "BIGINT", "at_us": "BIGINT"},
             **{"cpu_seconds": "DOUBLE", "memory_bytes": "BIGINT", "processes": "BIGINT"},
         },
         SQL.process_samples,

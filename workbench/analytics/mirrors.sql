@@ -50,7 +50,7 @@ WHERE CAST(:keys AS TEXT) IS NULL OR agent_id IN (SELECT k.value FROM {{rows_of 
 ORDER BY spawned_at, agent_id;
 
 -- name: process_samples
-SELECT id, agent_id AS agent_uid, pid, at AS at_us, cpu_seconds, memory_bytes, processes
+SELECT id, kind, owner, pid, at AS at_us, cpu_seconds, memory_bytes, processes
 FROM process_samples WHERE id > :after ORDER BY id;
 
 -- name: approvals

@@ -12,7 +12,7 @@
 Everything blocks, so event loops call it in a thread. The server and the worker use the same code.
 """
 
-from workbench.process.identity import has_ended, process_identity
+from workbench.process.identity import has_ended, process_identity, process_named
 from workbench.process.marks import MARK, inherited_mark, mark_this_process, marked, new_mark
 from workbench.process.reference import ProcessRef, is_running
 from workbench.process.streams import open_input, open_log
@@ -40,4 +40,5 @@ __all__ = [
     "open_input",
     "open_log",
     "process_identity",
+    "process_named",
 ]

@@ -24,15 +24,23 @@ def process_identity(pid: int | None = None) -> str:
 
 def has_ended(identity: str) -> bool | None:
     """Whether the process with a name has ended; None if it cannot be seen from here."""
+    process = process_named(identity)
+    if process is None:
+        return None
+    found = process.find()
+    return found is None or not is_running(found)
+
+
+def process_named(identity: str) -> ProcessRef | None:
+    """The process with a name; None if it cannot be seen from here."""
     machine, _, process = identity.rpartition("/")
     if machine != _machine():
         return None
     pid, _, started = process.partition(":")
     try:
-        found = ProcessRef(int(pid), float(started or math.nan)).find()
+        return ProcessRef(int(pid), float(started or math.nan))
     except ValueError:
         return None
-    return found is None or not is_running(found)
 
 
 @cache

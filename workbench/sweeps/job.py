@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from workbench.rules.sweeps.grid import PlannedRun
+from workbench.rules.sweeps.marks import run_mark, sweep_mark
 from workbench.rules.sweeps.specification import Limits
-from workbench.sweeps.watch import run_mark, sweep_mark
 
 
 class Call(Protocol):

@@ -10,9 +10,10 @@ import os
 from workbench import file_lock
 from workbench.process.marks import MARK, marks_of
 from workbench.process.tree import running_processes
+from workbench.rules.sweeps.marks import sweep_mark
 from workbench.settings import Settings
 from workbench.sweeps import sockets
-from workbench.sweeps.watch import end_marked, sweep_mark
+from workbench.sweeps.watch import end_marked
 
 LOCK = ".lock"
 

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from workbench import file_lock
 from workbench.errors import Conflict, Unavailable
 from workbench.rules.sweeps.grid import PlannedRun
+from workbench.rules.sweeps.marks import sweep_mark
 from workbench.settings import Settings
 from workbench.sweeps.execution import Outcome
 from workbench.sweeps.executor import Executor
 from workbench.sweeps.job import Job
 from workbench.sweeps.leftovers import LOCK
 from workbench.sweeps.progress import Progress
-from workbench.sweeps.watch import GRACE_SECONDS, end_marked, sweep_mark
+from workbench.sweeps.watch import GRACE_SECONDS, end_marked
 
 SHOW_SECONDS = 0.2
 END_SECONDS = 10.0

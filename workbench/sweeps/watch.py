@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
-from hashlib import sha256
 
 import psutil
 
@@ -27,8 +26,6 @@ from workbench.process.tree import running_processes
 TICK_SECONDS = 0.1
 GRACE_SECONDS = 0.6
 """How long code may take to end after it was interrupted."""
-SWEEP_MARK = "sweep-"
-RUN_MARK = "run-"
 
 log = logging.getLogger(__name__)
 
@@ -201,20 +198,6 @@ def memory_of(ref: ProcessRef) -> int:
     return total
 
 
-def sweep_mark(sweep: str, project: str) -> str:
-    """The mark of everything that a sweep of a project starts."""
-    return f"{SWEEP_MARK}{_digest(f'{project}:{sweep}')}"
-
-
-def run_mark(key: str, project: str) -> str:
-    """The mark of everything that a run starts, whichever try of it.
-
-    Args:
-        key: that of its record.
-    """
-    return f"{RUN_MARK}{_digest(f'{project}:{key}')}"
-
-
 def end_marked(mark: str) -> int:
     """End what a sweep or a try of a run that was killed left running; how many processes that were."""
     found = [
@@ -225,7 +208,3 @@ def end_marked(mark: str) -> int:
             process.kill()
     psutil.wait_procs(found, timeout=5)
     return len(found)
-
-
-def _digest(text: str) -> str:
-    return sha256(text.encode()).hexdigest()[:32]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING
 
+from workbench.process import ProcessRef
 from workbench.upstream.connection import Handlers
 from workbench.upstream.http_transport import http_client, sse_streams
 from workbench.upstream.program_transport import LogTail, program_streams
@@ -16,19 +17,26 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def connected(target: Target, handlers: Handlers, largest: int, tail: LogTail) -> AsyncIterator[Client]:
+async def connected(
+    target: Target,
+    handlers: Handlers,
+    largest: int,
+    tail: LogTail,
+    started: Callable[[ProcessRef], None] = lambda process: None,
+) -> AsyncIterator[Client]:
     """A client that has agreed on a version of the protocol with the server; the newest of those that both know.
 
     Args:
         largest: bytes of a message from the server.
         tail: gets what a program writes to its standard error.
+        started: called with the process of a program.
 
     Raises:
         OSError: a program cannot be started. MCPError, TransportError: the server does not answer as it should.
     """
     connecting: AbstractAsyncContextManager[Client]
     if isinstance(target, Program):
-        connecting = _client(program_streams(target, largest, tail, handlers.ended), handlers)
+        connecting = _client(program_streams(target, largest, tail, handlers.ended, started), handlers)
     elif target.is_sse:
         connecting = _client(sse_streams(target, largest), handlers)
     else:

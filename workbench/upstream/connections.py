@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from workbench.process import ProcessRef
 from workbench.rules.definitions.secrets import redacted
 from workbench.upstream.connection import Connect, Limits, Upstream
 from workbench.upstream.program_transport import LogTail
@@ -32,11 +33,17 @@ class Knowledge:
         tail: what its program writes to its standard error.
         secrets: those that it was given when it was started last.
         confined: whether its program runs confined; None for a server at a URL.
+        process: its program, if it was started; it may have ended.
     """
 
     tail: LogTail = field(default_factory=LogTail)
     secrets: frozenset[str] = frozenset()
     confined: bool | None = None
+    process: ProcessRef | None = None
+
+    def note_process(self, process: ProcessRef) -> None:
+        """Its program was started."""
+        self.process = process
 
     def redacted(self, text: str) -> str:
         """A text that the server wrote, with its secrets masked."""
@@ -123,6 +130,12 @@ class Upstreams:
         """What is known of a server; nothing if it does not run."""
         running = self._running.get(key)
         return running.knowledge if running else Knowledge()
+
+    def programs(self) -> Iterator[tuple[Key, ProcessRef]]:
+        """The programs of the servers that run as such."""
+        for key, running in self._running.items():
+            if running.knowledge.process is not None:
+                yield key, running.knowledge.process
 
     @property
     def secrets(self) -> frozenset[str]:

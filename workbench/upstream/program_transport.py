@@ -64,13 +64,18 @@ class LogTail:
 
 @asynccontextmanager
 async def program_streams(
-    program: Program, largest: int, tail: LogTail, ended: Callable[[], None]
+    program: Program,
+    largest: int,
+    tail: LogTail,
+    ended: Callable[[], None],
+    started: Callable[[ProcessRef], None] = lambda process: None,
 ) -> AsyncGenerator[TransportStreams]:
     """Start a program, and end it with all that it started.
 
     Args:
         largest: bytes of a message from it.
         ended: called when it closes its output.
+        started: called with its process.
 
     Raises:
         OSError: it cannot be started.
@@ -89,7 +94,9 @@ async def program_streams(
     )
     incoming_send, incoming = anyio.create_memory_object_stream["SessionMessage | Exception"](0)
     outgoing, outgoing_receive = anyio.create_memory_object_stream["SessionMessage"](0)
-    tree = ProcessTree(ProcessRef.of_new(process.pid, mark))
+    ref = ProcessRef.of_new(process.pid, mark)
+    tree = ProcessTree(ref)
+    started(ref)
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None

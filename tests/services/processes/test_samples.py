@@ -1,8 +1,9 @@
-"""What agents' processes use over time is recorded while it changes, thinned with age, and can be queried."""
+"""What processes use over time is recorded while it changes, thinned with age, and can be queried."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -16,6 +17,8 @@ from workbench.analytics.live import Live, refresh
 from workbench.analytics.reports import report
 from workbench.app import Workbench
 from workbench.model import SECOND
+from workbench.process import marked, process_identity
+from workbench.rules.sweeps.marks import run_mark
 from workbench.services.processes import samples
 from workbench.settings import Settings
 from workbench.store.queries import Query, beside
@@ -39,7 +42,8 @@ async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench
 
 async def add(workbench: Workbench, uid: str | None, cpu_seconds: float, megabytes: int) -> None:
     """A sample as of now."""
-    values = {"agent": uid, "pid": 7, "cpu_seconds": cpu_seconds, "memory_bytes": megabytes * 1_000_000, "processes": 2}
+    values = {"kind": "agent", "owner": uid, "pid": 7, "cpu_seconds": cpu_seconds, "processes": 2}
+    values["memory_bytes"] = megabytes * 1_000_000
     await workbench.store.write(lambda tx: tx.run(SQL.add, values, now=tx.now))
 
 
@@ -59,7 +63,7 @@ async def test_a_query_follows_what_processes_use(workbench: Workbench, admit: A
     assert await rows(live, workbench, query) == expected == await rows(Live(), workbench, query)
     news = await refresh(live, workbench.store)
     made = report("processes", lambda query, **options: live.answer(news, query, **options))
-    assert made.sentence == ("1 agent with processes: ada used most memory (300 MB), ada most processor time (3.5 s).")
+    assert made.sentence == "Of 1 measured, ada used most memory (300 MB), ada most processor time (3.5 s)."
     assert made.chart is not None
     assert "<svg" in made.html()
 
@@ -74,7 +78,7 @@ async def test_older_samples_are_one_a_minute_and_the_oldest_are_forgotten(
         clock.forward(20)
     clock.forward(3_600 + 60)
     await samples.prune(workbench._ctx)
-    assert [row[3] for row in await rows(Live(), workbench)] == [0.0, 60.0]
+    assert await rows(Live(), workbench, "SELECT cpu_seconds FROM process_samples ORDER BY 1") == [(0.0,), (60.0,)]
     clock.forward(8 * 86_400)
     await samples.prune(workbench._ctx)
     assert await rows(Live(), workbench) == []
@@ -89,10 +93,35 @@ async def test_a_process_is_sampled_while_it_runs(workbench: Workbench, admit: A
         values = {"agent": uid, "pid": process.pid, "started": psutil.Process(process.pid).create_time()}
         await workbench.store.write(lambda tx: tx.run(STARTED, values))
         await samples.sample(workbench._ctx)
-        [(agent, pid, _, _, percent, memory, processes)] = await rows(Live(), workbench)
-        assert (agent, pid, percent, processes) == ("ada", process.pid, None, 1)
+        [(kind, name, agent, run, pid, _, _, percent, memory, processes)] = await rows(Live(), workbench)
+        assert (kind, name, agent, run, pid) == ("agent", "ada", "ada", None, process.pid)
+        assert (percent, processes) == (None, 1)
         assert memory > 1_000_000
         process.communicate(b"\n")
     before = await rows(Live(), workbench)
     await samples.sample(workbench._ctx)
     assert await rows(Live(), workbench) == before
+
+
+async def test_the_kernels_of_runs_are_sampled(workbench: Workbench) -> None:
+    sweep = await workbench.call(
+        "start_sweep", name="grid", notebook="n.ipynb", notebook_sha256="0" * 64, specification={}
+    )
+    argv = [sys.executable, "-c", "print(flush=True); input()"]
+    kernel = marked(os.environ, run_mark("one", str(workbench.settings.project)))
+    with (
+        subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=kernel) as of_sweep,
+        subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as alone,
+    ):
+        for process in (of_sweep, alone):
+            assert process.stdout is not None
+            await asyncio.to_thread(process.stdout.readline)
+        await workbench.call(
+            "start_run", name="first", key="one", sweep_id=sweep["id"], process=process_identity(alone.pid)
+        )
+        await workbench.call("start_run", name="second", process=process_identity(alone.pid))
+        await samples.sample(workbench._ctx)
+        found = await rows(Live(), workbench, "SELECT kind, name, agent, run_id, pid FROM process_samples ORDER BY 2")
+        assert found == [("run", "first", None, 1, of_sweep.pid), ("run", "second", None, 2, alone.pid)]
+        of_sweep.communicate(b"\n")
+        alone.communicate(b"\n")

@@ -18,13 +18,16 @@ from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Unavailable
 from workbench.ops import OPERATOR
 from workbench.rules.tools.surroundings import Surroundings
+from workbench.services.processes import samples
 from workbench.services.tools import calls, catalogue
 from workbench.services.tools.tool import Call, Scope
 from workbench.settings import Settings
+from workbench.store.queries import Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 ADD = {"a": 1, "b": 2}
+SAMPLES = Query("samples", "SELECT DISTINCT kind, owner FROM process_samples WHERE memory_bytes > 0")
 SECRET = "hunter2-of-the-person"
 
 
@@ -73,6 +76,9 @@ async def test_a_server_that_the_operator_adds_is_trusted_started_and_called(
     added = await workbench.call("add_tool_server", name="small", config=program(settings))
     assert (added["state"], added["problem"], added["about"]) == ("ready", None, "small 1.5")
     assert "small__add" in added["tools"]
+    await samples.sample(workbench._ctx)
+    [sampled] = await workbench.store.read(lambda tx: tx.all(SAMPLES))
+    assert (sampled["kind"], sampled["owner"]) == ("tool server", "small")
     assert "greetings from the tests' server" in added["log"]
     assert await question(workbench) is None
     done = await workbench.call("call_tool", name="small__add", arguments=ADD)

@@ -1,14 +1,22 @@
-"""What agents' processes use over time: sampled while they work, thinned with age, and forgotten after a while."""
+"""What processes use over time: sampled while they work, thinned with age, and forgotten after a while.
+
+They are those of agents, the programs of MCP servers, and the kernels of runs, as far as they are of this machine. What
+the process of these servers itself uses is not measured.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
 
 from workbench.model import SECOND
 from workbench.ops import Ctx
-from workbench.process import ProcessTable, Usage
+from workbench.process import ProcessRef, ProcessTable, Usage, process_named
+from workbench.process.tree import running_processes
+from workbench.rules.sweeps.marks import run_mark
 from workbench.services.processes.termination import process_of
-from workbench.store.base import Row, Tx
+from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
@@ -20,18 +28,57 @@ MEMORY_SHARE = 0.02
 """A sample that differs by less from the one before is left out."""
 
 
+class Sampled(NamedTuple):
+    """A process that is sampled with its descendants.
+
+    Args:
+        kind: whose it is.
+        owner: the internal id of the agent, the name of the server, or the id of the run.
+    """
+
+    kind: Literal["agent", "tool server", "run"]
+    owner: str
+    ref: ProcessRef
+
+
 async def sample(ctx: Ctx) -> None:
     """Record what the running processes use, of those for which it has changed."""
     if not ctx.settings.process_sample_seconds:
         return
-    rows = await ctx.read(lambda tx: tx.all(SQL.running))
-    refs = {row["agent_id"]: process_of(row) for row in rows}
-    if not refs:
+    agents, runs = await ctx.read(lambda tx: (tx.all(SQL.agents), tx.all(SQL.runs)))
+    found = [Sampled("agent", row["agent_id"], process_of(row)) for row in agents]
+    found += [Sampled("tool server", key.name, ref) for key, ref in ctx.upstreams.programs()]
+    if runs:
+        found += await asyncio.to_thread(lambda: list(_kernels(runs, str(ctx.settings.project))))
+    if not found:
         return
-    used = await asyncio.to_thread(ProcessTable().usage, list(refs.values()))
-    changed = [(row, usage) for row in rows if _has_changed(row, usage := used[refs[row["agent_id"]]])]
+
+    def last(tx: Reader) -> list[Row | None]:
+        return [tx.one(SQL.last, kind=one.kind, owner=one.owner) for one in found]
+
+    used = await asyncio.to_thread(ProcessTable().usage, [one.ref for one in found])
+    changed = [
+        (one, usage)
+        for one, row in zip(found, await ctx.read(last), strict=True)
+        if _has_changed(one, row, usage := used[one.ref])
+    ]
     if changed:
         await ctx.write(lambda tx: _add(tx, changed), durable=False)
+
+
+def _kernels(runs: Sequence[Row], project: str) -> Iterator[Sampled]:
+    """The processes of runs: of one of a sweep, its kernel, whose environment names the run. Blocks."""
+    marks = {run_mark(row["key"], project): row["id"] for row in runs if row["sweep_id"] is not None}
+    kernels: dict[str, ProcessRef] = {}
+    for process in running_processes() if marks else ():
+        for mark in marks.keys() & set(process.marks):
+            ref = ProcessRef(process.process.pid, process.process.create_time(), mark)
+            kernels[mark] = min(kernels.get(mark, ref), ref, key=lambda each: each.started)
+    for mark, ref in kernels.items():
+        yield Sampled("run", str(marks[mark]), ref)
+    for row in runs:
+        if row["sweep_id"] is None and (named := process_named(row["process"])) is not None:
+            yield Sampled("run", str(row["id"]), named)
 
 
 async def prune(ctx: Ctx) -> None:
@@ -46,23 +93,24 @@ async def prune(ctx: Ctx) -> None:
     await ctx.write(change, durable=False)
 
 
-def _has_changed(row: Row, usage: Usage) -> bool:
+def _has_changed(one: Sampled, row: Row | None, usage: Usage) -> bool:
     """Whether a process uses something else than at its last sample. One that has just ended uses nothing."""
     if not usage.memory_bytes:
         return False
-    if row["cpu_seconds"] is None or row["processes"] != _count(usage):
+    if row is None or row["pid"] != one.ref.pid or row["processes"] != _count(usage):
         return True
     worked: float = abs(usage.cpu_seconds - row["cpu_seconds"])
     grown: float = abs(usage.memory_bytes - row["memory_bytes"])
     return worked >= CPU_SECONDS or grown > MEMORY_SHARE * row["memory_bytes"]
 
 
-def _add(tx: Tx, samples: list[tuple[Row, Usage]]) -> None:
-    for row, usage in samples:
+def _add(tx: Tx, samples: list[tuple[Sampled, Usage]]) -> None:
+    for one, usage in samples:
         tx.run(
             SQL.add,
-            agent=row["agent_id"],
-            pid=row["pid"],
+            kind=one.kind,
+            owner=one.owner,
+            pid=one.ref.pid,
             now=tx.now,
             cpu_seconds=round(usage.cpu_seconds, 3),
             memory_bytes=usage.memory_bytes,

@@ -1,15 +1,18 @@
--- name: running
-SELECT p.agent_id, p.pid, p.started, p.mark, l.cpu_seconds, l.memory_bytes, l.processes
-FROM processes p
-LEFT JOIN process_samples l ON l.pid = p.pid AND l.id = (
-    SELECT s.id FROM process_samples s WHERE s.agent_id = p.agent_id ORDER BY s.at DESC, s.id DESC LIMIT 1
-)
-WHERE p.pid IS NOT NULL AND p.ended_at IS NULL
-ORDER BY p.spawned_at, p.agent_id;
+-- name: agents
+SELECT agent_id, pid, started, mark FROM processes
+WHERE pid IS NOT NULL AND ended_at IS NULL
+ORDER BY spawned_at, agent_id;
+
+-- name: runs
+SELECT id, key, sweep_id, process FROM runs WHERE state = 'running' AND process IS NOT NULL ORDER BY id;
+
+-- name: last
+SELECT pid, cpu_seconds, memory_bytes, processes FROM process_samples
+WHERE kind = :kind AND owner = :owner ORDER BY at DESC, id DESC LIMIT 1;
 
 -- name: add
-INSERT INTO process_samples (agent_id, pid, at, cpu_seconds, memory_bytes, processes)
-VALUES (:agent, :pid, :now, :cpu_seconds, :memory_bytes, :processes);
+INSERT INTO process_samples (kind, owner, pid, at, cpu_seconds, memory_bytes, processes)
+VALUES (:kind, :owner, :pid, :now, :cpu_seconds, :memory_bytes, :processes);
 
 -- name: forget
 DELETE FROM process_samples WHERE at < :before;
@@ -17,6 +20,7 @@ DELETE FROM process_samples WHERE at < :before;
 -- name: thin
 -- Of each process, the first sample of a minute stays.
 DELETE FROM process_samples WHERE at < :before AND EXISTS (
-    SELECT 1 FROM process_samples e WHERE e.agent_id = process_samples.agent_id AND e.pid = process_samples.pid
+    SELECT 1 FROM process_samples e WHERE e.kind = process_samples.kind
+        AND e.owner = process_samples.owner AND e.pid = process_samples.pid
         AND e.at < process_samples.at AND e.at >= process_samples.at - process_samples.at % 60000000
 );

@@ -1,4 +1,4 @@
-"""What agents' processes used over time: processor and memory."""
+"""What processes used over time: processor and memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from workbench.analytics.reports import charts
 from workbench.analytics.reports.declaration import Standard
-from workbench.analytics.reports.words import counted, duration
+from workbench.analytics.reports.words import duration
 
 if TYPE_CHECKING:
     import altair
@@ -18,22 +18,22 @@ HEIGHT = 150
 def sentence(frame: pandas.DataFrame) -> str:
     """Who used the most memory, and who the most time of the processor."""
     large = frame.iloc[int(frame["memory_mb"].argmax())]
-    spent = frame.groupby(["agent", "pid"])["cpu_seconds"].max().groupby("agent").sum()
-    text = f"{counted(frame['agent'].nunique(), 'agent')} with processes: {large['agent']} used most memory"
-    return f"{text} ({large['memory_mb']:,.0f} MB), {spent.idxmax()} most processor time ({duration(spent.max())})."
+    spent = frame.groupby(["name", "pid"])["cpu_seconds"].max().groupby("name").sum()
+    text = f"Of {frame['name'].nunique():,} measured, {large['name']} used most memory ({large['memory_mb']:,.0f} MB)"
+    return f"{text}, {spent.idxmax()} most processor time ({duration(spent.max())})."
 
 
 def picture(frame: pandas.DataFrame) -> altair.Chart:
-    """Memory and processor over time, a line for each agent."""
+    """Memory and processor over time, a line for each process."""
     import altair as alt
 
-    order = frame.groupby("agent")["memory_mb"].max().sort_values(ascending=False, kind="stable").index.tolist()
+    order = frame.groupby("name")["memory_mb"].max().sort_values(ascending=False, kind="stable").index.tolist()
     names = order[: len(charts.PALETTE)]
-    shown = frame[frame["agent"].isin(names)].tail(charts.MOST_MARKS)
-    note = charts.note_of(len(names), len(order), "agents", "with most memory")
+    shown = frame[frame["name"].isin(names)].tail(charts.MOST_MARKS)
+    note = charts.note_of(len(names), len(order), "names", "with most memory")
     base = alt.Chart(charts.rows_of(shown), width=charts.WIDTH, height=HEIGHT).mark_line()
     x = charts.axis_of_numbers("from_s", "seconds since the first sample")
-    colour = charts.colours("agent", None, names)
+    colour = charts.colours("name", None, names)
     panes = [
         base.encode(x=x, y=alt.Y(f"{column}:Q", title=title), color=colour, detail="pid:N")
         for column, title in (("memory_mb", "memory, MB"), ("cpu_percent", "percent of a processor"))
@@ -43,7 +43,7 @@ def picture(frame: pandas.DataFrame) -> altair.Chart:
 
 PROCESSES = Standard(
     "processes",
-    "processor and memory of agents' processes over time",
+    "processor and memory of processes over time",
     "No process has been sampled yet.",
     sentence,
     picture,

@@ -148,7 +148,9 @@ def _connecting(ctx: Ctx, name: str, snapshot: Snapshot) -> Callable[[Knowledge]
 
             async with (
                 _target(ctx, name, snapshot, knowledge) as target,
-                connected(target, handlers, ctx.settings.max_tool_result_bytes, knowledge.tail) as client,
+                connected(
+                    target, handlers, ctx.settings.max_tool_result_bytes, knowledge.tail, knowledge.note_process
+                ) as client,
             ):
                 yield client
 
