@@ -253,6 +253,12 @@ async def test_a_line_that_is_no_message_is_answered_with_an_error(served: Serve
     assert [answer["error"]["code"] for answer in answers] == [-32700, -32700]
 
 
+async def test_without_a_standard_input_it_ends(served: Served, settings: Settings) -> None:
+    command = [sys.executable, "-m", "workbench.cli", "--project", str(settings.project), "mcp"]
+    ran = await anyio.run_process(["/bin/sh", "-c", 'exec "$@" <&-', "sh", *command], env=os.environ)
+    assert (ran.stdout, ran.stderr) == (b"", b"")
+
+
 async def test_a_server_that_another_one_replaced_is_not_used(served: Served, command: Command) -> None:
     ServerFile(served.workbench.settings.server_file).save(served.info.model_copy(update={"nonce": "another"}), "wbo_x")
     ran = await command("mcp")

@@ -25,7 +25,7 @@ async def lines() -> AsyncIterator[bytes]:
     def read() -> None:
         rest = b""
         with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends
-            while chunk := os.read(sys.stdin.fileno(), CHUNK):
+            while chunk := _chunk():
                 *whole, rest = (rest + chunk).split(b"\n")
                 for line in whole:
                     loop.call_soon_threadsafe(queue.put_nowait, line)
@@ -36,6 +36,16 @@ async def lines() -> AsyncIterator[bytes]:
     while (line := await queue.get()) is not None:
         if line.strip():
             yield line
+
+
+def _chunk() -> bytes:
+    """What comes next on standard input; nothing at its end, and if it is closed or cannot be read."""
+    if sys.stdin is None:  # the process was started without one
+        return b""
+    try:
+        return os.read(sys.stdin.fileno(), CHUNK)
+    except OSError:  # such as of a terminal that has gone
+        return b""
 
 
 class Output:
