@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import Admit, Admitted, Clock
 from tests.small_disk import fill, small_disk
 from workbench.analytics import replica
-from workbench.analytics.export import Saved, export
+from workbench.analytics.export import Saved, export, export_view
 from workbench.analytics.live import Live, refresh
 from workbench.analytics.mirrors import TABLES
 from workbench.analytics.replica import Replica
@@ -77,6 +77,29 @@ async def test_parquet_reads_back_equal(
     assert sizes["attempts.parquet"] == sizes["worktrees.parquet"] == 1
     assert sizes["approvals.parquet"] >= 1
     assert list((tmp_path / "out").glob(".*")) == []
+
+
+@pytest.mark.parametrize("form", ["parquet", "jsonl", "json", "csv"])
+@pytest.mark.parametrize("view", ["tasks", "attempts", "approvals", "worktrees", "events"])
+async def test_a_single_view_reads_back_equal(
+    workbench: Workbench, settings: Settings, ada: Admitted, tmp_path: Path, view: str, form: str
+) -> None:
+    """Parquet with its values, the others with all their rows; what they keep of values is tested below."""
+    file = tmp_path / f"one.{form}"
+    file.write_text("of an earlier export")
+    made = await asyncio.to_thread(export_view, settings, view, file, form)
+    live = Live(files=True)
+    news = await refresh(live, workbench.store)
+    reader = {"parquet": "read_parquet", "csv": "read_csv"}.get(form, "read_json")
+    every = "COLUMNS(*)" if form == "parquet" else "count(*)"
+    here, there = (
+        live.answer(news, f"SELECT {every} FROM {source}").fetchall() for source in (view, f"{reader}('{file}')")
+    )
+    assert sorted(map(repr, here)) == sorted(map(repr, there))
+    assert made == Saved(
+        file.name, live.answer(news, f"SELECT count(*) FROM {view}").fetchall()[0][0], file.stat().st_size
+    )
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".export")] == []
 
 
 async def test_csv_is_safe_for_spreadsheets_and_json_lines_keep_values(

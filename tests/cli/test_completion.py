@@ -24,7 +24,7 @@ def completions(*words: str) -> set[str]:
         (("wor",), {"worker", "worktrees"}),
         (("worktrees", "cr"), {"create"}),
         (("worktrees", "create", "--b"), {"--branch"}),
-        (("export", "agents", "--format", ""), {"csv", "json"}),
+        (("export", "agents", "--format", ""), {"csv", "json", "jsonl", "parquet"}),
     ],
 )
 def test_words_are_completed(words: tuple[str, ...], offered: set[str]) -> None:
@@ -38,6 +38,8 @@ OFFERED = {
     ("assign", "1", "a"): {"ada"},
     ("tasks", "--plan", "p"): {"penguins"},
     ("export-plan", ""): {"penguins"},
+    ("export", "work"): {"worktrees"},
+    ("report", "comparison", "--by", "plan"): {"plan"},
     ("spawn", "impl"): {"implementer"},
     ("tasks", "--persona", "rev"): {"reviewer"},
     ("sessions", "add", ""): {"lab"},

@@ -124,3 +124,14 @@ def test_two_plans_and_two_runs_are_compared(run: Type) -> None:
     assert [(row["compared"], row["parameters.lr"]) for row in found["rows"]] == [("1 low", 0.1), ("2 high", 0.5)]
     assert found["sentence"] == "0 of 2 runs completed."
     assert run("report", "runs", "7").err.startswith("NO_GROUPS: There is no run 7")
+
+
+def test_a_view_is_exported_by_its_name(run: Type, tmp_path: Path) -> None:
+    run("projects", "add", "Lab")
+    printed = run("export", "approvals")
+    assert (printed.status, printed.out.startswith("id,")) == (0, True)
+    saved = run("export", "events", "-o", str(tmp_path / "events.parquet"))
+    assert (saved.status, " of events to " in saved.out) == (0, True)
+    assert (tmp_path / "events.parquet").read_bytes()[:4] == b"PAR1"
+    assert "There is no view 'taks'. Available: tasks, " in run("export", "taks").err
+    assert "-o FILE.parquet" in run("export", "tasks", "--format", "parquet").err

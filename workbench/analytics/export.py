@@ -24,6 +24,7 @@ FORMATS: Mapping[str, str] = {
     "parquet": "FORMAT parquet, COMPRESSION zstd",
     "csv": f"FORMAT csv, HEADER, {TIMES}",
     "jsonl": f"FORMAT json, {TIMES}",
+    "json": f"FORMAT json, ARRAY true, {TIMES}",
 }
 """By suffix, how DuckDB writes a file."""
 FORMULA = r"^''*[=+\-@\t\r\n]"
@@ -52,24 +53,57 @@ def export(settings: Settings, directory: Path, form: str, force: bool = False) 
     Raises:
         Conflict: ``OUTPUT_EXISTS``: the directory has content. Unavailable: ``OUTPUT_UNWRITABLE``; see `read_closed`.
     """
+    with _writing(directory), _place(directory, force) as place:
+        tables = (table for table in TABLES if table != "raw_events")  # the view `events` is the same
+        with _opened(settings) as db:
+            saved = [_save(db, name, place, form) for name in (*VIEWS, *tables)]
+        for one in saved:
+            (place / one.file).replace(directory / one.file)
+    return saved
+
+
+def export_view(settings: Settings, view: str, file: Path, form: str) -> Saved:
+    """Write a view of a project to a file, which is replaced as a whole. Call it in a thread that has no event loop.
+
+    Args:
+        view: one of `VIEWS`; form: one of `FORMATS`.
+
+    Raises:
+        Unavailable: ``OUTPUT_UNWRITABLE``; see `read_closed`.
+    """
+    with _writing(file), TemporaryDirectory(prefix=".export-", dir=file.parent) as place, _opened(settings) as db:
+        saved = _save(db, view, Path(place), form)
+        (Path(place) / saved.file).replace(file)
+    return Saved(file.name, saved.rows, saved.bytes)
+
+
+@contextmanager
+def _opened(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
+    """All that can be queried, as of one moment."""
+    with TemporaryDirectory(prefix="workbench-export-") as scratch:
+        live = Live(files=True, scratch=Path(scratch))
+        live.replica.apply(read_closed(live, settings))
+        db = live.replica.connection()
+        db.execute("SET TimeZone = 'UTC'")
+        yield db
+        db.close()
+        live.replica.close()
+
+
+@contextmanager
+def _writing(place: Path) -> Iterator[None]:
+    """Write something there.
+
+    Raises:
+        Unavailable: ``OUTPUT_UNWRITABLE``.
+    """
     import duckdb
 
     try:
-        with _place(directory, force) as place, TemporaryDirectory(prefix="workbench-export-") as scratch:
-            live = Live(files=True, scratch=Path(scratch))
-            live.replica.apply(read_closed(live, settings))
-            db = live.replica.connection()
-            db.execute("SET TimeZone = 'UTC'")
-            tables = (table for table in TABLES if table != "raw_events")  # the view `events` is the same
-            saved = [_save(db, name, place, form) for name in (*VIEWS, *tables)]
-            db.close()
-            live.replica.close()
-            for one in saved:
-                (place / one.file).replace(directory / one.file)
+        yield
     except (OSError, duckdb.IOException, duckdb.OutOfMemoryException) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise Unavailable("OUTPUT_UNWRITABLE", f"{directory} cannot be written: {reason}.") from error
-    return saved
+        raise Unavailable("OUTPUT_UNWRITABLE", f"{place} cannot be written: {reason}.") from error
 
 
 @contextmanager

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
 
 from workbench import state_directory
 from workbench.cli.client import OperatorClient
+from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import (
     Fn,
@@ -26,14 +28,15 @@ from workbench.cli.output import (
     raw_option,
     size,
 )
-from workbench.errors import BadInput
+from workbench.errors import BadInput, NotFound
 from workbench.model import iso
 from workbench.settings import Settings
 from workbench.tables import Table
 
-RESOURCES = ["agents", "teams", "contexts", "sessions", "projects", "events"]
+RESOURCES = offers.RESOURCES
 IMPORTABLE = ["projects", "sessions", "teams", "agents", "contexts"]
 FORMATS = ("csv", "json")
+VIEW_FORMATS = (*FORMATS, "jsonl", "parquet")
 SHOWN = 20
 """The most rows that are shown before they are imported."""
 
@@ -44,9 +47,13 @@ def _into(form: str, help: str) -> Callable[[Fn], Fn]:
 
 
 @root.command("export")
-@click.argument("resource", required=False, type=click.Choice(RESOURCES))
+@click.argument("resource", required=False, metavar="[RESOURCE|VIEW]", shell_complete=offers.exports)
 @click.option(
-    "--format", "form", type=click.Choice(FORMATS), default=None, help="By default, that of the file's name, or csv."
+    "--format",
+    "form",
+    type=click.Choice(VIEW_FORMATS),
+    default=None,
+    help="By default, that of the file's name, or csv; jsonl and parquet for views only.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead.")
 @_into("parquet", "Save every view and table as Parquet files in this directory instead.")
@@ -64,17 +71,26 @@ def export_rows(
     force: bool,
     **directories: Path | None,
 ) -> Shown:
-    """Print all rows of a resource, or save them. Or save everything that `sql` can query, for other programs."""
+    """Print all rows of a resource or a view, or save them. Or save everything that `sql` can query.
+
+    Resources have the form that `import` reads: agents, teams, contexts, sessions, projects, events. `views` lists the
+    views.
+    """
     wanted = [(suffix, directory) for suffix, directory in directories.items() if directory is not None]
     if wanted and (resource or form or output or len(wanted) > 1):
         raise click.UsageError("--parquet, --csv and --jsonl save everything: give only one of them, and no resource.")
     if wanted:
         return _save_all(client, *wanted[0], force)
     if resource is None:
-        raise click.UsageError(f"Name one of {', '.join(RESOURCES)}, or save everything with --parquet DIRECTORY.")
+        raise click.UsageError(
+            f"Name one of {', '.join(RESOURCES)}, or a view, or save everything with --parquet DIRECTORY."
+        )
     if force:
         raise click.UsageError("--force goes with --parquet, --csv or --jsonl.")
-    made = client.call("export", resource=resource, format=form or (_form(output) if output else None) or "csv")
+    form = form or (_form(output, VIEW_FORMATS) if output else None) or "csv"
+    if resource not in RESOURCES or form not in FORMATS:
+        return _view(client, resource, form, output, raw)
+    made = client.call("export", resource=resource, format=form)
     if output is None:
         content = made["content"].rstrip("\r\n")
         return Text(content if raw else content.replace("\r\n", "\n"), made, raw)
@@ -157,10 +173,33 @@ def _save_all(client: OperatorClient, form: str, directory: Path, force: bool) -
     return Table(["file", "rows", "size"], rows, data=[asdict(one) for one in saved], note=note)
 
 
-def _form(file: Path) -> str | None:
+def _view(client: OperatorClient, name: str, form: str, output: Path | None, raw: bool) -> Shown:
+    """Print or save a view. This thread may run a notebook's loop, so another one reads."""
+    from workbench.analytics import views
+    from workbench.analytics.export import export_view
+
+    try:
+        view = views.find(name).name
+    except NotFound as unknown:
+        raise click.UsageError(unknown.message) from None
+    client.require_operator("export")
+    state_directory.require(client.settings)
+    if output is None and form == "parquet":
+        raise click.UsageError("Parquet is not text. Name a file: -o FILE.parquet.")
+    with TemporaryDirectory(prefix="workbench-export-") as scratch:
+        file = output or Path(scratch) / f"{view}.{form}"
+        with ThreadPoolExecutor(1, thread_name_prefix="workbench-export") as apart:
+            saved = apart.submit(export_view, client.settings, view, file.absolute(), form).result()
+        if output is None:
+            content = file.read_text("utf-8")
+            return Text(content.rstrip("\r\n"), {"view": view, "format": form, "content": content}, raw)
+    return Note(f"Saved {counted(saved.rows, 'row')} of {view} to {output}.", asdict(saved))
+
+
+def _form(file: Path, forms: Sequence[str] = FORMATS) -> str | None:
     """The format that a file's name ends with."""
     form = file.suffix.removeprefix(".").lower()
-    return form if form in FORMATS else None
+    return form if form in forms else None
 
 
 def _text(file: Path) -> str:

@@ -25,7 +25,13 @@ def reports_table() -> Table:
 @root.command("report")
 @click.argument("name", required=False, shell_complete=offers.reports)
 @click.argument("of", metavar="[GROUP|RUN|DIRECTORY]...", nargs=-1)
-@click.option("--by", metavar="COLUMN", default=None, help="What `comparison` compares: plan, persona, run, …")
+@click.option(
+    "--by",
+    metavar="COLUMN",
+    default=None,
+    shell_complete=offers.compared,
+    help="What `comparison` compares: plan, persona, run, …",
+)
 @click.option(
     "--html",
     "file",

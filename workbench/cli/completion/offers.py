@@ -17,6 +17,8 @@ from workbench.cli.client import OperatorClient, ProjectClient
 from workbench.errors import WorkbenchError
 from workbench.inert import inert_line
 
+RESOURCES = ("agents", "teams", "contexts", "sessions", "projects", "events")
+"""What `export` exports in the form that `import` reads."""
 MOST = 100
 """The most rows of a list that are offered."""
 _PLAIN = re.compile(r"[\w ./:@+-]+")
@@ -115,3 +117,21 @@ def reports(client: OperatorClient) -> Iterator[tuple[Any, str]]:
     from workbench.analytics.reports import STANDARD
 
     return ((report.name, report.about) for report in STANDARD.values())
+
+
+@_offers
+def exports(client: OperatorClient) -> Iterator[tuple[Any, str]]:
+    """What `export` exports by name."""
+    from workbench.analytics.views import described
+
+    yield from ((name, "as `import` reads it") for name in RESOURCES)
+    yield from ((view.name, view.meaning) for view in described() if view.name not in RESOURCES)
+
+
+@_offers
+def compared(client: OperatorClient) -> Iterator[tuple[Any, str]]:
+    """What the report `comparison` compares tasks by."""
+    from workbench.analytics.views import find
+
+    yield "run", "runs of notebooks"
+    yield from ((column.name, column.meaning) for column in find("tasks").columns)
