@@ -82,7 +82,8 @@ def _brief(value: Any) -> Any:
 
 def _text(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{_words(str(name))}: {_text(one)}" for name, one in value.items())
+        told = {name: one for name, one in value.items() if one not in ([], {})} or value
+        return ", ".join(f"{_words(str(name))}: {_text(one)}" for name, one in told.items())
     if isinstance(value, list) and not any(isinstance(one, list | Mapping) for one in value):
         return ", ".join(map(plain, value))
     if isinstance(value, list):

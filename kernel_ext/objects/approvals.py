@@ -6,10 +6,18 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from kernel_ext.decisions import wait_for_decisions
-from kernel_ext.objects.rows import Kind, Listing, Notebook, Row, got_by
-from workbench.cli.approvals import NONE_WAITS, approval_page, decided_table, outcome_text, settled, waiting_table
+from kernel_ext.objects.rows import Kind, Listing, Notebook, Row
+from workbench.cli.approvals import (
+    NONE_WAITS,
+    approval_page,
+    decided_table,
+    outcome_text,
+    pending_about,
+    settled,
+    waiting_table,
+)
 from workbench.cli.output import Note
-from workbench.errors import from_dict
+from workbench.errors import NotFound, from_dict
 from workbench.tables import Page, Table
 
 MOST = 500
@@ -76,7 +84,10 @@ class Approval(Row):
 
 
 class Approvals(Listing[Approval]):
-    """The questions that wait for a decision: `wb.approvals[3].approve()`; `wb.approvals(status=None)` has all."""
+    """The questions that wait for a decision: `wb.approvals[3].approve()`, `wb.approvals["lint"]`.
+
+    `wb.approvals(status=None)` has those that are decided too.
+    """
 
     def __init__(self, notebook: Notebook) -> None:
         super().__init__(notebook, Approval.KIND)
@@ -88,6 +99,21 @@ def approval_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
     return shown(found, empty)
 
 
+def _approval(notebook: Notebook, key: Any) -> Mapping[str, Any]:
+    """The approval with an id, or else the pending one about this agent, worktree, definition or tool.
+
+    Raises:
+        NotFound: ``APPROVAL_NOT_FOUND``. BadInput: ``AMBIGUOUS_NAME``.
+    """
+    if isinstance(key, str) and not key.isdecimal():
+        waiting = notebook.call("list_approvals", status="pending", limit=MOST)["approvals"]
+        try:
+            key = pending_about(waiting, key)
+        except NotFound as error:
+            raise NotFound(error.code, error.message.replace("`workbench approvals`", "wb.approvals")) from None
+    return notebook.call("get_approval", approval_id=key)
+
+
 Approval.KIND = Kind(
     Approval,
     "list_approvals",
@@ -95,7 +121,7 @@ Approval.KIND = Kind(
     "id",
     approval_table,
     NONE_WAITS,
-    got_by("get_approval", "approval_id"),
+    _approval,
     first={"limit": MOST},
     tab="inbox",
 )

@@ -67,7 +67,7 @@ class _Standing:
             (
                 f" by {state['assigned_agent_id']}" if state["assigned_agent_id"] else "",
                 f", waits for {', '.join(map(str, state['blocked_by']))}" if self._state == "blocked" else "",
-                f": {state['error_message']}" if state["error_message"] else "",
+                f": {' '.join(state['error_message'].split())}" if state["error_message"] else "",
             )
         )
 

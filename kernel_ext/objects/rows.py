@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, ove
 from kernel_ext.definition_sections import Caller, Missing
 from kernel_ext.libraries import imported
 from workbench.errors import BadInput, NotFound, WorkbenchError
+from workbench.inert import inert_line
 from workbench.rules.spelling import similar
 from workbench.rules.wording import in_magics
-from workbench.tables import Page, Table
+from workbench.tables import Page, Table, plain
 
 if TYPE_CHECKING:
     import pandas
+    from IPython.lib.pretty import PrettyPrinter
 
     from kernel_ext.hosting.host import KernelHost
     from kernel_ext.panels.desk import Desk
@@ -105,8 +107,21 @@ class Row:
     def __hash__(self) -> int:
         return hash((type(self), self._key))
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         return repr(self._shown())
+
+    def __repr__(self) -> str:
+        """One line, as for a list of them: `<Task 7: Make the linter pass, failed>`."""
+        title, state = (
+            next((self._found[name] for name in names if self._found.get(name)), None)
+            for names in (("title", "name"), ("status", "state"))
+        )
+        about = ", ".join(plain(one) for one in (title, state) if one and one != self._key)
+        return inert_line(f"<{type(self).__name__} {self._key}{about and f': {about}'}>")
+
+    def _repr_pretty_(self, printer: PrettyPrinter, cycle: bool) -> None:
+        alone = len(printer.stack) <= 1 and not cycle
+        printer.text(str(self) if alone else repr(self))
 
     def _repr_html_(self) -> str:
         return self._shown().html()
@@ -192,7 +207,14 @@ class Kind(Generic[R]):
             return dict(self.get(notebook, key))
         except NotFound as error:
             message = error.message.replace(self.operation, f"wb.{self.items}")
+            if " lists " not in message:
+                message = f"{message} {self._hint(notebook, key)}"
             raise Missing(error.code, message, **error.details) from None
+
+    def _hint(self, notebook: Notebook, key: Any) -> str:
+        """What to do if there is none with a key."""
+        near = similar(str(key), [str(one) for one in self.keys(notebook)])
+        return f"Did you mean {near}?" if near else f"wb.{self.items} lists them."
 
 
 def got_by(operation: str, argument: str) -> Callable[[Notebook, Any], Mapping[str, Any]]:

@@ -6,11 +6,12 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from kernel_ext.definition_sections import Missing
 from kernel_ext.libraries import imported
 from kernel_ext.objects.artifacts import ArtifactContent
 from kernel_ext.objects.rows import Kind, Listing, Notebook, Row, Rows, got_by
 from workbench.cli.runs.commands import NO_RUNS, comparison_table, run_page, run_table
-from workbench.errors import BadInput
+from workbench.errors import BadInput, NotFound
 from workbench.recording.values import metric
 from workbench.rules.runs.values import as_number
 from workbench.tables import Page, Table
@@ -180,7 +181,10 @@ class Runs(Listing[Run]):
             NotFound: ``RUN_NOT_FOUND``. BadInput: ``AMBIGUOUS_NAME``.
         """
         refs = [run.id if isinstance(run, Run) else run for run in runs]
-        return RunComparison(self._notebook.call("compare_runs", run_ids=refs, all_rows=all_rows))
+        try:
+            return RunComparison(self._notebook.call("compare_runs", run_ids=refs, all_rows=all_rows))
+        except NotFound as error:
+            raise Missing(error.code, error.message.replace("list_runs", "wb.runs"), **error.details) from None
 
 
 class RunComparison:

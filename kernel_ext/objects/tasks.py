@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from typing import Any, ClassVar
 
 from kernel_ext.objects.artifacts import TaskArtifacts
 from kernel_ext.objects.progress import wait_for_task
-from kernel_ext.objects.rows import Kind, Listing, Notebook, Row, Rows, got_by
+from kernel_ext.objects.rows import Kind, Listing, Notebook, Row, Rows
 from workbench.cli.tasks import NO_PLANS, plan_table, task_table
+from workbench.errors import BadInput, NotFound
 from workbench.graph import NO_TASKS, Graph
 from workbench.tables import Page, Table
 
@@ -119,11 +120,30 @@ class Task(Row):
 
 
 class Tasks(Listing[Task]):
-    """The tasks. The filters of a call are those of `list_tasks`; `persona`, `agent`, `session` and `parent` also name
-    theirs."""
+    """The tasks: `wb.tasks[7]`, or `wb.tasks["lint"]` by the name in a plan.
+
+    The filters of a call are those of `list_tasks`; `persona`, `agent`, `session` and `parent` also name theirs.
+    """
 
     def __init__(self, notebook: Notebook) -> None:
         super().__init__(notebook, Task.KIND)
+
+
+def _task(notebook: Notebook, key: Any) -> Mapping[str, Any]:
+    """The task with an id, or else the one with this name in its plan.
+
+    Raises:
+        NotFound: ``TASK_NOT_FOUND``. BadInput: ``AMBIGUOUS_NAME``: tasks of several plans have the name.
+    """
+    if not isinstance(key, str) or key.isdecimal():
+        return notebook.call("get_task", task_id=key)
+    found = [one["id"] for page, _ in Task.KIND.pages(notebook, {}) for one in page if one["name"] == key]
+    if not found:
+        raise NotFound("TASK_NOT_FOUND", f"No task of a plan is called {key!r}. wb.tasks lists the tasks.")
+    if len(found) > 1:
+        text = f"{len(found)} tasks are called {key!r}: {', '.join(map(str, found))}. Give the id of one."
+        raise BadInput("AMBIGUOUS_NAME", text, candidates=found)
+    return notebook.call("get_task", task_id=found[0])
 
 
 Task.KIND = Kind(
@@ -133,7 +153,7 @@ Task.KIND = Kind(
     "id",
     task_table,
     NO_TASKS,
-    got_by("get_task", "task_id"),
+    _task,
     first={"limit": PAGE},
     words={
         "persona": "persona_id",

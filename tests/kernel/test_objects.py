@@ -199,7 +199,7 @@ def test_plans_personas_worktrees_and_events_are_lists(running: Kernel) -> None:
     assert running.run('wb.plans["paper"]').splitlines()[1] == "0 of 2 tasks are completed, 2 are open."
     assert "'tester'" in running.run("[persona.id for persona in wb.personas]")
     assert running.run('wb.personas["tester"].role') == "'worker'"
-    assert running.run('wb.personas["tester"].definition.strip() in repr(wb.personas["tester"])') == "True"
+    assert running.run('wb.personas["tester"].definition.strip() in str(wb.personas["tester"])') == "True"
     created = 'wb.events(kinds=["task.created"])'
     assert running.run(f"{{event.kind for event in {created}}}") == "{'task.created'}"
 
@@ -282,6 +282,30 @@ def test_what_a_task_made_shows_itself(running: Kernel) -> None:
     assert "3700" in shown
 
 
+def test_among_others_an_object_is_one_line(running: Kernel) -> None:
+    running.run('made = wb.call("create_task", title="Alone", persona_id="tester")')
+    number = running.run('made["id"]')
+    assert running.run('[wb.task(made["id"])]') == f"[<Task {number}: Alone, pending>]"
+    assert f"<Task {number}: Alone, pending>>" in running.run('wb.tasks[made["id"]].retry')
+    assert running.run('print(wb.task(made["id"]))').startswith(f"{number} Alone\n")
+    assert running.run("[wb.personas['tester']]") == "[<Persona tester: Tester>]"
+
+
+def test_tasks_and_approvals_are_also_found_by_name(running: Kernel) -> None:
+    for plan in ("first", "second"):
+        tasks = "".join(f"  - {{name: {name}, title: T, persona: tester}}\n" for name in (plan, "same"))
+        running.run(f"%%plan\nplan: {plan}-of-two\ntasks:\n{tasks}")
+    assert running.run('wb.tasks["first"].plan') == "'first-of-two'"
+    assert running.fail('wb.tasks["same"]')["evalue"].startswith("AMBIGUOUS_NAME: 2 tasks are called 'same': ")
+    error = running.fail('wb.tasks["missing"]')["evalue"]
+    assert error == "TASK_NOT_FOUND: No task of a plan is called 'missing'. wb.tasks lists the tasks."
+    running.run('made = wb.call("register", name="zoe")')
+    assert running.run('wb.approvals["zoe"].id == made["approval_id"]') == "True"
+    assert running.fail('wb.approvals["missing"]')["evalue"].endswith(" wb.approvals lists those that wait.")
+    running.run('wb.approvals["zoe"].reject()')
+    assert running.fail("wb.runs.compare(9998, 9999)")["evalue"].endswith("no run 9998. wb.runs lists them.")
+
+
 MERGED = """
 import subprocess
 from pathlib import Path
@@ -308,6 +332,7 @@ def test_approving_a_merge_says_what_came_of_it(kernel: Kernel, tmp_path: Path) 
     kernel.run(f'%workbench start --project "{tmp_path}" --port 0')
     kernel.run(WORKED)
     kernel.run('asked = wb.worktrees["fix"].integrate()')
+    assert kernel.fail('wb.worktrees["fxi"]')["evalue"].endswith("Did you mean fix?")
     shown = kernel.run("asked")
     assert shown.splitlines()[0] == f"Approval {kernel.run('asked.id')}: integration"
     assert "wb/fix/main into main: 1 commit\n" in shown

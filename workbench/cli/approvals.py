@@ -152,10 +152,10 @@ def _chosen(
     if all(map(str.isdecimal, requests)):
         return tuple(map(int, requests))
     waiting = client.call("list_approvals", status="pending", limit=MOST)["approvals"]
-    return tuple(int(name) if name.isdecimal() else _about_name(waiting, name) for name in requests)
+    return tuple(int(name) if name.isdecimal() else pending_about(waiting, name) for name in requests)
 
 
-def _about_name(waiting: Sequence[Mapping[str, Any]], name: str) -> int:
+def pending_about(waiting: Sequence[Mapping[str, Any]], name: str) -> int:
     """The pending approval about an agent, a worktree or a definition.
 
     Raises:

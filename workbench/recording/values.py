@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.errors import BadInput
-from workbench.rules.runs.values import spelled
+from workbench.rules.runs.values import LONGEST_TEXT, spelled
 
 
 def metric(name: str, value: Any) -> Any:
@@ -44,7 +44,7 @@ def _plain(value: Any) -> Any:
 def _one(name: str, value: Any) -> float | str:
     value = _plain(value)
     if isinstance(value, str):
-        return value
+        return _short(name, value)
     try:
         return spelled(float(value))
     except (TypeError, ValueError, OverflowError):
@@ -53,3 +53,13 @@ def _one(name: str, value: Any) -> float | str:
             f"{name} is {type(value).__name__}: record a number, a short text, or a list of them. A file is "
             "recorded with artifact(path).",
         ) from None
+
+
+def _short(name: str, text: str) -> str:
+    if len(text) <= LONGEST_TEXT:
+        return text
+    raise BadInput(
+        "NOT_A_METRIC",
+        f"{name} is a text of {len(text):,} characters: record one of up to {LONGEST_TEXT:,}. A file is recorded with "
+        "artifact(path).",
+    )

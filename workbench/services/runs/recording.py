@@ -12,7 +12,7 @@ from pydantic import Field
 from workbench.errors import Conflict
 from workbench.model import LARGEST_INT, SECOND, Level, Wire
 from workbench.ops import SYSTEM, Ctx, op
-from workbench.rules.runs.values import Point, points
+from workbench.rules.runs.values import LONGEST_TEXT, Point, points
 from workbench.services.runs.ending import Tries, require_try
 from workbench.services.runs.run import MetricName, MetricValue, RunRef, find, value_of
 from workbench.store.base import Reader, Row, Tx
@@ -23,7 +23,7 @@ ANNOUNCED_EVERY = SECOND
 """The least time between two events about values of one run, unless it ends."""
 VALUES_AT_ONCE = 10_000
 
-Value = float | Annotated[str, Field(max_length=1_000)]
+Value = float | Annotated[str, Field(max_length=LONGEST_TEXT)]
 Metrics = Annotated[
     dict[MetricName, Value | Annotated[list[Value], Field(max_length=VALUES_AT_ONCE)]],
     Field(
