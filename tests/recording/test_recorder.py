@@ -119,7 +119,7 @@ def test_numbers_of_other_libraries_are_numbers() -> None:
     assert values.metric("a", True) == 1.0
     assert values.metric("a", "text") == "text"
     assert values.metric("a", "x" * 1_000) == "x" * 1_000
-    with pytest.raises(BadInput, match=r"NOT_A_METRIC: a is a text of 1,001 characters: record one of up to 1,000\."):
+    with pytest.raises(BadInput, match="NOT_A_METRIC: a is a text of 1,001 characters: record a number, a text of"):
         values.metric("a", "x" * 1_001)
     for wrong in (None, object(), {"a": 1}, [[1]], 10**400):
         with pytest.raises(BadInput, match="NOT_A_METRIC"):

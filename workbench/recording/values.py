@@ -44,22 +44,18 @@ def _plain(value: Any) -> Any:
 def _one(name: str, value: Any) -> float | str:
     value = _plain(value)
     if isinstance(value, str):
-        return _short(name, value)
+        if len(value) > LONGEST_TEXT:
+            raise _not_a_metric(name, f"a text of {len(value):,} characters")
+        return value
     try:
         return spelled(float(value))
     except (TypeError, ValueError, OverflowError):
-        raise BadInput(
-            "NOT_A_METRIC",
-            f"{name} is {type(value).__name__}: record a number, a short text, or a list of them. A file is "
-            "recorded with artifact(path).",
-        ) from None
+        raise _not_a_metric(name, type(value).__name__) from None
 
 
-def _short(name: str, text: str) -> str:
-    if len(text) <= LONGEST_TEXT:
-        return text
-    raise BadInput(
+def _not_a_metric(name: str, what: str) -> BadInput:
+    return BadInput(
         "NOT_A_METRIC",
-        f"{name} is a text of {len(text):,} characters: record one of up to {LONGEST_TEXT:,}. A file is recorded with "
-        "artifact(path).",
+        f"{name} is {what}: record a number, a text of up to 1,000 characters, or a list of them. A file is recorded "
+        "with artifact(path).",
     )
