@@ -113,7 +113,18 @@ async def test_results_come_in_the_library_that_is_asked_for(workbench: Workbenc
     assert frame["title"].tolist() == ["Count", "Weigh", "Measure"]
     for library, package in (("polars", "polars"), ("arrow", "pyarrow")):
         if find_spec(package):
-            assert list(results.converted(found, library)["id"]) == [1, 2, 3]
+            ids = results.converted(found, library)["id"]
+            assert (ids.to_pylist() if library == "arrow" else ids.to_list()) == [1, 2, 3]
+
+
+async def test_intervals_are_numbers_for_a_library_that_has_none(workbench: Workbench) -> None:
+    live = Live()
+    query = 'SELECT 1 AS one, INTERVAL 90 SECOND AS "a ""b", NULL::INTERVAL AS c'
+    found = live.answer(await refresh(live, workbench.store), query)
+    assert results.intervals(found) == ['a "b', "c"]
+    assert results.in_microseconds(found, results.intervals(found)).fetchall() == [(1, 90_000_000, None)]
+    if find_spec("polars"):
+        assert [str(kind) for kind in results.converted(found, "polars").dtypes[1:]] == ["Duration(time_unit='us')"] * 2
 
 
 def test_a_library_that_cannot_be_used_is_named() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -40,8 +41,22 @@ def converted(found: duckdb.DuckDBPyRelation, library: str) -> Any:
     if library == "polars":
         import polars
 
-        return polars.DataFrame(found)
+        names = intervals(found)
+        frame = polars.DataFrame(in_microseconds(found, names) if names else found)
+        return frame.with_columns(polars.col(name).cast(polars.Duration("us")) for name in names)
     return found.to_arrow_table() if library == "arrow" else as_frame(found)
+
+
+def intervals(found: duckdb.DuckDBPyRelation) -> list[str]:
+    """The columns that are intervals."""
+    return [name for name, kind in zip(found.columns, found.types, strict=True) if str(kind) == "INTERVAL"]
+
+
+def in_microseconds(found: duckdb.DuckDBPyRelation, names: Sequence[str]) -> duckdb.DuckDBPyRelation:
+    """The rows with intervals as numbers: Polars panics at an interval, which may have months."""
+    quoted = ('"{}"'.format(name.replace('"', '""')) for name in names)
+    numbers = ", ".join(f"epoch_us({name}) AS {name}" for name in quoted)
+    return found.project(f"* REPLACE ({numbers})")
 
 
 def as_frame(found: duckdb.DuckDBPyRelation) -> pandas.DataFrame:
