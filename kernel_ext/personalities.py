@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import Any
 
 from kernel_ext.definition_sections import Caller, Missing
@@ -15,6 +16,8 @@ from workbench.tables import Table
 PAGE = 500
 LONGEST = 80
 """Characters of a value in a table."""
+CONTEXT = 20
+"""How many equal characters are shown before the first that differs."""
 NO_DIFFERENCE: Mapping[str, Any] = {"added": [], "removed": [], "changed": [], "fields": []}
 
 
@@ -208,12 +211,30 @@ def _shown(difference: Mapping[str, Any]) -> Table:
     rows += [[trait["name"], "removed", _brief(trait["value"]), ""] for trait in difference["removed"]]
     changed = [(trait["name"], field) for trait in difference["changed"] for field in trait["fields"]]
     changed += [("(profile)", field) for field in difference["fields"]]
-    rows += [[name, field["name"], _brief(field["before"]), _brief(field["after"])] for name, field in changed]
+    rows += [[name, field["name"], *beside(field["before"], field["after"])] for name, field in changed]
     return Table(["trait", "what", "before", "after"], rows, "Nothing differs.", difference)
+
+
+def beside(before: Any, after: Any) -> tuple[str, str]:
+    """Two values on one line each; of long ones the same section, in which they begin to differ."""
+    lines = _line(before), _line(after)
+    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*lines, strict=False)))
+    start = max(0, common - CONTEXT) if max(map(len, lines)) > LONGEST else 0
+    return _cut(lines[0], start), _cut(lines[1], start)
 
 
 def _brief(value: Any) -> str:
     """A value on one line."""
+    return _cut(_line(value))
+
+
+def _line(value: Any) -> str:
     text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
-    line = " ".join(text[: 4 * LONGEST].split())
+    return " ".join(text.split())
+
+
+def _cut(line: str, start: int = 0) -> str:
+    """At most so much of a line as a cell shows, from a character on."""
+    if start:
+        line = f"…{line[start + 1 :]}"
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
