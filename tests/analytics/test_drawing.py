@@ -9,6 +9,7 @@ import pandas
 import pytest
 
 from workbench.analytics.answer import Answer
+from workbench.analytics.reports import charts
 from workbench.analytics.reports.charts import MOST_MARKS, MOST_ROWS
 from workbench.analytics.reports.drawing import Drawing, draw
 from workbench.analytics.reports.report import Report
@@ -120,3 +121,9 @@ def test_several_rows_of_each_name_are_lines_over_the_first_number() -> None:
     assert titles(spec(losses, "bar"))["mark"] == "bar"
     once = losses.drop_duplicates("run")  # a row for each name: bars
     assert titles(spec(once)) == {"mark": "bar", "x": "step", "y": None}
+
+
+def test_the_title_of_a_legend_has_the_colour_of_the_page() -> None:
+    made = draw(FRAME, Drawing.of(("point", "tasks", "cost.usd", "tasks"))).chart
+    assert made is not None
+    assert charts.on_any_background(made)["config"]["legend"]["titleColor"] == charts.TEXT

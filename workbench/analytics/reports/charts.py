@@ -139,6 +139,6 @@ def on_any_background(chart: altair.Chart) -> dict[str, Any]:
     spec: dict[str, Any] = chart.to_dict()
     axis = {"labelColor": TEXT, "titleColor": TEXT, "gridColor": TEXT, "gridOpacity": 0.15}
     axis |= {"domainColor": TEXT, "tickColor": TEXT, "domainOpacity": 0.4, "tickOpacity": 0.4}
-    parts = {"axis": axis, "legend": {"labelColor": TEXT}, "title": {"color": TEXT}}
+    parts = {"axis": axis, "legend": {"labelColor": TEXT, "titleColor": TEXT}, "title": {"color": TEXT}}
     config = {**spec["config"], **{part: spec["config"].get(part, {}) | more for part, more in parts.items()}}
     return {**spec, "background": "transparent", "config": config}
