@@ -20,6 +20,7 @@ from kernel_ext import kernel_status
 from kernel_ext.bad_command import bad_command
 from kernel_ext.objects.queries import answer, query_options, split
 from workbench.errors import Conflict, Unavailable, WorkbenchError, unreadable_file
+from workbench.interpreter import START_ALLOCATIONS, rare_collections
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -228,8 +229,9 @@ class WorkbenchMagics(Magics):
     def session(self) -> Session:
         """The kernel's session, created on first use because its imports take time."""
         if self._session is None:
-            from kernel_ext.objects.completion import Completion
-            from kernel_ext.session import Session
+            with rare_collections(START_ALLOCATIONS):
+                from kernel_ext.objects.completion import Completion
+                from kernel_ext.session import Session
 
             self._session = Session()
             self._completion = Completion(

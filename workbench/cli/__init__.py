@@ -50,6 +50,7 @@ from workbench.cli.personas import saved
 from workbench.cli.tasks import planned
 from workbench.errors import BadInput, Interrupted, Unavailable, WorkbenchError
 from workbench.graph import Graph
+from workbench.interpreter import START_ALLOCATIONS, rare_collections
 from workbench.tables import Page, Table
 
 __all__ = [
@@ -82,7 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
     try:
-        shown = cli.main(arguments, prog_name="workbench", standalone_mode=False)
+        with rare_collections(START_ALLOCATIONS):
+            shown = cli.main(arguments, prog_name="workbench", standalone_mode=False)
         _write(shown, as_json)
     except click.Abort as abort:
         _end(interruption(abort), as_json)
