@@ -88,7 +88,7 @@ def test_a_port_that_was_asked_for_and_is_taken_is_one_clear_message(kernel: Ker
         "%workbench approve 'x": "BAD_COMMAND: No closing quotation: approve 'x. Run `%workbench --help` for help.",
         "%%plan --name 'x\nx": "BAD_COMMAND: No closing quotation: --name 'x. Run `%%plan?` for help.",
         "%%plan --nme x\nx": "BAD_COMMAND: unrecognized arguments: --nme x. Run `%%plan?` for help.",
-        "%%plan --file x\nx": "FILE_UNREADABLE: x cannot be read: [Errno 2] No such file or directory: 'x'.",
+        "%%plan --file x\nx": "FILE_UNREADABLE: x cannot be read: No such file or directory. Choose another file.",
         "%workbench nothing": "BAD_COMMAND: No such command 'nothing'. Run `%workbench --help` for help.",
         "%workbench worktres": (
             "BAD_COMMAND: No such command 'worktres'. Did you mean 'worktrees'? Run `%workbench --help` for help."
