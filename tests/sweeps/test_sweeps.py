@@ -250,7 +250,7 @@ def test_a_sweep_that_is_not_there_is_not_resumed_and_the_error_names_those_that
         assert refused.value.message.startswith(
             "There is no sweep gird to go on with. Did you mean grid? To begin it, "
         )
-    with pytest.raises(NotFound, match=r"The newest are grid, .*`workbench runs sweeps` lists them"):
+    with pytest.raises(NotFound, match=r"The newest are grid.*`workbench runs sweeps` lists them"):
         here.sweep(notebook, {"name": "another-one"}, parameters={"seed": [1]}, resume=True)
     assert not {"gird", "another-one"} & {sweep["name"] for sweep in here.call("list_sweeps")["sweeps"]}
     assert not (here.settings.runs / "gird").exists()
