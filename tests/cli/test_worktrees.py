@@ -23,7 +23,7 @@ def test_a_worktree_is_made_and_merged_or_given_up(run: Type, repository: Path) 
     assert "count.txt" in run("worktrees", "status", "island").out
     assert "+344" in run("worktrees", "diff", "island", "count.txt").out
     assert run("integrate", "island").out == "To merge island into main, run `workbench approve 1`.\n"
-    assert "wb/island/main into main: 1 commits" in run("approvals").out
+    assert "wb/island/main into main: 1 commit" in run("approvals").out
     assert run("approve", "1").out.endswith("island is integrated\n")
     assert (repository / "count.txt").read_text() == "344\n"
     run("call", "create_worktree", "name=other")
@@ -61,7 +61,7 @@ def test_a_conflict_is_resolved_by_the_steps_that_are_shown(run: Type, repositor
     git("commit", "-q", "-a", "-m", "Mine", cwd=repository)
     said = run("integrate", "lab").out
     assert "It conflicts with main in README.md; `workbench worktrees resolve lab` shows the steps." in said
-    assert "wb/lab/main into main: 1 commits, conflicts with main in README.md" in run("approvals").out
+    assert "wb/lab/main into main: 1 commit, conflicts with main in README.md" in run("approvals").out
     assert "`workbench worktrees resolve lab`" in run("worktrees", "update", "lab").out
     steps = run("worktrees", "resolve", "lab").out.splitlines()
     assert steps[0] == "main is being merged into lab. In conflict: README.md."
@@ -110,7 +110,7 @@ def test_open_tasks_are_named_before_their_worktree_is_integrated(run: Type, rep
     git("commit", "-q", "--allow-empty", "-m", "Lab", cwd=place)
     run("call", "create_task", "title=Tests", "persona_id=implementer", "target_worktree=lab")
     assert "lab has 1 open task (1); the merge closes it" in run("integrate", "lab").out
-    assert "1 commits, 1 open task (1)" in run("approvals").out
+    assert "1 commit, 1 open task (1)" in run("approvals").out
     run("approve", "1")
     run("call", "cancel_task", "task_id=1")
     assert run("retry", "1").err.startswith("WORKTREE_CLOSED: Task 1 works in the worktree lab, which is integrated.")

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -19,20 +20,27 @@ from workbench.sweeps import sockets
 from workbench.sweeps.leftovers import LOCK, end_leftovers
 
 
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A directory in which paths of sockets are not too long, as they might be in pytest's own."""
+    with tempfile.TemporaryDirectory(prefix="workbench-") as path:
+        yield Path(path)
+
+
 def test_the_sockets_of_killed_sweeps_are_removed_and_those_in_use_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    short: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(short))
     left = Path(tempfile.mkdtemp(prefix="workbench-kernel-"))
     (left / "kernel-1").touch()
-    others = [Path(tempfile.mkdtemp(prefix="workbench-")), tmp_path / "workbench-kernel-link"]
+    others = [Path(tempfile.mkdtemp(prefix="workbench-")), short / "workbench-kernel-link"]
     others[1].symlink_to(others[0])
     with sockets.directory() as used:
         assert used is not None
         sockets.remove_left()
         assert not left.exists()
         assert used.exists()
-    assert {*tmp_path.iterdir()} == {*others}
+    assert {*short.iterdir()} == {*others}
 
 
 @pytest.mark.long
