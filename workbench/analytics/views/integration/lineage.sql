@@ -23,7 +23,7 @@ COMMENT ON COLUMN lineage.agent IS 'The agent that made the attempt.';
 COMMENT ON COLUMN lineage.outcome IS 'How the attempt ended; null: it runs.';
 COMMENT ON COLUMN lineage.worktree IS 'The worktree.';
 COMMENT ON COLUMN lineage.base_commit IS 'The commit that the attempt began at, if a supervisor recorded it.';
-COMMENT ON COLUMN lineage.commits IS 'The commits that were made meanwhile in the worktree, oldest first; null: none is known. See the view commits.';
+COMMENT ON COLUMN lineage.commits IS 'The commits that it made, oldest first; null: none is known. See the view commits.';
 COMMENT ON COLUMN lineage.kept_commit IS 'The commit that keeps its work, if it did not complete the task.';
 COMMENT ON COLUMN lineage.approval_id IS 'The integration that the commits were part of.';
 COMMENT ON COLUMN lineage.decided_by IS 'Who decided it: the person, if the name is known.';
