@@ -19,13 +19,15 @@ STOP_SECONDS = 5.0
 
 
 @contextmanager
-def started(argv: Sequence[str], *, keeps_terminal: bool = False, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+def started(argv: Sequence[str], *, keeps_session: bool = False, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
     """Start a program in a process group of its own. It has ended when the block ends.
 
     An error in the block, such as an interrupt, ends the program and what it started.
 
     Args:
-        keeps_terminal: do not start a session too: the program needs to know which terminal it belongs to.
+        keeps_session: do not start a session too: the program needs to know which terminal it belongs to, or is to be
+            weighed by its niceness against this process. Linux weighs whole sessions against each other, if `autogroup`
+            is on (sched(7)).
         options: those of `subprocess.Popen`.
 
     Raises:
@@ -33,7 +35,7 @@ def started(argv: Sequence[str], *, keeps_terminal: bool = False, **options: Any
     """
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        group: dict[str, Any] = {"process_group": 0} if keeps_terminal else {"start_new_session": True}
+        group: dict[str, Any] = {"process_group": 0} if keeps_session else {"start_new_session": True}
         with subprocess.Popen(argv, **group, **options) as process:
             try:
                 signal.pthread_sigmask(signal.SIG_SETMASK, blocked)  # raises an interrupt that came meanwhile
@@ -46,7 +48,7 @@ def started(argv: Sequence[str], *, keeps_terminal: bool = False, **options: Any
 
 
 def run(
-    argv: Sequence[str], *, seconds: float | None = None, keeps_terminal: bool = False
+    argv: Sequence[str], *, seconds: float | None = None, keeps_session: bool = False
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a program without standard input, and return its output; see `started`.
 
@@ -54,7 +56,7 @@ def run(
         OSError: it cannot be started. subprocess.TimeoutExpired: it was ended after `seconds`.
     """
     pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with started(argv, keeps_terminal=keeps_terminal, **pipes) as process:
+    with started(argv, keeps_session=keeps_session, **pipes) as process:
         out, err = process.communicate(timeout=seconds)
     return subprocess.CompletedProcess(argv, process.returncode, out, err)
 

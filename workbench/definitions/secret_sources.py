@@ -84,7 +84,7 @@ def _from_one_password(place: str, project: Path) -> str:
     command = [program, "read", "--no-newline", f"op://{place}"]
     try:
         # 1Password asks the person again for each terminal.
-        done = uninterrupted.run(command, seconds=PROGRAM_SECONDS, keeps_terminal=True)
+        done = uninterrupted.run(command, seconds=PROGRAM_SECONDS, keeps_session=True)
         if done.returncode:
             reason = inert_line(done.stderr.decode("utf-8", "replace").strip()[:_REASON_LIMIT])
             raise _UnresolvedError(f"`op read` ended with {done.returncode}: {reason or 'it gave no reason'}")

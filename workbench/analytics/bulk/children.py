@@ -103,7 +103,7 @@ class Children:
         try:
             argv = [sys.executable, "-P", "-m", PROGRAM, self._database]
             pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-            with uninterrupted.started(argv, **pipes) as process:
+            with uninterrupted.started(argv, keeps_session=True, **pipes) as process:
                 self._running.add(process)
                 if self._is_stopped:
                     process.kill()
