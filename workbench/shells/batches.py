@@ -48,7 +48,14 @@ class BatchingWebSockets(WebSocketsSansIOProtocol):
         await super().run_asgi()
 
     async def send(self, message: Any) -> None:
-        """Send an ASGI message."""
+        """Send an ASGI message.
+
+        Raises:
+            ClientDisconnected: the connection is being closed. Uvicorn notices that only later, and would leave out the
+                handshake without a word.
+        """
+        if not self.handshake_complete and self.transport.is_closing():
+            raise ClientDisconnected
         if message["type"] != _TYPE:
             await super().send(message)
             return
