@@ -109,6 +109,6 @@ def test_outputs_that_do_not_arrive_are_a_coded_failure(tmp_path: Path, monkeypa
     silent += "\nget_ipython().kernel._publish_status_and_flush = lambda *_, **__: None"
     with pytest.raises(CellTimeoutError) as raised:
         executed(tmp_path, silent)
-    failure = failures.of(raised.value, Kernel(), None)
+    failure = failures.of(raised.value, Kernel(), None, None)
     assert failure is not None
     assert failure.code == "OUTPUTS_LOST"
