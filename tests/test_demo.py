@@ -33,6 +33,8 @@ def demo(*arguments: str, cwd: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", "workbench.cli", "demo", "--json", *arguments]
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=os.environ | {"PYTHONWARNINGS": ""})
     assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("Running 00_quickstart.ipynb; its output goes to ")
+    assert "IPKernelApp" not in done.stderr
     summary: dict[str, Any] = json.loads(done.stdout)
     return summary
 

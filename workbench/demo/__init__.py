@@ -89,16 +89,21 @@ def _execute(notebook: Path, executed: Path, parameters: dict[str, Any]) -> str 
     import papermill
     from papermill.exceptions import PapermillExecutionError
 
+    from workbench.sweeps import sockets
+
     try:
-        papermill.execute_notebook(
-            str(notebook),
-            str(executed),
-            parameters=parameters,
-            kernel_name="python3",
-            progress_bar=sys.stderr.isatty(),
-            log_output=False,
-            cwd=str(executed.parent),
-        )
+        with sockets.directory() as place:
+            papermill.execute_notebook(
+                str(notebook),
+                str(executed),
+                parameters=parameters,
+                kernel_name="python3",
+                progress_bar=sys.stderr.isatty(),
+                log_output=False,
+                cwd=str(executed.parent),
+                config=sockets.config(place),
+                extra_arguments=["--log-level=CRITICAL"],  # an interrupt at its end is none of the reader's
+            )
     except PapermillExecutionError as error:
         return f"Cell {error.exec_count} failed: {error.ename}: {error.evalue}."
     return None

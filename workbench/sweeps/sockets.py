@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import zmq
+from traitlets.config import Config
 
 if TYPE_CHECKING:
     from jupyter_client.asynchronous.client import AsyncKernelClient
@@ -89,7 +90,13 @@ def listen_in(place: Path | None, manager: KernelManager) -> None:
     Only one of ipykernel: others keep TCP, because some form the addresses in their own way and would never answer.
     """
     if place is not None and _is_ipykernel(manager):
-        manager.transport, manager.ip = "ipc", str(place / _NAME)
+        manager.update_config(config(place))
+
+
+def config(place: Path | None) -> Config:
+    """The configuration of Jupyter with which an ipykernel listens in a directory."""
+    where = {} if place is None else {"transport": "ipc", "ip": str(place / _NAME)}
+    return Config(KernelManager=where)
 
 
 def keep_outputs(manager: KernelManager, client: AsyncKernelClient) -> str:
