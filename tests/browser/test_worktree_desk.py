@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -261,7 +262,7 @@ def test_closed_worktrees_and_decided_approvals_stay_in_view(open_desk: OpenDesk
     project.operate("get_approval", approval_id=asked["approval_id"], wait_seconds=20)
     project.operate("discard_worktree", worktree_name="bills", reason="Superseded")
     desk.get_by_text("Decided", exact=True).click()
-    expect(desk.locator(".wb-decided").get_by_role("listitem")).to_contain_text("Approved by operator")
+    expect(desk.locator(".wb-decided").get_by_role("listitem")).to_contain_text(f"Approved by {getpass.getuser()}")
     shot(desk, "inbox-decided")
     view(desk, "Worktrees")
     desk.get_by_role("button", name="Closed 2").click()
