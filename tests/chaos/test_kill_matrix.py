@@ -36,7 +36,8 @@ ROUNDS = 200 * SOAK or 20
 SEED = int(os.environ.get("WORKBENCH_SEED", "0")) or time.time_ns() % 1_000_000
 """Printed; set WORKBENCH_SEED to repeat a run."""
 LINES = 12
-LEASE_SECONDS = 3.0
+LEASE_SECONDS = 6.0
+"""Longer than a server may stand still on a busy machine before it restarts the leases that it could not renew."""
 OPTIONS = {
     "WORKBENCH_LEASE_SECONDS": str(LEASE_SECONDS),
     "WORKBENCH_HEARTBEAT_SECONDS": "0.3",
