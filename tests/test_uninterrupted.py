@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(60)
 STARTS = 25
 GIT = "run(['version'], Path('/'), {}, 30).code"
 SESSION = "uninterrupted.run(['true']).returncode"
-GROUP = "uninterrupted.run(['true'], keeps_terminal=True).returncode"
+GROUP = "uninterrupted.run(['true'], keeps_session=True).returncode"
 BUSY = f"""
 import signal
 from pathlib import Path
