@@ -176,7 +176,7 @@ class Merge:
             raise _dirty(target, files, f"has uncommitted changes in {_some(files)}. Commit or stash them")
 
     def _in_the_way(self, old: str, new: str) -> list[str]:
-        """The uncommitted files that keep the checkout from following: those that differ, and more than by an edit."""
+        """The uncommitted files in the way: edited ones that the merge changes, and all that are more than edited."""
         changed = {displayed(name) for name in self._changed(old, new, "ADMT").fields}
         return [file for file, is_edited in _edits(self.repository) if not is_edited or file in changed]
 

@@ -44,7 +44,7 @@ def _chunk() -> bytes:
         return b""
     try:
         return os.read(sys.stdin.fileno(), CHUNK)
-    except OSError:  # such as of a terminal that has gone
+    except OSError:  # such as when its terminal has gone
         return b""
 
 
