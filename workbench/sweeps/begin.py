@@ -71,20 +71,18 @@ def find(call: Call, name: str) -> Mapping[str, Any]:
     Raises:
         NotFound: ``SWEEP_NOT_FOUND``.
     """
-    names: list[str] = []
-    for sweep in _sweeps(call):
+    for sweep in _sweeps(call, search=name):
         if sweep["name"] == name:
             found: Mapping[str, Any] = sweep["specification"]
             return found
-        names.append(sweep["name"])
-    raise _not_found(name, names)
+    raise _not_found(name, [sweep["name"] for sweep in _sweeps(call)])
 
 
-def _sweeps(call: Call) -> Iterator[Mapping[str, Any]]:
-    """All sweeps, newest first."""
+def _sweeps(call: Call, search: str | None = None) -> Iterator[Mapping[str, Any]]:
+    """The sweeps, newest first: those whose name has a text, or all."""
     page: Mapping[str, Any] = {"next_cursor": None}
     while True:
-        page = call("list_sweeps", limit=PAGE, cursor=page["next_cursor"])
+        page = call("list_sweeps", search=search, limit=PAGE, cursor=page["next_cursor"])
         yield from page["sweeps"]
         if page["next_cursor"] is None:
             return
