@@ -232,6 +232,16 @@ class Repository(Plumbing):
         """Whether tracked files of the main checkout differ from its last commit."""
         return bool(integration.uncommitted(self))
 
+    def is_untracked(self, file: Path) -> bool:
+        """Whether a file is in the main checkout and git does not track it; a name no file can have is none."""
+        try:
+            path = file.resolve()
+            if not path.is_file() or not path.is_relative_to(self.root):
+                return False
+        except (OSError, RuntimeError):  # too long; a loop of links, before Python 3.13
+            return False
+        return not self.read("--literal-pathspecs", "ls-files", "-z", "--", str(path.relative_to(self.root))).fields
+
     # -- changing
 
     @contextmanager

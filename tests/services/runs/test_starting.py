@@ -43,6 +43,21 @@ async def test_changed_files_make_the_commit_dirty(lab: Lab, settings: Settings)
     assert (await lab.start())["git_dirty"] is True
 
 
+async def test_a_notebook_that_git_does_not_track_makes_the_commit_dirty(lab: Lab, settings: Settings) -> None:
+    (settings.project / "[a] b.ipynb").write_text("{}")
+    assert (await lab.start(notebook="[a] b.ipynb"))["git_dirty"] is True
+    assert (await lab.start(notebook="../elsewhere.ipynb"))["git_dirty"] is False
+    git("add", "--", ":(literal)[a] b.ipynb", cwd=settings.project)
+    git("commit", "-qm", "The notebook", cwd=settings.project)
+    assert (await lab.start(notebook="[a] b.ipynb"))["git_dirty"] is False
+
+
+@pytest.mark.parametrize("name", ["n" * 300 + ".ipynb", "loop/x.ipynb"])
+async def test_a_notebook_that_no_file_can_be_does_not_stop_a_run(lab: Lab, settings: Settings, name: str) -> None:
+    (settings.project / "loop").symlink_to("loop")
+    assert (await lab.start(notebook=name))["git_dirty"] is False
+
+
 async def test_a_directory_without_a_repository_has_no_commit(tmp_path: Path) -> None:
     from workbench.app import Workbench
 

@@ -71,7 +71,7 @@ async def start_run(
     starts again, with one more of `tries` and without the metrics and artifacts of the last one. A call that the same
     process repeats while the run goes on changes nothing.
     """
-    commit, dirty = await git_state(ctx)
+    commit, dirty = await git_state(ctx, notebook)
     used = {each.definition.metadata.name: each.hash for each in [await changes.read(ctx, one) for one in definitions]}
     facts = {
         "sweep": sweep_id,
@@ -116,11 +116,17 @@ async def start_run(
     return await ctx.write(change)
 
 
-async def git_state(ctx: Ctx) -> tuple[str | None, bool | None]:
-    """The commit of the main checkout, and whether tracked files differ from it; None without a repository."""
+async def git_state(ctx: Ctx, notebook: str | None) -> tuple[str | None, bool | None]:
+    """The commit of the main checkout, and whether what ran may differ from it; None without a repository.
+
+    It may if a tracked file differs, or if git does not track the notebook, a path as `start_run` takes it.
+    """
+    file = notebook and ctx.settings.project / notebook
     try:
         repository = await ctx.repositories.open()
-        return await asyncio.to_thread(lambda: (repository.parse("HEAD"), repository.is_dirty()))
+        return await asyncio.to_thread(
+            lambda: (repository.parse("HEAD"), repository.is_dirty() or bool(file and repository.is_untracked(file)))
+        )
     except WorkbenchError:
         return None, None
 
