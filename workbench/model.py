@@ -58,9 +58,12 @@ def uuid7(now: int) -> UUID:
 
 
 class Wire(BaseModel):
-    """Base of everything an operation takes or returns: immutable, no unknown fields."""
+    """Base of everything an operation takes or returns: immutable, no unknown fields.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    Validators are built when a model is first used: there are hundreds, and a start would wait for all of them.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Level(IntEnum):

@@ -17,6 +17,7 @@ from workbench.koi.envelope import LONGEST_SIGNATURE, Envelope
 from workbench.koi.identity import is_signed
 from workbench.koi.payloads import Bundle, Event, Manifest
 from workbench.koi.rids import AnyRid
+from workbench.rules.reasons import reason
 
 DEEPEST = 64
 """Levels of lists and objects in an event, a bundle or the arguments of a call."""
@@ -137,9 +138,9 @@ def _is_finite(number: float) -> bool:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False)[0]
+        first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        text = f"{where}: {first['msg']}" if where else first["msg"]
+        text = f"{where}: {reason(first)}" if where else reason(first)
     elif isinstance(error, KeyError):
         text = f"{error.args[0]} is missing"
     else:

@@ -19,6 +19,7 @@ from pydantic_core import ErrorDetails
 from workbench.errors import BadInput
 from workbench.model import Capability, Level, Wire
 from workbench.ops.caller import Caller
+from workbench.rules.reasons import reason
 from workbench.rules.spelling import similar
 
 Fn = TypeVar("Fn", bound=Callable[..., Awaitable[BaseModel]])
@@ -145,7 +146,7 @@ def problems_of(error: ValidationError, *within: str, known: Iterable[str] = ())
     Args:
         known: the names at the top level; the first problems suggest those like an unknown name.
     """
-    found = error.errors(include_url=False, include_input=False, include_context=False)
+    found = error.errors(include_url=False)
     return [
         {"field": ".".join(map(str, (*within, *e["loc"]))), "reason": _reason(e, known if n < FIRST else ())}
         for n, e in enumerate(found)
@@ -153,10 +154,9 @@ def problems_of(error: ValidationError, *within: str, known: Iterable[str] = ())
 
 
 def _reason(problem: ErrorDetails, known: Iterable[str]) -> str:
-    if problem["type"] != "extra_forbidden":
-        return problem["msg"]
-    meant = similar(str(problem["loc"][0]), known) if len(problem["loc"]) == 1 else ""
-    return f"unknown name (did you mean {meant}?)" if meant else "unknown name"
+    is_unknown = problem["type"] == "extra_forbidden" and len(problem["loc"]) == 1
+    meant = similar(str(problem["loc"][0]), known) if is_unknown else ""
+    return f"{reason(problem)} (did you mean {meant}?)" if meant else reason(problem)
 
 
 def first_problems(problems: Sequence[Mapping[str, str]]) -> str:

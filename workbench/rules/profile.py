@@ -16,6 +16,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from workbench.errors import BadInput
+from workbench.rules.reasons import reason
 from workbench.rules.tasks.plan import NOT_YAML
 
 FILLED_IN = frozenset(
@@ -74,7 +75,7 @@ class Profile(BaseModel):
         program: the program that it starts, if Workbench can configure that one for a definition.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     name: Annotated[str, Field(pattern=_NAME.pattern)]
     summary: Annotated[str, Field(min_length=1, max_length=500)]
@@ -121,7 +122,7 @@ def parse(name: str, text: str) -> Profile:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise _invalid(name, f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
+        raise _invalid(name, f"{where}: {reason(first)}") from None
     _check(profile, name)
     return profile
 

@@ -57,7 +57,7 @@ def test_what_has_no_schema_is_answered_as_text() -> None:
 @pytest.mark.parametrize(
     ("annotation", "value", "reason"),
     [
-        (int, "many", "valid integer"),
+        (int, "many", "whole number"),
         (Node, {"name": 3}, "name: "),
         (str, "a\0b", "NUL"),
         (str, "\ud800", ""),

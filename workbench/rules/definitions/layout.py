@@ -15,6 +15,7 @@ from workbench.errors import BadInput
 from workbench.rules import front_matter
 from workbench.rules.definitions.minimal_edit import edited
 from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition, Entry, Metadata, normal
+from workbench.rules.reasons import reason
 from workbench.rules.yaml_text import InvalidYaml, edit, load, write
 
 AGENT = "agent.yaml"
@@ -151,9 +152,9 @@ def validated(model: type[M], values: Mapping[str, Any], file: str) -> M:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise invalid(file, f"{place}: {first['msg']}" if place else first["msg"]) from None
+        raise invalid(file, f"{place}: {reason(first)}" if place else reason(first)) from None
 
 
 def invalid(file: str, reason: str, line: int | None = None) -> BadInput:

@@ -42,7 +42,12 @@ HeaderValue = Annotated[str, StringConstraints(max_length=10_000, pattern=r"^[^\
 
 class _Part(BaseModel):
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        serialize_by_alias=True,
+        defer_build=True,
     )
 
 

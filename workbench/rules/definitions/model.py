@@ -51,7 +51,12 @@ class Component(BaseModel):
     """Base of the parts of a definition: immutable, no unknown fields, camelCase outside."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        serialize_by_alias=True,
+        defer_build=True,
     )
 
 
@@ -209,7 +214,12 @@ class Settings(BaseModel):
     """How a definition's model is used. Unknown settings are kept."""
 
     model_config = ConfigDict(
-        frozen=True, extra="allow", alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True
+        frozen=True,
+        extra="allow",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        serialize_by_alias=True,
+        defer_build=True,
     )
 
     max_chat_turns: int = Field(20, ge=1, le=1_000)

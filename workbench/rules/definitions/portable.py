@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from workbench.errors import BadInput
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.secrets import replace_secrets, written_out
+from workbench.rules.reasons import reason
 from workbench.rules.yaml_text import InvalidYaml, load, write
 
 LARGEST = 4_000_000
@@ -59,8 +60,8 @@ def import_text(text: str) -> Definition:
     try:
         return Definition.model_validate(fields)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        raise _invalid(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        first = error.errors(include_url=False)[0]
+        raise _invalid(f"{'.'.join(map(str, first['loc']))}: {reason(first)}") from None
 
 
 def _reference(place: str) -> str:

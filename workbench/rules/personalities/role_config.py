@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from workbench.errors import BadInput
+from workbench.rules.reasons import reason
 
 WHOLE = "KOI_MCP_CONFIG"
 PREFIX = "KOI_MCP_"
@@ -35,7 +36,7 @@ Port = Annotated[int, Field(ge=1, le=65_535)]
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class AgentConfig(_Section):
@@ -93,8 +94,7 @@ def load(text: str, environment: Mapping[str, str]) -> RoleConfig:
         return RoleConfig.model_validate(found)
     except ValidationError as error:
         problems = [
-            {"field": ".".join(map(str, one["loc"])), "reason": one["msg"]}
-            for one in error.errors(include_url=False, include_input=False, include_context=False)
+            {"field": ".".join(map(str, one["loc"])), "reason": reason(one)} for one in error.errors(include_url=False)
         ]
         first = "; ".join(f"{one['field']}: {one['reason']}" for one in problems[:5])
         raise BadInput("KOI_CONFIG_INVALID", f"The configuration is wrong: {first}.", problems=problems) from None

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from workbench.errors import BadInput, Conflict
 from workbench.rules.personalities.profile import MOST_TRAITS, PersonalityTrait
+from workbench.rules.reasons import reason
 from workbench.rules.wire import json_safety
 
 LARGEST_TRAITS = 240_000
@@ -107,8 +108,8 @@ def _made(name: str, fields: Mapping[str, Any]) -> PersonalityTrait:
     try:
         return PersonalityTrait.model_validate({**fields, "name": name})
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise _invalid(name, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        first = error.errors(include_url=False)[0]
+        raise _invalid(name, f"{'.'.join(map(str, first['loc']))}: {reason(first)}") from None
 
 
 def _checked(name: str) -> str:

@@ -21,7 +21,7 @@ class ServerSetup(BaseModel):
         allowed: the names of its tools; None: all but those in `refused`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
     server: McpServer = Field(repr=False)
     allowed: tuple[str, ...] | None = None
@@ -43,7 +43,7 @@ class AgentSetup(BaseModel):
         secrets: the secrets in all these; they are masked in what its commands write.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
     id: str
     name: str

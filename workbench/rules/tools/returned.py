@@ -13,6 +13,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from workbench.errors import Unavailable
 from workbench.model import Json, Wire
+from workbench.rules.reasons import reason
 from workbench.rules.tools.results import as_json
 from workbench.rules.wire import json_safety
 
@@ -100,9 +101,9 @@ def _serialized(adapter: TypeAdapter[Any], value: Any) -> str:
     try:
         return adapter.dump_json(adapter.validate_python(value)).decode()
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
-        raise _bad(f"{where}: {first['msg']}" if where else first["msg"]) from None
+        raise _bad(f"{where}: {reason(first)}" if where else reason(first)) from None
     except PydanticSerializationError as error:
         raise _bad(str(error)) from None
 

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from workbench.rules.definitions.mcp_servers import HttpServer, McpServer, StdioServer
+from workbench.rules.reasons import reason
 
 KEY = "mcpServers"
 MOST_SERVERS = 100
@@ -50,7 +51,7 @@ def parsed(data: Any) -> ServerList:
         try:
             servers[name] = server(entry)
         except ValidationError as error:
-            problems[name] = "; ".join(f"{'.'.join(map(str, one['loc'][1:]))}: {one['msg']}" for one in error.errors())
+            problems[name] = "; ".join(f"{'.'.join(map(str, one['loc'][1:]))}: {reason(one)}" for one in error.errors())
         except ValueError as error:
             problems[name] = str(error)
     return ServerList(servers, frozenset(name for name in servers if entries[name].get("disabled") is True), problems)

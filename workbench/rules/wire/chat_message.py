@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from workbench.errors import BadInput, WorkbenchError
 from workbench.model import LARGEST_INT
+from workbench.rules.reasons import reason
 from workbench.rules.wire import json_safety
 from workbench.rules.wire.message import Message
 
@@ -20,7 +21,7 @@ from workbench.rules.wire.message import Message
 class _Command(BaseModel):
     """Base of the messages of a client. A reply to one that has a `request_id` carries it."""
 
-    model_config = ConfigDict(frozen=True, strict=True)
+    model_config = ConfigDict(frozen=True, strict=True, defer_build=True)
 
     request_id: Any = None
 
@@ -83,7 +84,9 @@ class Ping(_Command):
 
 
 Command = Annotated[Say | Subscribe | Unsubscribe | Stop | Retry | Ping, Field(discriminator="type")]
-_COMMAND: TypeAdapter[Say | Subscribe | Unsubscribe | Stop | Retry | Ping] = TypeAdapter(Command)
+_COMMAND: TypeAdapter[Say | Subscribe | Unsubscribe | Stop | Retry | Ping] = TypeAdapter(
+    Command, config=ConfigDict(defer_build=True)
+)
 
 
 def parse(text: str | None) -> Say | Subscribe | Unsubscribe | Stop | Retry | Ping:
@@ -100,9 +103,9 @@ def parse(text: str | None) -> Say | Subscribe | Unsubscribe | Stop | Retry | Pi
     try:
         return _COMMAND.validate_python(json_safety.decode(text))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
+        first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"][1:])
-        raise _bad(f"{place}: {first['msg']}" if place else first["msg"]) from None
+        raise _bad(f"{place}: {reason(first)}" if place else reason(first)) from None
     except ValueError as error:
         raise _bad(str(error)) from None
 

@@ -29,7 +29,7 @@ MOST_PROBLEMS = 20
 class FileRow(BaseModel):
     """One row of a file."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class SpaceRow(FileRow):
