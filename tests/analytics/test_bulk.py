@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sqlite3
+import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -17,8 +20,10 @@ from tests.conftest import Clock
 from tests.small_disk import fill, small_disk
 from workbench.analytics import live as module
 from workbench.analytics.bulk import segments
+from workbench.analytics.bulk.child import NICENESS
 from workbench.analytics.bulk.children import ExtractionFailed
 from workbench.analytics.bulk.load import Load
+from workbench.analytics.bulk.niceness import NICEST, run_nicely
 from workbench.analytics.changes import START, read_update
 from workbench.analytics.live import Live, refresh
 from workbench.analytics.mirrors import TABLES
@@ -269,3 +274,20 @@ async def test_a_load_that_was_stopped_once_it_was_planned_fails(workbench: Work
     assert [name for name in stored(settings) if name.startswith(".work-")] == []
     assert children() == []
     assert await everything(live, workbench) == await expected(workbench)
+
+
+def niceness(thread: int = 0) -> int:
+    """That of a thread; of this one."""
+    return os.getpriority(os.PRIO_PROCESS, thread)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, a thread has no niceness of its own")
+async def test_only_the_thread_that_inserts_is_as_nice_as_the_children(workbench: Workbench) -> None:
+    here = niceness()
+    assert run_nicely(lambda: niceness(threading.get_native_id())) == min(here + NICENESS, NICEST)
+    await everything(Live(), workbench)
+    found = set()
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(ProcessLookupError):  # it has ended meanwhile
+            found.add(niceness(int(thread.name)))
+    assert found == {here}

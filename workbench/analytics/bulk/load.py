@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.analytics.bulk.children import Children, ExtractionFailed, Job
+from workbench.analytics.bulk.niceness import run_nicely
 from workbench.analytics.bulk.segments import Outline, Segment, Segments, outline
 from workbench.analytics.changes import Position, after_event
 from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, NUMBERED, TABLES
@@ -64,10 +66,11 @@ class Load:
             ExtractionFailed: what is missing could not be copied, or the load was stopped; some tables are filled.
         """
         import duckdb
+        import numpy  # noqa: F401 (updates need it: it is imported while the children work)
 
         try:
             db.execute("SET threads = 1")  # the children need the processors, and a file is not read by several threads
-            self._insert(db)
+            run_nicely(partial(self._insert, db))
             db.execute("RESET threads")
         except (OSError, duckdb.Error) as error:
             raise ExtractionFailed(str(error)) from error
@@ -81,8 +84,6 @@ class Load:
         self._ends.close()
 
     def _insert(self, db: duckdb.DuckDBPyConnection) -> None:
-        import numpy  # noqa: F401 (updates need it: it is imported while the children work)
-
         for piece, copied in self._pieces:
             if copied is not None:
                 copied.result()
