@@ -5,18 +5,19 @@ An interrupt of the cell stops the sweep; a second one ends its kernels at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 import click
+from IPython.core.getipython import get_ipython
 from IPython.display import display, publish_display_data
 
 from kernel_ext.panels import has_frontend
-from workbench.cli.output import Shown
+from workbench.cli.output import PartialFailure, Shown
 from workbench.cli.sweeps.request import SweepRequest, of_options, require_begun, sweep_options
 from workbench.errors import Interrupted, WorkbenchError
 from workbench.inert import as_html, inert_line
@@ -35,6 +36,8 @@ _OPTIONS = {
     "with --name": "with a name",
     "--resume": "resume=True",
     "--retry-failed": "retry_failed=True",
+    "--dask local": 'dask="local"',
+    "leave out --dask": "leave out dask",
 }
 
 
@@ -72,9 +75,9 @@ def request_of(
     Raises:
         BadInput: ``BAD_PARAMETER``, ``BAD_SWEEP``, ``SWEEP_TOO_LARGE``.
     """
-    chosen = {name: value for name, value in others.items() if value is not None}
-    if "memory" in chosen:
-        chosen["memory"] = specification.parse_size(str(chosen["memory"]))
+    chosen = specification.check_options(others)
+    if not isinstance(parameters, Mapping):
+        raise specification.bad_sweep(f"parameters is {parameters!r}. It is a dict, such as {{'seed': [1, 2]}}")
     made = SweepRequest(
         "" if notebook is None else str(notebook),
         Path.cwd(),
@@ -89,20 +92,23 @@ def request_of(
     return made if made.notebook else require_begun(made)
 
 
-def run(session: Notebook, request: SweepRequest) -> Shown:
-    """Run a sweep on the notebook's project, and show its progress in the cell.
+def run(session: Notebook, request: SweepRequest, worded: Callable[[Shown], Shown] = lambda shown: shown) -> Shown:
+    """Run a sweep on the notebook's project, and show its progress in the cell, in one output that ends as the table.
+
+    Args:
+        worded: says what the sweep came to in other words.
 
     Raises:
         WorkbenchError: see `run_sweep`. Interrupted: see there; how it stands is shown.
     """
     from workbench.cli.sweeps.running import run_sweep
 
-    host = session.host
+    host, live = session.host, _Live()
     try:
-        return run_sweep(host.settings, request, lambda: nullcontext(host.call), _showing)
+        return live.end(worded(run_sweep(host.settings, request, lambda: nullcontext(host.call), live.showing)))
     except Interrupted as interrupted:
-        if interrupted.shown is not None:
-            display(interrupted.shown)
+        if isinstance(interrupted.shown, Table):
+            display(live.end(worded(interrupted.shown)))
         raise
 
 
@@ -137,23 +143,59 @@ def _arguments(text: str) -> str:
     return text
 
 
-@contextmanager
-def _showing() -> Iterator[Show]:
-    """Show the progress in one output of the cell, which changes; in a batch run only the result is shown."""
-    if not has_frontend():
-        yield lambda _: None
-        return
-    shown: list[str] = []
-    identity = uuid4().hex
+@dataclass(frozen=True, repr=False)
+class _InPlace(Table):
+    """A table that the cell with this number shows already, in place of the progress: there it is not shown twice."""
 
-    def show(progress: Progress) -> None:
+    cell: int = 0
+
+    def _ipython_display_(self) -> None:
+        if self.cell != _cell():
+            publish_display_data(_data(self))
+
+
+@dataclass(frozen=True, repr=False)
+class _FailureInPlace(_InPlace, PartialFailure):
+    """The same of a sweep of which runs failed."""
+
+
+class _Live:
+    """The progress in one output of the cell, which becomes the table; in a batch run only the table is shown."""
+
+    def __init__(self) -> None:
+        self._page = ""
+        self._identity = uuid4().hex
+
+    @contextmanager
+    def showing(self) -> Iterator[Show]:
+        """What shows the progress."""
+        yield self._show if has_frontend() else lambda _: None
+
+    def end(self, shown: Shown) -> Shown:
+        """Show what the sweep came to in place of the progress, if that was shown; it for the caller."""
+        if not self._page or not isinstance(shown, Table):
+            return shown
+        self._publish(_data(shown))
+        shape = _FailureInPlace if isinstance(shown, PartialFailure) else _InPlace
+        return shape(**vars(shown), cell=_cell())
+
+    def _show(self, progress: Progress) -> None:
         page = _page(progress)
-        if shown[-1:] != [page]:
-            data = {"text/plain": inert_line(progress.line()), "text/html": page}
-            publish_display_data(data, transient={"display_id": identity}, update=bool(shown))
-            shown[:] = [page]
+        if page != self._page:
+            self._publish({"text/plain": inert_line(progress.line()), "text/html": page})
+            self._page = page
 
-    yield show
+    def _publish(self, data: Mapping[str, str]) -> None:
+        publish_display_data({**data}, transient={"display_id": self._identity}, update=bool(self._page))
+
+
+def _data(table: Table) -> dict[str, str]:
+    return {"text/plain": table.text(), "text/html": table.html()}
+
+
+def _cell() -> int:
+    """The number of the cell that runs."""
+    return int(getattr(get_ipython(), "execution_count", 0))
 
 
 def _page(progress: Progress) -> str:

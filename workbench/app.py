@@ -67,6 +67,7 @@ from workbench.services.worktrees import conflicts, journal, kept_work
 from workbench.settings import Settings
 from workbench.store.feed import Feed
 from workbench.store.sqlite import SqliteStore, open_store
+from workbench.sweeps import leftovers
 from workbench.upstream.connections import Upstreams
 from workbench.upstream.servers_file import ServersFile
 
@@ -164,6 +165,7 @@ class Workbench:
             ),
             "ending lost runs": Duty(2.0, run_ends.settle_lost, serving=True, share=0.05),
             "ending agents of lost runs": Duty(2.0, run_ends.end_left_agents, serving=True, share=0.05),
+            "ending what killed sweeps left": Duty(5.0, leftovers.end_killed, serving=True, share=0.05),
             "announcing metrics": Duty(1.0, run_metrics.announce, serving=True),
             "refreshing approvals": Duty(1.0, integration_conflicts.refresh, serving=True, share=0.05),
         }

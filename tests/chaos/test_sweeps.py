@@ -18,6 +18,7 @@ import pytest
 
 from tests.sweeps.lab import write_notebook
 from workbench.cli.client import ProjectClient
+from workbench.cli.sweeps.connection import connected
 from workbench.process import is_running
 from workbench.process.marks import marked, marks_of, new_mark
 from workbench.rules.sweeps.marks import sweep_mark
@@ -197,3 +198,42 @@ def test_a_kernel_that_leaves_processes_when_its_sweep_is_killed_is_cleared_up_b
     assert again.returncode == 0, out + err
     assert left_running(repository, "left") == []
     assert [(run["state"], run["tries"]) for run in recorded(repository, "left")] == [("completed", 2)]
+
+
+def test_a_dask_worker_that_hangs_is_ended_when_its_killed_sweep_is_resumed(repository: Path, start: Start) -> None:
+    pytest.importorskip("distributed", reason="the extra dask is not installed")
+    worker = killed_with_a_stopped_worker(repository, start)
+    again = start("stops.ipynb", "-p", "seed=1", "--name", "stops", "--resume")
+    out, err = again.communicate()
+    assert again.returncode == 0, out + err
+    assert not is_running(worker)
+    assert [(run["state"], run["tries"]) for run in recorded(repository, "stops")] == [("completed", 2)]
+
+
+def test_what_a_killed_sweep_left_is_ended_by_a_server_of_the_project(repository: Path, start: Start) -> None:
+    """Nobody resumes it, or begins another sweep."""
+    pytest.importorskip("distributed", reason="the extra dask is not installed")
+    worker = killed_with_a_stopped_worker(repository, start)
+    assert left_running(repository, "stops") != []
+    with connected(Settings(project=repository, port=0)):
+        while is_running(worker) or left_running(repository, "stops"):
+            time.sleep(0.05)
+    assert [(run["state"], run["error_code"]) for run in recorded(repository, "stops")] == [("lost", "RUN_LOST")]
+
+
+def killed_with_a_stopped_worker(project: Path, start: Start) -> psutil.Process:
+    """Kill a sweep whose only run has stopped the Dask worker that executes it, and has left a process."""
+    cell = (
+        "import os, signal, subprocess, time\nfrom pathlib import Path\nif not Path('stopped').exists():\n"
+        "    subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
+        "    os.kill(os.getppid(), signal.SIGSTOP)\n    Path('pid').write_text(str(os.getppid()))\n"
+        "    Path('pid').rename('stopped')\n    time.sleep(1000)"
+    )
+    write_notebook(project / "stops.ipynb", "seed: int = 0", cell)
+    sweep = start("stops.ipynb", "-p", "seed=1", "--dask", "local")
+    until(sweep, (project / "stopped").exists)
+    worker = psutil.Process(int((project / "stopped").read_text()))
+    sweep.kill()
+    sweep.wait()  # the worker still has its standard output
+    assert is_running(worker)
+    return worker

@@ -128,6 +128,7 @@ def test_a_scheduler_that_is_not_there_is_one_coded_line_and_nothing_is_recorded
             here.sweep(notebook, {"dask": address}, parameters={"seed": [1]})
     assert refused.value.code == "DASK_UNREACHABLE"
     assert address in refused.value.message
+    assert refused.value.message.endswith("Start one there, or correct the address; --dask local needs none.")
     assert here.call("list_sweeps", search="nobody")["sweeps"] == []
 
 

@@ -17,7 +17,7 @@ from workbench.process.marks import marked
 from workbench.rules.sweeps.marks import sweep_mark
 from workbench.settings import Settings
 from workbench.sweeps import sockets
-from workbench.sweeps.leftovers import LOCK, end_leftovers
+from workbench.sweeps.leftovers import LOCK, end_leftovers, only_one
 
 
 @pytest.fixture
@@ -53,8 +53,7 @@ def test_what_killed_sweeps_left_running_is_ended_and_what_a_sweep_runs_stays(se
             place.mkdir(parents=True)
             project = "/another" if name == "elsewhere" else str(settings.project)
             env = marked(os.environ, sweep_mark(name, project))
-            with file_lock.held(place / LOCK):
-                pass
+            (place / LOCK).touch()
             processes[name] = stack.enter_context(subprocess.Popen(program, env=env, stdout=subprocess.PIPE))
             stack.callback(processes[name].kill)
         for process in processes.values():
@@ -64,3 +63,10 @@ def test_what_killed_sweeps_left_running_is_ended_and_what_a_sweep_runs_stays(se
             end_leftovers(settings)
         assert processes["killed"].wait() is not None
         assert [processes[name].poll() for name in ("running", "elsewhere")] == [None, None]
+        assert not (settings.runs / "killed" / LOCK).exists(), "it would be searched for again and again"
+
+
+def test_a_sweep_that_ended_is_not_one_that_was_killed(settings: Settings) -> None:
+    with only_one(settings, "done"):
+        assert (settings.runs / "done" / LOCK).exists()
+    assert [*(settings.runs / "done").iterdir()] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import nbformat
 import pytest
+from papermill.execute import remove_error_markers
 from papermill.parameterize import parameterize_notebook
 
 from workbench.sweeps import numbering
@@ -24,6 +25,7 @@ def notebook(*cells: str) -> nbformat.NotebookNode:
         (("parameters", "injected-parameters", ""), [1, 2, 3]),
         (("", "injected-parameters", ""), [1, 2, 3]),
         (("", ""), [1, 1, 2]),
+        ((), [1]),
     ],
 )
 def test_the_cell_that_papermill_adds_does_not_count(cells: tuple[str, ...], numbers: list[int]) -> None:
@@ -39,3 +41,10 @@ def test_nor_do_those_that_papermill_puts_around_a_failure() -> None:
     executed.cells.insert(3, marker)
     executed.cells.insert(0, marker)
     assert numbering.in_source(3, executed, source) == 3
+
+
+def test_a_run_that_failed_and_is_swept_again_is_counted_as_it_is_read() -> None:
+    marked = ("papermill-error-cell-tag", "parameters", "injected-parameters", "papermill-error-cell-tag", "", "")
+    source = notebook(*marked)
+    executed = parameterize_notebook(remove_error_markers(notebook(*marked)), {"seed": 1})
+    assert [numbering.in_source(index, executed, source) for index in range(4)] == [2, 3, 5, 6]

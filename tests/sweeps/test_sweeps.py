@@ -17,7 +17,7 @@ from workbench.cli.sweeps.request import of_options
 from workbench.cli.sweeps.running import run_sweep
 from workbench.errors import BadInput, Conflict, NotFound
 from workbench.process import is_running
-from workbench.sweeps.sweep import only_one
+from workbench.sweeps.leftovers import only_one
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(180)]
 
@@ -210,6 +210,7 @@ def test_a_resumed_sweep_repeats_nothing_that_finished(lab: SweepLab) -> None:
     with pytest.raises(Conflict) as changed:
         lab.sweep(notebook, parameters={"seed": [1, 2]}, resume=True)
     assert changed.value.code == "SWEEP_CHANGED"
+    assert "began with other values. Named without a notebook and values, it goes on" in changed.value.message
     lab.sweep(notebook, parameters=three, resume=True)
     assert sorted(note.read_text().split()) == ["1", "2", "3"]
     (lab.place / "mended").touch()

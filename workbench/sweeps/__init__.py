@@ -2,6 +2,7 @@
 
 - `engine`: executes one notebook in a kernel of its own, within limits
 - `sockets`: between a kernel and this process
+- `leftovers`: ends what a sweep that was killed has left
 - `watch`: ends kernels that exceed their limits or are cancelled, and what they started
 - `outputs`: keeps what a run prints small, and saves executed notebooks
 - `failures`: why a run did not complete, as a code and a sentence

@@ -1,36 +1,116 @@
-"""A sweep that begins ends the processes of sweeps that were killed, and removes their sockets.
+"""Ends the processes of sweeps that were killed, and removes their sockets.
 
-The agents that their runs started are ended by the project's server; see `services.runs.ending`.
+A sweep that runs holds the lock in its directory, and removes it at its end: a lock that nobody holds is that of a
+sweep that was killed. The agents that its runs started are ended by the project's server; see `services.runs.ending`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from workbench import file_lock
-from workbench.process.marks import MARK, marks_of
-from workbench.process.tree import running_processes
+import psutil
+
+from workbench import atomic_file, file_lock
+from workbench.errors import Conflict, Unavailable
+from workbench.process import MARK, process_identity, process_named
 from workbench.rules.sweeps.marks import sweep_mark
 from workbench.settings import Settings
-from workbench.sweeps import sockets
 from workbench.sweeps.watch import end_marked
 
+if TYPE_CHECKING:
+    from workbench.ops import Ctx
+
 LOCK = ".lock"
+WORKERS = ".workers"
+"""A directory of files, one for each worker of the sweep's own Dask cluster. Dask starts them, so without a mark."""
+LOCK_SECONDS = 2.0
+"""How long a sweep waits for its lock, which `end_leftovers` may have."""
+END_SECONDS = 5.0
+
+
+@contextmanager
+def only_one(settings: Settings, name: str) -> Iterator[None]:
+    """Keep other processes from running the same sweep, and end what one that was killed left running.
+
+    Raises:
+        Conflict: ``SWEEP_RUNNING``. Unavailable: ``PROJECT_UNWRITABLE``.
+    """
+    place = settings.runs / name
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unavailable("PROJECT_UNWRITABLE", f"{place} cannot be written: {error.strerror}.") from error
+    with file_lock.held(place / LOCK, LOCK_SECONDS) as is_held:
+        if not is_held:
+            raise Conflict("SWEEP_RUNNING", f"The sweep {name} is running. Wait for it, or choose another --name.")
+        _end_left(settings, place)
+        try:
+            yield
+        finally:
+            _end_left(settings, place)
+            _remove(place / LOCK)
 
 
 def end_leftovers(settings: Settings) -> None:
     """End what killed sweeps of this project left running, and remove the sockets of kernels whose sweeps were killed.
 
-    A sweep that runs holds its lock, and is left alone; so is what this process itself is part of.
+    A sweep that runs is left alone; so is what this process itself is part of.
     """
+    from workbench.sweeps import sockets  # imports zmq, which a server does not need
+
     sockets.remove_left()
-    if not settings.runs.is_dir():
-        return
-    running = {mark for row in running_processes() for mark in marks_of(row.process)}
-    running -= {*os.environ.get(MARK, "").split(":")}
-    for place in settings.runs.iterdir():
-        mark = sweep_mark(place.name, str(settings.project))
-        if mark in running and (place / LOCK).exists():
-            with file_lock.held(place / LOCK) as is_held:
+    own = os.environ.get(MARK, "").split(":")
+    for lock in settings.runs.glob(f"*/{LOCK}"):
+        if sweep_mark(lock.parent.name, str(settings.project)) not in own:
+            with suppress(Unavailable), file_lock.held(lock) as is_held:
                 if is_held:
-                    end_marked(mark)
+                    _end_left(settings, lock.parent)
+                    _remove(lock)
+
+
+async def end_killed(ctx: Ctx) -> None:
+    """The same, if there is a sweep that runs or was killed: what the project's server does regularly."""
+    settings = ctx.settings
+    if any(settings.runs.glob(f"*/{LOCK}")):
+        await asyncio.to_thread(end_leftovers, settings)
+
+
+def note_worker(outputs: Path) -> None:
+    """Note this process as a worker of the sweep with a directory.
+
+    Raises:
+        Unavailable: ``PROJECT_UNWRITABLE``.
+    """
+    atomic_file.replace(outputs / WORKERS / str(os.getpid()), process_identity())
+
+
+def _end_left(settings: Settings, place: Path) -> None:
+    """End all processes of a sweep, whose lock is held."""
+    _end_workers(place / WORKERS)
+    end_marked(sweep_mark(place.name, str(settings.project)))
+
+
+def _end_workers(place: Path) -> None:
+    """End the workers that are noted in a directory, and remove it."""
+    found = []
+    for note in place.glob("[0-9]*"):
+        with suppress(OSError, UnicodeDecodeError, psutil.Error):
+            worker = process_named(atomic_file.read(note))
+            if worker is not None and (process := worker.find()) is not None:
+                process.kill()
+                found.append(process)
+        _remove(note)
+    psutil.wait_procs(found, timeout=END_SECONDS)
+    with suppress(OSError):
+        place.rmdir()
+
+
+def _remove(file: Path) -> None:
+    """Remove a file; one that stays, such as on a disk that became read-only, does not fail the sweep."""
+    with suppress(OSError):
+        file.unlink()

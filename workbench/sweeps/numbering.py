@@ -11,7 +11,8 @@ _MARKER = "papermill-error-cell-tag"
 
 def in_source(index: int, document: Any, source: Any) -> int:
     """The number of a cell in the notebook that was to be executed, from 1. The cell with the values of the
-    parameters, which papermill adds, has that of the cell before it.
+    parameters, which papermill adds, has that of the cell before it. If the notebook is itself that of a run that
+    failed, what papermill added around the failure counts, as it does for its reader, though it is not executed.
 
     Args:
         index: where the cell was in the document while that was executed, from 0.
@@ -19,7 +20,8 @@ def in_source(index: int, document: Any, source: Any) -> int:
     """
     cells = [cell for cell in document.cells if _MARKER not in _tags(cell)]
     added = sum(INJECTED in _tags(cell) for cell in cells[: index + 1]) - _injected(source)
-    return max(1, index + 1 - max(0, added))
+    kept = [number for number, cell in enumerate(source.cells, 1) if _MARKER not in _tags(cell)]
+    return kept[max(0, index - max(0, added))] if kept else 1
 
 
 def _injected(source: Any) -> int:

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 
-from workbench import file_lock
-from workbench.errors import Conflict, Unavailable
 from workbench.rules.sweeps.grid import PlannedRun
-from workbench.rules.sweeps.marks import sweep_mark
-from workbench.settings import Settings
 from workbench.sweeps.execution import Outcome
 from workbench.sweeps.executor import Executor
 from workbench.sweeps.job import Job
-from workbench.sweeps.leftovers import LOCK
 from workbench.sweeps.progress import Progress
-from workbench.sweeps.watch import GRACE_SECONDS, end_marked
+from workbench.sweeps.watch import GRACE_SECONDS
 
 SHOW_SECONDS = 0.2
 END_SECONDS = 10.0
@@ -49,33 +44,10 @@ class SweepResult:
         return sorted((one for one in self.outcomes if one.state == "failed"), key=lambda one: one.run.number)
 
 
-@contextmanager
-def only_one(settings: Settings, name: str) -> Iterator[None]:
-    """Keep other processes from running the same sweep, and end what one that was killed left running.
-
-    Raises:
-        Conflict: ``SWEEP_RUNNING``. Unavailable: ``PROJECT_UNWRITABLE``.
-    """
-    place = settings.runs / name
-    try:
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise Unavailable("PROJECT_UNWRITABLE", f"{place} cannot be written: {error.strerror}.") from error
-    with file_lock.held(place / LOCK) as is_held:
-        if not is_held:
-            raise Conflict("SWEEP_RUNNING", f"The sweep {name} is running. Wait for it, or choose another --name.")
-        mark = sweep_mark(name, str(settings.project))
-        end_marked(mark)
-        try:
-            yield
-        finally:
-            end_marked(mark)
-
-
 def execute_sweep(
     executor: Executor, runs: Sequence[PlannedRun], progress: Progress, show: Callable[[Progress], None]
 ) -> SweepResult:
-    """Execute runs, and record each. Call it within `only_one`, in the main thread.
+    """Execute runs, and record each. Call it within `leftovers.only_one`, in the main thread.
 
     The first interrupt stops the code of all kernels, which has a moment to clean up; the second ends them at once.
 

@@ -58,10 +58,8 @@ class SweepRequest:
             BadInput: ``BAD_SWEEP``.
         """
         here = min(DEFAULT_WORKERS, os.cpu_count() or 1)
-        workers = self.others.get("workers") or (
-            here if self.dask in (None, rules.LOCAL_CLUSTER) else rules.MOST_WORKERS
-        )
-        return Limits(workers, self.others.get("timeout"), self.others.get("memory"))
+        most = here if self.dask in (None, rules.LOCAL_CLUSTER) else rules.MOST_WORKERS
+        return Limits(self.others.get("workers", most), self.others.get("timeout"), self.others.get("memory"))
 
     @property
     def name(self) -> str:

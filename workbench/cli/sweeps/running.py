@@ -68,8 +68,8 @@ def _run(
     how = begin.How(request.name, limits, request.resume, request.retry_failed, request.share)
     if request.dry_run:
         return _planned(made, how)
-    from workbench.sweeps.leftovers import end_leftovers
-    from workbench.sweeps.sweep import execute_sweep, only_one
+    from workbench.sweeps.leftovers import end_leftovers, only_one
+    from workbench.sweeps.sweep import execute_sweep
 
     end_leftovers(settings)
     with connect() as call, only_one(settings, how.name), executors(request.dask, limits) as executing:
@@ -157,7 +157,7 @@ def _shown(job: Job, progress: Progress) -> Table:
 def _next(progress: Progress, failed: bool) -> Sequence[str]:
     if progress.counts().get("cancelled") or (len(progress.outcomes) + progress.before < progress.total and not failed):
         return ["It is not complete. Run it again with --resume."]
-    return ["To run again what failed, add --retry-failed."] if failed else []
+    return ["To run again what failed, repeat this with --retry-failed."] if failed else []
 
 
 def _data(job: Job, progress: Progress) -> dict[str, Any]:

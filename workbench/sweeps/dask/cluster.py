@@ -44,7 +44,9 @@ def connected(address: str, workers: int) -> Iterator[Client]:
     except (OSError, ValueError, RuntimeError) as error:  # the last two for an address that is none
         why = " ".join(str(error).split())[:200]
         raise Unavailable(
-            "DASK_UNREACHABLE", f"No Dask scheduler answers at {address} within {CONNECT_SECONDS:g} s: {why}"
+            "DASK_UNREACHABLE",
+            f"No Dask scheduler answers at {address} within {CONNECT_SECONDS:g} s: {why.rstrip('.')}. "
+            "Start one there, or correct the address; --dask local needs none.",
         ) from None
     try:
         yield client

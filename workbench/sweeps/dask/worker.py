@@ -1,7 +1,7 @@
 """What runs in a worker of a Dask cluster: the runs of a sweep, as in a sweep without Dask.
 
 Interrupting a sweep reaches its runs through `ask` and `end`. If the sweep itself was killed, Dask forgets its tasks,
-and the worker ends the runs.
+and the worker ends the runs. One that cannot do so, because it hangs, is ended with them: see `leftovers`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from workbench.rules.sweeps.grid import PlannedRun
 from workbench.sweeps.connection import Connection, Operations, attached
 from workbench.sweeps.execution import Outcome, execute_run
 from workbench.sweeps.job import Job
+from workbench.sweeps.leftovers import note_worker
 from workbench.sweeps.plan import require_kernel
 from workbench.sweeps.watch import GRACE_SECONDS, Watch, end_marked
 
@@ -116,11 +117,13 @@ class SweepPlugin(WorkerPlugin):  # type: ignore[misc]
         """Import what runs need, connect, and check.
 
         Raises:
-            Unavailable: ``DASK_WORKER_UNFIT``.
+            Unavailable: ``DASK_WORKER_UNFIT``, ``PROJECT_UNWRITABLE``.
         """
         from workbench.sweeps import engine  # noqa: F401 (now, not within the first run)
 
         project = self._job.project
+        if self._environment is not None:
+            note_worker(self._job.outputs)
         if (here := metadata.version(PACKAGE)) != self._version:
             raise self._cannot(f"has Workbench {here}, and the sweep {self._version}. Install the same")
         if not self._job.outputs.is_dir():
