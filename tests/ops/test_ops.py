@@ -483,3 +483,11 @@ async def test_whatever_is_sent_the_answer_is_a_result_or_a_coded_error(workbenc
             assert error.code in EVERYWHERE.union(codes_of(CATALOGUE[name])), (name, error.code, "is not in the manual")
         except Exception as error:
             pytest.fail(f"{name}({arguments}): {error!r}")
+
+
+@pytest.mark.anyio
+async def test_a_wrong_word_is_answered_with_the_words_that_exist(workbench: Workbench) -> None:
+    with pytest.raises(BadInput, match="list_tasks: status: ") as refused:
+        await workbench.call("list_tasks", status="faild")
+    assert refused.value.message.endswith("(did you mean failed?).")
+    assert "Input should be" not in refused.value.message

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import given, settings
@@ -67,7 +68,7 @@ def values(declared: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from(PARTS[declared])
     if isinstance(declared, type) and issubclass(declared, BaseModel):
         return st.deferred(lambda: instances(declared))
-    if parts and origin is not tuple and type(None) in parts:
+    if origin in (Union, UnionType):
         return st.one_of(*map(values, parts))
     return st.from_type(declared)
 

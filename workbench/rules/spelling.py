@@ -22,5 +22,11 @@ def similar(word: str, names: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
+def suggestion(word: str, names: Iterable[str]) -> str:
+    """A question before what there is, such as ``Did you mean waits? ``; empty if nothing is near."""
+    near = similar(word, names)
+    return f"Did you mean {near}? " if near else ""
+
+
 def _parts(name: str) -> list[str]:
     return sorted(name.lower().replace("-", "_").split("_"))

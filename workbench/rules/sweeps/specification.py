@@ -65,8 +65,8 @@ class Specification:
             raise bad_parameter(f"{both[0]} is given twice, as a parameter and with over")
         for name, values in {**self.parameters, **self.over}.items():
             _check_distinct(name, values)
-        if not 1 <= self.repeat <= _MOST_REPEATS:
-            raise bad_parameter(f"repeat is {self.repeat}. It is at least 1")
+        if type(self.repeat) is not int or not 1 <= self.repeat <= _MOST_REPEATS:
+            raise bad_parameter(f"repeat is {self.repeat!r}. It is a whole number, at least 1")
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def from_yaml(text: str, largest: int) -> SweepFile:
     repeat = document.get("repeat", 1)
     if type(repeat) is not int:
         raise bad_sweep(f"repeat is {repeat!r}. It is a whole number")
-    options = {name: _option(name, document[name]) for name in _OPTIONS if document.get(name) is not None}
+    options = check_options({name: document.get(name) for name in _OPTIONS})
     specification = Specification(notebook, from_values(parts[0], largest), from_names(parts[1], largest), repeat)
     return SweepFile(specification, options)
 
@@ -182,10 +182,26 @@ _OPTIONS: Mapping[str, tuple[type, ...]] = {
     "name": (str,),
     "workers": (int,),
     "timeout": (int, float),
-    "memory": (int, str),
+    "memory": (int, float, str),
     "share": (bool,),
     "dask": (str,),
 }
+
+
+def check_options(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """How a sweep runs, as it was said in a file or in Python: of `_OPTIONS` those that are not None.
+
+    Raises:
+        BadInput: ``BAD_SWEEP``.
+    """
+    for name in values:
+        if name not in _OPTIONS:
+            meant = similar(name, _OPTIONS)
+            hint = f"Did you mean {meant}?" if meant else f"Its options are {', '.join(_OPTIONS)}"
+            raise bad_sweep(
+                f"A sweep has no option {name}. Values of the notebook's parameters go into parameters. {hint}"
+            )
+    return {name: _option(name, value) for name, value in values.items() if value is not None}
 
 
 def _option(name: str, value: Any) -> Any:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from workbench.errors import BadInput
 from workbench.rules.access import check_worktree_name
+from workbench.rules.reasons import reason
 from workbench.rules.tasks.lifecycle import TREE_DEPTH
 from workbench.rules.tasks.plan.model import LINE, Plan, PlannedTask, Ticked
 from workbench.rules.tasks.plan.order import find_cycle
@@ -65,7 +66,7 @@ class Problems:
         for one in found:
             place = ".".join(map(str, one["loc"]))
             is_no_list = one["type"] == "list_type" and place in LISTS
-            self.add(line, f"{place}: {'must be a list of names, like [first, second]' if is_no_list else one['msg']}")
+            self.add(line, f"{place}: {'must be a list of names, like [first, second]' if is_no_list else reason(one)}")
         return {one["loc"][0] for one in found}
 
     def raise_if_any(self) -> None:

@@ -22,7 +22,7 @@ Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9]
 class PlannedTask(BaseModel):
     """One task of a plan."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     name: Name
     title: str = Field(min_length=1, max_length=200)
@@ -59,7 +59,7 @@ class PlannedTask(BaseModel):
 class Ticked(BaseModel):
     """A ticked item of a checklist: nothing to create or wait for."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     name: Name
     line: int = Field(0, alias=LINE)
@@ -68,7 +68,7 @@ class Ticked(BaseModel):
 class Plan(BaseModel):
     """A named list of tasks whose dependencies and parents exist and form no cycle."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     plan: Name
     tasks: list[PlannedTask]
