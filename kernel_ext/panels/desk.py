@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import traitlets
 
-from kernel_ext.panels import STATIC, Panel
+from kernel_ext.panels import STATIC
 from kernel_ext.panels.link import try_to_send
+from kernel_ext.panels.panel import Panel
 from kernel_ext.panels.publisher import Publisher
 from kernel_ext.panels.request_handler import RequestHandler
 from kernel_ext.panels.rows import Row, Tables, in_tree, waits_for
@@ -40,6 +41,8 @@ SECTIONS = {"Inbox": "Waiting for you"} | {
     name: name for name in ("Tasks", "Worktrees", "Agents", "Definitions", "Runs")
 }
 """How the title of a tab's static table begins."""
+LIVE_ONLY = "It is shown only live, in a notebook whose kernel runs. Run this cell to see it."
+"""Stands for a tab without a static table."""
 INDENT = "· "
 END_SECONDS = 2.0
 """How long a stop may wait for the last state of a panel without a page."""
@@ -117,7 +120,9 @@ class Desk(Panel):
 
     def sections(self, tables: Tables) -> list[tuple[str, Table]]:
         """What is shown where the panel is not live: titled tables. A project may be without some of them."""
-        only = SECTIONS.get(self.tab, "") if self.alone else ""
+        if self.alone and self.tab not in SECTIONS:
+            return [(self.tab, Table([], [], LIVE_ONLY))]
+        only = SECTIONS[self.tab] if self.alone else ""
         found = [(title, table) for title, table in self._all(tables) if title.startswith(only)]
         return [(title, table) for title, table in found if only or table.rows or title not in OPTIONAL]
 

@@ -38,6 +38,7 @@ CHROMIUM_ARGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+APPS = {"jupyterlab": "LabApp", "notebook": "JupyterNotebookApp"}
 START_SECONDS = 60
 ANSWER_SECONDS = 90
 SETTLE_SECONDS = 10
@@ -99,7 +100,7 @@ class Project:
 
 @dataclass
 class Lab:
-    """A running JupyterLab."""
+    """A running JupyterLab, or Jupyter Notebook."""
 
     url: str
     root: Path
@@ -116,8 +117,8 @@ class Lab:
 
 
 @contextmanager
-def started_lab(home: Path, **settings: str) -> Iterator[Lab]:
-    """A JupyterLab with all its files in a directory; keywords are settings of its server.
+def started_lab(home: Path, module: str = "jupyterlab", /, **settings: str) -> Iterator[Lab]:
+    """A JupyterLab, or another of `APPS`, with all its files in a directory; keywords are settings of its server.
 
     Its kernels listen in a directory of its own, because another program may take a port that was chosen for a kernel.
     """
@@ -130,13 +131,13 @@ def started_lab(home: Path, **settings: str) -> Iterator[Lab]:
         "GIT_CONFIG_GLOBAL": "/dev/null",
     }
     _settings(home / "config", "@jupyterlab/apputils-extension/notification", fetchNews="false", checkForUpdates=False)
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
+    command = [sys.executable, "-m", module, "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
     options = {
         "ServerApp.port": "0",
         "ServerApp.root_dir": str(root),
         "IdentityProvider.token": "",
         "ServerApp.disable_check_xsrf": "True",
-        "LabApp.expose_app_in_browser": "True",
+        f"{APPS[module]}.expose_app_in_browser": "True",
         "KernelManager.transport": "ipc",
         **{f"ServerApp.{name}": value for name, value in settings.items()},
     }
@@ -178,17 +179,28 @@ def write_notebook(path: Path, *sources: str, tags: Sequence[str] = ()) -> Path:
     return path
 
 
-def open_notebook(page: Page, lab: Lab, path: Path, mode: str = "doc") -> None:
+def open_notebook(page: Page, lab: Lab, path: Path, mode: str = "doc/tree") -> None:
     """Open a notebook in JupyterLab in one of its modes, and wait until its kernel is ready."""
-    page.goto(f"{lab.url}{mode}/tree/{path.relative_to(lab.root)}?reset")
+    page.goto(f"{lab.url}{mode}/{path.relative_to(lab.root)}?reset")
     page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.sessionContext?.isReady", timeout=60_000)
 
 
 def show_desk(
-    page: Page, lab: Lab, project: Project, *after: str, before: str = "", show: str = SHOW, mode: str = "doc"
+    page: Page,
+    lab: Lab,
+    project: Project,
+    *after: str,
+    before: str = "",
+    show: str = SHOW,
+    mode: str = "doc/tree",
+    name: str = "desk.ipynb",
 ) -> Locator:
-    """Open a notebook that shows the desk, with further cells after it; the desk's element. `mode` is JupyterLab's."""
-    open_notebook(page, lab, write_notebook(project.path / "desk.ipynb", START + before, show, *after), mode)
+    """Open a notebook that shows the desk, with further cells after it; the desk's element.
+
+    Args:
+        mode: what the address of the page has before the path of the notebook.
+    """
+    open_notebook(page, lab, write_notebook(project.path / name, START + before, show, *after), mode)
     run(page, 0)
     run(page, 1)
     desk = page.locator(".wb-desk")

@@ -34,6 +34,7 @@ def test_charts_follow_the_work_and_open_what_they_show(open_bare_desk: Callable
     view(desk.element, "Analytics")
     stream = desk.element.get_by_role("figure", name="Task stream")
     expect(stream).to_contain_text("No task was worked on within the last hour.")
+    expect(desk.element.get_by_role("figure", name="Approvals")).to_contain_text("within the last hour; none waits.")
     token = _admit(desk, "ada")
     task = desk.host.call("create_task", title="Sew it up", persona_id="implementer")["id"]
     _act(desk, token, "claim_task")

@@ -353,7 +353,9 @@ def test_a_decision_made_elsewhere_does_not_remove_an_open_form(open_desk: OpenD
     expect(card(desk, "ada")).to_contain_text("It was decided elsewhere.")
 
 
-def test_a_restarted_kernel_is_reported_in_place(open_desk: OpenDesk, project: Project, page: Page) -> None:
+def test_a_restarted_kernel_is_reported_in_place_and_its_cells_run_again_show_all_that_waited(
+    open_desk: OpenDesk, project: Project, page: Page
+) -> None:
     desk = open_desk()
     project.call("register", name="ada")
     expect(card(desk, "ada")).to_be_visible()
@@ -361,6 +363,11 @@ def test_a_restarted_kernel_is_reported_in_place(open_desk: OpenDesk, project: P
     expect(desk.get_by_text("Start Workbench again, then run this cell again.")).to_be_visible(timeout=30_000)
     expect(card(desk, "ada").get_by_role("button", name="Admit")).to_have_attribute("aria-disabled", "true")
     shot(desk, "restarted")
+    run(page, 0)
+    run(page, 1)
+    expect(desk).to_have_attribute("data-link", "live")
+    card(desk, "ada").get_by_role("button", name="Admit").click()
+    expect(card(desk, "ada")).to_contain_text("Admitted as ada.")
 
 
 def test_a_stopped_workbench_is_reported_in_place_and_found_again(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.desk_lab import Project, command, shot
+from tests.browser.desk_lab import Project, command, shot, view
 
 OpenDesk = Callable[..., Locator]
 DOCK = "desk = Desk(host, tab='Tasks', docked=True)\ndesk"
@@ -15,7 +15,7 @@ ALONE = "desk = Desk(host, tab='Agents', alone=True)\ndesk"
 
 def test_the_panel_stands_beside_the_notebook_and_comes_back(open_desk: OpenDesk, project: Project, page: Page) -> None:
     page.set_viewport_size({"width": 1600, "height": 900})
-    open_desk(show=DOCK, mode="lab")
+    open_desk(show=DOCK, mode="lab/tree")
     docked = page.get_by_role("region", name="Workbench desk", exact=True)
     cell = page.get_by_role("region", name="Workbench desk, docked")
     expect(docked).to_have_count(1)
@@ -26,6 +26,7 @@ def test_the_panel_stands_beside_the_notebook_and_comes_back(open_desk: OpenDesk
     docked.get_by_role("button", name="Admit").click()
     expect(docked).to_contain_text("Admitted as ada.")
     shot(docked, "docked")
+    shot(cell, "docked-cell")
     beside, notebook = docked.bounding_box(), page.locator(".jp-Notebook").bounding_box()
     assert beside is not None
     assert notebook is not None
@@ -44,7 +45,7 @@ def test_two_outputs_of_a_panel_that_are_drawn_at_once_leave_one_panel_beside_th
     open_desk: OpenDesk, page: Page
 ) -> None:
     page.set_viewport_size({"width": 1600, "height": 900})
-    open_desk(show="desk = Desk(host, tab='Tasks', docked=True)\ndisplay(desk, desk)", mode="lab")
+    open_desk(show="desk = Desk(host, tab='Tasks', docked=True)\ndisplay(desk, desk)", mode="lab/tree")
     page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
     page.reload()
     outputs = page.locator(".jp-Notebook").get_by_role("region", name="Workbench desk, docked")
@@ -58,7 +59,15 @@ def test_two_outputs_of_a_panel_that_are_drawn_at_once_leave_one_panel_beside_th
 def test_a_panel_of_one_tab_has_no_others(open_desk: OpenDesk, project: Project) -> None:
     desk = open_desk(show=ALONE)
     expect(desk.get_by_role("tab")).to_have_count(0)
+    expect(desk.locator(".wb-brand")).to_have_text("Workbench")  # the name of the tab is below it
+    desk.get_by_role("button", name="Connect an agent").press("Enter")
+    expect(desk.get_by_role("heading", name="Connect an agent")).to_be_focused()
+    view(desk, "Agents")
     registered = project.call("register", name="ada", persona_id="planner")
+    desk.get_by_role("button", name="Show all").focus()
+    project.call("register", name="bob", persona_id="planner")
+    expect(desk.get_by_role("status").filter(has_text="bob is waiting")).to_be_visible()
+    expect(desk.get_by_role("button", name="Show all")).to_be_focused()
     project.operate("approve", approval_id=registered["approval_id"], choices={"agent_id": "ada"})
     expect(desk).to_contain_text("ada")
     shot(desk, "alone")
@@ -66,7 +75,7 @@ def test_a_panel_of_one_tab_has_no_others(open_desk: OpenDesk, project: Project)
 
 def test_a_new_view_of_the_panels_output_is_live_too(open_desk: OpenDesk, project: Project, page: Page) -> None:
     page.set_viewport_size({"width": 1600, "height": 900})
-    open_desk(mode="lab")
+    open_desk(mode="lab/tree")
     page.evaluate("() => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = 1 }")
     command(page, "notebook:create-output-view")
     view = page.locator(".jp-LinkedOutputView .wb-desk")

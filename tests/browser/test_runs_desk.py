@@ -40,11 +40,15 @@ def _open(desk: BareDesk, run: int) -> Locator:
 def test_runs_come_as_they_are_recorded_and_are_sorted_and_filtered(open_bare_desk: Callable[..., BareDesk]) -> None:
     desk = open_bare_desk()
     view(desk.element, "Runs")
-    expect(desk.element.get_by_text("No runs yet.")).to_be_visible()
+    expect(desk.element.get_by_text("No runs yet.").locator("code")).to_contain_text("with wb.run(")
     for name, loss, state in (("slow", 0.5, "completed"), ("quick", 0.1, "completed"), ("broken", 0.9, "failed")):
         _run(desk, name, [1.0, loss], state, lr=loss)
     rows = desk.element.locator(".wb-runs .wb-opener")
     expect(rows).to_have_text(["3 broken", "2 quick", "1 slow"])
+    tags = desk.element.get_by_role("columnheader", name="Tags")
+    expect(tags).to_be_hidden()
+    desk.host.call("update_run", run_id=1, add_tags=["paper"])
+    expect(tags).to_be_visible()
     desk.element.get_by_role("button", name="loss", exact=True).click()
     expect(rows).to_have_text(["2 quick", "1 slow", "3 broken"])
     for heading in ("Run", "State", "Started", "Took"):

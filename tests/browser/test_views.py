@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.bare_desk import BareDesk
-from tests.browser.desk_lab import resize, view, wait_until
+from tests.browser.desk_lab import resize, shot, view, wait_until
 from tests.browser.scenes import changed, git
 
 Open = Callable[..., BareDesk]
@@ -68,6 +68,9 @@ def test_titles_grow_first_and_the_other_columns_give_way(open_bare_desk: Open) 
     assert found[1600]["Task"] - found[1500]["Task"] == 100
     assert title.evaluate("e => e.scrollWidth <= e.clientWidth")
     assert found[1100]["State"] < found[1600]["State"]
+    resize(desk.element, 900)
+    for persona in desk.element.locator(".wb-row:not([hidden]) .wb-col-persona").all():
+        assert persona.evaluate("e => e.scrollWidth <= e.clientWidth")
     for width, share in ((700, 0.35), (1100, 0.35)):
         assert found[width]["Task"] > share * width, found[width]
 
@@ -148,6 +151,21 @@ LINES = """elements => {
   return lines.map(({ count }) => count);
 }"""
 """How many elements stand in each line."""
+
+
+def test_the_lines_of_a_merge_have_most_of_the_width_of_its_card(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    worktree(desk, "penguins", {"bills.py": "x = 1\n"})
+    desk.host.call("integrate_worktree", worktree_name="penguins")
+    view(desk.element, "Inbox")
+    card = desk.element.get_by_role("listitem", name="penguins", exact=True)
+    expect(card.get_by_role("button", name="Approve and integrate")).to_be_visible()
+    for width in (700, 900, 1000, 1280, 1600):
+        resize(desk.element, width)
+        body = card.locator(".wb-card-body").evaluate("e => e.offsetWidth")
+        assert body > min(0.5 * width, 600), (width, body)
+    resize(desk.element, 900)
+    shot(desk.element, "merge-card")
 
 
 def test_no_tab_and_no_control_stands_alone_below_the_others(open_bare_desk: Open) -> None:

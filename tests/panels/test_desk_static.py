@@ -73,6 +73,13 @@ def test_an_empty_project_says_so(host: KernelHost) -> None:
     )
 
 
+def test_a_tab_without_a_table_says_that_it_is_live_only(host: KernelHost) -> None:
+    assert text(Desk(host, tab="Chat", alone=True)) == (
+        "Chat\nIt is shown only live, in a notebook whose kernel runs. Run this cell to see it."
+    )
+    assert text(Desk(host, tab="Inbox", alone=True)) == "Waiting for you\nNothing is waiting for you."
+
+
 def test_worktrees_are_a_table_without_commits_and_times(host: KernelHost) -> None:
     path = Path(host.call("create_worktree", name="robust")["path"])
     (path / "left.txt").write_text("not committed")

@@ -53,7 +53,7 @@ class View extends Frame {
     this.tasks = new Tasks(store, channel, announce, signal);
     this.unattended = new Unattended({ store, channel, announce });
     this.worktrees = new Worktrees(store, channel, announce);
-    this.agents = new Agents(store, channel, announce, signal);
+    this.agents = new Agents(store, channel, announce, signal, ways.connect);
     this.definitions = new Definitions(store, channel, announce, signal);
     this.tools = new Tools(store, channel, announce, signal);
     this.chat = new Chat(store, channel, announce, signal);
@@ -83,7 +83,7 @@ class View extends Frame {
         views.findIndex(({ label }) => label === tab),
       ),
     );
-    this.alone = alone ? tab : null;
+    this.isAlone = alone;
     const notices = [this.banner, this.unattended.element, this.untrusted.element];
     this.element = this.region("Workbench desk", this.top(), ...notices, ...this.tabs.panels);
     this.start(signal);
@@ -92,8 +92,8 @@ class View extends Frame {
   top() {
     this.dot = h("span", { class: "wb-dot", "aria-hidden": "true" });
     this.linkLabel = h("span", {});
-    const brand = h("span", { class: "wb-brand" }, this.alone ?? "Workbench");
-    this.tabs.element.hidden = this.alone !== null;
+    const brand = h("span", { class: "wb-brand" }, "Workbench");
+    this.tabs.element.hidden = this.isAlone;
     const link = h("span", { class: "wb-state" }, this.dot, this.linkLabel);
     return h("div", { class: "wb-top" }, brand, this.tabs.element, this.status, link);
   }

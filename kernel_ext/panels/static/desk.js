@@ -5,7 +5,7 @@ s=>`\\u${s.toString(16).padStart(4,"0")}`).join("")}var Ll="http://www.w3.org/20
 1,`wb-${n}-${Sr}`}function r(n,t={},...e){let s=document.createElement(n);(Dl.has(n)||"tabindex"in t)&&(s.dataset.lmSuppressShortcuts="true");for(let[i,o]of Object.
 entries(t))o!=null&&(i==="on"?Il(s,o):typeof o=="boolean"||i==="value"?s[i]=o:s.setAttribute(i,oo(i,o)));return s.append(...e.filter(i=>i!=null&&i!==!1).map(Er)),
 s}function yt(n){return document.createTextNode(rs(n))}function u(n,t){let e=rs(String(t));n.textContent!==e&&(n.textContent=e)}function b(n,t,e){e==null?n.removeAttribute(
-t):n.getAttribute(t)!==oo(t,e)&&n.setAttribute(t,oo(t,e))}function tt(n){return n.split("`").map((t,e)=>e%2?r("code",{},t):Er(t))}function N(n,t={},...e){let s=document.
+t):n.getAttribute(t)!==oo(t,e)&&n.setAttribute(t,oo(t,e))}function Y(n){return n.split("`").map((t,e)=>e%2?r("code",{},t):Er(t))}function N(n,t={},...e){let s=document.
 createElementNS(Ll,n);for(let[i,o]of Object.entries(t))s.setAttribute(i,String(o));return s.append(...e),s}function Il(n,t){for(let[e,s]of Object.entries(t))n.addEventListener(
 e,s)}function oo(n,t){return Ml.has(n)?rs(String(t)):String(t)}function Er(n){return n instanceof Node?n:yt(String(n))}var Tr=2e3;function m(n,t,e,s){return r("button",{class:t,type:"button","aria-label":s,on:{click:o=>o.currentTarget.getAttribute("aria-disabled")!=="true"&&e(o)}},
 n)}function O(n,...t){for(let e of t)e?.setAttribute("aria-disabled",String(!n))}function k(n,t={}){return r("input",{class:"wb-input",type:"text",value:n,spellcheck:"\
@@ -33,7 +33,7 @@ a1.75 1.75 0 1 1 0 3.5 1.75 1.75 0 0 1 0-3.5Z"},{d:"M4.5 5.5v5M4.5 5.5C4.5 7.5 6
 8 4.5s1.75.5 1.75 1.5C9.75 7.25 8 7.5 8 9M8 10.75v.75"}],hint:[{d:Vt},{d:"M8 7.5v3.5M8 5v.75"}],twisty:[{d:"M6 4l4 4-4 4"}],warning:[{d:"M8 2.25 14.25 13.5H1.75\
 Z"},{d:"M8 6.5v3M8 11v.75"}]};function v(n){let t=Cr[n]?n:"question",e=Cr[t].map(({d:s,fill:i})=>N("path",{d:s,class:i?"wb-fill":"wb-stroke"}));return N("svg",{
 viewBox:"0 0 16 16","aria-hidden":"true",class:`wb-icon wb-icon-${t}`},...e)}function C(n,...t){return r("div",{},r("div",{class:"wb-label"},n),...t)}function H(n,...t){return r("div",{class:"wb-message"},v(n),r("span",{},...t))}function vt({
-code:n,message:t}){return[v("warning"),r("span",{},r("code",{},n??"ERROR")," ",...tt(t))]}function Q(n,t,e){let s=r("pre",{class:"wb-pre",tabindex:0},n);return r(
+code:n,message:t}){return[v("warning"),r("span",{},r("code",{},n??"ERROR")," ",...Y(t))]}function tt(n,t,e){let s=r("pre",{class:"wb-pre",tabindex:0},n);return r(
 "div",{class:"wb-code"},s,qt(()=>n,t,e))}function oe(n,t){let e=r("tr",{},...n.map(o=>r("th",{scope:"col"},o))),s=o=>o instanceof Node?o:r("td",{},o),i=t.map(o=>r(
 "tr",{},...o.map(s)));return r("table",{class:"wb-table wb-plain-table"},r("thead",{},e),r("tbody",{},...i))}var D=class{constructor(){this.element=r("ul",{class:"\
 wb-facts"}),this.shown=""}update(t){let e=t.filter(([,i])=>i),s=JSON.stringify(e.map(([i,o])=>[i,o instanceof Node?o.textContent:o]));s!==this.shown&&(this.shown=
@@ -79,14 +79,14 @@ once()}async once(){try{await this.read(),this.failures=0}catch(t){if(this.stopp
 s in the inbox.";this.element=rt("Connect an agent",s,this.content,this.requests.errorBox),this.heading=this.element.querySelector("h3"),this.heading.tabIndex=-1,
 this.refresh=new R(()=>this.load(),i=>this.requests.showError(i)),e.addEventListener("abort",()=>this.refresh.stop(),{once:!0})}update(){this.begun||(this.begun=
 !0,this.refresh.now())}focus(){this.heading.focus(),this.element.scrollIntoView({block:"nearest"})}async load(){let{instructions:t}=await this.requests.send("co\
-nnection_instructions",{});this.requests.clearError(),this.content.replaceChildren(...t.map(e=>this.instruction(e)))}instruction({title:t,text:e}){let s=Q(e,`Co\
-py: ${t}`,this.desk.announce);return r("details",{class:"wb-instructions"},r("summary",{tabindex:0},t),s)}};var Jl=["agents","teams","contexts","sessions","projects","events"],ds=class{constructor(t){this.desk=t,this.requests=new w(t);let e=Jl.map(i=>[i,i[0].toUpperCase()+
+nnection_instructions",{});this.requests.clearError(),this.content.replaceChildren(...t.map(e=>this.instruction(e)))}instruction({title:t,text:e}){let s=tt(e,`C\
+opy: ${t}`,this.desk.announce);return r("details",{class:"wb-instructions"},r("summary",{tabindex:0},t),s)}};var Jl=["agents","teams","contexts","sessions","projects","events"],ds=class{constructor(t){this.desk=t,this.requests=new w(t);let e=Jl.map(i=>[i,i[0].toUpperCase()+
 i.slice(1)]);this.resource=x(e,"agents",{class:"wb-input wb-narrow","aria-label":"What to export"});let s=r("div",{class:"wb-line"},this.resource,this.button("c\
 sv"),this.button("json"));this.element=rt("Export","",s,this.requests.errorBox)}button(t){let e=t.toUpperCase();return m(e,"wb-button",s=>this.run(t,s.currentTarget),
 `Download as ${e}`)}async run(t,e){let s=await this.requests.run("export",{resource:this.resource.value,format:t},e,"…");s&&(as(s.filename,s.content_type,s.content),
 this.desk.announce(`${s.filename} was downloaded.`))}};var Vl={one:"st",two:"nd",few:"rd",other:"th"},Nr=["B","KB","MB","GB","TB"],Gl=new Intl.PluralRules("en",{type:"ordinal"});function f(n,t,e=`${t}s`){return`${n.
 toLocaleString("en")} ${n===1?t:e}`}function ae(n){return`${n}${Vl[Gl.select(n)]}`}function M(n,t=3,e=n.length){let s=n.slice(0,t).join(", ");return e>t?`${s} a\
-nd ${(e-t).toLocaleString("en")} more`:s}function Rt(n){return n.toLocaleString("en",{maximumSignificantDigits:Math.abs(n)<100?3:15})}function Y(n,t=160){let e=typeof n==
+nd ${(e-t).toLocaleString("en")} more`:s}function Rt(n){return n.toLocaleString("en",{maximumSignificantDigits:Math.abs(n)<100?3:15})}function X(n,t=160){let e=typeof n==
 "string"?n:JSON.stringify(n);return e.length>t?`${e.slice(0,t-1)}…`:e}function it(n){let[t,e]=[n,0];for(;t>=1e3&&e<Nr.length-1;)[t,e]=[t/1024,e+1];return`${t<
 10&&e?t.toFixed(1):Math.round(t)} ${Nr[e]}`}function pt(n,t){let e=Math.max(0,Math.floor((t-Date.parse(n))/1e3));return e<5?"just now":e<60?`${e} s`:e<3600?`${Math.
 floor(e/60)} min`:e<86400?`${Math.floor(e/3600)} h`:`${Math.floor(e/86400)} d`}function xt(n,t){let e=pt(n,t);return e==="just now"?e:`${e} ago`}function E(n){return new Date(
@@ -163,7 +163,7 @@ o),s)}async toggle(t,e,s){await this.requests.run("update_agent_tool",{tool_id:t
 !e}};function pc({read:n=[],write:t=[]}={}){return[n.length?`reads ${n.join(", ")}`:null,t.length?`writes ${t.join(", ")}`:null].filter(Boolean).join("; ")}var ys=class{constructor(t,e,s,i){let o={store:t,channel:e,announce:s};this.connect=new cs(o,i),this.updated=[new bs(o),new ls(o),new gs(o),this.connect];let a=[
 new ps(o,i),new ds(o)];this.element=r("div",{},...[...this.updated,...a].map(h=>h.element))}update(){for(let t of this.updated)t.update()}};var vs=class{constructor(t){this.text=r("span",{class:"wb-grow"}),this.element=r("div",{class:"wb-banner",role:"note",hidden:!0},v("warning"),this.text),this.rows=
 new kt(()=>t.tables.untrusted,e=>this.draw(e))}update(){this.rows.update()}draw(t){this.element.hidden=!t.length;let s=`Not used, because you have not trusted i\
-t: ${t.map(({id:i,settings:o})=>o.length?`${i} (${o.join(", ")})`:i).join(", ")}. \`workbench trust\` shows it.`;this.text.replaceChildren(...tt(s))}};var ht=class{constructor(t,e){this.onChoose=e,this.chosen=null,this.made=new Map,this.chips=[];let s=()=>this.showMatching();this.element=r("div",{class:"wb-chi\
+t: ${t.map(({id:i,settings:o})=>o.length?`${i} (${o.join(", ")})`:i).join(", ")}. \`workbench trust\` shows it.`;this.text.replaceChildren(...Y(s))}};var ht=class{constructor(t,e){this.onChoose=e,this.chosen=null,this.made=new Map,this.chips=[];let s=()=>this.showMatching();this.element=r("div",{class:"wb-chi\
 ps",role:"group","aria-label":t,on:{pointerleave:s}})}update(t,e){this.chosen=e,this.chips=t;for(let s of t)this.draw(s);this.element.matches(":hover")||this.showMatching()}draw({
 key:t,label:e,count:s,mark:i}){this.made.has(t)||this.add(t,e,i);let{element:o,number:a}=this.made.get(t);u(a,s.toLocaleString("en")),b(o,"aria-pressed",this.chosen===
 t)}showMatching(){for(let{key:t,count:e}of this.chips)this.made.get(t).element.hidden=t!==null&&!e&&this.chosen!==t}add(t,e,s){let i=r("span",{class:"wb-chip-co\
@@ -308,8 +308,8 @@ lected`),t&&this.refresh()}refresh(){let{tables:t}=this.desk.store;q(this.sessio
 e,s])]]]),O(this.session.value!==Yt||this.team.value!==Yt,this.assign)}teams(){let{tables:t}=this.desk.store,e=this.session.value;return e===Yt?[...t.teams.values()]:
 [...e?Ct(t,e):[],...Ct(t,null)]}async run(){let t={session_id:this.session.value,team_id:this.team.value},e=Object.entries(t).filter(([,a])=>a!==Yt),s=Object.fromEntries(
 e.map(([a,h])=>[a,h||null])),i=this.selected();await this.requests.run("assign_agents",{agent_ids:i,changes:s},this.assign,"Assigning…")&&this.offerUndo(i),this.
-refresh()}offerUndo(t){let e=t.map(s=>({subject:`agent:${s}`,kind:"agent.updated"}));jt(this.element,{text:`${f(t.length,"agent")} assigned.`,changes:e})}};var Ec=12;function po(n,t){let e=s=>typeof s=="string"?s:JSON.stringify(s);return Y(Array.isArray(n)?n.map(e).join(", "):n,t)}function Cs(n){let t=Object.entries(
-n??{}).slice(0,Ec);if(!t.length)return null;let e=([s,i])=>r("li",{},r("span",{class:"wb-muted wb-term"},Y(s,60)),r("code",{class:"wb-wrap"},po(i)));return C("C\
+refresh()}offerUndo(t){let e=t.map(s=>({subject:`agent:${s}`,kind:"agent.updated"}));jt(this.element,{text:`${f(t.length,"agent")} assigned.`,changes:e})}};var Ec=12;function po(n,t){let e=s=>typeof s=="string"?s:JSON.stringify(s);return X(Array.isArray(n)?n.map(e).join(", "):n,t)}function Cs(n){let t=Object.entries(
+n??{}).slice(0,Ec);if(!t.length)return null;let e=([s,i])=>r("li",{},r("span",{class:"wb-muted wb-term"},X(s,60)),r("code",{class:"wb-wrap"},po(i)));return C("C\
 apabilities it reports",r("ul",{class:"wb-list"},...t.map(e)))}var Pe={active:"Active",idle:"Idle",offline:"Offline",terminated:"Ended",pending:"Waiting",expired:"Expired",revoked:"Revoked",rejected:"Rejected"},zr=new Set([
 "revoked","rejected"]),Tc={agent:"",approval:"approval ",task:"task "};function Xt(n,t){let{registration_status:e,expires_at:s}=n;return e==="pending"||zr.has(e)?
 e:s&&Date.parse(s)<=t?"expired":n.presence??"offline"}function Lt(n){return n!=="pending"&&!zr.has(n)}function Jr(n){let[t,e=""]=n.split(".");return`${Tc[t]??`${t}\
@@ -357,43 +357,43 @@ now())):(this.place.replaceChildren(),this.opener.focus()),this.below.hidden=!t,
 d",String(t))}};function Gr(n,t,e,s){return{agent:t.agent_id,state:Object.keys(Pe).indexOf(e),persona:Yr(t),permission:t.tool,session:ft(s,t.session_id),connections:t.
 connections,"last-active":t.last_heartbeat&&-Date.parse(t.last_heartbeat)}[n]}function fo(n){return r("span",{class:"wb-dot","data-state":n,"aria-hidden":"true"})}
 function Yr({persona_id:n,role:t}){return n?n===t||t==="worker"?n:`${n}, ${t}`:t}function jc(n,t){let e=t.sessions.get(n.session_id)?.name,s=t.teams.get(n.team_id)?.
-name;return[e,s].filter(Boolean).join(" · ")||"–"}var wo=100,Zt="=",Xr="",Lc={agents:"Agents",processes:"Processes"},Mc=[[Zt,"All sessions"],[Xr,"In no session"]],Ns=class{constructor(t,e,s,i){this.desk={store:t,
-channel:e,announce:s},this.store=t,this.filters={state:null,text:"",session:Zt},this.limit=wo,this.mode="agents",this.processes=new Es(this.desk,i),this.list=this.
-table();let o=y("agents");this.element=r("section",{class:"wb-section wb-stack","aria-labelledby":o},this.toolbar(o),this.list,this.processes.element)}toolbar(t){
-this.summary=r("span",{class:"wb-muted wb-grow"}),this.modes=new I(Lc,"Show",i=>this.setMode(i)),this.session=x([],Zt,{class:"wb-input wb-narrow","aria-label":"\
-Filter agents by session",on:{change:()=>this.filter({session:this.session.value})}}),this.search=J("Filter agents","Filter agents by id, name, persona, tool or\
- client",{input:()=>this.filter({text:this.search.value.trim().toLowerCase()}),keydown:i=>this.onSearchKey(i)}),this.views=new et(this.desk,"agents",{read:()=>({
-...this.filters,sort:this.sorting.state()}),apply:i=>this.apply(i)});let e=r("h3",{class:"wb-heading",id:t},"Agents"),s=[this.modes.element,this.session,this.search,
-this.views.element];return r("div",{class:"wb-toolbar wb-toolbar-full"},e,this.summary,...s)}table(){this.chips=new ht("Filter agents by state",o=>this.filter({
-state:o})),this.assignForm=new Os(this.desk,()=>this.selected()),this.selectAll=F("Select all agents in the table",o=>this.onSelectAll(o),!1).box,this.sorting=new lt(
-Fe,()=>this.update(Date.now()));let t=Object.keys(Fe).map(o=>this.sorting.heading(o,"th",{scope:"col",class:`wb-col-${o}`})),e=r("tr",{},r("th",{class:"wb-col-p\
-ick"},this.selectAll),...t);this.body=r("tbody",{}),this.rows=new A(this.body,o=>this.row(o),{keep:(o,a)=>a.isOpen&&this.store.tables.agents.has(o),onRemove:(o,a)=>a&&
-this.search.focus()});let s={keydown:o=>V(o,this.body)};this.grid=r("table",{class:"wb-table wb-agents",on:s},r("thead",{},e),this.body),this.more=m("Show more",
-"wb-button",()=>this.showMore()),this.empty=r("p",{class:"wb-empty"});let i=[this.chips.element,this.assignForm.element,this.empty,this.grid,this.more];return r(
-"div",{class:"wb-stack"},...i)}row(t){return new qs(this.store.tables.agents.get(t),this.desk,{onSelect:()=>this.drawSelected(),onRename:(e,s)=>this.rename(e,s)})}count(t){
-return[...this.store.tables.agents.values()].filter(e=>Lt(Xt(e,t))).length}update(t){this.drawMode(),this.mode==="agents"?this.updateAgents(t):(this.processes.update(
-t),u(this.summary,this.processes.summary()))}setMode(t){this.mode=t,this.update(Date.now())}drawMode(){let t=this.processes.count(),e=this.mode==="agents";this.
-modes.setLabel("processes",t?`Processes ${t.toLocaleString("en")}`:"Processes"),this.modes.show(this.mode),this.list.hidden=!e,this.processes.element.hidden=e,this.
-search.hidden=this.session.hidden=this.views.element.hidden=!e}updateAgents(t){let{tables:e}=this.store,s=[...e.agents.values()].sort(Dc),i=new Map(s.map(l=>[l.
-id,Xt(l,t)]));this.drawCounts(s,i),q(this.session,[["",Mc],...Bt(e)],this.filters.session);let o=s.filter(l=>this.matches(l,i.get(l.id))),a=this.sorting.sorted(
-o,(l,c)=>Gr(c,l,i.get(l.id),e)),h=a.slice(0,this.limit).map(({id:l})=>l);this.rows.show(h,(l,c)=>l.show(e.agents.get(c),i.get(c),e,t)),this.more.hidden=a.length<=
-this.limit,this.grid.hidden=a.length===0,this.drawEmpty(s.length,a.length),this.drawSelected()}drawCounts(t,e){let s={};for(let l of e.values())s[l]=(s[l]??0)+1;
-let i=t.filter(({id:l})=>Lt(e.get(l))),o=i.filter(({connections:l})=>l).length.toLocaleString("en");u(this.summary,i.length?`${f(i.length,"agent")} · ${o} conn\
-ected`:"");let a=Object.entries(Pe).filter(([l])=>l!=="pending").map(([l,c])=>({key:l,label:c,count:s[l]??0,mark:()=>fo(l)}));this.chips.update([{key:null,label:"\
-Admitted",count:i.length},...a],this.filters.state);let h=t.length===0;this.chips.element.hidden=this.search.hidden=this.session.hidden=this.views.element.hidden=
-h,this.views.update()}reveal(t){this.mode="agents",this.search.value=t,this.filter({state:null,text:t.toLowerCase(),session:Zt}),this.drawMode();let e=this.rows.
-items.get(t);e&&!e.isOpen&&e.toggle(),e?.opener.focus()}rename(t,e){let{agents:s}=this.store.tables;s.has(t)&&(this.rows.rename(t,e),s.set(e,{...s.get(t),id:e,agent_id:e}),
-s.delete(t))}drawEmpty(t,e){if(this.empty.hidden=e>0||this.store.version===null,this.empty.hidden)return;let s=t?["No agent matches the filters. ",m("Show all",
-"wb-link",()=>this.clear())]:["No agents yet. Agents that register wait in the inbox; the Admin tab shows how to connect one."];this.empty.replaceChildren(...s)}drawSelected(){
-let t=this.rows.items.size,e=this.selected().length;this.selectAll.checked=t>0&&e===t,this.selectAll.indeterminate=e>0&&e<t,this.assignForm.update(e)}matches(t,e){
-let{state:s,session:i,text:o}=this.filters;return(s?e!==s:!Lt(e))||i!==Zt&&(t.session_id??Xr)!==i?!1:o.split(/\s+/).every(a=>Ic(t).includes(a))}filter(t){Object.
-assign(this.filters,t),this.limit=wo,this.update(Date.now()),this.desk.announce(`${f(this.rows.items.size,"agent")} shown.`)}apply({state:t=null,text:e="",session:s=Zt,
-sort:i}){this.sorting.set(i),this.search.value=e,this.filter({state:t,text:e,session:s})}clear(){this.search.value="",this.filter({state:null,text:"",session:Zt}),
-this.search.focus()}showMore(){this.limit+=wo,this.update(Date.now())}selected(){return[...this.rows.items.values()].filter(t=>t.checkbox.checked).map(t=>t.agent.
-id)}onSelectAll(t){for(let e of this.rows.items.values())e.checkbox.checked=t;this.drawSelected()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),
-this.search.value="",this.filter({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.body.querySelector(".wb-opener")?.focus())}};function Dc(n,t){return n.
-registered_at<t.registered_at?-1:+(n.registered_at>t.registered_at)}function Ic({agent_id:n,name:t,persona_id:e,role:s,tool:i,client:o,address:a}){return[n,t,e,
-s,i,o,a].join(`
+name;return[e,s].filter(Boolean).join(" · ")||"–"}var wo=100,Zt="=",Xr="",Lc={agents:"Agents",processes:"Processes"},Mc=[[Zt,"All sessions"],[Xr,"In no session"]],Ns=class{constructor(t,e,s,i,o){this.desk={store:t,
+channel:e,announce:s},this.store=t,this.connect=o,this.filters={state:null,text:"",session:Zt},this.limit=wo,this.mode="agents",this.processes=new Es(this.desk,
+i),this.list=this.table();let a=y("agents");this.element=r("section",{class:"wb-section wb-stack","aria-labelledby":a},this.toolbar(a),this.list,this.processes.
+element)}toolbar(t){this.summary=r("span",{class:"wb-muted wb-grow"}),this.modes=new I(Lc,"Show",i=>this.setMode(i)),this.session=x([],Zt,{class:"wb-input wb-na\
+rrow","aria-label":"Filter agents by session",on:{change:()=>this.filter({session:this.session.value})}}),this.search=J("Filter agents","Filter agents by id, na\
+me, persona, tool or client",{input:()=>this.filter({text:this.search.value.trim().toLowerCase()}),keydown:i=>this.onSearchKey(i)}),this.views=new et(this.desk,
+"agents",{read:()=>({...this.filters,sort:this.sorting.state()}),apply:i=>this.apply(i)});let e=r("h3",{class:"wb-heading",id:t},"Agents"),s=[this.modes.element,
+this.session,this.search,this.views.element];return r("div",{class:"wb-toolbar wb-toolbar-full"},e,this.summary,...s)}table(){this.chips=new ht("Filter agents b\
+y state",o=>this.filter({state:o})),this.assignForm=new Os(this.desk,()=>this.selected()),this.selectAll=F("Select all agents in the table",o=>this.onSelectAll(
+o),!1).box,this.sorting=new lt(Fe,()=>this.update(Date.now()));let t=Object.keys(Fe).map(o=>this.sorting.heading(o,"th",{scope:"col",class:`wb-col-${o}`})),e=r(
+"tr",{},r("th",{class:"wb-col-pick"},this.selectAll),...t);this.body=r("tbody",{}),this.rows=new A(this.body,o=>this.row(o),{keep:(o,a)=>a.isOpen&&this.store.tables.
+agents.has(o),onRemove:(o,a)=>a&&this.search.focus()});let s={keydown:o=>V(o,this.body)};this.grid=r("table",{class:"wb-table wb-agents",on:s},r("thead",{},e),this.
+body),this.more=m("Show more","wb-button",()=>this.showMore()),this.empty=r("p",{class:"wb-empty"});let i=[this.chips.element,this.assignForm.element,this.empty,
+this.grid,this.more];return r("div",{class:"wb-stack"},...i)}row(t){return new qs(this.store.tables.agents.get(t),this.desk,{onSelect:()=>this.drawSelected(),onRename:(e,s)=>this.
+rename(e,s)})}count(t){return[...this.store.tables.agents.values()].filter(e=>Lt(Xt(e,t))).length}update(t){this.drawMode(),this.mode==="agents"?this.updateAgents(
+t):(this.processes.update(t),u(this.summary,this.processes.summary()))}setMode(t){this.mode=t,this.update(Date.now())}drawMode(){let t=this.processes.count(),e=this.
+mode==="agents";this.modes.setLabel("processes",t?`Processes ${t.toLocaleString("en")}`:"Processes"),this.modes.show(this.mode),this.list.hidden=!e,this.processes.
+element.hidden=e,this.search.hidden=this.session.hidden=this.views.element.hidden=!e}updateAgents(t){let{tables:e}=this.store,s=[...e.agents.values()].sort(Dc),
+i=new Map(s.map(l=>[l.id,Xt(l,t)]));this.drawCounts(s,i),q(this.session,[["",Mc],...Bt(e)],this.filters.session);let o=s.filter(l=>this.matches(l,i.get(l.id))),
+a=this.sorting.sorted(o,(l,c)=>Gr(c,l,i.get(l.id),e)),h=a.slice(0,this.limit).map(({id:l})=>l);this.rows.show(h,(l,c)=>l.show(e.agents.get(c),i.get(c),e,t)),this.
+more.hidden=a.length<=this.limit,this.grid.hidden=a.length===0,this.drawEmpty(s.length,a.length),this.drawSelected()}drawCounts(t,e){let s={};for(let l of e.values())
+s[l]=(s[l]??0)+1;let i=t.filter(({id:l})=>Lt(e.get(l))),o=i.filter(({connections:l})=>l).length.toLocaleString("en");u(this.summary,i.length?`${f(i.length,"agen\
+t")} · ${o} connected`:"");let a=Object.entries(Pe).filter(([l])=>l!=="pending").map(([l,c])=>({key:l,label:c,count:s[l]??0,mark:()=>fo(l)}));this.chips.update(
+[{key:null,label:"Admitted",count:i.length},...a],this.filters.state);let h=t.length===0;this.chips.element.hidden=this.search.hidden=this.session.hidden=this.views.
+element.hidden=h,this.views.update()}reveal(t){this.mode="agents",this.search.value=t,this.filter({state:null,text:t.toLowerCase(),session:Zt}),this.drawMode();
+let e=this.rows.items.get(t);e&&!e.isOpen&&e.toggle(),e?.opener.focus()}rename(t,e){let{agents:s}=this.store.tables;s.has(t)&&(this.rows.rename(t,e),s.set(e,{...s.
+get(t),id:e,agent_id:e}),s.delete(t))}drawEmpty(t,e){this.empty.hidden=e>0||this.store.version===null;let s=t?"No agent matches the filters. ":"No agents yet. A\
+gents that register wait in the inbox. ";if(this.empty.hidden||this.empty.firstChild?.data===s)return;let i=t?m("Show all","wb-link",()=>this.clear()):m("Connec\
+t an agent","wb-link",this.connect);this.empty.replaceChildren(s,i,".")}drawSelected(){let t=this.rows.items.size,e=this.selected().length;this.selectAll.checked=
+t>0&&e===t,this.selectAll.indeterminate=e>0&&e<t,this.assignForm.update(e)}matches(t,e){let{state:s,session:i,text:o}=this.filters;return(s?e!==s:!Lt(e))||i!==Zt&&
+(t.session_id??Xr)!==i?!1:o.split(/\s+/).every(a=>Ic(t).includes(a))}filter(t){Object.assign(this.filters,t),this.limit=wo,this.update(Date.now()),this.desk.announce(
+`${f(this.rows.items.size,"agent")} shown.`)}apply({state:t=null,text:e="",session:s=Zt,sort:i}){this.sorting.set(i),this.search.value=e,this.filter({state:t,text:e,
+session:s})}clear(){this.search.value="",this.filter({state:null,text:"",session:Zt}),this.search.focus()}showMore(){this.limit+=wo,this.update(Date.now())}selected(){
+return[...this.rows.items.values()].filter(t=>t.checkbox.checked).map(t=>t.agent.id)}onSelectAll(t){for(let e of this.rows.items.values())e.checkbox.checked=t;this.
+drawSelected()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),this.search.value="",this.filter({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),
+this.body.querySelector(".wb-opener")?.focus())}};function Dc(n,t){return n.registered_at<t.registered_at?-1:+(n.registered_at>t.registered_at)}function Ic({agent_id:n,
+name:t,persona_id:e,role:s,tool:i,client:o,address:a}){return[n,t,e,s,i,o,a].join(`
 `).toLowerCase()}var Rs=class{constructor(t){this.element=r("ul",{class:"wb-shares","aria-label":t}),this.drawn=""}show(t){let e=JSON.stringify(t);if(e===this.drawn)return;this.
 drawn=e;let s=[...this.element.children].findIndex(i=>i.contains(document.activeElement));this.element.replaceChildren(...t.map(Pc)),s>=0&&this.element.children[Math.
 min(s,t.length-1)]?.querySelector("button")?.focus()}};function Pc({name:n,open:t,share:e,tick:s,state:i="in_progress",text:o,title:a}){let h=t?m(n,"wb-link wb-\
@@ -424,15 +424,15 @@ class:"wb-chart-grid"}),Dt(i-6,t(o)+4,s(o),{"text-anchor":"end"})])}function ce(
 iddle";return Dt(e,n,s,{"text-anchor":o})})}function Pt(n,t,e,s=null){return n.dataset.key=t,n.dataset.lmSuppressShortcuts="true",n.classList.add("wb-chart-mark"),
 n.setAttribute("role",s?"button":"img"),n.setAttribute("aria-label",e),{element:n,key:t,text:n.getAttribute("aria-label"),open:s}}function ta(n,t=2){let e=n>0?n:1,s=e/t,i=10**Math.floor(Math.log10(s)),o=[1,2,5,10].map(h=>h*i).find(h=>h>=s*(1-1e-9)),a=[];for(let h=0;h<Math.ceil(e/o-1e-9)+1;h+=
 1)a.push(Number((h*o).toPrecision(12)));return a}function ct([n,t],[e,s]){let i=t-n;return o=>i?e+(o-n)/i*(s-e):(e+s)/2}function js(n,t,e){return Array.from({length:e},
-(s,i)=>n+(t-n)*i/(e-1))}function We(n){let t=n.filter(Number.isFinite);return t.length?t.reduce(([e,s],i)=>[Math.min(e,i),Math.max(s,i)],[t[0],t[0]]):null}var Ls=132,Fc=1;function ea(n,{starts:t,until:e,clock:s,text:i,layers:o}){let a=t.map(($,K)=>o.reduce((ot,{values:Z})=>ot+Z[K],0)),h=ta(Math.max(...a,1)),l=z.left+
+(s,i)=>n+(t-n)*i/(e-1))}function We(n){let t=n.filter(Number.isFinite);return t.length?t.reduce(([e,s],i)=>[Math.min(e,i),Math.max(s,i)],[t[0],t[0]]):null}var Ls=132,Fc=1;function ea(n,{starts:t,until:e,clock:s,text:i,layers:o}){let a=t.map(($,K)=>o.reduce((ot,{values:Q})=>ot+Q[K],0)),h=ta(Math.max(...a,1)),l=z.left+
 8*Math.max(0,Rt(h.at(-1)).length-4),c=ct([0,t.length],[l,n-z.right]),d=ct([0,h.at(-1)],[Ls-z.bottom,z.top]),p=t.map(($,K)=>Wc(K,c,d,o,i)).filter(({at:$})=>a[$]),
 _=js(0,t.length,n<360?2:4).map($=>({x:c($),text:s(t[0]+(e-t[0])*$/t.length)}));return{picture:It(n,Ls,...Bs(n,d,h,Rt,l),...p.map(({made:$})=>$.element),...ce(Ls-
 4,_)),marks:p.map(({made:$})=>$)}}function Wc(n,t,e,s,i){let o=0,a=s.map(({state:c,values:d})=>{let[p,g]=[e(o),e(o+d[n])];o+=d[n];let _={width:Math.max(1,t(n+1)-
 t(n)-Fc),height:Math.max(0,p-g)};return N("rect",{x:t(n),y:g,..._,class:"wb-chart-area","data-state":c})}),h={x:t(n),y:z.top,width:t(n+1)-t(n),height:Ls-z.bottom-
 z.top},l=N("g",{},N("rect",{...h,class:"wb-chart-room"}),...a);return{at:n,made:Pt(l,String(n),i(n))}}var de=24,sa=14,ia=6.6,Kc=3;function na(n,{since:t,until:e,clock:s,lanes:i,bars:o}){let a=Math.max(...i.map(({name:$})=>$.length)),h=Math.min(n*.3,160,12+a*ia),
 l=Math.max(4,Math.floor((h-12)/ia)),c=i.length*de+z.bottom,d=ct([t,e],[h,n-z.right]),p=i.flatMap(({name:$},K)=>[N("line",{x1:h,x2:n-z.right,y1:(K+1)*de,y2:(K+1)*
-de,class:"wb-chart-grid"}),Dt(0,K*de+16,$.length>l?`${$.slice(0,l-1)}…`:$)]),g=o.map($=>{let[K,ot]=[d(Math.max(t,$.from)),d(Math.min(e,$.to))],Z={x:K,y:$.lane*
-de+(de-sa)/2,width:Math.max(Kc,ot-K),height:sa},B=N("rect",{...Z,rx:2,class:"wb-chart-bar","data-state":$.state});return Pt(B,$.key,$.text,$.open)}),_=js(t,e,n<
+de,class:"wb-chart-grid"}),Dt(0,K*de+16,$.length>l?`${$.slice(0,l-1)}…`:$)]),g=o.map($=>{let[K,ot]=[d(Math.max(t,$.from)),d(Math.min(e,$.to))],Q={x:K,y:$.lane*
+de+(de-sa)/2,width:Math.max(Kc,ot-K),height:sa},B=N("rect",{...Q,rx:2,class:"wb-chart-bar","data-state":$.state});return Pt(B,$.key,$.text,$.open)}),_=js(t,e,n<
 480?2:4).map($=>({x:d($),text:s($)})),j=ce(c-4,_);return{picture:It(n,c,...p,...g.map(({element:$})=>$),...j),marks:g}}var Uc=864e5,Hc=20,zc={completed:"completed",failed:"failed",expired:"failed",null:"in_progress"};function oa({since:n,until:t}){let e=Date.parse(t)-Date.parse(
 n)>Uc/2,s={hour:"2-digit",minute:"2-digit",hour12:!1};return i=>e?E(i):new Date(i).toLocaleTimeString("en",s)}function Ms(n,t){let{intervals:e,interval_seconds:s}=n,
 i=oa(n),o=e.map(({start:c})=>Date.parse(c)),a=o.at(-1)+1e3*s,h=c=>t.filter(([d])=>e[c][d]).map(([d,,p])=>`${e[c][d].toLocaleString("en")} ${p}`).join(", "),l=o.
@@ -458,14 +458,14 @@ let e=n.reduce((h,l)=>h+l.share,0)/n.length,s=`${f(n.length,"agent")} held tasks
 sort((h,l)=>l.share-h.share),[o,a]=[i[0],i.at(-1)];return`${s}: ${o.agent_id} most (${bo(o.share)}), ${a.agent_id} least (${bo(a.share)}).`}function Xc({attempts:n},t){
 if(!n.length)return`No task was worked on within the last ${t}.`;let e=new Set(n.map(({task_id:a})=>a)).size,s=new Set(n.map(({agent_id:a})=>a)).size,i=n.filter(
 ({outcome:a})=>a==="completed").length;return`${`${f(n.length,"attempt")} at ${f(e,"task")} by ${f(s,"agent")}`} within the last ${t}; ${ue(i)} completed theirs\
-.`}function Zc({approvals:n,pending:t},e){let s=n.filter(({status:l})=>l!=="pending").map(l=>l.waited_seconds),i=`${f(t,"question")} still ${t===1?"waits":"wait"}`;
-if(!s.length)return`No question was decided within the last ${e}; ${i}.`;let o=W(1e3*s.reduce((l,c)=>l+c,0)/s.length),a=W(1e3*Math.max(...s));return`${`${f(s.length,
-"question")} ${ca(s.length)} decided after ${o} on average`} and ${a} at most; ${i}.`}function Qc({tools:n},t){if(!n.length)return`No tool was called within the\
- last ${t}.`;let e=n.reduce((l,c)=>l+c.calls,0),s=n.reduce((l,c)=>l+c.failed,0),o=n.filter(({median_ms:l})=>l!==null).sort((l,c)=>c.median_ms-l.median_ms)[0],a=`${f(
-e,"call")} of ${f(n.length,"tool")}, ${ue(s)} failed`,h=o?`; the slowest is ${o.tool} (${at(o.median_ms)} on median)`:"";return`${a}${h}.`}function td({intervals:n,
-cost_usd:t},e){let[s,i,o]=["answers","input_tokens","output_tokens"].map(h=>Ds(n,h));if(!s)return`No model answered within the last ${e}.`;if(!i&&!o)return`${f(
-s,"answer")} used an unknown number of tokens: no provider reported them.`;let a=t===null?"an unknown cost":`${t.toFixed(2)} US dollars`;return`${f(s,"answer")}\
- used ${ue(i)} tokens of input and ${ue(o)} of output, for ${a}.`}var ed=500,sd=1e4,id={15:"15 minutes",60:"hour",360:"6 hours",1440:"24 hours"},nd={15:"15 min",60:"1 h",360:"6 h",1440:"24 h"},od=["task","approval","agent","to\
+.`}function Zc({approvals:n,pending:t},e){let s=n.filter(({status:l})=>l!=="pending").map(l=>l.waited_seconds),i=t?`${f(t,"question")} still ${t===1?"waits":"wa\
+it"}`:"none waits";if(!s.length)return`No question was decided within the last ${e}; ${i}.`;let o=W(1e3*s.reduce((l,c)=>l+c,0)/s.length),a=W(1e3*Math.max(...s));
+return`${`${f(s.length,"question")} ${ca(s.length)} decided after ${o} on average`} and ${a} at most; ${i}.`}function Qc({tools:n},t){if(!n.length)return`No too\
+l was called within the last ${t}.`;let e=n.reduce((l,c)=>l+c.calls,0),s=n.reduce((l,c)=>l+c.failed,0),o=n.filter(({median_ms:l})=>l!==null).sort((l,c)=>c.median_ms-
+l.median_ms)[0],a=`${f(e,"call")} of ${f(n.length,"tool")}, ${ue(s)} failed`,h=o?`; the slowest is ${o.tool} (${at(o.median_ms)} on median)`:"";return`${a}${h}.`}
+function td({intervals:n,cost_usd:t},e){let[s,i,o]=["answers","input_tokens","output_tokens"].map(h=>Ds(n,h));if(!s)return`No model answered within the last ${e}\
+.`;if(!i&&!o)return`${f(s,"answer")} used an unknown number of tokens: no provider reported them.`;let a=t===null?"an unknown cost":`${t.toFixed(2)} US dollars`;
+return`${f(s,"answer")} used ${ue(i)} tokens of input and ${ue(o)} of output, for ${a}.`}var ed=500,sd=1e4,id={15:"15 minutes",60:"hour",360:"6 hours",1440:"24 hours"},nd={15:"15 min",60:"1 h",360:"6 h",1440:"24 h"},od=["task","approval","agent","to\
 ol_call","message","conversation"],da=[["completed","completed","completed"],["failed","failed","failed or expired"],["other","other","released"]],ua=[["running",
 "in_progress","worked on"],["waiting","waiting","waiting"]],ma=[["input_tokens","in_progress","tokens of input"],["output_tokens","output","tokens of output"]],
 Is=class{constructor(t,e,s,i,o){this.store=t,this.open=o,this.requests=new w({channel:e,announce:s}),this.minutes="60",this.isStale=!0,this.readAt=0;let a=y("an\
@@ -537,7 +537,7 @@ r("p",{class:"wb-prose"},t));let{offset:e,elements:s}=this.last,{children:i}=thi
 remove();this.element.append(...this.blocks(i.slice(0,-1)));let o=i.at(-1);if(o)return this.last={offset:e+o.position.start.offset,elements:this.element.childNodes.
 length},this.element.append(...this.blocks([o]))}blocks(t=[]){return t.map(e=>this.block(e))}block(t){return vd[t.type]?.(t,this)??r("p",{},...St([t]))}},vd={paragraph:({
 children:n})=>r("p",{},...St(n)),heading:({children:n,depth:t})=>r("p",{class:yd,role:"heading","aria-level":Math.min(t+3,6)},...St(n)),blockquote:({children:n},t)=>r(
-"blockquote",{class:"wb-markdown-quote"},...t.blocks(n)),thematicBreak:()=>r("hr",{class:"wb-markdown-rule"}),code:({value:n},t)=>Q(n,"Copy the code",t.announce),
+"blockquote",{class:"wb-markdown-quote"},...t.blocks(n)),thematicBreak:()=>r("hr",{class:"wb-markdown-rule"}),code:({value:n},t)=>tt(n,"Copy the code",t.announce),
 html:({value:n})=>r("p",{class:"wb-prose"},n),list:({ordered:n,start:t,children:e},s)=>r(n?"ol":"ul",{class:"wb-bullets",start:n&&t!==1?t:null},...kd(e,s)),table:({
 children:n,align:t})=>xd(n,t??[])};function kd(n,t){return n.map(({checked:e,children:s})=>{let i=typeof e=="boolean"?e?"☑ ":"☐ ":null,o=s.map((a,h)=>h===0&&
 a.type==="paragraph"?r("span",{},...St(a.children)):t.block(a));return r("li",{},i,...o)})}function xd([n,...t],e){let s=({children:i},o)=>i.map((a,h)=>r(o,{"da\
@@ -612,8 +612,8 @@ let i=t===null?[r("span",{class:"wb-muted"},"binary")]:[r("span",{class:"wb-adde
 Ld={APPROVED:"approved",PROPOSED:"proposed"},Md={WEBHOOK:"by webhook",POLL:"by polling"};function Vs(n,t){return n.name.localeCompare(t.name,void 0,{numeric:!0})||
 (n.rid<t.rid?-1:1)}function ye(n){return n?`${Ld[n.status]}, ${Md[n.edge_type]}`:"none"}function Ca(n){let t=new Map;for(let{source:e,target:s,status:i,edge_type:o}of n){
 let[a,h]=e<s?[e,s]:[s,e],l=[a,h,i,o].join(" "),c=t.get(l);c?c.both=!0:t.set(l,{from:e,to:s,both:!1,status:i,edge_type:o})}return[...t.values()]}function Gs(n){return/^orn:koi-net\.node:(.+)\+[^+]*$/.
-exec(n)?.[1]??n}function X({provenance:n}){return n?.freshness==="own"||n?.freshness==="unpublished"}var Aa=8e3,Dd=new Set(["image/png","image/jpeg","image/gif","image/webp"]);function dt(n,t,e){if(n.length<=Aa)return Q(n,t,e);let s=r("div",{class:"wb-stack"}),
-i=m(`Show all ${f(n.length,"character")}`,"wb-link",()=>s.replaceChildren(Q(n,t,e)));return s.append(Q(`${n.slice(0,Aa)}…`,t,e),i),s}function bt(n,t,e){return dt(
+exec(n)?.[1]??n}function Z({provenance:n}){return n?.freshness==="own"||n?.freshness==="unpublished"}var Aa=8e3,Dd=new Set(["image/png","image/jpeg","image/gif","image/webp"]);function dt(n,t,e){if(n.length<=Aa)return tt(n,t,e);let s=r("div",{class:"wb-stack"}),
+i=m(`Show all ${f(n.length,"character")}`,"wb-link",()=>s.replaceChildren(tt(n,t,e)));return s.append(tt(`${n.slice(0,Aa)}…`,t,e),i),s}function bt(n,t,e){return dt(
 typeof n=="string"?n:JSON.stringify(n,null,2),t,e)}function Na(n,t){if(n==null)return[];if(!Array.isArray(n.content))return[bt(n,"Copy the result",t)];let{content:e,
 structured:s}=n,i=s!=null,o=e.filter(a=>!(i&&Id(a,s))).map(a=>Pd(a,t));return i?[bt(s,"Copy the result",t),...o]:o}function Id({type:n,text:t},e){if(n!=="text")
 return!1;try{return JSON.stringify(JSON.parse(t))===JSON.stringify(e)||t===e?.result}catch{return t===e?.result}}function Pd(n,t){if(n.type==="text")return dt(n.
@@ -623,7 +623,7 @@ ce",t))}let e=n.data??n.resource?.blob;return typeof e!="string"?bt(n,"Copy the 
 function Fd({mimeType:n,data:t}){return r("img",{class:"wb-picture",src:`data:${n};base64,${t}`,alt:"A picture that the tool returned"})}function qa(n){return r(
 "p",{class:"wb-muted wb-wrap"},n)}var Ys={icon:"tool",label:"tool call",approve:()=>"Allow once",approving:"Allowing…",also:()=>({label:"Always allow",choices:{remember:"always"}}),ban:{label:"\
 Never allow this tool",request:({payload:n})=>["set_tool_permission",{name:n.tool,permission:"never"}]},title:({payload:n})=>n.tool,origin:({payload:n})=>`calle\
-d by ${Wd(n)}`,summary:({payload:n})=>[r("div",{},Kd(n),n.description?` · ${Y(n.description,300)}`:null),r("div",{class:"wb-label"},"Arguments"),dt(JSON.stringify(
+d by ${Wd(n)}`,summary:({payload:n})=>[r("div",{},Kd(n),n.description?` · ${X(n.description,300)}`:null),r("div",{class:"wb-label"},"Arguments"),dt(JSON.stringify(
 n.arguments,null,2),`Copy the arguments of ${n.tool}`,()=>{}),...Ud(n.changes??[])],warnings:({payload:n})=>n.changes?.length?["The tool is not what you allowed\
 : what it says about itself has changed."]:[],discouraged:({payload:n})=>!!n.changes?.length,done:n=>n?.remember==="always"?"Allowed, and from now on without as\
 king you.":"Allowed."};function Wd({caller:n,conversation_id:t}){return t?`the model of a conversation (${n})`:n}function Kd({server:n,source:t}){return n?`A to\
@@ -642,7 +642,7 @@ suggested_id,persona_id:t.persona_id,role:t.role,session_id:this.session,definit
 first=this.fields.first;let s=Cs(t.capabilities);this.element=r("div",{class:"wb-box wb-stack wb-roomy"},this.fields.element,s)}choices(){let t={session_id:this.
 session,...this.fields.choices()};return"persona_id"in t?{...t,role:this.fields.controls.role.value}:t}refresh(){this.fields.refresh()}fieldOf(t){return this.fields.
 fieldOf(t)}};function Co({suggested_session:n},t){return n&&t.sessions.has(n.id)?n.id:null}function zd({client:n,address:t,connection_id:e}){return[n,t&&`from ${t}`,
-e&&`connection ${e}`].filter(Boolean)}function Jd(n){let t=Object.entries(n??{}),e=([i,o])=>o===!0?Y(i,40):`${Y(i,40)}: ${po(o,60)}`,s=t.slice(0,To).map(e);return t.
+e&&`connection ${e}`].filter(Boolean)}function Jd(n){let t=Object.entries(n??{}),e=([i,o])=>o===!0?X(i,40):`${X(i,40)}: ${po(o,60)}`,s=t.slice(0,To).map(e);return t.
 length>To?[...s,`${t.length-To} more`]:s}var Vd={program:({command:n,arguments:t,environment:e})=>["starts a program",[n,...t].map(Zd).join(" "),e],server:({url:n,headers:t})=>["connects to",n,t],provider:({
 provider:n,configuration:t})=>["uses the provider",n,t],permission:({server:n,tools:t})=>["runs tools without asking you",n?`${n}: ${t}`:t]},ja={icon:"shield",label:"\
 trust",approve:()=>"Trust",approving:"Trusting…",title:({payload:n})=>n.definition,origin:({requester:n})=>`requested by ${n}`,summary:({payload:{path:n,needs:t}})=>[
@@ -676,7 +676,7 @@ i=async()=>{e.isRunning&&e.refresh(await s.send("get_approval",{approval_id:this
 this.approval||this.state==="settled"||this.state==="following"||(this.approval=t,this.redraw())}draw(){let{approval:t,kind:e}=this,s=e.approve(t);this.state===
 "waiting"&&u(this.approveButton,s),b(this.approveButton,"aria-label",`${s}: ${this.name}`),this.approveButton.classList.toggle("wb-primary",!e.discouraged(t,this.
 tables));let i=e.warnings?.(t,this.tables)??[],o=i.join(`
-`),a=()=>i.map(h=>H("warning",...tt(h)));o!==this.drawnWarnings&&this.warnings.replaceChildren(...a()),this.drawnWarnings=o,this.live?.update(t)}redraw(){this.draw();
+`),a=()=>i.map(h=>H("warning",...Y(h)));o!==this.drawnWarnings&&this.warnings.replaceChildren(...a()),this.drawnWarnings=o,this.live?.update(t)}redraw(){this.draw();
 let t=r("div",{},...this.kind.summary(this.approval,this.tables));t.textContent!==this.summary.textContent&&this.summary.replaceChildren(...t.childNodes),this.details?.
 refresh?.()}refresh(t){this.enabled=t,this.state==="waiting"&&this.redraw();let e=String(!t||this.state==="sending");for(let s of[this.approveButton,this.alsoButton,
 this.rejectButton,this.confirmReject])s?.setAttribute("aria-disabled",e)}tick(t){if(this.state==="following"||this.state==="settled")return;let e=pt(this.approval.
@@ -725,7 +725,7 @@ b-strong wb-wrap"}),this.source=r("span",{class:"wb-source"}),this.line=r("span"
 body=r("div",{class:"wb-stack wb-tool-body",id:y("call"),hidden:!0}),this.head=m("","wb-tool-head",()=>this.toggle()),this.head.append(this.twisty,this.mark,this.
 name,this.source,this.line,this.state),this.head.setAttribute("aria-expanded","false"),this.head.setAttribute("aria-controls",this.body.id),this.slot=new Wt(t,()=>this.
 head.focus()),this.element=r("div",{class:"wb-tool-card"},this.head,this.body,this.slot.element)}show(t){let{tool_name:e,tool_input:s,source:i,server:o,duration_ms:a}=t;
-this.part=t;let h=this.stateOf(t);u(this.name,e),u(this.source,o??i),this.source.title=o?`A tool of the MCP server ${o}`:"A tool of this project",u(this.line,Y(
+this.part=t;let h=this.stateOf(t);u(this.name,e),u(this.source,o??i),this.source.title=o?`A tool of the MCP server ${o}`:"A tool of this project",u(this.line,X(
 s));let l=typeof a=="number"?at(a):null,c=h==="running"?Qs(t.progress,t.total,t.message):null;u(this.state,[nu[h]??h,c,l].filter(Boolean).join(" · ")),h!==this.
 drawnState&&this.mark.replaceChildren(v(ou[h]??h)),this.drawnState=h,this.body.hidden||this.drawBody()}stateOf({state:t,approval_id:e}){let{approvals:s}=this.desk.
 store.tables;return t==="waiting"&&e&&!s.has(e)&&this.wasAsked?"running":t}update(t,e){let{state:s,approval_id:i}=this.part,o=s==="waiting"?this.desk.store.tables.
@@ -817,7 +817,7 @@ requests.run(...this.request(),this.submit,"Creating…");t?this.onDone(t):this.
 "prompt"?s:s in ee?e===void 0?s:`${s}/${e}`:"overview"}var ci=class{constructor(t){this.open=t,this.element=r("ul",{class:"wb-stack wb-problems","aria-label":"P\
 roblems"})}show(t,e){let s=t.filter(o=>e==="overview"||li(o.place)===e),i=JSON.stringify([e,s]);i!==this.drawn&&(this.drawn=i,this.element.hidden=!s.length,this.
 element.replaceChildren(...s.map(o=>this.line(o,e))))}line({severity:t,place:e,message:s},i){let[o,a]=pu[t],h=li(e),l=h===i?null:m(e,"wb-link",()=>this.open(h),
-`Open ${e}`),c=r("span",{},r("span",{class:"wb-sr"},a),l,l?" ":null,...tt(s));return r("li",{class:"wb-message"},v(o),c)}};var fu={bash:"sh bash zsh",cpp:"c h cc cpp cxx hh hpp",go:"go",ini:"ini cfg toml conf",javascript:"js mjs cjs jsx",json:"json ipynb geojson",markdown:"md markdo\
+`Open ${e}`),c=r("span",{},r("span",{class:"wb-sr"},a),l,l?" ":null,...Y(s));return r("li",{class:"wb-message"},v(o),c)}};var fu={bash:"sh bash zsh",cpp:"c h cc cpp cxx hh hpp",go:"go",ini:"ini cfg toml conf",javascript:"js mjs cjs jsx",json:"json ipynb geojson",markdown:"md markdo\
 wn",python:"py pyi pyx",r:"r rmd",rust:"rs",sql:"sql",typescript:"ts tsx mts",xml:"xml html htm svg xhtml",yaml:"yaml yml"},wu=new Map(Object.entries(fu).flatMap(
 ([n,t])=>t.split(" ").map(e=>[e,n]))),bu=new Map([["makefile","bash"],["dockerfile","bash"],[".bashrc","bash"],[".gitconfig","ini"],[".editorconfig","ini"]]);function Ua(n){
 let t=n.slice(n.lastIndexOf("/")+1).toLowerCase();return bu.get(t)??wu.get(t.slice(t.lastIndexOf(".")+1))??null}var gu=/^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/;function Ha(n){let t=[],[e,s]=[0,0];for(let i of n.replace(/\n$/,"").split(`
@@ -945,9 +945,10 @@ Object.keys(t).map(e=>[e,String(n[e]??"")]))}var wi=class{constructor(t,e){this.
 {class:"wb-preview"}),this.offered=r("div",{class:"wb-stack"});let s=r("p",{class:"wb-muted"},"The system prompt that an agent of this definition gets.");this.element=
 r("div",{class:"wb-stack"},r("div",{class:"wb-line"},this.heading,this.size),s,this.text,this.offered),this.update(e)}get isChanged(){return!1}focus(){this.heading.
 focus()}update(t){let{systemPrompt:e,rules:s,references:i}=t,o=JSON.stringify([e,s,i]);if(o===this.drawn)return;this.drawn=o,u(this.size,f(e.length,"character")),
-this.text.replaceChildren(Q(e,"Copy the system prompt",this.desk.announce));let a=[...s,...i];this.offered.replaceChildren(...sh("The agent reads these with a t\
-ool when it needs them",a,"agent"),...sh("Included only when you ask for them",a,"manual"))}};function sh(n,t,e){let s=t.filter(o=>o.include===e);if(!s.length)return[];
-let i=({name:o,description:a})=>r("li",{},r("span",{},o),a?r("span",{class:"wb-muted wb-grow wb-cut"},a):null);return[C(n,r("ul",{class:"wb-list"},...s.map(i)))]}var bi=class{constructor(t,e,s,i){let o=P(s.prompt,18,{required:!0});this.form=new Ut(t,"Prompt",{prompt:{label:"The system prompt begins with this text; rules \
+this.text.replaceChildren(tt(e,"Copy the system prompt",this.desk.announce));let a=[...s,...i];this.offered.replaceChildren(...sh("The agent reads these with a \
+tool when it needs them",a,"agent"),...sh("Included only when you ask for them",a,"manual"))}};function sh(n,t,e){let s=t.filter(o=>o.include===e);if(!s.length)
+return[];let i=({name:o,description:a})=>r("li",{},r("span",{},o),a?r("span",{class:"wb-muted wb-grow wb-cut"},a):null);return[C(n,r("ul",{class:"wb-list"},...s.
+map(i)))]}var bi=class{constructor(t,e,s,i){let o=P(s.prompt,18,{required:!0});this.form=new Ut(t,"Prompt",{prompt:{label:"The system prompt begins with this text; rules \
 and references follow.",wide:!0,control:o}},{requests:h=>[["agent_set_system_prompt",{agentTarget:e,...h}]],saved:()=>{t.announce("The prompt is saved."),i.changed()},
 draft:()=>i.draft()});let a=r("h4",{class:"wb-strong",tabindex:-1},"Prompt");this.element=r("div",{class:"wb-stack"},a,this.form.element)}get isChanged(){return this.
 form.isChanged}focus(){this.form.focus()}update({prompt:t}){this.form.update({prompt:t})}};var gi=class{constructor(t,e){this.on=e,this.heading=r("h4",{class:"wb-strong",tabindex:-1},"New provider"),this.list=r("ul",{class:"wb-entries"});let s=m("Canc\
@@ -1125,8 +1126,8 @@ ata-lm-suppress-shortcuts":"true"},...e,this.undo.element);return this.undo.list
 ()=>u(this.status,""),sm)}start(t){let e=0,s=()=>{e=0,this.draw()};this.store.subscribe(()=>e||=requestAnimationFrame(s),t);let i=setInterval(()=>this.tick(Date.
 now()),em);t.addEventListener("abort",()=>{this.ended.abort(),cancelAnimationFrame(e),clearInterval(i),clearTimeout(this.fading)}),this.draw()}draw(){let{state:t,
 error:e}=this.channel.link;this.element.dataset.link=t,this.drawBanner(t,e),this.drawViews(t==="live"||t==="retrying",Date.now())}drawBanner(t,e){this.banner.hidden=
-!e,e&&e!==this.drawnError&&(this.bannerText.replaceChildren(...tt(e.message)),u(this.bannerCode,e.code)),this.drawnError=e,this.reconnect.hidden=t!=="stopped"||
-e?.code==="PANEL_CLOSED"}};var im={heading:"This cell waits for your decision",empty:["Everything is decided. The cell goes on."]},Ci=class extends _e{constructor(t,e,s,i){super(t,e),this.
+!e,e&&e!==this.drawnError&&(this.bannerText.replaceChildren(...Y(e.message)),u(this.bannerCode,e.code)),this.drawnError=e,this.reconnect.hidden=t!=="stopped"||e?.
+code==="PANEL_CLOSED"}};var im={heading:"This cell waits for your decision",empty:["Everything is decided. The cell goes on."]},Ci=class extends _e{constructor(t,e,s,i){super(t,e),this.
 inbox=new xe(t,e,a=>this.announce(a),i,{ids:new Set(s),...im});let o=r("div",{class:"wb-sr"},this.status);this.element=this.region("Decision",this.banner,this.inbox.
 element,o),this.start(i)}drawViews(t,e){this.inbox.update(t,e)}tick(t){this.inbox.tick(t)}};var nm=600,om=new Intl.NumberFormat("en",{notation:"compact",maximumFractionDigits:0}),Ai=class{constructor(t,e){this.onSelect=e,this.at=0,this.aiming=null,this.
 tabs=t.map(({label:i,element:o},a)=>this.tab(i,o,a));let s={keydown:i=>this.onKey(i),pointermove:()=>this.onAim(),pointerleave:()=>this.drawCounts()};this.element=
@@ -1138,65 +1139,65 @@ g",s),this.aiming||(i.count.hidden=!e))}onAim(){clearTimeout(this.aiming),this.a
 this.aiming=null;for(let{count:t,number:e}of this.tabs)t.hidden=!e}select(t){this.show(t),this.onSelect()}show(t){this.at=t,this.tabs.forEach(({tab:e,panel:s},i)=>{
 b(e,"aria-selected",i===t),e.tabIndex=i===t?0:-1,s.hidden=i!==t}),this.tabs[t].tab.scrollIntoView?.({block:"nearest",inline:"nearest"})}onKey(t){let e=this.tabs.
 length-1,s={ArrowRight:(this.at+1)%(e+1),ArrowLeft:(this.at+e)%(e+1),Home:0,End:e};!(t.key in s)||t.ctrlKey||t.altKey||t.metaKey||(t.preventDefault(),this.select(
-s[t.key]),this.tabs[this.at].tab.focus())}};var rm="This page cannot put the panel beside the notebook. In JupyterLab, right-click this output and choose “Create New View for Output”.",qi=class{constructor(t,e){
-this.model=t,this.show=e,this.isOpen=!1,this.docked=null,this.outputs=new Set}async render(t,e){let s=await this.docked;e.aborted||(s===t?this.show(t,e):this.renderOutput(
-t,e))}renderOutput(t,e){let s=r("p",{class:"wb-grow"},"The panel is beside the notebook."),i=m("Put it beside the notebook again","wb-button",()=>this.openFrom(
-t,e)),o=m("Show it here","wb-button",()=>{this.outputs.delete(h),t.replaceChildren(),this.show(t,e)}),a=r("div",{class:"wb-toolbar wb-docked"},s,i,o),h=()=>{s.hidden=
-!this.isOpen,i.hidden=this.isOpen};t.append(r("div",{class:"wb-desk",role:"region","aria-label":"Workbench desk, docked"},a)),this.outputs.add(h),e.addEventListener(
-"abort",()=>this.outputs.delete(h)),h(),this.isOpen||this.openFrom(t,e)}async openFrom(t,e){!await this.open(t)&&!e.aborted&&this.giveUp(t,e)}giveUp(t,e){t.replaceChildren(
-r("div",{class:"wb-desk"},r("p",{class:"wb-toolbar wb-docked"},rm)),r("div",{class:"wb-docked-here"})),this.show(t.lastElementChild,e)}async open(t){let e=this.
-model.widget_manager,s=e?.context;if(typeof s?.addSibling!="function")return!1;let i,o;this.isOpen=!0,this.docked=new Promise(a=>o=a);try{i=await e.create_view(
-await e.get_model(this.model.get("panel_id"))),o(this.docked=i.el);let a=i.luminoWidget,h=am(a.constructor),l=new h;l.id=`workbench-${this.model.get("panel_id")}`,
-l.addClass("jp-ThemedContainer"),l.title.label="Workbench",l.title.closable=!0,l.node.style.overflow="auto",l.node.style.padding="var(--jp-notebook-padding, 8px\
-)";let c=t.closest(".jp-NotebookPanel")?.id;return l.disposed.connect(()=>this.closed()),i.once?.("remove",()=>l.dispose()),s.addSibling(l,{mode:"split-right",ref:c}),
-h.attach(a,l.node),this.tell(),!0}catch(a){return console.warn("Workbench could not put its panel beside the notebook.",a),this.isOpen=!1,o(this.docked=null),i?.
-remove?.(),this.tell(),!1}}closed(){this.isOpen=!1,this.tell()}tell(){for(let t of this.outputs)t()}};function am(n){let t=n;for(;Object.getPrototypeOf(t).prototype;)
-t=Object.getPrototypeOf(t);return t}var hm="application/vnd.jupyter.widget-view+json",rh="application/vnd.jupyter.widget-state+json";function ah(n){let t=n.widget_manager?.context?.model;if(typeof t?.
-toJSON!="function")return;let e=t.toJSON.bind(t);t.toJSON=()=>lm(e(),n.get("panel_id"),n.get("last_state"))}function lm(n,t,e){let s=new Set(cm(n).map(hh));if(!e||
-!s.has(t))return n;let i=n.cells.map(c=>c.outputs?dm(c,t,e):c),{[rh]:o,...a}=n.metadata.widgets??{},h={...mm(o?.state??{},s),...um(t,e)},l={...a,[rh]:{version_major:2,
-version_minor:0,...o,state:h}};return{...n,cells:i,metadata:{...n.metadata,widgets:l}}}function cm({cells:n}){return n.flatMap(({outputs:t})=>t??[])}function hh({
-data:n}){return n?.[hm]?.model_id}function dm(n,t,e){let s=n.outputs.map(i=>hh(i)===t?{...i,data:{...i.data,"text/html":e}}:i);return{...n,outputs:s}}function um(n,t){
+s[t.key]),this.tabs[this.at].tab.focus())}};var rm="jp-main-dock-panel",am="This page cannot put the panel beside the notebook. In JupyterLab, right-click this output and choose “Create New View for Outpu\
+t”.",qi=class{constructor(t,e){this.model=t,this.show=e,this.isOpen=!1,this.docked=null,this.outputs=new Set}async render(t,e){let s=await this.docked;e.aborted||
+(s===t?this.show(t,e):this.renderOutput(t,e))}renderOutput(t,e){let s=r("p",{class:"wb-grow"},"The panel is beside the notebook."),i=m("Put it beside the notebo\
+ok again","wb-button",()=>this.openFrom(t,e)),o=m("Show it here","wb-button",()=>{this.outputs.delete(h),t.replaceChildren(),this.show(t,e)}),a=r("div",{class:"\
+wb-toolbar wb-docked"},s,i,o),h=()=>{s.hidden=!this.isOpen,i.hidden=this.isOpen};t.append(r("div",{class:"wb-desk",role:"region","aria-label":"Workbench desk, d\
+ocked"},a)),this.outputs.add(h),e.addEventListener("abort",()=>this.outputs.delete(h)),h(),this.isOpen||this.openFrom(t,e)}async openFrom(t,e){!await this.open(
+t)&&!e.aborted&&this.giveUp(t,e)}giveUp(t,e){t.replaceChildren(r("div",{class:"wb-desk"},r("p",{class:"wb-toolbar wb-docked"},am)),r("div",{class:"wb-docked-her\
+e"})),this.show(t.lastElementChild,e)}async open(t){let e=this.model.widget_manager,s=e?.context;if(typeof s?.addSibling!="function"||!document.getElementById(rm))
+return!1;let i,o;this.isOpen=!0,this.docked=new Promise(a=>o=a);try{i=await e.create_view(await e.get_model(this.model.get("panel_id"))),o(this.docked=i.el);let a=i.
+luminoWidget,h=hm(a.constructor),l=new h;l.id=`workbench-${this.model.get("panel_id")}`,l.addClass("jp-ThemedContainer"),l.title.label="Workbench",l.title.closable=
+!0,l.node.style.overflow="auto",l.node.style.padding="var(--jp-notebook-padding, 8px)";let c=t.closest(".jp-NotebookPanel")?.id;return l.disposed.connect(()=>this.
+closed()),i.once?.("remove",()=>l.dispose()),s.addSibling(l,{mode:"split-right",ref:c}),h.attach(a,l.node),this.tell(),!0}catch(a){return console.warn("Workbenc\
+h could not put its panel beside the notebook.",a),this.isOpen=!1,o(this.docked=null),i?.remove?.(),this.tell(),!1}}closed(){this.isOpen=!1,this.tell()}tell(){for(let t of this.
+outputs)t()}};function hm(n){let t=n;for(;Object.getPrototypeOf(t).prototype;)t=Object.getPrototypeOf(t);return t}var lm="application/vnd.jupyter.widget-view+json",rh="application/vnd.jupyter.widget-state+json";function ah(n){let t=n.widget_manager?.context?.model;if(typeof t?.
+toJSON!="function")return;let e=t.toJSON.bind(t);t.toJSON=()=>cm(e(),n.get("panel_id"),n.get("last_state"))}function cm(n,t,e){let s=new Set(dm(n).map(hh));if(!e||
+!s.has(t))return n;let i=n.cells.map(c=>c.outputs?um(c,t,e):c),{[rh]:o,...a}=n.metadata.widgets??{},h={...pm(o?.state??{},s),...mm(t,e)},l={...a,[rh]:{version_major:2,
+version_minor:0,...o,state:h}};return{...n,cells:i,metadata:{...n.metadata,widgets:l}}}function dm({cells:n}){return n.flatMap(({outputs:t})=>t??[])}function hh({
+data:n}){return n?.[lm]?.model_id}function um(n,t,e){let s=n.outputs.map(i=>hh(i)===t?{...i,data:{...i.data,"text/html":e}}:i);return{...n,outputs:s}}function mm(n,t){
 let e={model_module:"@jupyter-widgets/controls",model_module_version:"2.0.0"},s={model_module:"@jupyter-widgets/base",model_module_version:"2.0.0"},i=Io(n);return{
-[n]:{...e,model_name:"HTMLModel",state:{value:t,layout:`IPY_MODEL_${i}`}},[i]:{...s,model_name:"LayoutModel",state:{}}}}function Io(n){return`${n}-last-state`}function mm(n,t){
-let e=Object.keys(n).filter(i=>Io(i)in n&&!t.has(i)),s=new Set(e.flatMap(i=>[i,Io(i)]));return Object.fromEntries(Object.entries(n).filter(([i])=>!s.has(i)))}var pm=["approvals","personas","agents","definitions","catalogue","permissions","servers","conversations","personalities","network","peers","projects","sessions",
+[n]:{...e,model_name:"HTMLModel",state:{value:t,layout:`IPY_MODEL_${i}`}},[i]:{...s,model_name:"LayoutModel",state:{}}}}function Io(n){return`${n}-last-state`}function pm(n,t){
+let e=Object.keys(n).filter(i=>Io(i)in n&&!t.has(i)),s=new Set(e.flatMap(i=>[i,Io(i)]));return Object.fromEntries(Object.entries(n).filter(([i])=>!s.has(i)))}var fm=["approvals","personas","agents","definitions","catalogue","permissions","servers","conversations","personalities","network","peers","projects","sessions",
 "teams","rules","tools","allowlist","tasks","worktrees","closed","conflicts","processes","unattended","saved_views","change_requests","untrusted"],Ni=class{constructor(){
-this.tables=Object.fromEntries(pm.map(t=>[t,new Map])),this.version=null,this.touched=null,this.loaded=new Set,this.listeners=new Set}takeSnapshot(t,e){for(let s of new Set(
+this.tables=Object.fromEntries(fm.map(t=>[t,new Map])),this.version=null,this.touched=null,this.loaded=new Set,this.listeners=new Set}takeSnapshot(t,e){for(let s of new Set(
 [...Object.keys(this.tables),...Object.keys(e)]))this.tables[s]=new Map((e[s]??[]).map(i=>[i.id,i]));this.version=t,this.touched=null,this.loaded=new Set(Object.
-keys(e)),this.notify()}takeDiff(t,e,s,i=[]){if(t!==this.version)return!1;fm(this.tables,s),this.version=e,this.touched=new Set(i);for(let o of Object.keys(s))this.
+keys(e)),this.notify()}takeDiff(t,e,s,i=[]){if(t!==this.version)return!1;wm(this.tables,s),this.version=e,this.touched=new Set(i);for(let o of Object.keys(s))this.
 loaded.add(o);return this.notify(),!0}concerns(...t){return this.touched===null||t.some(e=>this.touched.has(e))}concernsAny(...t){return this.touched===null||[...this.
 touched].some(e=>t.includes(e.split(":")[0]))}subscribe(t,e){this.listeners.add(t),e?.addEventListener("abort",()=>this.listeners.delete(t),{once:!0})}notify(){
-for(let t of this.listeners)t()}};function fm(n,t){for(let[e,{set:s,removed:i}]of Object.entries(t)){let o=n[e]??=new Map;for(let a of i)o.delete(a);for(let a of s)
-o.set(a.id,a)}}var lh={NEW:"Published",UPDATE:"Changed",FORGET:"Forgotten"};function Ve({version:n,versions:t}){return n===t[0]}function ch(n,t){return Number(X(t))-Number(X(n))||
-wm(n.name,t.name)}function dh(n,t){if(!t)return!0;let{name:e,version:s,description:i="",highlights:o,tools:a,provenance:h}=n,l=o.map(d=>`${d.name} ${d.text}`),c=[
+for(let t of this.listeners)t()}};function wm(n,t){for(let[e,{set:s,removed:i}]of Object.entries(t)){let o=n[e]??=new Map;for(let a of i)o.delete(a);for(let a of s)
+o.set(a.id,a)}}var lh={NEW:"Published",UPDATE:"Changed",FORGET:"Forgotten"};function Ve({version:n,versions:t}){return n===t[0]}function ch(n,t){return Number(Z(t))-Number(Z(n))||
+bm(n.name,t.name)}function dh(n,t){if(!t)return!0;let{name:e,version:s,description:i="",highlights:o,tools:a,provenance:h}=n,l=o.map(d=>`${d.name} ${d.text}`),c=[
 e,s,i,...l,...a,h.owner_name??""].join(`
 `).toLowerCase();return t.split(/\s+/).every(d=>c.includes(d))}var Ri={own:"An agent of this project",unpublished:"This project is in no network: other nodes re\
 ceive it when it joins one",live:"The node that sent it answers",stale:"The node that sent it does not answer, is blocked, or this project is in no network"};function Bi({
 versions:n,provenance:t},e){let{freshness:s,owner:i,origin:o,origin_name:a,changed_at:h,last_seen:l}=t;if(s==="unpublished")return"not published yet";let c=s===
 "own",d=c||o===i?null:`through ${a}`,p=n.length>1?`${n.length.toLocaleString("en")} versions`:null,g=c?`changed ${xt(h,e)}`:`received ${xt(l,e)}`;return[p,d,s===
-"stale"?"stale":null,g].filter(Boolean).join(" · ")}function wm(n,t){return n<t?-1:+(n>t)}var ji=class{constructor(t,e){let s=y("personality");this.opener=m(t,"wb-opener",()=>e(t)),this.opener.id=s,this.version=r("span",{class:"wb-muted wb-cut"}),this.
+"stale"?"stale":null,g].filter(Boolean).join(" · ")}function bm(n,t){return n<t?-1:+(n>t)}var ji=class{constructor(t,e){let s=y("personality");this.opener=m(t,"wb-opener",()=>e(t)),this.opener.id=s,this.version=r("span",{class:"wb-muted wb-cut"}),this.
 about=r("p",{class:"wb-personality-about"}),this.badge=r("span",{class:"wb-source wb-push"}),this.traits=r("ul",{class:"wb-traits"}),this.tools=r("ul",{class:"w\
 b-trait-tools"}),this.fresh=r("div",{class:"wb-label wb-cut"});let o=[r("div",{class:"wb-personality-head"},v("registration"),this.opener,this.version,this.badge),
 this.about,this.traits,this.tools,this.fresh];this.element=r("li",{class:"wb-personality wb-frame wb-stack","aria-labelledby":s},...o),this.elements=[this.element]}show(t,e){
 let s=t!==this.row;if(this.row=t,u(this.fresh,Bi(t,e)),!s)return;let{version:i,traits:o,tools:a,highlights:h,provenance:l}=t;u(this.version,i),Po(this.badge,l),
 b(this.fresh,"title",Ri[l.freshness]);let{text:c=""}=h.find(({name:_})=>_==="description")??{};u(this.about,c),b(this.about,"title",c),this.about.hidden=!c;let[
-d,p]=[!0,!1].map(_=>h.filter(({is_callable:j})=>j===_)),g=p.filter(({name:_})=>_!=="description").map(bm);uh(this.traits,g,o-a.length-p.length,"trait"),uh(this.
-tools,d.map(gm),a.length-d.length,"tool")}};function Po(n,t){let{owner:e,owner_name:s}=t,i=X({provenance:t});u(n,i?"Yours":s),b(n,"data-own",i),b(n,"title",i?"A\
+d,p]=[!0,!1].map(_=>h.filter(({is_callable:j})=>j===_)),g=p.filter(({name:_})=>_!=="description").map(gm);uh(this.traits,g,o-a.length-p.length,"trait"),uh(this.
+tools,d.map(ym),a.length-d.length,"tool")}};function Po(n,t){let{owner:e,owner_name:s}=t,i=Z({provenance:t});u(n,i?"Yours":s),b(n,"data-own",i),b(n,"title",i?"A\
 n agent of this project":`Owned by ${e}`)}function uh(n,t,e,s){let i=e>0?[r("li",{class:"wb-label"},`and ${f(e,`more ${s}`)}`)]:[];n.replaceChildren(...t,...i),
-n.hidden=!n.childNodes.length}function bm({name:n,text:t}){return r("li",{class:"wb-trait",title:`${n}: ${t}`},r("span",{class:"wb-muted"},n),r("span",{class:"w\
-b-cut"},t))}function gm({name:n,text:t}){let e=t?r("span",{class:"wb-muted wb-cut"},t):null;return r("li",{title:t||null},v("tool"),r("code",{class:"wb-cut"},n),
-e)}var ym=new Set(["pending","rejected","revoked"]),[mh,ph,Li]=["agent","definition","none"],Mi=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new w(
+n.hidden=!n.childNodes.length}function gm({name:n,text:t}){return r("li",{class:"wb-trait",title:`${n}: ${t}`},r("span",{class:"wb-muted"},n),r("span",{class:"w\
+b-cut"},t))}function ym({name:n,text:t}){let e=t?r("span",{class:"wb-muted wb-cut"},t):null;return r("li",{title:t||null},v("tool"),r("code",{class:"wb-cut"},n),
+e)}var vm=new Set(["pending","rejected","revoked"]),[mh,ph,Li]=["agent","definition","none"],Mi=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new w(
 t),this.source=x([[Li,"Nothing: you write its traits"]],Li,{on:{change:()=>this.propose()}}),this.name=k("",{maxlength:128,required:!0,placeholder:"careful-revi\
 ewer"}),this.version=k("",{maxlength:128,placeholder:"that of the definition, or 1.0"}),this.about=r("p",{class:"wb-label"}),this.submit=r("button",{class:"wb-b\
 utton wb-primary",type:"submit"},"Publish");let s=()=>e(null);this.element=S({class:"wb-box wb-stack wb-roomy","aria-label":"Publish a personality"},{submit:()=>this.
 run(),escape:s},r("div",{class:"wb-fields wb-fields-3"},T("Made from",this.source),T("Name",this.name),T("Version (optional)",this.version)),this.about,L(this.submit,
 s),this.requests.errorBox),this.proposed=""}focus(){this.source.focus()}update(t){let{agents:e,definitions:s,network:i}=this.desk.store.tables,o=[...e.values()].
-filter(({registration_status:p})=>!ym.has(p)),a=[...s.values()].filter(({name:p})=>p),h=[["",[[Li,"Nothing: you write its traits"]]],["Agents",o.map(({id:p,name:g})=>[
+filter(({registration_status:p})=>!vm.has(p)),a=[...s.values()].filter(({name:p})=>p),h=[["",[[Li,"Nothing: you write its traits"]]],["Agents",o.map(({id:p,name:g})=>[
 `${mh}:${p}`,g])],["Definitions",a.map(({id:p,name:g})=>[`${ph}:${p}`,g])]];q(this.source,h.filter(([,p])=>p.length));let l=!!i.get("network")?.joined;u(this.about,
 "Its traits come from the definition and the persona, and its tools from functions that are bound to it."+(l?"":" This project is in no network: other nodes rec\
 eive it once you join one.")),this.requests.busy||O(t,this.submit)}propose(){if(this.name.value!==this.proposed)return;let{selectedOptions:t,value:e}=this.source,
 s=e===Li?"":t[0].textContent.trim();this.proposed=s.toLowerCase().replace(/[^a-z0-9._-]+/g,"-").replace(/^-+|-+$/g,""),this.name.value=this.proposed}async run(){
 let[t,...e]=this.source.value.split(":"),s={[mh]:{agent_id:e.join(":")},[ph]:{definition:e.join(":")}}[t]??{},i=this.version.value.trim(),o={name:this.name.value.
-trim(),...i&&{version:i},...s},a=await this.requests.run("publish_personality",o,this.submit,"Publishing…");a&&this.onDone(a)}};var Fo=60,vm=6,fh={own:["Yours",X],others:["Of other nodes",n=>!X(n)],tools:["With tools",({tools:n})=>n.length>0]},Di=class{constructor(t,e){this.desk=t,this.on=
+trim(),...i&&{version:i},...s},a=await this.requests.run("publish_personality",o,this.submit,"Publishing…");a&&this.onDone(a)}};var Fo=60,km=6,fh={own:["Yours",Z],others:["Of other nodes",n=>!Z(n)],tools:["With tools",({tools:n})=>n.length>0]},Di=class{constructor(t,e){this.desk=t,this.on=
 e,this.filters={key:null,text:""},this.limit=Fo,this.formBox=r("div",{}),this.errorBox=r("div",{class:"wb-message wb-error",hidden:!0}),this.empty=r("div",{class:"\
 wb-empty wb-stack",hidden:!0}),this.search=J("Filter personalities","Filter personalities by name, owner, trait or tool",{input:()=>this.filter({text:this.search.
 value.trim().toLowerCase()})}),this.publishButton=m("Publish…","wb-button",()=>this.openForm()),this.chips=new ht("Filter personalities",a=>this.filter({key:a}));
@@ -1205,7 +1206,7 @@ list)};this.list=r("ul",{class:"wb-personalities","aria-label":"Personalities",o
 querySelector(".wb-opener")??this.publishButton).focus()}),this.more=m("Show more","wb-button",()=>{this.limit+=Fo,this.update()});let o=[this.formBox,this.errorBox,
 this.empty,this.chips.element,this.noMatch];this.element=r("div",{class:"wb-stack"},...o,this.list,this.more)}get rows(){let{version:t,tables:e}=this.desk.store;
 if(this.sorted?.version!==t){let s=[...e.personalities.values()].filter(({id:i})=>i!=="").sort(ch);this.sorted={version:t,rows:s}}return this.sorted.rows}get isSearchable(){
-return this.rows.length>vm||!!this.filters.text}summary(){let{rows:t}=this,e=t.filter(X).length;return t.length?e?`${f(t.length,"personality","personalities")},\
+return this.rows.length>km||!!this.filters.text}summary(){let{rows:t}=this,e=t.filter(Z).length;return t.length?e?`${f(t.length,"personality","personalities")},\
  ${e} of them yours`:f(t.length,"personality","personalities"):""}update(t=this.enabled,e=Date.now()){this.enabled=t;let{rows:s}=this,{personalities:i}=this.desk.
 store.tables,o=l=>s.filter(l).length,a=Object.entries(fh).map(([l,[c,d]])=>({key:l,label:c,count:o(d)}));this.chips.update([{key:null,label:"All",count:s.length},
 ...a],this.filters.key),this.chips.element.hidden=s.length<2;let h=s.filter(l=>this.matches(l));this.cards.show(h.slice(0,this.limit).map(({id:l})=>l),(l,c)=>l.
@@ -1219,20 +1220,20 @@ that others can call. ",h=s?"Those of other nodes appear here as they are receiv
 this.desk.announce(`${f(this.cards.items.size,"personality","personalities")} shown.`)}clear(){this.search.value="",this.filter({key:null,text:""}),this.search.
 focus()}focus(t){(this.cards.items.get(t)?.opener??this.publishButton).focus()}openForm(){return this.form?this.form.focus():(this.form=new Mi(this.desk,t=>this.
 closeForm(t)),this.formBox.replaceChildren(this.form.element),this.form.update(this.enabled),this.form.focus())}closeForm(t){this.form=null,this.formBox.replaceChildren(),
-this.publishButton.focus(),t&&(this.desk.announce(t.is_published?`${t.name} is published.`:`${t.name} is saved.`),this.on.open(t.name))}};var[nt,Ht,Ge]=[148,40,48],Ye=8,km=48,$e=56,wh=10,Ii=7;function bh(n,t,e,s){let i=xm(n,t,e),o=Math.max(s,i.length*nt+(i.length-1)*$e+2*Ye),a=i.length===3&&i[0].length<
-3?Ht:Ye,h=Math.max(...i.map(({length:d})=>d))*Ge-(Ge-Ht)+2*a,l=i.length===3?Math.min(km,(o-3*nt-2*$e)/2-Ye):0,c=new Map;return i.forEach((d,p)=>_m(d,p,{columns:i,
-wide:o,height:h,bend:Math.max(0,l)},c)),{places:c,columns:i,width:o,height:h}}function xm(n,t,e){if(n.length<3)return[[e],...n.filter(a=>a!==e).map(a=>[a])];let s=$m(
-n,t,e),i=n.filter(a=>a!==s).sort((a,h)=>+(h===e)-+(a===e)),o=a=>i.filter((h,l)=>l%2===a);return[o(0),[s],o(1)].filter(a=>a.length)}function _m(n,t,{columns:e,wide:s,
+this.publishButton.focus(),t&&(this.desk.announce(t.is_published?`${t.name} is published.`:`${t.name} is saved.`),this.on.open(t.name))}};var[nt,Ht,Ge]=[148,40,48],Ye=8,xm=48,$e=56,wh=10,Ii=7;function bh(n,t,e,s){let i=_m(n,t,e),o=Math.max(s,i.length*nt+(i.length-1)*$e+2*Ye),a=i.length===3&&i[0].length<
+3?Ht:Ye,h=Math.max(...i.map(({length:d})=>d))*Ge-(Ge-Ht)+2*a,l=i.length===3?Math.min(xm,(o-3*nt-2*$e)/2-Ye):0,c=new Map;return i.forEach((d,p)=>$m(d,p,{columns:i,
+wide:o,height:h,bend:Math.max(0,l)},c)),{places:c,columns:i,width:o,height:h}}function _m(n,t,e){if(n.length<3)return[[e],...n.filter(a=>a!==e).map(a=>[a])];let s=Sm(
+n,t,e),i=n.filter(a=>a!==s).sort((a,h)=>+(h===e)-+(a===e)),o=a=>i.filter((h,l)=>l%2===a);return[o(0),[s],o(1)].filter(a=>a.length)}function $m(n,t,{columns:e,wide:s,
 height:i,bend:o},a){let h=e.length===1?.5:t/(e.length-1),l=Ye+(s-2*Ye-nt)*h,c=(i-(n.length*Ge-(Ge-Ht)))/2,d=Math.sign(.5-h);n.forEach((p,g)=>{let _=(g+.5)/n.length*
-2-1;a.set(p,{x:l+(n.length>2?d*o*_*_:0),y:c+g*Ge})})}function $m(n,t,e){let s=new Map(n.map(i=>[i,0]));for(let{from:i,to:o}of t)for(let a of[i,o])s.set(a,(s.get(
-a)??0)+1);return n.reduce((i,o)=>s.get(o)>s.get(i)?o:i,e)}function gh(n,t,e,s){let[i,o]=vh(n,t),[a,h]=[n.y+Ht/2+s,t.y+Ht/2+s];if(Math.abs(n.x-t.x)<nt)return Sm(
+2-1;a.set(p,{x:l+(n.length>2?d*o*_*_:0),y:c+g*Ge})})}function Sm(n,t,e){let s=new Map(n.map(i=>[i,0]));for(let{from:i,to:o}of t)for(let a of[i,o])s.set(a,(s.get(
+a)??0)+1);return n.reduce((i,o)=>s.get(o)>s.get(i)?o:i,e)}function gh(n,t,e,s){let[i,o]=vh(n,t),[a,h]=[n.y+Ht/2+s,t.y+Ht/2+s];if(Math.abs(n.x-t.x)<nt)return Em(
 i,a,o,h,n.x>nt?-$e:$e);let l=[(i+o)/2,(a+h)/2];if(!e||Math.abs(n.x-t.x)<nt+e.x/2||n===e||t===e)return{path:`M${i} ${a}C${l[0]} ${a} ${l[0]} ${h} ${o} ${h}`,middle:l};
 let c=l[1]<=e.y+Ht/2;l[1]=c?Math.min(l[1],e.y-wh):Math.max(l[1],e.y+Ht+wh),l[1]+=c?-s:s;let d=i<o?1:-1,[p,g]=[d*$e,d*(nt/2+$e/2)],[_,j]=l;return{path:`M${i} ${a}\
 C${i+p} ${a} ${_-g} ${j} ${_} ${j}S${o-p} ${h} ${o} ${h}`,middle:l}}function yh(n,t,e){let s=vh(n,t)[1],i=s===t.x?-Ii:Ii;return`M${s} ${t.y+Ht/2+e}l${i} ${-Ii/2}\
-v${Ii}Z`}function Sm(n,t,e,s,i){return{path:`M${n} ${t}C${n+i} ${t} ${e+i} ${s} ${e} ${s}`,middle:[(n+e)/2+i*.75,(t+s)/2]}}function vh(n,t){return Math.abs(n.x-
-t.x)>=nt?n.x<t.x?[n.x+nt,t.x]:[n.x,t.x+nt]:n.x>nt?[n.x,t.x]:[n.x+nt,t.x+nt]}var Em=6,Pi=class{constructor(t){this.onOpen=t,this.nodes=new Map,this.active=null,this.lines=N("svg",{class:"wb-links","aria-hidden":"true"}),this.sheet=r("div",
+v${Ii}Z`}function Em(n,t,e,s,i){return{path:`M${n} ${t}C${n+i} ${t} ${e+i} ${s} ${e} ${s}`,middle:[(n+e)/2+i*.75,(t+s)/2]}}function vh(n,t){return Math.abs(n.x-
+t.x)>=nt?n.x<t.x?[n.x+nt,t.x]:[n.x,t.x+nt]:n.x>nt?[n.x,t.x]:[n.x+nt,t.x+nt]}var Tm=6,Pi=class{constructor(t){this.onOpen=t,this.nodes=new Map,this.active=null,this.lines=N("svg",{class:"wb-links","aria-hidden":"true"}),this.sheet=r("div",
 {class:"wb-network-sheet"},this.lines);let e="Nodes of the network; arrows move, Enter opens";this.box=r("div",{class:"wb-network-graph wb-frame",role:"listbox",
-tabindex:0,"aria-label":e},this.sheet),this.element=r("div",{class:"wb-stack"},this.box,Tm()),this.box.addEventListener("keydown",s=>this.onKey(s)),this.box.addEventListener(
+tabindex:0,"aria-label":e},this.sheet),this.element=r("div",{class:"wb-stack"},this.box,Om()),this.box.addEventListener("keydown",s=>this.onKey(s)),this.box.addEventListener(
 "focus",()=>this.active===null&&this.goTo(this.plan?.columns[0][0])),this.box.addEventListener("click",s=>this.onClick(s)),new ResizeObserver(()=>this.arrange()).
 observe(this.box)}update(t,e,s){let i={rid:t.rid??"",name:t.name,own:!0};this.own=i.rid,this.known=new Map([i,...e].map(o=>[o.rid,o])),this.links=Ca(t.edges.filter(
 ({source:o,target:a})=>this.known.has(o)&&this.known.has(a))),s&&(this.active=s),this.opened=s,this.arrange();for(let[o,a]of this.nodes)this.drawNode(a,this.known.
@@ -1243,17 +1244,17 @@ s));this.mark()}}node(t){if(this.nodes.has(t))return this.nodes.get(t);let e=r("
 wb-node-state wb-cut"})),s=r("div",{class:"wb-node",role:"option",id:y("node")},r("span",{class:"wb-mark"}),e);return s.dataset.rid=t,this.nodes.set(t,s),this.sheet.
 append(s),s}drawNode(t,e){let[s,i]=e.own?["This project","registration"]:ge[e.state],o=e.own?"own":e.state;t.dataset.state!==o&&t.firstChild.replaceChildren(v(i)),
 t.dataset.state=o,u(t.lastChild.firstChild,e.name),u(t.lastChild.lastChild,e.is_relay?`${s} · first contact`:s),b(t,"title",e.rid)}drawLines(){let{width:t,height:e}=this.
-plan,s=new Set;this.drawn=this.links.map(i=>{let o=[i.from,i.to].sort().join(" "),a=s.has(o)?Em:0;return s.add(o),this.line(i,a)}),this.lines.replaceChildren(...this.
+plan,s=new Set;this.drawn=this.links.map(i=>{let o=[i.from,i.to].sort().join(" "),a=s.has(o)?Tm:0;return s.add(o),this.line(i,a)}),this.lines.replaceChildren(...this.
 drawn),b(this.lines,"width",t),b(this.lines,"height",e),this.sheet.style.width=`${t}px`,this.sheet.style.height=`${e}px`}line({from:t,to:e,both:s,status:i,edge_type:o},a){
 let{places:h,columns:l}=this.plan,[c,d]=[h.get(t),h.get(e)],p=l.length===3?h.get(l[1][0]):null,{path:g,middle:_}=gh(c,d,p,a),j=[N("path",{class:"wb-link-line",d:g,
-"data-status":i})],$=(Z,B)=>N("path",{class:"wb-arrow",d:yh(Z,B,a)});j.push($(c,d),...s?[$(d,c)]:[]);let[K,ot]=_;return o==="POLL"&&j.push(N("text",{class:"wb-l\
+"data-status":i})],$=(Q,B)=>N("path",{class:"wb-arrow",d:yh(Q,B,a)});j.push($(c,d),...s?[$(d,c)]:[]);let[K,ot]=_;return o==="POLL"&&j.push(N("text",{class:"wb-l\
 ink-label",x:K,y:ot-4},"poll")),N("g",{class:"wb-link-group","data-from":t,"data-to":e},...j)}mark(){for(let[e,s]of this.nodes)b(s,"aria-selected",e===this.active);
 b(this.box,"aria-activedescendant",this.nodes.get(this.active)?.id);let{opened:t}=this;for(let e of this.drawn??[]){let{from:s,to:i}=e.dataset;b(e,"data-faint",
 t&&s!==t&&i!==t?"true":null)}}goTo(t){t&&(this.active=t,this.mark(),this.nodes.get(t)?.scrollIntoView({block:"nearest",inline:"nearest"}))}onKey(t){if(t.ctrlKey||
 t.altKey||t.metaKey||!this.plan)return;let{columns:e}=this.plan,s=e.findIndex(h=>h.includes(this.active)),i=e[s]?.indexOf(this.active),o=h=>h?.[Math.min(h.length-
 1,Math.round((i+.5)/e[s].length*h.length-.5))],a={ArrowUp:()=>this.goTo(e[s]?.[i-1]),ArrowDown:()=>this.goTo(e[s]?.[i+1]),ArrowLeft:()=>this.goTo(o(e[s-1])),ArrowRight:()=>this.
 goTo(o(e[s+1])),Home:()=>this.goTo(e[0][0]),End:()=>this.goTo(e.at(-1).at(-1)),Enter:()=>this.open(this.active)};a[t.key]&&(t.preventDefault(),a[t.key]())}onClick(t){
-let e=t.target.closest(".wb-node")?.dataset.rid;e&&(this.goTo(e),this.open(e))}open(t){t&&t!==this.own&&this.onOpen(t)}};function Tm(){let n=s=>N("svg",{class:"\
+let e=t.target.closest(".wb-node")?.dataset.rid;e&&(this.goTo(e),this.open(e))}open(t){t&&t!==this.own&&this.onOpen(t)}};function Om(){let n=s=>N("svg",{class:"\
 wb-link-sample",viewBox:"0 0 28 8","aria-hidden":"true"},N("path",{class:"wb-link-line",d:"M0 4H28","data-status":s})),t=(s,i)=>r("span",{class:"wb-state"},n(s),
 i);return r("div",{class:"wb-line wb-label wb-network-legend"},t("APPROVED","approved"),t("PROPOSED","proposed"),r("span",{},"An arrow points to the node that r\
 eceives events; “poll”: it fetches them."))}var Fi=class{constructor(t,e,s){this.desk=t,this.onDone=s,this.requests=new w(t),this.url=k(e?.first_contact?.url??"",{maxlength:2e3,placeholder:"URL that ends \
@@ -1267,7 +1268,7 @@ t).map(([i,o])=>[i,o.value.trim()]),s=Object.fromEntries(e.filter(([,i])=>i));aw
 sions","aria-label":"What it may call"}),this.rows=new A(this.list,e=>new Uo(t,e,s=>this.show(this.peer,s))),this.element=r("div",{class:"wb-stack",hidden:!0},r(
 "div",{class:"wb-label"},"What it may call, and how often a minute"),this.list)}clear(){this.rows.show([],()=>{}),this.decided=null,this.element.hidden=!0}show(t,e){
 this.peer=t,this.decided=new Map(e.map(s=>[s.trait,s])),this.update(this.enabled,this.isBlocked)}get own(){return[...this.desk.store.tables.personalities.values()].
-filter(X).flatMap(({name:e,tools:s})=>s.map(i=>ti(e,i)))}update(t,e){if(this.isBlocked=e,this.enabled=t,this.element.hidden=!this.decided||e,!this.decided)return;
+filter(Z).flatMap(({name:e,tools:s})=>s.map(i=>ti(e,i)))}update(t,e){if(this.isBlocked=e,this.enabled=t,this.element.hidden=!this.decided||e,!this.decided)return;
 let s=new Set([...this.own,...this.decided.keys()]);s.delete(Se);let i=(o,a)=>o.show(this.peer,this.decided.get(a)??null,t);this.rows.show([...[...s].sort(),Se],
 i)}},Uo=class{constructor(t,e,s){this.onSaved=s,this.desk=t,this.trait=e,this.label=e===Se?"All other tools":e,this.requests=new w(t);let i=e===Se?Wo:{[Ko]:"As \
 others",...Wo},o=l=>this.save({permission:l===Ko?null:l});this.segments=new I(i,`Permission to call ${this.label}`,o),this.rate=k("",{class:"wb-input wb-rate",inputmode:"\
@@ -1279,7 +1280,7 @@ e?.permission??(this.trait===Se?"ask":Ko)),this.rate.hidden=!e||e.permission==="
 t)&&t>=1;this.rate.setAttribute("aria-invalid",String(!e)),e?this.save({calls_per_minute:t}):this.requests.showError({code:"INVALID_ARGUMENTS",message:"Type a w\
 hole number of calls a minute."})}async save(t){let{permission:e}=this.decided??{permission:null},s={peer:this.peer,trait:this.trait,permission:e,...t},i=await this.
 requests.run("set_peer_permission",s);if(!i)return;let{permission:o}=i.permissions.find(({trait:a})=>a===this.trait)??{};this.desk.announce(`${this.label}: ${o?
-Wo[o].toLowerCase():"as all others"}.`),this.onSaved(i.permissions)}};var Om="Rejected for good: it is not sent again as it is. Change what is published, or have the node updated.",Cm="The node failed with it: it is sent again whe\
+Wo[o].toLowerCase():"as all others"}.`),this.onSaved(i.permissions)}};var Cm="Rejected for good: it is not sent again as it is. Change what is published, or have the node updated.",Am="The node failed with it: it is sent again whe\
 n both nodes are compared. If it stays here, tell who runs the node.",Ki=class{constructor(t,e,s){this.desk=t,this.on=e,this.requests=new w(t),this.reader=new w(
 t),this.permissions=new Wi(t);let i=y("peer");this.mark=r("span",{class:"wb-mark"}),this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.state=r("di\
 v",{class:"wb-indented wb-wrap"}),this.facts=new D,this.refusals=r("div",{}),this.rejections=r("div",{}),this.published=r("div",{}),this.blockButton=m("","wb-bu\
@@ -1291,7 +1292,7 @@ this.permissions.clear(),this.refusals.replaceChildren(),this.rejections.replace
 s);this.reading=new R(()=>this.read(t),e),this.reading.now()}hide(){this.reading?.stop(),this.element.hidden=!0}focus(){this.title.focus()}onEvents(){!this.element.
 hidden&&this.desk.store.concerns(`peer:${this.rid}`)&&this.reading.now()}async read(t){let e=await this.reader.send("get_peer",{peer:t});t===this.rid&&(this.reader.
 clearError(),this.permissions.show(t,e.permissions),this.drawRefusals(e.refusals),this.drawRejections(e.rejections))}update(t,e,s,i){this.peer=t;let[o,a]=ge[t.state];
-this.drawn!==t.state&&this.mark.replaceChildren(v(a)),this.drawn=t.state,u(this.title,t.name),u(this.state,Am(t,o,i)),this.drawFacts(t,e,i),this.drawPublished(t.
+this.drawn!==t.state&&this.mark.replaceChildren(v(a)),this.drawn=t.state,u(this.title,t.name),u(this.state,qm(t,o,i)),this.drawFacts(t,e,i),this.drawPublished(t.
 rid),u(this.blockButton,t.blocked_at?"Unblock":"Block…"),this.requests.busy||O(s,this.blockButton),this.permissions.update(s,!!t.blocked_at)}drawFacts(t,{rid:e,
 edges:s},i){let o=(a,h)=>s.find(({source:l,target:c})=>l===a&&c===h);this.facts.update([["Address",t.base_url&&r("code",{class:"wb-id"},t.base_url)],["RID",r("c\
 ode",{class:"wb-id"},t.rid)],["Kind",t.node_type==="PARTIAL"?"sends requests, but takes none":null],["Role",t.is_relay&&"first contact: passes on what other nod\
@@ -1302,20 +1303,20 @@ tables,s=[...e.values()].filter(({provenance:a})=>a?.owner===t).map(({name:a})=>
 Personalities",r("ul",{class:"wb-traits"},...o))]:[])}drawRefusals(t){let e=({code:i,count:o,last_at:a,last_reason:h})=>r("li",{class:"wb-refusal"},r("div",{},r(
 "code",{},i),` × ${o.toLocaleString("en")}, last ${E(a)}`),r("div",{class:"wb-muted wb-wrap"},h)),s=r("ul",{class:"wb-stack"},...t.map(e));this.refusals.replaceChildren(
 ...t.length?[C("Refused messages and calls",s)]:[])}drawRejections(t){let e=({rid:i,code:o,reason:a,is_final:h,rejected_at:l})=>r("li",{class:"wb-refusal"},r("d\
-iv",{class:"wb-wrap"},r("code",{class:"wb-id"},i),` ${E(l)}`),r("div",{class:"wb-wrap"},h?Om:Cm),r("div",{class:"wb-muted wb-wrap"},r("code",{},o),` ${a}`)),s=r(
+iv",{class:"wb-wrap"},r("code",{class:"wb-id"},i),` ${E(l)}`),r("div",{class:"wb-wrap"},h?Cm:Am),r("div",{class:"wb-muted wb-wrap"},r("code",{},o),` ${a}`)),s=r(
 "ul",{class:"wb-stack"},...t.map(e));this.rejections.replaceChildren(...t.length?[C("Rejected by it",s)]:[])}toggleBlock(){let{name:t,rid:e,blocked_at:s}=this.peer;
 if(s)return this.run("unblock_peer",e,this.blockButton,"Unblocking…",`${t} is unblocked.`);let i={label:`Block ${t}`,consequence:"Nothing is accepted from it \
 or sent to it, and what it has published is removed here."};return U(this.confirmBox,this.blockButton,i,async(o,a)=>{await this.run("block_peer",e,a,"Blocking…",
 `${t} is blocked.`)&&this.confirmBox.replaceChildren(),this.blockButton.focus()})}async run(t,e,s,i,o){let a=await this.requests.run(t,{peer:e},s,i);return a&&this.
-desk.announce(o),a}onKey(t){t.key!=="Escape"||t.defaultPrevented||t.target.matches(".wb-input")||(t.preventDefault(),this.on.close())}};function Am({state:n,last_error:t,
+desk.announce(o),a}onKey(t){t.key!=="Escape"||t.defaultPrevented||t.target.matches(".wb-input")||(t.preventDefault(),this.on.close())}};function qm({state:n,last_error:t,
 retry_at:e,blocked_at:s,blocked_by:i},o,a){if(n==="blocked")return`Blocked by ${i}, ${xt(s,a)}`;if(n!=="unreachable")return o;let h=e&&(Date.parse(e)>a?` It is \
 tried again at ${E(e)}.`:" It is being tried again.");return`${o}: ${t??"no answer"}.${h??""}`}var kh={peer:"Node",state:"State",sends:"Sends to us",gets:"Gets from us",last:"Last contact",refused:"Refused"},Ui=class{constructor(t){this.onOpen=t,this.body=
 r("tbody",{});let e=Object.entries(kh).map(([i,o])=>r("th",{scope:"col",class:`wb-col-${i}`},o)),s={keydown:i=>V(i,this.body)};this.element=r("table",{class:"wb\
 -table wb-peers",on:s},r("thead",{},r("tr",{},...e)),this.body),this.rows=new A(this.body,i=>this.row(i))}row(t){let e=m("","wb-opener",()=>this.onOpen(t)),s=Object.
 fromEntries(Object.keys(kh).map(o=>[o,r("td",{class:`wb-col-${o}`})])),i=r("span",{class:"wb-state"});return s.peer.append(e),s.state.append(i),{elements:[r("tr",
 {class:"wb-table-row"},...Object.values(s))],cells:s,opener:e,mark:i}}update(t,e,s,i){let o=new Map(e.map(h=>[h.rid,h])),a=(h,l)=>this.draw(h,o.get(l),t,s,i);this.
-rows.show([...o.keys()],a)}draw({elements:[t],cells:e,opener:s,mark:i},o,{rid:a,edges:h},l,c){let{rid:d,name:p,state:g,last_seen:_,refused:j}=o,$=(Z,B)=>h.find(
-({source:mt,target:Jt})=>mt===Z&&Jt===B);u(s,p),b(s,"title",d),b(s,"aria-expanded",d===l),t.classList.toggle("wb-active",d===l);let[K,ot]=ge[g];i.dataset.state!==
+rows.show([...o.keys()],a)}draw({elements:[t],cells:e,opener:s,mark:i},o,{rid:a,edges:h},l,c){let{rid:d,name:p,state:g,last_seen:_,refused:j}=o,$=(Q,B)=>h.find(
+({source:mt,target:Jt})=>mt===Q&&Jt===B);u(s,p),b(s,"title",d),b(s,"aria-expanded",d===l),t.classList.toggle("wb-active",d===l);let[K,ot]=ge[g];i.dataset.state!==
 g&&i.replaceChildren(v(ot),r("span",{class:"wb-cut"},K)),i.dataset.state=g,u(e.sends,ye($(d,a))),u(e.gets,ye($(a,d))),u(e.last,xt(_,c)),u(e.refused,j?j.toLocaleString(
 "en"):"")}focus(t){this.rows.items.get(t)?.opener.focus()}};var xh={graph:"Graph",table:"Table"},Hi=class{constructor(t,e,s){this.desk=t,this.requests=new w(t),this.view="graph",this.opened=null;let i=o=>this.open(o);this.
 graph=new Pi(i),this.table=new Ui(i),this.pane=new Ki(t,{close:()=>this.close(),open:e.open},s),this.errorBox=r("div",{class:"wb-message wb-error",hidden:!0}),this.
@@ -1346,8 +1347,8 @@ k."):this.joinButton.focus()}),this.formBox.replaceChildren(this.form.element),t
 The other nodes forget the personalities of this project, and theirs are forgotten here. Yours are kept, and published again when the project joins a network."};
 U(this.confirmBox,this.leaveButton,t,async(e,s)=>{await this.requests.run("leave_network",{},s,"Leaving…")&&(this.confirmBox.replaceChildren(),this.desk.announce(
 "This project has left the network."))})}};var _h={value:"value",description:"description",type:"type",is_callable:"can be called",input_schema:"arguments",output_schema:"result",version:"version of the \
-function",read_only:"only reads"};function $h(n,t){let[e,s]=[n,t].map(i=>new Map(i.map(o=>[o.name,o])));return[...new Set([...e.keys(),...s.keys()])].flatMap(i=>qm(
-i,e.get(i),s.get(i)))}function qm(n,t,e){return!t||!e?[{path:n,before:zi(t),after:zi(e)}]:Object.entries(_h).filter(([s])=>JSON.stringify(t[s]??null)!==JSON.stringify(
+function",read_only:"only reads"};function $h(n,t){let[e,s]=[n,t].map(i=>new Map(i.map(o=>[o.name,o])));return[...new Set([...e.keys(),...s.keys()])].flatMap(i=>Nm(
+i,e.get(i),s.get(i)))}function Nm(n,t,e){return!t||!e?[{path:n,before:zi(t),after:zi(e)}]:Object.entries(_h).filter(([s])=>JSON.stringify(t[s]??null)!==JSON.stringify(
 e[s]??null)).map(([s,i])=>({path:`${n}: ${i}`,before:t[s]??null,after:e[s]??null}))}function zi(n){return n?n.is_callable?n.description||"a tool":n.value:null}function Sh({
 added:n,removed:t,changed:e,fields:s}){return[...n.map(i=>({path:i.name,before:null,after:zi(i)})),...t.map(i=>({path:i.name,before:zi(i),after:null})),...e.flatMap(
 ({name:i,fields:o})=>o.map(({name:a,before:h,after:l})=>({path:`${i}: ${_h[a]??a}`,before:h,after:l}))),...s.map(({name:i,before:o,after:a})=>({path:i,before:o,
@@ -1367,29 +1368,29 @@ let[t,e]=[this.from.value,this.to.value],s=i=>this.requests.send("get_personalit
 value!==t||this.to.value!==e)return;this.requests.clearError();let a=$h(i.profile.traits,o.profile.traits),h=r("p",{class:"wb-muted"},"Their traits do not diffe\
 r.");this.difference.replaceChildren(a.length?Th(a):h)}catch(i){this.requests.showError(i)}}};function Th(n){let t=({path:e,before:s,after:i})=>r("li",{},r("cod\
 e",{class:"wb-wrap"},e),Oh("removed",s),Oh("added",i));return r("ul",{class:"wb-changes"},...n.map(t))}function Oh(n,t){if(t==null)return null;let e=typeof t=="\
-string"?t:JSON.stringify(t),s=r("span",{},Y(e,Eh)),i=m(`Show all ${f(e.length,"character")}`,"wb-link",()=>{u(s,e),i.remove()}),o=[r("span",{class:"wb-sr"},`${n}\
+string"?t:JSON.stringify(t),s=r("span",{},X(e,Eh)),i=m(`Show all ${f(e.length,"character")}`,"wb-link",()=>{u(s,e),i.remove()}),o=[r("span",{class:"wb-sr"},`${n}\
 : `),s];return e.length>Eh&&o.push(" ",i),r("div",{class:`wb-diff-${n} wb-prose`},...o)}var Vi=class{constructor(){this.facts=new D,this.element=r("div",{class:"wb-stack"},r("h4",{class:"wb-strong"},"Where it comes from"),this.facts.element)}show({
 rid:t,profile:e,provenance:s}){let{owner:i,owner_name:o,origin:a,origin_name:h,sha256:l,freshness:c}=s;if(this.element.hidden=c==="unpublished",this.element.hidden)
 return;let d=c==="own";this.facts.update([["RID",Ee(t)],["Owner",r("div",{},d?`this project, ${o}`:o,Ee(i))],["Sent by",!d&&(a===i?"its owner":r("div",{},h,Ee(a)))],
 ["State",!d&&(c==="live"?"the node that sent it answers":Ri.stale)],["SHA-256",Ee(l)],["Published",E(s.published_at)],[d?"First published":"First received",E(s.
 first_seen)],["Changed",E(s.changed_at)],["Last received",!d&&E(s.last_seen)],["Node",e.base_url&&Ee(e.base_url)],["Agent",e.mcp_url&&Ee(e.mcp_url)]])}};function Ee(n){
-return r("div",{class:"wb-id"},r("code",{},n))}function qh(n){if(!Bh(n?.properties))return null;let t=new Set(Array.isArray(n.required)?n.required:[]);return Object.entries(n.properties).map(([e,s])=>Nm(e,s,
-n,t.has(e)))}function Nm(n,t,e,s){let i=Ho(t,e),o=Rm(i),a=o.length?"choice":Bm(i);return{name:n,kind:a,required:s,description:Mm(i.description),initial:jm(i,a,o),
+return r("div",{class:"wb-id"},r("code",{},n))}function qh(n){if(!Bh(n?.properties))return null;let t=new Set(Array.isArray(n.required)?n.required:[]);return Object.entries(n.properties).map(([e,s])=>Rm(e,s,
+n,t.has(e)))}function Rm(n,t,e,s){let i=Ho(t,e),o=Bm(i),a=o.length?"choice":jm(i);return{name:n,kind:a,required:s,description:Dm(i.description),initial:Lm(i,a,o),
 options:o}}function Ho(n,t,e=0){if(!Bh(n)||e>8)return{};let{$ref:s="",...i}=n,[,o]=/^#\/\$defs\/([^/]+)$/.exec(s)??[];if(o)return{...Ho(t.$defs?.[o],t,e+1),...i};
 let a=n.anyOf??n.oneOf;if(!Array.isArray(a))return n;let h=a.filter(l=>l?.type!=="null");return h.length===1?{...Ho(h[0],t,e+1),...Ch(n)}:Ch(n)}function Ch({description:n,
-default:t}){return{...n&&{description:n},...t!==void 0&&{default:t}}}function Rm({enum:n,const:t,type:e}){return t!==void 0?[t]:Array.isArray(n)?n.filter(s=>s!==
-null):Nh(e).join()==="boolean"?[!0,!1]:[]}function Bm({type:n,format:t,writeOnly:e}){let[s,...i]=Nh(n);return i.length?"json":s==="string"?t==="password"||e?"se\
-cret":"text":s==="number"||s==="integer"?s:"json"}function Nh(n){return[n].flat().filter(t=>t&&t!=="null")}function jm({default:n},t,e){return n==null?"":t==="c\
+default:t}){return{...n&&{description:n},...t!==void 0&&{default:t}}}function Bm({enum:n,const:t,type:e}){return t!==void 0?[t]:Array.isArray(n)?n.filter(s=>s!==
+null):Nh(e).join()==="boolean"?[!0,!1]:[]}function jm({type:n,format:t,writeOnly:e}){let[s,...i]=Nh(n);return i.length?"json":s==="string"?t==="password"||e?"se\
+cret":"text":s==="number"||s==="integer"?s:"json"}function Nh(n){return[n].flat().filter(t=>t&&t!=="null")}function Lm({default:n},t,e){return n==null?"":t==="c\
 hoice"?e.includes(n)?String(e.indexOf(n)):"":t==="json"?JSON.stringify(n,null,2):String(n)}function Rh(n,t){let[e,s]=[{},{}];for(let i of n){let o=t[i.name]??"";
-if(!o&&!(i.required&&i.kind==="text")){i.required&&(s[i.name]="A value is required.");continue}try{e[i.name]=Lm[i.kind](o,i)}catch(a){s[i.name]=a.message}}return{
-values:e,problems:s}}var Lm={text:n=>n,secret:n=>n,number:n=>Ah(n,Number.isFinite,"Type a number."),integer:n=>Ah(n,Number.isSafeInteger,"Type a whole number."),
+if(!o&&!(i.required&&i.kind==="text")){i.required&&(s[i.name]="A value is required.");continue}try{e[i.name]=Mm[i.kind](o,i)}catch(a){s[i.name]=a.message}}return{
+values:e,problems:s}}var Mm={text:n=>n,secret:n=>n,number:n=>Ah(n,Number.isFinite,"Type a number."),integer:n=>Ah(n,Number.isSafeInteger,"Type a whole number."),
 choice:(n,{options:t})=>t[Number(n)],json:n=>Et(n)};function Ah(n,t,e){let s=Number(n.trim()||NaN);if(!t(s))throw new Error(e);return s}function Et(n){try{return JSON.
-parse(n)}catch(t){throw new Error(`This is not JSON: ${t.message}.`,{cause:t})}}function Bh(n){return typeof n=="object"&&n!==null&&!Array.isArray(n)}function Mm(n){
-return typeof n=="string"?n:""}var Gi={str:"Text",int:"Whole number",float:"Number",bool:"Yes or no",list:"List (JSON)",dict:"Object (JSON)"},Dm={str:n=>n,int:n=>jh(n,Number.isSafeInteger,"Ty\
+parse(n)}catch(t){throw new Error(`This is not JSON: ${t.message}.`,{cause:t})}}function Bh(n){return typeof n=="object"&&n!==null&&!Array.isArray(n)}function Dm(n){
+return typeof n=="string"?n:""}var Gi={str:"Text",int:"Whole number",float:"Number",bool:"Yes or no",list:"List (JSON)",dict:"Object (JSON)"},Im={str:n=>n,int:n=>jh(n,Number.isSafeInteger,"Ty\
 pe a whole number."),float:n=>jh(n,Number.isFinite,"Type a number."),bool:n=>n==="true",list:n=>zo(Et(n),Array.isArray,'Type a list, such as ["a", "b"].'),dict:n=>zo(
-Et(n),Im,'Type an object, such as {"a": 1}.')};function Lh(n,t){return n==="str"&&typeof t=="string"?t:n in Gi&&Ih(t)?String(t):JSON.stringify(t??null,null,2)}function Mh(n,t){
-return(Dm[n]??Et)(t)}function Dh(n){return n==null?"none":typeof n=="boolean"?n?"yes":"no":Array.isArray(n)&&n.every(Ih)?n.join(", ")||"nothing":typeof n=="obje\
-ct"?JSON.stringify(n):String(n)}function jh(n,t,e){return zo(Number(n.trim()||NaN),t,e)}function zo(n,t,e){if(!t(n))throw new Error(e);return n}function Im(n){return typeof n==
+Et(n),Pm,'Type an object, such as {"a": 1}.')};function Lh(n,t){return n==="str"&&typeof t=="string"?t:n in Gi&&Ih(t)?String(t):JSON.stringify(t??null,null,2)}function Mh(n,t){
+return(Im[n]??Et)(t)}function Dh(n){return n==null?"none":typeof n=="boolean"?n?"yes":"no":Array.isArray(n)&&n.every(Ih)?n.join(", ")||"nothing":typeof n=="obje\
+ct"?JSON.stringify(n):String(n)}function jh(n,t,e){return zo(Number(n.trim()||NaN),t,e)}function zo(n,t,e){if(!t(n))throw new Error(e);return n}function Pm(n){return typeof n==
 "object"&&n!==null&&!Array.isArray(n)}function Ih(n){return n!==null&&typeof n!="object"}var Yi=class{constructor(t,e,s){this.desk=t,this.name=e.name,this.onDone=s,this.requests=new w(t);let i=new Set(e.set_by_hand),o=d=>e.functions.includes(d),a=e.
 traits.filter(({name:d})=>i.has(d)&&!o(d)),h=e.traits.some(({name:d})=>!i.has(d)&&!o(d));this.rows=a.map(d=>new Xi(d,()=>{})),this.list=r("div",{class:"wb-stack"},
 ...this.rows.map(({element:d})=>d)),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Save");let l=()=>s(null),c="Traits from its definition \
@@ -1406,44 +1407,44 @@ remove(),t?`Remove ${t.name}`:"Remove the new trait"),this.problem=r("div",{clas
 l":`Description of ${t?.name??"the new trait"}`});let i=[this.name,this.type,this.removeButton,this.place,this.about,this.problem];this.element=r("div",{class:"\
 wb-trait-row",role:"group","aria-label":t?.name??"New trait"},...i)}nameField(){return k("",{maxlength:128,placeholder:"Name","aria-label":"Name of the trait"})}typeChoice(){
 let t={change:()=>this.drawControl(this.control.value)};return x(Object.entries(Gi),"str",{"aria-label":"Type of the trait",on:t})}get typeName(){return this.trait?.
-type??this.type.value}get isEmpty(){return!this.trait&&!this.name.value.trim()&&!this.control.value.trim()}drawControl(t){this.control=Fm(this.typeName,t);let e=this.
+type??this.type.value}get isEmpty(){return!this.trait&&!this.name.value.trim()&&!this.control.value.trim()}drawControl(t){this.control=Wm(this.typeName,t);let e=this.
 trait?.name??"the new trait";this.control.setAttribute("aria-label",`Value of ${e}`),this.control.setAttribute("aria-describedby",this.problem.id),this.place.replaceChildren(
 this.control)}focus(){(this.trait||this.name.value?this.control:this.name).focus()}remove(){return this.trait?(this.isRemoved=!this.isRemoved,this.element.classList.
 toggle("wb-removing",this.isRemoved),this.control.disabled=this.isRemoved,u(this.removeButton,this.isRemoved?"Keep":"Remove")):this.onDrop()}read(t){this.mark(null);
 let e=this.trait?.name??this.name.value.trim();if(this.isRemoved)return[e,null];let s=this.about.value.trim(),i=this.control.value===this.initial&&s===(this.trait?.
-description??"");if(this.trait&&i)return null;try{this.trait||Pm(e,this,t);let o=Mh(this.typeName,this.control.value),{is_callable:a=!1}=this.trait??{};return[e,
+description??"");if(this.trait&&i)return null;try{this.trait||Fm(e,this,t);let o=Mh(this.typeName,this.control.value),{is_callable:a=!1}=this.trait??{};return[e,
 {type:this.typeName,value:o,is_callable:a,description:s}]}catch(o){return this.mark(o),null}}mark(t){this.isWrong=t!==null,this.problem.hidden=!this.isWrong,this.
-control.setAttribute("aria-invalid",String(this.isWrong)),t&&this.problem.replaceChildren(...vt(t).slice(0,1),r("span",{},t.message))}};function Pm(n,t,e){if(!n)
-throw new Error("Give the trait a name.");if(e.some(i=>i!==t&&(i.trait?.name??i.name.value.trim())===n))throw new Error("There is a trait with this name.")}function Fm(n,t){
+control.setAttribute("aria-invalid",String(this.isWrong)),t&&this.problem.replaceChildren(...vt(t).slice(0,1),r("span",{},t.message))}};function Fm(n,t,e){if(!n)
+throw new Error("Give the trait a name.");if(e.some(i=>i!==t&&(i.trait?.name??i.name.value.trim())===n))throw new Error("There is a trait with this name.")}function Wm(n,t){
 if(n==="bool")return x([["true","Yes"],["false","No"]],t==="true"?"true":"false");if(n==="int"||n==="float")return k(t,{inputmode:"decimal"});let e=Math.min(8,t.
 split(`
-`).length);return P(t,e,{class:`wb-input wb-area wb-short-area${n==="str"?" wb-prose-area":""}`})}var Wm=120,Zi=class{constructor(t){this.desk=t,this.requests=new w(t),this.editButton=m("Edit…","wb-button",()=>this.edit()),this.list=r("dl",{class:"wb-trait\
+`).length);return P(t,e,{class:`wb-input wb-area wb-short-area${n==="str"?" wb-prose-area":""}`})}var Km=120,Zi=class{constructor(t){this.desk=t,this.requests=new w(t),this.editButton=m("Edit…","wb-button",()=>this.edit()),this.list=r("dl",{class:"wb-trait\
 -list"}),this.formBox=r("div",{});let e=r("h4",{class:"wb-strong wb-grow"},"Traits"),s=r("div",{class:"wb-line"},e,this.editButton);this.element=r("div",{class:"\
 wb-stack"},s,this.requests.errorBox,this.formBox,this.list)}clear(){this.form=null,this.drawn=null,this.formBox.replaceChildren(),this.list.hidden=!1}show(t,e){
 this.personality=t;let s=t.profile.traits.filter(({is_callable:o})=>!o),i=JSON.stringify(s);i!==this.drawn&&this.list.replaceChildren(...this.entries(s)),this.drawn=
-i,this.enable(e)}enable(t){let{personality:e}=this;this.editButton.hidden=!X(e)||!Ve(e)||!!this.form,O(t,this.editButton),this.form?.enable(t)}entries(t){return t.
+i,this.enable(e)}enable(t){let{personality:e}=this;this.editButton.hidden=!Z(e)||!Ve(e)||!!this.form,O(t,this.editButton),this.form?.enable(t)}entries(t){return t.
 length?t.flatMap(e=>[r("dt",{class:"wb-wrap",title:e.type},e.name),r("dd",{},this.value(e),e.description?r("div",{class:"wb-label"},e.description):null)]):[r("p",
-{class:"wb-muted"},"It has no traits besides its tools.")]}value({name:t,value:e}){let s=typeof e=="string"?e:Dh(e);if(s.length<=Wm&&!s.includes(`
+{class:"wb-muted"},"It has no traits besides its tools.")]}value({name:t,value:e}){let s=typeof e=="string"?e:Dh(e);if(s.length<=Km&&!s.includes(`
 `))return r("span",{class:"wb-wrap"},s);let i=typeof e=="string"?e:JSON.stringify(e,null,2);return dt(i,`Copy ${t}`,this.desk.announce)}async edit(){let{name:t}=this.
 personality,e=await this.requests.run("get_own_personality",{name:t},this.editButton,"Reading…");!e||t!==this.personality.name||(this.form=new Yi(this.desk,e,
 s=>this.closeForm(s)),this.list.hidden=!0,this.editButton.hidden=!0,this.formBox.replaceChildren(this.form.element),this.form.focus())}closeForm(t){let{personality:e}=this;
-this.clear(),this.show(t?{...e,profile:{...e.profile,traits:t.traits}}:e,!0),this.editButton.focus()}};var Km={fields:"Fields",json:"JSON"},Um="(not set)",Qi=class{constructor(t,e=null){this.parameters=qh(t),this.controls=new Map,this.problems=new Map,this.modes=
-new I(Km,"Show the arguments as",o=>this.show(o)),this.fields=r("div",{class:"wb-stack wb-roomy"},...(this.parameters??[]).map(o=>this.field(o))),this.text=P(JSON.
+this.clear(),this.show(t?{...e,profile:{...e.profile,traits:t.traits}}:e,!0),this.editButton.focus()}};var Um={fields:"Fields",json:"JSON"},Hm="(not set)",Qi=class{constructor(t,e=null){this.parameters=qh(t),this.controls=new Map,this.problems=new Map,this.modes=
+new I(Um,"Show the arguments as",o=>this.show(o)),this.fields=r("div",{class:"wb-stack wb-roomy"},...(this.parameters??[]).map(o=>this.field(o))),this.text=P(JSON.
 stringify(e??{},null,2),6,{"aria-label":"Arguments as JSON"}),this.textProblem=Ph(this.text),this.json=r("div",{},this.text,this.textProblem);let s=this.parameters?.
 length===0,i=s?r("p",{class:"wb-muted"},"It takes no arguments."):null;this.modes.element.hidden=s||!this.parameters,this.element=r("div",{class:"wb-stack"},i,this.
 modes.element,this.fields,this.json),this.show(this.parameters&&!e?"fields":"json"),s&&(this.json.hidden=!0)}get first(){return this.mode==="json"?this.text:this.
-controls.values().next().value??null}field(t){let{name:e,description:s,required:i}=t,o=Hm(t),a=Ph(o);this.controls.set(e,o),this.problems.set(e,a);let h=T(i?e:`${e}\
+controls.values().next().value??null}field(t){let{name:e,description:s,required:i}=t,o=zm(t),a=Ph(o);this.controls.set(e,o),this.problems.set(e,a);let h=T(i?e:`${e}\
  (optional)`,o);return h.append(a,...s?[r("p",{class:"wb-label"},s)]:[]),h}show(t){t==="json"&&this.mode==="fields"&&(this.text.value=JSON.stringify(this.read().
 values,null,2)),t==="fields"&&this.mode==="json"&&this.fillFields(),this.mode=t,this.fields.hidden=t!=="fields",this.json.hidden=t!=="json",this.modes.show(t),this.
-mark({})}fillFields(){let t;try{t=Et(this.text.value)}catch{return}for(let e of this.parameters){let{name:s}=e;t&&s in t&&(this.controls.get(s).value=zm(e,t[s]))}}read(){
+mark({})}fillFields(){let t;try{t=Et(this.text.value)}catch{return}for(let e of this.parameters){let{name:s}=e;t&&s in t&&(this.controls.get(s).value=Jm(e,t[s]))}}read(){
 let t=Object.fromEntries([...this.controls].map(([e,s])=>[e,s.value]));return Rh(this.parameters,t)}values(){if(this.mode==="json")return this.jsonValues();let{
 values:t,problems:e}=this.read();return this.mark(e),Object.keys(e).length?null:t}jsonValues(){try{let t=Et(this.text.value);return this.mark({}),t}catch(t){return this.
 markOne(this.text,this.textProblem,t.message),this.text.focus(),null}}mark(t){this.markOne(this.text,this.textProblem,null);for(let[s,i]of this.controls)this.markOne(
 i,this.problems.get(s),t[s]??null);let e=[...this.controls.keys()].find(s=>s in t);e&&this.controls.get(e).focus()}markOne(t,e,s){e.hidden=s===null,s===null?t.removeAttribute(
 "aria-invalid"):(t.setAttribute("aria-invalid","true"),e.replaceChildren(v("warning"),r("span",{},s)))}};function Ph(n){let t=r("div",{class:"wb-message wb-erro\
-r",id:y("problem"),hidden:!0});return n.setAttribute("aria-describedby",t.id),t}function Hm(n){let{kind:t,initial:e,options:s,required:i}=n;if(t==="choice"){let a=s.
-map((h,l)=>[String(l),String(h)]);return x(i?a:[["",Um],...a],e)}return t==="json"?P(e,3,{placeholder:"JSON"}):t==="text"?P(e,1,{class:"wb-input wb-area wb-shor\
-t-area"}):k(e,{type:t==="secret"?"password":"text",inputmode:t==="secret"?null:"decimal"})}function zm({kind:n,options:t},e){return n==="choice"?t.includes(e)?String(
+r",id:y("problem"),hidden:!0});return n.setAttribute("aria-describedby",t.id),t}function zm(n){let{kind:t,initial:e,options:s,required:i}=n;if(t==="choice"){let a=s.
+map((h,l)=>[String(l),String(h)]);return x(i?a:[["",Hm],...a],e)}return t==="json"?P(e,3,{placeholder:"JSON"}):t==="text"?P(e,1,{class:"wb-input wb-area wb-shor\
+t-area"}):k(e,{type:t==="secret"?"password":"text",inputmode:t==="secret"?null:"decimal"})}function Jm({kind:n,options:t},e){return n==="choice"?t.includes(e)?String(
 t.indexOf(e)):"":n==="json"?JSON.stringify(e,null,2):String(e)}var Fh={always:"Always",ask:"Ask me",never:"Never"},tn=class{constructor(t,e){this.desk=t,this.tool=e,this.requests=new w(t),this.segments=new I(Fh,`Permission \
 to call ${e.name}`,i=>this.choose(i)),this.note=r("span",{class:"wb-muted"});let s=e.kind==="operation"?"Models of conversations":"Agents and models of conversa\
 tions";this.element=r("div",{class:"wb-stack"},r("div",{class:"wb-label"},`${s} may call it`),r("div",{class:"wb-line"},this.segments.element,this.note),this.requests.
@@ -1466,17 +1467,17 @@ announce:c}=this.desk;this.schemas.replaceChildren(this.schemas.firstChild,C("Ar
 [["Kind",te[t]??t],["Server",e],["It says that it",l.filter(Boolean).join(", ")],["Version",o]])}update(t,e){t!==this.tool&&this.reading.now(),this.tool=t,this.
 enabled=e,this.permission.update(),this.drawRun()}drawRun(){this.requests.busy||O(this.enabled&&!this.tool.problem&&!!this.parameters,this.run)}async call(){if(this.
 run.getAttribute("aria-disabled")==="true"||!this.parameters)return;let t=this.parameters.values();if(t===null)return;let e=Date.now();this.outcome.replaceChildren();
-let s=await this.requests.run("call_tool",{name:this.tool.name,arguments:t},this.run,"Running…");s?this.showOutcome(s,Date.now()-e):this.parameters.mark(Jm(this.
+let s=await this.requests.run("call_tool",{name:this.tool.name,arguments:t},this.run,"Running…");s?this.showOutcome(s,Date.now()-e):this.parameters.mark(Vm(this.
 requests.error))}showOutcome({result:t,is_error:e},s){let i=`${e?"The tool reports an error":"Done"} after ${at(s)}.`,o=r("div",{class:"wb-message"},v(e?"failed":
 "completed"),r("span",{},i));this.outcome.replaceChildren(o,...Na(t,this.desk.announce)),this.desk.announce(`${this.tool.name}: ${i}`)}stop(){this.reading.stop()}};
-function Jm(n){let t=n?.details?.problems??[];return Object.fromEntries(t.map(({field:e,reason:s})=>[e.split(".")[0],s]))}var en=class{constructor(t){this.desk=t,this.none=r("p",{class:"wb-muted"},"It offers no tools."),this.list=r("ul",{class:"wb-entries","aria-label":"Tools"}),this.
+function Vm(n){let t=n?.details?.problems??[];return Object.fromEntries(t.map(({field:e,reason:s})=>[e.split(".")[0],s]))}var en=class{constructor(t){this.desk=t,this.none=r("p",{class:"wb-muted"},"It offers no tools."),this.list=r("ul",{class:"wb-entries","aria-label":"Tools"}),this.
 rows=new A(this.list,()=>new Jo(t),{onRemove:e=>e.stop()}),this.element=r("div",{class:"wb-stack"},r("h4",{class:"wb-strong"},"Tools"),this.none,this.list)}clear(){
 this.rows.show([],()=>{})}show(t,e){let s=new Map(t.profile.traits.filter(({is_callable:i})=>i).map(i=>[i.name,i]));this.none.hidden=s.size>0,this.rows.show([...s.
 keys()],(i,o)=>i.show(s.get(o),t,e))}},Jo=class{constructor(t){this.desk=t,this.details=null,this.opener=m("","wb-opener",()=>this.toggle()),this.opener.setAttribute(
 "aria-expanded","false"),this.about=r("span",{class:"wb-muted wb-grow wb-cut"}),this.below=r("div",{class:"wb-trait-tool wb-stack",hidden:!0}),this.below.addEventListener(
 "keydown",e=>this.onKey(e)),this.element=r("li",{},r("div",{class:"wb-entry"},this.opener,this.about),this.below),this.elements=[this.element]}get tool(){let{personality:t,
 trait:e}=this;return Ve(t)?this.desk.store.tables.catalogue.get(ti(t.name,e.name))??null:null}show(t,e,s){Object.assign(this,{trait:t,personality:e,enabled:s}),
-u(this.opener,t.name),u(this.about,Y(t.description??"")),this.below.hidden||this.drawBelow()}toggle(t=this.below.hidden){return this.below.hidden=!t,b(this.opener,
+u(this.opener,t.name),u(this.about,X(t.description??"")),this.below.hidden||this.drawBelow()}toggle(t=this.below.hidden){return this.below.hidden=!t,b(this.opener,
 "aria-expanded",t),t?this.drawBelow():(this.stop(),this.below.replaceChildren(),this.opener.focus())}drawBelow(){let{tool:t}=this;t&&!this.details&&(this.details=
 new Te(t,this.desk),this.below.replaceChildren(this.details.element)),t?this.details.update(t,this.enabled):this.details||this.below.replaceChildren(...this.schemas())}schemas(){
 let{description:t,input_schema:e}=this.trait,s=Ve(this.personality)?"It cannot be called from here now.":"This is an older version: only the latest one can be c\
@@ -1498,8 +1499,8 @@ hidden=!1}close(){this.reading?.stop(),this.tools.clear(),this.changes.close(),t
 row?.provenance.freshness==="unpublished"?this.readOwn(t):this.readPublished(t));t===this.name&&(this.reader.clearError(),this.personality=s,this.draw())}readPublished(t){
 return this.reader.send("get_personality",{name:t,...this.chosen&&{version:this.chosen}})}async readOwn(t){let{provenance:e}=this.row,s=await this.reader.send("\
 get_own_personality",{name:t});return{...s,versions:[s.version],profile:{traits:s.traits},provenance:e}}update(t,e,s){this.enabled=e;let i=t!==this.row;this.note.
-hidden=!!t||!this.personality,this.row=t,t&&(u(this.fresh,Bi(t,s)),Po(this.badge,t.provenance)),this.withdrawButton.hidden=!t||!X(t),this.releaseButton.hidden=!t||
-X(t),this.requests.busy||O(e,this.withdrawButton,this.releaseButton),i&&t&&this.reading.now(),i&&this.changes.refresh(),this.personality&&this.drawTools()}draw(){
+hidden=!!t||!this.personality,this.row=t,t&&(u(this.fresh,Bi(t,s)),Po(this.badge,t.provenance)),this.withdrawButton.hidden=!t||!Z(t),this.releaseButton.hidden=!t||
+Z(t),this.requests.busy||O(e,this.withdrawButton,this.releaseButton),i&&t&&this.reading.now(),i&&this.changes.refresh(),this.personality&&this.drawTools()}draw(){
 let{personality:t}=this;this.columns.hidden=!1;let[e]=t.versions,s=t.versions.map(i=>[i,i===e?`${i} (latest)`:i]);q(this.version,[["",s]],t.version),this.version.
 hidden=s.length<2,this.traits.show(t,this.enabled),this.provenance.show(t),this.changes.show(t.versions),this.drawTools()}drawTools(){this.tools.show(this.personality,
 this.enabled),this.traits.enable(this.enabled&&!!this.row)}choose(t){this.chosen=t,this.reading.now()}askWithdraw(){let{name:t}=this,e={label:`Withdraw ${t}`,consequence:"\
@@ -1521,10 +1522,10 @@ opened!==null;this.modes.show(this.mode),this.toolbar.hidden=s;for(let o of Obje
 this.gallery.search.hidden=!i||!this.gallery.isSearchable,this.gallery.publishButton.hidden=!i,u(this.summary,this[this.mode].summary()),s?this.page.update(this.
 store.tables.personalities.get(this.opened)??null,t,e):this[this.mode].update(t,e)}open(t){this.opened=t,this.page.open(t),this.update(),this.page.focus(),this.
 element.closest(".wb-desk")?.scrollIntoView({block:"nearest"})}close(){let t=this.opened;this.opened=null,this.page.close(),this.update(),this.mode==="gallery"?
-this.gallery.focus(t):this.network.focus()}};var Vm=["project","session","team","agent"],on=class{constructor(t){this.desk=t,this.requests=new w(t);let e=y("deleted");this.opener=m("Show","wb-button",()=>this.
+this.gallery.focus(t):this.network.focus()}};var Gm=["project","session","team","agent"],on=class{constructor(t){this.desk=t,this.requests=new w(t);let e=y("deleted");this.opener=m("Show","wb-button",()=>this.
 isOpen?this.close():this.load()),this.opener.setAttribute("aria-describedby",e),this.list=r("ul",{class:"wb-entries",hidden:!0}),this.element=r("section",{class:"\
 wb-section wb-stack","aria-labelledby":e},r("div",{class:"wb-toolbar"},r("h3",{class:"wb-heading wb-grow",id:e},"Deleted"),this.opener),this.requests.errorBox,this.
-list)}get isOpen(){return!this.list.hidden}refresh(){this.isOpen&&this.load()}close(){this.list.hidden=!0,this.opener.textContent="Show"}async load(){let t=[];for(let e of Vm){
+list)}get isOpen(){return!this.list.hidden}refresh(){this.isOpen&&this.load()}close(){this.list.hidden=!0,this.opener.textContent="Show"}async load(){let t=[];for(let e of Gm){
 let s=await this.requests.run(`list_${e}s`,{deleted:!0,limit:500});if(!s)return;t.push(...s[`${e}s`].map(i=>this.entry(e,i.id??i.agent_id,i.name)))}this.list.replaceChildren(
 ...t.length?t:[r("li",{class:"wb-empty"},"Nothing was deleted.")]),this.list.hidden=!1,this.opener.textContent="Hide"}entry(t,e,s){let i=o=>this.restore(t,e,s,o.
 currentTarget);return r("li",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},t),r("span",{class:"wb-entry-name wb-cut"},s),m("Restore","wb-link wb-quiet wb-\
@@ -1535,7 +1536,7 @@ members move with it."),this.requests.errorBox)}focus(){this.session.focus()}asy
 requests.run("move_team",t,this.submit,"Moving…");e&&this.onDone(e)}};var Xe=class{constructor(t,{label:e,value:s="",field:i},o,a){this.requests=new w(t),this.request=o,this.onDone=a,this.name=k(s,{class:"wb-input wb-grow",maxlength:200,
 placeholder:i,"aria-label":i,required:!0}),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},e);let h=()=>a(null);this.element=S({class:"wb-st\
 ack"},{submit:()=>this.run(),escape:h},L(this.submit,h,this.name),this.requests.errorBox)}focus(){this.name.focus(),this.name.select()}async run(){let t=await this.
-requests.run(...this.request(this.name.value.trim()),this.submit);t?this.onDone(t):this.name.focus()}};var Gm={project:1,session:2,team:3},Ym={project:"session",session:"team"},Xm={session:"project_id",team:"session_id"},Zm={project:"Its sessions, teams and conte\
+requests.run(...this.request(this.name.value.trim()),this.submit);t?this.onDone(t):this.name.focus()}};var Ym={project:1,session:2,team:3},Xm={project:"session",session:"team"},Zm={session:"project_id",team:"session_id"},Qm={project:"Its sessions, teams and conte\
 xts are deleted with it.",session:"Its teams and contexts are deleted with it.",team:"Its members stay, without a team."},an=class{constructor(t,e,s){this.desk=
 {store:t,channel:e,announce:s},this.store=t,this.requests=new w(this.desk),this.form=null,this.drawn=[],this.newProject=m("New project…","wb-button",()=>this.
 create("project",this.top)),this.newTeam=m("New team…","wb-button",()=>this.create("team",this.top)),this.deleted=new on(this.desk),this.element=r("div",{},this.
@@ -1548,47 +1549,47 @@ null||i.length>0,o||this.form)return;this.drawn=i;let a=this.list.contains(docum
 ...this.items()),a&&(this.list.querySelector(`[data-key="${CSS.escape(a)}"]`)??this.newProject).focus()}items(){let{tables:t}=this.store,e=Ct(t,null),s=r("li",{
 class:"wb-entry wb-muted"},"Teams in no session");return[...De(t.projects).flatMap(i=>[this.item("project",i,[f(i.sessions,"session")]),...ho(t,i.id).flatMap(o=>this.
 sessionItems(o))]),...e.length?[s]:[],...e.map(i=>this.item("team",i,[f(i.agents,"agent")],2))]}sessionItems(t){let e=Ct(this.store.tables,t.id);return[this.item(
-"session",t,[f(t.agents,"agent"),f(t.contexts,"context")]),...e.map(s=>this.item("team",s,[f(s.agents,"agent")]))]}item(t,e,s,i=Gm[t]){let o=r("div",{}),a=(c,d)=>{
-let p=m(c,"wb-link wb-quiet",d,`${c} ${e.name}`);return p.dataset.key=`${t}:${e.id}:${c}`,p},h=Ym[t],l=r("div",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},
+"session",t,[f(t.agents,"agent"),f(t.contexts,"context")]),...e.map(s=>this.item("team",s,[f(s.agents,"agent")]))]}item(t,e,s,i=Ym[t]){let o=r("div",{}),a=(c,d)=>{
+let p=m(c,"wb-link wb-quiet",d,`${c} ${e.name}`);return p.dataset.key=`${t}:${e.id}:${c}`,p},h=Xm[t],l=r("div",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},
 t),r("span",{class:"wb-entry-name wb-cut",title:e.description||e.name},e.name),r("span",{class:"wb-muted wb-grow wb-cut"},[...s,e.description].filter(Boolean).join(
 " · ")),r("span",{class:"wb-entry-actions"},h?a(`New ${h}…`,()=>this.create(h,o,e)):a("Move…",()=>this.open(o,c=>new rn(this.desk,e,c))),a("Rename…",()=>this.
-rename(t,e,o)),a("Delete…",()=>this.remove(t,e,o))));return r("li",{class:`wb-level-${i}`},l,o)}create(t,e,s=null){let i=s?{[Xm[t]]:s.id}:{},o=s?`Name of the ${t}\
+rename(t,e,o)),a("Delete…",()=>this.remove(t,e,o))));return r("li",{class:`wb-level-${i}`},l,o)}create(t,e,s=null){let i=s?{[Zm[t]]:s.id}:{},o=s?`Name of the ${t}\
  in ${s.name}`:`Name of the ${t}`,a=h=>[`create_${t}`,{name:h,...i}];this.open(e,h=>new Xe(this.desk,{label:`Create ${t}`,field:o},a,h))}rename(t,e,s){let i={label:"\
-Rename",value:e.name,field:`New name of ${e.name}`},o=a=>[`update_${t}`,{[`${t}_id`]:e.id,name:a}];this.open(s,a=>new Xe(this.desk,i,o,a))}remove(t,e,s){let i=`${Zm[t]}\
+Rename",value:e.name,field:`New name of ${e.name}`},o=a=>[`update_${t}`,{[`${t}_id`]:e.id,name:a}];this.open(s,a=>new Xe(this.desk,i,o,a))}remove(t,e,s){let i=`${Qm[t]}\
  You can restore it below.`,o=async(a,h)=>{let l=await this.requests.run(`delete_${t}`,{[`${t}_id`]:e.id},h,"Deleting…");l&&a(l)};this.open(s,a=>{let h={label:`\
 Delete ${e.name}`,consequence:i};return new wt(h,(l,c)=>o(a,c),()=>a(null))})}open(t,e){this.close();let s=document.activeElement,i=o=>{this.close(),o&&(this.desk.
 announce("Done."),this.deleted.refresh()),s?.isConnected&&s.focus(),this.update()};this.form=e(i),t.replaceChildren(this.form.element),this.form.focus()}close(){
-this.requests.clearError(),this.form?.element.remove(),this.form=null}};var Go=120,Qm=60;function Yo(n,t){let e=Math.max(Math.abs(n),Math.abs(t));if(e!==0&&(e<.001||e>=1e6))return i=>i.toExponential(1);let s=Math.max(0,Math.min(6,2-
+this.requests.clearError(),this.form?.element.remove(),this.form=null}};var Go=120,tp=60;function Yo(n,t){let e=Math.max(Math.abs(n),Math.abs(t));if(e!==0&&(e<.001||e>=1e6))return i=>i.toExponential(1);let s=Math.max(0,Math.min(6,2-
 Math.floor(Math.log10(t-n||e||1))));return i=>i.toLocaleString("en",{maximumFractionDigits:s})}function Kh(n,{points:t,name:e}){let[s,i]=We(t.map(([,B])=>B))??[
 0,1],[o,a]=We(t.map(([B])=>B))??[0,1],h=Yo(s,i),l=s===i?[s]:[s,(s+i)/2,i],c=Math.max(z.left,10+7*Math.max(...l.map(B=>h(B).length))),d=ct([o,a],[c,n-z.right]),p=ct(
 [s,i],[Go-z.bottom-4,z.top]),g=t.filter(([,B])=>Number.isFinite(B)),_=g.map(([B,mt],Jt)=>`${Jt?"L":"M"}${d(B).toFixed(1)} ${p(mt).toFixed(1)}`),j=Math.ceil(g.length/
-Qm),K=g.filter((B,mt)=>mt%j===0||mt===g.length-1).map(([B,mt])=>{let Jt=N("circle",{cx:d(B),cy:p(mt),r:3,class:"wb-chart-dot"});return Pt(Jt,String(B),`${e} at \
+tp),K=g.filter((B,mt)=>mt%j===0||mt===g.length-1).map(([B,mt])=>{let Jt=N("circle",{cx:d(B),cy:p(mt),r:3,class:"wb-chart-dot"});return Pt(Jt,String(B),`${e} at \
 step ${B.toLocaleString("en")}: ${Rt(mt)}`)}),ot=[o,a].map(B=>({x:d(B),text:`step ${B.toLocaleString("en")}`}));return{picture:It(n,Go,...Bs(n,p,l,h,c),N("path",
-{d:_.join(""),class:"wb-chart-line"}),...K.map(({element:B})=>B),...ce(Go-4,o===a?ot.slice(1):ot)),marks:K}}var hn=220,Uh=40,Zo=28,Xo=56,tp=6;function Qo(n){return`hue${n%tp}`}function ep(n,t){let e=t.filter(a=>a!=null),s=[hn-Zo,Uh];if(e.length&&e.every(a=>typeof a=="\
+{d:_.join(""),class:"wb-chart-line"}),...K.map(({element:B})=>B),...ce(Go-4,o===a?ot.slice(1):ot)),marks:K}}var hn=220,Uh=40,Zo=28,Xo=56,ep=6;function Qo(n){return`hue${n%ep}`}function sp(n,t){let e=t.filter(a=>a!=null),s=[hn-Zo,Uh];if(e.length&&e.every(a=>typeof a=="\
 number")){let[a,h]=We(e),l=Yo(a,h);return{name:n,place:ct([a,h],s),ends:[l(a),l(h)]}}let i=[...new Set(e.map(String))].sort(),o=ct([0,Math.max(1,i.length-1)],s);
-return{name:n,place:a=>o(i.indexOf(String(a))),ends:[i[0],i.at(-1)]}}function Hh(n,{axes:t,runs:e}){let s=t.map(({name:c,values:d})=>ep(c,d)),i=ct([0,t.length-1],
+return{name:n,place:a=>o(i.indexOf(String(a))),ends:[i[0],i.at(-1)]}}function Hh(n,{axes:t,runs:e}){let s=t.map(({name:c,values:d})=>sp(c,d)),i=ct([0,t.length-1],
 [Xo,n-Xo]),o=Math.max(6,Math.floor((n-2*Xo)/Math.max(1,t.length-1)/7)),a=(c="")=>c.length>o?`${c.slice(0,o-1)}…`:c,h=s.flatMap(({name:c,ends:d},p)=>[N("line",
 {x1:i(p),x2:i(p),y1:Uh,y2:hn-Zo,class:"wb-chart-axis"}),Dt(i(p),14,a(c),{"text-anchor":"middle",class:"wb-chart-name"}),Dt(i(p),32,a(d[1]),{"text-anchor":"middl\
-e"}),Dt(i(p),hn-Zo+16,a(d[0]),{"text-anchor":"middle"})]),l=e.map(({key:c,text:d,open:p},g)=>{let $=s.map(({place:Z},B)=>[i(B),t[B].values[g],Z]).filter(([,Z])=>Z!=
-null).map(([Z,B,mt],Jt)=>`${Jt?"L":"M"}${Z.toFixed(1)} ${mt(B).toFixed(1)}`),K=N("path",{d:$.join(""),class:"wb-chart-run","data-state":Qo(g)}),ot=N("path",{d:$.
-join(""),class:"wb-chart-reach"});return Pt(N("g",{},ot,K),c,d,p)});return{picture:It(n,hn,...h,...l.map(({element:c})=>c)),marks:l}}var Ze={running:"Running",completed:"Completed",failed:"Failed",cancelled:"Cancelled",lost:"Lost"},sp={running:"in_progress",lost:"warning"};function zh(n){return sp[n]??
-n}function ut(n){return typeof n!="number"||Number.isInteger(n)?Y(n??"",60):Math.abs(n)>=1e-4&&Math.abs(n)<1e6?String(Number(n.toPrecision(5))):n.toExponential(
+e"}),Dt(i(p),hn-Zo+16,a(d[0]),{"text-anchor":"middle"})]),l=e.map(({key:c,text:d,open:p},g)=>{let $=s.map(({place:Q},B)=>[i(B),t[B].values[g],Q]).filter(([,Q])=>Q!=
+null).map(([Q,B,mt],Jt)=>`${Jt?"L":"M"}${Q.toFixed(1)} ${mt(B).toFixed(1)}`),K=N("path",{d:$.join(""),class:"wb-chart-run","data-state":Qo(g)}),ot=N("path",{d:$.
+join(""),class:"wb-chart-reach"});return Pt(N("g",{},ot,K),c,d,p)});return{picture:It(n,hn,...h,...l.map(({element:c})=>c)),marks:l}}var Ze={running:"Running",completed:"Completed",failed:"Failed",cancelled:"Cancelled",lost:"Lost"},ip={running:"in_progress",lost:"warning"};function zh(n){return ip[n]??
+n}function ut(n){return typeof n!="number"||Number.isInteger(n)?X(n??"",60):Math.abs(n)>=1e-4&&Math.abs(n)<1e6?String(Number(n.toPrecision(5))):n.toExponential(
 3)}function Jh(n){return Object.entries(n).map(([t,e])=>`${t}=${ut(e)}`).join(", ")}function ln({started_at:n,ended_at:t},e){return W((t?Date.parse(t):e)-Date.parse(
 n))}function Vh(n,t){let e=new Map;for(let{metrics:i}of n)for(let o of Object.keys(i))e.set(o,(e.get(o)??0)+1);return[...e].sort(([i,o],[a,h])=>h-o||(i<a?-1:1)).
-slice(0,t).map(([i])=>i).sort()}var ip=8,np=new Set(["parameters","metrics"]),cn=class{constructor(t,e,s){this.on=s,this.requests=new w(t),this.title=r("h4",{class:"wb-label wb-grow",tabindex:-1}),
+slice(0,t).map(([i])=>i).sort()}var np=8,op=new Set(["parameters","metrics"]),cn=class{constructor(t,e,s){this.on=s,this.requests=new w(t),this.title=r("h4",{class:"wb-label wb-grow",tabindex:-1}),
 this.figure=new Mt("Parallel coordinates",e,"wb-figure-wide"),this.box=r("div",{class:"wb-compared",tabindex:0,role:"group","aria-label":"Differences"});let o=[
 r("div",{class:"wb-line"},this.title,m("Close","wb-button",s.close)),this.requests.errorBox,this.figure.element,this.box];this.element=r("section",{class:"wb-bo\
 x wb-stack","aria-label":"Comparison",hidden:!0},...o)}async show(t,e){let s=await this.requests.run("compare_runs",{run_ids:t},e,"Comparing…");this.element.hidden=
 !1,s&&(this.title.textContent=`${f(s.runs.length,"run")} compared`,this.drawFigure(s),this.drawTable(s),this.title.focus())}hide(){this.element.hidden=!0}drawFigure({
-runs:t,rows:e}){let s=e.filter(({section:l,values:c})=>np.has(l)&&c.some(d=>d!==null)),i=s.slice(0,ip).map(({name:l,values:c})=>({name:l,values:c.map(op)})),o=this.
+runs:t,rows:e}){let s=e.filter(({section:l,values:c})=>op.has(l)&&c.some(d=>d!==null)),i=s.slice(0,np).map(({name:l,values:c})=>({name:l,values:c.map(rp)})),o=this.
 sentence(e.length,s.length,i.length);if(i.length<2)return this.figure.show({sentence:o});let a=t.map(({id:l,name:c},d)=>({key:String(l),text:`Run ${l} ${c}: ${i.
 map(p=>`${p.name} ${ut(p.values[d])}`).join(", ")}`,open:()=>this.on.open(l)})),h=t.map(({id:l,name:c},d)=>[Qo(d),`${l} ${c}`]);return this.figure.show({sentence:o,
 legend:h,draw:l=>Hh(l,{axes:i,runs:a})})}sentence(t,e,s){if(!t)return"These runs do not differ.";let i=`They differ in ${f(t,"value")}`;return s<2?`${i}; a pict\
 ure needs two parameters or metrics that differ.`:s<e?`${i}; the first ${s} parameters and metrics are drawn.`:`${i}.`}drawTable({runs:t,rows:e}){let s=e.map(({
 section:i,name:o,values:a})=>[r("th",{scope:"row"},r("span",{class:"wb-muted"},`${i} `),o),...a.map(l=>l===null?"–":ut(l))]);this.box.hidden=!e.length,this.box.
-replaceChildren(oe(["What",...t.map(({id:i,name:o})=>`${i} ${o}`)],s))}};function op(n){return typeof n=="number"||n===null?n:ut(n)}var gt="",rp=[[gt,"All states"],...Object.entries(Ze)],ap=250,dn=class{constructor(t){let e=()=>t(),s=()=>{clearTimeout(this.typing),this.typing=setTimeout(t,ap)},
+replaceChildren(oe(["What",...t.map(({id:i,name:o})=>`${i} ${o}`)],s))}};function rp(n){return typeof n=="number"||n===null?n:ut(n)}var gt="",ap=[[gt,"All states"],...Object.entries(Ze)],hp=250,dn=class{constructor(t){let e=()=>t(),s=()=>{clearTimeout(this.typing),this.typing=setTimeout(t,hp)},
 i=(h,l)=>x(h,gt,{class:"wb-input wb-narrow","aria-label":l,on:{change:e}}),o=(h,l)=>k("",{class:"wb-input wb-narrow","aria-label":h,placeholder:l,on:{input:s}});
-this.search=J("Search runs","Search names, notebooks and notes",{input:s}),this.state=i(rp,"Filter runs by state"),this.sweep=i([[gt,"All sweeps"]],"Filter runs\
+this.search=J("Search runs","Search names, notebooks and notes",{input:s}),this.state=i(ap,"Filter runs by state"),this.sweep=i([[gt,"All sweeps"]],"Filter runs\
  by sweep"),this.tag=o("Filter runs by tag","Tag"),this.where=o("Conditions on metrics, with commas","loss<0.1, acc>=0.9"),this.archived=F("Archived",e);let a=[
 this.state,this.sweep,this.tag,this.where,this.archived.element];this.element=r("div",{class:"wb-line wb-run-filters"},...a)}setSweeps(t){let e=[[gt,"All sweeps"],
 ...t.map(({name:s})=>[s,s])];this.sweep.value!==gt&&!e.some(([s])=>s===this.sweep.value)&&e.push([this.sweep.value,this.sweep.value]),q(this.sweep,[["",e]])}choose({
@@ -1596,17 +1597,17 @@ search:t="",state:e=gt,sweep:s=gt,tag:i="",where:o=[],archived:a=!1}){this.searc
 sweep,[["",[[gt,"All sweeps"],...h]]],s),this.tag.value=i,this.where.value=o.join(", "),this.archived.box.checked=a}get chosen(){let t=this.where.value.split(",").
 map(i=>i.trim()),e={search:this.search.value.trim(),state:this.state.value,sweep:this.sweep.value,tag:this.tag.value.trim()},s=Object.entries(e).filter(([,i])=>i!==
 gt);return{...Object.fromEntries(s),where:t.filter(Boolean),archived:this.archived.box.checked}}get isActive(){let{where:t,archived:e,...s}=this.chosen;return t.
-length>0||e||Object.keys(s).length>0}};var hp=new Set(["image/png","image/jpeg","image/gif","image/webp"]),Oe=class{constructor(t,{name:e,about:s="",op:i,args:o}){this.desk=t,this.op=i,this.args=o,this.
+length>0||e||Object.keys(s).length>0}};var lp=new Set(["image/png","image/jpeg","image/gif","image/webp"]),Oe=class{constructor(t,{name:e,about:s="",op:i,args:o}){this.desk=t,this.op=i,this.args=o,this.
 requests=new w(t),this.opener=m("Open","wb-link",()=>this.toggle(),`Open ${e}`),this.opener.setAttribute("aria-expanded","false"),this.content=r("div",{class:"w\
 b-stack wb-artifact",hidden:!0});let a=r("span",{class:"wb-cut",title:e},e),h=r("div",{class:"wb-line"},a,r("span",{class:"wb-muted wb-cut wb-grow"},s),this.opener);
 this.element=r("li",{},h,this.requests.errorBox,this.content)}async toggle(){let t=this.content.hidden;if(this.content.hidden=!t,this.opener.setAttribute("aria-\
 expanded",String(t)),u(this.opener,t?"Close":"Open"),!!t){this.content.replaceChildren(r("p",{class:"wb-muted"},"Reading…"));try{let e=await this.requests.send(
 this.op,this.args);this.requests.clearError(),this.content.replaceChildren(...this.shown(e))}catch(e){this.content.replaceChildren(),this.requests.showError(e)}}}shown(t){
 let{form:e,changed:s,cut:i,path:o}=t,a=[];s&&a.push(H("warning","The file has changed since the run recorded it.")),e==="file"?a.push(r("p",{class:"wb-muted"},"\
-It cannot be shown here. It is at ",r("code",{},o),".")):i&&a.push(r("p",{class:"wb-muted"},"This is its beginning; all of it is at ",r("code",{},o),"."));let h=lp[e]?.(
-t,this.desk);return h?[h,...a]:a}},Gh=({text:n,name:t},{announce:e})=>dt(n,`Copy ${t}`,e),lp={picture:({picture_type:n,data:t,name:e})=>hp.has(n)?r("img",{class:"\
+It cannot be shown here. It is at ",r("code",{},o),".")):i&&a.push(r("p",{class:"wb-muted"},"This is its beginning; all of it is at ",r("code",{},o),"."));let h=cp[e]?.(
+t,this.desk);return h?[h,...a]:a}},Gh=({text:n,name:t},{announce:e})=>dt(n,`Copy ${t}`,e),cp={picture:({picture_type:n,data:t,name:e})=>lp.has(n)?r("img",{class:"\
 wb-artifact-picture",src:`data:${n};base64,${t}`,alt:e}):null,table:({columns:n,rows:t,name:e})=>r("div",{class:"wb-figure-table",tabindex:0,role:"group","aria-\
-label":e},oe(n,t)),markdown:({text:n},{channel:t,announce:e})=>{let s=new fe(Us(t),e);return s.show(n),s.element},json:Gh,text:Gh};var cp=300,dp=24,up=500,un=class{constructor(t,e,s){this.desk=t,this.id=e,this.onChange=s,this.requests=new w(t),this.reader=new w(t),this.ended=new AbortController,
+label":e},oe(n,t)),markdown:({text:n},{channel:t,announce:e})=>{let s=new fe(Us(t),e);return s.show(n),s.element},json:Gh,text:Gh};var dp=300,up=24,mp=500,un=class{constructor(t,e,s){this.desk=t,this.id=e,this.onChange=s,this.requests=new w(t),this.reader=new w(t),this.ended=new AbortController,
 this.figures=new Map,this.files=new Map,this.error=r("div",{}),this.facts=new D,this.parameters=new D,this.values=new D,this.series=r("div",{class:"wb-figures"}),
 this.artifacts=r("ul",{class:"wb-artifacts"}),this.notes=r("p",{class:"wb-prose wb-grow"}),this.tags=r("p",{class:"wb-grow"}),this.edit=m("Edit notes and tags",
 "wb-button",()=>this.startEditing()),this.put=m("Archive","wb-button",()=>this.archive()),this.editor=r("div",{hidden:!0}),this.element=this.assemble(),this.refresh=
@@ -1615,8 +1616,8 @@ values",this.values.element),series:C("Series",this.series),artifacts:C("Artifac
 values(this.blocks))h.hidden=!0;let t=r("div",{class:"wb-run-columns"},C("Run",this.facts.element),this.blocks.parameters,this.blocks.values),{series:e,artifacts:s,
 notes:i,tags:o}=this.blocks;this.actions=r("div",{class:"wb-line"},this.edit,this.put);let a=[this.reader.errorBox,this.error,t,e,s,i,o];return r("div",{class:"\
 wb-stack wb-roomy"},...a,this.actions,this.requests.errorBox,this.editor)}stop(){this.refresh.stop(),this.ended.abort()}async read(){let[t,{series:e}]=await Promise.
-all([this.desk.channel.request(re(),"get_run",{run_id:this.id}),this.desk.channel.request(re(),"get_run_series",{run_id:this.id,max_points:cp})]);this.reader.clearError(),
-this.draw(t),this.drawSeries(t,e),await new Promise(s=>setTimeout(s,up))}draw(t){this.run=t;let e=t.git_commit&&`${t.git_commit.slice(0,12)}${t.git_dirty?", wit\
+all([this.desk.channel.request(re(),"get_run",{run_id:this.id}),this.desk.channel.request(re(),"get_run_series",{run_id:this.id,max_points:dp})]);this.reader.clearError(),
+this.draw(t),this.drawSeries(t,e),await new Promise(s=>setTimeout(s,mp))}draw(t){this.run=t;let e=t.git_commit&&`${t.git_commit.slice(0,12)}${t.git_dirty?", wit\
 h uncommitted changes":""}`;this.facts.update([["Name",`${t.id} ${t.name}`],["Sweep",t.sweep],["Notebook",t.notebook],["Started",`${E(t.started_at)} by ${t.created_by}`],
 ["Took",t.ended_at&&ln(t,0)],["Started",t.tries>1&&`${t.tries} times`],["Commit",e],["Output",t.output],["Session",t.session_id],["Definitions",Object.keys(t.definitions).
 join(", ")],["Archived",t.archived_at&&E(t.archived_at)]]),this.drawError(t),this.drawFacts("parameters",Object.entries(t.parameters));let s=t.series.filter(({count:i})=>i===
@@ -1625,8 +1626,8 @@ put,t.archived_at?"Restore":"Archive"),this.put.hidden=t.state==="running"}drawS
 blocks.tags.hidden=t||!this.run.tags.length,this.actions.hidden=t}drawFacts(t,e){this[t].update(e.map(([s,i])=>[s,ut(i)||"–"])),this.blocks[t].hidden=!e.length}drawError({
 error_code:t,error:e}){let s=`${t} ${e}`;if(s===this.drawnError)return;this.drawnError=s;let i=[];t&&i.push(H("warning",r("code",{},t)," ",(e??"").split(`
 `)[0])),e?.includes(`
-`)&&i.push(Q(e,"Copy the error",this.desk.announce)),this.error.replaceChildren(...i)}drawSeries({series:t},e){let s=e.filter(({points:i})=>i.length>1&&i.some(([
-,o])=>typeof o=="number"));this.blocks.series.hidden=!s.length;for(let{name:i,points:o,thinned:a}of s.slice(0,dp)){if(!this.figures.has(i)){let $=new Mt(i,this.
+`)&&i.push(tt(e,"Copy the error",this.desk.announce)),this.error.replaceChildren(...i)}drawSeries({series:t},e){let s=e.filter(({points:i})=>i.length>1&&i.some(
+([,o])=>typeof o=="number"));this.blocks.series.hidden=!s.length;for(let{name:i,points:o,thinned:a}of s.slice(0,up)){if(!this.figures.has(i)){let $=new Mt(i,this.
 ended.signal);this.figures.set(i,$),this.series.append($.element)}let{count:h,low:l,high:c,last:d}=t.find($=>$.name===i)??{count:o.length},p=o.filter(([,$])=>typeof $==
 "number"),g=Number.isFinite(l)?`, from ${ut(l)} to ${ut(c)}`:"",_=`${h.toLocaleString("en")} values${g}; the last is ${ut(d??o.at(-1)[1])}.`,j={columns:[a?"Step\
  (thinned)":"Step",i],rows:o};this.figures.get(i).show({sentence:_,table:j,draw:$=>Kh($,{points:p,name:i})})}}drawArtifacts(t){this.blocks.artifacts.hidden=!t.length;
@@ -1647,26 +1648,27 @@ n",o=>{o.key==="Escape"&&this.toggle(!1)}),this.elements=[this.line,this.below],
 stringify(t);if(e===this.columns)return;this.columns=e,this.metrics=t.map(o=>[o,r("td",{class:"wb-col-metric"})]);let s=r("td",{class:"wb-col-pick"},this.check.
 element),i=o=>o.map(a=>this.cells[a]);this.line.replaceChildren(s,...i(Yh),...this.metrics.map(([,o])=>o),...i(Xh)),this.place.colSpan=this.line.children.length}show(t,e,s){
 this.showColumns(e),u(this.cells.duration,ln(t,s));for(let[i,o]of this.metrics)u(o,i in t.metrics?ut(t.metrics[i]):"");t!==this.run&&(this.run=t,u(this.opener,`${t.
-id} ${t.name}`),this.opener.title=t.notebook??"",this.mark.replaceChildren(v(zh(t.state)),r("span",{},Ze[t.state]??t.state)),u(this.cells.parameters,Jh(t.parameters)),
-this.cells.parameters.title=this.cells.parameters.textContent,u(this.cells.started,E(t.started_at)),u(this.cells.tags,t.tags.join(", ")))}toggle(t=!this.isOpen){
-this.below.hidden=!t,this.line.classList.toggle("wb-opened",t),this.opener.setAttribute("aria-expanded",String(t)),t?this.details||(this.details=new un(this.desk,
-this.id,this.on.change),this.place.replaceChildren(this.details.element)):(this.stop(),this.opener.focus())}refreshIfStale(){this.isStale&&this.details?.refresh.
-now(),this.isStale=!1}stop(){this.details?.stop(),this.details=null,this.place.replaceChildren()}};var pn=["completed","running","failed"],mp={running:"in_progress"},fn=class{constructor(t,e){this.list=r("ul",{class:"wb-sweeps","aria-label":"Sweeps"});let s=r(
+id} ${t.name}`),this.opener.title=[t.name,t.notebook].filter(Boolean).join(`
+`),this.mark.replaceChildren(v(zh(t.state)),r("span",{},Ze[t.state]??t.state)),u(this.cells.parameters,Jh(t.parameters)),this.cells.parameters.title=this.cells.
+parameters.textContent,u(this.cells.started,E(t.started_at)),u(this.cells.tags,t.tags.join(", ")),this.cells.tags.title=this.cells.tags.textContent)}toggle(t=!this.
+isOpen){this.below.hidden=!t,this.line.classList.toggle("wb-opened",t),this.opener.setAttribute("aria-expanded",String(t)),t?this.details||(this.details=new un(
+this.desk,this.id,this.on.change),this.place.replaceChildren(this.details.element)):(this.stop(),this.opener.focus())}refreshIfStale(){this.isStale&&this.details?.
+refresh.now(),this.isStale=!1}stop(){this.details?.stop(),this.details=null,this.place.replaceChildren()}};var pn=["completed","running","failed"],pp={running:"in_progress"},fn=class{constructor(t,e){this.list=r("ul",{class:"wb-sweeps","aria-label":"Sweeps"});let s=r(
 "code",{},"%workbench sweep");this.empty=r("p",{class:"wb-empty"},"No sweeps yet. ",s," runs a notebook with many parameters."),this.element=r("div",{class:"wb-\
 stack"},this.empty,this.list),this.lines=new A(this.list,()=>new tr(t,e))}update(t){let e=new Map(t.map(s=>[s.id,s]));this.empty.hidden=t.length>0,this.lines.show(
 [...e.keys()],(s,i)=>s.show(e.get(i)))}},tr=class{constructor(t,e){this.announce=e,this.name=m("","wb-link wb-cut",()=>t(this.sweep.name)),this.about=r("span",{
-class:"wb-muted wb-cut wb-grow"}),this.counts=r("span",{class:"wb-cut"});let s=pn.map(o=>r("span",{class:"wb-meter-part","data-state":mp[o]??o}));this.meter=r("\
+class:"wb-muted wb-cut wb-grow"}),this.counts=r("span",{class:"wb-cut"});let s=pn.map(o=>r("span",{class:"wb-meter-part","data-state":pp[o]??o}));this.meter=r("\
 div",{class:"wb-meter","aria-hidden":"true"},...s);let i=r("div",{class:"wb-line"},this.name,this.about,this.counts);this.hint=r("div",{class:"wb-line",hidden:!0}),
 this.elements=[r("li",{class:"wb-sweep"},i,this.meter,this.hint)]}show(t){this.sweep=t;let e=Number(t.specification.runs)||pn.reduce((i,o)=>i+t[o],0);u(this.name,
 t.name),u(this.about,`${t.notebook} · ${E(t.created_at)}`);let s=pn.filter(i=>t[i]).map(i=>`${t[i].toLocaleString("en")} ${i}`);if(u(this.counts,[`${f(e,"run")}`,
 ...s].join(", ")),pn.forEach((i,o)=>{this.meter.children[o].style.width=`${e?100*t[i]/e:0}%`}),this.hint.hidden=!t.failed||t.running>0,!this.hint.hidden&&!this.
 hint.firstChild){let i=`%workbench sweep --name ${t.name} --retry-failed`,o=qt(()=>i,`Copy the command that runs again what failed of ${t.name}`,this.announce);
-this.hint.append(r("span",{class:"wb-muted"},"Run again what failed:"),r("code",{},i),o)}}};var pp={runs:"Runs",sweeps:"Sweeps"},er=50,Zh=20,Qh=3,wn="metric:",fp=500,tl={name:"Run",state:"State",parameters:"Parameters"},el={started:"Started",duration:"\
+this.hint.append(r("span",{class:"wb-muted"},"Run again what failed:"),r("code",{},i),o)}}};var fp={runs:"Runs",sweeps:"Sweeps"},er=50,Zh=20,Qh=3,wn="metric:",wp=500,tl={name:"Run",state:"State",parameters:"Parameters"},el={started:"Started",duration:"\
 Took",tags:"Tags"},sr=["name","state","started","duration"];function ir(n){return wn+n}var bn=class{constructor(t,e,s,i){this.desk={store:t,channel:e,announce:s},
 this.mode="runs",this.shown=er,this.runs=new Map,this.sweepsFound=[],this.metrics=[],this.isStale=!0,this.requests=new w(this.desk),this.reading=new R(()=>this.
 read(),o=>this.requests.showError(o)),this.filters=new dn(()=>this.restart()),this.views=new et(this.desk,"runs",{read:()=>({...this.filters.chosen,sort:this.sorting.
 state()}),apply:o=>this.apply(o)}),this.sweeps=new fn(o=>this.openSweep(o),s),this.comparison=new cn(this.desk,i,{close:()=>this.closeComparison(),open:o=>this.
-open(o)}),this.modes=new I(pp,"Show",o=>this.setMode(o)),this.element=this.section(),t.subscribe(()=>this.onChange(),i),i.addEventListener("abort",()=>this.stop(),
+open(o)}),this.modes=new I(fp,"Show",o=>this.setMode(o)),this.element=this.section(),t.subscribe(()=>this.onChange(),i),i.addEventListener("abort",()=>this.stop(),
 {once:!0})}section(){let t=y("runs");this.summary=r("span",{class:"wb-muted wb-grow"}),this.empty=r("p",{class:"wb-empty",hidden:!0}),this.more=m("Show more","w\
 b-button",()=>this.showMore()),this.compare=m("Compare","wb-button",()=>this.compareSelected());let e=[this.more,this.compare,this.filters.element,this.views.element];
 for(let a of e)a.hidden=!0;this.list=r("div",{class:"wb-stack"},this.filters.element,this.comparison.element,this.empty,this.table(),this.more);let s=r("h3",{class:"\
@@ -1683,7 +1685,7 @@ desk;if(t.concernsAny("run","sweep")){this.isStale=!0;for(let[e,s]of this.rows.i
 this.isStale=!1,this.reading.now();for(let t of this.rows.items.values())t.refreshIfStale()}restart(){this.shown=er,this.refresh()}stop(){this.reading.stop();for(let t of this.
 rows.items.values())t.stop()}async read(){let{by:t,direction:e}=this.sorting,s=t===null?"newest":`${e==="descending"?"-":""}${t}`,i=await this.pages({...this.filters.
 chosen,sort:s}),{sweeps:o}=await this.requests.send("list_sweeps",{limit:100});this.requests.clearError(),this.runs=new Map(i.runs.map(a=>[a.id,a])),this.hasMore=
-i.next_cursor!==null,this.sweepsFound=o,this.filters.setSweeps(o),t||(this.metrics=Vh(i.runs,Qh)),this.isRead=!0,this.draw(),await new Promise(a=>setTimeout(a,fp))}async pages(t){
+i.next_cursor!==null,this.sweepsFound=o,this.filters.setSweeps(o),t||(this.metrics=Vh(i.runs,Qh)),this.isRead=!0,this.draw(),await new Promise(a=>setTimeout(a,wp))}async pages(t){
 let e=Math.min(500,this.shown),s=await this.requests.send("list_runs",{...t,limit:e}),{runs:i}=s;for(;s.next_cursor!==null&&i.length<this.shown;)s=await this.requests.
 send("list_runs",{...t,limit:e,cursor:s.next_cursor}),i.push(...s.runs);return{runs:i,next_cursor:s.next_cursor}}showMore(){this.shown+=er,this.refresh()}setMode(t){
 this.mode=t,this.draw()}apply({sort:t,...e}){this.filters.choose(e);let s=t&&(sr.includes(t.by)||t.by.startsWith(wn)?t.by:ir(t.by)),i=s?.startsWith(wn)?s.slice(
@@ -1692,25 +1694,26 @@ this.restart()}openSweep(t){this.mode="runs",this.filters.choose({sweep:t}),this
 this.enabled=t,this.now=e,this.isStale&&this.refresh(),this.draw()}draw(){let t=this.mode==="runs";if(this.modes.show(this.mode),this.list.hidden=this.filters.search.
 hidden=!t,this.sweeps.element.hidden=t,!this.isRead)return;t?this.drawRuns():this.sweeps.update(this.sweepsFound),this.views.element.hidden=!t||this.filters.element.
 hidden,this.views.update();let e=this.sweepsFound.length;this.modes.setLabel("sweeps",e?`Sweeps ${e.toLocaleString("en")}`:"Sweeps"),this.drawSelected()}drawRuns(){
-let{runs:t,metrics:e}=this,{isActive:s}=this.filters;this.drawHead(e),this.rows.show([...t.keys()],(l,c)=>l.show(t.get(c),e,this.now??Date.now())),this.grid.hidden=
-this.rows.items.size===0,this.more.hidden=!this.hasMore,this.filters.element.hidden=!s&&t.size===0&&this.sweepsFound.length===0,this.empty.hidden=t.size>0,u(this.
-empty,s?"No run matches the filters.":"No runs yet. Record one with `with wb.run(name, lr=0.1) as run: run.record(loss=0.5)`.");let o=[...t.values()].filter(({state:l})=>l===
-"running").length,a=f(t.size,"run"),h=`${this.hasMore?`The first ${a}`:a}${o?` · ${o} running`:""}`;u(this.summary,t.size?h:"")}get selected(){return[...this.rows.
+let{runs:t,metrics:e}=this,{isActive:s}=this.filters;this.drawHead(e),this.rows.show([...t.keys()],(c,d)=>c.show(t.get(d),e,this.now??Date.now())),this.grid.hidden=
+this.rows.items.size===0,this.more.hidden=!this.hasMore,this.filters.element.hidden=!s&&t.size===0&&this.sweepsFound.length===0,this.empty.hidden=t.size>0;let o=s?
+"No run matches the filters.":"No runs yet. Record one with `with wb.run(name, lr=0.1) as run: run.record(loss=0.5)`.";o!==this.drawnEmpty&&this.empty.replaceChildren(
+...Y(this.drawnEmpty=o)),this.grid.classList.toggle("wb-no-tags",![...t.values()].some(({tags:c})=>c.length));let a=[...t.values()].filter(({state:c})=>c==="run\
+ning").length,h=f(t.size,"run"),l=`${this.hasMore?`The first ${h}`:h}${a?` · ${a} running`:""}`;u(this.summary,t.size?l:"")}get selected(){return[...this.rows.
 items.values()].filter(t=>t.check.box.checked).map(({id:t})=>t)}drawSelected(){let t=this.mode==="runs"?this.selected.length:0;this.compare.hidden=t<2;let e=t>Zh;
 this.comparison.requests.busy||u(this.compare,e?`Compare (at most ${Zh})`:`Compare ${t}`),this.compare.setAttribute("aria-disabled",String(e))}compareSelected(){
 this.comparison.show(this.selected,this.compare)}closeComparison(){this.comparison.hide(),(this.compare.hidden?this.filters.search:this.compare).focus()}open(t){
-let e=this.rows.items.get(t);e&&(e.toggle(!0),e.opener.focus(),e.line.scrollIntoView({block:"nearest"}))}};var st={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},wp=Object.freeze(
-[]),At=["persona_id","plan","worktree","assigned_agent_id","session_id"];function nr(){return{text:"",state:null,...Object.fromEntries(At.map(n=>[n,null]))}}function bp(n,t){
+let e=this.rows.items.get(t);e&&(e.toggle(!0),e.opener.focus(),e.line.scrollIntoView({block:"nearest"}))}};var st={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},bp=Object.freeze(
+[]),At=["persona_id","plan","worktree","assigned_agent_id","session_id"];function nr(){return{text:"",state:null,...Object.fromEntries(At.map(n=>[n,null]))}}function gp(n,t){
 return n.blocked?n.dependencies.map(e=>t.get(e)).filter(e=>e&&e.status!=="completed"):[]}function il(n){return`waits for ${n.slice(0,3).map(({id:e,status:s})=>s===
 "failed"||s==="cancelled"?`${e} (${s})`:`${e}`).join(", ")}${n.length>3?` and ${n.length-3} more`:""}`}var Ce=class{constructor(t){this.tasks=t,this.children=new Map,
 this.states=new Map,this.waits=new Map,this.counts=Object.fromEntries(Object.keys(st).map(e=>[e,0])),this.facets=Object.fromEntries(At.map(e=>[e,new Set]));for(let e of[
-...t.keys()].sort((s,i)=>s-i))this.add(t.get(e));this.below=this.rollUp()}get total(){return this.tasks.size-this.counts.cancelled}tree(t,e,s=i=>i){let i=gp(t)?
+...t.keys()].sort((s,i)=>s-i))this.add(t.get(e));this.below=this.rollUp()}get total(){return this.tasks.size-this.counts.cancelled}tree(t,e,s=i=>i){let i=yp(t)?
 this.leadingTo(this.matching(t)):null,o=[],a=(h,l)=>{let c=s((this.children.get(h)??[]).filter(d=>!i||i.has(d)));c.forEach((d,p)=>{let g=this.children.has(d),_=g&&
 (i!==null||!e.has(d)),j=!i||i.get(d)===!0;o.push(this.line(d,{level:l,place:p+1,siblings:c.length,branch:g,open:_,matches:j})),_&&a(d,l+1)})};return a(null,1),o}list(t,e=s=>s){
 let{tasks:s}=this,i=e(this.matching(t).sort((h,l)=>s.get(l).priority-s.get(h).priority||h-l)),a={level:1,siblings:i.length,branch:!1,open:!1,matches:!0};return i.
 map((h,l)=>this.line(h,{...a,place:l+1}))}line(t,{level:e,place:s,siblings:i,branch:o,open:a,matches:h}){let{done:l,below:c}=this.below.get(t),d=this.states.get(
-t),p=this.waits.get(t)??wp;return{id:t,level:e,place:s,siblings:i,branch:o,open:a,matches:h,state:d,waits:p,done:l,below:c}}add(t){let e=this.tasks.has(t.parent_task_id)?
-t.parent_task_id:null;sl(this.children,e,t.id);let s=bp(t,this.tasks),i=t.blocked?"blocked":t.status;s.length&&this.waits.set(t.id,s),this.states.set(t.id,i),this.
+t),p=this.waits.get(t)??bp;return{id:t,level:e,place:s,siblings:i,branch:o,open:a,matches:h,state:d,waits:p,done:l,below:c}}add(t){let e=this.tasks.has(t.parent_task_id)?
+t.parent_task_id:null;sl(this.children,e,t.id);let s=gp(t,this.tasks),i=t.blocked?"blocked":t.status;s.length&&this.waits.set(t.id,s),this.states.set(t.id,i),this.
 counts[i]=(this.counts[i]??0)+1;for(let o of At)this.facets[o].add(t[o]??"")}valueOf(t,e){let s=this.tasks.get(t),{done:i,below:o}=this.below.get(t)??{};return{
 task:s.title,state:Object.keys(st).indexOf(this.states.get(t)),priority:s.priority,persona:s.persona_id,worktree:s.worktree,agent:s.assigned_agent_id,progress:o?
 100*i/o:s.progress}[e]}dependents(t){if(!this.after){this.after=new Map;for(let e of this.tasks.values())for(let s of e.dependencies)sl(this.after,s,e.id)}return this.
@@ -1718,20 +1721,20 @@ after.get(t)??[]}rollUp(){let t=new Map;for(let e of this.tasks.keys())t.set(e,{
 parent_task_id);if(!s)continue;let i=t.get(e),{status:o}=this.tasks.get(e);s.done+=i.done+(o==="completed"?1:0),s.below+=i.below+(o==="cancelled"?0:1)}return t}childrenFirst(){
 let t=[],e=[...this.children.get(null)??[]];for(;e.length;){let s=e.pop();t.push(s),e.push(...this.children.get(s)??[])}return t.reverse()}matching(t){let e=t.text.
 toLowerCase().split(/\s+/).filter(Boolean),s=At.filter(i=>t[i]!==null);return[...this.tasks.values()].filter(i=>!t.state||this.states.get(i.id)===t.state).filter(
-i=>s.every(o=>(i[o]??"")===t[o])).filter(i=>!e.length||e.every(o=>yp(i).includes(o))).map(({id:i})=>i)}leadingTo(t){let e=new Map(t.map(s=>[s,!0]));for(let s of t){
+i=>s.every(o=>(i[o]??"")===t[o])).filter(i=>!e.length||e.every(o=>vp(i).includes(o))).map(({id:i})=>i)}leadingTo(t){let e=new Map(t.map(s=>[s,!0]));for(let s of t){
 let i=this.tasks.get(s).parent_task_id;for(;this.tasks.has(i)&&!e.has(i);)e.set(i,!1),i=this.tasks.get(i).parent_task_id}return e}};function sl(n,t,e){let s=n.get(
-t);s?s.push(e):n.set(t,[e])}function gp(n){return!!(n.text||n.state)||At.some(t=>n[t]!==null)}function yp(n){let{id:t,title:e,persona_id:s,worktree:i,assigned_agent_id:o,
+t);s?s.push(e):n.set(t,[e])}function yp(n){return!!(n.text||n.state)||At.some(t=>n[t]!==null)}function vp(n){let{id:t,title:e,persona_id:s,worktree:i,assigned_agent_id:o,
 plan:a,name:h}=n;return[`#${t}`,e,s,i,o,a,h].join(`
 `).toLowerCase()}var or=["completed","in_progress","claimed","failed"],Ae=class{constructor(){this.summary=r("span",{class:"wb-muted wb-grow"}),this.segments=Object.fromEntries(
 or.map(t=>[t,r("span",{class:"wb-meter-part","data-state":t})])),this.meter=r("div",{class:"wb-meter",role:"img"},...Object.values(this.segments))}update({counts:t,
 total:e,tasks:s}){let i=e?Math.floor(100*t.completed/e):0,o=`${t.completed.toLocaleString("en")} of ${e.toLocaleString("en")} completed · ${i} %`;u(this.summary,
 e?o:"");let a=or.filter(h=>t[h]).map(h=>`${t[h]} ${st[h].toLowerCase()}`);b(this.meter,"aria-label",a.length?`${a.join(", ")} of ${f(e,"task")}`:"No task has be\
-gun");for(let h of or)this.segments[h].style.width=`${e?100*t[h]/e:0}%`;this.meter.hidden=!s.size}};var yn=new Set(["pending","claimed","in_progress"]),vp=new Set(["failed","cancelled"]),nl="",kp={set_priority:"task.prioritised",reassign_task:"task.reassigned",
+gun");for(let h of or)this.segments[h].style.width=`${e?100*t[h]/e:0}%`;this.meter.hidden=!s.size}};var yn=new Set(["pending","claimed","in_progress"]),kp=new Set(["failed","cancelled"]),nl="",xp={set_priority:"task.prioritised",reassign_task:"task.reassigned",
 cancel_task:"task.cancelled"},gn=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new w(t),this.element=r("div",{class:"wb-line wb-indented"}),this.
 confirmBox=r("div",{})}show(t){this.id=t,this.status=null,this.priority=null,this.requests.clearError(),this.confirmBox.replaceChildren(),this.element.replaceChildren()}update(t,e){
 this.row=t,this.hasSubtasks=e,t.status!==this.status&&this.draw(),this.status=t.status,this.priority?.update(t.priority)}draw(){let{id:t,row:e}=this;this.confirmBox.
 replaceChildren(),this.priority=null;let s=(i,o)=>m(i,"wb-button",a=>this.ask(a.currentTarget,o),`${i} task ${t}`);if(yn.has(e.status)){this.priority=new rr(e,(a,h)=>this.
-setPriority(a,h));let i=s("Reassign…",a=>this.reassign(a)),o=s("Cancel…",a=>this.cancel(a));this.element.replaceChildren(this.priority.element,i,o)}else if(vp.
+setPriority(a,h));let i=s("Reassign…",a=>this.reassign(a)),o=s("Cancel…",a=>this.cancel(a));this.element.replaceChildren(this.priority.element,i,o)}else if(kp.
 has(e.status)){let i=o=>this.retry(o.currentTarget);this.element.replaceChildren(m("Retry","wb-button wb-primary",i,`Retry task ${t}`))}else this.element.replaceChildren()}async retry(t){
 if(await this.run("retry_task",{},t,"it will be tried again."))return;let{code:e,details:s}=this.requests.error??{};e==="WORKTREE_CLOSED"&&this.ask(t,i=>this.recreate(
 s,i))}recreate({worktree:t,branch:e,status:s},i){let o={label:`Create ${t} anew and retry`,consequence:`The worktree ${t} of task ${this.id} is ${s}. It is crea\
@@ -1746,7 +1749,7 @@ value}.`:"any agent may claim it.";return this.run("reassign_task",{assigned_age
 now(),{persona_id:e}=this.row,s=[...this.desk.store.tables.agents.values()].filter(h=>Lt(Xt(h,t))),i=h=>h.persona_id===e,o=h=>[h.agent_id,`${h.agent_id} · ${h.
 persona_id??"no persona"}`];return[[nl,`Any ${e}`],...s.filter(i).map(o),...s.filter(h=>!i(h)).map(o)]}ask(t,e){this.requests.clearError();let i=e(()=>{this.confirmBox.
 replaceChildren(),t.focus()});this.confirmBox.replaceChildren(i.element),i.focus()}async run(t,e,s,i){let{id:o}=this,a=t!=="set_priority"&&this.row.status!=="pe\
-nding",h=await this.requests.run(t,{task_id:o,...e},s);if(!h)return null;let l=kp[t];return!l||a?this.desk.announce(`Task ${o}: ${i}`):jt(this.element,{text:`Ta\
+nding",h=await this.requests.run(t,{task_id:o,...e},s);if(!h)return null;let l=xp[t];return!l||a?this.desk.announce(`Task ${o}: ${i}`):jt(this.element,{text:`Ta\
 sk ${o}: ${i}`,changes:[{subject:`task:${o}`,kind:l}]}),this.id===o&&(this.confirmBox.replaceChildren(),this.onDone()),h}},rr=class{constructor({id:t,priority:e},s){
 this.known=String(e),this.field=k(this.known,{class:"wb-input wb-task-priority",type:"number",step:"1","aria-label":`Priority of task ${t}; a higher one goes fi\
 rst`,on:{input:()=>this.drawSet()}}),this.set=r("button",{class:"wb-button",type:"submit",hidden:!0},"Set");let i=()=>{let{value:o}=this.field;o!==this.known&&o.
@@ -1759,22 +1762,22 @@ uted"},"To merge it after all: ",a);this.files.append(h),this.element=r("div",{t
 found&&!await this.load())return;let t=this.files.hidden;this.files.hidden=!t,this.toggle.setAttribute("aria-expanded",String(t)),u(this.toggle,t?vn.open:vn.closed)}async load(){
 if(this.found=await this.requests.run("get_attempt_diff",this.of,this.toggle,"Loading…"),!this.found)return!1;for(let t of this.found.files){let e=new Kt(t,{readAll:s=>this.
 readAll(s),highlighter:()=>pe(this.desk.channel)});e.approach(),this.files.append(e.element)}return!0}async readAll(t){return(await this.requests.run("get_attem\
-pt_diff",{...this.of,path:t}))?.files.find(s=>s.path===t)??null}};var qe=100,xp=24,ol={warn:"warning",error:"failed"},xn=class{constructor(t){this.requests=new w(t),this.label=r("div",{class:"wb-label"}),this.earlier=m("","wb-\
+pt_diff",{...this.of,path:t}))?.files.find(s=>s.path===t)??null}};var qe=100,_p=24,ol={warn:"warning",error:"failed"},xn=class{constructor(t){this.requests=new w(t),this.label=r("div",{class:"wb-label"}),this.earlier=m("","wb-\
 link",()=>this.showEarlier()),this.lines=r("ol",{class:"wb-task-log"}),this.box=r("div",{class:"wb-log",role:"log",tabindex:0,"aria-label":"Log"},this.earlier,this.
 lines),this.element=r("div",{},this.label,this.box,this.requests.errorBox),this.show(null)}show(t){this.refresh?.stop();let e=async s=>(await this.requests.send(
 "get_task_logs",{task_id:t,...s})).lines;this.tail=new ks(e,qe),this.refresh=new R(()=>this.read(this.tail),s=>this.onError(s)),this.limit=qe,this.lines.replaceChildren(),
 this.requests.clearError(),this.element.hidden=!0,t!==null&&this.refresh.now()}async read(t){await t.readNew(),t===this.tail&&(this.requests.clearError(),this.draw())}onError(t){
-this.element.hidden=!1,this.requests.showError(t)}draw(){let{box:t,lines:e,tail:s}=this,i=t.scrollHeight-t.scrollTop-t.clientHeight<xp,o=Math.max(0,s.lines.length-
+this.element.hidden=!1,this.requests.showError(t)}draw(){let{box:t,lines:e,tail:s}=this,i=t.scrollHeight-t.scrollTop-t.clientHeight<_p,o=Math.max(0,s.lines.length-
 this.limit),a=s.lines.slice(o),h=Number(e.firstElementChild?.value);h&&h!==a[0]?.id&&e.replaceChildren();let l=e.lastElementChild?.value??0;e.append(...a.filter(
-({id:d})=>d>l).map(_p));let c=f(s.lines.length,"line");u(this.label,s.complete?`Log · ${c}`:`Log · the last ${c}`),u(this.earlier,s.complete||o>=qe?`Show ${Math.
+({id:d})=>d>l).map($p));let c=f(s.lines.length,"line");u(this.label,s.complete?`Log · ${c}`:`Log · the last ${c}`),u(this.earlier,s.complete||o>=qe?`Show ${Math.
 min(qe,o)} earlier`:"Show earlier"),this.earlier.hidden=o===0&&s.complete,this.element.hidden=s.lines.length===0,i&&(t.scrollTop=t.scrollHeight)}async showEarlier(){
 let{box:t,tail:e}=this;try{!e.complete&&e.lines.length<this.limit+qe&&await e.readEarlier()}catch(i){e===this.tail&&this.onError(i);return}if(e!==this.tail)return;
-this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=qe,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function _p({id:n,logged_at:t,agent_id:e,
+this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=qe,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function $p({id:n,logged_at:t,agent_id:e,
 level:s,message:i}){let o=ol[s]?[v(ol[s]),r("span",{class:"wb-sr"},`${s}: `)]:[];return r("li",{value:n,"data-level":s},r("time",{class:"wb-muted",datetime:t,title:t},
-Ot(t)),r("span",{class:"wb-prose"},...o,r("span",{class:"wb-muted"},`${e} `),i))}var Ne=12,$p=/^commit:|^[a-z][a-z0-9+.-]*:\/\/\S+$/i,Sp={cancel:"this task is cancelled too",ignore:"this task goes on without it"},Ep=["#","Agent","Began","Too\
-k","Outcome"],Tp={state:"wb-indented wb-wrap",description:"wb-indented",dependencies:"wb-task-part",subtasks:"wb-task-part",attempts:"wb-task-part",result:"wb-t\
+Ot(t)),r("span",{class:"wb-prose"},...o,r("span",{class:"wb-muted"},`${e} `),i))}var Ne=12,Sp=/^commit:|^[a-z][a-z0-9+.-]*:\/\/\S+$/i,Ep={cancel:"this task is cancelled too",ignore:"this task goes on without it"},Tp=["#","Agent","Began","Too\
+k","Outcome"],Op={state:"wb-indented wb-wrap",description:"wb-indented",dependencies:"wb-task-part",subtasks:"wb-task-part",attempts:"wb-task-part",result:"wb-t\
 ask-part"},_n=class{constructor(t,e,s){this.desk=t,this.on=e,this.id=null,this.drawn=new Map,this.reader=new w(t),this.actions=new gn(t,()=>this.focus()),this.log=
-new xn(t),this.facts=new D,this.about=C("Details",this.facts.element),this.parts=Object.fromEntries(Object.entries(Tp).map(([p,g])=>[p,r("div",{class:g})]));let i=y(
+new xn(t),this.facts=new D,this.about=C("Details",this.facts.element),this.parts=Object.fromEntries(Object.entries(Op).map(([p,g])=>[p,r("div",{class:g})]));let i=y(
 "task");this.mark=r("span",{class:"wb-mark"}),this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.number=r("span",{class:"wb-muted wb-number"});let{
 state:o,description:a,dependencies:h,subtasks:l,attempts:c,result:d}=this.parts;this.element=r("section",{class:"wb-pane wb-stack wb-roomy","aria-labelledby":i,
 hidden:!0},r("div",{class:"wb-pane-head"},this.mark,this.title,this.number,this.closeButton()),o,this.actions.element,this.actions.confirmBox,this.actions.requests.
@@ -1807,16 +1810,16 @@ let{tables:e}=this.desk.store,s=f(Math.max(0,t.max_retries-t.retry_count),"retry
 facts.update([["Persona",t.persona_id],["Worktree",t.worktree],["Plan",t.plan&&(t.name?`${t.plan} · ${t.name}`:t.plan)],["Session",t.session_id&&(ft(e,t.session_id)??
 t.session_id)],["Part of",t.parent_task_id&&r("span",{},this.link(t.parent_task_id))],["Lease until",yn.has(t.status)&&t.lease_expires_at&&Ot(t.lease_expires_at)],
 ["Attempts",`${t.attempts.length} so far, ${s} left`],["Not retried",t.no_retry.length&&`after ${t.no_retry.join(", ")}`],["If one fails",t.dependencies.length&&
-Sp[t.on_failure]],["Command",i&&r("code",{},i)],["Context",t.context_ref],["Created",`${E(t.created_at)} by ${t.created_by}`],["Started",t.started_at&&E(t.started_at)],
-["Ended",t.completed_at&&E(t.completed_at)]])}drawAttempts(t){let e=r("tr",{},...Ep.map(a=>r("th",{scope:"col"},a))),s=a=>a.kept&&new kn(this.desk,this.id,a),i=[
-...t].reverse().flatMap(a=>Op(a,s(a))),o=r("table",{class:"wb-table wb-attempts"},r("thead",{},e),r("tbody",{},...i));return C("Attempts",o)}drawResult(){let{result_data:t,
-artifacts:e}=this.task,{announce:s}=this.desk,i=t===null?"":Ap(t);return[i?C("Result",Q(i,"Copy the result",s)):null,e.length?C("Artifacts",r("ul",{class:"wb-ar\
-tifacts"},...e.map(o=>this.artifact(o)))):null]}artifact(t){return $p.test(t)?r("li",{},Q(t,`Copy ${t}`,this.desk.announce)):new Oe(this.desk,{name:t,op:"get_ta\
-sk_artifact",args:{task_id:this.id,name:t}}).element}};function Op(n,t){let{attempt:e,agent_id:s,claimed_at:i,ended_at:o,outcome:a}=n,h=o?W(Date.parse(o)-Date.parse(
-i)):"–",l=[e,s,E(i),h,(a??"under way").replaceAll("_"," ")],c=r("tr",{},...l.map(_=>r("td",{title:_},_))),d=[n.error_class,n.error_message].filter(Boolean).join(
-": "),p=n.finishing&&`Its command has ended it (${n.finishing}) and still runs.`,g=[d,n.waits_for,p,n.problem,t?.element].filter(Boolean);return[c,...g.map(Cp)]}
-function Cp(n){return r("tr",{class:typeof n=="string"?"wb-attempt-error":"wb-attempt-kept"},r("td",{}),r("td",{colspan:4},n))}function Ap(n){if(typeof n!="stri\
-ng")return JSON.stringify(n,null,2);try{return JSON.stringify(JSON.parse(n),null,2)}catch{return n}}var $n="=",rl="",al={persona_id:["All personas","No persona"],plan:["All plans","In no plan"],worktree:["All worktrees","In no worktree"],assigned_agent_id:["Al\
+Ep[t.on_failure]],["Command",i&&r("code",{},i)],["Context",t.context_ref],["Created",`${E(t.created_at)} by ${t.created_by}`],["Started",t.started_at&&E(t.started_at)],
+["Ended",t.completed_at&&E(t.completed_at)]])}drawAttempts(t){let e=r("tr",{},...Tp.map(a=>r("th",{scope:"col"},a))),s=a=>a.kept&&new kn(this.desk,this.id,a),i=[
+...t].reverse().flatMap(a=>Cp(a,s(a))),o=r("table",{class:"wb-table wb-attempts"},r("thead",{},e),r("tbody",{},...i));return C("Attempts",o)}drawResult(){let{result_data:t,
+artifacts:e}=this.task,{announce:s}=this.desk,i=t===null?"":qp(t);return[i?C("Result",tt(i,"Copy the result",s)):null,e.length?C("Artifacts",r("ul",{class:"wb-a\
+rtifacts"},...e.map(o=>this.artifact(o)))):null]}artifact(t){return Sp.test(t)?r("li",{},tt(t,`Copy ${t}`,this.desk.announce)):new Oe(this.desk,{name:t,op:"get_\
+task_artifact",args:{task_id:this.id,name:t}}).element}};function Cp(n,t){let{attempt:e,agent_id:s,claimed_at:i,ended_at:o,outcome:a}=n,h=o?W(Date.parse(o)-Date.
+parse(i)):"–",l=[e,s,E(i),h,(a??"under way").replaceAll("_"," ")],c=r("tr",{},...l.map(_=>r("td",{title:_},_))),d=[n.error_class,n.error_message].filter(Boolean).
+join(": "),p=n.finishing&&`Its command has ended it (${n.finishing}) and still runs.`,g=[d,n.waits_for,p,n.problem,t?.element].filter(Boolean);return[c,...g.map(
+Ap)]}function Ap(n){return r("tr",{class:typeof n=="string"?"wb-attempt-error":"wb-attempt-kept"},r("td",{}),r("td",{colspan:4},n))}function qp(n){if(typeof n!=
+"string")return JSON.stringify(n,null,2);try{return JSON.stringify(JSON.parse(n),null,2)}catch{return n}}var $n="=",rl="",al={persona_id:["All personas","No persona"],plan:["All plans","In no plan"],worktree:["All worktrees","In no worktree"],assigned_agent_id:["Al\
 l agents","Not assigned"],session_id:["All sessions","In no session"]},Sn=class{constructor(t,e,s){this.store=t,this.onChange=e,this.onDown=s,this.chips=new ht(
 "Filter tasks by state",o=>e({state:o})),this.search=J("Filter tasks","Filter tasks by title, number, persona, worktree, agent or plan",{input:()=>e({text:this.
 search.value.trim()}),keydown:o=>this.onSearchKey(o)}),this.choices=Object.fromEntries(At.map(o=>[o,this.choice(o)]));let i={class:"wb-line",role:"group","aria-\
@@ -1827,22 +1830,22 @@ let i=t.tasks.size===0;this.search.hidden=this.chips.element.hidden=i,this.choic
 let i=this.choices[t],[o,a]=al[t],h=[...e].filter(Boolean).map(l=>[l,this.nameOf(t,l)]).sort((l,c)=>l[1].localeCompare(c[1],void 0,{numeric:!0}));e.has(rl)&&h.unshift(
 [rl,a]),i.hidden=e.size<2&&s===null,q(i,[["",[[$n,o],...h]]],s??$n)}nameOf(t,e){return t==="session_id"?ft(this.store.tables,e)??e:e}clear(){this.search.value="",
 this.onChange({text:"",state:null,...Object.fromEntries(At.map(t=>[t,null]))}),this.search.focus()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),
-this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function ll(n,t){let e=new Map(n.map(c=>[c,[]])),s=new Map(n.map(c=>[c,[]]));for(let[c,d]of t)e.get(c).push(d),s.get(d).push(c);let i=qp(n,e,s),o=Np(n,t,i),a=Rp(
-o),h=Bp(o,a),l=c=>({layer:o.depth.get(c),at:h.get(c)});return{places:new Map(n.map(c=>[c,l(c)])),edges:o.paths.map(({from:c,to:d,bends:p})=>({from:c,to:d,bends:p.
-map(l)})),layers:a.map(c=>c.filter(d=>typeof d=="number")),columns:a.length,rows:Math.max(0,...h.values())+1}}function qp(n,t,e){let s=new Map,i=new Map(n.map(a=>[
+this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function ll(n,t){let e=new Map(n.map(c=>[c,[]])),s=new Map(n.map(c=>[c,[]]));for(let[c,d]of t)e.get(c).push(d),s.get(d).push(c);let i=Np(n,e,s),o=Rp(n,t,i),a=Bp(
+o),h=jp(o,a),l=c=>({layer:o.depth.get(c),at:h.get(c)});return{places:new Map(n.map(c=>[c,l(c)])),edges:o.paths.map(({from:c,to:d,bends:p})=>({from:c,to:d,bends:p.
+map(l)})),layers:a.map(c=>c.filter(d=>typeof d=="number")),columns:a.length,rows:Math.max(0,...h.values())+1}}function Np(n,t,e){let s=new Map,i=new Map(n.map(a=>[
 a,t.get(a).length])),o=n.filter(a=>!i.get(a));for(let a of o){s.set(a,Math.max(0,...t.get(a).map(h=>s.get(h)+1)));for(let h of e.get(a))i.set(h,i.get(h)-1),i.get(
-h)||o.push(h)}for(let a of n)!t.get(a).length&&e.get(a).length&&s.set(a,Math.min(...e.get(a).map(h=>s.get(h)))-1);return s}function Np(n,t,e){let s={depth:new Map(
+h)||o.push(h)}for(let a of n)!t.get(a).length&&e.get(a).length&&s.set(a,Math.min(...e.get(a).map(h=>s.get(h)))-1);return s}function Rp(n,t,e){let s={depth:new Map(
 e),left:new Map,right:new Map,paths:[],keys:[...n]},i=t.reduce((o,[a,h])=>o+e.get(a)-e.get(h)-1,0);for(let[o,a]of t){let h=[];for(let l=e.get(a)+1;i<=3e3&&l<e.get(
 o);l+=1){let c=`${a}-${o}-${l}`;s.depth.set(c,l),s.keys.push(c),h.push(c)}s.paths.push({from:a,to:o,bends:h}),[a,...h].forEach((l,c)=>{let d=h[c]??o;hl(s.right,
-l,d),hl(s.left,d,l)})}return s}function Rp({keys:n,depth:t,left:e,right:s}){let i=[];for(let h of n)(i[t.get(h)]??=[]).push(h);for(let h=0;h<i.length;h+=1)i[h]??=
+l,d),hl(s.left,d,l)})}return s}function Bp({keys:n,depth:t,left:e,right:s}){let i=[];for(let h of n)(i[t.get(h)]??=[]).push(h);for(let h=0;h<i.length;h+=1)i[h]??=
 [];let o=new Map,a=h=>h.forEach((l,c)=>o.set(l,c));i.forEach(a);for(let h=0;h<6;h+=1){let l=h%2===0;for(let c of l?i:[...i].reverse()){let d=new Map(c.map(p=>[p,
-cl((l?e:s).get(p),o)??o.get(p)]));c.sort((p,g)=>d.get(p)-d.get(g)||o.get(p)-o.get(g)),a(c)}}return i}function Bp({left:n,right:t},e){let s=new Map;for(let o of e)
-o.forEach((a,h)=>s.set(a,h));for(let o=0;o<6;o+=1){let a=o%2===0;for(let h of a?e:[...e].reverse()){let l=h.map(c=>cl((a?n:t).get(c),s)??s.get(c));jp(l,h.map(c=>typeof c==
-"number"?1:.4)).forEach((c,d)=>s.set(h[d],c))}}let i=Math.min(0,...s.values());for(let[o,a]of s)s.set(o,a-i);return s}function jp(n,t){let e=0,s=t.map((o,a)=>e+=
+cl((l?e:s).get(p),o)??o.get(p)]));c.sort((p,g)=>d.get(p)-d.get(g)||o.get(p)-o.get(g)),a(c)}}return i}function jp({left:n,right:t},e){let s=new Map;for(let o of e)
+o.forEach((a,h)=>s.set(a,h));for(let o=0;o<6;o+=1){let a=o%2===0;for(let h of a?e:[...e].reverse()){let l=h.map(c=>cl((a?n:t).get(c),s)??s.get(c));Lp(l,h.map(c=>typeof c==
+"number"?1:.4)).forEach((c,d)=>s.set(h[d],c))}}let i=Math.min(0,...s.values());for(let[o,a]of s)s.set(o,a-i);return s}function Lp(n,t){let e=0,s=t.map((o,a)=>e+=
 a?(t[a-1]+o)/2:0),i=[];return n.forEach((o,a)=>{for(i.push({sum:o-s[a],size:1});i.length>1&&i.at(-2).sum/i.at(-2).size>=i.at(-1).sum/i.at(-1).size;){let{sum:h,size:l}=i.
 pop();i.at(-1).sum+=h,i.at(-1).size+=l}}),i.flatMap(({sum:o,size:a})=>Array(a).fill(o/a)).map((o,a)=>o+s[a])}function cl(n,t){return n?.length?n.reduce((e,s)=>e+
 t.get(s),0)/n.length:null}function hl(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function dl(n,t,e){let s=new Set([n]);for(let i of s)for(let o of t(i)){if(s.
-size>=e)return[...s];s.add(o)}return[...s]}var ul=300,[Qe,ie,ts,es,Tn]=[184,44,236,56,12],En=[.25,.35,.5,.7,.85,1,1.25,1.5],Lp=4,On=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
+size>=e)return[...s];s.add(o)}return[...s]}var ul=300,[Qe,ie,ts,es,Tn]=[184,44,236,56,12],En=[.25,.35,.5,.7,.85,1,1.25,1.5],Mp=4,On=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
 !1,this.active=null,this.note=r("span",{class:"wb-muted wb-grow wb-graph-note"}),this.around=F("Only around the selected task",()=>this.redraw());let e=(i,o,a)=>m(
 i,"wb-button wb-compact",a,o),s=[e("−","Zoom out",()=>this.step(-1)),e("+","Zoom in",()=>this.step(1)),e("Fit","Zoom to fit",()=>this.fit())];this.lines=N("sv\
 g",{class:"wb-edges","aria-hidden":"true"}),this.sheet=r("div",{class:"wb-graph-sheet"},this.lines),this.room=r("div",{class:"wb-graph-room"},this.sheet),this.box=
@@ -1860,7 +1863,7 @@ a=dl(o,l=>this.neighbours(l),ul);if(i)return{shown:a,note:`${f(a.length,"task")}
 aw`;return{shown:a,note:`${h}; these are the ${a.length} around #${o}. Select another task, or filter by plan`}}before(t){return(this.outline.tasks.get(t)?.dependencies??
 []).filter(e=>this.outline.tasks.has(e))}neighbours(t){return[...this.before(t),...this.outline.dependents(t)]}arrange(t,e,s){this.key=s,this.plan=ll(t,e);let{places:i,
 edges:o,columns:a,rows:h}=this.plan;this.size=[a*ts-(ts-Qe)+2*Tn,h*es-(es-ie)+2*Tn];for(let[l,c]of this.nodes)i.has(l)||this.nodes.delete(l)&&c.remove();for(let[
-l,c]of i)this.node(l).style.transform=`translate(${Re(c)}px, ${Be(c)}px)`;this.paths=o.map(l=>N("path",{class:"wb-edge",d:Dp(l,i)})),this.lines.replaceChildren(
+l,c]of i)this.node(l).style.transform=`translate(${Re(c)}px, ${Be(c)}px)`;this.paths=o.map(l=>N("path",{class:"wb-edge",d:Ip(l,i)})),this.lines.replaceChildren(
 ...this.paths),b(this.lines,"width",this.size[0]),b(this.lines,"height",this.size[1]),this.scale(this.zoom),this.fitted&&this.fit()}node(t){let e=this.nodes.get(
 t);return e||(e=r("div",{class:"wb-node",role:"option",id:y("node"),"data-id":t},r("span",{class:"wb-mark"}),r("span",{class:"wb-node-text"},r("span",{class:"wb\
 -title wb-cut"}),r("span",{class:"wb-node-state wb-cut"}))),this.nodes.set(t,e),this.sheet.append(e)),e}colour(t){let{tasks:e,states:s}=this.outline;for(let[i,o]of this.
@@ -1874,27 +1877,27 @@ size[0]*t}px`,this.room.style.height=`${this.size[1]*t}px`}step(t){let{box:e}=th
 En.length-1:s)+t))],[o,a]=[e.scrollLeft+e.clientWidth/2,e.scrollTop+e.clientHeight/2].map(h=>h*i/this.zoom);this.fitted=!1,this.scale(i),e.scrollTo(o-e.clientWidth/
 2,a-e.clientHeight/2)}fit(){if(!this.plan||!this.box.offsetWidth)return;let{maxHeight:t,borderLeftWidth:e}=getComputedStyle(this.box),s=2*parseFloat(e),[i,o]=[this.
 box.offsetWidth-s,parseFloat(t)-s],a=Math.min(1,i/this.size[0],o/this.size[1]);this.fitted=!0,this.scale(Math.floor(a*1e3)/1e3)}onKey(t){if(t.ctrlKey||t.altKey||
-t.metaKey)return;let e=t.shiftKey?Mp[t.key]:null,s=this.plan?.places.get(this.active),i={ArrowLeft:()=>this.goTo(this.closest(this.before(this.active))),ArrowRight:()=>this.
+t.metaKey)return;let e=t.shiftKey?Dp[t.key]:null,s=this.plan?.places.get(this.active),i={ArrowLeft:()=>this.goTo(this.closest(this.before(this.active))),ArrowRight:()=>this.
 goTo(this.closest(this.outline.dependents(this.active))),ArrowUp:()=>this.goTo(this.beside(s,-1)),ArrowDown:()=>this.goTo(this.beside(s,1)),Home:()=>this.goTo(this.
 plan.layers[0][0]),End:()=>this.goTo(this.plan.layers.at(-1)[0]),Enter:()=>this.active!==null&&this.on.open(this.active),"+":()=>this.step(1),"=":()=>this.step(
 1),"-":()=>this.step(-1),0:()=>this.fit()};i[t.key]&&(t.preventDefault(),e?this.box.scrollBy(...e):s||!t.key.startsWith("Arrow")?i[t.key]():this.goTo(this.plan?.
 layers.flat()[0]))}closest(t){let{places:e}=this.plan,{at:s}=e.get(this.active);return t.filter(o=>e.has(o)).sort((o,a)=>Math.abs(e.get(o).at-s)-Math.abs(e.get(
 a).at-s))[0]}beside({layer:t},e){let s=this.plan.layers[t];return s[s.indexOf(this.active)+e]}onWheel(t){!t.ctrlKey&&!t.metaKey||(t.preventDefault(),this.step(t.
 deltaY<0?1:-1))}onDown(t){if(t.button!==0||t.pointerType==="touch")return;let e=t.target.closest(".wb-node"),{box:s}=this,i={x:t.clientX+s.scrollLeft,y:t.clientY+
-s.scrollTop,clientX:t.clientX,clientY:t.clientY},o=!1,a=new AbortController,h=c=>{o||=Math.hypot(c.clientX-i.clientX,c.clientY-i.clientY)>Lp,o&&s.scrollTo(i.x-c.
+s.scrollTop,clientX:t.clientX,clientY:t.clientY},o=!1,a=new AbortController,h=c=>{o||=Math.hypot(c.clientX-i.clientX,c.clientY-i.clientY)>Mp,o&&s.scrollTo(i.x-c.
 clientX,i.y-c.clientY)},l=()=>{a.abort(),!(!e||o)&&(this.active=Number(e.dataset.id),this.on.open(this.active))};window.addEventListener("pointermove",h,{signal:a.
-signal}),window.addEventListener("pointerup",l,{signal:a.signal}),window.addEventListener("pointercancel",()=>a.abort(),{signal:a.signal})}},Mp={ArrowLeft:[-ts,
-0],ArrowRight:[ts,0],ArrowUp:[0,-es],ArrowDown:[0,es]};function Re({layer:n}){return Tn+n*ts}function Be({at:n}){return Tn+n*es}function Dp({from:n,to:t,bends:e},s){
+signal}),window.addEventListener("pointerup",l,{signal:a.signal}),window.addEventListener("pointercancel",()=>a.abort(),{signal:a.signal})}},Dp={ArrowLeft:[-ts,
+0],ArrowRight:[ts,0],ArrowUp:[0,-es],ArrowDown:[0,es]};function Re({layer:n}){return Tn+n*ts}function Be({at:n}){return Tn+n*es}function Ip({from:n,to:t,bends:e},s){
 let i=[Re(s.get(n))+Qe,Be(s.get(n))+ie/2],o=e.flatMap(l=>[[Re(l),Be(l)+ie/2],[Re(l)+Qe,Be(l)+ie/2]]),a=[i,...o,[Re(s.get(t)),Be(s.get(t))+ie/2]],h=a.slice(1).map(
-([l,c],d)=>{let[p,g]=a[d],_=(p+l)/2;return c===g?`L${l} ${c}`:`C${_} ${g} ${_} ${c} ${l} ${c}`});return`M${i.join(" ")}${h.join("")}`}var zt=28,ml=36,Ip=8,pl=12,ar={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},Cn=class{constructor(t){
+([l,c],d)=>{let[p,g]=a[d],_=(p+l)/2;return c===g?`L${l} ${c}`:`C${_} ${g} ${_} ${c} ${l} ${c}`});return`M${i.join(" ")}${h.join("")}`}var zt=28,ml=36,Pp=8,pl=12,ar={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},Cn=class{constructor(t){
 this.on=t,this.lines=[],this.tasks=new Map,this.active=null,this.pool=[],this.sorting=new lt(ar,()=>t.sort()),this.sizer=r("div",{class:"wb-grid-rows",role:"row\
 group"}),this.element=r("div",{class:"wb-grid wb-frame",role:"treegrid",tabindex:0,"aria-label":"Tasks","aria-colcount":Object.keys(ar).length},r("div",{class:"\
-wb-grid-head",role:"rowgroup"},Fp(this.sorting)),this.sizer),this.element.addEventListener("scroll",()=>this.draw(),{passive:!0}),this.element.addEventListener(
+wb-grid-head",role:"rowgroup"},Wp(this.sorting)),this.sizer),this.element.addEventListener("scroll",()=>this.draw(),{passive:!0}),this.element.addEventListener(
 "keydown",e=>this.onKey(e)),this.sizer.addEventListener("click",e=>this.onClick(e)),this.element.addEventListener("focus",()=>this.onFocus())}update(t,e){this.lines=
 t,this.tasks=e,this.hideEmptyColumns(),this.sizer.style.height=`${t.length*zt}px`,b(this.element,"aria-rowcount",t.length+1),this.draw()}hideEmptyColumns(){let t={
 worktree:!1,agent:!1,priority:!1},[e]=this.tasks.values();for(let s of this.tasks.values())t.priority||=s.priority!==e.priority,t.worktree||=!!s.worktree,t.agent||=
 !!s.assigned_agent_id;for(let[s,i]of Object.entries(t))this.element.classList.toggle(`wb-no-${s}`,!i)}draw(){let t=Math.max(0,Math.min(Math.floor(this.element.scrollTop/
-zt)-Ip,this.lines.length-ml)),e=Math.min(t+ml,this.lines.length);for(;this.pool.length<e-t;)this.pool.push(this.sizer.appendChild(new hr().element).row);let s=new Set;
+zt)-Pp,this.lines.length-ml)),e=Math.min(t+ml,this.lines.length);for(;this.pool.length<e-t;)this.pool.push(this.sizer.appendChild(new hr().element).row);let s=new Set;
 for(let o=t;o<e;o+=1){let a=this.pool[o%this.pool.length];s.add(a),a.show(this.lines[o],o,this.tasks.get(this.lines[o].id),this.lines[o].id===this.active)}for(let o of this.
 pool)o.element.hidden=!s.has(o);let i=this.pool.find(o=>s.has(o)&&o.id===this.active);b(this.element,"aria-activedescendant",i?.element.id)}get activeIndex(){return this.
 lines.findIndex(t=>t.id===this.active)}goTo(t){if(!this.lines.length)return;let e=Math.max(0,Math.min(t,this.lines.length-1));this.active!==this.lines[e].id&&this.
@@ -1917,13 +1920,13 @@ drawProgress(t,s)}place(t,e,s){let{element:i}=this;i.style.transform=`translateY
 matches),b(i,"aria-rowindex",e+2),b(i,"aria-level",t.level),b(i,"aria-posinset",t.place),b(i,"aria-setsize",t.siblings),b(i,"aria-expanded",t.branch?t.open:null),
 b(i,"aria-selected",s)}drawTitle(t,e){this.indent.style.width=`${Math.min(t.level-1,12)*16}px`,this.twisty.classList.toggle("wb-leaf",!t.branch),this.twisty.classList.
 toggle("wb-turned",t.open),u(this.title,e.title),b(this.title,"title",e.title),u(this.number,`#${t.id}`)}drawState(t,e){this.state!==t.state&&(this.state=t.state,
-this.mark.replaceChildren(v(t.state))),u(this.label,st[t.state]??t.state);let s=t.waits.length?il(t.waits):Pp(e);u(this.reason,s),b(this.reason,"title",s||null)}drawProgress(t,e){
+this.mark.replaceChildren(v(t.state))),u(this.label,st[t.state]??t.state);let s=t.waits.length?il(t.waits):Fp(e);u(this.reason,s),b(this.reason,"title",s||null)}drawProgress(t,e){
 let s=t.branch?t.below?t.done/t.below:0:e.progress/100,i=e.status==="completed"&&!t.branch?100:Math.round(s*100),o=t.branch||i>0||e.status==="in_progress"||e.status===
-"claimed";this.bar.classList.toggle("wb-not-begun",!o),this.fill.style.width=`${i}%`;let a=t.branch?`${t.done} of ${t.below}`:o?`${i} %`:"";u(this.amount,a)}};function Pp({
+"claimed";this.bar.classList.toggle("wb-not-begun",!o),this.fill.style.width=`${i}%`;let a=t.branch?`${t.done} of ${t.below}`:o?`${i} %`:"";u(this.amount,a)}};function Fp({
 status:n,error_message:t,attempt:e,not_before:s}){if(n==="failed"||n==="cancelled")return t??"";let i=n==="pending"?e+1:e;return s&&n==="pending"&&Date.parse(s)>
-Date.now()?`attempt ${i} after ${Ot(s)}`:i>1&&e>0?`attempt ${i}`:""}function Fp(n){let t=s=>({class:`wb-cell wb-col-${s}`,role:"columnheader"}),e=Object.keys(ar).
+Date.now()?`attempt ${i} after ${Ot(s)}`:i>1&&e>0?`attempt ${i}`:""}function Wp(n){let t=s=>({class:`wb-cell wb-col-${s}`,role:"columnheader"}),e=Object.keys(ar).
 map(s=>n.heading(s,"div",t(s)));return r("div",{class:"wb-grid-columns",role:"row","aria-rowindex":1},...e)}function ne(n,...t){return r("div",{class:`wb-cell w\
-b-col-${n}`,role:"gridcell"},...t)}var fl={tree:"Tree",list:"By priority",graph:"Graph"},Wp=120,An=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=nr(),this.collapsed=new Set,
+b-col-${n}`,role:"gridcell"},...t)}var fl={tree:"Tree",list:"By priority",graph:"Graph"},Kp=120,An=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=nr(),this.collapsed=new Set,
 this.mode="tree",this.outline=new Ce(t.tables.tasks);let o={toggle:(h,l)=>this.toggle(h,l),open:h=>this.open(h),move:h=>this.follow(h),sort:()=>this.draw()};this.
 grid=new Cn(o),this.graph=new On(o),this.progress=new Ae,this.modes=new I(fl,"Show tasks as",h=>this.setMode(h)),this.filters=new Sn(t,h=>this.setFilter(h),()=>this.
 view.focus());let a={store:t,channel:e,announce:s};this.views=new et(a,"tasks",{read:()=>this.state(),apply:h=>this.apply(h)}),this.details=new _n(a,{close:()=>this.
@@ -1943,7 +1946,7 @@ set(e),this.filters.search.value=s.text??"",this.setFilter({...i,...Object.fromE
 e?this.collapsed.delete(t):this.collapsed.add(t),this.draw()}setFilter(t){Object.assign(this.filter,t),this.filters.update(this.outline,this.filter),this.grid.element.
 scrollTop=0,this.announce(`${f(this.draw(),"task")} shown.`)}open(t){clearTimeout(this.following),this.grid.active=t,this.main.classList.add("wb-open"),this.details.
 show(t,this.outline),this.draw(),this.grid.select(t)}follow(t){this.grid.active=t,this.details.id!==null&&(clearTimeout(this.following),this.following=setTimeout(
-()=>this.details.id!==null&&this.details.show(t,this.outline),Wp))}jump(t){let e=this.outline.tasks.get(t)?.parent_task_id;for(;e;)this.collapsed.delete(e),e=this.
+()=>this.details.id!==null&&this.details.show(t,this.outline),Kp))}jump(t){let e=this.outline.tasks.get(t)?.parent_task_id;for(;e;)this.collapsed.delete(e),e=this.
 outline.tasks.get(e)?.parent_task_id;this.open(t),this.details.focus()}close(){clearTimeout(this.following),this.details.hide(),this.main.classList.remove("wb-o\
 pen"),this.view?.focus()}onKey(t){t.key!=="Escape"||t.defaultPrevented||this.details.id===null||t.target===this.filters.search&&this.filters.search.value||(t.preventDefault(),
 this.close())}};var qn=class{constructor(t){this.desk=t,this.requests=new w(t),this.text=r("span",{class:"wb-grow"}),this.restart=m("","wb-button",()=>this.restartAll());let e=[
@@ -1968,17 +1971,17 @@ let{progress:t,progress_total:e,progress_message:s}=this.call;return Qs(t,e,s)}t
 t),this.opener.setAttribute("aria-expanded",String(t)),t?this.load():this.opener.focus()}async load(){this.drawFacts();let{call:t}=this;try{let e=await this.requests.
 send("get_tool_call",{call_id:t.call_id});t===this.call&&this.drawValues(e),this.requests.clearError()}catch(e){this.requests.showError(e)}}drawFacts(){let{call:t}=this;
 this.cancelButton.hidden=!!t.ended_at,this.facts.update([["Requested",E(t.requested_at)],["Waited",t.wait_ms>0&&at(t.wait_ms)],["Progress",this.progress()],["Er\
-ror",t.error_code],["Task",t.task_id&&`${t.task_id}, attempt ${t.attempt}`],["Tokens",t.input_tokens!==null&&Kp(t)],["Cost",typeof t.cost_usd=="number"&&`$${t.cost_usd.
+ror",t.error_code],["Task",t.task_id&&`${t.task_id}, attempt ${t.attempt}`],["Tokens",t.input_tokens!==null&&Up(t)],["Cost",typeof t.cost_usd=="number"&&`$${t.cost_usd.
 toFixed(4)}`],["Version",t.version],["Id",t.call_id]])}drawValues({arguments:t,result:e}){let{announce:s}=this.desk,i=[C("Arguments",bt(t,"Copy the arguments",s))];
 this.call.ended_at&&e!==null&&i.push(C("Result",bt(e,"Copy the result",s))),this.values.replaceChildren(...i)}async cancel(){let t={call_id:this.call.call_id};await this.
-requests.run("cancel_tool_call",t,this.cancelButton,"Cancelling…")&&this.desk.announce(`${this.call.tool_name} is cancelled.`)}};function Kp({input_tokens:n,output_tokens:t}){
-return`${n.toLocaleString("en")} read, ${(t??0).toLocaleString("en")} written`}var Up=50,Hp=200,zp=1e3,Tt="",Jp=[[Tt,"All sources"],["local","Run here"],["mcp","MCP servers"]],Vp=[[Tt,"All states"],["open","Not ended"],...Object.entries(Zs)],
+requests.run("cancel_tool_call",t,this.cancelButton,"Cancelling…")&&this.desk.announce(`${this.call.tool_name} is cancelled.`)}};function Up({input_tokens:n,output_tokens:t}){
+return`${n.toLocaleString("en")} read, ${(t??0).toLocaleString("en")} written`}var Hp=50,zp=200,Jp=1e3,Tt="",Vp=[[Tt,"All sources"],["local","Run here"],["mcp","MCP servers"]],Gp=[[Tt,"All states"],["open","Not ended"],...Object.entries(Zs)],
 Ln=class{constructor(t,e){this.desk=t,this.requests=new w(t),this.earlier=new w(t),this.list=new ss,this.isStale=!0;let s=h=>this.requests.showError(h);this.reading=
-new R(()=>this.read(),s);let i=(h,l)=>x(h,Tt,{class:"wb-input wb-narrow","aria-label":l,on:{change:()=>this.restart()}});this.source=i(Jp,"Filter calls by sourc\
-e"),this.state=i(Vp,"Filter calls by state"),this.empty=r("p",{class:"wb-empty",hidden:!0}),this.more=m("Show earlier calls","wb-button",()=>this.showEarlier()),
+new R(()=>this.read(),s);let i=(h,l)=>x(h,Tt,{class:"wb-input wb-narrow","aria-label":l,on:{change:()=>this.restart()}});this.source=i(Vp,"Filter calls by sourc\
+e"),this.state=i(Gp,"Filter calls by state"),this.empty=r("p",{class:"wb-empty",hidden:!0}),this.more=m("Show earlier calls","wb-button",()=>this.showEarlier()),
 this.more.hidden=!0,this.views=new et(t,"tool_calls",{read:()=>({source:this.source.value,state:this.state.value}),apply:h=>this.apply(h)});let o=r("div",{class:"\
 wb-line"},this.source,this.state,r("span",{class:"wb-grow"}));o.append(this.views.element);let a=[this.requests.errorBox,this.earlier.errorBox];this.element=r("\
-div",{class:"wb-stack"},o,...a,this.empty,this.table(),this.more),t.store.subscribe(()=>this.onChange(),e),this.polling=new G(this.element,zp,()=>this.readProgress(),
+div",{class:"wb-stack"},o,...a,this.empty,this.table(),this.more),t.store.subscribe(()=>this.onChange(),e),this.polling=new G(this.element,Jp,()=>this.readProgress(),
 s,e),e.addEventListener("abort",()=>this.reading.stop(),{once:!0})}table(){let t=Object.entries(Bn).map(([s,i])=>r("th",{scope:"col",class:`wb-col-${s}`},i));this.
 body=r("tbody",{});let e={keydown:s=>V(s,this.body)};return this.grid=r("table",{class:"wb-table wb-calls",on:e},r("thead",{},r("tr",{},...t)),this.body),this.rows=
 new A(this.body,()=>new jn(this.desk),{keep:(s,i)=>i.isOpen}),this.grid}get isShown(){return this.element.checkVisibility()}onChange(){this.desk.store.concernsAny(
@@ -1986,10 +1989,10 @@ new A(this.body,()=>new jn(this.desk),{keep:(s,i)=>i.isOpen}),this.grid}get isSh
 value=t,this.state.value=e;for(let s of[this.source,this.state])s.selectedIndex<0&&(s.value=Tt);this.restart()}restart(){this.list=new ss,this.draw(),this.refresh()}async read(){
 let{list:t}=this,e=await this.requests.send("list_tool_calls",this.filtered({}));if(t!==this.list)return;let s=t.openBesides(e.calls).length>0,{calls:i}=s?await this.
 requests.send("list_tool_calls",this.filtered({state:"open"})):e;t===this.list&&(t.takeNewest(e),s&&await this.readEnded(t,i),this.requests.clearError(),this.isRead=
-!0,this.draw(),await new Promise(o=>setTimeout(o,Hp)))}async readProgress(){let{list:t}=this;if(![...t.calls.values()].some(({state:s})=>s==="running"))return;let{
+!0,this.draw(),await new Promise(o=>setTimeout(o,zp)))}async readProgress(){let{list:t}=this;if(![...t.calls.values()].some(({state:s})=>s==="running"))return;let{
 calls:e}=await this.requests.send("list_tool_calls",this.filtered({state:"running"}));this.requests.clearError(),t===this.list&&(t.refresh(e),this.draw())}async readEnded(t,e){
 t.refresh(e);let i=t.openBesides(e).map(({call_id:o})=>this.requests.send("get_tool_call",{call_id:o}));t.refresh(await Promise.all(i))}filtered(t){let e={source:this.
-source.value,state:this.state.value},s=Object.entries(e).filter(([,i])=>i!==Tt);return{limit:Up,...Object.fromEntries(s),...t}}async showEarlier(){let{list:t}=this,
+source.value,state:this.state.value},s=Object.entries(e).filter(([,i])=>i!==Tt);return{limit:Hp,...Object.fromEntries(s),...t}}async showEarlier(){let{list:t}=this,
 e=await this.earlier.run("list_tool_calls",this.filtered({cursor:t.cursor}),this.more);!e||t!==this.list||(t.takeEarlier(e),this.draw())}update(t,e){this.enabled=
 t,this.now=e,this.isStale&&this.refresh(),this.draw()}draw(){this.views.update();let{calls:t}=this.list,e=this.list.ids.filter(o=>this.matches(t.get(o)));this.rows.
 show(e,(o,a)=>o.show(t.get(a),this.enabled,this.now)),this.grid.hidden=this.rows.items.size===0,this.more.hidden=this.list.cursor===null,this.empty.hidden=e.length>
@@ -1999,11 +2002,11 @@ textContent=s?"No call matches the filters.":i}matches({state:t,ended_at:e}){let
 wb-col-${e}`})])),this.cells.tool.append(this.opener),this.cells.origin.append(this.badge),this.line=r("tr",{class:"wb-table-row"},...Object.values(this.cells)),
 this.place=r("td",{colspan:Object.keys(Mn).length}),this.below=r("tr",{class:"wb-table-details",hidden:!0},this.place),this.below.addEventListener("keydown",e=>this.
 onKey(e)),this.elements=[this.line,this.below]}get isOpen(){return!this.below.hidden}show(t,e){this.tool=t,this.enabled=e;let{name:s,title:i,description:o,problem:a}=t;
-u(this.opener,s),this.opener.title=i,Rn(this.badge,t),u(this.cells.hints,Gp(t)),u(this.cells.about,a?`Cannot be called now: ${a}`:o),this.line.classList.toggle(
+u(this.opener,s),this.opener.title=i,Rn(this.badge,t),u(this.cells.hints,Yp(t)),u(this.cells.about,a?`Cannot be called now: ${a}`:o),this.line.classList.toggle(
 "wb-unavailable",!!a),this.details?.update(t,e)}toggle(t=!this.isOpen){this.stop(),t?(this.details=new Te(this.tool,this.desk),this.place.replaceChildren(this.details.
 element),this.details.update(this.tool,this.enabled)):(this.place.replaceChildren(),this.opener.focus()),this.below.hidden=!t,this.line.classList.toggle("wb-ope\
 ned",t),this.opener.setAttribute("aria-expanded",String(t))}onKey(t){t.key==="Escape"&&!t.defaultPrevented&&!t.target.matches(".wb-input")&&this.toggle(!1)}stop(){
-this.details?.stop(),this.details=null}};function Gp({read_only:n,destructive:t}){return n?"reads":t?"may delete":"changes"}var lr=50,is="",In=class{constructor(t){this.desk=t,this.filters={kind:null,server:is,text:""},this.limit=lr,this.search=J("Filter tools","Filter tools by name,\
+this.details?.stop(),this.details=null}};function Yp({read_only:n,destructive:t}){return n?"reads":t?"may delete":"changes"}var lr=50,is="",In=class{constructor(t){this.desk=t,this.filters={kind:null,server:is,text:""},this.limit=lr,this.search=J("Filter tools","Filter tools by name,\
  description or server",{input:()=>this.filter({text:this.search.value.trim().toLowerCase()})}),this.chips=new ht("Filter tools by kind",i=>this.filter({kind:i}));
 let e=()=>this.filter({server:this.server.value});this.server=x([],is,{class:"wb-input wb-narrow","aria-label":"Filter tools by server",on:{change:e}}),this.errors=
 r("div",{class:"wb-stack"}),this.empty=r("p",{class:"wb-empty"}),this.more=m("Show more","wb-button",()=>{this.limit+=lr,this.update(this.enabled)});let s=[r("d\
@@ -2021,8 +2024,8 @@ filter(Boolean))];q(this.server,[["",[[is,"All servers"],...i.map(o=>[o,o])]]],t
 l","wb-link",()=>this.clear())]:["There are no tools yet."];this.empty.replaceChildren(...s)}matches({name:t,title:e,description:s,kind:i,server:o}){let{kind:a,
 server:h,text:l}=this.filters;if(a!==null&&i!==a||h!==is&&o!==h)return!1;let c=[t,e,s,o].join(`
 `).toLowerCase();return l.split(/\s+/).every(d=>c.includes(d))}filter(t){Object.assign(this.filters,t),this.limit=lr,this.update(this.enabled),this.desk.announce(
-`${f(this.rows.items.size,"tool")} shown.`)}clear(){this.search.value="",this.filter({kind:null,server:is,text:""}),this.search.focus()}};var Yp={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},je=class{constructor(t,e,s){this.server=e,this.onDone=s,this.requests=new w(t),this.
-name=k("",{maxlength:100,placeholder:"github"});let i=JSON.stringify(e?.config??Yp,null,2);this.config=P(i,8,{required:!0}),this.submit=r("button",{class:"wb-bu\
+`${f(this.rows.items.size,"tool")} shown.`)}clear(){this.search.value="",this.filter({kind:null,server:is,text:""}),this.search.focus()}};var Xp={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},je=class{constructor(t,e,s){this.server=e,this.onDone=s,this.requests=new w(t),this.
+name=k("",{maxlength:100,placeholder:"github"});let i=JSON.stringify(e?.config??Xp,null,2);this.config=P(i,8,{required:!0}),this.submit=r("button",{class:"wb-bu\
 tton wb-primary",type:"submit"},e?"Save":"Add");let o=()=>s(null),a="Write secrets as references: env://NAME, file://path, op://vault/item/field, keyring://serv\
 ice/name.";this.element=S({class:"wb-confirm wb-stack","aria-label":e?`Server ${e.name}`:"New server"},{submit:()=>this.save(),escape:o},e?null:T("Name",this.name),
 T("Configuration (JSON)",this.config),r("p",{class:"wb-label"},a),L(this.submit,o),this.requests.errorBox)}focus(){(this.server?this.config:this.name).focus()}async save(){
@@ -2073,12 +2076,12 @@ this.element.focus()}async proceed(t,e){let s={worktree_name:this.name,step:t},i
 target:s,state:i,conflicts:o,steps:a}=t;this.name=e;let h={merged:`${s} is merged into ${e}. Request its integration again.`,up_to_date:`${e} already has all co\
 mmits of ${s}.`,aborted:`The merge was undone; ${e} is as it was.`}[i];if(h)return this.onDone(h),!1;let l=o.map(p=>r("li",{},r("code",{class:"wb-wrap"},p))),c=l.
 length?"These files are in conflict:":"No file is in conflict any more. Commit the merge.",d=H(l.length?"warning":"completed",`${s} is being merged into ${e}. ${c}`);
-return this.lead.replaceChildren(d,r("ul",{class:"wb-list"},...l)),this.steps.replaceChildren(...a.map(p=>r("li",{},...tt(p)))),this.steps.hidden=!l.length,!0}};var Xp={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},Le=new Set(
-["awaiting","failing","checking"]),Zp=new Set(["pending","claimed","in_progress"]),Qp=new Set(["claimed","in_progress"]);function dr(n,t){if(n.status==="integra\
+return this.lead.replaceChildren(d,r("ul",{class:"wb-list"},...l)),this.steps.replaceChildren(...a.map(p=>r("li",{},...Y(p)))),this.steps.hidden=!l.length,!0}};var Zp={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},Le=new Set(
+["awaiting","failing","checking"]),Qp=new Set(["pending","claimed","in_progress"]),tf=new Set(["claimed","in_progress"]);function dr(n,t){if(n.status==="integra\
 ting")return n.queue_place>1?"queued":"integrating";if(n.status!=="active")return"closed";let e=Ft(n,t);if(!e)return"active";let s=be(e.payload.gates??[]);return s===
-"passed"?"awaiting":s}function Un(n,t){return t==="queued"?`Queued, ${ae(n.queue_place)}`:Xp[t]}function bl(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
+"passed"?"awaiting":s}function Un(n,t){return t==="queued"?`Queued, ${ae(n.queue_place)}`:Zp[t]}function bl(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
 tasks:0}).get(i);for(let i of n.agents.values()){let o=Xt(i,t);i.worktree&&Lt(o)&&o!=="terminated"&&s(i.worktree).agents.add(i.id)}for(let i of n.tasks.values())
-!i.worktree||!Zp.has(i.status)||(s(i.worktree).tasks+=1,Qp.has(i.status)&&i.assigned_agent_id&&s(i.worktree).agents.add(i.assigned_agent_id));return i=>e.get(i)??
+!i.worktree||!Qp.has(i.status)||(s(i.worktree).tasks+=1,tf.has(i.status)&&i.assigned_agent_id&&s(i.worktree).agents.add(i.assigned_agent_id));return i=>e.get(i)??
 {agents:new Set,tasks:0}}function ns(n){return[...n.conflicts?.length?[[n.integration_target,n.conflicts]]:[],...(n.overlaps??[]).map(({worktree:e,files:s})=>[e,
 s])]}function Hn(n){let t=new Map;for(let[i,o]of ns(n)){let a=o.join(`
 `);t.set(a,{files:o,others:[...t.get(a)?.others??[],i]})}let e=({files:i,others:o})=>`Conflicts with ${M(o,6)} in ${M(i,4)}`,s=[...t.values()].map(e);return n.problem?
@@ -2086,19 +2089,19 @@ s])]}function Hn(n){let t=new Map;for(let[i,o]of ns(n)){let a=o.join(`
 ve`:"",c=s===1?"It is":"They are",d=`${f(s,"uncommitted file")}: ${M(i,5,s)}`,p=l?`The branch ${a} is deleted, with ${l}. Commits that are on no other branch ar\
 e first saved to a bundle in .aiswarm/trash/.`:`The branch ${a} is deleted; ${h} has all its commits.`;return[s?`${d}. ${c} first saved to a bundle in .aiswarm/\
 trash/.`:"It has no uncommitted files.",e?p:`The branch ${a} is kept${l?`, with its ${l}`:""}.`,t.length?`${M(t)} ${t.length===1?"is":"are"} terminated.`:""].filter(
-Boolean)}var tf=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),ef=new Set(["queued","integrating","closed"]),Me=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
+Boolean)}var ef=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),sf=new Set(["queued","integrating","closed"]),Me=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
 s,this.force=!1,this.requests=new w(t),this.review=m("","wb-button wb-compact",e.open),this.request=m("","wb-button wb-compact",()=>this.requestIntegration()),this.
 update=m("Update","wb-button wb-compact",()=>this.updateFromTarget()),this.resolve=m("Resolve conflicts…","wb-button wb-compact",()=>this.startResolving()),this.
 discard=m("Discard…","wb-link wb-quiet wb-push",()=>this.askDiscard()),this.confirmBox=r("div",{});let i=[this.review,this.request,this.update,this.resolve,this.
 discard];this.buttons=r("div",{class:"wb-line wb-worktree-buttons"},...i)}show(t,e,s){this.worktree=t,this.agents=[...s];let{id:i,ahead:o,behind:a,integration_target:h}=t,
-l=Le.has(e),c=l&&ze(t,Ft(t,this.desk.store.tables)),d=ef.has(e);u(this.review,l&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
+l=Le.has(e),c=l&&ze(t,Ft(t,this.desk.store.tables)),d=sf.has(e);u(this.review,l&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
 rimary",e==="awaiting"&&!c&&!t.conflicts?.length),this.requests.busy||u(this.request,c?"Request again":"Request integration"),b(this.update,"title",`Merge ${f(a??
 0,"commit")} of ${h} into ${i}`),this.review.hidden=this.onPage,this.request.hidden=l&&!c||d||!o,this.update.hidden=d||!a||t.conflicts?.length>0,this.resolve.hidden=
 d||!(t.conflicts?.length||t.merging),this.discard.hidden=d,this.buttons.hidden=e==="closed";for(let p of[this.review,this.request,this.resolve,this.discard])b(p,
 "aria-label",`${p.textContent} ${i}`);b(this.update,"aria-label",`Update ${i} from ${h}`),this.drawConsequences?.()}async requestIntegration(){let{id:t,integration_target:e}=this.
 worktree;this.on.request?.(1/0);let s=await this.requests.run("integrate_worktree",{worktree_name:t},this.request,"Requesting…");if(this.on.request?.(s?.approval_id??
 0),!s)return;let i=s.state==="integrated";this.on.done(i?`${t} was integrated into ${e}.`:`${t} waits for your approval.`)}async updateFromTarget(){let{id:t,integration_target:e}=this.
-worktree,s=await this.requests.run("update_worktree",{worktree_name:t},this.update,"Updating…");s&&(s.conflicts?.length?this.requests.showError(sf(t,e,s.conflicts)):
+worktree,s=await this.requests.run("update_worktree",{worktree_name:t},this.update,"Updating…");s&&(s.conflicts?.length?this.requests.showError(nf(t,e,s.conflicts)):
 s.merged===!1?this.on.done(`${t} already had all commits of ${e}.`):this.on.done(`${t} now has the newest commits of ${e}.`))}async startResolving(){let{id:t}=this.
 worktree,e=await this.requests.run("resolve_worktree",{worktree_name:t},this.resolve,"Merging…");if(!e)return;let s=()=>{this.clear(),this.resolve.focus()},i=new Kn(
 this.requests,o=>{this.clear(),this.on.done(o)});this.clear(),i.take(e)&&(i.closeButton.addEventListener("click",s),this.confirmBox.replaceChildren(i.element),i.
@@ -2109,20 +2112,20 @@ this.worktree,this.agents,e.box.checked);s.textContent!==h.join("")&&s.replaceCh
 confirmBox.replaceChildren(),this.drawConsequences=null,this.requests.clearError()}async runDiscard(t,e,s){let{id:i,uncommitted:o,ahead:a}=this.worktree,h=this.
 force||!!(o||e&&a),l={worktree_name:i,reason:t,delete_branch:e,force:h},c=await this.requests.run("discard_worktree",l,s,"Discarding…");if(!c)return this.onRefused(
 s);this.clear();let d=c.branch_kept===!1?"Its branch was deleted too":`Its branch ${c.branch_name} is kept`,p=c.bundle?` What is on no other branch was saved in\
- ${c.bundle}`:"";this.on.done(`${i} was discarded. ${d}.${p}`)}onRefused(t){this.force=tf.has(this.requests.error?.code),this.force&&u(t,`Discard ${this.worktree.
-id} anyway`)}};function sf(n,t,e){return{code:"MERGE_CONFLICT",message:`${t} conflicts with ${n} in ${M(e)}. Nothing was changed. Press “Resolve conflicts…” for\
- the steps.`}}var nf={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function ur(n){
-return v(nf[n])}function of(n){return n.length>2?`${n.length} others: ${M(n,2)}`:n.join(", ")}var zn=class{constructor(t,e,s){let i=y("worktree");this.mark=r("s\
+ ${c.bundle}`:"";this.on.done(`${i} was discarded. ${d}.${p}`)}onRefused(t){this.force=ef.has(this.requests.error?.code),this.force&&u(t,`Discard ${this.worktree.
+id} anyway`)}};function nf(n,t,e){return{code:"MERGE_CONFLICT",message:`${t} conflicts with ${n} in ${M(e)}. Nothing was changed. Press “Resolve conflicts…” for\
+ the steps.`}}var of={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function ur(n){
+return v(of[n])}function rf(n){return n.length>2?`${n.length} others: ${M(n,2)}`:n.join(", ")}var zn=class{constructor(t,e,s){let i=y("worktree");this.mark=r("s\
 pan",{class:"wb-mark"}),this.opener=m(t,"wb-opener",()=>s.open(t)),this.opener.id=i,this.state=r("span",{class:"wb-worktree-state"}),this.branches=r("span",{class:"\
 wb-muted wb-cut"}),this.counts=r("div",{class:"wb-cut wb-digits"}),this.facts=r("div",{class:"wb-muted wb-cut"}),this.conflicts=r("div",{class:"wb-worktree-conf\
 licts"}),this.actions=new Me(e,{open:()=>s.open(t),done:s.done});let o=r("div",{class:"wb-worktree-head"},this.mark,this.opener,this.branches,this.state);this.element=
 r("li",{class:"wb-worktree wb-frame wb-stack","aria-labelledby":i},r("div",{},o,this.counts,this.facts,this.conflicts),this.actions.buttons,this.actions.confirmBox,
 this.actions.requests.errorBox),this.elements=[this.element]}show(t,e,s,i){this.drawn!==e&&this.mark.replaceChildren(ur(e)),this.drawn=e,this.element.classList.
-toggle("wb-attention",Le.has(e)),u(this.state,Un(t,e)),u(this.branches,rf(t)),b(this.branches,"title",`${t.branch_name} → ${t.integration_target}`),mr(this.counts,
+toggle("wb-attention",Le.has(e)),u(this.state,Un(t,e)),u(this.branches,af(t)),b(this.branches,"title",`${t.branch_name} → ${t.integration_target}`),mr(this.counts,
 t);let o=pr(t,s,i);u(this.facts,o),b(this.facts,"title",o),this.drawConflicts(t),this.actions.show(t,e,s.agents)}drawConflicts(t){let e=ns(t),s=e.length>0||!!t.
-problem,i=e.map(([h,l])=>`${h} (${f(l.length,"file")})`),o=e.length?`Conflicts with ${of(i)}`:"No conflicts predicted",a=t.problem??o;this.conflicts.textContent!==
+problem,i=e.map(([h,l])=>`${h} (${f(l.length,"file")})`),o=e.length?`Conflicts with ${rf(i)}`:"No conflicts predicted",a=t.problem??o;this.conflicts.textContent!==
 a&&(b(this.conflicts,"title",Hn(t).join(`
-`)),this.conflicts.classList.toggle("wb-muted",!s),this.conflicts.replaceChildren(...s?[v("warning")]:[],r("span",{class:"wb-cut"},a)))}};function rf({id:n,branch_name:t,
+`)),this.conflicts.classList.toggle("wb-muted",!s),this.conflicts.replaceChildren(...s?[v("warning")]:[],r("span",{class:"wb-cut"},a)))}};function af({id:n,branch_name:t,
 integration_target:e}){return t===`wb/${n}/main`?`→ ${e}`:`${t} → ${e}`}function mr(n,{ahead:t=0,behind:e=0,changed:s=0,added:i=0,removed:o=0}){let a=d=>d.toLocaleString(
 "en"),h=[t?`${a(t)} ahead`:"",e?`${a(e)} behind`:""],l=s?`${f(s,"file")} +${a(i)} −${a(o)}`:"",c=[h.filter(Boolean).join(", ")||"no new commits",l].filter(Boolean).
 join(" · ");u(n,c),b(n,"title",c)}function pr({uncommitted:n,last_activity:t},{agents:e,tasks:s},i){let o=t&&pt(t,i);return[n?`${n.toLocaleString("en")} uncomm\
@@ -2131,30 +2134,30 @@ this.store=t,this.empty=r("p",{class:"wb-empty"},"No worktree has been integrate
 yl).map(s=>this.sorting.heading(s,"th",{scope:"col"}));this.body=r("tbody",{}),this.table=r("table",{class:"wb-table wb-closed","aria-label":"Closed worktrees"},
 r("thead",{},r("tr",{},...e)),this.body),this.element=r("div",{class:"wb-stack"},this.empty,r("div",{class:"wb-matrix-box"},this.table))}get rows(){return[...this.
 store.tables.closed.values()].sort((t,e)=>e.id-t.id)}update(){let{rows:t}=this;this.empty.hidden=t.length>0,this.table.hidden=!t.length;let e=JSON.stringify(t);
-e!==this.drawn&&(this.drawn=e,this.draw())}draw(){let t=this.sorting.sorted(this.rows,(e,s)=>({...e,...vl(e)})[s]);this.body.replaceChildren(...t.map(af))}};function af(n){
+e!==this.drawn&&(this.drawn=e,this.draw())}draw(){let t=this.sorting.sorted(this.rows,(e,s)=>({...e,...vl(e)})[s]);this.body.replaceChildren(...t.map(hf))}};function hf(n){
 let{name:t,status:e,integration_target:s,integrated_commit:i,closed_at:o}=n,a=e==="integrated",h=a?["merged into ",r("code",{},s)," as ",r("code",{title:i},i.slice(
 0,7))]:["discarded"],{requester:l,by:c,reason:d}=vl(n),p=[r("code",{},n.branch_name),n.branch_kept?"":" (deleted)"],g=v(a?"completed":"cancelled"),_=n.bundle?`${d?
 " ":""}Unmerged work is saved in ${n.bundle}`:"",j=[r("span",{class:"wb-line"},g,r("strong",{},t)),r("span",{},...h),r("span",{},...p),l,c,r("span",{title:o},E(
 o)),`${d??""}${_}`];return r("tr",{class:"wb-table-row"},...j.map($=>r("td",{},$)))}function vl({status:n,approval:t,closed_by:e,reason:s}){return n!=="integrat\
-ed"||!t?{requester:"",by:e,reason:s}:{requester:t.requester,by:t.decided_by,reason:t.decision_reason}}var fr=(n,t)=>n.localeCompare(t,void 0,{numeric:!0});function hf(n){let t=new Map;for(let{one:e,other:s,is_target:i,files:o}of n)for(let a of o){t.has(a)||t.set(
+ed"||!t?{requester:"",by:e,reason:s}:{requester:t.requester,by:t.decided_by,reason:t.decision_reason}}var fr=(n,t)=>n.localeCompare(t,void 0,{numeric:!0});function lf(n){let t=new Map;for(let{one:e,other:s,is_target:i,files:o}of n)for(let a of o){t.has(a)||t.set(
 a,{path:a,targets:new Set,worktrees:new Set,pairs:0});let h=t.get(a);h.pairs+=1,h.worktrees.add(e),(i?h.targets:h.worktrees).add(s)}return[...t.values()].map(e=>({
 ...e,targets:[...e.targets].sort(fr),worktrees:[...e.worktrees].sort(fr)})).sort((e,s)=>s.pairs-e.pairs||fr(e.path,s.path))}function kl(n,t){let e=["File","Chan\
-ged on the same lines in","Pairs"].map(o=>r("th",{scope:"col"},o)),s=hf(n).map(o=>lf(o,t));return r("table",{class:"wb-table wb-conflict-files","aria-label":"Co\
-nflicts by file"},r("thead",{},r("tr",{},...e)),r("tbody",{},...s))}function lf({path:n,targets:t,worktrees:e,pairs:s},i){let o=e.map(h=>m(h,"wb-link",()=>i(h),
+ged on the same lines in","Pairs"].map(o=>r("th",{scope:"col"},o)),s=lf(n).map(o=>cf(o,t));return r("table",{class:"wb-table wb-conflict-files","aria-label":"Co\
+nflicts by file"},r("thead",{},r("tr",{},...e)),r("tbody",{},...s))}function cf({path:n,targets:t,worktrees:e,pairs:s},i){let o=e.map(h=>m(h,"wb-link",()=>i(h),
 `Open ${h} (${n})`)),a=t.map(h=>r("strong",{title:`${h}, a target`},h));return r("tr",{class:"wb-table-row"},r("th",{scope:"row",class:"wb-conflict-file",title:n},
-r("code",{},n)),r("td",{},r("span",{class:"wb-line"},...a,...o)),r("td",{class:"wb-digits"},f(s,"pair")))}var cf="Point at a number to see the files, or press it to keep them in view.",wr={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},xl=(n,t)=>n.
+r("code",{},n)),r("td",{},r("span",{class:"wb-line"},...a,...o)),r("td",{class:"wb-digits"},f(s,"pair")))}var df="Point at a number to see the files, or press it to keep them in view.",wr={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},xl=(n,t)=>n.
 localeCompare(t,void 0,{numeric:!0}),Vn=class{constructor(t,e){this.store=t,this.onOpen=e,this.selected=null,this.summary=r("p",{class:"wb-muted"}),this.caption=
 r("caption",{class:"wb-sr"},"Predicted conflicts; each cell has the number of files"),this.table=r("table",{class:"wb-matrix",on:{keydown:s=>this.onKey(s),focusin:s=>this.
 showHint(s.target),mouseover:s=>this.showHint(s.target)}}),this.files=r("div",{}),this.box=r("div",{class:"wb-matrix-box"},this.table),this.hint=r("p",{class:"w\
-b-muted wb-matrix-hint"},cf),this.pair=r("div",{class:"wb-box wb-stack wb-pair",id:y("pair"),hidden:!0}),this.element=r("div",{class:"wb-stack"},this.summary,this.
+b-muted wb-matrix-hint"},df),this.pair=r("div",{class:"wb-box wb-stack wb-pair",id:y("pair"),hidden:!0}),this.element=r("div",{class:"wb-stack"},this.summary,this.
 files,this.box,this.hint,this.pair)}get pairs(){return[...this.store.tables.conflicts.values()].filter(({id:t})=>t!=="")}update(){let{pairs:t}=this,{tables:e}=this.
 store,s=e.conflicts.get(""),i=JSON.stringify([t,s,e.worktrees.size]);i!==this.drawn&&(this.drawn=i,u(this.summary,this.summaryText(t,s)),this.files.replaceChildren(
 ...t.length?[kl(t,this.onOpen)]:[]),this.box.hidden=this.hint.hidden=!t.length,this.drawTable(t),this.drawPair(t.find(({id:o})=>o===this.selected)))}summaryText(t,e){
 if(e?.error)return e.error.message;if(!e)return"";let s=this.store.tables.worktrees.size;if(!s)return"There are no worktrees.";if(!t.length)return"No conflicts \
 are predicted, neither between worktrees nor with their targets.";let i=new Set(t.flatMap(({one:h,other:l,is_target:c})=>c?[h]:[h,l])),o=s-i.size,a=` ${f(o,"oth\
 er worktree")} would not; ${o===1?"it is":"they are"} not listed.`;return`${f(t.length,"pair")} would conflict if integrated now.${o>0?a:""}`}drawTable(t){let{names:e,
-targets:s,cells:i}=df(t),o=[...s.map(c=>[c,!0]),...e.map(c=>[c,!1])],a=this.table.contains(document.activeElement)?document.activeElement.dataset.pair:null,h=r(
-"tr",{},r("td",{}),...o.map(([c,d])=>uf(c,d))),l=e.map(c=>{let d=o.map(([p,g])=>this.cell(i.get(`${c}
+targets:s,cells:i}=uf(t),o=[...s.map(c=>[c,!0]),...e.map(c=>[c,!1])],a=this.table.contains(document.activeElement)?document.activeElement.dataset.pair:null,h=r(
+"tr",{},r("td",{}),...o.map(([c,d])=>mf(c,d))),l=e.map(c=>{let d=o.map(([p,g])=>this.cell(i.get(`${c}
 ${p}`),c,p,g));return r("tr",{},r("th",{scope:"row",title:c},c),...d)});this.table.replaceChildren(this.caption,r("thead",{},h),r("tbody",{},...l)),a&&this.table.
 querySelector(`[data-pair="${CSS.escape(a)}"]`)?.focus()}cell(t,e,s,i){let o=!i&&e===s;if(!t||t.is_target!==i)return r("td",{class:o?"wb-matrix-same":null},r("s\
 pan",{class:"wb-sr"},o?"itself":"none"));let a=`${e} and ${s}: ${f(t.files.length,"file")}`,h=m(String(t.files.length),"wb-matrix-cell",()=>this.select(t),a);return b(
@@ -2166,9 +2169,9 @@ is_target?", its target,":""} change the same lines of ${f(t.files.length,"file"
 {},r("strong",{},t.one)," and ",r("strong",{},t.other),i)),r("ul",{class:"wb-list"},...t.files.map(o=>r("li",{},r("code",{class:"wb-wrap"},o)))),r("div",{class:"\
 wb-line"},e(t.one),t.is_target?null:e(t.other)))}onKey(t){if(!(t.ctrlKey||t.altKey||t.metaKey)){if(t.key==="Escape"&&this.selected)t.stopPropagation(),this.selected=
 null,this.drawn=null,this.update();else if(t.key in wr){t.preventDefault();let e=_l(t.target.closest("td"),wr[t.key]);for(;e&&!e.querySelector("button");)e=_l(e,
-wr[t.key]);e?.querySelector("button").focus()}}}};function df(n){let t=new Set,e=new Set,s=new Map;for(let i of n)t.add(i.one),s.set(`${i.one}
+wr[t.key]);e?.querySelector("button").focus()}}}};function uf(n){let t=new Set,e=new Set,s=new Map;for(let i of n)t.add(i.one),s.set(`${i.one}
 ${i.other}`,i),i.is_target?e.add(i.other):(t.add(i.other),s.set(`${i.other}
-${i.one}`,i));return{names:[...t].sort(xl),targets:[...e].sort(xl),cells:s}}function uf(n,t){let e=t?`${n}, a target`:n;return r("th",{scope:"col",class:t?"wb-m\
+${i.one}`,i));return{names:[...t].sort(xl),targets:[...e].sort(xl),cells:s}}function mf(n,t){let e=t?`${n}, a target`:n;return r("th",{scope:"col",class:t?"wb-m\
 atrix-target":null,title:e},r("span",{},n))}function _l(n,[t,e]){let s=n.parentElement,i=[...s.parentElement.children];return i[i.indexOf(s)+t]?.children[n.cellIndex+
 e]}var Gn=class{constructor(t,e){this.requests=new w(t),this.onDone=e,this.name=k("",{maxlength:60,required:!0,placeholder:"robust-statistics"});let s=()=>u(this.submit,
 "Create");this.branch=k("",{maxlength:200,placeholder:"wb/<name>/main",on:{input:s}}),this.source=k("",{maxlength:200,placeholder:"the current branch"}),this.submit=
@@ -2187,7 +2190,7 @@ parentElement.querySelector(os);t.key!=="ArrowDown"||!s||(t.preventDefault(),Sl(
 Yn(i)===Yn(t)?i:t;let o=$l(t),a=[o.indexOf(this.anchor),o.indexOf(t)].sort((h,l)=>h-l);this.rows=o.slice(a[0],a[1]+1);for(let h of this.rows)h.classList.add("wb\
 -chosen")}comment(){let t=this.rows.map(o=>o.line).filter(o=>this.on.canComment(o));if(!t.length)return;let e=t.some(o=>o.kind!=="-")?"new":"old",s=t.map(o=>e===
 "old"||o.kind!=="-"?o[e]:null).filter(Boolean),i={side:e,first:Math.min(...s),last:Math.max(...s)};this.on.comment({file:Yn(this.rows[0]),rows:this.rows,...i})}};
-function $l(n){return[...n.closest("table").querySelectorAll(os)]}function Yn(n){return n.closest(".wb-diff-file").file}function Sl(n){n.tabIndex=-1,n.focus()}var El="implementer",mf=new Set(["pending","claimed","in_progress"]),Zn=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new w(t),this.drafts=new Map,
+function $l(n){return[...n.closest("table").querySelectorAll(os)]}function Yn(n){return n.closest(".wb-diff-file").file}function Sl(n){n.tabIndex=-1,n.focus()}var El="implementer",pf=new Set(["pending","claimed","in_progress"]),Zn=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new w(t),this.drafts=new Map,
 this.editing=new Map,this.opener=m("Request changes…","wb-button",()=>this.toggle()),this.opener.setAttribute("aria-expanded","false"),this.element=this.makeForm()}makeForm(){
 this.summary=r("p",{class:"wb-strong"}),this.note=P("",2,{placeholder:"About all of it (optional with comments)","aria-label":"Note about all changes",maxlength:1e4,
 on:{input:()=>this.draw()}}),this.note.spellcheck=!0,this.task=F("Create a task with them for",()=>{}),this.persona=x([],"",{class:"wb-input wb-narrow","aria-la\
@@ -2196,7 +2199,7 @@ bel":"Persona of the task"}),this.submit=r("button",{class:"wb-button wb-primary
 return S({class:"wb-review wb-box wb-stack",hidden:!0,"aria-label":"Request changes"},{submit:()=>this.send(),escape:()=>this.toggle(!1)},this.summary,r("p",{class:"\
 wb-muted"},"Press the number of a line to comment on it; Shift and a press on another one makes it a range."),this.note,e,this.requests.errorBox)}get mine(){return this.
 drafts.get(this.name)??[]}show(t){this.name=t.id,this.writing=null,this.editing.clear(),this.requests.clearError(),this.note.value="";let e=({worktree:s,status:i})=>s===
-t.id&&mf.has(i);this.task.box.checked=![...this.desk.store.tables.tasks.values()].some(e),this.toggle(this.mine.length>0,!1)}update(t){this.opener.hidden=t.status!==
+t.id&&pf.has(i);this.task.box.checked=![...this.desk.store.tables.tasks.values()].some(e),this.toggle(this.mine.length>0,!1)}update(t){this.opener.hidden=t.status!==
 "active";let e=[...this.desk.store.tables.personas.values()].map(({id:i})=>[i,i]),s=this.persona.value||(e.some(([i])=>i===El)?El:void 0);q(this.persona,[["",e]],
 s),this.draw()}toggle(t=this.element.hidden,e=!0){this.element.hidden=!t,this.opener.setAttribute("aria-expanded",String(t)),this.draw(),e&&(t?this.note:this.opener).
 focus()}draw(){let t=this.mine.length;u(this.summary,t?`${f(t,"comment")}, not sent yet`:"Request changes instead of a merge"),this.discard.hidden=t===0,O(!this.
@@ -2211,15 +2214,15 @@ e);if(s){this.keep(t,e,s.element);return}let a=xa(e,{edit:()=>{let h=d=>{e.text=
 e),this.on.changed()},c=vo(e,e.text,{save:h,cancel:l});this.editing.set(e,c),a.replaceWith(c.element),c.focus()},remove:()=>{this.drafts.set(this.name,this.mine.
 filter(h=>h!==e)),this.changed("Comment removed."),this.opener.focus()}});He(t,e,a)}changed(t){this.draw(),this.on.changed(),this.desk.announce(t)}discardAll(){
 this.drafts.delete(this.name),this.editing.clear(),this.toggle(!1),this.changed("The comments were discarded.")}async send(){let{name:t}=this,e=this.note.value.
-trim();if(!e&&!this.mine.length)return;let s=pf(this.mine),i=s.size?[...s]:[[null,[]]];for(let[o,[a,h]]of i.entries()){let l=h.map(({path:p,side:g,line:_,end_line:j,
+trim();if(!e&&!this.mine.length)return;let s=ff(this.mine),i=s.size?[...s]:[[null,[]]];for(let[o,[a,h]]of i.entries()){let l=h.map(({path:p,side:g,line:_,end_line:j,
 text:$})=>({path:p,side:g,line:_,end_line:j,text:$})),c=this.task.box.checked&&this.persona.value?this.persona.value:null,d={worktree_name:t,comments:l,commit:a,
 note:o===0?e:"",persona_id:c};if(!await this.requests.run("request_changes",d,this.submit,"Sending…"))return this.draw();this.drafts.set(t,(this.drafts.get(t)??
 []).filter(p=>!h.includes(p)));for(let p of h)this.editing.delete(p);this.name===t&&(this.note.value="")}return this.name===t&&this.toggle(!1),this.changed(`Cha\
-nges were requested in ${t}.`)}};function pf(n){let t=new Map;for(let e of n)t.set(e.commit,[...t.get(e.commit)??[],e]);return t}var ff="600px",Tl={committed:"Committed",since:"Since the request",uncommitted:"Uncommitted"},Qn=class{constructor(t){this.desk=t,this.side="committed",this.review=
+nges were requested in ${t}.`)}};function ff(n){let t=new Map;for(let e of n)t.set(e.commit,[...t.get(e.commit)??[],e]);return t}var wf="600px",Tl={committed:"Committed",since:"Since the request",uncommitted:"Uncommitted"},Qn=class{constructor(t){this.desk=t,this.side="committed",this.review=
 new Zn(t,{changed:()=>this.drawComments()}),this.requested=new Hs(t,{since:i=>this.showSince(i),goTo:i=>this.goToComment(i)}),this.files=[],this.requests=new w(
 t);let e=y("diff");this.empty=r("p",{class:"wb-empty"}),this.main=r("div",{class:"wb-diff-main wb-frame"},this.fileList(),this.fileBodies()),this.element=r("sec\
 tion",{class:"wb-stack","aria-labelledby":e},this.requested.element,this.toolbar(e),this.review.element,this.requests.errorBox,this.newerNote(),this.empty,this.
-main);let s=i=>i.filter(({isIntersecting:o})=>o).forEach(({target:o})=>o.file.approach());this.observer=new IntersectionObserver(s,{root:this.body,rootMargin:ff})}toolbar(t){
+main);let s=i=>i.filter(({isIntersecting:o})=>o).forEach(({target:o})=>o.file.approach());this.observer=new IntersectionObserver(s,{root:this.body,rootMargin:wf})}toolbar(t){
 this.sides=new I(Tl,"Show changes that are",s=>this.setSide(s)),this.summary=r("span",{class:"wb-muted wb-grow"}),this.toggleAll=m("Close all","wb-link",()=>this.
 onToggleAll());let e=r("h3",{class:"wb-heading",id:t},"Changes");return r("div",{class:"wb-toolbar"},e,this.summary,this.toggleAll,this.sides.element,this.review.
 opener)}newerNote(){let t=m("Show them","wb-link",()=>this.refresh.now());return this.newer=r("div",{class:"wb-box wb-slim",hidden:!0},"There are newer changes \
@@ -2273,8 +2276,8 @@ t.path),mr(this.counts,t),u(this.facts,pr(t,s,i)),this.drawProblems(Hn(t)),this.
 t)}drawProblems(t){let e=t.join(`
 `);e!==this.drawnProblems&&(this.drawnProblems=e,this.problems.replaceChildren(...t.map(s=>H("warning",s))))}drawApproval(t,e,s){this.enabled=s;let i=Ft(t,this.
 desk.store.tables);this.approval.show(i,o=>this.isEnabled(o),e,this.replacing===1/0)}isEnabled(t){return this.enabled&&this.replacing<=t}onRequest(t){this.replacing=
-t;let{card:e}=this.approval;e?.refresh(this.isEnabled(e.approval.id))}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};var wf=6,Cl={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},br={pending:["For you",(n,t)=>Le.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
-rating"],conflicts:["With conflicts",n=>ns(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},bf=(n,t)=>n.
+t;let{card:e}=this.approval;e?.refresh(this.isEnabled(e.approval.id))}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};var bf=6,Cl={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},br={pending:["For you",(n,t)=>Le.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
+rating"],conflicts:["With conflicts",n=>ns(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},gf=(n,t)=>n.
 id.localeCompare(t.id,void 0,{numeric:!0}),eo=class{constructor(t,e,s){this.store=t,this.desk={store:t,channel:e,announce:s},this.requests=new w(this.desk),this.
 mode="cards",this.filter=null,this.text="",this.opened=null,this.toOpen=null,this.enabled=!0;let i=y("worktrees"),o=h=>this.showNote(h);this.note=r("div",{class:"\
 wb-box wb-slim wb-note",hidden:!0}),this.page=new to(this.desk,{close:()=>this.close(),done:o}),this.conflicts=new Vn(t,h=>this.open(h)),this.closed=new Jn(t),this.
@@ -2287,7 +2290,7 @@ closed.element];return r("div",{class:"wb-stack"},...a,...h)}toolbar(t){this.sum
 i=>this.setMode(i)),this.search=J("Filter worktrees","Filter worktrees by name, branch or agent",{input:()=>this.setFilter({text:this.search.value.trim().toLowerCase()})}),
 this.views=new et(this.desk,"worktrees",{read:()=>({filter:this.filter,text:this.text,mode:this.mode}),apply:i=>this.apply(i)}),this.newButton=m("New worktree…",
 "wb-button",()=>this.openForm());let e=r("h3",{class:"wb-heading",id:t},"Worktrees"),s=r("div",{class:"wb-line"},this.modes.element,this.search,this.views.element,
-this.newButton);return r("div",{class:"wb-toolbar"},e,this.summary,s)}get rows(){return[...this.store.tables.worktrees.values()].filter(({id:t})=>t!=="").sort(bf)}count(){
+this.newButton);return r("div",{class:"wb-toolbar"},e,this.summary,s)}get rows(){return[...this.store.tables.worktrees.values()].filter(({id:t})=>t!=="").sort(gf)}count(){
 return this.rows.length}update(t,e){this.enabled=t;let{tables:s}=this.store;s.worktrees.has(this.toOpen)&&this.open(this.toOpen);let i=bl(s,e);this.all.hidden=this.
 opened!==null,this.opened?this.drawPage(i,e):this.drawOverview(i,e)}drawOverview(t,e){let{rows:s}=this,{tables:i}=this.store,o=new Map(s.map(c=>[c.id,dr(c,i)])),
 a=this.mode==="cards";this.drawToolbar(s,o,t);let h=a?s.filter(c=>this.matches(c,o.get(c.id),t(c.id))):[],l=(c,d)=>c.show(i.worktrees.get(d),o.get(d),t(d),e);this.
@@ -2295,13 +2298,13 @@ cards.show(h.map(({id:c})=>c),l),this.noMatch.hidden=!a||h.length>0||!s.length,t
 ts"||!s.length,this.conflicts.element.hidden||this.conflicts.update(),this.closed.element.hidden=this.mode!=="closed",this.closed.element.hidden||this.closed.update(),
 this.drawEmpty(s.length,i.worktrees.get("")?.error)}drawToolbar(t,e,s){let i=this.mode==="cards",o=this.conflicts.pairs.length;u(this.summary,t.length?f(t.length,
 "worktree"):""),this.modes.setLabel("conflicts",o?`Conflicts ${o.toLocaleString("en")}`:"Conflicts"),this.modes.show(this.mode);let a=this.closed.rows.length;this.
-modes.setLabel("closed",a?`Closed ${a.toLocaleString("en")}`:"Closed"),this.modes.element.hidden=!t.length&&!a,this.search.hidden=!i||t.length<=wf,this.chips.element.
+modes.setLabel("closed",a?`Closed ${a.toLocaleString("en")}`:"Closed"),this.modes.element.hidden=!t.length&&!a,this.search.hidden=!i||t.length<=bf,this.chips.element.
 hidden=!i||t.length<2,this.views.element.hidden=!t.length,this.views.update();let h=Object.entries(br).map(([l,[c,d]])=>({key:l,label:c,count:t.filter(p=>d(p,e.
 get(p.id),s(p.id))).length}));this.chips.update([{key:null,label:"All",count:t.length},...h],this.filter)}drawEmpty(t,e){e&&t?this.requests.showError(e):this.requests.
 clearError(),this.empty.hidden=t>0||this.mode==="closed"||!this.store.loaded.has("worktrees"),this.newButton.hidden=!!e&&!t;let s=e?.code??"none";if(this.empty.
 hidden||this.empty.dataset.shown===s)return;this.empty.dataset.shown=s;let i=m("New worktree…","wb-link",()=>this.openForm()),o=r("code",{},'wb.call("create_w\
 orktree", name="…")');this.empty.replaceChildren(r("p",{},"A worktree is a directory with its own branch. An agent works there; your files do not change until\
- you approve its work."),e?r("p",{},...tt(e.message)):r("p",{},"Create one with ",i," or ",o,"."))}drawPage(t,e){let{tables:s}=this.store,i=s.worktrees.get(this.
+ you approve its work."),e?r("p",{},...Y(e.message)):r("p",{},"Create one with ",i," or ",o,"."))}drawPage(t,e){let{tables:s}=this.store,i=s.worktrees.get(this.
 opened.id);i&&(this.opened=i);let o=i??{...this.opened,status:"closed"};this.page.update(o,dr(o,s),t(o.id),e,this.enabled)}matches(t,e,s){if(this.filter&&!br[this.
 filter][1](t,e,s))return!1;let i=[t.id,t.branch_name,...s.agents].join(`
 `).toLowerCase();return this.text.split(/\s+/).every(o=>i.includes(o))}setFilter(t){Object.assign(this,t),this.update(this.enabled,Date.now()),this.desk.announce(
@@ -2312,32 +2315,32 @@ store.tables.worktrees.get(t);this.toOpen=e?null:t,e&&(this.opened=e,this.page.o
 items.get(t)?.opener??this.newButton).focus()}showNote(t){this.desk.announce(t);let e=m("Dismiss","wb-link",()=>this.dismissNote());this.note.replaceChildren(r(
 "span",{class:"wb-grow"},t),e),this.note.hidden=!1}dismissNote(){this.note.hidden=!0,this.opened?this.page.focus():this.newButton.focus()}openForm(){let t=new Gn(
 this.desk,e=>this.closeForm(e));this.formBox.replaceChildren(t.element),t.focus()}closeForm(t){if(this.formBox.replaceChildren(),this.newButton.focus(),!t)return;
-let{name:e,branch_name:s,integration_target:i,path:o}=t;this.showNote(`Created ${e}: branch ${s}, to be integrated into ${i}. Its files are in ${o}.`)}};var[gr,yr,so,io,vr,no,kr,Al,,xr,gf,ql]=Array(12).keys(),yf={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"Discon\
+let{name:e,branch_name:s,integration_target:i,path:o}=t;this.showNote(`Created ${e}: branch ${s}, to be integrated into ${i}. Its files are in ${o}.`)}};var[gr,yr,so,io,vr,no,kr,Al,,xr,yf,ql]=Array(12).keys(),vf={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"Discon\
 nected"},_r=class extends _e{constructor(t,e,{tab:s,alone:i},o){super(t,e);let a=d=>this.announce(d);this.untrusted=new vs(t);let h={connect:()=>this.showConnect(),
 review:d=>this.showWorktree(d)};this.inbox=new xe(t,e,a,o,h),this.taskSummary=new $r(()=>this.showTab(yr)),this.tasks=new An(t,e,a,o),this.unattended=new qn({store:t,
-channel:e,announce:a}),this.worktrees=new eo(t,e,a),this.agents=new Ns(t,e,a,o),this.definitions=new Si(t,e,a,o),this.tools=new Wn(t,e,a,o),this.chat=new ni(t,e,
-a,o),this.runs=new bn(t,e,a,o),this.analytics=new Is(t,e,a,o,this.openers()),this.personalities=new nn(t,e,a,o),this.projects=new an(t,e,a),this.admin=new ys(t,
-e,a,o);let l=[{label:"Inbox",element:r("div",{},this.inbox.element,this.taskSummary.element)},{label:"Tasks",element:this.tasks.element},{label:"Worktrees",element:this.
-worktrees.element},{label:"Agents",element:this.agents.element},{label:"Definitions",element:this.definitions.element},{label:"Tools",element:this.tools.element},
-{label:"Chat",element:this.chat.element},{label:"Runs",element:this.runs.element},{label:"Analytics",element:this.analytics.element},{label:"Personalities",element:this.
-personalities.element},{label:"Projects",element:this.projects.element},{label:"Admin",element:this.admin.element}];this.tabs=new Ai(l,()=>this.draw()),this.tabs.
-show(Math.max(0,l.findIndex(({label:d})=>d===s))),this.alone=i?s:null;let c=[this.banner,this.unattended.element,this.untrusted.element];this.element=this.region(
-"Workbench desk",this.top(),...c,...this.tabs.panels),this.start(o)}top(){this.dot=r("span",{class:"wb-dot","aria-hidden":"true"}),this.linkLabel=r("span",{});let t=r(
-"span",{class:"wb-brand"},this.alone??"Workbench");this.tabs.element.hidden=this.alone!==null;let e=r("span",{class:"wb-state"},this.dot,this.linkLabel);return r(
+channel:e,announce:a}),this.worktrees=new eo(t,e,a),this.agents=new Ns(t,e,a,o,h.connect),this.definitions=new Si(t,e,a,o),this.tools=new Wn(t,e,a,o),this.chat=
+new ni(t,e,a,o),this.runs=new bn(t,e,a,o),this.analytics=new Is(t,e,a,o,this.openers()),this.personalities=new nn(t,e,a,o),this.projects=new an(t,e,a),this.admin=
+new ys(t,e,a,o);let l=[{label:"Inbox",element:r("div",{},this.inbox.element,this.taskSummary.element)},{label:"Tasks",element:this.tasks.element},{label:"Worktr\
+ees",element:this.worktrees.element},{label:"Agents",element:this.agents.element},{label:"Definitions",element:this.definitions.element},{label:"Tools",element:this.
+tools.element},{label:"Chat",element:this.chat.element},{label:"Runs",element:this.runs.element},{label:"Analytics",element:this.analytics.element},{label:"Pers\
+onalities",element:this.personalities.element},{label:"Projects",element:this.projects.element},{label:"Admin",element:this.admin.element}];this.tabs=new Ai(l,()=>this.
+draw()),this.tabs.show(Math.max(0,l.findIndex(({label:d})=>d===s))),this.isAlone=i;let c=[this.banner,this.unattended.element,this.untrusted.element];this.element=
+this.region("Workbench desk",this.top(),...c,...this.tabs.panels),this.start(o)}top(){this.dot=r("span",{class:"wb-dot","aria-hidden":"true"}),this.linkLabel=r(
+"span",{});let t=r("span",{class:"wb-brand"},"Workbench");this.tabs.element.hidden=this.isAlone;let e=r("span",{class:"wb-state"},this.dot,this.linkLabel);return r(
 "div",{class:"wb-top"},t,this.tabs.element,this.status,e)}openers(){return{task:t=>{this.showTab(yr),this.tasks.jump(t)},agent:t=>{this.showTab(io),this.agents.
 reveal(t)},inbox:()=>this.showTab(gr),tools:()=>{this.showTab(no),this.tools.setMode("calls")}}}showTab(t){this.tabs.element.hidden=!1,this.tabs.select(t)}showWorktree(t){
 this.showTab(so),this.worktrees.open(t)}showConnect(){this.showTab(ql),this.admin.connect.focus()}draw(){let{state:t}=this.channel.link;this.dot.dataset.state=t,
-u(this.linkLabel,yf[t]),this.untrusted.update(),super.draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.update(),this.tabs.setCount(gr,this.inbox.waiting,
+u(this.linkLabel,vf[t]),this.untrusted.update(),super.draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.update(),this.tabs.setCount(gr,this.inbox.waiting,
 !0),this.tabs.setCount(so,this.worktrees.count()),this.tabs.setCount(io,this.agents.count(e)),this.tabs.setCount(vr,this.definitions.count()),this.tabs.setCount(
 no,this.tools.count()),this.tabs.setCount(kr,this.chat.count()),this.tabs.setCount(xr,this.personalities.count()),this.tabs.at===gr&&this.taskSummary.update(this.
 outline()),this.tabs.at===yr&&this.tasks.update(this.outline()),this.tabs.at===so&&this.worktrees.update(t,e),this.tabs.at===io&&this.agents.update(e),this.tabs.
 at===vr&&this.definitions.update(t,e),this.tabs.at===no&&this.tools.update(t,e),this.tabs.at===kr&&this.chat.update(t,e),this.tabs.at===Al&&this.runs.update(t,e),
-this.tabs.at===xr&&this.personalities.update(t,e),this.tabs.at===gf&&this.projects.update(),this.tabs.at===ql&&this.admin.update()}outline(){let{version:t,tables:e}=this.
+this.tabs.at===xr&&this.personalities.update(t,e),this.tabs.at===yf&&this.projects.update(),this.tabs.at===ql&&this.admin.update()}outline(){let{version:t,tables:e}=this.
 store;return this.outlined?.version!==t&&(this.outlined={version:t,outline:new Ce(e.tasks)}),this.outlined.outline}tick(t){this.inbox.tick(t),this.tabs.at===so&&
 this.worktrees.update(this.worktrees.enabled,t),this.tabs.at===io&&this.agents.update(t),this.tabs.at===vr&&this.definitions.update(this.definitions.enabled,t),
 this.tabs.at===no&&this.tools.update(this.tools.enabled,t),this.tabs.at===kr&&this.chat.update(this.chat.enabled,t),this.tabs.at===Al&&this.runs.update(this.runs.
 enabled,t),this.tabs.at===xr&&this.personalities.update(this.personalities.enabled,t)}},$r=class{constructor(t){this.progress=new Ae;let e=r("h3",{class:"wb-hea\
 ding"},"Tasks"),s=m("Show tasks","wb-link",t);this.element=r("section",{class:"wb-section wb-stack",hidden:!0},r("div",{class:"wb-toolbar"},e,this.progress.summary,
-s),this.progress.meter)}update(t){this.progress.update(t),this.element.hidden=!t.tasks.size}},NN=()=>{let n=new Ni,t,e;return{initialize({model:s,signal:i}){ah(
+s),this.progress.meter)}update(t){this.progress.update(t),this.element.hidden=!t.tasks.size}},RN=()=>{let n=new Ni,t,e;return{initialize({model:s,signal:i}){ah(
 s),t=new hs(s,n,i);let o={tab:s.get("tab"),alone:s.get("alone")};e=new qi(s,(a,h)=>a.append(new _r(n,t,o,h).element))},render({model:s,el:i,signal:o}){let a=s.get(
-"approval_ids");a?i.append(new Ci(n,t,a,o).element):s.get("docked")?e.render(i,o):e.show(i,o)}}};export{NN as default};
+"approval_ids");a?i.append(new Ci(n,t,a,o).element):s.get("docked")?e.render(i,o):e.show(i,o)}}};export{RN as default};

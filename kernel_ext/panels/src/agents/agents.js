@@ -29,10 +29,12 @@ export class Agents {
    * @param {import("../link/channel.js").Channel} channel
    * @param {(text: string) => void} announce
    * @param {AbortSignal} signal
+   * @param {() => void} connect shows how to connect an agent
    */
-  constructor(store, channel, announce, signal) {
+  constructor(store, channel, announce, signal, connect) {
     this.desk = { store, channel, announce };
     this.store = store;
+    this.connect = connect;
     this.filters = { state: null, text: "", session: EVERY };
     this.limit = STEP;
     this.mode = "agents";
@@ -182,11 +184,12 @@ export class Agents {
 
   drawEmpty(total, matching) {
     this.empty.hidden = matching > 0 || this.store.version === null;
-    if (this.empty.hidden) return;
-    const content = total
-      ? ["No agent matches the filters. ", button("Show all", "wb-link", () => this.clear())]
-      : ["No agents yet. Agents that register wait in the inbox; the Admin tab shows how to connect one."];
-    this.empty.replaceChildren(...content);
+    const reason = total ? "No agent matches the filters. " : "No agents yet. Agents that register wait in the inbox. ";
+    if (this.empty.hidden || this.empty.firstChild?.data === reason) return; // its button may have the focus
+    const next = total
+      ? button("Show all", "wb-link", () => this.clear())
+      : button("Connect an agent", "wb-link", this.connect);
+    this.empty.replaceChildren(reason, next, ".");
   }
 
   drawSelected() {

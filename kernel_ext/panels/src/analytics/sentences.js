@@ -46,7 +46,7 @@ export function stream({ attempts }, span) {
 
 export function approvals({ approvals: asked, pending }, span) {
   const decided = asked.filter(({ status }) => status !== "pending").map((one) => one.waited_seconds);
-  const still = `${plural(pending, "question")} still ${pending === 1 ? "waits" : "wait"}`;
+  const still = pending ? `${plural(pending, "question")} still ${pending === 1 ? "waits" : "wait"}` : "none waits";
   if (!decided.length) return `No question was decided within the last ${span}; ${still}.`;
   const mean = duration((1000 * decided.reduce((sum, one) => sum + one, 0)) / decided.length);
   const longest = duration(1000 * Math.max(...decided));

@@ -8,6 +8,8 @@
 import { button } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
 
+/** The id of JupyterLab's main area. Notebook 7 has `addSibling` too, but its failure reaches no caller. */
+const AREA = "jp-main-dock-panel";
 const UNAVAILABLE =
   "This page cannot put the panel beside the notebook. In JupyterLab, right-click this output and choose “Create New View for Output”.";
 
@@ -75,7 +77,7 @@ export class Dock {
   async open(el) {
     const manager = this.model.widget_manager;
     const context = manager?.context;
-    if (typeof context?.addSibling !== "function") return false;
+    if (typeof context?.addSibling !== "function" || !document.getElementById(AREA)) return false;
     let view;
     /** @type {(el: HTMLElement|null) => void} */
     let found;

@@ -58,12 +58,13 @@ export class RunRow {
     if (run === this.run) return;
     this.run = run;
     setText(this.opener, `${run.id} ${run.name}`);
-    this.opener.title = run.notebook ?? "";
+    this.opener.title = [run.name, run.notebook].filter(Boolean).join("\n");
     this.mark.replaceChildren(icon(runIcon(run.state)), h("span", {}, RUN_STATES[run.state] ?? run.state));
     setText(this.cells.parameters, parametersText(run.parameters));
     this.cells.parameters.title = this.cells.parameters.textContent;
     setText(this.cells.started, dateTime(run.started_at));
     setText(this.cells.tags, run.tags.join(", "));
+    this.cells.tags.title = this.cells.tags.textContent;
   }
 
   toggle(open = !this.isOpen) {

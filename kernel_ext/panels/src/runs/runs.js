@@ -1,7 +1,7 @@
 /** The Runs tab: runs of experiments, filtered and sorted, each to be opened; several compared; and sweeps. */
 
 import { button, moveBetweenRows } from "../lib/controls.js";
-import { freshId, h, setText } from "../lib/dom.js";
+import { freshId, h, prose, setText } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 import { KeyedList } from "../lib/keyed_list.js";
 import { Segments } from "../lib/segments.js";
@@ -264,7 +264,9 @@ export class Runs {
     this.filters.element.hidden = !isActive && runs.size === 0 && this.sweepsFound.length === 0;
     this.empty.hidden = runs.size > 0;
     const none = "No runs yet. Record one with `with wb.run(name, lr=0.1) as run: run.record(loss=0.5)`.";
-    setText(this.empty, isActive ? "No run matches the filters." : none);
+    const why = isActive ? "No run matches the filters." : none;
+    if (why !== this.drawnEmpty) this.empty.replaceChildren(...prose((this.drawnEmpty = why)));
+    this.grid.classList.toggle("wb-no-tags", ![...runs.values()].some(({ tags }) => tags.length));
     const running = [...runs.values()].filter(({ state }) => state === "running").length;
     const known = plural(runs.size, "run");
     const text = `${this.hasMore ? `The first ${known}` : known}${running ? ` · ${running} running` : ""}`;

@@ -1,0 +1,102 @@
+"""Two tabs of a browser on one project: of one notebook, of two notebooks, and of two people who decide at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.bare_desk import LASTING_UNDO, BareDesk
+from tests.browser.desk_lab import Lab, Project, command, open_notebook, shot, show_desk, view
+
+LONG_UNDO = "undo.UNDO_SECONDS = 3600\n"
+
+
+def card(desk: Locator, name: str) -> Locator:
+    return desk.get_by_role("listitem", name=name, exact=True)
+
+
+def search(desk: Locator) -> Locator:
+    return desk.get_by_role("searchbox", name=re.compile("^Filter tasks"))
+
+
+def titles(desk: Locator) -> Locator:
+    """The titles of the tasks that are shown."""
+    return desk.locator(".wb-row:not([hidden]) .wb-title")
+
+
+def second_desk(page: Page, lab: Lab, project: Project, notebook: str) -> Locator:
+    """The desk in another tab: of the first notebook, with its kernel, or of one with a kernel of its own."""
+    page.add_init_script(LASTING_UNDO)
+    if notebook == "another notebook":
+        return show_desk(page, lab, project, before=LONG_UNDO + "assert host.attached\n", name="other.ipynb")
+    open_notebook(page, lab, project.path / "desk.ipynb")
+    desk = page.locator(".wb-desk")
+    desk.and_(page.locator("[data-link='live']")).wait_for()
+    return desk
+
+
+@pytest.mark.parametrize("notebook", ["the same notebook", "another notebook"])
+def test_what_is_done_in_one_tab_is_seen_in_the_other(
+    lab: Lab, project: Project, open_desk: Callable[..., Locator], page: Page, second_page: Page, notebook: str
+) -> None:
+    page.add_init_script(LASTING_UNDO)
+    first = open_desk(before=LONG_UNDO)
+    command(page, "docmanager:save")
+    second = second_desk(second_page, lab, project, notebook)
+    for name in ("ada", "bob"):
+        project.call("register", name=name, persona_id="implementer")
+    for title in ("Count penguins", "Write the report"):
+        project.operate("create_task", title=title, persona_id="implementer")
+
+    card(second, "bob").get_by_role("button", name="Details…").click()
+    card(first, "ada").get_by_role("button", name="Admit").click()
+    expect(card(first, "ada")).to_contain_text("Admitted as ada.")
+    expect(card(second, "ada")).to_be_hidden()
+    card(first, "bob").get_by_role("button", name="Admit").click()
+    expect(card(second, "bob")).to_contain_text("It was decided elsewhere.")
+    expect(card(second, "bob").get_by_role("button", name="Admit")).to_be_hidden()
+    shot(second, f"two-tabs-{notebook.split()[0]}")
+    assert {agent["agent_id"] for agent in project.operate("list_agents")["agents"]} == {"ada", "bob"}
+
+    view(first, "Tasks")
+    search(first).fill("penguins")
+    view(second, "Tasks")
+    expect(titles(second)).to_have_text(["Count penguins", "Write the report"])
+    titles(second).first.click()
+    second.get_by_role("button", name=re.compile("^Cancel… task")).click()
+    second.get_by_role("button", name="Cancel task 1").click()
+    row = first.get_by_role("row").filter(has_text="Count penguins")
+    expect(row).to_contain_text("Cancelled")
+    expect(first.get_by_role("group", name="Undo")).to_be_hidden()
+    second.get_by_role("group", name="Undo").get_by_role("button", name="Undo").click()
+    expect(row).to_contain_text("Pending")
+    expect(titles(first)).to_have_text(["Count penguins"])
+    expect(search(second)).to_have_value("")
+
+
+def test_of_two_people_who_decide_at_once_the_second_changes_nothing(
+    open_bare_desk: Callable[..., BareDesk], second_page: Page
+) -> None:
+    first = open_bare_desk()
+    second = BareDesk(first.host, second_page)
+    for desk in (first, second):
+        view(desk.element, "Inbox")
+    for name in ("ada", "bob"):
+        first.host.call("register", name=name, persona_id="implementer")
+        expect(card(second.element, name)).to_be_visible()
+    second.hold_rows()
+    card(first.element, "ada").get_by_role("button", name="Admit").click()
+    card(first.element, "bob").get_by_role("button", name="Reject… bob").click()
+    card(first.element, "bob").get_by_role("button", name="Reject", exact=True).click()
+    expect(card(first.element, "bob")).to_contain_text("Rejected.")
+    for name in ("ada", "bob"):
+        card(second.element, name).get_by_role("button", name="Admit").click()
+        expect(card(second.element, name)).to_contain_text("It was decided elsewhere; nothing was changed.")
+    shot(second.element, "two-people")
+    events = first.host.call("list_events", after=0, limit=1_000)["events"]
+    decisions = [event["kind"] for event in events if event["kind"] in ("approval.approved", "approval.rejected")]
+    assert decisions == ["approval.approved", "approval.rejected"]
+    second.close()
