@@ -33,7 +33,7 @@ class ShownAnswer(Answer):
         """Show it in this cell until it has ended. An interrupt of the cell stops it.
 
         Raises:
-            WorkbenchError: it failed. KeyboardInterrupt: it was stopped.
+            WorkbenchError: it failed. Interrupted: ``ANSWER_STOPPED``.
         """
         from kernel_ext import live_answer
 

@@ -18,7 +18,7 @@ from kernel_ext.panels import has_frontend
 from workbench.cli.chat.answer import Answer, Caller
 from workbench.cli.chat.parts import as_page, as_text
 from workbench.cli.chat.terminal import print_answer
-from workbench.errors import WorkbenchError
+from workbench.errors import Interrupted, WorkbenchError
 from workbench.inert import as_html
 from workbench.rules.chat.transcript import CallState, TextPart, ToolPart
 
@@ -49,7 +49,7 @@ def show(notebook: Notebook, answer: Answer) -> None:
     """Show an answer until it has ended. An interrupt of the cell stops it; what has come of it stays.
 
     Raises:
-        WorkbenchError: it failed. KeyboardInterrupt: it was stopped.
+        WorkbenchError: it failed. Interrupted: ``ANSWER_STOPPED``.
     """
     if getattr(get_ipython(), "kernel", None) is None:
         print_answer(notebook, answer)
@@ -62,7 +62,7 @@ def show(notebook: Notebook, answer: Answer) -> None:
                 live.refresh()
     except KeyboardInterrupt:
         answer.stop()
-        raise
+        raise Interrupted("ANSWER_STOPPED", "The answer was stopped. What came of it is kept; ask to go on.") from None
     finally:
         live.end() if live else publish(answer)
     if answer.failure is not None:

@@ -20,7 +20,7 @@ from kernel_ext import kernel_status
 from kernel_ext.bad_command import bad_command
 from kernel_ext.objects.queries import answer, query_options, split
 from workbench.errors import Conflict, Unavailable, WorkbenchError, unreadable_file
-from workbench.interpreter import START_ALLOCATIONS, rare_collections
+from workbench.interpreter import importing
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -229,7 +229,7 @@ class WorkbenchMagics(Magics):
     def session(self) -> Session:
         """The kernel's session, created on first use because its imports take time."""
         if self._session is None:
-            with rare_collections(START_ALLOCATIONS):
+            with importing():
                 from kernel_ext.objects.completion import Completion
                 from kernel_ext.session import Session
 

@@ -6,6 +6,7 @@ import concurrent.futures.thread  # noqa: F401 (see Session.__init__)
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -35,10 +36,11 @@ from kernel_ext.tools.notebook import NotebookTools
 from kernel_ext.wording import worded
 from workbench import cli
 from workbench.cli.client import ProjectClient
-from workbench.errors import BadInput, NotFound, WorkbenchError
+from workbench.errors import BadInput, Interrupted, NotFound, WorkbenchError
 from workbench.functions.progress import progress
 from workbench.graph import Graph
 from workbench.model import ServerInfo
+from workbench.rules.spelling import suggestion
 from workbench.rules.wording import in_magics
 from workbench.settings import Settings
 from workbench.tables import Page, Table
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from kernel_ext.panels.desk import Desk
 
 ANSWER_SECONDS = 2.0
+CALL_INTERRUPTED = "CALL_INTERRUPTED"
 INTERNAL = frozenset({"tree", "host", "recorder", "find_server", "create_project", "require_operator"})
 """What other modules use of a session; Tab does not offer it."""
 
@@ -260,11 +263,20 @@ class Session(Querying, Recording):
         return self._command(name)
 
     def _command(self, words: Sequence[str]) -> Any:
-        """Run a command of `%workbench` and return its result."""
+        """Run a command of `%workbench` and return its result. The status needs no start."""
+        if self._running is None and list(words[:1]) == ["status"]:
+            client = ProjectClient(self.settings.project)
+            shown = detached.in_thread(lambda: self._run_with(client, words))
+            return replace(shown, note=f"{shown.note} {not_started().message}".strip()) if shown else shown
+        return self._run_with(self, words)
+
+    def _run_with(self, client: Session | ProjectClient, words: Sequence[str]) -> Any:
         try:
-            return worded(self.tree.main(list(words), prog_name="%workbench", obj=self, standalone_mode=False))
+            return worded(self.tree.main(list(words), prog_name="%workbench", obj=client, standalone_mode=False))
         except click.Abort as abort:  # click's error for an interrupt
-            raise cli.interruption(abort) from None
+            cause = abort.__cause__
+            is_call = isinstance(cause, Interrupted) and cause.code == CALL_INTERRUPTED
+            raise cli.interruption(click.Abort() if is_call else abort) from None
         except click.ClickException as error:
             context = getattr(error, "ctx", None)
             command = context.command_path if context else "%workbench"
@@ -284,7 +296,8 @@ class Session(Querying, Recording):
         from kernel_ext.panels.desk import Desk
 
         if tab.lower() not in PANEL_TABS:
-            raise BadInput("UNKNOWN_TAB", f"The panel has no tab {tab!r}. It has {', '.join(PANEL_TABS)}.")
+            hint = f"{suggestion(tab, PANEL_TABS)}It has {', '.join(PANEL_TABS)}."
+            raise BadInput("UNKNOWN_TAB", f"The panel has no tab {tab!r}. {hint}")
         desk = Desk(self.host, tab=tab.capitalize(), alone=alone, docked=dock)
         self._desks.append(desk)
         return desk
@@ -293,15 +306,19 @@ class Session(Querying, Recording):
         """Run any operation as the operator. The result is a dict, which a cell shows as tables.
 
         Raises:
-            WorkbenchError: what the operation raises.
+            WorkbenchError: what the operation raises. Interrupted: ``CALL_INTERRUPTED``.
         """
         try:
             return Result(self.host.call(name, **arguments))
         except NotFound as error:
             if error.code != "UNKNOWN_OPERATION":
                 raise
-            message = error.message.replace("GET /api/ops lists those you may call", "wb.help() lists them")
+            message = error.message.replace("GET /api/ops lists those you may call", "wb.help() lists them by subject")
             raise NotFound(error.code, message, **error.details) from None
+        except Interrupted:
+            raise
+        except KeyboardInterrupt:
+            raise Interrupted(CALL_INTERRUPTED, f"{name} was interrupted. What it has done stays done.") from None
 
     def chat(self, definition: str | None = None, *, conversation: str | None = None, **options: Any) -> Chat:
         """Begin a conversation with the agent of a definition, or with a model; or continue one.
@@ -357,9 +374,8 @@ class Session(Querying, Recording):
         how = (repeat, resume, retry_failed, dry_run)
         largest = self.settings.max_sweep_runs
         with sweeps.errors_in_python():
-            return sweeps.in_python(
-                sweeps.run(self, sweeps.request_of(largest, notebook, parameters, given, *how, **options))
-            )
+            request = sweeps.request_of(largest, notebook, parameters, given, *how, **options)
+            return sweeps.run(self, request, sweeps.in_python)
 
     def as_agent(self, token: str) -> NotebookAgent:
         """An agent that is code in the notebook, and makes its calls with this token."""
@@ -400,13 +416,13 @@ class Session(Querying, Recording):
         drawn: Graph | cli.Note = self.run(["graph", *chosen])
         return drawn
 
-    def help(self, operation: str | None = None) -> Table | Page:
-        """What an operation does, takes and returns; without a name, all operations.
+    def help(self, about: str | None = None) -> Table | Page:
+        """What an operation does, takes and returns, or which there are about a subject; without a name, the subjects.
 
         Raises:
             NotFound: ``UNKNOWN_OPERATION``.
         """
-        return described(operation)
+        return described(about)
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if name not in INTERNAL]

@@ -17,7 +17,7 @@ from workbench.cli.approvals import (
     waiting_table,
 )
 from workbench.cli.output import Note
-from workbench.errors import NotFound, from_dict
+from workbench.errors import Interrupted, NotFound, from_dict
 from workbench.tables import Page, Table
 
 MOST = 500
@@ -54,8 +54,17 @@ class Approval(Row):
 
         Raises:
             WorkbenchError: see the operation ``approve``; also why the merge was refused, such as ``TARGET_DIRTY``.
+            Interrupted: ``WAIT_INTERRUPTED``.
         """
-        made = self._notebook.call("approve", approval_id=self.id, choices=choices)
+        try:
+            return self._approved(wait, choices)
+        except KeyboardInterrupt:
+            name = f"wb.approvals[{self.id}]"
+            message = f"The cell was interrupted. What was approved goes on: {name} shows how it stands."
+            raise Interrupted("WAIT_INTERRUPTED", message) from None
+
+    def _approved(self, wait: bool, choices: Mapping[str, Any]) -> Note:
+        made = self._notebook.call("approve", approval_id=self.id, choices=dict(choices))
         decision = {"approval_id": self.id, "ok": True, "outcome": made["outcome"]}
         decision = settled(self._notebook.call, decision, lambda: True) if wait else decision
         self.refresh()

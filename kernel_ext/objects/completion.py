@@ -17,6 +17,7 @@ from IPython.core.completer import (
     context_matcher,
 )
 
+from kernel_ext.objects import help as help_of
 from kernel_ext.objects.agents import Agent, Persona
 from kernel_ext.objects.rows import Kind, Listing
 from kernel_ext.objects.tasks import Plan
@@ -129,7 +130,8 @@ def _in_call(text: str) -> SimpleMatcherResult:
         return _offered(found[1], names(), "report")
     operations = collect(SERVICES)
     if found := NAME.search(text):
-        return _offered(found[1], operations, "operation")
+        about = help_of.subjects() if found[0].startswith("wb.help") else []
+        return _offered(found[1], [*about, *operations], "operation")
     if (found := ARGUMENT.search(text)) and found[1] in operations:
         parameters = operations[found[1]].arguments.model_fields
         return _offered(found[2], [f"{name}=" for name in parameters], "argument")

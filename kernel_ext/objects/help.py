@@ -20,25 +20,72 @@ WHO = {
     Level.PLANNER: "planners",
     Level.OPERATOR: "the operator",
 }
+SUBJECTS: Mapping[str, tuple[str, ...]] = {
+    "tasks": ("tasks", "attempts"),
+    "approvals": ("approvals", "reviews", "undo"),
+    "worktrees": ("worktrees", "integration"),
+    "agents": ("agents", "spawning", "processes"),
+    "runs": ("runs",),
+    "definitions": ("definitions",),
+    "tools": ("tools",),
+    "chat": ("chat",),
+    "personalities": ("personalities",),
+    "spaces": ("spaces",),
+    "sharing": ("sharing", "insight"),
+    "access": ("access",),
+    "panel": ("saved_views",),
+}
+"""What operations are about, and the services that have them; what is used most comes first."""
+EXAMPLES = 3
+NOTE = (
+    'wb.help("tasks") lists the operations about tasks, and wb.help("create_task") describes one of them. '
+    "`%workbench --help` lists the commands. wb.tasks, wb.agents, wb.runs and the like are lists to use without either."
+)
 
 
 def described(name: str | None) -> Table | Page:
-    """An operation, or all.
+    """An operation, the operations about a subject, or the subjects.
 
     Raises:
         NotFound: ``UNKNOWN_OPERATION``.
     """
     operations = collect(SERVICES)
+    subjects = _by_subject(operations)
     if name is None:
-        rows = [[one.name, _who(one), one.summary] for one in operations.values()]
-        return Table(
-            ["operation", "who may call it", "what it does"], rows, note='wb.help("create_task") describes create_task.'
-        )
+        return _overview(subjects)
+    if name in subjects:
+        rows = [[one.name, _who(one), one.summary] for one in subjects[name]]
+        note = f'wb.help("{subjects[name][0].name}") describes the first of them.'
+        return Table(["operation", "who may call it", "what it does"], rows, note=note)
     if name not in operations:
-        near = similar(name, operations)
-        hint = f"Did you mean {near}?" if near else "wb.help() lists them."
+        near = similar(name, [*operations, *subjects])
+        hint = f"Did you mean {near}?" if near else "wb.help() lists the subjects."
         raise NotFound("UNKNOWN_OPERATION", f"There is no operation {name!r}. {hint}")
     return _page(operations[name])
+
+
+def subjects() -> list[str]:
+    """What `described` takes besides the names of operations."""
+    return list(_by_subject(collect(SERVICES)))
+
+
+def _by_subject(operations: Mapping[str, Op]) -> Mapping[str, list[Op]]:
+    """The operations about each subject; a service that is not placed is a subject of its own."""
+    subject_of = {service: subject for subject, services in SUBJECTS.items() for service in services}
+    found: dict[str, list[Op]] = {subject: [] for subject in SUBJECTS}
+    for one in operations.values():
+        service = one.fn.__module__.removeprefix("workbench.services.").partition(".")[0]
+        found.setdefault(subject_of.get(service, service), []).append(one)
+    return {subject: listed for subject, listed in found.items() if listed}
+
+
+def _overview(subjects: Mapping[str, list[Op]]) -> Table:
+    """How many operations there are about each subject, and some of them."""
+    rows = [
+        [subject, len(listed), f"{', '.join(one.name for one in listed[:EXAMPLES])}{', …' * (len(listed) > EXAMPLES)}"]
+        for subject, listed in subjects.items()
+    ]
+    return Table(["subject", "operations", "such as"], rows, note=NOTE)
 
 
 def _page(operation: Op) -> Page:

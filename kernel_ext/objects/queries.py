@@ -54,7 +54,7 @@ def query_options(magic: Fn) -> Fn:
     """Give a magic the options of a query."""
     for option in reversed(_OPTIONS):
         magic = option(magic)
-    made: Fn = magic_arguments()(magic)
+    made: Fn = magic_arguments(magic.__name__.removesuffix("_line"))(magic)
     return made
 
 

@@ -141,7 +141,7 @@ class Runs(Listing[Run]):
             filters: arguments of the operation `list_runs`; `where` may be one condition.
 
         Raises:
-            BadInput: ``INVALID_ARGUMENTS``, ``BAD_CONDITION``.
+            BadInput: ``INVALID_ARGUMENTS``, ``BAD_CONDITION``, ``UNKNOWN_METRIC``.
         """
         where = filters.get("where")
         return super().__call__(**{**filters, "where": [where]} if isinstance(where, str) else filters)

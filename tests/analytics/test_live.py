@@ -96,7 +96,7 @@ async def test_waits_and_durations_are_those_of_the_history(workbench: Workbench
     assert sorted(tasks) == [
         ("first", "completed", "ada", 1, 5.0, 11.0),
         ("never", "pending", None, 0, None, None),
-        ("second", "completed", "ada", 2, 4.0, 20.0),
+        ("second", "completed", "ada", 2, 4.0, 13.0),
     ]
     times = "SELECT epoch_us(created_at), epoch_us(ready_at), epoch_us(claimed_at), epoch_us(completed_at) FROM tasks"
     ready, claimed, done = [began + n * SECOND for n in (16, 20, 40)]

@@ -83,6 +83,8 @@ async def test_the_reports_have_names_and_no_other_is_made(workbench: Workbench)
     for name in ("nothing", "../views", "", "tasks.sql"):
         with pytest.raises(BadInput, match=r"UNKNOWN_REPORT.*Available: approvals, comparison, critical_path"):
             await made(workbench, name)
+    with pytest.raises(BadInput, match=r"There is no report 'wait'\. Did you mean waits\? Available: approvals, "):
+        await made(workbench, "wait")
 
 
 def test_only_groups_of_tasks_are_compared() -> None:

@@ -40,7 +40,9 @@ def test_the_manual_has_every_column(view: views.View) -> None:
 
 def test_an_unknown_view_is_an_error_that_names_the_others() -> None:
     assert views.find("waits").columns[0].name == "task_id"
-    with pytest.raises(NotFound, match=r"VIEW_NOT_FOUND.*no view 'task'\. Available: tasks, attempts, waits"):
+    with pytest.raises(
+        NotFound, match=r"VIEW_NOT_FOUND.*no view 'task'\. Did you mean tasks\? Available: tasks, attempts, waits"
+    ):
         views.find("task")
 
 

@@ -48,6 +48,16 @@ def test_a_dry_run_writes_nothing(run: Type, tmp_path: Path) -> None:
     assert [path.name for path in place.iterdir()] == ["plan.yaml"]
 
 
+def test_what_a_directory_without_git_lacks_is_said_at_once(run: Type, tmp_path: Path) -> None:
+    (place := tmp_path / "new").mkdir()
+    lead = run("--project", str(place), "init").out.splitlines()[0]
+    assert lead.endswith("worktrees and merges need one. Run `git init` there, and make a first commit.")
+    git("init", "-q", cwd=place)
+    (below := place / "below").mkdir()
+    for project in (place, below):
+        assert "git" not in run("--project", str(project), "init", "--bare").out.partition(".aiswarm")[2]
+
+
 def test_a_bare_project_has_its_state_only(run: Type, repository: Path) -> None:
     before = {path.name for path in repository.iterdir()}
     assert run("init", "--bare").out.startswith(f"{repository} is a project.")

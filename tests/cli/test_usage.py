@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.conftest import Type, data
 from workbench.cli import cli
+from workbench.cli.global_options import OTHERS, by_subject
 
 
 @pytest.mark.parametrize("name", cli.commands)
@@ -28,8 +29,10 @@ def test_the_command_itself_lists_all_others(run: Type) -> None:
     for asked in ("--help", "-h"):
         ran = run(asked)
         assert ran.status == 0
-        listed = {line.split()[0] for line in ran.out.partition("Commands:")[2].splitlines() if line}
-        assert listed == set(cli.commands)
+        _, *sections = re.split(r"^[A-Z][\w ]+:$", ran.out.partition("Show this message")[2], flags=re.MULTILINE)
+        listed = [line.split()[0] for section in sections for line in section.splitlines() if line]
+        assert sorted(listed) == sorted(cli.commands)
+        assert len(sections) > 5
     assert run("--version").out.startswith("workbench, version ")
 
 
@@ -120,9 +123,20 @@ def test_the_option_project_is_the_directory_in_every_command() -> None:
                 assert option.help.startswith("Root directory of the project.")  # `sql` takes further ones, too
 
 
+def test_help_is_also_a_word(run: Type) -> None:
+    assert run("help").out == run("--help").out
+    assert run("help", "worktrees", "create").out == run("worktrees", "create", "--help").out
+    assert run("help", "statsu").status == 2
+
+
 def test_no_option_is_without_help_and_no_name_is_taken_twice() -> None:
     options = [option for c in cli.commands.values() for option in c.params if isinstance(option, click.Option)]
     assert all(option.name for option in options)
     for command in cli.commands.values():
         names = [name for parameter in command.params for name in parameter.opts]
         assert len(names) == len(set(names))
+
+
+def test_the_help_of_the_command_places_every_command_under_a_subject() -> None:
+    assert OTHERS not in by_subject(cli.commands)
+    assert by_subject(["tasks", "new"]) == {"Plans and tasks": ["tasks"], OTHERS: ["new"]}

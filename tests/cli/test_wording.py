@@ -70,7 +70,7 @@ def test_an_error_names_the_command_to_run(run: Type) -> None:
         ("task", "9"): "TASK_NOT_FOUND: There is no task 9. `workbench tasks` lists the tasks.",
         ("rules", "remove", "night"): "RULE_NOT_FOUND: There is no rule 'night'. `workbench rules` lists them.",
         ("spawn", "implementer"): "NO_SERVER: `workbench spawn` needs the running servers. ",
-        ("tasks", "--limit", "100000"): "INVALID_ARGUMENTS: --limit: Input should be less than or equal to 1000.",
+        ("tasks", "--limit", "100000"): "INVALID_ARGUMENTS: --limit: must be at most 1000.",
         ("call", "list_task"): "UNKNOWN_OPERATION: There is no operation 'list_task'. Did you mean list_tasks",
         ("call", "get_task", "task_id=9"): "TASK_NOT_FOUND: There is no task 9. list_tasks lists the tasks.",
         (

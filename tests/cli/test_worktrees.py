@@ -118,6 +118,26 @@ def test_open_tasks_are_named_before_their_worktree_is_integrated(run: Type, rep
     assert place.is_dir()
 
 
+def test_the_request_to_merge_a_worktree_is_shown_in_words(run: Type, repository: Path) -> None:
+    place = Path(data(run("--json", "call", "create_worktree", "name=lab"))["path"])
+    git("commit", "-q", "--allow-empty", "-m", "Lab", cwd=place)
+
+    def told() -> list[str]:
+        return [
+            line.split(maxsplit=1)[1]
+            for line in run("worktrees", "status", "lab").out.splitlines()
+            if "approval" in line
+        ]
+
+    assert told() == []
+    run("integrate", "lab")
+    assert told() == ["1, pending"]
+    run("reject", "1", "--reason", "Not yet.")
+    assert told() == [
+        f"1, rejected by {data(run('--json', 'worktrees', 'status', 'lab'))['approval']['decided_by']}: Not yet."
+    ]
+
+
 def test_changes_are_requested_and_listed(run: Type, repository: Path) -> None:
     place = Path(data(run("--json", "call", "create_worktree", "name=lab"))["path"])
     (place / "count.txt").write_text("344\n345\n")
@@ -129,6 +149,7 @@ def test_changes_are_requested_and_listed(run: Type, repository: Path) -> None:
     commit = git("rev-parse", "--short=7", "HEAD", cwd=place)
     asked = run("request-changes", "lab", *comments)
     assert asked.out == f"Requested changes in lab at {commit}. Task 1 has them. Approval 1 stays open.\n"
+    assert "wb/lab/main into main: 1 commit, 1 open task (1), changes requested  operator" in run("approvals").out
     (request,) = data(run("--json", "worktrees", "changes", "lab"))
     (comment,) = request["comments"]
     assert (comment["line"], comment["end_line"], comment["quoted"]) == (1, 2, ["344", "345"])

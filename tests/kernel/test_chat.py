@@ -104,7 +104,7 @@ def test_an_interrupt_stops_the_answer_and_keeps_what_came(running: Kernel, page
     text, error = running.attempt("chat.ask('Count')")
     running.run("del os.environ['WORKBENCH_FRONTEND']")
     assert error is not None
-    assert error.startswith("KeyboardInterrupt")
+    assert error.startswith("Interrupted: ANSWER_STOPPED: ")
     assert "The answer was stopped." in text
     assert running.run("chat.messages[-1]['state']") == "'stopped'"
     kept = running.run("chat.messages[-1]['content']").strip("'")

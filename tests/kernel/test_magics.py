@@ -123,7 +123,7 @@ def test_an_error_is_shown_as_one_line_with_its_code(running: Kernel, cell: str)
     ("cell", "advice"),
     {
         'wb.call("clam_task")': "UNKNOWN_OPERATION: There is no operation 'clam_task'. Did you mean claim_task",
-        'wb.call("get_task", taskid=1)': "INVALID_ARGUMENTS: get_task: task_id: Field required; taskid: unknown name "
+        'wb.call("get_task", taskid=1)': "INVALID_ARGUMENTS: get_task: task_id: required; taskid: unknown name "
         "(did you mean task_id?).",
     }.items(),
 )
@@ -151,6 +151,24 @@ def test_results_show_themselves_as_tables_and_are_dicts(running: Kernel) -> Non
 def test_calls_before_the_start_say_how_to_start(kernel: Kernel) -> None:
     _, error = kernel.attempt("%workbench tasks")
     assert error == "Unavailable: NOT_STARTED: Workbench is not running in this kernel. Run `%workbench start`."
+
+
+def test_the_status_is_shown_before_the_start_and_after_a_stop(tmp_path: Path) -> None:
+    with started(tmp_path) as kernel:
+        said = kernel.run("%workbench").splitlines()
+        assert said[0].split() == ["project", str(tmp_path)]
+        assert said[1].split() == ["server", "not", "running"]
+        assert said[-1] == "Workbench is not running in this kernel. Run `%workbench start`."
+        assert not (tmp_path / ".aiswarm").exists()
+        kernel.run('%workbench start --port 0\nwb.call("create_task", title="Count", persona_id="tester")')
+        kernel.run("%workbench stop")
+        assert ["tasks", "pending", "1"] in [line.split() for line in kernel.run("%workbench status").splitlines()]
+        assert kernel.run("%workbench status --help").startswith("Usage: %workbench status")
+
+
+def test_help_is_also_a_word(kernel: Kernel) -> None:
+    assert kernel.run("%workbench help") == kernel.run("%workbench --help")
+    assert kernel.run("%workbench help approve") == kernel.run("%workbench approve --help")
 
 
 def test_a_directory_that_cannot_be_written_is_a_clear_error(kernel: Kernel, tmp_path: Path) -> None:

@@ -209,7 +209,10 @@ def test_help_and_completion_know_the_operations(running: Kernel) -> None:
     assert "persona_id" in shown
     assert "required" in shown
     assert "planners" in shown
-    assert "create_task" in running.run("wb.help()")
+    overview = running.run("wb.help()")
+    assert "tasks" in overview
+    assert len(overview) < 3_000, "an overview is read at once"
+    assert "create_task" in running.run('wb.help("tasks")')
     assert running.fail('wb.help("creat_task")')["evalue"].startswith("UNKNOWN_OPERATION: ")
     offered = {name.removeprefix("wb.") for name in running.complete("wb.")}
     assert {"tasks", "task", "sql", "report", "panel"} <= offered

@@ -186,7 +186,7 @@ def test_a_cell_that_calls_a_tool_and_is_interrupted_interrupts_the_function(ker
     kernel.run("threading.Thread(target=lambda: (begun.wait(), os.kill(os.getpid(), 2))).start()")
     _, error = kernel.attempt("wb.tools['waits']()")
     assert error is not None
-    assert error.startswith("KeyboardInterrupt")
+    assert error.startswith("Interrupted: CALL_INTERRUPTED: ")
     kernel.run("ended.wait()")
 
 

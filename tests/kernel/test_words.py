@@ -65,7 +65,7 @@ def test_a_notebook_is_told_magics_where_a_shell_is_told_commands(running: Kerne
     assert running.run("%workbench runs sweeps").endswith("`%workbench sweep NOTEBOOK -p NAME=VALUES` runs one.")
     assert running.run("%workbench views").endswith("`%workbench views NAME` lists the columns of one.")
     error = running.fail('wb.call("creat_task")')["evalue"]
-    assert error.endswith("Did you mean create_task, create_tasks or create_subtask? wb.help() lists them.")
+    assert error.endswith("Did you mean create_task, create_tasks or create_subtask? wb.help() lists them by subject.")
 
 
 @pytest.mark.parametrize("package", ["duckdb", "numpy.linalg", "pandas.core.frame"])
@@ -99,6 +99,18 @@ def test_an_interrupted_wait_for_a_task_is_one_line(running: Kernel) -> None:
     assert len(error["traceback"]) == 1
     assert error["evalue"].startswith("WAIT_INTERRUPTED: The cell was interrupted. Task ")
     assert running.run("wb.task(made).status") == "'pending'"
+
+
+def test_an_interrupted_call_is_one_line(running: Kernel) -> None:
+    running.run('made = wb.call("create_task", title="Wait", persona_id="tester")["id"]')
+    error = running.fail(f'{INTERRUPT}\nwb.call("wait_for_task", task_id=made, wait_seconds=30)')
+    assert error["traceback"] == ["CALL_INTERRUPTED: wait_for_task was interrupted. What it has done stays done."]
+    assert running.run("wb.task(made).status") == "'pending'"
+
+
+def test_the_help_of_a_magic_calls_it_by_its_name(running: Kernel) -> None:
+    for magic in ("%wsql", "%%wsql"):
+        assert "wsql_line" not in running.inspect(magic), magic
 
 
 def test_sql_that_would_change_the_project_is_told_what_it_may_make(running: Kernel) -> None:

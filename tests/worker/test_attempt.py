@@ -20,7 +20,7 @@ from workbench.rules.profile import Profile, parse
 from workbench.rules.programs import AgentSetup
 from workbench.settings import shipped
 from workbench.worker import attempt
-from workbench.worker.attempt import Outcome, Worker
+from workbench.worker.attempt import NOT_STARTED, Outcome, Worker
 from workbench.worker.startup import WorkerConfig
 
 SCRIPT = Profile(name="script", summary="Runs the task's command.")
@@ -134,28 +134,29 @@ async def test_a_string_goes_to_the_shell_and_a_list_is_executed_in_the_place(
 
 
 @pytest.mark.parametrize(
-    ("what", "error", "retryable"),
+    ("what", "error", "named"),
     [
-        ("exit 1", "The command ended with status 1.", True),
-        ("exit 75", "The command ended with status 75 and asked to be tried again.", True),
-        ("kill -9 $$", "The command ended with status -9.", True),
-        ("echo out; echo err >&2; exit 3", "The command ended with status 3.\nout\nerr", True),
-        ("exec >&- 2>&-; sleep 0.05; exit 4", "The command ended with status 4.", True),
-        (["/no/such/program"], "The command could not be started: /no/such/program: there is no such command", False),
-        (["/etc"], "The command could not be started: /etc: Permission denied.", False),
-        ("no-such-program", "The command could not be started: /bin/sh: 1: no-such-program: ", False),
-        ("echo a\0b", "The command could not be started: embedded null byte", False),
-        (["echo", "x" * 4_000_000], "The command could not be started: [Errno 7]", False),
-        (None, "This task has no command", False),
-        ("", "This task has no command", False),
-        ([], "This task has no command", False),
+        ("exit 1", "The command ended with status 1.", "exit status 1"),
+        ("exit 75", "The command ended with status 75 and asked to be tried again.", "exit status 75"),
+        ("kill -9 $$", "The command ended with status -9.", "signal 9"),
+        ("echo out; echo err >&2; exit 3", "The command ended with status 3.\nout\nerr", "exit status 3"),
+        ("exec >&- 2>&-; sleep 0.05; exit 4", "The command ended with status 4.", "exit status 4"),
+        (["/no/such/program"], "The command could not be started: /no/such/program: there is no such", NOT_STARTED),
+        (["/etc"], "The command could not be started: /etc: Permission denied.", NOT_STARTED),
+        ("no-such-program", "The command could not be started: /bin/sh: 1: no-such-program: ", NOT_STARTED),
+        ("echo a\0b", "The command could not be started: embedded null byte", NOT_STARTED),
+        (["echo", "x" * 4_000_000], "The command could not be started: [Errno 7]", NOT_STARTED),
+        (None, "This task has no command", None),
+        ("", "This task has no command", None),
+        ([], "This task has no command", None),
     ],
 )
-async def test_a_failure_states_how_the_command_ended_and_whether_to_retry(
-    run: Runner, what: Run, error: str, retryable: bool
+async def test_a_failure_states_and_classifies_how_the_command_ended(
+    run: Runner, what: Run, error: str, named: str | None
 ) -> None:
     outcome = await run(what)
-    assert (outcome.ok, outcome.retryable) == (False, retryable)
+    assert (outcome.ok, outcome.retryable) == (False, named not in (NOT_STARTED, None))
+    assert outcome.error_class == named
     assert outcome.error.startswith(error)
 
 

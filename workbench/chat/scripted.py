@@ -12,6 +12,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, User
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
 from workbench.errors import BadInput
+from workbench.rules.reasons import reason
 
 
 class Call(BaseModel):
@@ -55,10 +56,10 @@ def scripted(script: Sequence[Mapping[str, Any]] | None) -> FunctionModel:
     try:
         steps = Script.validate_python(script) if script else []
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
+        first = error.errors(include_url=False)[0]
         raise BadInput(
             "INVALID_CONFIGURATION",
-            f"The script of the test model: {'.'.join(map(str, first['loc']))}: {first['msg']}.",
+            f"The script of the test model: {'.'.join(map(str, first['loc']))}: {reason(first)}.",
         ) from None
 
     async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:

@@ -224,7 +224,8 @@ def _about(approval: Mapping[str, Any]) -> str:
         return _call(payload)
     gates = [gate["state"] for gate in payload.get("gates", ())]
     state = [f"gates {' '.join(gates)}"] if gates else []
-    what = ", ".join([counted(payload["ahead"], "commit"), *cautions(payload), *state])
+    asked = ["changes requested"] if approval["changes_requested_at"] and approval["status"] == "pending" else []
+    what = ", ".join([counted(payload["ahead"], "commit"), *cautions(payload), *state, *asked])
     return f"{payload['branch']} into {payload['target']}: {what}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Mapping
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,51 @@ OPTIONS = (
 )
 
 
+SUBJECTS: Mapping[str, tuple[str, ...]] = {
+    "Begin": ("init", "demo", "start", "serve", "status", "panel", "stop", "doctor"),
+    "Decide": ("approvals", "approve", "reject", "request-changes", "integrate"),
+    "Plans and tasks": (
+        *("plan", "plans", "export-plan", "tasks", "task", "graph", "assign", "priority", "retry", "cancel", "depend"),
+        "adopt",
+    ),
+    "Agents": ("agents", "agent", "spawn", "ps", "logs", "restart", "terminate", "personas", "define", "profiles"),
+    "Worktrees": ("worktrees", "discard"),
+    "Experiments": ("runs", "sweep"),
+    "Questions": ("report", "sql", "views", "events", "history", "export", "import", "performance"),
+    "Chat and tools": ("chat", "conversations", "tools", "koi", "personalities"),
+    "Admission and access": (
+        *("rules", "allowlist", "grant", "revoke", "agent-tools", "token", "connect", "trust"),
+        *("projects", "sessions", "teams", "move", "contexts"),
+    ),
+    "For programs": ("call", "mcp", "worker", "migrate"),
+}
+"""The headings of the help of `workbench`, with the commands below each: what is used most comes first."""
+OTHERS = "Others"
+"""The subject of the commands that are placed nowhere."""
+
+
+def by_subject(names: Collection[str]) -> Mapping[str, list[str]]:
+    """The commands with these names under their headings, in the order above; those of no subject come last."""
+    found = {subject: [name for name in known if name in names] for subject, known in SUBJECTS.items()}
+    placed = {name for known in found.values() for name in known}
+    found[OTHERS] = sorted(name for name in names if name not in placed)
+    return {subject: listed for subject, listed in found.items() if listed}
+
+
 class CommandGroup(click.Group):
-    """Commands whose errors speak of commands."""
+    """Commands whose errors speak of commands, and whose help lists them by subject. `help COMMAND` is
+    `COMMAND --help`."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """See `click.Group.format_commands`."""
+        width = formatter.width - 6 - max(map(len, self.commands), default=0)
+        for subject, names in by_subject(self.commands).items():
+            with formatter.section(subject):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(width)) for name in names])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See `click.Group.parse_args`."""
+        return super().parse_args(ctx, [*args[1:], "--help"] if args[:1] == ["help"] else args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """See `click.Command.invoke`."""

@@ -91,13 +91,23 @@ def _counted(found: Mapping[str, Any]) -> dict[str, Any]:
 def show_status(client: OperatorClient, name: str) -> Shown:
     """Show one worktree. Its commits, files, predicted conflicts, agents and tasks."""
     (found,) = client.call("get_worktree_status", worktree_name=name)["worktrees"]
-    plain = {key: _plain(value) for key, value in found.items() if key != "files"}
+    told = {**found, "approval": _approval(found["approval"])}
+    plain = {key: _plain(value) for key, value in told.items() if key not in ("files", "approval_id")}
     rows = [[key.replace("_", " "), value] for key, value in plain.items() if value not in (None, "", [])]
     files = Table.of(found["files"], {"path": "file", "added": "+", "removed": "−"}, "No file has changed yet.")
     sections = [(found["name"], Table(["", ""], rows)), ("Changed files", files)]
     if closed := client.call("list_closed_worktrees", worktree_name=name)["worktrees"]:
         sections.append(("History", _closed_table(closed)))
     return Page(sections, {**found, "history": closed})
+
+
+def _approval(approval: Mapping[str, Any] | None) -> str | None:
+    """The newest request to integrate a worktree, in words: `5, approved by ada`."""
+    if approval is None:
+        return None
+    decider = f" by {approval['decided_by']}" if approval["decided_by"] else ""
+    reason = f": {approval['reason']}" if approval["reason"] else ""
+    return f"{approval['id']}, {approval['status']}{decider}{reason}"
 
 
 def _plain(value: Any) -> Any:

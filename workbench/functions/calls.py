@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from workbench.errors import BadInput, Unavailable, WorkbenchError
 from workbench.functions.output import CallLog
 from workbench.functions.runner import Interrupted
+from workbench.rules.reasons import reason
 from workbench.rules.tools.function import FunctionTool
 from workbench.rules.tools.returned import Answer
 
@@ -51,9 +52,9 @@ def _bound(tool: FunctionTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return tool.bound(arguments)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
-        raise BadInput("INVALID_ARGUMENTS", f"{tool.name}: {where}: {first['msg']}.") from None
+        raise BadInput("INVALID_ARGUMENTS", f"{tool.name}: {where}: {reason(first)}.") from None
 
 
 def failure(error: BaseException, log: CallLog) -> WorkbenchError:

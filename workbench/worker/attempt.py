@@ -41,6 +41,8 @@ ANSWER_LIMIT = 20_000
 OUTPUT_LIMIT = 8_000
 """Characters of the output in an error, so that what follows it is not cut off."""
 COPY_LIMIT = 1_000_000
+NOT_STARTED = "not started"
+"""The class of the error of a command that could not be started."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,8 @@ async def _run(
                 prepared, keep, grace=worker.config.grace_seconds, adopts_orphans=worker.adopts_orphans
             )
         except (OSError, ValueError) as error:
-            return Outcome(False, error=f"The command could not be started: {error}.", retryable=False)
+            why = f"The command could not be started: {error}."
+            return Outcome(False, error=why, retryable=False, error_class=NOT_STARTED)
         if ended.status == 0 and ended.exceeded is None:
             return _success(worker.config.profile, scratch_dir, tail, mask)
         refusals = explanation(telling.lines, replace(worker.config.box, scratch=scratch_dir), prepared.cwd)
@@ -145,9 +148,12 @@ def _failure(ended: CommandResult, output: str) -> Outcome:
     if ended.exceeded:
         return Outcome(False, error=f"The command was ended: {ended.exceeded}.\n{output}".rstrip(), error_class="LIMIT")
     if ended.status in CANNOT_START:
-        return Outcome(False, error=f"The command could not be started: {output}".rstrip(), retryable=False)
+        error = f"The command could not be started: {output}".rstrip()
+        return Outcome(False, error=error, retryable=False, error_class=NOT_STARTED)
     retry = " and asked to be tried again" if ended.status == EX_TEMPFAIL else ""
-    return Outcome(False, error=f"The command ended with status {ended.status}{retry}.\n{output}".rstrip())
+    error = f"The command ended with status {ended.status}{retry}.\n{output}".rstrip()
+    ending = f"exit status {ended.status}" if ended.status >= 0 else f"signal {-ended.status}"
+    return Outcome(False, error=error, error_class=ending)
 
 
 def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, scratch_dir: Path) -> Command:

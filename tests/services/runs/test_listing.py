@@ -44,7 +44,6 @@ async def test_conditions_select_by_last_values(lab: Lab) -> None:
     assert await lab.list(where=["outcome!=ok"]) == [high]
     assert await lab.list(where=["loss!=0.9"]) == [broken, low]
     assert await lab.list(where=["loss=nan"]) == [broken]
-    assert await lab.list(where=["other>0"]) == []
     assert silent not in await lab.list(where=["loss!=7"])
     with pytest.raises(BadInput, match="BAD_CONDITION"):
         await lab.list(where=["loss"])
@@ -67,7 +66,24 @@ async def test_runs_are_sorted_by_a_metric_over_all_pages(lab: Lab, limit: int) 
         *without,
     ]
     assert await pages(lab, limit=limit) == sorted(found, reverse=True)
-    assert await pages(lab, sort="nothing", limit=limit) == sorted(found, reverse=True)
+    await lab.run(remark="words")
+    assert (await pages(lab, sort="remark", limit=limit))[1:] == sorted(found, reverse=True)
+
+
+async def test_a_metric_that_no_run_has_recorded_is_refused_with_what_was_meant(lab: Lab) -> None:
+    assert await lab.list(where=["loss<0.1"], sort="-loss") == [], "nothing is recorded yet"
+    await lab.run(loss=0.5, outcome="ok")
+    meant = r"UNKNOWN_METRIC: No run has recorded the metric 'los'\. Did you mean loss\?"
+    for misspelt in (
+        {"where": ["los<0.1"]},
+        {"where": ["loss<1", "los<0.1"]},
+        {"sort": "los"},
+        {"sort": "-metric:los"},
+    ):
+        with pytest.raises(BadInput, match=meant):
+            await lab.list(**misspelt)
+    with pytest.raises(BadInput, match=r"'colour'\. Recorded are: loss, outcome\."):
+        await lab.list(where=["colour=red"])
 
 
 async def test_a_cursor_of_another_list_is_refused(lab: Lab) -> None:

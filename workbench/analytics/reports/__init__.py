@@ -17,6 +17,7 @@ from workbench.analytics.reports.report import Report
 from workbench.analytics.reports.standard import STANDARD
 from workbench.analytics.results import as_frame
 from workbench.errors import BadInput
+from workbench.rules.spelling import suggestion
 
 if TYPE_CHECKING:
     import duckdb
@@ -40,7 +41,8 @@ def report(name: str, ask: Ask, by: str | None = None, of: Sequence[object] = ()
     if (name, by) == ("comparison", "run"):
         name, by = "runs", None
     if name not in STANDARD:
-        raise BadInput("UNKNOWN_REPORT", f"There is no report {name!r}. Available: {', '.join(names())}.")
+        hint = f"{suggestion(name, names())}Available: {', '.join(names())}."
+        raise BadInput("UNKNOWN_REPORT", f"There is no report {name!r}. {hint}")
     standard = STANDARD[name]
     choice = Choice.of(standard, by, of)
     frame = as_frame(ask(choice.query, values=choice.values, projects=choice.projects))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.errors import NotFound
+from workbench.rules.spelling import suggestion
 
 if TYPE_CHECKING:
     import duckdb
@@ -98,4 +99,5 @@ def find(name: str) -> View:
     for view in described():
         if view.name == name:
             return view
-    raise NotFound("VIEW_NOT_FOUND", f"There is no view {name!r}. Available: {', '.join(VIEWS)}.")
+    hint = f"{suggestion(name, VIEWS)}Available: {', '.join(VIEWS)}."
+    raise NotFound("VIEW_NOT_FOUND", f"There is no view {name!r}. {hint}")

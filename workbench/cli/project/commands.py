@@ -9,6 +9,7 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, pass_client
 from workbench.cli.project import starter
+from workbench.settings import Settings
 from workbench.tables import Table
 
 
@@ -20,7 +21,7 @@ def init(client: OperatorClient, bare: bool, dry_run: bool) -> Shown:
     """Make this directory a project, with a notebook, a plan and settings to begin with. Files that exist stay."""
     settings = client.settings
     project, home = settings.project, settings.home
-    lead = f"{project} {'would be' if dry_run else 'is'} a project. Its state is in {home}."
+    lead = f"{project} {'would be' if dry_run else 'is'} a project. Its state is in {home}.{_without_git(settings)}"
     if dry_run:
         state_directory.check(project)
     else:
@@ -31,6 +32,16 @@ def init(client: OperatorClient, bare: bool, dry_run: bool) -> Shown:
     data = {"project": str(project), "dry_run": dry_run, "files": files}
     rows = [[file["state"], file["file"], file["what"]] for file in files]
     return Table(["", "file", "what it is"], rows, "", data, note=_next_step(dry_run), lead=lead)
+
+
+def _without_git(settings: Settings) -> str:
+    """What a project lacks whose directory is in no git repository; empty if it is in one."""
+    if any((place / ".git").exists() for place in (settings.project, *settings.project.parents)):
+        return ""
+    return (
+        " It is in no git repository: tasks run, but worktrees and merges need one. Run `git init` there, and make a "
+        "first commit."
+    )
 
 
 def _begun(file: starter.File, dry_run: bool) -> dict[str, str]:

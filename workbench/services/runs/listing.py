@@ -13,7 +13,7 @@ from workbench.ops import Ctx, op
 from workbench.rules.runs import comparison, conditions
 from workbench.rules.search import like_pattern
 from workbench.rules.wire.paging import Cursor, Limit, Search
-from workbench.services.runs import sorting
+from workbench.services.runs import metrics, sorting
 from workbench.services.runs.ending import settle_before_reading
 from workbench.services.runs.run import (
     Run,
@@ -82,16 +82,18 @@ async def list_runs(
 ) -> Runs:
     """List runs of experiments, filtered and sorted. `search` searches names, notebooks and notes."""
     await settle_before_reading(ctx)
+    parsed = [conditions.parse(each) for each in where]
     values = scope(ctx.caller) | {
         "sweep": sweep,
         "state": state,
         "tag": tag,
         "search": like_pattern(search),
-        "conditions": json.dumps([conditions.parse(each) for each in where]),
+        "conditions": json.dumps(parsed),
         "archived": int(archived),
     }
 
     def question(tx: Reader) -> Runs:
+        metrics.require(tx, ctx.caller, [*(each["name"] for each in parsed), *sorting.metric_of(sort)])
         rows, following = sorting.page(tx, values, sort, limit, cursor)
         return Runs(runs=runs_of(tx, rows), next_cursor=following)
 

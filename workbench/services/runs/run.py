@@ -57,8 +57,9 @@ class Run(Wire):
     """A run of an experiment.
 
     `key` tells a run of a sweep from the others of it; else it is a UUID. `state`: `lost` means that the process which
-    recorded it ended before it. `metrics` has the last value of each series. `git_dirty`: tracked files differed from
-    `git_commit`. `output` is the executed notebook, relative to the project. `tries`: how often it was started.
+    recorded it ended before it. `metrics` has the last value of each series. `git_dirty`: a tracked file differed from
+    `git_commit`, or git did not track the notebook. `output` is the executed notebook, relative to the project.
+    `tries`: how often it was started.
     """
 
     id: int

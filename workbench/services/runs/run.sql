@@ -37,6 +37,18 @@ WHERE run_id IN (SELECT CAST(value AS {{big}}) FROM {{rows_of runs}} AS i) ORDER
 SELECT run_id, name, step, value, text FROM run_latest_metrics
 WHERE run_id IN (SELECT CAST(value AS {{big}}) FROM {{rows_of runs}} AS i) ORDER BY run_id, name;
 
+-- name: has_metric
+SELECT 1 AS found FROM run_latest_metrics m JOIN runs r ON r.id = m.run_id
+WHERE m.name = :metric AND m.value IS NOT NULL AND {{visible}}
+UNION ALL
+SELECT 1 AS found FROM run_latest_metrics m JOIN runs r ON r.id = m.run_id
+WHERE m.name = :metric AND m.value IS NULL AND {{visible}}
+LIMIT 1;
+
+-- name: metric_names
+SELECT DISTINCT m.name FROM run_latest_metrics m JOIN runs r ON r.id = m.run_id
+WHERE {{visible}} ORDER BY m.name;
+
 -- name: series
 SELECT name, COUNT(*) AS count, MIN(value) AS low, MAX(value) AS high FROM run_metrics
 WHERE run_id = :run GROUP BY name ORDER BY name;

@@ -96,6 +96,12 @@ def page(
     return paging.cut([{**row, "sort": sort} for row in rows], limit, "sort", "rest", "key", "id")
 
 
+def metric_of(sort: str) -> list[str]:
+    """The metric by which runs are to be sorted, if it is one."""
+    named = sort.removeprefix("-")
+    return [] if named in (NEWEST, *ORDERS) else [named.removeprefix(METRIC)]
+
+
 def _start(order: Order, sort: str, cursor: str | None) -> tuple[bool, Value, int]:
     """Where a page begins: whether among the runs that have no value, and after which value and id."""
     first, after = (order.highest, LARGEST_INT) if sort.startswith("-") else (order.lowest, 0)

@@ -77,12 +77,8 @@ async def start_sweep(
             raise Conflict(
                 "SWEEP_EXISTS", f"There is a sweep {name}. Add --resume to go on with it, or --name another."
             )
-        elif (change := _change(before, notebook_sha256, specification)) is not None:
-            raise Conflict(
-                "SWEEP_CHANGED",
-                f"The {change} of the sweep {name} changed since it began, so it cannot be resumed. Start another one "
-                "with --name.",
-            )
+        else:
+            _require_same(before, notebook_sha256, specification)
         row = tx.one(SQL.by_name, name=name)
         assert row is not None
         kind = "sweep.started" if before is None else "sweep.resumed"
@@ -102,11 +98,25 @@ async def list_sweeps(ctx: Ctx, search: Search = None, limit: Limit = 50, cursor
     return Sweeps(sweeps=[ListedSweep(**_facts(row)) for row in shown], next_cursor=following)
 
 
-def _change(before: Row, notebook_sha256: str, specification: dict[str, Any]) -> str | None:
-    """What of a sweep is not as it was."""
+def _require_same(before: Row, notebook_sha256: str, specification: dict[str, Any]) -> None:
+    """Refuse to go on with a sweep with another notebook or other values.
+
+    Raises:
+        Conflict: ``SWEEP_CHANGED``.
+    """
+    name = before["name"]
     if before["notebook_sha256"] != notebook_sha256:
-        return "notebook"
-    return "specification" if json.loads(before["specification"]) != specification else None
+        raise Conflict(
+            "SWEEP_CHANGED",
+            f"The notebook of the sweep {name} changed since it began, so it cannot be resumed. Start another one with "
+            "--name.",
+        )
+    if json.loads(before["specification"]) != specification:
+        raise Conflict(
+            "SWEEP_CHANGED",
+            f"The sweep {name} began with other values. Named without a notebook and values, it goes on as it was "
+            "begun with --resume; to start another one, give it --name another.",
+        )
 
 
 def _facts(row: Row) -> dict[str, Any]:

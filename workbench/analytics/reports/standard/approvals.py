@@ -17,7 +17,7 @@ def sentence(frame: pandas.DataFrame) -> str:
     """How many were decided, how long they waited, and how many wait."""
     pending = frame["pending"].sum()
     decided = frame["asked"].sum() - pending
-    still = f"{counted(pending, 'question')} still wait{'s' if pending == 1 else ''}"
+    still = f"{counted(pending, 'question')} still wait{'s' if pending == 1 else ''}" if pending else "none waits"
     if not decided:
         return f"No question was decided; {still}."
     longest = frame.iloc[int(frame["longest_s"].argmax())]

@@ -16,14 +16,14 @@ WITH requests AS (
 ), attempts_made AS (
     SELECT x.task_id, x.attempt, x.claimed_us, x.ended_us, x.base_commit, t.worktree, a.agent
     FROM raw_attempts x JOIN raw_tasks t ON t.id = x.task_id JOIN raw_agents a ON a.id = x.agent_uid
-), candidates AS (
-    SELECT n.id, n.approval_id, n.place, n.author, n.worktree AS merged_worktree, x.*
+), pairs AS (
+    SELECT n.id, n.approval_id, n.place, n.author, n.at_us, n.worktree AS merged_worktree, x.*
     FROM newest n JOIN attempts_made x ON x.agent = n.author
-        AND n.at_us BETWEEN x.claimed_us // 1000000 * 1000000 AND coalesce(x.ended_us, n.at_us)
     UNION ALL
-    SELECT n.id, n.approval_id, n.place, n.author, n.worktree, x.*
+    SELECT n.id, n.approval_id, n.place, n.author, n.at_us, n.worktree, x.*
     FROM newest n JOIN attempts_made x ON x.worktree = n.worktree AND x.agent <> n.author
-        AND n.at_us BETWEEN x.claimed_us // 1000000 * 1000000 AND coalesce(x.ended_us, n.at_us)
+), candidates AS (
+    SELECT * FROM pairs WHERE at_us BETWEEN claimed_us // 1000000 * 1000000 AND coalesce(ended_us, at_us)
 ), owners AS (
     SELECT c.* FROM candidates c
     LEFT JOIN requested begun ON begun.approval_id = c.approval_id AND begun.id = c.base_commit AND begun.place <= c.place

@@ -25,7 +25,7 @@ COMMENT ON COLUMN runs.error IS 'Why it did not complete.';
 COMMENT ON COLUMN runs.tries IS 'How often it was started.';
 COMMENT ON COLUMN runs.session_id IS 'The session that it coordinated in.';
 COMMENT ON COLUMN runs.git_commit IS 'The commit of the project when it started.';
-COMMENT ON COLUMN runs.git_dirty IS 'Whether tracked files differed from it.';
+COMMENT ON COLUMN runs.git_dirty IS 'Whether a tracked file differed from it, or git did not track the notebook.';
 COMMENT ON COLUMN runs.output IS 'Path of the executed notebook.';
 COMMENT ON COLUMN runs.created_by IS 'Who started it.';
 COMMENT ON COLUMN runs.notes IS 'What was noted about it.';

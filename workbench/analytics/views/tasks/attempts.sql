@@ -13,7 +13,7 @@ COMMENT ON COLUMN attempts.attempt IS 'Number of the attempt at this task, from 
 COMMENT ON COLUMN attempts.agent IS 'The agent that made it.';
 COMMENT ON COLUMN attempts.outcome IS 'completed, failed, expired (the lease was lost), released or cancelled; null: it runs.';
 COMMENT ON COLUMN attempts.error IS 'Why it did not complete the task.';
-COMMENT ON COLUMN attempts.error_class IS 'Class of the error, such as ValueError or LIMIT, if one was reported.';
+COMMENT ON COLUMN attempts.error_class IS 'Class of the error, such as ValueError, LIMIT or exit status 1, if one was reported.';
 COMMENT ON COLUMN attempts.claimed_at IS 'When the agent claimed the task.';
 COMMENT ON COLUMN attempts.started_at IS 'When it began to work.';
 COMMENT ON COLUMN attempts.ended_at IS 'When it ended; null: it runs.';

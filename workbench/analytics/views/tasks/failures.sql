@@ -21,7 +21,7 @@ FROM raw_processes p JOIN raw_agents a ON a.id = p.agent_uid WHERE p.exit_code <
 
 COMMENT ON VIEW failures IS 'Whatever failed, of every kind, with the class of its cause.';
 COMMENT ON COLUMN failures.kind IS 'attempt, tool call, answer, gate, merge or process.';
-COMMENT ON COLUMN failures.class IS 'Cause: the class or code of the error, lease lost, or unclassified; of a gate failed or timeout.';
+COMMENT ON COLUMN failures.class IS 'Cause: the class or code of the error, exit status N, signal N, not started, lease lost, or unclassified; of a gate failed or timeout.';
 COMMENT ON COLUMN failures.occurred_at IS 'When.';
 COMMENT ON COLUMN failures.agent IS 'The agent, if there is one.';
 COMMENT ON COLUMN failures.task_id IS 'The task, if there is one.';

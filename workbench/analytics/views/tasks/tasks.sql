@@ -1,7 +1,8 @@
 -- A dependency that was completed after the first claim (such as a part that was added later) did not delay that claim.
 CREATE VIEW tasks AS
 WITH first_claim AS (
-    SELECT task_id, min(claimed_us) AS claimed_us FROM raw_attempts GROUP BY task_id
+    SELECT task_id, min(claimed_us) AS claimed_us, sum(ended_us - claimed_us) AS worked_us
+    FROM raw_attempts GROUP BY task_id
 ), ready AS (
     SELECT t.id, greatest(t.created_us, coalesce(max(d.completed_us), 0)) AS ready_us
     FROM raw_tasks t
@@ -18,7 +19,7 @@ SELECT t.id, t.title, t.plan, t.name, t.persona, t.worktree, t.parent_id, t.prio
     make_timestamptz(c.claimed_us) AS claimed_at,
     make_timestamptz(t.completed_us) AS completed_at,
     (c.claimed_us - r.ready_us) / 1e6 AS wait_seconds,
-    (t.completed_us - c.claimed_us) / 1e6 AS duration_seconds,
+    CASE WHEN t.completed_us IS NOT NULL THEN c.worked_us / 1e6 END AS duration_seconds,
     (t.completed_us - t.created_us) / 1e6 AS lead_seconds,
     CAST(t.result AS JSON) AS result,
     CAST(t.artifacts AS JSON) AS artifacts,
@@ -52,7 +53,7 @@ COMMENT ON COLUMN tasks.ready_at IS 'When it was created and the dependencies th
 COMMENT ON COLUMN tasks.claimed_at IS 'When it was first claimed.';
 COMMENT ON COLUMN tasks.completed_at IS 'When it was completed, failed or cancelled; null: it is open.';
 COMMENT ON COLUMN tasks.wait_seconds IS 'Seconds from ready_at to the first claim; the view waits has all waits.';
-COMMENT ON COLUMN tasks.duration_seconds IS 'Seconds from the first claim to the end, with retries and the waits between.';
+COMMENT ON COLUMN tasks.duration_seconds IS 'Seconds that its attempts took together, from claim to end, without the waits between them; null: it is open.';
 COMMENT ON COLUMN tasks.lead_seconds IS 'Seconds from the creation to the end.';
 COMMENT ON COLUMN tasks.result IS 'The result that its agent gave, as JSON.';
 COMMENT ON COLUMN tasks.artifacts IS 'What it made, as a list of texts in JSON: paths and addresses.';
