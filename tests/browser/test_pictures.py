@@ -48,7 +48,7 @@ def test_the_panel_beside_a_notebook(lab: Lab, project: Project, page: Page, tmp
     (place := project.path / "penguins").mkdir()
     repository(place)
     page.set_viewport_size({"width": 1400, "height": 800})
-    open_notebook(page, lab, write_notebook(place / "measure.ipynb", *CELLS), "lab")
+    open_notebook(page, lab, write_notebook(place / "measure.ipynb", *CELLS), "lab/tree")
     page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
     for number in (0, 1):
         run(page, number)
