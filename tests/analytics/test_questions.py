@@ -173,6 +173,17 @@ def test_what_is_measured_while_the_test_runs_is_said_too(ask: Any) -> None:
     assert report("throughput", ask).sentence.startswith("4 tasks were completed within 5")
 
 
+def test_throughput_counts_what_was_completed_in_each_interval(ask: Any) -> None:
+    # build 60, check 230, review 300, note 360: the 300 s between them are 59 intervals of 6 s, and what is at the end.
+    frame = report("throughput", ask).frame
+    assert frame.to_numpy().tolist() == [
+        ["implementer", 0.0, 6.0, 1],
+        ["implementer", 168.0, 6.0, 1],
+        ["reviewer", 240.0, 6.0, 1],
+        ["reviewer", 300.0, 6.0, 1],
+    ]
+
+
 @pytest.mark.parametrize(
     ("by", "groups"),
     [
