@@ -342,8 +342,9 @@ async def test_an_answer_stays_as_it_was_given(workbench: Workbench) -> None:
 
 
 def test_a_process_that_does_not_serve_may_ask_too(settings: Settings) -> None:
-    columns, found = ask(settings, Question("SELECT count(*) AS n, 'x' AS x FROM tasks"))
-    assert (columns, found) == (["n", "x"], [(0, "x")])
+    found = ask(settings, Question("SELECT count(*) AS n, 'x' AS x FROM tasks"))
+    assert found is not None
+    assert (found.columns, found.fetchall()) == (["n", "x"], [(0, "x")])
     with pytest.raises(BadInput, match="SQL_FAILED"):
         ask(settings, Question("SELECT * FROM nowhere"))
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from importlib.util import find_spec
 from typing import Any
 
+import duckdb
 import pandas
 import pytest
 
@@ -99,9 +100,9 @@ async def test_an_interrupt_ends_an_endless_query_and_the_next_one_is_answered(w
     await asked(live, workbench, "CREATE TEMP VIEW kept AS SELECT 1")
     main = threading.main_thread().ident
     assert main is not None
-    threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGINT)).start()
     update = await refresh(live, workbench.store)
     with pytest.raises(KeyboardInterrupt):
+        threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGINT)).start()
         live.run(update, Question(ENDLESS))
     assert await asked(live, workbench, "FROM kept") == [(1,)]
 
@@ -135,3 +136,19 @@ def test_a_library_that_cannot_be_used_is_named() -> None:
             with pytest.raises(Unavailable, match=rf"LIBRARY_MISSING.*pip install {package}"):
                 results.check(library)
     results.check("pandas")
+
+
+def test_data_of_an_answer_has_the_types_of_json() -> None:
+    query = (
+        "SELECT 7 AS n, 1.5 AS x, NULL AS nothing, true AS yes, 'nan'::DOUBLE AS nan, '{\"a\": [null]}'::JSON AS j, "
+        "[1, NULL] AS l, {'b': 0.5} AS s, INTERVAL 90 MINUTE AS i, DATE '2026-01-02' AS d, "
+        "TIMESTAMPTZ '2026-01-02 03:04:05.5+01' AS t, uuid '00000000-0000-0000-0000-000000000001' AS u"
+    )
+    found = duckdb.sql(query)
+    assert results.as_data(found, found.fetchall()) == [
+        {
+            **{"n": 7, "x": 1.5, "nothing": None, "yes": True, "nan": None, "j": {"a": [None]}},
+            **{"l": [1, None], "s": {"b": 0.5}, "i": 5400.0, "d": "2026-01-02"},
+            **{"t": "2026-01-02T02:04:05.500000Z", "u": "00000000-0000-0000-0000-000000000001"},
+        }
+    ]

@@ -60,3 +60,6 @@ def test_what_is_shown_is_the_same_as_text_and_as_data(run: Type, tmp_path: Path
         {"title": "Count them"},
         {"title": "Judge the count"},
     ]
+    assert data(run("--json", "sql", "SELECT count(*) AS n, max(completed_at) AS latest FROM tasks")) == [
+        {"n": 2, "latest": None}
+    ]

@@ -130,12 +130,11 @@ def read_closed(live: Live, settings: Settings) -> Update:
         return asyncio.run(refresh(live, store))
 
 
-def ask(settings: Settings, question: Question, files: bool = False) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Answer one question in a process that is not the server: column names and rows. See `Live`.
+def ask(settings: Settings, question: Question, files: bool = False) -> duckdb.DuckDBPyRelation | None:
+    """Answer one question in a process that is not the server. See `Live`.
 
     Raises:
         BadInput, Refused, Unavailable: see `questions.answer`, `read_closed`.
     """
     live = Live(files)
-    found = live.run(read_closed(live, settings), question)
-    return ([], []) if found is None else (list(found.columns), found.fetchall())
+    return live.run(read_closed(live, settings), question)

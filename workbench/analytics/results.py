@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -66,3 +71,44 @@ def as_frame(found: duckdb.DuckDBPyRelation) -> pandas.DataFrame:
         warnings.filterwarnings("ignore", "The inplace keyword in DataFrame.drop", DeprecationWarning)
         frame: pandas.DataFrame = found.df()
     return frame
+
+
+def as_data(found: duckdb.DuckDBPyRelation, rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+    """Rows of an answer as JSON has them: numbers stay numbers, times are in UTC, and JSON is part of it.
+
+    What JSON has no number for (NaN, infinity) is null; intervals are seconds.
+    """
+    is_json = [str(kind) == "JSON" for kind in found.types]
+    return [
+        {
+            name: _decoded(value) if nested else _plain(value)
+            for name, nested, value in zip(found.columns, is_json, row, strict=True)
+        }
+        for row in rows
+    ]
+
+
+def _decoded(text: str | None) -> Any:
+    with suppress(ValueError, RecursionError):
+        return None if text is None else json.loads(text)
+    return text
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float() | Decimal():
+            return float(value) if math.isfinite(value) else None
+        case timedelta():
+            return value.total_seconds()
+        case datetime() if value.tzinfo is not None:
+            return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        case date() | time():
+            return value.isoformat()
+        case Mapping():
+            return {str(key): _plain(one) for key, one in value.items()}
+        case list() | tuple():
+            return [_plain(one) for one in value]
+        case _:
+            return str(value)

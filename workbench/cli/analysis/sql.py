@@ -72,24 +72,26 @@ def sql(
     """Run a DuckDB query. Its tables are tasks, attempts, agents, events, …; `views` lists them."""
     from workbench.analytics.live import ask
     from workbench.analytics.questions import Question
+    from workbench.analytics.results import as_data
 
     client.require_operator("sql")
     question = Question(query, dict(map(named_value, values)), {}, client.settings.sql_seconds, projects)
     if chart is not None:
         return _drawn(client, question, files, chart, draw)
-    columns, rows = ask(client.settings, question, files)
-    data = [dict(zip(columns, map(str, row), strict=True)) for row in rows]
-    return Table(columns, rows, "No rows.", data)
+    found = ask(client.settings, question, files)
+    if found is None:
+        return Table([], [], "No rows.", [])
+    rows = found.fetchall()
+    return Table(found.columns, rows, "No rows.", as_data(found, rows))
 
 
 def _drawn(client: OperatorClient, question: Any, files: bool, chart: Path, how: str) -> Note:
     """Save a picture of the answer."""
-    from workbench.analytics.live import Live, read_closed
+    from workbench.analytics.live import ask
     from workbench.analytics.reports.drawing import Drawing, draw
     from workbench.analytics.results import as_frame
 
-    live = Live(files)
-    found = live.run(read_closed(live, client.settings), question)
+    found = ask(client.settings, question, files)
     if found is None:
         raise click.UsageError("The statement has no rows to draw. Use SELECT.")
     made = draw(as_frame(found), Drawing.of(how.split()))
