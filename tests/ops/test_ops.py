@@ -471,6 +471,7 @@ def strange_calls() -> Iterator[tuple[str, dict[str, Any]]]:
                 yield operation.name, good | {name: value}
 
 
+@pytest.mark.timeout(180)
 @pytest.mark.anyio
 async def test_whatever_is_sent_the_answer_is_a_result_or_a_coded_error(workbench: Workbench, admit: Admit) -> None:
     planner = (await admit("pam", role="planner")).caller
