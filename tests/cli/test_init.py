@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from pathlib import Path
 
@@ -19,6 +18,20 @@ from workbench.settings import Settings
 from workbench.withheld import privileged
 
 FILES = ["workbench.ipynb", "plan.yaml", ".aiswarm/settings.toml"]
+OWN = """
+plan: own
+tasks:
+  - {name: write, title: Write, persona: implementer, worktree: lab, run: echo 1 > made.txt}
+  - {name: fail, title: Fail, persona: implementer, run: exit 3, max_retries: 0}
+  - {name: wait, title: Wait for what failed, persona: reviewer, run: exit 0, after: [fail]}
+  - {name: think, title: Only an LLM can do it, persona: reviewer}
+"""
+OWN_STATES = {
+    "write": ("completed", False),
+    "fail": ("failed", False),
+    "wait": ("pending", True),
+    "think": ("pending", False),
+}
 
 
 def test_what_is_written_and_the_next_step_are_said(run: Type, repository: Path) -> None:
@@ -92,15 +105,18 @@ def test_the_starter_notebook_runs_as_it_is_and_with_a_plan_of_ones_own(
     assert "Workbench is stopped." in str(made.cells[-1].outputs)
     assert [task["status"] for task in data(run("--json", "tasks"))] == ["completed", "completed"]
 
-    own = {"plan": "own", "tasks": [{"name": "w", "title": "W", "persona": "implementer", "worktree": "lab"}]}
-    own["tasks"][0]["run"] = "echo 1 > made.txt"
-    (tmp_path / "own.yaml").write_text(json.dumps(own))
-    parameters = {"plan_file": str(tmp_path / "own.yaml")}
-    papermill.execute_notebook(
-        repository / "workbench.ipynb", tmp_path / "out.ipynb", parameters, cwd=repository, progress_bar=False
-    )
-    [asked] = data(run("--json", "approvals"))
-    assert (asked["kind"], [file["path"] for file in asked["payload"]["files"]]) == ("integration", ["made.txt"])
+    own = tmp_path / "own.yaml"
+    own.write_text(OWN)
+    for approve, waiting in (("later", ["lab"]), ("auto", [])):
+        parameters = {"plan_file": str(own), "approve": approve}
+        papermill.execute_notebook(
+            repository / "workbench.ipynb", tmp_path / "out.ipynb", parameters, cwd=repository, progress_bar=False
+        )
+        assert [one["payload"]["worktree"] for one in data(run("--json", "approvals"))] == waiting
+        tasks = data(run("--json", "tasks", "--plan", "own"))
+        states = {task["name"]: (task["status"], task["blocked"]) for task in tasks}
+        assert states == OWN_STATES
+    assert (repository / "made.txt").read_text() == "1\n"
 
 
 @pytest.mark.long

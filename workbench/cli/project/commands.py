@@ -54,7 +54,7 @@ def _begun(file: starter.File, dry_run: bool) -> dict[str, str]:
 
 def _next_step(dry_run: bool) -> str:
     if dry_run:
-        return "Nothing was written. Without --dry-run it is."
+        return "Nothing was written. Without --dry-run, these files are."
     return (
         f"Open {starter.NOTEBOOK} in JupyterLab and run it (`jupyter lab {starter.NOTEBOOK}`), or run it without a "
         f"browser: `papermill {starter.NOTEBOOK} out.ipynb`. Then write your own tasks into {starter.PLAN}."

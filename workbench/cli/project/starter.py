@@ -84,7 +84,7 @@ def files_of(settings: Settings) -> Iterator[File]:
     """The files that a project begins with."""
     shared = f"{settings.home.name}/{SETTINGS_FILE}"
     yield File(settings.project, NOTEBOOK, "a notebook that runs the plan", _shipped(NOTEBOOK))
-    yield File(settings.project, PLAN, "the plan: replace its tasks by your own", _shipped(PLAN))
+    yield File(settings.project, PLAN, "the plan: replace its tasks with your own", _shipped(PLAN))
     yield File(settings.project, shared, "the settings, as comments", settings_text())
 
 
