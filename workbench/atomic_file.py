@@ -6,8 +6,10 @@ import errno
 import os
 import secrets
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from workbench.errors import Unavailable
 
@@ -37,6 +39,25 @@ def replace(path: Path, text: str, mode: int = EVERYBODY) -> None:
         with suppress(OSError):
             fresh.unlink()
         raise Unavailable("PROJECT_UNWRITABLE", f"{path} cannot be written: {error.strerror}.") from error
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file to write, which then replaces a file at once; if writing fails, that one stays as it was.
+
+    A link is followed. What is no regular file, such as a pipe, is written itself.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    with TemporaryDirectory(prefix=".saving-", dir=path.parent) as place:
+        fresh = Path(place) / path.name
+        yield fresh
+        fresh.replace(path)
 
 
 def read(path: Path, *, private: bool = False, largest: int = LARGEST) -> str:

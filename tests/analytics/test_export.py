@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
+import os
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -54,6 +55,11 @@ async def saved(settings: Settings, directory: Path, form: str, force: bool = Fa
     return await asyncio.to_thread(export, settings, directory, form, force)
 
 
+async def saved_view(settings: Settings, view: str, file: Path, form: str) -> Saved:
+    """Export a view in a thread that has no loop."""
+    return await asyncio.to_thread(export_view, settings, view, file, form)
+
+
 async def test_parquet_reads_back_equal(
     workbench: Workbench, settings: Settings, ada: Admitted, tmp_path: Path
 ) -> None:
@@ -87,7 +93,7 @@ async def test_a_single_view_reads_back_equal(
     """Parquet with its values, the others with all their rows; what they keep of values is tested below."""
     file = tmp_path / f"one.{form}"
     file.write_text("of an earlier export")
-    made = await asyncio.to_thread(export_view, settings, view, file, form)
+    made = await saved_view(settings, view, file, form)
     live = Live(files=True)
     news = await refresh(live, workbench.store)
     reader = {"parquet": "read_parquet", "csv": "read_csv"}.get(form, "read_json")
@@ -152,6 +158,26 @@ async def test_an_export_that_fails_leaves_nothing(settings: Settings, ada: Admi
     (tmp_path / "file").write_text("x")
     with pytest.raises(Unavailable, match="OUTPUT_UNWRITABLE"):
         await saved(settings, tmp_path / "file" / "out", "parquet")
+
+
+async def test_a_file_is_replaced_where_a_link_leads_and_only_as_a_whole(
+    settings: Settings, ada: Admitted, tmp_path: Path
+) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "link.csv").symlink_to(tmp_path / "kept" / "tasks.csv")
+    await saved_view(settings, "tasks", tmp_path / "link.csv", "csv")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "kept" / "tasks.csv").read_text().startswith("id,title")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(Unavailable, match=r"OUTPUT_UNWRITABLE.*It is not a regular file"):
+        await saved_view(settings, "tasks", tmp_path / "pipe", "csv")
+    assert (tmp_path / "pipe").is_fifo()
+    with small_disk(tmp_path / "disk", 1) as place:
+        (place / "tasks.csv").write_text("before")
+        fill(place, 0)
+        with pytest.raises(Unavailable, match=r"OUTPUT_UNWRITABLE.*: No space left on device\. Choose another place"):
+            await saved_view(settings, "tasks", place / "tasks.csv", "csv")
+        assert (place / "tasks.csv").read_text() == "before"
 
 
 async def test_an_export_that_lacks_memory_says_so(

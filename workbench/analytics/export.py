@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING
 
+from workbench import atomic_file
 from workbench.analytics.live import Live, read_closed
 from workbench.analytics.mirrors import TABLES
 from workbench.analytics.views import VIEWS
@@ -56,7 +60,7 @@ def export(settings: Settings, directory: Path, form: str, force: bool = False) 
     with _writing(directory), _place(directory, force) as place:
         tables = (table for table in TABLES if table != "raw_events")  # the view `events` is the same
         with _opened(settings) as db:
-            saved = [_save(db, name, place, form) for name in (*VIEWS, *tables)]
+            saved = [_save(db, name, place / f"{name}.{form}", form) for name in (*VIEWS, *tables)]
         for one in saved:
             (place / one.file).replace(directory / one.file)
     return saved
@@ -71,9 +75,10 @@ def export_view(settings: Settings, view: str, file: Path, form: str) -> Saved:
     Raises:
         Unavailable: ``OUTPUT_UNWRITABLE``; see `read_closed`.
     """
-    with _writing(file), TemporaryDirectory(prefix=".export-", dir=file.parent) as place, _opened(settings) as db:
-        saved = _save(db, view, Path(place), form)
-        (Path(place) / saved.file).replace(file)
+    with _writing(file), atomic_file.replacing(file) as fresh, _opened(settings) as db:
+        if fresh.exists():  # DuckDB would put a file in its place
+            raise OSError(errno.EINVAL, "It is not a regular file")
+        saved = _save(db, view, fresh, form)
     return Saved(file.name, saved.rows, saved.bytes)
 
 
@@ -102,8 +107,23 @@ def _writing(place: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, duckdb.IOException, duckdb.OutOfMemoryException) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise Unavailable("OUTPUT_UNWRITABLE", f"{place} cannot be written: {reason}.") from error
+        reason = _reason(error).removesuffix(".")
+        raise Unavailable("OUTPUT_UNWRITABLE", f"{place} cannot be written: {reason}.{_advice(error)}") from error
+
+
+def _advice(error: Exception) -> str:
+    import duckdb
+
+    lacks_memory = isinstance(error, duckdb.OutOfMemoryException)
+    return "" if lacks_memory else " Choose another place, or make space there."
+
+
+def _reason(error: Exception) -> str:
+    """Why writing failed; DuckDB wraps the number of the system's error in JSON."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    number = re.search(r'"errno":"(\d+)"', str(error))
+    return os.strerror(int(number[1])) if number else str(error)
 
 
 @contextmanager
@@ -122,8 +142,7 @@ def _place(directory: Path, force: bool) -> Iterator[Path]:
             directory.rmdir()
 
 
-def _save(db: duckdb.DuckDBPyConnection, name: str, place: Path, form: str) -> Saved:
-    file = place / f"{name}.{form}"
+def _save(db: duckdb.DuckDBPyConnection, name: str, file: Path, form: str) -> Saved:
     quoted = str(file).replace("'", "''")
     columns = _cells(db, name) if form == "csv" else "*"
     found = db.execute(f"COPY (SELECT {columns} FROM {name}) TO '{quoted}' ({FORMATS[form]})").fetchone()

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from workbench import state_directory
+from workbench import atomic_file, state_directory
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
@@ -95,7 +95,8 @@ def export_rows(
         content = made["content"].rstrip("\r\n")
         return Text(content if raw else content.replace("\r\n", "\n"), made, raw)
     try:
-        output.write_text(made["content"], "utf-8", newline="")
+        with atomic_file.replacing(output) as fresh:
+            fresh.write_text(made["content"], "utf-8", newline="")
     except OSError as error:
         raise output_unwritable(str(output), error) from None
     return Note(f"Saved {resource} to {output}.", made)

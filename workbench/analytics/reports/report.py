@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench import atomic_file
 from workbench.analytics.reports import charts
 from workbench.analytics.reports.page import page
 from workbench.errors import BadInput, Unavailable
@@ -50,16 +51,24 @@ class Report:
         """
         if path.suffix not in SUFFIXES:
             raise BadInput("UNKNOWN_FORMAT", f"{path.name} does not end in {', '.join(SUFFIXES)}.")
+        if self.chart is None and path.suffix != ".html":
+            raise BadInput("NO_PICTURE", f"The report {self.name} has no picture; use its `frame`.")
         try:
-            if path.suffix == ".html":
-                path.write_text(self.html(), "utf-8")
-            elif self.chart is None:
-                raise BadInput("NO_PICTURE", f"The report {self.name} has no picture; use its `frame`.")
-            else:
-                self.chart.save(str(path), **({"scale_factor": 2} if path.suffix == ".png" else {}))
+            with atomic_file.replacing(path) as fresh:
+                self._write(fresh, path.suffix)
         except OSError as error:
-            raise Unavailable("OUTPUT_UNWRITABLE", f"{path} cannot be written: {error}.") from None
+            reason = error.strerror or error
+            raise Unavailable(
+                "OUTPUT_UNWRITABLE", f"{path} cannot be written: {reason}. Choose another file."
+            ) from None
         return path
+
+    def _write(self, file: Path, suffix: str) -> None:
+        if self.chart is None or suffix == ".html":
+            file.write_text(self.html(), "utf-8")
+        else:
+            form = suffix.removeprefix(".")
+            self.chart.save(str(file), format=form, **({"scale_factor": 2} if form == "png" else {}))
 
     def html(self) -> str:
         """A page that needs no server and no network, in the browser's light or dark colours."""
