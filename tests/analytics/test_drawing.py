@@ -76,7 +76,7 @@ def test_a_large_picture_is_cut_with_a_word_about_it() -> None:
     assert len(found["data"]["values"]) == MOST_MARKS
     assert found["title"]["text"] == "The 2,000 of 2,001 rows that come first; the report's `frame` has all."
     names = pandas.DataFrame({"name": [f"n{n}" for n in range(MOST_ROWS + 1)], "n": 1})
-    assert spec(names)["title"]["text"].startswith("The 60 of 61 names first;")
+    assert spec(names)["title"]["text"].startswith("The 60 of 61 names that come first;")
 
 
 @pytest.mark.parametrize(

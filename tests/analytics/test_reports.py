@@ -13,6 +13,7 @@ import pandas
 import pytest
 
 from tests.conftest import Admit, Clock
+from tests.small_disk import fill, small_disk
 from workbench.analytics import reports
 from workbench.analytics.live import Live, refresh
 from workbench.analytics.reports import STANDARD, Report, charts, names, query_of, report
@@ -22,7 +23,7 @@ from workbench.analytics.reports.standard import runs
 from workbench.analytics.reports.standard.gantt import GANTT, OUTCOMES
 from workbench.analytics.reports.words import duration, enumerated
 from workbench.app import Workbench
-from workbench.errors import BadInput, NotFound
+from workbench.errors import BadInput, NotFound, Unavailable
 from workbench.services.tasks import expiry
 from workbench.settings import Settings
 
@@ -234,13 +235,82 @@ def test_bars_of_very_many_names_and_intervals_are_capped_with_a_word() -> None:
     picture = STANDARD["failures"].picture
     assert picture is not None
     svg = drawing(Report("failures", many, "", picture(many))._repr_mimebundle_()["text/html"])
-    assert f"The {MOST_ROWS} of 5,000 causes with most; the report" in svg
+    assert f"The {MOST_ROWS} of 5,000 causes that are most frequent; the report" in svg
     row = {"agent": "ada", "persona": "x", "here_s": 9.0, "share": 0.5}
     spans = pandas.DataFrame([{**row, "start_s": n, "end_s": n + 0.5, "busy_s": 0.5} for n in range(MOST_MARKS + 5)])
     picture = STANDARD["utilisation"].picture
     assert picture is not None
     note = picture(spans).to_dict()["title"]["text"]
     assert note == "The 2,000 of 2,005 intervals that were longest; the report's `frame` has all."
+
+
+def test_an_axis_is_in_the_unit_of_its_longest_duration() -> None:
+    for longest, unit, last in ((90.0, "seconds", 90.0), (3_600.0, "minutes", 60.0), (864_000.0, "days", 10.0)):
+        frame, name = charts.in_unit(pandas.DataFrame({"from_s": [0.0, 9.0], "to_s": [9.0, longest]}), "from_s", "to_s")
+        assert (name, frame["to_s"].max()) == (unit, last)
+
+
+def test_what_is_counted_has_whole_numbers_and_outcomes_have_their_colours() -> None:
+    frame = pandas.DataFrame([["make test", 2, 1]], columns=["command", "passed", "failed"])
+    picture = STANDARD["gates"].picture
+    assert picture is not None
+    drawn = picture(frame).to_dict()["encoding"]
+    assert (drawn["x"]["axis"]["tickMinStep"], drawn["x"]["axis"]["format"]) == (1, ",d")
+    assert drawn["color"]["scale"] == {"domain": ["passed", "failed"], "range": [charts.GREEN, charts.RED]}
+
+
+def test_more_names_than_colours_are_one_colour_with_a_word() -> None:
+    frame = pandas.DataFrame({"persona": [f"p{n}" for n in range(9)]})
+    found = list(dict.fromkeys(charts.grouped(frame, "persona")["persona"]))
+    assert found == ["p0", "p1", "p2", "p3", "p4", "p5", "others"]
+    assert charts.grouped(frame[:7], "persona")["persona"].tolist() == frame["persona"][:7].tolist()
+
+
+def test_samples_that_are_left_out_are_said_and_single_ones_are_points() -> None:
+    row = {"kind": "agent", "name": "ada", "pid": 1, "cpu_seconds": 1.0, "cpu_percent": 5.0, "memory_mb": 9.0}
+    picture = STANDARD["processes"].picture
+    assert picture is not None
+    drawn = picture(pandas.DataFrame([{**row, "from_s": float(n)} for n in range(MOST_MARKS + 1)])).to_dict()
+    assert drawn["title"]["text"] == "The 2,000 of 2,001 samples that are newest; the report's `frame` has all."
+    assert all(pane["mark"]["point"] for pane in drawn["vconcat"])
+
+
+async def test_tasks_of_one_name_are_told_apart(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    for plan in ("penguins", "seals"):
+        text = f"plan: {plan}\ntasks:\n- {{name: clean, title: Clean, persona: implementer}}\n"
+        await workbench.call("create_plan", text=text)
+    for title in ("Draw", "Draw", "Write"):
+        await workbench.call("create_task", title=title, persona_id="implementer")
+    for task in range(1, 6):
+        await workbench.dispatch(ada.caller, "claim_task", {"task_id": task})
+    found = await made(workbench, "gantt")
+    names = ["Draw (task 3)", "Draw (task 4)", "Write", "clean (penguins)", "clean (seals)"]
+    assert sorted(found.frame["task"]) == names
+    assert found.sentence.startswith("5 attempts at 5 tasks by 1 agent")
+
+
+async def test_agents_that_did_nothing_are_in_the_report_on_utilisation(
+    workbench: Workbench, admit: Admit, clock: Clock
+) -> None:
+    await admit("idle")
+    assert (await made(workbench, "utilisation")).sentence == "No agent has held a task yet."
+    await live_through(workbench, admit, clock)
+    found = await made(workbench, "utilisation")
+    assert found.frame[["agent", "busy_s", "share"]].to_numpy().tolist()[-1] == ["idle", 0.0, 0.0]
+    assert found.sentence.endswith("idle least (0 %).")
+    assert found.chart is not None
+    assert found.chart.to_dict()["encoding"]["y"]["scale"]["domain"] == ["ada", "idle"]
+
+
+async def test_a_report_that_cannot_be_saved_leaves_the_file_as_it_was(workbench: Workbench, tmp_path: Path) -> None:
+    found = await made(workbench, "tasks")
+    with small_disk(tmp_path / "disk", 1) as place:
+        (place / "report.html").write_text("before")
+        fill(place, 0)
+        with pytest.raises(Unavailable, match=r"OUTPUT_UNWRITABLE.*No space left on device\."):
+            found.save(place / "report.html")
+        assert (place / "report.html").read_text() == "before"
 
 
 @pytest.mark.parametrize("name", ["gantt", "tasks", "totals"])

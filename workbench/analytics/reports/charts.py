@@ -9,6 +9,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from workbench.analytics.reports.words import unit_for
+
 if TYPE_CHECKING:
     import altair
     import pandas
@@ -21,6 +23,7 @@ LETTER = 8
 """Pixels of a letter in the widest of the usual fonts."""
 LETTERS = 40
 """The letters of a name for which there is space."""
+OTHERS = "others"
 TEXT = "currentColor"
 BLUE, GREEN, ORANGE, RED, GREY, PURPLE, TEAL = (
     *("#4a7ab5", "#4c8c5c", "#d08a2e", "#c0504d", "#8a8f98", "#8064a2", "#3a9a9a"),
@@ -41,11 +44,25 @@ def note_of(shown: int, of: int, what: str, which: str) -> str:
     return f"The {shown:,} of {of:,} {what} {which}; the report's `frame` has all." if of > shown else ""
 
 
+def in_unit(frame: pandas.DataFrame, *columns: str) -> tuple[pandas.DataFrame, str]:
+    """The frame with these columns, which are seconds, in the unit that fits the longest of them; and its name."""
+    name, size = unit_for(float(frame[list(columns)].max().max()))
+    return frame.assign(**{column: frame[column] / size for column in columns}), name
+
+
 def first(frame: pandas.DataFrame, column: str, what: str, which: str) -> tuple[pandas.DataFrame, list[str], str]:
     """The rows with the first `MOST_ROWS` values of a column, these values, and the words about what is left out."""
     names = list(dict.fromkeys(frame[column]))
     kept = names[:MOST_ROWS]
     return frame[frame[column].isin(kept)], kept, note_of(len(kept), len(names), what, which)
+
+
+def grouped(frame: pandas.DataFrame, column: str) -> pandas.DataFrame:
+    """The frame with at most as many values in a column as there are colours: all after the first are `OTHERS`."""
+    names = list(dict.fromkeys(frame[column]))
+    if len(names) <= len(PALETTE):
+        return frame
+    return frame.assign(**{column: frame[column].where(frame[column].isin(names[: len(PALETTE) - 1]), OTHERS)})
 
 
 def scale_of(known: Mapping[str, str] | None, present: list[str]) -> Any:
@@ -71,19 +88,21 @@ def axis_of_names(column: str, order: list[str]) -> Any:
         LETTERS, max(map(len, order), default=0)
     )  # pages may draw it in a wider font than measured here
     axis = alt.Axis(labelLimit=280, minExtent=space, ticks=False, domain=False)
-    return alt.Y(f"{column}:N", sort=order, title=None, axis=axis)
+    return alt.Y(f"{column}:N", sort=order, scale=alt.Scale(domain=order), title=None, axis=axis)
 
 
-def axis_of_numbers(column: str, title: str, *, zero: bool = True, binned: bool = False) -> Any:
+def axis_of_numbers(column: str, title: str, *, zero: bool = True, binned: bool = False, whole: bool = False) -> Any:
     """A horizontal axis of numbers whose labels do not overlap.
 
     Args:
         zero: whether it begins at zero.
+        whole: whether only whole numbers are labelled, as for what is counted.
         binned: the numbers are where intervals begin, on which vertical bars stand.
     """
     import altair as alt
 
-    axis = alt.Axis(labelOverlap="greedy", labelSeparation=10)
+    counts = {"tickMinStep": 1, "format": ",d"} if whole else {}
+    axis = alt.Axis(labelOverlap="greedy", labelSeparation=10, **counts)
     more = {"bin": "binned"} if binned else {}
     return alt.X(f"{column}:Q", title=title, axis=axis, scale=alt.Scale(zero=zero), **more)
 
@@ -92,7 +111,8 @@ def axis_of_counts(column: str, title: str, highest: int) -> Any:
     """A vertical axis of whole numbers."""
     import altair as alt
 
-    step = max(1, -(-highest // 8))
+    magnitude = 10 ** max(0, len(str(highest)) - 2)
+    step = next(one * magnitude for one in (1, 2, 5, 10, 20) if one * magnitude * 8 >= highest)
     return alt.Y(f"{column}:Q", title=title, axis=alt.Axis(values=list(range(0, highest + step, step)), format="d"))
 
 
@@ -103,7 +123,8 @@ def bars(
     title: str,
     *,
     what: str,
-    which: str = "with most",
+    which: str,
+    whole: bool = False,
     colour: str | None = None,
     known: Mapping[str, str] | None = None,
 ) -> altair.Chart:
@@ -111,14 +132,19 @@ def bars(
 
     Args:
         known: the colours of the values of the column `colour`; by default those of the palette.
-        what, which: for the words about what is left out: the 60 of 80 agents with most.
+        what, which: for the words about what is left out: the 60 of 80 agents with most attempts.
+        whole: whether the numbers are counts.
     """
     import altair as alt
 
     frame, order, note = first(frame, names, what, which)
+    if colour and not known:
+        frame = grouped(frame, colour)
     chart = alt.Chart(rows_of(frame), width=WIDTH, height=alt.Step(26)).mark_bar(height=15, cornerRadius=3)
     shade = colours(colour, known, list(dict.fromkeys(frame[colour]))) if colour else alt.value(BLUE)
-    return finished(chart.encode(x=axis_of_numbers(numbers, title), y=axis_of_names(names, order), color=shade), note)
+    return finished(
+        chart.encode(x=axis_of_numbers(numbers, title, whole=whole), y=axis_of_names(names, order), color=shade), note
+    )
 
 
 def finished(chart: Any, note: str = "") -> altair.Chart:

@@ -137,7 +137,7 @@ def _bars_of_names(frame: pandas.DataFrame, chosen: Drawing) -> altair.Chart:
     title = chosen.y or "rows"
     colour = "color" if chosen.color else None
     return charts.bars(
-        summed.assign(x=summed["x"].map(str)), "x", "y", title, what="names", which="first", colour=colour
+        summed.assign(x=summed["x"].map(str)), "x", "y", title, what="names", which="that come first", colour=colour
     )
 
 

@@ -6,6 +6,9 @@ import math
 from collections.abc import Sequence
 
 MOST_NAMED = 3
+UNITS = ((120, "s", 1), (7_200, "min", 60), (172_800, "h", 3_600), (math.inf, "days", 86_400))
+"""Below how many seconds which unit is easy to read, and its seconds."""
+NAMES = {"s": "seconds", "min": "minutes", "h": "hours", "days": "days"}
 
 
 def duration(seconds: float | None) -> str:
@@ -14,10 +17,18 @@ def duration(seconds: float | None) -> str:
         return "an unknown time"
     if 0 < seconds < 1:
         return f"{round(1_000 * seconds):,} ms"
-    for limit, unit, size in ((120, "s", 1), (7_200, "min", 60), (172_800, "h", 3_600), (math.inf, "days", 86_400)):
-        if seconds < limit:
-            return f"{seconds / size:,.1f}".removesuffix(".0") + f" {unit}"
-    raise AssertionError("the last limit is infinite")
+    unit, size = _unit(seconds)
+    return f"{seconds / size:,.1f}".removesuffix(".0") + f" {unit}"
+
+
+def unit_for(longest: float) -> tuple[str, int]:
+    """The unit in which an axis up to a duration is easy to read, and its seconds."""
+    unit, size = _unit(longest)
+    return NAMES[unit], size
+
+
+def _unit(seconds: float) -> tuple[str, int]:
+    return next((unit, size) for limit, unit, size in UNITS if not seconds >= limit)
 
 
 def counted(number: float, noun: str, plural: str = "") -> str:

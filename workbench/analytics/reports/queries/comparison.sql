@@ -12,4 +12,4 @@ FROM tasks t LEFT JOIN (
     FROM waits GROUP BY task_id
 ) w ON w.task_id = t.id
 WHERE len($groups) = 0 OR list_contains($groups, CAST(t.{{by}} AS VARCHAR))
-GROUP BY t.{{by}} ORDER BY created DESC, compared
+GROUP BY t.{{by}} ORDER BY created DESC, min(created_at), compared

@@ -32,9 +32,9 @@ def picture(frame: pandas.DataFrame) -> altair.Chart:
     """What the tasks of each group waited for, per task."""
     shown = frame.rename(columns=WAITS)
     long = shown.melt(["compared", "created"], list(WAITS.values()), "waits_for", "seconds")
-    long = long.assign(per_task=long["seconds"] / long["created"])
-    title = "seconds waited, per task"
-    return charts.bars(long, "compared", "per_task", title, what="groups", colour="waits_for")
+    long, unit = charts.in_unit(long.assign(per_task=long["seconds"] / long["created"]), "per_task")
+    about = {"what": "groups", "which": "with most tasks"}
+    return charts.bars(long, "compared", "per_task", f"{unit} waited, per task", **about, colour="waits_for")
 
 
 COMPARISON = Standard(

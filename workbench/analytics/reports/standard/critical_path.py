@@ -26,7 +26,8 @@ def picture(frame: pandas.DataFrame) -> altair.Chart:
     """The steps of the plan that was completed last, one after another: waiting and work."""
     import altair as alt
 
-    last, order, note = charts.first(_last(frame), "task", "tasks", "that came first")
+    found, unit = charts.in_unit(_last(frame), "start_s", "end_s", "wait_s")
+    last, order, note = charts.first(found, "task", "tasks", "that came first")
     wait = last.assign(part="waiting", from_s=last["start_s"], to_s=last["start_s"] + last["wait_s"])
     work = last.assign(part="work", from_s=last["start_s"] + last["wait_s"], to_s=last["end_s"])
     rows = wait[["task", "part", "from_s", "to_s"]].to_dict("records") + work[
@@ -37,7 +38,7 @@ def picture(frame: pandas.DataFrame) -> altair.Chart:
     )
     return charts.finished(
         chart.encode(
-            x=charts.axis_of_numbers("from_s", "seconds since the first task was created"),
+            x=charts.axis_of_numbers("from_s", f"{unit} since the first task was created"),
             x2="to_s",
             y=charts.axis_of_names("task", order),
             color=charts.colours("part", {"waiting": charts.ORANGE, "work": charts.BLUE}, ["waiting", "work"]),

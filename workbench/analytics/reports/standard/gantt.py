@@ -35,6 +35,7 @@ def picture(frame: pandas.DataFrame) -> altair.Chart:
     """Each attempt as a bar from its start to its end, coloured by its outcome, for the tasks that began last."""
     import altair as alt
 
+    frame, unit = charts.in_unit(frame, "start_s", "end_s")
     tasks = list(dict.fromkeys(frame["task"]))
     order = tasks[-charts.MOST_ROWS :]
     frame = frame[frame["task"].isin(order)]
@@ -42,7 +43,7 @@ def picture(frame: pandas.DataFrame) -> altair.Chart:
     chart = alt.Chart(charts.rows_of(frame), width=charts.WIDTH, height=alt.Step(26))
     return charts.finished(
         chart.mark_bar(cornerRadius=3, height=15, strokeWidth=2).encode(
-            x=charts.axis_of_numbers("start_s", "seconds since the first claim", zero=False),
+            x=charts.axis_of_numbers("start_s", f"{unit} since the first claim", zero=False),
             x2="end_s",
             y=charts.axis_of_names("task", order),
             color=charts.colours("outcome", OUTCOMES, present),

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     import altair
     import pandas
 
+COLOURS = {"passed": charts.GREEN, "failed": charts.RED}
+
 
 def sentence(frame: pandas.DataFrame) -> str:
     """How many runs passed, and which gate is slowest."""
@@ -24,7 +26,9 @@ def sentence(frame: pandas.DataFrame) -> str:
 def picture(frame: pandas.DataFrame) -> altair.Chart:
     """Runs of each gate, by outcome."""
     long = frame.melt("command", ["passed", "failed"], "outcome", "number")
-    return charts.bars(long[long["number"] > 0], "command", "number", "runs", what="gates", colour="outcome")
+    about = {"what": "gates", "which": "that failed most"}
+    shown = long[long["number"] > 0]
+    return charts.bars(shown, "command", "number", "runs", **about, whole=True, colour="outcome", known=COLOURS)
 
 
 GATES = Standard("gates", "which gates pass, and how long they take", "No gate has been run yet.", sentence, picture)

@@ -26,6 +26,7 @@ def picture(frame: pandas.DataFrame) -> altair.Chart:
     import altair as alt
     import pandas as pd
 
+    frame, unit = charts.in_unit(frame, "lead_s")
     edges = pd.cut(frame["lead_s"], bins=min(30, max(1, frame["lead_s"].nunique())), include_lowest=True)
     counts = edges.value_counts(sort=False)
     binned = pd.DataFrame(
@@ -38,7 +39,7 @@ def picture(frame: pandas.DataFrame) -> altair.Chart:
     chart = alt.Chart(charts.rows_of(binned), width=charts.WIDTH, height=220).mark_bar(color=charts.BLUE)
     return charts.finished(
         chart.encode(
-            x=charts.axis_of_numbers("from_s", "seconds from creation to completion", binned=True),
+            x=charts.axis_of_numbers("from_s", f"{unit} from creation to completion", binned=True),
             x2="to_s",
             y=charts.axis_of_counts("tasks", "tasks", int(counts.max())),
         )

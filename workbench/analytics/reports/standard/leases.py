@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     import altair
     import pandas
 
+COLOURS = {"completed": charts.GREEN, "failed": charts.RED, "lease lost": charts.ORANGE, "other": charts.GREY}
+"""Others were released, cancelled, or run."""
+
 
 def sentence(frame: pandas.DataFrame) -> str:
     """How many leases were lost, and by whom."""
@@ -25,9 +28,19 @@ def sentence(frame: pandas.DataFrame) -> str:
 
 def picture(frame: pandas.DataFrame) -> altair.Chart:
     """Attempts of each agent, by outcome."""
-    kinds = {"completed": "completed", "failed": "failed", "leases_lost": "lease lost"}
-    shown = frame.rename(columns=kinds).melt("agent", list(kinds.values()), "outcome", "attempts")
-    return charts.bars(shown[shown["attempts"] > 0], "agent", "attempts", "attempts", what="agents", colour="outcome")
+    others = frame["made"] - frame["completed"] - frame["failed"] - frame["leases_lost"]
+    named = frame.rename(columns={"leases_lost": "lease lost"}).assign(other=others)
+    shown = named.melt("agent", list(COLOURS), "outcome", "attempts")
+    about = {"what": "agents", "which": "that lost most leases"}
+    some = shown[shown["attempts"] > 0].sort_values(
+        "agent", key=lambda agents: agents.map(_places(frame)), kind="stable"
+    )
+    return charts.bars(some, "agent", "attempts", "attempts", **about, whole=True, colour="outcome", known=COLOURS)
+
+
+def _places(frame: pandas.DataFrame) -> dict[str, int]:
+    """The place of each agent in the order of the rows."""
+    return {agent: place for place, agent in enumerate(frame["agent"])}
 
 
 LEASES = Standard(

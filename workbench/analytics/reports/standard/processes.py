@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import pandas
 
 HEIGHT = 150
+MOST_POINTS = 100
+"""Of more samples, the points are small."""
 
 
 def sentence(frame: pandas.DataFrame) -> str:
@@ -29,10 +31,14 @@ def picture(frame: pandas.DataFrame) -> altair.Chart:
 
     order = frame.groupby("name")["memory_mb"].max().sort_values(ascending=False, kind="stable").index.tolist()
     names = order[: len(charts.PALETTE)]
-    shown = frame[frame["name"].isin(names)].tail(charts.MOST_MARKS)
+    found, unit = charts.in_unit(frame[frame["name"].isin(names)], "from_s")
+    shown = found.tail(charts.MOST_MARKS)
     note = charts.note_of(len(names), len(order), "names", "with most memory")
-    base = alt.Chart(charts.rows_of(shown), width=charts.WIDTH, height=HEIGHT).mark_line()
-    x = charts.axis_of_numbers("from_s", "seconds since the first sample")
+    if len(shown) < len(found):
+        note = charts.note_of(len(shown), len(frame), "samples", "that are newest")
+    points = {"size": 12} if len(shown) > MOST_POINTS else {"size": 30}
+    base = alt.Chart(charts.rows_of(shown), width=charts.WIDTH, height=HEIGHT).mark_line(point=points)
+    x = charts.axis_of_numbers("from_s", f"{unit} since the first sample", zero=False)
     colour = charts.colours("name", None, names)
     panes = [
         base.encode(x=x, y=alt.Y(f"{column}:Q", title=title), color=colour, detail="pid:N")

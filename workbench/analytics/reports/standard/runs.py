@@ -63,7 +63,8 @@ def sentence(frame: pandas.DataFrame) -> str:
 def picture(frame: pandas.DataFrame) -> altair.Chart:
     """How long each took."""
     about = {"what": "runs", "which": "that are oldest"}
-    return charts.bars(frame, "compared", "seconds", "seconds", **about, colour="state", known=COLOURS)
+    shown, unit = charts.in_unit(frame, "seconds")
+    return charts.bars(shown, "compared", "seconds", unit, **about, colour="state", known=COLOURS)
 
 
 RUNS = Standard(

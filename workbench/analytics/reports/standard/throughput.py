@@ -27,13 +27,14 @@ def picture(frame: pandas.DataFrame) -> altair.Chart:
     """Stacked bars over time."""
     import altair as alt
 
-    frame = frame.assign(to_s=frame["from_s"] + frame["interval_s"])
+    frame, unit = charts.in_unit(frame.assign(to_s=frame["from_s"] + frame["interval_s"]), "from_s", "to_s")
     highest = int(frame.groupby("from_s")["completed"].sum().max())
+    frame = charts.grouped(frame, "persona")
     personas = list(dict.fromkeys(frame["persona"]))
     chart = alt.Chart(charts.rows_of(frame), width=charts.WIDTH, height=220).mark_bar()
     return charts.finished(
         chart.encode(
-            x=charts.axis_of_numbers("from_s", "seconds since the first completion", binned=True),
+            x=charts.axis_of_numbers("from_s", f"{unit} since the first completion", binned=True),
             x2="to_s",
             y=charts.axis_of_counts("completed", "tasks completed", highest),
             color=charts.colours("persona", None, personas),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import pandas
 
 EMPTY = "No tool has been called yet."
+SLOWEST = "that are slowest"
 
 
 def sentence(frame: pandas.DataFrame) -> str:
@@ -43,13 +44,17 @@ def _names(frame: pandas.DataFrame) -> pandas.Series:
 def picture(frame: pandas.DataFrame) -> altair.Chart:
     """The median duration of each tool, the slowest first."""
     slowest = frame.dropna(subset="median_ms").sort_values("median_ms", ascending=False, kind="stable")
-    return charts.bars(slowest, "tool", "median_ms", "milliseconds on median", what="tools", colour="source")
+    return charts.bars(
+        slowest, "tool", "median_ms", "milliseconds on median", what="tools", which=SLOWEST, colour="source"
+    )
 
 
 def picture_of_sources(frame: pandas.DataFrame) -> altair.Chart:
     """The median duration of each source."""
     named = frame.assign(name=_names(frame)).dropna(subset="median_ms").sort_values("median_ms", ascending=False)
-    return charts.bars(named, "name", "median_ms", "milliseconds on median", what="servers", colour="source")
+    return charts.bars(
+        named, "name", "median_ms", "milliseconds on median", what="servers", which=SLOWEST, colour="source"
+    )
 
 
 TOOLS = Standard("tools", "calls, failures and durations of each tool", EMPTY, sentence, picture)

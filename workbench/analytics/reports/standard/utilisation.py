@@ -35,15 +35,19 @@ def picture(frame: pandas.DataFrame) -> altair.Chart:
     if len(frame) > charts.MOST_MARKS:
         note = charts.note_of(charts.MOST_MARKS, len(frame), "intervals", "that were longest")
         frame = frame.nlargest(charts.MOST_MARKS, "busy_s")
+    frame, unit = charts.in_unit(frame, "start_s", "end_s")
+    frame = charts.grouped(frame.dropna(subset="start_s"), "persona")
+    personas = list(dict.fromkeys(frame["persona"]))
     chart = alt.Chart(charts.rows_of(frame), width=charts.WIDTH, height=alt.Step(26)).mark_bar(
-        height=15, cornerRadius=3
+        height=15, cornerRadius=3, strokeWidth=1
     )
     return charts.finished(
         chart.encode(
-            x=charts.axis_of_numbers("start_s", "seconds since the first claim", zero=False),
+            x=charts.axis_of_numbers("start_s", f"{unit} since the first claim", zero=False),
             x2="end_s",
             y=charts.axis_of_names("agent", order),
-            color=charts.colours("persona", None, list(dict.fromkeys(frame["persona"]))),
+            color=charts.colours("persona", None, personas),
+            stroke=alt.Stroke("persona:N", scale=charts.scale_of(None, personas), legend=None),
         ),
         note,
     )
