@@ -13,6 +13,7 @@ from workbench.cli.chat.answer import Answer
 from workbench.cli.chat.command import begun, conversation_options
 from workbench.cli.chat.conversations import Conversation, read_conversation
 from workbench.errors import NotFound
+from workbench.tables import Table
 
 if TYPE_CHECKING:
     from kernel_ext.live_answer import Notebook
@@ -125,7 +126,10 @@ class Chat:
 
 
 class Chats:
-    """The conversations that `%%chat` continues in this notebook: one for each definition or model."""
+    """The conversations that `%%chat` continues in this notebook: one for each definition or model.
+
+    A cell shows with whom they are.
+    """
 
     def __init__(self, notebook: Notebook) -> None:
         self._notebook = notebook
@@ -154,6 +158,16 @@ class Chats:
                 return self._kept(partner, known)
         made = begun(self._notebook, definition, conversation, **options)
         return self._kept(partner, Chat(self._notebook, made["id"]))
+
+    def __repr__(self) -> str:
+        return repr(self._table())
+
+    def _repr_html_(self) -> str:
+        return self._table().html()
+
+    def _table(self) -> Table:
+        rows = [[partner, chat.id] for partner, chat in self._by_partner.items()]
+        return Table(["with", "conversation"], rows, "None has begun here. `%%chat DEFINITION` begins one.")
 
     def _kept(self, partner: str | None, chat: Chat) -> Chat:
         self._last = chat

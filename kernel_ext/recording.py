@@ -6,13 +6,14 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kernel_ext.interrupts import interruptible
 from kernel_ext.recorded import CellRecords
 from kernel_ext.result import Result
 from workbench.recording import Recorder
 
 if TYPE_CHECKING:
     from kernel_ext.hosting.host import KernelHost
-    from kernel_ext.objects.rows import Notebook
+    from kernel_ext.objects.kinds import Notebook
     from kernel_ext.panels.desk import Desk
 
 
@@ -80,8 +81,13 @@ class RunCaller:
         return self._notebook.host
 
     def call(self, name: str, /, **arguments: Any) -> Result:
-        """Run an operation."""
-        return Result(self._operate(name, **arguments))
+        """Run an operation.
+
+        Raises:
+            WorkbenchError: what the operation raises. Interrupted: ``CALL_INTERRUPTED``.
+        """
+        with interruptible(name):
+            return Result(self._operate(name, **arguments))
 
     def panel(self, tab: str = "", *, alone: bool = False, dock: bool = False) -> Desk:
         """See `Session.panel`."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernel_ext import answers, sweeps
+from kernel_ext.arguments import plain
 from kernel_ext.bad_command import bad_command
 from kernel_ext.chat import Chat, Chats
 from kernel_ext.commands import PANEL_TABS, tree
@@ -21,6 +22,7 @@ from kernel_ext.decisions import wait_for_decisions
 from kernel_ext.definitions import Definitions
 from kernel_ext.hosting import detached
 from kernel_ext.hosting.host import KernelHost, not_started
+from kernel_ext.interrupts import CALL_INTERRUPTED, interruptible
 from kernel_ext.objects.agents import Agents, NotebookAgent, Personas
 from kernel_ext.objects.approvals import Approvals
 from kernel_ext.objects.events import Events
@@ -50,7 +52,6 @@ if TYPE_CHECKING:
     from kernel_ext.panels.desk import Desk
 
 ANSWER_SECONDS = 2.0
-CALL_INTERRUPTED = "CALL_INTERRUPTED"
 INTERNAL = frozenset({"tree", "host", "recorder", "find_server", "create_project", "require_operator"})
 """What other modules use of a session; Tab does not offer it."""
 
@@ -309,16 +310,13 @@ class Session(Querying, Recording):
             WorkbenchError: what the operation raises. Interrupted: ``CALL_INTERRUPTED``.
         """
         try:
-            return Result(self.host.call(name, **arguments))
+            with interruptible(name):
+                return Result(self.host.call(name, **plain(arguments)))
         except NotFound as error:
             if error.code != "UNKNOWN_OPERATION":
                 raise
             message = error.message.replace("GET /api/ops lists those you may call", "wb.help() lists them by subject")
             raise NotFound(error.code, message, **error.details) from None
-        except Interrupted:
-            raise
-        except KeyboardInterrupt:
-            raise Interrupted(CALL_INTERRUPTED, f"{name} was interrupted. What it has done stays done.") from None
 
     def chat(self, definition: str | None = None, *, conversation: str | None = None, **options: Any) -> Chat:
         """Begin a conversation with the agent of a definition, or with a model; or continue one.
