@@ -16,6 +16,7 @@ from typing import Any
 from kernel_ext.definition_sections import Caller, Entries, Metadata, Missing, Providers, Servers, Settings
 from kernel_ext.objects.rows import shown_or_why
 from kernel_ext.result import Result
+from kernel_ext.wording import in_objects
 from workbench.errors import NotFound
 from workbench.tables import Page, Table
 
@@ -106,7 +107,7 @@ class NotebookDefinition:
         try:
             return self._caller.call("agent_get_info", agentTarget=self._target)
         except NotFound as error:
-            raise Missing(error.code, error.message, **error.details) from None
+            raise Missing(error.code, in_objects(error).message, **error.details) from None
 
     @property
     def prompt(self) -> str:

@@ -230,12 +230,13 @@ class WorkbenchMagics(Magics):
         """The kernel's session, created on first use because its imports take time."""
         if self._session is None:
             with importing():
+                from kernel_ext.commands import PANEL_TABS
                 from kernel_ext.objects.completion import Completion
                 from kernel_ext.session import Session
 
             self._session = Session()
             self._completion = Completion(
-                self._session, {name: _options_of(magic) for name, magic in CELL_MAGICS.items()}
+                self._session, {name: _options_of(magic) for name, magic in CELL_MAGICS.items()}, PANEL_TABS
             )
             self._completion.install(self.shell.Completer)
         return self._session

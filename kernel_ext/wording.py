@@ -1,13 +1,34 @@
-"""Results of commands as a notebook shows them: sentences that name commands of the shell name its magics instead."""
+"""Results and errors as a notebook shows them: in place of shell commands and operations they name its own."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from workbench.cli.output import Note
+from workbench.errors import WorkbenchError
 from workbench.rules.wording import in_magics
 from workbench.tables import Page, Table
+
+LISTS: Mapping[str, str] = {
+    "agent_list": "wb.definitions",
+    "get_personas": "wb.personas",
+    "get_worktree_status": "wb.worktrees",
+    "list_agents": "wb.agents",
+    "list_approvals": "wb.approvals",
+    "list_newest_events": "wb.events",
+    "list_personalities": "wb.personalities",
+    "list_plans": "wb.plans",
+    "list_runs": "wb.runs",
+    "list_tasks": "wb.tasks",
+    "list_tools": "wb.tools",
+    "list_worktrees": "wb.worktrees",
+}
+"""The lists of a notebook, by the operations that they call."""
+_LIST = re.compile(rf"\b({'|'.join(LISTS)})\b")
+_FLAG = re.compile(r"\b([a-z_]+)=true\b")
 
 
 def worded(shown: Any) -> Any:
@@ -17,3 +38,11 @@ def worded(shown: Any) -> Any:
     if isinstance(shown, Table):
         return replace(shown, empty=in_magics(shown.empty), note=in_magics(shown.note), lead=in_magics(shown.lead))
     return replace(shown, message=in_magics(shown.message)) if isinstance(shown, Note) else shown
+
+
+def in_objects(error: WorkbenchError) -> WorkbenchError:
+    """An error of an operation for who has used an object: it names the lists of a notebook."""
+    message = _FLAG.sub(r"\1=True", _LIST.sub(lambda found: LISTS[found[1]], error.message))
+    made = type(error)(error.code, message)
+    made.details = error.details
+    return made

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from kernel_ext.objects import mistakes
 from tests import command_reference
 from tests.op_codes import EVERYWHERE, codes_of
 from workbench import errors
@@ -30,6 +31,7 @@ SCHEMAS = {file: ROOT / "docs" / f"{file.name.lower().replace('_', '-')}.schema.
 PACKAGES = ("workbench", "kernel_ext")
 FAMILIES = {cls.__name__: cls.status for cls in errors.WorkbenchError.__subclasses__()} | {"WorkbenchError": 500}
 FAMILIES["Interrupted"] = errors.Interrupted.status
+FAMILIES |= {cls.__name__: cls.status for cls in (mistakes.UnknownField, mistakes.NoSuchRow, mistakes.FieldReadOnly)}
 
 
 def reference() -> str:

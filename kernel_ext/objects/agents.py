@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kernel_ext.objects.rows import Kind, Listing, Notebook, Row, got_by
+from kernel_ext.objects.kinds import Kind, Notebook, got_by
+from kernel_ext.objects.rows import Listing, Row
 from kernel_ext.result import Result
 from workbench.cli.agents import NO_AGENTS, agent_table
 from workbench.cli.personas import NO_PERSONAS, persona_table
@@ -19,7 +20,7 @@ PAGE = 500
 class Agent(Row):
     """An agent; a cell shows its grant, its connections and its latest events."""
 
-    KIND: ClassVar[Kind[Agent]]
+    _KIND: ClassVar[Kind[Agent]]
 
     agent_id: str
     name: str
@@ -59,7 +60,7 @@ class Agent(Row):
         Raises:
             WorkbenchError: see the operation ``update_agent``.
         """
-        self._notebook.call("update_agent", agent_id=self.agent_id, changes=changes, reason=reason)
+        self._call("update_agent", agent_id=self.agent_id, changes=changes, reason=reason)
         self._key = changes.get("agent_id", self._key)
         self.refresh()
 
@@ -70,6 +71,14 @@ class Agent(Row):
             WorkbenchError: see the operation ``terminate_agent``.
         """
         self._changed("terminate_agent", agent_id=self.agent_id, reason=reason)
+
+    def restart(self) -> None:
+        """End its process, if it runs, and start another.
+
+        Raises:
+            WorkbenchError: see the operation ``restart_agent``.
+        """
+        self._changed("restart_agent", agent_id=self.agent_id)
 
     def revoke(self, reason: str = "") -> None:
         """Revoke its admission: its token stops working at once.
@@ -85,7 +94,7 @@ class Agent(Row):
         Raises:
             WorkbenchError: see the operation ``delete_agent``.
         """
-        self._notebook.call("delete_agent", agent_id=self.agent_id, reason=reason)
+        self._call("delete_agent", agent_id=self.agent_id, reason=reason)
 
     def restore(self) -> None:
         """Restore it after it was deleted.
@@ -110,10 +119,10 @@ class Agents(Listing[Agent]):
     """The agents: `wb.agents["ada"]`; a call has the filters of `list_agents`: `wb.agents(presence="active")`."""
 
     def __init__(self, notebook: Notebook) -> None:
-        super().__init__(notebook, Agent.KIND)
+        super().__init__(notebook, Agent._KIND)
 
 
-Agent.KIND = Kind(
+Agent._KIND = Kind(
     Agent,
     "list_agents",
     "agents",
@@ -129,7 +138,7 @@ Agent.KIND = Kind(
 class Persona(Row):
     """A kind of work that agents take; a cell shows the instructions for its agents."""
 
-    KIND: ClassVar[Kind[Persona]]
+    _KIND: ClassVar[Kind[Persona]]
 
     id: str
     name: str
@@ -161,10 +170,10 @@ class Personas(Listing[Persona]):
     """The kinds of work that agents take: `wb.personas["reviewer"]`."""
 
     def __init__(self, notebook: Notebook) -> None:
-        super().__init__(notebook, Persona.KIND)
+        super().__init__(notebook, Persona._KIND)
 
 
-Persona.KIND = Kind(
+Persona._KIND = Kind(
     Persona, "get_personas", "personas", "id", persona_table, NO_PERSONAS, got_by("get_persona", "persona_id")
 )
 

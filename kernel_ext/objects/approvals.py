@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from kernel_ext.decisions import wait_for_decisions
-from kernel_ext.objects.rows import Kind, Listing, Notebook, Row
+from kernel_ext.objects.kinds import Kind, Notebook
+from kernel_ext.objects.rows import Listing, Row
 from workbench.cli.approvals import (
     NONE_WAITS,
     approval_page,
@@ -16,8 +18,9 @@ from workbench.cli.approvals import (
     settled,
     waiting_table,
 )
+from workbench.cli.integration import changes_requested, comment_at
 from workbench.cli.output import Note
-from workbench.errors import Interrupted, NotFound, from_dict
+from workbench.errors import BadInput, Interrupted, NotFound, from_dict
 from workbench.tables import Page, Table
 
 MOST = 500
@@ -26,7 +29,7 @@ MOST = 500
 class Approval(Row):
     """A request that needs a decision. `await approval` waits until it is decided and what it started has ended."""
 
-    KIND: ClassVar[Kind[Approval]]
+    _KIND: ClassVar[Kind[Approval]]
 
     id: int
     kind: str
@@ -64,7 +67,7 @@ class Approval(Row):
             raise Interrupted("WAIT_INTERRUPTED", message) from None
 
     def _approved(self, wait: bool, choices: Mapping[str, Any]) -> Note:
-        made = self._notebook.call("approve", approval_id=self.id, choices=dict(choices))
+        made = self._call("approve", approval_id=self.id, choices=dict(choices))
         decision = {"approval_id": self.id, "ok": True, "outcome": made["outcome"]}
         decision = settled(self._notebook.call, decision, lambda: True) if wait else decision
         self.refresh()
@@ -81,6 +84,24 @@ class Approval(Row):
         self._changed("reject", approval_id=self.id, reason=reason)
         return Note(f"Rejected {self.id}.", self.as_dict())
 
+    def request_changes(
+        self, note: str = "", *, comments: Mapping[str, str] = MappingProxyType({}), persona: str | None = None
+    ) -> Note:
+        """Tell the agents of the worktree that it would merge what to change first. The question stays open.
+
+        Args:
+            note, comments, persona: see `Worktree.request_changes`.
+
+        Raises:
+            BadInput: ``NOT_A_MERGE``, ``NOTHING_REQUESTED``, ``INVALID_ARGUMENTS``. WorkbenchError: see the operation
+                ``request_changes``.
+        """
+        if self.kind != "integration":
+            raise BadInput("NOT_A_MERGE", f"Approval {self.id} is not about a merge. .reject(reason) says why not.")
+        made = requested_changes(self._call, self.payload["worktree"], note, comments, persona)
+        self.refresh()
+        return made
+
     def __await__(self) -> Generator[Any, None, Approval]:
         """Wait for the decision, with buttons to decide; an interrupt ends the wait, and the question stays open."""
         yield from wait_for_decisions(self._notebook.host, [self.id]).__await__()
@@ -92,6 +113,18 @@ class Approval(Row):
         return approval_page(self._found, f'`{name}.approve()` approves it, `{name}.reject("why")` rejects it.')
 
 
+def requested_changes(
+    call: Callable[..., Any], worktree: str, note: str, comments: Mapping[str, str], persona: str | None
+) -> Note:
+    """See `Worktree.request_changes`."""
+    try:
+        marked = [comment_at(place, text) for place, text in comments.items()]
+    except ValueError as error:
+        raise BadInput("INVALID_ARGUMENTS", f"comments: {error}", problems=[]) from None
+    chosen = {} if persona is None else {"persona_id": persona}
+    return changes_requested(call("request_changes", worktree_name=worktree, note=note, comments=marked, **chosen))
+
+
 class Approvals(Listing[Approval]):
     """The questions that wait for a decision: `wb.approvals[3].approve()`, `wb.approvals["lint"]`.
 
@@ -99,7 +132,7 @@ class Approvals(Listing[Approval]):
     """
 
     def __init__(self, notebook: Notebook) -> None:
-        super().__init__(notebook, Approval.KIND)
+        super().__init__(notebook, Approval._KIND)
 
 
 def approval_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
@@ -123,7 +156,7 @@ def _approval(notebook: Notebook, key: Any) -> Mapping[str, Any]:
     return notebook.call("get_approval", approval_id=key)
 
 
-Approval.KIND = Kind(
+Approval._KIND = Kind(
     Approval,
     "list_approvals",
     "approvals",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from functools import cache
@@ -18,41 +18,56 @@ from IPython.core.completer import (
 )
 
 from kernel_ext.objects import help as help_of
-from kernel_ext.objects.agents import Agent, Persona
-from kernel_ext.objects.rows import Kind, Listing
-from kernel_ext.objects.tasks import Plan
-from kernel_ext.objects.worktrees import Worktree
+from kernel_ext.objects.rows import Listing
 from workbench.analytics.reports import names
+from workbench.analytics.reports.drawing import MARKS
+from workbench.analytics.results import LIBRARIES
 from workbench.errors import WorkbenchError
 from workbench.ops import collect
 from workbench.services import SERVICES
 
 if TYPE_CHECKING:
-    from kernel_ext.objects.rows import Notebook
+    from kernel_ext.objects.kinds import Notebook
 
-NAME = re.compile(r"\bwb\.(?:call|help)\(\s*[\"'](\w*)$")
 ARGUMENT = re.compile(r"\bwb\.call\(\s*[\"'](\w+)[\"']\s*,(?:[^()]|\([^()]*\))*?(?<![=\w.\"'])(\w*)$")
-REPORT = re.compile(r"\bwb\.report\(\s*[\"'](\w*)$")
+FIRST = re.compile(r"\bwb\.(\w+)\(\s*[\"']([\w./-]*)$")
+ID = re.compile(r"\bwb\.(?:task\(\s*|\w+\([^()]*\b(task_id|approval_id|run_id)\s*=\s*)(\d*)$")
 VALUE = re.compile(r"\bwb\.(\w+)\(([^()]*)\b(\w+)\s*=\s*[\"']([\w./-]*)$")
+FIELD = re.compile(r"\bwb\.(\w+)(?:\([^()]*\))?\.(?:sort\(\s*[\"'](\w*)|filter\((?:[^()]*,)?\s*(\w*))$")
 FILTER = re.compile(r"\bwb\.(\w+)\((?:[^()]*,)?\s*(\w*)$")
 FIRST_LINE = re.compile(r"%%(plan|persona|wsql|chat)\s(?:.*\s)?([\w./-]*)$")
 OPTION = re.compile(r"\s(--[\w-]*)$")
 SQL = re.compile(r"(?:(\w+)\.)?(\w*)$")
 SQL_CELL = "%%wsql"
 SQL_LINE = re.compile(r"(?:.*=\s*)?%(?:wsql|workbench\s+sql)\s(?:.*\s)?")
+SQL_VALUE = re.compile(r"\s--(as|chart)[\s=]+(\w*)$")
+SQL_VALUES: Mapping[str, Iterable[str]] = {"as": LIBRARIES, "chart": MARKS}
+"""What the options of a query can be, if these are few words."""
 PRIORITY = 100.0
 NAMED: Mapping[str, Callable[[Notebook], Iterable[str]]] = {
     "persona": lambda session: [one["id"] for one in session.call("get_personas")["personas"]],
     "chat": lambda session: [one["name"] for one in session.call("agent_list")["agents"]],
 }
 """What the first word after a magic names."""
-VALUES: Mapping[str, Kind[Any]] = {
-    **dict.fromkeys(("persona", "persona_id"), Persona.KIND),
-    **dict.fromkeys(("agent", "agent_id", "assigned_agent_id"), Agent.KIND),
-    **dict.fromkeys(("worktree", "target_worktree", "worktree_name"), Worktree.KIND),
-    "plan": Plan.KIND,
+VALUES: Mapping[str, str] = {
+    **dict.fromkeys(("persona", "persona_id"), "personas"),
+    **dict.fromkeys(("agent", "agent_id", "assigned_agent_id"), "agents"),
+    **dict.fromkeys(("worktree", "target_worktree", "worktree_name"), "worktrees"),
+    "plan": "plans",
+    "task_id": "tasks",
+    "approval_id": "approvals",
+    "run_id": "runs",
+    "definition": "definitions",
 }
-"""What the value of an argument names."""
+"""The list that has what the value of an argument names."""
+FIRSTS: Mapping[str, str] = {"task": "tasks", "graph": "plans", "chat": "definitions"}
+"""The list that has what the first argument of a method names."""
+WORDS: Mapping[str, Callable[[], Iterable[str]]] = {
+    "call": lambda: collect(SERVICES),
+    "help": lambda: [*help_of.subjects(), *collect(SERVICES)],
+    "report": names,
+}
+"""What the first argument of a method can be."""
 
 
 class Completion:
@@ -60,11 +75,13 @@ class Completion:
 
     Args:
         options: the options of each cell magic.
+        tabs: those of the panel.
     """
 
-    def __init__(self, session: Notebook, options: Mapping[str, Iterable[str]]) -> None:
+    def __init__(self, session: Notebook, options: Mapping[str, Iterable[str]], tabs: Sequence[str]) -> None:
         self._session = session
         self._options = options
+        self._words: dict[str, Callable[[], Iterable[str]]] = {**WORDS, "panel": lambda: tabs}
 
         @context_matcher(identifier="workbench", priority=PRIORITY)
         def matcher(context: CompletionContext) -> SimpleMatcherResult:
@@ -86,28 +103,56 @@ class Completion:
         text = context.text_until_cursor
         if context.full_text.startswith(SQL_CELL) and context.cursor_line > 0:
             return _in_sql(text, context.full_text)
-        if SQL_LINE.match(text):
-            option = OPTION.search(text)
-            return _offered(option[1], self._options["wsql"], "option") if option else _in_sql(text, text)
+        if (context.cursor_line == 0 and text.startswith(SQL_CELL)) or SQL_LINE.match(text):
+            return self._in_query(text)
         if context.cursor_line == 0 and (found := FIRST_LINE.match(text)):
             return self._in_first_line(found[1], found[2], text)
+        return self._in_python(text)
+
+    def _in_query(self, text: str) -> SimpleMatcherResult:
+        """Options of a query and their values; on one line, the query too."""
+        if found := SQL_VALUE.search(text):
+            return _offered(found[2], SQL_VALUES[found[1]], found[1])
+        if found := OPTION.search(text):
+            return _offered(found[1], self._options["wsql"], "option")
+        return _nothing() if text.startswith(SQL_CELL) else _in_sql(text, text)
+
+    def _in_python(self, text: str) -> SimpleMatcherResult:
+        if found := ID.search(text):
+            keys = [str(key) for key in self._keys(VALUES[found[1] or "task_id"]) if isinstance(key, int)]
+            return _offered(found[2], keys, "id")
+        if found := FIRST.search(text):
+            words = self._words[found[1]]() if found[1] in self._words else self._keys(FIRSTS.get(found[1], ""))
+            return _offered(found[2], [one for one in words if isinstance(one, str)], found[1])
         if found := VALUE.search(text):
             return self._in_value(*found.groups())
-        if (found := FILTER.search(text)) and isinstance(listing := vars(self._session).get(found[1]), Listing):
+        if (found := FIELD.search(text)) and (listing := self._listing(found[1])):
+            fields = listing.fields()
+            is_sort = found[2] is not None
+            return _offered(found[2] or found[3] or "", fields if is_sort else [f"{one}=" for one in fields], "field")
+        if (found := FILTER.search(text)) and (listing := self._listing(found[1])):
             return _offered(found[2], [f"{name}=" for name in listing.filters()], "filter")
         return _in_call(text)
 
+    def _listing(self, name: str) -> Listing[Any] | None:
+        """A live list of the session."""
+        found = vars(self._session).get(name)
+        return found if isinstance(found, Listing) else None
+
+    def _keys(self, name: str) -> list[Any]:
+        """What finds the objects of a list of the session; none if the servers do not run."""
+        with suppress(WorkbenchError):
+            return list(vars(self._session)[name]._ipython_key_completions_()) if name else []
+        return []
+
     def _in_value(self, called: str, before: str, argument: str, fragment: str) -> SimpleMatcherResult:
-        if argument not in VALUES:
-            return _offered(fragment, _choices(self._types(called, before).get(argument)), argument)
-        kind, keys = VALUES[argument], list[str]()
-        with suppress(WorkbenchError):  # the servers do not run
-            keys = [str(key) for key in kind.keys(self._session)]
-        return _offered(fragment, keys, argument)
+        if argument in VALUES:
+            return _offered(fragment, [one for one in self._keys(VALUES[argument]) if isinstance(one, str)], argument)
+        return _offered(fragment, _choices(self._types(called, before).get(argument)), argument)
 
     def _types(self, called: str, before: str) -> Mapping[str, Any]:
         """The types of the arguments of a call, by name: of a list's filters, or of an operation's arguments."""
-        if isinstance(listing := vars(self._session).get(called), Listing):
+        if listing := self._listing(called):
             return listing.filters()
         operation = collect(SERVICES).get(next(iter(re.findall(r"\w+", before)), "")) if called == "call" else None
         fields = operation.arguments.model_fields if operation else {}
@@ -126,12 +171,7 @@ class Completion:
 
 
 def _in_call(text: str) -> SimpleMatcherResult:
-    if found := REPORT.search(text):
-        return _offered(found[1], names(), "report")
     operations = collect(SERVICES)
-    if found := NAME.search(text):
-        about = help_of.subjects() if found[0].startswith("wb.help") else []
-        return _offered(found[1], [*about, *operations], "operation")
     if (found := ARGUMENT.search(text)) and found[1] in operations:
         parameters = operations[found[1]].arguments.model_fields
         return _offered(found[2], [f"{name}=" for name in parameters], "argument")
@@ -153,10 +193,16 @@ def _in_sql(text: str, cell: str) -> SimpleMatcherResult:
     assert found is not None
     views = _views()
     if found[1]:
-        return _offered(found[2], views.get(found[1], ()), "column")
-    named = [name for name in views if re.search(rf"\b{name}\b", cell)]
-    columns = dict.fromkeys(column for name in named for column in views[name])
+        return _offered(found[2], views.get(_aliases(cell, views).get(found[1].lower(), found[1]), ()), "column")
+    named = [name for name in views if re.search(rf"\b{name}\b", cell, re.IGNORECASE)]
+    columns = dict.fromkeys(column for name in named or views for column in views[name])
     return _offered(found[2], [*views, *columns], "column or view") if found[2] else _nothing()
+
+
+def _aliases(query: str, views: Iterable[str]) -> Mapping[str, str]:
+    """The views by the short names that a query gives them: `FROM tasks t`."""
+    pattern = rf"\b({'|'.join(views)})\s+(?:as\s+)?(\w+)"
+    return {alias.lower(): view.lower() for view, alias in re.findall(pattern, query, re.IGNORECASE)}
 
 
 @cache

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from kernel_ext.objects.rows import Kind, Listing, Notebook, Row
+from kernel_ext.objects.kinds import Kind, Notebook
+from kernel_ext.objects.rows import Listing, Row
 from workbench.cli.status import EVENT_COLUMNS, NO_EVENTS
+from workbench.errors import NotFound
 from workbench.tables import Table
 
 
 class Event(Row):
     """Something that happened."""
 
-    KIND: ClassVar[Kind[Event]]
+    _KIND: ClassVar[Kind[Event]]
 
     id: int
     at: str
@@ -28,7 +30,7 @@ class Events(Listing[Event]):
     """The newest events, the newest last: `wb.events(about="task:7")`, `wb.events(kinds=["task.*"], limit=5)`."""
 
     def __init__(self, notebook: Notebook) -> None:
-        super().__init__(notebook, Event.KIND)
+        super().__init__(notebook, Event._KIND)
 
 
 def event_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
@@ -36,6 +38,19 @@ def event_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
     return Table.of(found, EVENT_COLUMNS, empty)
 
 
-Event.KIND = Kind(
-    Event, "list_newest_events", "events", "id", event_table, NO_EVENTS, words={"about": "subject"}, newest=True
+def _event(notebook: Notebook, key: Any) -> Mapping[str, Any]:
+    """The event with an id, however old it is.
+
+    Raises:
+        NotFound: ``EVENT_NOT_FOUND``.
+    """
+    if isinstance(key, int) and key >= 0:
+        found = notebook.call("list_newest_events", before=key + 1, limit=1)["events"]
+        if found and found[0]["id"] == key:
+            return dict(found[0])
+    raise NotFound("EVENT_NOT_FOUND", f"There is no event {key!r}.")
+
+
+Event._KIND = Kind(
+    Event, "list_newest_events", "events", "id", event_table, NO_EVENTS, _event, words={"about": "subject"}, newest=True
 )

@@ -1,4 +1,4 @@
-"""`wb.help`: what operations do, take, return and fail with."""
+"""`wb.help`: what operations do, take and return."""
 
 from __future__ import annotations
 

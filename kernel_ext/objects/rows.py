@@ -11,15 +11,15 @@ For example:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, overload
+from operator import index
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
-from kernel_ext.definition_sections import Caller, Missing
 from kernel_ext.libraries import imported
+from kernel_ext.objects.kinds import SHOWN, Kind, Notebook
+from kernel_ext.objects.mistakes import field_read_only, no_such_row, not_a_key, unknown_field
+from kernel_ext.wording import in_objects
 from workbench.errors import BadInput, NotFound, WorkbenchError
 from workbench.inert import inert_line
-from workbench.rules.spelling import similar
 from workbench.rules.wording import in_magics
 from workbench.tables import Page, Table, plain
 
@@ -27,31 +27,11 @@ if TYPE_CHECKING:
     import pandas
     from IPython.lib.pretty import PrettyPrinter
 
-    from kernel_ext.hosting.host import KernelHost
     from kernel_ext.panels.desk import Desk
 
 PAGE = 20
-SHOWN = 100
-"""The most rows of a list that a cell shows; the list is whole."""
 CURSORS = ("cursor", "before")
 """The arguments that ask for another page."""
-
-
-class Notebook(Caller, Protocol):
-    """A notebook's session."""
-
-    @property
-    def host(self) -> KernelHost:
-        """The servers' host.
-
-        Raises:
-            Unavailable: ``NOT_STARTED``.
-        """
-        ...
-
-    def panel(self, tab: str = ..., *, alone: bool = ..., dock: bool = ...) -> Desk:
-        """Open the panel."""
-        ...
 
 
 class Row:
@@ -60,13 +40,13 @@ class Row:
     Fields that its list does not have are read when they are first used. `refresh` reads it again.
     """
 
-    KIND: ClassVar[Kind[Any]]
+    _KIND: ClassVar[Kind[Any]]
 
     def __init__(self, notebook: Notebook, found: Mapping[str, Any], *, whole: bool = False) -> None:
         self._notebook = notebook
         self._found = dict(found)
         self._whole = whole
-        self._key = self._found[self.KIND.key]
+        self._key = self._found[self._KIND.key]
 
     def as_dict(self) -> dict[str, Any]:
         """Its fields, as the operation that lists or gets it returns them."""
@@ -78,28 +58,46 @@ class Row:
         Raises:
             Missing: it does not exist any more.
         """
-        self._found = self.KIND.read(self._notebook, self._key)
+        self._found = self._KIND.read(self._notebook, self._key)
         self._whole = True
+
+    def _call(self, operation: str, **arguments: Any) -> Any:
+        """Run an operation.
+
+        Raises:
+            WorkbenchError: what it raises; it names the lists of a notebook.
+        """
+        try:
+            return self._notebook.call(operation, **arguments)
+        except WorkbenchError as error:
+            raise in_objects(error) from None
 
     def _changed(self, operation: str, **arguments: Any) -> None:
         """Run an operation that changes it, and read it again."""
-        self._notebook.call(operation, **arguments)
+        self._call(operation, **arguments)
         self.refresh()
 
     @classmethod
-    def fields(cls) -> list[str]:
+    def _fields(cls) -> list[str]:
         """The names of its fields."""
-        return [name for name in cls.__annotations__ if name != "KIND"]
+        return [name for name in cls.__annotations__ if not name.startswith("_")]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_"):
+            raise field_read_only(type(self).__name__, name)
+        super().__setattr__(name, value)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in self.fields():
-            raise AttributeError(f"{type(self).__name__} has no field {name!r}.")
+        if name.startswith("_"):  # a front end looks for methods that show it
+            raise AttributeError(name)
+        if name not in self._fields():
+            raise unknown_field(type(self).__name__, name, [one for one in dir(self) if not one.startswith("_")])
         if name not in self._found and not self._whole:
             self.refresh()
         return self._found.get(name)
 
     def __dir__(self) -> list[str]:
-        return [*(name for name in super().__dir__() if name not in ("KIND", "fields")), *self.fields()]
+        return [*super().__dir__(), *self._fields()]
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self._key == getattr(other, "_key", None)
@@ -108,7 +106,7 @@ class Row:
         return hash((type(self), self._key))
 
     def __str__(self) -> str:
-        return repr(self._shown())
+        return repr(self._shown_or_known())
 
     def __repr__(self) -> str:
         """One line, as for a list of them: `<Task 7: Make the linter pass, failed>`."""
@@ -124,102 +122,27 @@ class Row:
         printer.text(str(self) if alone else repr(self))
 
     def _repr_html_(self) -> str:
-        return self._shown().html()
+        return self._shown_or_known().html()
+
+    def _shown_or_known(self) -> Table | Page:
+        """What a cell shows: it, or what is known of it and why it cannot be read any more."""
+        try:
+            return self._shown()
+        except WorkbenchError as error:
+            return self._facts(str(in_objects(error)))
 
     def _shown(self) -> Table | Page:
         """It, whole."""
-        facts = [[name.replace("_", " "), value] for name, value in self._found.items() if value not in (None, "", [])]
-        return Table(["", ""], facts, data=self.as_dict())
+        return self._facts()
+
+    def _facts(self, note: str = "") -> Table:
+        facts = [
+            [name.replace("_", " "), value] for name, value in self._found.items() if value not in (None, "", [], {})
+        ]
+        return Table(["", ""], facts, data=self.as_dict(), note=note)
 
 
 R = TypeVar("R", bound=Row)
-
-
-@dataclass(frozen=True)
-class Kind(Generic[R]):
-    """How objects of a kind are listed, found and shown.
-
-    Attributes:
-        row: makes an object.
-        operation: lists them; `items` is where its result has them.
-        key: the field that identifies one.
-        get: finds one by its key; None: it is looked for in the list.
-        table: shows some of them; its second argument is shown if there are none.
-        empty: shown if there are none at all.
-        first: filters of the list itself, which a call replaces.
-        words: shorter names for arguments of the operation.
-        newest: only the newest are listed, unless a call asks for more by `limit`.
-        tab: the panel's tab that shows them, if there is one.
-        brief: an operation that lists them faster, with their keys.
-    """
-
-    row: Callable[..., R]
-    operation: str
-    items: str
-    key: str
-    table: Callable[[Sequence[Mapping[str, Any]], str], Table]
-    empty: str
-    get: Callable[[Notebook, Any], Mapping[str, Any]] | None = None
-    first: Mapping[str, Any] = field(default_factory=dict)
-    words: Mapping[str, str] = field(default_factory=dict)
-    newest: bool = False
-    tab: str | None = None
-    brief: str | None = None
-
-    def pages(self, notebook: Notebook, filters: Mapping[str, Any]) -> Iterator[tuple[list[dict[str, Any]], bool]]:
-        """All that match, page by page, each with whether there are more; the first has as many as are shown.
-
-        Raises:
-            WorkbenchError: what the operation raises. BadInput: ``INVALID_ARGUMENTS``: there is no such filter.
-        """
-        chosen = {**self.first, **{self.words.get(name, name): value for name, value in filters.items()}}
-        is_limited = self.newest or "limit" in filters
-        more = {} if is_limited or "limit" not in self.first else {"limit": SHOWN}
-        while True:
-            page = notebook.call(self.operation, **chosen | more)
-            following = None if is_limited else page.get("next_cursor")
-            yield page[self.items], following is not None
-            if following is None:
-                return
-            more = {"cursor": following}
-
-    def keys(self, notebook: Notebook, *fields: str) -> list[Any]:
-        """What Tab offers: these fields of the first page, or their keys.
-
-        Raises:
-            WorkbenchError: what the operation raises.
-        """
-        page = notebook.call(self.brief) if self.brief else notebook.call(self.operation, **self.first)
-        return [one[name] for name in fields or (self.key,) for one in page[self.items]]
-
-    def read(self, notebook: Notebook, key: Any) -> dict[str, Any]:
-        """One of them.
-
-        Raises:
-            Missing: it does not exist.
-        """
-        if self.get is None:
-            for one in chain.from_iterable(page for page, _ in self.pages(notebook, {})):
-                if one[self.key] == key:
-                    return one
-            raise Missing("NOT_FOUND", f"There is no {key!r}. wb.{self.items} lists them.")
-        try:
-            return dict(self.get(notebook, key))
-        except NotFound as error:
-            message = error.message.replace(self.operation, f"wb.{self.items}")
-            if " lists " not in message:
-                message = f"{message} {self._hint(notebook, key)}"
-            raise Missing(error.code, message, **error.details) from None
-
-    def _hint(self, notebook: Notebook, key: Any) -> str:
-        """What to do if there is none with a key."""
-        near = similar(str(key), [str(one) for one in self.keys(notebook)])
-        return f"Did you mean {near}?" if near else f"wb.{self.items} lists them."
-
-
-def got_by(operation: str, argument: str) -> Callable[[Notebook, Any], Mapping[str, Any]]:
-    """How one object is found: the operation that gets it, and the argument that has its key."""
-    return lambda notebook, key: notebook.call(operation, **{argument: key})
 
 
 class Listing(Collection[R]):
@@ -246,9 +169,10 @@ class Listing(Collection[R]):
         """The one with this id or name.
 
         Raises:
-            Missing: there is none.
+            Missing: there is none. BadInput: ``INVALID_ARGUMENTS``: it is neither an id nor a name.
         """
-        return self._kind.row(self._notebook, self._kind.read(self._notebook, key), whole=True)
+        name = key if isinstance(key, str) else _number(self._kind.shown_as, key)
+        return self._kind.row(self._notebook, self._kind.read(self._notebook, name), whole=True)
 
     def __iter__(self) -> Iterator[R]:
         return iter(self())
@@ -272,6 +196,11 @@ class Listing(Collection[R]):
         types = {name: field.annotation for name, field in fields.items() if name not in CURSORS}
         named = {word: types.pop(name, None) for word, name in self._kind.words.items()}
         return named | types
+
+    def fields(self) -> list[str]:
+        """The names of the fields of each."""
+        names: list[str] = self._kind.row._fields()  # type: ignore[attr-defined]
+        return names
 
     def filter(self, test: Callable[[R], Any] | None = None, /, **values: Any) -> Rows[R]:
         """Those that pass a test and whose fields have these values. See `Rows.filter`."""
@@ -316,9 +245,12 @@ class Listing(Collection[R]):
         """The first of them: a list of very many is not read whole in order to be shown."""
         found, has_more = next(self._kind.pages(self._notebook, {}))
         table = self._kind.table(found[:SHOWN], in_magics(self._kind.empty))
+        name = self._kind.shown_as
+        if self._kind.newest and len(found) == SHOWN:
+            before = f"{name}(before={found[0][self._kind.key]})"
+            return _with_note(table, f"These are the newest: {before} has those before them.")
         if not has_more and len(found) <= SHOWN:
             return table
-        name = f"wb.{self._kind.items}"
         return _with_note(table, f"… and more: {name}(field=value) has those that match, and {name}() all.")
 
 
@@ -366,7 +298,12 @@ class Rows(Sequence[R]):
     def __getitem__(self, at: slice) -> Rows[R]: ...
     def __getitem__(self, at: int | slice) -> R | Rows[R]:
         """By position, unlike in a live list."""
-        return self._like(self._rows[at]) if isinstance(at, slice) else self._rows[at]
+        if isinstance(at, slice):
+            return self._like(self._rows[at])
+        try:
+            return self._rows[at]
+        except IndexError:
+            raise no_such_row(at, len(self)) from None
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -402,8 +339,18 @@ class Rows(Sequence[R]):
         return self._like([*sorted(having, key=lambda row: getattr(row, name), reverse=reverse), *rest])
 
     def page(self, number: int, size: int = PAGE) -> Rows[R]:
-        """One page; the first has the number 1."""
-        return self[(number - 1) * size : number * size]
+        """One page; the first has the number 1.
+
+        Raises:
+            BadInput: ``INVALID_ARGUMENTS``.
+        """
+        if number < 1 or size < 1:
+            raise BadInput("INVALID_ARGUMENTS", "Pages have numbers from 1, and sizes from 1.", problems=[])
+        found = self[(number - 1) * size : number * size]
+        if found or not self:
+            return found
+        last = -(-len(self) // size)
+        return Rows([], self._kind, f"There is no page {number}. The last one has the number {last}.")
 
     def frame(self) -> pandas.DataFrame:
         """A DataFrame with their fields as columns."""
@@ -413,11 +360,10 @@ class Rows(Sequence[R]):
         return pandas.DataFrame([row.as_dict() for row in self._rows])
 
     def _require(self, name: str) -> None:
-        known = self._kind.row.fields()  # type: ignore[attr-defined]
+        row = self._kind.row
+        known = row._fields()  # type: ignore[attr-defined]
         if name not in known:
-            near = similar(name, known)
-            hint = f"Did you mean {near}?" if near else f"There are {', '.join(known)}."
-            raise BadInput("UNKNOWN_FIELD", f"There is no field {name!r}. {hint}")
+            raise unknown_field(row.__name__, name, known)
 
     def _like(self, rows: Sequence[R]) -> Rows[R]:
         return Rows(rows, self._kind, "None matches.")
@@ -435,6 +381,14 @@ class Rows(Sequence[R]):
             return table
         more = "more" if is_unread else f"{len(self) - SHOWN:,} more"
         return _with_note(table, f"… and {more}: .page(number), .filter(field=value) and .sort(field) choose.")
+
+
+def _number(of: str, key: object) -> int:
+    """A number as an id; those of NumPy and pandas are numbers too."""
+    try:
+        return index(key)  # type: ignore[arg-type]
+    except TypeError:
+        raise not_a_key(of, key) from None
 
 
 def shown_or_why(read: Callable[[], Table]) -> Table:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from kernel_ext.definition_sections import Missing
 from kernel_ext.libraries import imported
 from kernel_ext.objects.artifacts import ArtifactContent
-from kernel_ext.objects.rows import Kind, Listing, Notebook, Row, Rows, got_by
+from kernel_ext.objects.kinds import Kind, Notebook, got_by
+from kernel_ext.objects.rows import Listing, Row, Rows
 from workbench.cli.runs.commands import NO_RUNS, comparison_table, run_page, run_table
 from workbench.errors import BadInput, NotFound
 from workbench.recording.values import metric
@@ -26,7 +27,7 @@ POINTS = 100_000
 class Run(Row):
     """A run of an experiment; a cell shows all of it."""
 
-    KIND: ClassVar[Kind[Run]]
+    _KIND: ClassVar[Kind[Run]]
 
     id: int
     key: str
@@ -64,7 +65,7 @@ class Run(Row):
         imported("pandas")
         import pandas
 
-        found = self._notebook.call("get_run_series", run_id=self.id, names=list(names), max_points=POINTS)
+        found = self._call("get_run_series", run_id=self.id, names=list(names), max_points=POINTS)
         columns = {
             each["name"]: pandas.Series({step: _cell(value) for step, value in each["points"]})
             for each in found["series"]
@@ -92,7 +93,7 @@ class Run(Row):
         Raises:
             NotFound: ``ARTIFACT_NOT_FOUND``. Unavailable: ``ARTIFACT_UNREADABLE``.
         """
-        return ArtifactContent(self._notebook.call("get_run_artifact", run_id=self.id, name=name))
+        return ArtifactContent(self._call("get_run_artifact", run_id=self.id, name=name))
 
     def rename(self, name: str) -> None:
         """Give it another name."""
@@ -132,7 +133,7 @@ class Runs(Listing[Run]):
     """
 
     def __init__(self, notebook: Notebook) -> None:
-        super().__init__(notebook, Run.KIND)
+        super().__init__(notebook, Run._KIND)
 
     def __call__(self, **filters: Any) -> Any:
         """Those that match now.
@@ -158,9 +159,6 @@ class Runs(Listing[Run]):
         """
         found: Rows[Run] = self(sort=f"-{by}" if reverse else by)
         return found
-
-    def _ipython_key_completions_(self) -> list[Any]:
-        return self._kind.keys(self._notebook, "id", "name")
 
     def __contains__(self, key: object) -> bool:
         try:
@@ -227,4 +225,14 @@ def _cell(value: Any) -> Any:
     return value if number is None else number
 
 
-Run.KIND = Kind(Run, "list_runs", "runs", "id", run_table, NO_RUNS, got_by("get_run", "run_id"), first={"limit": 500})
+Run._KIND = Kind(
+    Run,
+    "list_runs",
+    "runs",
+    "id",
+    run_table,
+    NO_RUNS,
+    got_by("get_run", "run_id"),
+    first={"limit": 500},
+    names=("name",),
+)

@@ -6,8 +6,9 @@ from collections.abc import Generator, Mapping
 from typing import Any, ClassVar
 
 from kernel_ext.objects.artifacts import TaskArtifacts
+from kernel_ext.objects.kinds import Kind, Notebook
 from kernel_ext.objects.progress import wait_for_task
-from kernel_ext.objects.rows import Kind, Listing, Notebook, Row, Rows
+from kernel_ext.objects.rows import Listing, Row, Rows
 from workbench.cli.tasks import NO_PLANS, plan_table, task_table
 from workbench.errors import BadInput, NotFound
 from workbench.graph import NO_TASKS, Graph
@@ -19,7 +20,7 @@ PAGE = 1_000
 class Task(Row):
     """A task. `await task` waits until it has ended; a cell shows its state, attempts, result and log."""
 
-    KIND: ClassVar[Kind[Task]]
+    _KIND: ClassVar[Kind[Task]]
 
     id: int
     title: str
@@ -126,7 +127,7 @@ class Tasks(Listing[Task]):
     """
 
     def __init__(self, notebook: Notebook) -> None:
-        super().__init__(notebook, Task.KIND)
+        super().__init__(notebook, Task._KIND)
 
 
 def _task(notebook: Notebook, key: Any) -> Mapping[str, Any]:
@@ -137,7 +138,7 @@ def _task(notebook: Notebook, key: Any) -> Mapping[str, Any]:
     """
     if not isinstance(key, str) or key.isdecimal():
         return notebook.call("get_task", task_id=key)
-    found = [one["id"] for page, _ in Task.KIND.pages(notebook, {}) for one in page if one["name"] == key]
+    found = [one["id"] for page, _ in Task._KIND.pages(notebook, {}) for one in page if one["name"] == key]
     if not found:
         raise NotFound("TASK_NOT_FOUND", f"No task of a plan is called {key!r}. wb.tasks lists the tasks.")
     if len(found) > 1:
@@ -146,7 +147,7 @@ def _task(notebook: Notebook, key: Any) -> Mapping[str, Any]:
     return notebook.call("get_task", task_id=found[0])
 
 
-Task.KIND = Kind(
+Task._KIND = Kind(
     Task,
     "list_tasks",
     "tasks",
@@ -155,6 +156,7 @@ Task.KIND = Kind(
     NO_TASKS,
     _task,
     first={"limit": PAGE},
+    names=("name",),
     words={
         "persona": "persona_id",
         "agent": "assigned_agent_id",
@@ -167,7 +169,7 @@ Task.KIND = Kind(
 class Plan(Row):
     """A plan and its progress; a cell shows its tasks."""
 
-    KIND: ClassVar[Kind[Plan]]
+    _KIND: ClassVar[Kind[Plan]]
 
     plan: str
     tasks: int
@@ -194,7 +196,7 @@ class Plan(Row):
         Raises:
             WorkbenchError: see the operation ``export_plan``.
         """
-        return str(self._notebook.call("export_plan", plan=self.plan, format=format)["text"])
+        return str(self._call("export_plan", plan=self.plan, format=format)["text"])
 
     def _shown(self) -> Page:
         lead = f"{self.completed} of {self.tasks} tasks are completed, {self.open} are open."
@@ -206,7 +208,19 @@ class Plans(Listing[Plan]):
     """The plans and their progress: `wb.plans["tidy"]`."""
 
     def __init__(self, notebook: Notebook) -> None:
-        super().__init__(notebook, Plan.KIND)
+        super().__init__(notebook, Plan._KIND)
 
 
-Plan.KIND = Kind(Plan, "list_plans", "plans", "plan", plan_table, NO_PLANS, tab="tasks")
+def _plan(notebook: Notebook, key: Any) -> Mapping[str, Any]:
+    """The plan of a name.
+
+    Raises:
+        NotFound: ``PLAN_NOT_FOUND``.
+    """
+    for one in notebook.call("list_plans")["plans"]:
+        if one["plan"] == key:
+            return dict(one)
+    raise NotFound("PLAN_NOT_FOUND", f"There is no plan {key!r}.")
+
+
+Plan._KIND = Kind(Plan, "list_plans", "plans", "plan", plan_table, NO_PLANS, _plan, tab="tasks")

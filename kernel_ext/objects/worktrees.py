@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
-from kernel_ext.objects.approvals import Approval
-from kernel_ext.objects.rows import Kind, Listing, Notebook, Row
+from kernel_ext.objects.approvals import Approval, requested_changes
+from kernel_ext.objects.kinds import Kind, Notebook
+from kernel_ext.objects.rows import Listing, Row
+from workbench.cli.output import Note
 from workbench.cli.worktrees import NO_WORKTREES, worktree_table
 from workbench.tables import Page
 
@@ -14,7 +17,7 @@ from workbench.tables import Page
 class Worktree(Row):
     """An active worktree; a cell shows what it would merge."""
 
-    KIND: ClassVar[Kind[Worktree]]
+    _KIND: ClassVar[Kind[Worktree]]
 
     name: str
     branch_name: str
@@ -54,7 +57,7 @@ class Worktree(Row):
         Raises:
             WorkbenchError: see the operation ``update_worktree``.
         """
-        made = self._notebook.call("update_worktree", worktree_name=self.name)
+        made: dict[str, Any] = self._call("update_worktree", worktree_name=self.name)
         self.refresh()
         return made
 
@@ -65,9 +68,39 @@ class Worktree(Row):
             WorkbenchError: see the operation ``integrate_worktree``.
         """
         chosen = {} if target is None else {"target_branch": target}
-        made = self._notebook.call("integrate_worktree", worktree_name=self.name, **chosen)
-        found = self._notebook.call("get_approval", approval_id=made["approval_id"])
+        made = self._call("integrate_worktree", worktree_name=self.name, **chosen)
+        found = self._call("get_approval", approval_id=made["approval_id"])
         return Approval(self._notebook, found, whole=True)
+
+    def resolve(self, step: str = "start") -> dict[str, Any]:
+        """Resolve its conflicts with its target: which files have them, and where.
+
+        Args:
+            step: ``start``: merge the target, leaving conflicts in the files; ``finish``: commit the resolved merge;
+                ``abort``: return to the state before it.
+
+        Raises:
+            WorkbenchError: see the operation ``resolve_worktree``.
+        """
+        made: dict[str, Any] = self._call("resolve_worktree", worktree_name=self.name, step=step)
+        self.refresh()
+        return made
+
+    def request_changes(
+        self, note: str = "", *, comments: Mapping[str, str] = MappingProxyType({}), persona: str | None = None
+    ) -> Note:
+        """Tell its agents what to change before it is merged; a request to merge it stays open.
+
+        Args:
+            note: what to change, about all of it.
+            comments: on lines, by their place: ``{"model.py:3-5": "Sort first."}``.
+            persona: also create a task in the worktree for this persona.
+
+        Raises:
+            BadInput: ``NOTHING_REQUESTED``, ``INVALID_ARGUMENTS``. WorkbenchError: see the operation
+                ``request_changes``.
+        """
+        return requested_changes(self._call, self.name, note, comments, persona)
 
     def discard(self, reason: str, *, force: bool = False) -> dict[str, Any]:
         """Remove it and end its agents; its branch is kept.
@@ -78,7 +111,8 @@ class Worktree(Row):
         Raises:
             WorkbenchError: see the operation ``discard_worktree``.
         """
-        return self._notebook.call("discard_worktree", worktree_name=self.name, reason=reason, force=force)
+        made: dict[str, Any] = self._call("discard_worktree", worktree_name=self.name, reason=reason, force=force)
+        return made
 
     def _shown(self) -> Page:
         page: Page = self._notebook.run(["worktrees", "status", "--", self.name])
@@ -89,7 +123,7 @@ class Worktrees(Listing[Worktree]):
     """The active worktrees: `wb.worktrees["fix"].integrate()`."""
 
     def __init__(self, notebook: Notebook) -> None:
-        super().__init__(notebook, Worktree.KIND)
+        super().__init__(notebook, Worktree._KIND)
 
 
 def _worktree(notebook: Notebook, key: Any) -> Mapping[str, Any]:
@@ -97,7 +131,7 @@ def _worktree(notebook: Notebook, key: Any) -> Mapping[str, Any]:
     return dict(found)
 
 
-Worktree.KIND = Kind(
+Worktree._KIND = Kind(
     Worktree,
     "get_worktree_status",
     "worktrees",

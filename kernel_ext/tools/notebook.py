@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kernel_ext.definition_sections import Missing
 from kernel_ext.objects.rows import shown_or_why
 from kernel_ext.tools.interrupts import IdleInterrupt
+from kernel_ext.wording import in_objects
 from workbench.errors import Conflict, NotFound, Unavailable, WorkbenchError
 from workbench.functions import output
 from workbench.functions.offered import OfferedFunction, trait_owner
@@ -144,7 +145,7 @@ class NotebookTools(Mapping[str, "NotebookTool"]):
         try:
             return NotebookTool(self._call, self._call("get_tool", name=name))
         except NotFound as error:
-            raise Missing(error.code, error.message, **error.details) from None
+            raise Missing(error.code, in_objects(error).message, **error.details) from None
 
     def __delitem__(self, name: str) -> None:
         """Withdraw a function of this notebook.

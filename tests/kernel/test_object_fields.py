@@ -32,7 +32,7 @@ READ_BY = {
 @pytest.mark.parametrize(("row", "operation"), READ_BY.items(), ids=lambda one: getattr(one, "__name__", ""))
 def test_an_object_has_all_fields_of_what_reads_it(row: type[Row], operation: str) -> None:
     schema = collect(SERVICES)[operation].output_schema
-    assert row.fields() == list(_of_one(schema, row.KIND.items)["properties"])
+    assert row._fields() == list(_of_one(schema, row._KIND.items)["properties"])
 
 
 def _of_one(schema: Mapping[str, Any], items: str) -> Mapping[str, Any]:

@@ -51,9 +51,9 @@ def test_a_snapshot_is_filtered_sorted_paged_and_a_frame(running: Kernel) -> Non
     assert running.run("[task.id for task in found.filter(lambda task: task.priority > 10).page(1, size=1)]") == "[2]"
     assert running.run("found.frame()[['title', 'priority']].values.tolist()[0]") == "['Count', 10]"
     assert running.run("found[-1].title, found[:2][1].title") == "('Draw', 'Weigh')"
-    assert running.run("found.page(9)") == "None matches."
+    assert running.run("found.page(9)") == "There is no page 9. The last one has the number 1."
     error = running.fail('found.sort("prioritty")')
-    assert error["evalue"] == "UNKNOWN_FIELD: There is no field 'prioritty'. Did you mean priority?"
+    assert error["evalue"] == "UNKNOWN_FIELD: Task has no field 'prioritty'. Did you mean priority?"
     assert running.fail('wb.tasks(colour="red")')["evalue"].startswith("INVALID_ARGUMENTS: ")
 
 
@@ -80,10 +80,47 @@ def test_a_row_reads_what_its_list_has_not_and_has_the_actions_of_the_panel(runn
     assert "1 Count" in shown
     assert "It has not been claimed yet." in shown
     assert running.run('{"title", "cancel", "priority"} <= set(dir(count))') == "True"
-    assert running.fail("count.colour")["ename"] == "AttributeError"
+    assert running.fail("count.titel")["traceback"] == ["UNKNOWN_FIELD: Task has no field 'titel'. Did you mean title?"]
+    assert running.run('hasattr(count, "colour"), getattr(count, "colour", 7)') == "(False, 7)"
     error = running.fail("wb.tasks[99]")
     assert error["evalue"].startswith("TASK_NOT_FOUND: ")
     assert running.run("wb.tasks[99] if 99 in wb.tasks else None, hash(count) == hash(wb.task(1))") == "(None, True)"
+
+
+def test_a_field_that_is_assigned_is_refused_because_nothing_would_change(running: Kernel) -> None:
+    assert running.fail('wb.task(1).title = "Better"')["evalue"].startswith("FIELD_READ_ONLY: Task.title ")
+    assert running.run("wb.task(1).title") == "'Count'"
+
+
+def test_a_wrong_key_position_or_page_is_one_line(running: Kernel) -> None:
+    wrong = {
+        "wb.tasks[0:2]": "INVALID_ARGUMENTS: wb.tasks[…] takes an id or a name, not slice(0, 2, None). wb.tasks()",
+        "wb.tasks[None]": "INVALID_ARGUMENTS: wb.tasks[…] takes an id or a name, not None. wb.tasks lists them.",
+        "wb.tasks()[999]": "NOT_FOUND: The list has no position 999: it has ",
+        "wb.tasks.page(0)": "INVALID_ARGUMENTS: Pages have numbers from 1",
+        'wb.personas["testr"]': "PERSONA_NOT_FOUND: There is no persona 'testr'.",
+        'wb.plans["nothing"]': "PLAN_NOT_FOUND: There is no plan 'nothing'. wb.plans lists them.",
+        "wb.events[10**9]": "EVENT_NOT_FOUND: There is no event 1000000000. wb.events lists them.",
+        'wb.definitions["nobody"]': "AGENT_NOT_FOUND: No agent has the path, id or name nobody. wb.definitions ",
+        'wb.task(1).assign("nobody")': "AGENT_NOT_FOUND: There is no agent 'nobody'. wb.agents lists them.",
+        'wb.approvals["nobody"]': "APPROVAL_NOT_FOUND: No request of 'nobody' waits for a decision. wb.approvals ",
+    }
+    for cell, beginning in wrong.items():
+        [line] = running.fail(cell)["traceback"]
+        assert line.startswith(beginning), cell
+    assert running.fail('wb.personas["testr"]')["evalue"].endswith("Did you mean tester?")
+
+
+def test_numbers_of_a_frame_are_ids_and_arguments(running: Kernel) -> None:
+    running.run("first = wb.tasks.frame().id.iloc[0]")
+    assert running.run("type(first).__name__, wb.tasks[first].id, wb.task(first).id") == "('int64', 1, 1)"
+    assert running.run('wb.call("get_task", task_id=first)["id"]') == "1"
+
+
+def test_an_old_event_is_found_by_its_id(running: Kernel) -> None:
+    running.run("for _ in range(60): wb.task(1).prioritize(11); wb.task(1).prioritize(10)")
+    assert running.run("wb.events[1].kind, 1 in [event.id for event in wb.events]") == "('persona.saved', False)"
+    assert running.run("wb.events").splitlines()[-1].startswith("These are the newest: wb.events(before=")
 
 
 def test_an_agent_is_admitted_changed_and_deleted(running: Kernel) -> None:
@@ -97,7 +134,9 @@ def test_an_agent_is_admitted_changed_and_deleted(running: Kernel) -> None:
     assert "her name" in running.run("ada.changes")
     running.run("ada.delete('gone')")
     assert running.run("len(wb.agents), len(wb.agents(deleted=True))") == "(0, 1)"
+    assert "AGENT_NOT_FOUND" in running.run("ada"), "it is shown as it was, and why it cannot be read"
     running.run("ada.restore()")
+    assert running.fail("ada.restore()")["evalue"] == "WRONG_STATE: ada is not deleted; nothing was changed."
     assert running.run('"ada" in wb.agents') == "True"
 
 
@@ -222,6 +261,21 @@ def test_help_and_completion_know_the_operations(running: Kernel) -> None:
     assert "1" in running.run("wb.tasks._ipython_key_completions_()")
 
 
+def test_tab_completes_ids_fields_aliases_and_first_arguments(running: Kernel) -> None:
+    assert "1" in running.complete("await wb.task(")
+    assert running.complete('wb.call("set_priority", task_id=1')[0] == "1"
+    assert running.complete('wb.tasks(status="pending").sort("prio') == ["priority"]
+    assert running.complete('wb.tasks.filter(title="Count", prio') == ["priority="]
+    assert running.complete('wb.panel("workt') == ["worktrees"]
+    assert running.complete("%%wsql --as po") == ["polars"]
+    assert running.complete("%wsql --chart b") == ["bar"]
+    assert running.complete("%%wsql\nSELECT wait_sec") == ["wait_seconds"]
+    assert running.complete("%%wsql\nSELECT * FROM tasks AS t WHERE t.wait_sec") == ["wait_seconds"]
+    offered = running.complete("wb.task(1).")
+    assert not {"KIND", "fields"} & set(offered), "these are internal"
+    assert {"title", "cancel"} <= set(offered)
+
+
 def test_a_list_has_a_panel_of_its_own(running: Kernel) -> None:
     shown = running.run("wb.tasks.panel()")
     assert shown.startswith("Tasks: ")
@@ -341,11 +395,18 @@ def test_approving_a_merge_says_what_came_of_it(kernel: Kernel, tmp_path: Path) 
     assert "wb/fix/main into main: 1 commit\n" in shown
     assert "`wb.approvals[1].approve()` approves it" in shown
     assert "{" not in shown + kernel.run("print(asked._repr_html_())")
+    comment = 'comments={"model.py:1": "Why two?"}, persona="tester"'
+    assert kernel.run(f'asked.request_changes("Explain", {comment})').endswith("Approval 1 stays open.")
+    kernel.run('_ = wb.worktrees["fix"].request_changes("Once more")')
+    assert kernel.run('asked.status, len(wb.call("get_requested_changes")["requests"])') == "('pending', 2)"
+    error = kernel.fail('asked.request_changes(comments={"model.py": "Where?"})')
+    assert error["evalue"].startswith("INVALID_ARGUMENTS: comments: 'model.py' is not PATH:LINE ")
+    kernel.run('wb.tasks(worktree="fix")[0].cancel()')
     kernel.run('_ = (project / "model.py").write_text("x = 3\\n")')
     error = kernel.fail("asked.approve()")["evalue"]
     assert error.startswith("TARGET_DIRTY: The checkout of main has uncommitted changes in model.py.")
     assert kernel.run("asked.status") == "'failed'"
-    assert "refused     TARGET_DIRTY: " in kernel.run("asked")
+    assert "\nrefused " in kernel.run("asked")
     kernel.run('git("checkout", "model.py")')
     assert kernel.run('wb.worktrees["fix"].integrate().approve()') == "fix is integrated."
     kernel.run("%workbench stop")

@@ -69,12 +69,19 @@ def request_changes(
     client: OperatorClient, name: str, note: str, comments: tuple[tuple[str, str], ...], persona_id: str | None
 ) -> Shown:
     """Request changes in a worktree before it is merged: `request-changes lab -c model.py:3-5 "Sort first."`"""
-    marked = [_comment(place, text) for place, text in comments]
+    try:
+        marked = [comment_at(place, text) for place, text in comments]
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
     asked = {"worktree_name": name, "comments": marked, "note": note, **drop_none(persona_id=persona_id)}
-    made = client.call("request_changes", **asked)
+    return changes_requested(client.call("request_changes", **asked))
+
+
+def changes_requested(made: Mapping[str, Any]) -> Note:
+    """What a request for changes did."""
     task = f" Task {made['task_id']} has them." if made["task_id"] else ""
     open_still = f" Approval {made['approval_id']} stays open." if made["approval_id"] else ""
-    return Note(f"Requested changes in {name} at {made['commit'][:7]}.{task}{open_still}", made)
+    return Note(f"Requested changes in {made['worktree']} at {made['commit'][:7]}.{task}{open_still}", made)
 
 
 @click.command("changes")
@@ -88,11 +95,15 @@ def requested_changes(client: OperatorClient, name: str) -> Shown:
     return Table(heads, rows, f"No changes were requested in {name}.", found)
 
 
-def _comment(place: str, text: str) -> dict[str, Any]:
-    """The comment at a place such as `model.py:3-5`."""
+def comment_at(place: str, text: str) -> dict[str, Any]:
+    """The comment at a place such as `model.py:3-5`.
+
+    Raises:
+        ValueError: it is no place.
+    """
     found = _PLACE.fullmatch(place)
     if found is None:
-        raise click.BadParameter(f"{place!r} is not PATH:LINE or PATH:FIRST-LAST, such as model.py:3-5.")
+        raise ValueError(f"{place!r} is not PATH:LINE or PATH:FIRST-LAST, such as model.py:3-5.")
     last = {"end_line": int(found["last"])} if found["last"] else {}
     return {"path": found["path"], "line": int(found["first"]), **last, "text": text}
 

@@ -14,7 +14,7 @@ from workbench.ops.parameters import AgentId
 from workbench.rules import access
 from workbench.services.agents import grants
 from workbench.services.agents.directory import Agent, AgentList, agent_by_uid, agent_of
-from workbench.services.agents.rows import no_agent, require_agent
+from workbench.services.agents.rows import require_agent
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
@@ -70,7 +70,8 @@ async def restore_agent(ctx: Ctx, agent_id: AgentId) -> Agent:
     def change(tx: Tx) -> Agent:
         row = tx.one(SQL.deleted_one, agent_id=agent_id)
         if row is None:
-            raise no_agent(agent_id)
+            require_agent(tx, agent_id)
+            raise Conflict("WRONG_STATE", f"{agent_id} is not deleted; nothing was changed.")
         tx.run(SQL.restore, id=row["id"])
         tx.emit("agent.restored", f"agent:{row['id']}", session=row["session_id"])
         return agent_of(ctx, agent_by_uid(tx, row["id"]))

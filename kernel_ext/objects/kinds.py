@@ -1,0 +1,138 @@
+"""What objects of a notebook there are: how those of a kind are listed, found and shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from kernel_ext.definition_sections import Caller, Missing
+from kernel_ext.wording import in_objects
+from workbench.errors import NotFound, WorkbenchError
+from workbench.rules.spelling import similar
+from workbench.tables import Table
+
+if TYPE_CHECKING:
+    from kernel_ext.hosting.host import KernelHost
+    from kernel_ext.panels.desk import Desk
+
+SHOWN = 100
+"""The most rows of a list that a cell shows; the list is whole."""
+_LISTS = re.compile(r"\s*wb\.\w+ lists [^.]*\.")
+
+
+class Notebook(Caller, Protocol):
+    """A notebook's session."""
+
+    @property
+    def host(self) -> KernelHost:
+        """The servers' host.
+
+        Raises:
+            Unavailable: ``NOT_STARTED``.
+        """
+        ...
+
+    def panel(self, tab: str = ..., *, alone: bool = ..., dock: bool = ...) -> Desk:
+        """Open the panel."""
+        ...
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Kind(Generic[T]):
+    """How objects of a kind are listed, found and shown.
+
+    Attributes:
+        row: makes an object.
+        operation: lists them; `items` is where its result has them.
+        key: the field that identifies one.
+        table: shows some of them; its second argument is shown if there are none.
+        empty: shown if there are none at all.
+        get: finds one by its key.
+        first: filters of the list itself, which a call replaces.
+        words: shorter names for arguments of the operation.
+        newest: only the newest are listed, unless a call asks for more by `limit`.
+        tab: the panel's tab that shows them, if there is one.
+        brief: an operation that lists them faster, with their keys.
+        names: other fields that find one.
+    """
+
+    row: Callable[..., T]
+    operation: str
+    items: str
+    key: str
+    table: Callable[[Sequence[Mapping[str, Any]], str], Table]
+    empty: str
+    get: Callable[[Notebook, Any], Mapping[str, Any]]
+    first: Mapping[str, Any] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
+    newest: bool = False
+    tab: str | None = None
+    brief: str | None = None
+    names: Sequence[str] = ()
+
+    @property
+    def shown_as(self) -> str:
+        """The list, as it is called in a notebook."""
+        return f"wb.{self.items}"
+
+    def pages(self, notebook: Notebook, filters: Mapping[str, Any]) -> Iterator[tuple[list[dict[str, Any]], bool]]:
+        """All that match, page by page, each with whether there are more; the first has as many as are shown.
+
+        Raises:
+            WorkbenchError: what the operation raises. BadInput: ``INVALID_ARGUMENTS``: there is no such filter.
+        """
+        chosen = {**self.first, **{self.words.get(name, name): value for name, value in filters.items()}}
+        is_limited = self.newest or "limit" in filters
+        more = {} if is_limited or "limit" not in self.first else {"limit": SHOWN}
+        while True:
+            page = notebook.call(self.operation, **chosen | more)
+            following = None if is_limited else page.get("next_cursor")
+            yield page[self.items], following is not None
+            if following is None:
+                return
+            more = {"cursor": following}
+
+    def keys(self, notebook: Notebook) -> list[Any]:
+        """What Tab offers: what finds those of the first page.
+
+        Raises:
+            WorkbenchError: what the operation raises.
+        """
+        page = notebook.call(self.brief) if self.brief else notebook.call(self.operation, **self.first)
+        fields = (self.key, *self.names)
+        found = (one[name] for name in fields for one in page[self.items] if one[name] is not None)
+        return list(dict.fromkeys(found))
+
+    def read(self, notebook: Notebook, key: Any) -> dict[str, Any]:
+        """One of them.
+
+        Raises:
+            Missing: it does not exist.
+        """
+        try:
+            return dict(self.get(notebook, key))
+        except NotFound as error:
+            message = in_objects(error).message
+            if near := self._near(notebook, key):
+                message = f"{_LISTS.sub('', message)} Did you mean {near}?"
+            elif not _LISTS.search(message):
+                message = f"{message} {self.shown_as} lists them."
+            raise Missing(error.code, message, **error.details) from None
+        except WorkbenchError as error:
+            raise in_objects(error) from None
+
+    def _near(self, notebook: Notebook, key: Any) -> str:
+        """The names that a misspelt one may mean; numbers are no names."""
+        if not isinstance(key, str) or key.isdecimal():
+            return ""
+        return similar(key, [one for one in self.keys(notebook) if isinstance(one, str)])
+
+
+def got_by(operation: str, argument: str) -> Callable[[Notebook, Any], Mapping[str, Any]]:
+    """How one object is found: the operation that gets it, and the argument that has its key."""
+    return lambda notebook, key: notebook.call(operation, **{argument: key})

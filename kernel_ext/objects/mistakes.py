@@ -1,0 +1,51 @@
+"""Errors for mistakes that Python itself would answer with a traceback: they are one line, and say what to do next.
+
+Each is also the exception that Python's own protocols expect, so that `hasattr`, `in` and loops work as always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from workbench.errors import BadInput, NotFound
+from workbench.rules.spelling import similar
+
+
+class UnknownField(BadInput, AttributeError):
+    """An object has no field or method of this name."""
+
+
+class NoSuchRow(NotFound, IndexError):
+    """A list has no object at this position."""
+
+
+class FieldReadOnly(BadInput, AttributeError):
+    """A field was assigned, which would change nothing in the project."""
+
+
+def unknown_field(of: str, name: str, known: Iterable[str]) -> UnknownField:
+    """The error for a field that does not exist, such as ``A task has no field 'titel'. Did you mean title?``."""
+    names = list(known)
+    near = similar(name, names)
+    hint = f"Did you mean {near}?" if near else f"There are {', '.join(names)}."
+    return UnknownField("UNKNOWN_FIELD", f"{of} has no field {name!r}. {hint}")
+
+
+def field_read_only(of: str, name: str) -> FieldReadOnly:
+    """The error for a field that was assigned."""
+    return FieldReadOnly(
+        "FIELD_READ_ONLY",
+        f"{of}.{name} cannot be assigned: that would not change the project. Its methods, which Tab lists, do.",
+    )
+
+
+def no_such_row(position: int, count: int) -> NoSuchRow:
+    """The error for a position beyond the end of a list."""
+    there_are = {0: "it is empty", 1: "it has one object"}.get(count, f"it has {count:,} objects")
+    return NoSuchRow("NOT_FOUND", f"The list has no position {position}: {there_are}, counted from 0.")
+
+
+def not_a_key(of: str, key: object) -> BadInput:
+    """The error for what is neither an id nor a name, such as a slice."""
+    hint = f"{of}()[0:10] has the first ten" if isinstance(key, slice) else f"{of} lists them"
+    return BadInput("INVALID_ARGUMENTS", f"{of}[…] takes an id or a name, not {key!r}. {hint}.", problems=[])
