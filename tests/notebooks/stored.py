@@ -26,11 +26,6 @@ def is_compared(cell: Any) -> bool:
     return COMPARED in cell.metadata.get("tags", [])
 
 
-def has_parameters(path: Path) -> bool:
-    """Whether papermill can set the parameters of a notebook."""
-    return any("parameters" in cell.metadata.get("tags", []) for cell in code_cells(path))
-
-
 def sanitized(text: str) -> str:
     """A text as nbval compares it."""
     for pattern, replacement in get_sanitize_patterns(SANITIZE.read_text("utf-8")):

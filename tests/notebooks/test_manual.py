@@ -6,24 +6,42 @@ from pathlib import Path
 
 import papermill
 import pytest
+from papermill.translators import PythonTranslator
 
-from tests.notebooks.stored import NOTEBOOKS, code_cells, has_parameters, is_compared
+from tests.notebooks.stored import NOTEBOOKS, code_cells, is_compared
 
 QUICKSTART = "00_quickstart"
 """Papermill runs it as `workbench demo`: see tests/test_demo.py."""
-OTHERS = {"08_sweeps": {"seeds": "3..4", "workers": 1}, "09_operations": {"tasks": 1}}
-"""Other parameters than those that the stored outputs are from. The notebooks not here have one: who approves."""
+OTHERS = {
+    "01_registration": {"approve": "auto"},
+    "02_tasks": {"lease_seconds": 0.5},
+    "03_worktrees": {"gate": "python -m pytest -q -x -p no:cacheprovider"},
+    "04_definitions": {"model": "openai:gpt-5"},
+    "05_tools": {"penguins": 47},
+    "06_personalities": {"mood": "patient"},
+    "07_analytics": {"plans": ["whales"]},
+    "08_sweeps": {"seeds": "3..4", "workers": 1},
+    "09_operations": {"tasks": 1},
+}
+"""Other parameters than those that the stored outputs are from."""
 
 
 @pytest.mark.long
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path.stem != QUICKSTART], ids=lambda path: path.stem)
-def test_papermill_runs_the_whole_notebook(path: Path, tmp_path: Path) -> None:
-    parameters = OTHERS.get(path.stem, {"approve": "auto"}) if has_parameters(path) else {}
-    made = papermill.execute_notebook(path, tmp_path / path.name, parameters, cwd=tmp_path, progress_bar=False)
+def test_papermill_runs_the_whole_notebook_with_other_parameters(path: Path, tmp_path: Path) -> None:
+    made = papermill.execute_notebook(path, tmp_path / path.name, OTHERS[path.stem], cwd=tmp_path, progress_bar=False)
     assert made.metadata.papermill.exception is None
     *_, last = made.cells
     assert "Workbench is stopped." in str(last.outputs)
+
+
+def test_the_other_parameters_are_of_every_notebook_and_differ_from_its_own() -> None:
+    assert set(OTHERS) == {path.stem for path in NOTEBOOKS} - {QUICKSTART}
+    for path in NOTEBOOKS:
+        own = papermill.inspect_notebook(path)
+        for name, value in OTHERS.get(path.stem, {}).items():
+            assert own[name]["default"] != PythonTranslator.translate(value), f"{path.stem}: {name}"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
