@@ -54,6 +54,17 @@ def test_charts_follow_the_work_and_open_what_they_show(open_bare_desk: Callable
     expect(desk.element.get_by_role("button", name="ada", exact=True)).to_have_attribute("aria-expanded", "true")
 
 
+def test_questions_have_the_names_of_the_inbox_while_they_wait(open_bare_desk: Callable[..., BareDesk]) -> None:
+    desk = open_bare_desk()
+    _admit(desk, "ada")
+    desk.host.call("register", name="grace", persona_id="implementer")
+    view(desk.element, "Analytics")
+    approvals = desk.element.get_by_role("figure", name="Approvals")
+    expect(approvals.get_by_role("button")).to_have_text(["grace · registration", "registration 1"])
+    approvals.get_by_role("button", name="grace").click()
+    expect(desk.element.get_by_role("listitem", name="grace", exact=True)).to_be_visible()
+
+
 def test_arrows_move_between_the_bars_of_a_chart(open_bare_desk: Callable[..., BareDesk]) -> None:
     desk = open_bare_desk()
     token = _admit(desk, "ada")

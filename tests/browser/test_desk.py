@@ -121,7 +121,7 @@ def test_a_plan_appears_as_a_tree_with_live_progress(open_desk: OpenDesk, projec
     expect(desk.get_by_text("No tasks yet")).to_be_visible()
     tasks = project.operate("create_plan", text=TWO)["tasks"]
     expect(row(desk, "First")).to_contain_text("Pending")
-    expect(row(desk, "Second")).to_contain_text(f"Blockedwaits for {tasks['a']}")
+    expect(row(desk, "Second")).to_contain_text(f"Blockedwaits for #{tasks['a']}")
     expect(desk.get_by_text("0 of 2 completed")).to_be_visible()
 
     token = admitted(project, "tess", "tester")

@@ -151,7 +151,7 @@ def test_runs_are_compared_in_a_table_and_by_parallel_coordinates(open_bare_desk
         desk.element.get_by_role("checkbox", name=f"Select run {run}").check()
     desk.element.get_by_role("button", name="Compare 3").click()
     compared = desk.element.get_by_role("region", name="Comparison")
-    expect(compared.get_by_role("row", name="parameters lr")).to_contain_text("0.1")
+    expect(compared.get_by_role("row", name="parameter lr")).to_contain_text("0.1")
     compared.get_by_role("button", name=f"Run {runs[1]} trial2").press("Enter")
     expect(desk.element.locator(".wb-table-details:visible")).to_contain_text("trial2")
 

@@ -121,7 +121,7 @@ export class Analytics {
       figure.show({ sentence: sentences[name](found, span), ...(parts[name] || {}) });
     }
     this.bars.utilisation.show(agentBars(found, this.open));
-    this.bars.approvals.show(waitBars(found, this.open));
+    this.bars.approvals.show(waitBars(found, this.store.tables.approvals, this.open));
     this.bars.tools.show(toolBars(found, this.open));
   }
 }

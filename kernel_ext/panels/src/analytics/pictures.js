@@ -1,8 +1,9 @@
 /** What the charts of the Analytics tab draw, from what `get_activity` found. */
 
+import { kindOf } from "../inbox/kinds.js";
 import { columns } from "../charts/columns.js";
 import { gantt } from "../charts/gantt.js";
-import { dateTime, duration, plural, shortDuration } from "../lib/format.js";
+import { dateTime, duration, hourMinute, plural } from "../lib/format.js";
 
 const DAY_MS = 86_400_000;
 /** The most lanes of the task stream: those of the agents that worked last. */
@@ -12,8 +13,7 @@ const OUTCOMES = { completed: "completed", failed: "failed", expired: "failed", 
 /** "10:05", or for longer windows "Nov 21, 10:05". @param {any} found */
 function clockOf({ since, until }) {
   const isLong = Date.parse(until) - Date.parse(since) > DAY_MS / 2;
-  const short = { hour: "2-digit", minute: "2-digit", hour12: false };
-  return (ms) => (isLong ? dateTime(ms) : new Date(ms).toLocaleTimeString("en", short));
+  return isLong ? (ms) => dateTime(ms) : hourMinute;
 }
 
 /** Columns over the intervals. @param {any} found @param {[string, string, string][]} layers field, state and word */
@@ -104,16 +104,24 @@ export function agentBars({ agents }, open) {
   }));
 }
 
-/** How long questions waited, the longest wait as the whole width. @param {any} found @param {{inbox: () => void}} open */
-export function waitBars({ approvals }, open) {
+/** How long questions waited, the longest wait as the whole width. Those that wait are named as in the inbox.
+ * @param {any} found @param {Map<number, any>} waiting the approvals in the inbox @param {{inbox: () => void}} open */
+export function waitBars({ approvals }, waiting, open) {
   const longest = Math.max(...approvals.map((one) => one.waited_seconds), 0.001);
-  return approvals.map(({ id, kind, status, waited_seconds: waited }) => ({
-    name: `${kind} ${id}`,
+  return approvals.map(({ id, kind, status, requester, waited_seconds: waited }) => ({
+    name: questionName(id, kind, waiting.get(id)),
+    title: `Question ${id}, asked by ${requester}`,
     open: open.inbox,
     share: waited / longest,
     state: status === "pending" ? "pending" : status === "approved" ? "completed" : "failed",
     text: `${duration(1000 * waited)}, ${status === "pending" ? "waits" : status}`,
   }));
+}
+
+/** "ada · registration", or of one that is decided "registration 4". */
+function questionName(id, kind, approval) {
+  const { label, title } = kindOf({ kind });
+  return approval ? `${title(approval)} · ${label}` : `${label} ${id}`;
 }
 
 /** The median of each tool's calls as a bar, and how long the slowest of twenty took as a tick. @param {any} found @param {{tools: () => void}} open */
@@ -125,7 +133,7 @@ export function toolBars({ tools }, open) {
     share: (median ?? 0) / longest,
     tick: slow === null ? undefined : slow / longest,
     state: failed ? "failed" : "in_progress",
-    text: median === null ? "not ended" : shortDuration(median),
-    title: `${plural(calls, "call")}, ${failed} failed${slow === null ? "" : `; 95 % took no longer than ${shortDuration(slow)}`}`,
+    text: median === null ? "not ended" : duration(median),
+    title: `${plural(calls, "call")}, ${failed} failed${slow === null ? "" : `; 95 % took no longer than ${duration(slow)}`}`,
   }));
 }

@@ -1,6 +1,6 @@
 /** What each chart shows, in one sentence, as the reports of `wb.report` say it. Pure. */
 
-import { duration, plural, shortDuration } from "../lib/format.js";
+import { duration, plural } from "../lib/format.js";
 
 const percent = (share) => `${Math.round(100 * share)} %`;
 const were = (count) => (count === 1 ? "was" : "were");
@@ -61,7 +61,7 @@ export function tools({ tools: used }, span) {
   const timed = used.filter(({ median_ms: ms }) => ms !== null);
   const slowest = timed.sort((one, other) => other.median_ms - one.median_ms)[0];
   const text = `${plural(calls, "call")} of ${plural(used.length, "tool")}, ${number(failed)} failed`;
-  const most = slowest ? `; the slowest is ${slowest.tool} (${shortDuration(slowest.median_ms)} on median)` : "";
+  const most = slowest ? `; the slowest is ${slowest.tool} (${duration(slowest.median_ms)} on median)` : "";
   return `${text}${most}.`;
 }
 

@@ -4,7 +4,7 @@ import { ApprovalSlot } from "../inbox/approval_slot.js";
 import { labelled } from "../lib/blocks.js";
 import { button } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
-import { oneLine, shortDuration } from "../lib/format.js";
+import { duration, oneLine } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { progressText } from "../tools/state.js";
 import { longText } from "../contents/values.js";
@@ -46,7 +46,7 @@ export class ToolCard {
     setText(this.source, server ?? source);
     this.source.title = server ? `A tool of the MCP server ${server}` : "A tool of this project";
     setText(this.line, oneLine(input));
-    const took = typeof ms === "number" ? shortDuration(ms) : null;
+    const took = typeof ms === "number" ? duration(ms) : null;
     const far = state === "running" ? progressText(part.progress, part.total, part.message) : null;
     setText(this.state, [LABELS[state] ?? state, far, took].filter(Boolean).join(" · "));
     if (state !== this.drawnState) this.mark.replaceChildren(icon(ICONS[state] ?? state));

@@ -2,6 +2,8 @@
 
 const SUFFIXES = { one: "st", two: "nd", few: "rd", other: "th" };
 const BYTES = ["B", "KB", "MB", "GB", "TB"];
+/** Hours from 00 to 23: with `hour12: false` some browsers write midnight as 24:00. */
+const CLOCK = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 const ordinals = new Intl.PluralRules("en", { type: "ordinal" });
 
 /** "3 commits" @param {number} count @param {string} one @param {string} [many] */
@@ -54,34 +56,36 @@ export function ago(iso, now) {
   return since === "just now" ? since : `${since} ago`;
 }
 
-/** "Nov 21, 10:05", in the reader's time zone. @param {string} iso */
-export function dateTime(iso) {
-  return new Date(iso).toLocaleString("en", {
+/** "Nov 21, 10:05", in the reader's time zone; "Nov 21, 2024, 10:05" for another year than that of `now`. @param {string|number} iso @param {number} [now] in ms */
+export function dateTime(iso, now = Date.now()) {
+  const date = new Date(iso);
+  const isThisYear = date.getFullYear() === new Date(now).getFullYear();
+  return date.toLocaleString("en", {
+    ...(isThisYear ? {} : { year: "numeric" }),
     month: "short",
     day: "numeric",
-    hour: "2-digit",
-    minute: "2-digit",
-    hour12: false,
+    ...CLOCK,
   });
 }
 
 /** "10:05:42", in the reader's time zone. @param {string} iso */
 export function timeOfDay(iso) {
-  return new Date(iso).toLocaleTimeString("en", { hour12: false });
+  return new Date(iso).toLocaleTimeString("en", { ...CLOCK, second: "2-digit" });
 }
 
-/** How long something took: "0.4 s", "12 s", "3 min", "2 h 5 min". @param {number} ms */
+/** "10:05", in the reader's time zone. @param {number} ms */
+export function hourMinute(ms) {
+  return new Date(ms).toLocaleTimeString("en", CLOCK);
+}
+
+/** How long something took: "40 ms", "1.4 s", "12 s", "3 min", "2 h 5 min". @param {number} ms */
 export function duration(ms) {
   const seconds = Math.max(0, ms / 1000);
+  if (seconds < 0.9995) return `${Math.round(1000 * seconds)} ms`;
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 60) return `${Math.floor(seconds)} s`;
   const minutes = Math.floor(seconds / 60);
   return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
-}
-
-/** How long a short thing took: "3 ms", and from a second on as `duration`. @param {number} ms */
-export function shortDuration(ms) {
-  return ms < 1000 ? `${Math.round(ms)} ms` : duration(ms);
 }
 
 /** Added and removed lines of all files together; binary files count as none. */

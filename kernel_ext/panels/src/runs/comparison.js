@@ -5,11 +5,22 @@ import { Figure } from "../charts/figure.js";
 import { plainTable } from "../lib/blocks.js";
 import { button } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
-import { plural } from "../lib/format.js";
+import { duration, plural } from "../lib/format.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { valueText } from "./state.js";
 
 const AXES = 8;
+/** What a row is about, before its name. */
+const SECTIONS = {
+  run: "",
+  parameters: "parameter",
+  metrics: "metric",
+  git: "git",
+  definitions: "definition",
+  environment: "environment",
+};
+/** The names of what each run has, where they are not words already. */
+const FACTS = { seconds: "took", error_code: "error", tries: "times tried" };
 const DRAWN_SECTIONS = new Set(["parameters", "metrics"]);
 
 export class Comparison {
@@ -65,12 +76,21 @@ export class Comparison {
 
   drawTable({ runs, rows }) {
     const lines = rows.map(({ section, name, values }) => {
-      const what = h("th", { scope: "row" }, h("span", { class: "wb-muted" }, `${section} `), name);
-      return [what, ...values.map((value) => (value === null ? "–" : valueText(value)))];
+      const about = SECTIONS[section] ?? section;
+      const before = about && h("span", { class: "wb-muted" }, `${about} `);
+      const what = h("th", { scope: "row" }, before, section === "run" ? (FACTS[name] ?? name) : name);
+      return [what, ...values.map((value) => differing(section, name, value))];
     });
     this.box.hidden = !rows.length;
     this.box.replaceChildren(plainTable(["What", ...runs.map(({ id, name }) => `${id} ${name}`)], lines));
   }
+}
+
+/** The value of one run, in a cell of the table. */
+function differing(section, name, value) {
+  if (value === null) return "–";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  return section === "run" && name === "seconds" ? duration(1000 * value) : valueText(value);
 }
 
 /** Numbers and null as they are, everything else as text. */

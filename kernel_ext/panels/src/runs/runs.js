@@ -138,7 +138,7 @@ export class Runs {
     };
     const around = (group) => Object.entries(group).map(([name, text]) => heading(name, text));
     const measured = metrics.map((name) =>
-      this.sorting.heading(metricKey(name), "th", { scope: "col", class: "wb-col-metric" }),
+      this.sorting.heading(metricKey(name), "th", { scope: "col", class: "wb-col-metric", title: name }),
     );
     const pick = h("th", { class: "wb-col-pick" }, h("span", { class: "wb-sr" }, "Select"));
     this.head.replaceChildren(pick, ...around(BEFORE), ...measured, ...around(AFTER));
@@ -246,7 +246,7 @@ export class Runs {
     this.sweeps.element.hidden = isRuns;
     if (!this.isRead) return;
     if (isRuns) this.drawRuns();
-    else this.sweeps.update(this.sweepsFound);
+    else this.drawSweeps();
     this.views.element.hidden = !isRuns || this.filters.element.hidden;
     this.views.update();
     const sweeps = this.sweepsFound.length;
@@ -271,6 +271,11 @@ export class Runs {
     const known = plural(runs.size, "run");
     const text = `${this.hasMore ? `The first ${known}` : known}${running ? ` · ${running} running` : ""}`;
     setText(this.summary, runs.size ? text : "");
+  }
+
+  drawSweeps() {
+    this.sweeps.update(this.sweepsFound);
+    setText(this.summary, "");
   }
 
   get selected() {

@@ -36,11 +36,11 @@ function waitsFor(task, tasks) {
   return task.dependencies.map((id) => tasks.get(id)).filter((other) => other && other.status !== "completed");
 }
 
-/** "waits for 3, 5 (failed)" @param {Row[]} waits */
+/** "waits for #3, #5 (failed)" @param {Row[]} waits */
 export function waitingText(waits) {
   const named = waits.slice(0, 3).map(({ id, status }) => {
     const hopeless = status === "failed" || status === "cancelled";
-    return hopeless ? `${id} (${status})` : `${id}`;
+    return hopeless ? `#${id} (${status})` : `#${id}`;
   });
   return `waits for ${named.join(", ")}${waits.length > 3 ? ` and ${waits.length - 3} more` : ""}`;
 }

@@ -3,7 +3,7 @@
 import { Facts, labelled } from "../lib/blocks.js";
 import { button } from "../lib/controls.js";
 import { h, setText } from "../lib/dom.js";
-import { dateTime, shortDuration, timeOfDay } from "../lib/format.js";
+import { dateTime, duration, timeOfDay } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { originBadge, showOrigin } from "./origin_badge.js";
@@ -63,7 +63,7 @@ export class CallRow {
     const isOther = call !== this.call;
     this.call = call;
     const took = ms ?? (state === "running" ? Math.max(0, now - Date.parse(began)) : null);
-    setText(this.cells.took, took === null ? "" : shortDuration(took));
+    setText(this.cells.took, took === null ? "" : duration(took));
     if (!isOther) return;
     setText(this.cells.time, timeOfDay(at));
     this.cells.time.title = dateTime(at);
@@ -107,7 +107,7 @@ export class CallRow {
     this.cancelButton.hidden = Boolean(call.ended_at);
     this.facts.update([
       ["Requested", dateTime(call.requested_at)],
-      ["Waited", call.wait_ms > 0 && shortDuration(call.wait_ms)],
+      ["Waited", call.wait_ms > 0 && duration(call.wait_ms)],
       ["Progress", this.progress()],
       ["Error", call.error_code],
       ["Task", call.task_id && `${call.task_id}, attempt ${call.attempt}`],

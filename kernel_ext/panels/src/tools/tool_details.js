@@ -3,7 +3,7 @@
 import { Facts, labelled } from "../lib/blocks.js";
 import { enable } from "../lib/controls.js";
 import { h, setText } from "../lib/dom.js";
-import { shortDuration } from "../lib/format.js";
+import { duration } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { resultBlocks, valueBlock } from "../contents/values.js";
 import { Refresh } from "../link/polling.js";
@@ -126,7 +126,7 @@ export class ToolDetails {
   }
 
   showOutcome({ result, is_error: isError }, ms) {
-    const text = `${isError ? "The tool reports an error" : "Done"} after ${shortDuration(ms)}.`;
+    const text = `${isError ? "The tool reports an error" : "Done"} after ${duration(ms)}.`;
     const head = h("div", { class: "wb-message" }, icon(isError ? "failed" : "completed"), h("span", {}, text));
     this.outcome.replaceChildren(head, ...resultBlocks(result, this.desk.announce));
     this.desk.announce(`${this.tool.name}: ${text}`);
