@@ -6,7 +6,11 @@ import asyncio
 import csv
 import json
 import os
+import signal
+import threading
 from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -14,8 +18,9 @@ import pytest
 
 from tests.conftest import Admit, Admitted, Clock
 from tests.small_disk import fill, small_disk
+from workbench.analytics import export as exports
 from workbench.analytics import replica
-from workbench.analytics.export import Saved, export, export_view
+from workbench.analytics.export import Saved, export, export_view, in_thread
 from workbench.analytics.live import Live, refresh
 from workbench.analytics.mirrors import TABLES
 from workbench.analytics.replica import Replica
@@ -178,6 +183,31 @@ async def test_a_file_is_replaced_where_a_link_leads_and_only_as_a_whole(
         with pytest.raises(Unavailable, match=r"OUTPUT_UNWRITABLE.*: No space left on device\. Choose another place"):
             await saved_view(settings, "tasks", place / "tasks.csv", "csv")
         assert (place / "tasks.csv").read_text() == "before"
+
+
+def test_an_interrupt_ends_an_export_that_leaves_nothing(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endless = "SELECT count(*) FROM range(100000000000) a, range(1000) b WHERE a.range + b.range = 7"
+    began = threading.Event()
+
+    def cells(*_: object) -> str:
+        began.set()
+        return f"({endless}) AS n"
+
+    monkeypatch.setattr(exports, "_cells", cells)
+    out = tmp_path / "out"
+
+    def interrupt() -> None:
+        assert began.wait(30)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    with ThreadPoolExecutor(1) as person:
+        interrupting = person.submit(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            in_thread(partial(export, settings, out, "csv", False))
+        interrupting.result()
+    assert not out.exists()
 
 
 async def test_an_export_that_lacks_memory_says_so(

@@ -6,22 +6,26 @@ import errno
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from workbench import atomic_file
 from workbench.analytics.live import Live, read_closed
 from workbench.analytics.mirrors import TABLES
+from workbench.analytics.questions import POLL_SECONDS
 from workbench.analytics.views import VIEWS
-from workbench.errors import Conflict, Unavailable
+from workbench.errors import Conflict, Interrupted, Unavailable
 from workbench.settings import Settings
 
 if TYPE_CHECKING:
     import duckdb
+
+T = TypeVar("T")
 
 TIMES = "TIMESTAMPFORMAT '%Y-%m-%dT%H:%M:%S.%fZ'"
 FORMATS: Mapping[str, str] = {
@@ -45,7 +49,51 @@ class Saved:
     bytes: int
 
 
-def export(settings: Settings, directory: Path, form: str, force: bool = False) -> Sequence[Saved]:
+class Stop:
+    """Ends an export from another thread."""
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._db: duckdb.DuckDBPyConnection | None = None
+
+    def set(self) -> None:
+        """End what is being written, and begin nothing more."""
+        self._is_set = True
+        if self._db is not None:
+            self._db.interrupt()
+
+    def check(self, db: duckdb.DuckDBPyConnection) -> None:
+        """Call it before a database writes something.
+
+        Raises:
+            Interrupted: ``INTERRUPTED``.
+        """
+        self._db = db
+        if self._is_set:
+            raise Interrupted("INTERRUPTED", "The command was interrupted. Run it again.")
+
+
+def in_thread(work: Callable[[Stop], T]) -> T:
+    """Export in a thread of its own, because this one may run a notebook's loop; an interrupt ends the export.
+
+    Raises:
+        Exception: what the work raises. KeyboardInterrupt: once the work has ended.
+    """
+    stop = Stop()
+    with ThreadPoolExecutor(1, thread_name_prefix="workbench-export") as apart:
+        exporting = apart.submit(work, stop)
+        try:
+            return exporting.result()
+        except KeyboardInterrupt:
+            while not exporting.done():  # an interrupt that comes before a query has begun is lost
+                stop.set()
+                wait([exporting], POLL_SECONDS)
+            raise
+
+
+def export(
+    settings: Settings, directory: Path, form: str, force: bool = False, stop: Stop | None = None
+) -> Sequence[Saved]:
     """Write every view and table of a project to a file of its own, all as of one moment.
 
     A failure leaves what was in the directory. Call it in a thread that has no event loop.
@@ -53,32 +101,36 @@ def export(settings: Settings, directory: Path, form: str, force: bool = False) 
     Args:
         form: one of `FORMATS`.
         force: replace files of earlier exports.
+        stop: ends it.
 
     Raises:
-        Conflict: ``OUTPUT_EXISTS``: the directory has content. Unavailable: ``OUTPUT_UNWRITABLE``; see `read_closed`.
+        Interrupted: ``INTERRUPTED``. Conflict: ``OUTPUT_EXISTS``: the directory has content.
+        Unavailable: ``OUTPUT_UNWRITABLE``; see `read_closed`.
     """
     with _writing(directory), _place(directory, force) as place:
         tables = (table for table in TABLES if table != "raw_events")  # the view `events` is the same
         with _opened(settings) as db:
-            saved = [_save(db, name, place / f"{name}.{form}", form) for name in (*VIEWS, *tables)]
+            stop = stop or Stop()
+            saved = [_save(db, name, place / f"{name}.{form}", form, stop) for name in (*VIEWS, *tables)]
         for one in saved:
             (place / one.file).replace(directory / one.file)
     return saved
 
 
-def export_view(settings: Settings, view: str, file: Path, form: str) -> Saved:
+def export_view(settings: Settings, view: str, file: Path, form: str, stop: Stop | None = None) -> Saved:
     """Write a view of a project to a file, which is replaced as a whole. Call it in a thread that has no event loop.
 
     Args:
         view: one of `VIEWS`; form: one of `FORMATS`.
+        stop: ends it.
 
     Raises:
-        Unavailable: ``OUTPUT_UNWRITABLE``; see `read_closed`.
+        Interrupted: ``INTERRUPTED``. Unavailable: ``OUTPUT_UNWRITABLE``; see `read_closed`.
     """
     with _writing(file), atomic_file.replacing(file) as fresh, _opened(settings) as db:
         if fresh.exists():  # DuckDB would put a file in its place
             raise OSError(errno.EINVAL, "It is not a regular file")
-        saved = _save(db, view, fresh, form)
+        saved = _save(db, view, fresh, form, stop or Stop())
     return Saved(file.name, saved.rows, saved.bytes)
 
 
@@ -142,7 +194,8 @@ def _place(directory: Path, force: bool) -> Iterator[Path]:
             directory.rmdir()
 
 
-def _save(db: duckdb.DuckDBPyConnection, name: str, file: Path, form: str) -> Saved:
+def _save(db: duckdb.DuckDBPyConnection, name: str, file: Path, form: str, stop: Stop) -> Saved:
+    stop.check(db)
     quoted = str(file).replace("'", "''")
     columns = _cells(db, name) if form == "csv" else "*"
     found = db.execute(f"COPY (SELECT {columns} FROM {name}) TO '{quoted}' ({FORMATS[form]})").fetchone()

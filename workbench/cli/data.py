@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -162,22 +163,21 @@ def migrate(client: OperatorClient, file: Path | None, listed: bool) -> Shown:
 
 
 def _save_all(client: OperatorClient, form: str, directory: Path, force: bool) -> Table:
-    """Save everything that can be queried. This thread may run a notebook's loop, so another one reads."""
-    from workbench.analytics.export import export
+    """Save everything that can be queried."""
+    from workbench.analytics.export import export, in_thread
 
     client.require_operator("export")
     state_directory.require(client.settings)
-    with ThreadPoolExecutor(1, thread_name_prefix="workbench-export") as apart:
-        saved = apart.submit(export, client.settings, directory, form, force).result()
+    saved = in_thread(partial(export, client.settings, directory, form, force))
     rows = [[one.file, f"{one.rows:,}", size(one.bytes)] for one in saved]
     note = f"Saved {counted(len(saved), 'file')} to {directory}."
     return Table(["file", "rows", "size"], rows, data=[asdict(one) for one in saved], note=note)
 
 
 def _view(client: OperatorClient, name: str, form: str, output: Path | None, raw: bool) -> Shown:
-    """Print or save a view. This thread may run a notebook's loop, so another one reads."""
+    """Print or save a view."""
     from workbench.analytics import views
-    from workbench.analytics.export import export_view
+    from workbench.analytics.export import export_view, in_thread
 
     try:
         view = views.find(name).name
@@ -189,8 +189,7 @@ def _view(client: OperatorClient, name: str, form: str, output: Path | None, raw
         raise click.UsageError("Parquet is not text. Name a file: -o FILE.parquet.")
     with TemporaryDirectory(prefix="workbench-export-") as scratch:
         file = output or Path(scratch) / f"{view}.{form}"
-        with ThreadPoolExecutor(1, thread_name_prefix="workbench-export") as apart:
-            saved = apart.submit(export_view, client.settings, view, file.absolute(), form).result()
+        saved = in_thread(partial(export_view, client.settings, view, file.absolute(), form))
         if output is None:
             content = file.read_text("utf-8")
             return Text(content.rstrip("\r\n"), {"view": view, "format": form, "content": content}, raw)
