@@ -31,8 +31,15 @@ def sentence(frame: pandas.DataFrame) -> str:
 def picture(frame: pandas.DataFrame) -> altair.Chart:
     """How long questions of each kind waited, by who decided."""
     shown, unit = charts.in_unit(frame.fillna({"total_s": 0}), "total_s")
-    about = {"what": "kinds", "which": "that waited longest"}
-    return charts.bars(shown, "kind", "total_s", f"{unit} that questions waited together", **about, colour="decided_by")
+    return charts.bars(
+        shown,
+        "kind",
+        "total_s",
+        f"{unit} that questions waited together",
+        what="kinds",
+        which="that waited longest",
+        colour="decided_by",
+    )
 
 
 APPROVALS = Standard(

@@ -33,8 +33,15 @@ def picture(frame: pandas.DataFrame) -> altair.Chart:
     shown = frame.rename(columns=WAITS)
     long = shown.melt(["compared", "created"], list(WAITS.values()), "waits_for", "seconds")
     long, unit = charts.in_unit(long.assign(per_task=long["seconds"] / long["created"]), "per_task")
-    about = {"what": "groups", "which": "with most tasks"}
-    return charts.bars(long, "compared", "per_task", f"{unit} waited, per task", **about, colour="waits_for")
+    return charts.bars(
+        long,
+        "compared",
+        "per_task",
+        f"{unit} waited, per task",
+        what="groups",
+        which="with most tasks",
+        colour="waits_for",
+    )
 
 
 COMPARISON = Standard(

@@ -22,9 +22,10 @@ def sentence(frame: pandas.DataFrame) -> str:
 
 def picture(frame: pandas.DataFrame) -> altair.Chart:
     """A bar for each class."""
-    about = {"what": "causes", "which": "that are most frequent"}
     named = frame.assign(cause=frame["kind"] + ": " + frame["class"])
-    return charts.bars(named, "cause", "failures", "failures", **about, whole=True, colour="kind")
+    return charts.bars(
+        named, "cause", "failures", "failures", what="causes", which="that are most frequent", whole=True, colour="kind"
+    )
 
 
 FAILURES = Standard("failures", "what failed, by kind and class of the cause", "Nothing has failed.", sentence, picture)

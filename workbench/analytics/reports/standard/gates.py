@@ -26,9 +26,18 @@ def sentence(frame: pandas.DataFrame) -> str:
 def picture(frame: pandas.DataFrame) -> altair.Chart:
     """Runs of each gate, by outcome."""
     long = frame.melt("command", ["passed", "failed"], "outcome", "number")
-    about = {"what": "gates", "which": "that failed most"}
     shown = long[long["number"] > 0]
-    return charts.bars(shown, "command", "number", "runs", **about, whole=True, colour="outcome", known=COLOURS)
+    return charts.bars(
+        shown,
+        "command",
+        "number",
+        "runs",
+        what="gates",
+        which="that failed most",
+        whole=True,
+        colour="outcome",
+        known=COLOURS,
+    )
 
 
 GATES = Standard("gates", "which gates pass, and how long they take", "No gate has been run yet.", sentence, picture)

@@ -31,11 +31,20 @@ def picture(frame: pandas.DataFrame) -> altair.Chart:
     others = frame["made"] - frame["completed"] - frame["failed"] - frame["leases_lost"]
     named = frame.rename(columns={"leases_lost": "lease lost"}).assign(other=others)
     shown = named.melt("agent", list(COLOURS), "outcome", "attempts")
-    about = {"what": "agents", "which": "that lost most leases"}
     some = shown[shown["attempts"] > 0].sort_values(
         "agent", key=lambda agents: agents.map(_places(frame)), kind="stable"
     )
-    return charts.bars(some, "agent", "attempts", "attempts", **about, whole=True, colour="outcome", known=COLOURS)
+    return charts.bars(
+        some,
+        "agent",
+        "attempts",
+        "attempts",
+        what="agents",
+        which="that lost most leases",
+        whole=True,
+        colour="outcome",
+        known=COLOURS,
+    )
 
 
 def _places(frame: pandas.DataFrame) -> dict[str, int]:

@@ -62,9 +62,10 @@ def sentence(frame: pandas.DataFrame) -> str:
 
 def picture(frame: pandas.DataFrame) -> altair.Chart:
     """How long each took."""
-    about = {"what": "runs", "which": "that are oldest"}
     shown, unit = charts.in_unit(frame, "seconds")
-    return charts.bars(shown, "compared", "seconds", unit, **about, colour="state", known=COLOURS)
+    return charts.bars(
+        shown, "compared", "seconds", unit, what="runs", which="that are oldest", colour="state", known=COLOURS
+    )
 
 
 RUNS = Standard(

@@ -28,9 +28,17 @@ def picture(frame: pandas.DataFrame) -> altair.Chart:
     """Tokens of each definition, input and output."""
     kinds = {"tokens_in": "input", "tokens_out": "output"}
     shown = frame.groupby("definition", sort=False)[list(kinds)].sum().reset_index().rename(columns=kinds)
-    about = {"what": "definitions", "which": "with most tokens"}
     long = shown.melt("definition", list(kinds.values()), "direction", "tokens")
-    return charts.bars(long, "definition", "tokens", "tokens", **about, whole=True, colour="direction")
+    return charts.bars(
+        long,
+        "definition",
+        "tokens",
+        "tokens",
+        what="definitions",
+        which="with most tokens",
+        whole=True,
+        colour="direction",
+    )
 
 
 TOKENS = Standard(

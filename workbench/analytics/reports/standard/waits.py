@@ -27,8 +27,9 @@ def sentence(frame: pandas.DataFrame) -> str:
 def picture(frame: pandas.DataFrame) -> altair.Chart:
     """A bar for each reason."""
     shown, unit = charts.in_unit(frame, "total_s")
-    about = {"what": "reasons", "which": "that took longest"}
-    return charts.bars(shown, "waits_for", "total_s", f"{unit} waited by all tasks together", **about)
+    return charts.bars(
+        shown, "waits_for", "total_s", f"{unit} waited by all tasks together", what="reasons", which="that took longest"
+    )
 
 
 WAITS = Standard(
