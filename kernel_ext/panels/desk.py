@@ -92,7 +92,7 @@ class Desk(Panel):
         if self._closed_with is None:
             self._keep_at_end()
         self._closed_with = Unavailable(
-            "PANEL_CLOSED", "Workbench was stopped. Run `%workbench start`, then run this cell again."
+            "PANEL_CLOSED", "Workbench was stopped. Run `%workbench start`, then run the panel's cell again."
         )
         self._publisher.stop(self._closed_with)
 

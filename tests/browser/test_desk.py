@@ -360,7 +360,7 @@ def test_a_restarted_kernel_is_reported_in_place_and_its_cells_run_again_show_al
     project.call("register", name="ada")
     expect(card(desk, "ada")).to_be_visible()
     restart_kernel(page)
-    expect(desk.get_by_text("Start Workbench again, then run this cell again.")).to_be_visible(timeout=30_000)
+    expect(desk.get_by_text("Start Workbench again, then run the panel's cell again.")).to_be_visible(timeout=30_000)
     expect(card(desk, "ada").get_by_role("button", name="Admit")).to_have_attribute("aria-disabled", "true")
     shot(desk, "restarted")
     run(page, 0)

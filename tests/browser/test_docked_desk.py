@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.desk_lab import Project, command, shot, view
+from tests.browser.desk_lab import Project, command, restart_kernel, run, shot, view
 
 OpenDesk = Callable[..., Locator]
 DOCK = "desk = Desk(host, tab='Tasks', docked=True)\ndesk"
@@ -39,6 +39,24 @@ def test_the_panel_stands_beside_the_notebook_and_comes_back(open_desk: OpenDesk
     expect(docked).to_contain_text("Nothing is waiting for you.")
     cell.get_by_role("button", name="Show it here").click()
     expect(docked).to_have_count(2)
+
+
+def test_a_cell_that_is_run_again_leaves_one_panel_beside_the_notebook(open_desk: OpenDesk, page: Page) -> None:
+    page.set_viewport_size({"width": 1600, "height": 900})
+    open_desk(show=DOCK, mode="lab/tree")
+    docked = page.get_by_role("region", name="Workbench desk", exact=True)
+    docked.evaluate("element => { element.dataset.before = '' }")
+    run(page, 1)
+    expect(docked.and_(page.locator(":not([data-before])[data-link='live']"))).to_have_count(1)
+    expect(docked).to_have_count(1)
+
+    docked.evaluate("element => { element.dataset.before = '' }")
+    restart_kernel(page)
+    expect(docked).to_contain_text("run the panel's cell again")
+    run(page, 0)
+    run(page, 1)
+    expect(docked.and_(page.locator(":not([data-before])[data-link='live']"))).to_have_count(1)
+    expect(docked).to_have_count(1)
 
 
 def test_two_outputs_of_a_panel_that_are_drawn_at_once_leave_one_panel_beside_the_notebook(

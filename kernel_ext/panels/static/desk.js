@@ -38,9 +38,9 @@ code:n,message:t}){return[v("warning"),r("span",{},r("code",{},n??"ERROR")," ",.
 "tr",{},...o.map(s)));return r("table",{class:"wb-table wb-plain-table"},r("thead",{},e),r("tbody",{},...i))}var I=class{constructor(){this.element=r("ul",{class:"\
 wb-facts"}),this.shown=""}update(t){let e=t.filter(([,i])=>i),s=JSON.stringify(e.map(([i,o])=>[i,o instanceof Node?o.textContent:o]));s!==this.shown&&(this.shown=
 s,this.element.replaceChildren(...e.map(([i,o])=>Kl(i,o))))}};function Kl(n,t){return r("li",{},r("span",{class:"wb-muted"},n),t instanceof Node?t:r("span",{},t))}var Ul=[1e3,3e3,9e3],Hl=new TextDecoder,qt=class extends Error{constructor({code:t,message:e,details:s}){super(e),this.code=t,this.details=s??{}}},Ar={code:"KER\
-NEL_GONE",message:"The kernel was restarted or shut down. Start Workbench again, then run this cell again."},zl={code:"NOT_STARTED",message:"Workbench is not ru\
-nning in this kernel. Run `%workbench start`, then reconnect."},Jl={code:"NO_ANSWER",message:"The kernel has not answered yet; it may be busy. You can try again\
-: the action is done only once."},hs=class{constructor(t,e,s){this.model=t,this.store=e,this.link={state:"connecting",error:null},this.waiting=new Map;let i=(h,l)=>this.
+NEL_GONE",message:"The kernel was restarted or shut down. Start Workbench again, then run the panel's cell again."},zl={code:"NOT_STARTED",message:"Workbench is\
+ not running in this kernel. Run `%workbench start`, then reconnect."},Jl={code:"NO_ANSWER",message:"The kernel has not answered yet; it may be busy. You can tr\
+y again: the action is done only once."},hs=class{constructor(t,e,s){this.model=t,this.store=e,this.link={state:"connecting",error:null},this.waiting=new Map;let i=(h,l)=>this.
 receive(h,l),o=()=>this.resync();t.on("msg:custom",i),t.on("comm_live_update",o);let a=Ul.map(h=>setTimeout(()=>this.link.state==="connecting"&&this.resync(),h));
 s.addEventListener("abort",()=>{a.forEach(clearTimeout),t.off("msg:custom",i),t.off("comm_live_update",o)}),this.resync()}resync(){this.link.state==="stopped"&&
 this.setLink("connecting"),this.post({kind:"resync"})}request(t,e,s){return this.send(t,{kind:"action",request:t,op:e,arguments:s})}async asset(t){let e=oe();return this.
@@ -1141,19 +1141,21 @@ this.aiming=null;for(let{count:t,number:e}of this.tabs)t.hidden=!e}select(t){thi
 b(e,"aria-selected",i===t),e.tabIndex=i===t?0:-1,s.hidden=i!==t}),this.tabs[t].tab.scrollIntoView?.({block:"nearest",inline:"nearest"})}onKey(t){let e=this.tabs.
 length-1,s={ArrowRight:(this.at+1)%(e+1),ArrowLeft:(this.at+e)%(e+1),Home:0,End:e};!(t.key in s)||t.ctrlKey||t.altKey||t.metaKey||(t.preventDefault(),this.select(
 s[t.key]),this.tabs[this.at].tab.focus())}};var hm="jp-main-dock-panel",lm="This page cannot put the panel beside the notebook. In JupyterLab, right-click this output and choose “Create New View for Outpu\
-t”.",Ai=class{constructor(t,e){this.model=t,this.show=e,this.isOpen=!1,this.docked=null,this.outputs=new Set}async render(t,e){let s=await this.docked;e.aborted||
-(s===t?this.show(t,e):this.renderOutput(t,e))}renderOutput(t,e){let s=r("p",{class:"wb-grow"},"The panel is beside the notebook."),i=m("Put it beside the notebo\
-ok again","wb-button",()=>this.openFrom(t,e)),o=m("Show it here","wb-button",()=>{this.outputs.delete(h),t.replaceChildren(),this.show(t,e)}),a=r("div",{class:"\
-wb-toolbar wb-docked"},s,i,o),h=()=>{s.hidden=!this.isOpen,i.hidden=this.isOpen};t.append(r("div",{class:"wb-desk",role:"region","aria-label":"Workbench desk, d\
-ocked"},a)),this.outputs.add(h),e.addEventListener("abort",()=>this.outputs.delete(h)),h(),this.isOpen||this.openFrom(t,e)}async openFrom(t,e){!await this.open(
-t)&&!e.aborted&&this.giveUp(t,e)}giveUp(t,e){t.replaceChildren(r("div",{class:"wb-desk"},r("p",{class:"wb-toolbar wb-docked"},lm)),r("div",{class:"wb-docked-her\
-e"})),this.show(t.lastElementChild,e)}async open(t){let e=this.model.widget_manager,s=e?.context;if(typeof s?.addSibling!="function"||!document.getElementById(hm))
-return!1;let i,o;this.isOpen=!0,this.docked=new Promise(a=>o=a);try{i=await e.create_view(await e.get_model(this.model.get("panel_id"))),o(this.docked=i.el);let a=i.
-luminoWidget,h=cm(a.constructor),l=new h;l.id=`workbench-${this.model.get("panel_id")}`,l.addClass("jp-ThemedContainer"),l.title.label="Workbench",l.title.closable=
-!0,l.node.style.overflow="auto",l.node.style.padding="var(--jp-notebook-padding, 8px)";let c=t.closest(".jp-NotebookPanel")?.id;return l.disposed.connect(()=>this.
-closed()),i.once?.("remove",()=>l.dispose()),s.addSibling(l,{mode:"split-right",ref:c}),h.attach(a,l.node),this.tell(),!0}catch(a){return console.warn("Workbenc\
-h could not put its panel beside the notebook.",a),this.isOpen=!1,o(this.docked=null),i?.remove?.(),this.tell(),!1}}closed(){this.isOpen=!1,this.tell()}tell(){for(let t of this.
-outputs)t()}};function cm(n){let t=n;for(;Object.getPrototypeOf(t).prototype;)t=Object.getPrototypeOf(t);return t}var dm="application/vnd.jupyter.widget-view+json",ah="application/vnd.jupyter.widget-state+json";function hh(n){let t=n.widget_manager?.context?.model;if(typeof t?.
+t”.",Ai=class{constructor(t,e){this.model=t,this.show=e,this.isOpen=!1,this.docked=null,this.outputs=new Set,this.places=new Set,this.area=null}async render(t,e){
+let s=await this.docked;e.aborted||(s===t?this.show(t,e):this.renderOutput(t,e))}renderOutput(t,e){let s=r("p",{class:"wb-grow"},"The panel is beside the notebo\
+ok."),i=m("Put it beside the notebook again","wb-button",()=>this.openFrom(t,e)),o=m("Show it here","wb-button",()=>{this.outputs.delete(h),t.replaceChildren(),
+this.show(t,e)}),a=r("div",{class:"wb-toolbar wb-docked"},s,i,o),h=()=>{s.hidden=!this.isOpen,i.hidden=this.isOpen};t.append(r("div",{class:"wb-desk",role:"regi\
+on","aria-label":"Workbench desk, docked"},a)),this.outputs.add(h),this.places.add(t),e.addEventListener("abort",()=>{this.outputs.delete(h),this.places.delete(
+t),this.closeUnused()}),h(),this.isOpen||this.openFrom(t,e)}async openFrom(t,e){!await this.open(t)&&!e.aborted&&this.giveUp(t,e)}giveUp(t,e){t.replaceChildren(
+r("div",{class:"wb-desk"},r("p",{class:"wb-toolbar wb-docked"},lm)),r("div",{class:"wb-docked-here"})),this.show(t.lastElementChild,e)}async open(t){let e=this.
+model.widget_manager,s=e?.context;if(typeof s?.addSibling!="function"||!document.getElementById(hm))return!1;let i,o;this.isOpen=!0,this.docked=new Promise(a=>o=
+a);try{i=await e.create_view(await e.get_model(this.model.get("panel_id"))),o(this.docked=i.el);let a=i.luminoWidget,h=cm(a.constructor),l=new h;l.id=`workbench\
+-${this.model.get("panel_id")}`,l.addClass("jp-ThemedContainer"),l.title.label="Workbench",l.title.closable=!0,l.node.style.overflow="auto",l.node.style.background=
+"var(--jp-layout-color0)",l.node.style.padding="var(--jp-notebook-padding, 8px)";let c=t.closest(".jp-NotebookPanel")?.id;return l.disposed.connect(()=>this.closed()),
+i.once?.("remove",()=>l.dispose()),s.addSibling(l,{mode:"split-right",ref:c}),h.attach(a,l.node),this.area=l,this.closeUnused(),this.tell(),!0}catch(a){return console.
+warn("Workbench could not put its panel beside the notebook.",a),this.isOpen=!1,o(this.docked=null),i?.remove?.(),this.tell(),!1}}closeUnused(){this.places.size||
+this.area?.dispose()}closed(){this.isOpen=!1,this.area=null,this.tell()}tell(){for(let t of this.outputs)t()}};function cm(n){let t=n;for(;Object.getPrototypeOf(
+t).prototype;)t=Object.getPrototypeOf(t);return t}var dm="application/vnd.jupyter.widget-view+json",ah="application/vnd.jupyter.widget-state+json";function hh(n){let t=n.widget_manager?.context?.model;if(typeof t?.
 toJSON!="function")return;let e=t.toJSON.bind(t);t.toJSON=()=>um(e(),n.get("panel_id"),n.get("last_state"))}function um(n,t,e){let s=new Set(mm(n).map(lh));if(!e||
 !s.has(t))return n;let i=n.cells.map(c=>c.outputs?pm(c,t,e):c),{[ah]:o,...a}=n.metadata.widgets??{},h={...wm(o?.state??{},s),...fm(t,e)},l={...a,[ah]:{version_major:2,
 version_minor:0,...o,state:h}};return{...n,cells:i,metadata:{...n.metadata,widgets:l}}}function mm({cells:n}){return n.flatMap(({outputs:t})=>t??[])}function lh({

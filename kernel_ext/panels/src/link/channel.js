@@ -21,7 +21,7 @@ export class CodedError extends Error {
 
 const DISCONNECTED = {
   code: "KERNEL_GONE",
-  message: "The kernel was restarted or shut down. Start Workbench again, then run this cell again.",
+  message: "The kernel was restarted or shut down. Start Workbench again, then run the panel's cell again.",
 };
 const STOPPED = {
   code: "NOT_STARTED",

@@ -26,6 +26,10 @@ export class Dock {
     this.docked = null;
     /** The cells' outputs. @type {Set<() => void>} */
     this.outputs = new Set();
+    /** Where they are, those that show the panel itself too. @type {Set<HTMLElement>} */
+    this.places = new Set();
+    /** The area of the docked view. @type {any} */
+    this.area = null;
   }
 
   /**
@@ -54,7 +58,12 @@ export class Dock {
     };
     el.append(h("div", { class: "wb-desk", role: "region", "aria-label": "Workbench desk, docked" }, line));
     this.outputs.add(update);
-    signal.addEventListener("abort", () => this.outputs.delete(update));
+    this.places.add(el);
+    signal.addEventListener("abort", () => {
+      this.outputs.delete(update);
+      this.places.delete(el);
+      this.closeUnused();
+    });
     update();
     if (!this.isOpen) this.openFrom(el, signal);
   }
@@ -94,12 +103,15 @@ export class Dock {
       panel.title.label = "Workbench";
       panel.title.closable = true;
       panel.node.style.overflow = "auto";
+      panel.node.style.background = "var(--jp-layout-color0)";
       panel.node.style.padding = "var(--jp-notebook-padding, 8px)";
       const ref = el.closest(".jp-NotebookPanel")?.id;
       panel.disposed.connect(() => this.closed());
       view.once?.("remove", () => panel.dispose());
       context.addSibling(panel, { mode: "split-right", ref });
       Widget.attach(inner, panel.node);
+      this.area = panel;
+      this.closeUnused();
       this.tell();
       return true;
     } catch (error) {
@@ -112,8 +124,14 @@ export class Dock {
     }
   }
 
+  /** The panel goes with the outputs of its cell: one that is run again puts another one beside the notebook. */
+  closeUnused() {
+    if (!this.places.size) this.area?.dispose();
+  }
+
   closed() {
     this.isOpen = false;
+    this.area = null;
     this.tell();
   }
 
