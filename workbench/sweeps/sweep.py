@@ -92,7 +92,12 @@ def _stop(threads: ThreadPoolExecutor, waiting: set[Future[None]], executor: Exe
     with suppress(KeyboardInterrupt):
         ending.start()
         threads.shutdown(wait=False, cancel_futures=True)
-        wait(waiting, GRACE_SECONDS + SHOW_SECONDS)
+        _wait(waiting, GRACE_SECONDS + SHOW_SECONDS)
     ending.join()
     executor.end_all()
-    wait(waiting, END_SECONDS)
+    _wait(waiting, END_SECONDS)
+
+
+def _wait(some: set[Future[None]], seconds: float) -> None:
+    """Wait for the runs that began: `wait` would wait for those that were cancelled in the queue, too."""
+    wait({one for one in some if not one.cancelled()}, seconds)
