@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from tests.sweeps.lab import SweepLab
+from workbench.cli.output import PartialFailure
 from workbench.cli.sweeps.request import of_options
 from workbench.cli.sweeps.running import run_sweep
 from workbench.errors import BadInput, Conflict, NotFound
@@ -211,7 +212,10 @@ def test_a_resumed_sweep_repeats_nothing_that_finished(lab: SweepLab) -> None:
         lab.sweep(notebook, parameters={"seed": [1, 2]}, resume=True)
     assert changed.value.code == "SWEEP_CHANGED"
     assert "began with other values. Named without a notebook and values, it goes on" in changed.value.message
-    lab.sweep(notebook, parameters=three, resume=True)
+    going_on = lab.sweep(notebook, parameters=three, resume=True)
+    assert isinstance(going_on, PartialFailure)
+    assert "3 of 3: 2 completed, 1 failed" in going_on.text()
+    assert going_on.note == "To run again what failed, repeat this with --retry-failed."
     assert sorted(note.read_text().split()) == ["1", "2", "3"]
     (lab.place / "mended").touch()
     lab.sweep(notebook, parameters=three, retry_failed=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -90,21 +91,23 @@ def _sweeps(call: Call, search: str | None = None) -> Iterator[Mapping[str, Any]
 
 def _not_found(name: str, names: Sequence[str]) -> NotFound:
     meant = similar(name, names)
-    known = f"The newest are {', '.join(names[:NAMED])}" if names else "There are none"
-    hint = f"Did you mean {meant}?" if meant else f"{known}; `workbench runs sweeps` lists them."
+    newest = f"The newest are {', '.join(names[:NAMED])}; `workbench runs sweeps` lists them."
+    known = newest if names else "The project has none."
+    hint = f"Did you mean {meant}?" if meant else known
     begin = "To begin it, name its notebook, and do not resume it."
     return NotFound("SWEEP_NOT_FOUND", f"There is no sweep {name} to go on with. {hint} {begin}")
 
 
-def left(call: Call, job: Job, plan: Plan, how: How) -> tuple[list[PlannedRun], int]:
-    """The runs that are to be executed, and how many are completed.
+def left(call: Call, job: Job, plan: Plan, how: How) -> tuple[list[PlannedRun], Mapping[str, int]]:
+    """The runs that are to be executed, and how many of the others ended how.
 
     Failed ones are left as they are unless they are to be tried again.
     """
     states = {str(run["key"]): str(run["state"]) for run in recorded(call, job)}
     kept = {"completed"} if how.retry_failed else {"completed", "failed"}
     wanted = [run for run in plan.runs if states.get(job.key(run)) not in kept]
-    return wanted, sum(states.get(job.key(run)) == "completed" for run in plan.runs)
+    ended = [states.get(job.key(run)) for run in plan.runs]
+    return wanted, Counter(state for state in ended if state in kept)
 
 
 def _space(call: Call, name: str) -> str:

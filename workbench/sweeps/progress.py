@@ -30,12 +30,12 @@ class Progress:
 
     Args:
         total: all runs of the sweep.
-        before: those that were completed before.
+        before: how many of them had ended how before, and are left as they are.
     """
 
     name: str
     total: int
-    before: int
+    before: Mapping[str, int]
     running: dict[int, Running] = field(default_factory=dict)
     outcomes: list[Outcome] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -57,11 +57,9 @@ class Progress:
             return [self.running[number] for number in sorted(self.running)]
 
     def counts(self) -> Mapping[str, int]:
-        """How many runs ended how, with those that were completed before."""
+        """How many runs ended how, with those that ended before and are left as they are."""
         with self._lock:
-            found = Counter(str(outcome.state) for outcome in self.outcomes)
-        found["completed"] += self.before
-        return found
+            return Counter(self.before) + Counter(str(outcome.state) for outcome in self.outcomes)
 
     def line(self) -> str:
         """It on one line."""
@@ -78,7 +76,7 @@ class Progress:
 def described(run: PlannedRun) -> str:
     """The values of a run on one line."""
     parts = [f"{name}={_short(value)}" for name, value in run.arguments.items()]
-    return ", ".join([*parts, *([f"repetition {run.repetition}"] if run.repetition > 1 else [])])
+    return ", ".join([*parts, *([f"repetition {run.repetition}"] if run.repetition > 1 else [])]) or "the defaults"
 
 
 def _short(value: object) -> str:

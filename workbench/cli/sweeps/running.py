@@ -144,7 +144,7 @@ def _shown(job: Job, progress: Progress) -> Table:
         [one.id, one.run.number, described(one.run), one.state, round(one.seconds, 1), str(one.error or "")]
         for one in outcomes[:LISTED]
     ]
-    failed = any(one.state == "failed" for one in outcomes)
+    failed = progress.counts().get("failed", 0) > 0
     more = [f"… and {len(outcomes) - LISTED:,} more"] if len(outcomes) > LISTED else []
     place = f"The executed notebooks are in {job.outputs.relative_to(job.project)}/."
     columns = ["run", "number", "parameters", "state", "seconds", "error"]
@@ -155,7 +155,8 @@ def _shown(job: Job, progress: Progress) -> Table:
 
 
 def _next(progress: Progress, failed: bool) -> Sequence[str]:
-    if progress.counts().get("cancelled") or (len(progress.outcomes) + progress.before < progress.total and not failed):
+    counts = progress.counts()
+    if counts.get("cancelled") or sum(counts.values()) < progress.total:
         return ["It is not complete. Run it again with --resume."]
     return ["To run again what failed, repeat this with --retry-failed."] if failed else []
 
@@ -173,7 +174,7 @@ def _data(job: Job, progress: Progress) -> dict[str, Any]:
         }
         for one in progress.outcomes
     ]
-    counts = {"total": progress.total, "before": progress.before, **progress.counts()}
+    counts = {"total": progress.total, "before": sum(progress.before.values()), **progress.counts()}
     return {"sweep": job.name, "sweep_id": job.id, "counts": counts, "runs": runs}
 
 
