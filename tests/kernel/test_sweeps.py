@@ -72,7 +72,7 @@ BAD = {
     "worker=2": "BAD_SWEEP: A sweep has no option worker. Values of the notebook's parameters go into parameters. "
     "Did you mean workers?",
     "workers=0": "BAD_SWEEP: workers is 0. It is from 1 to",
-    "timeout='soon'": "BAD_SWEEP: timeout is 'soon', which is no int or float.",
+    "timeout='soon'": "BAD_SWEEP: timeout is 'soon'. It takes a number of seconds, such as 600.",
     "memory='much'": "BAD_SWEEP: 'much' is not a size, such as 500 MB or 2 GB.",
     "repeat='2'": "BAD_PARAMETER: repeat is '2'. It is a whole number, at least 1",
     "dask='nowhere'": "BAD_SWEEP: dask is 'nowhere'. It is local, or the address of a scheduler",

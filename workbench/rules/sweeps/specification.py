@@ -35,7 +35,7 @@ OVER = ("persona", "definition")
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,49}", re.ASCII)
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*(B|kB|KB|MB|GB|TB|k|K|M|G|T)?", re.ASCII)
 _UNITS = {"": 1, "B": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_KEYS = {"notebook", "name", "parameters", "over", "repeat", "workers", "timeout", "memory", "share", "dask"}
+_KEYS = ("notebook", "name", "parameters", "over", "repeat", "workers", "timeout", "memory", "share", "dask")
 _MOST_REPEATS = 1_000_000
 MOST_WORKERS = 256
 LOCAL_CLUSTER = "local"
@@ -166,7 +166,8 @@ def from_yaml(text: str, largest: int) -> SweepFile:
     for key in document:
         if key not in _KEYS:
             meant = similar(str(key), _KEYS)
-            raise bad_sweep(f"A sweep has no {key!r}. " + (f"Did you mean {meant}?" if meant else ""))
+            hint = f"Did you mean {meant}?" if meant else f"It has {', '.join(_KEYS)}"
+            raise bad_sweep(f"A sweep has no key {key!r}. {hint}")
     notebook, parts = document.get("notebook"), (document.get("parameters") or {}, document.get("over") or {})
     if not isinstance(notebook, str) or not all(isinstance(part, dict) for part in parts):
         raise bad_sweep("`notebook` is a path; `parameters` and `over` are mappings of names to values")
@@ -185,6 +186,14 @@ _OPTIONS: Mapping[str, tuple[type, ...]] = {
     "memory": (int, float, str),
     "share": (bool,),
     "dask": (str,),
+}
+_WANTED: Mapping[str, str] = {
+    "name": "takes a text",
+    "workers": "takes a whole number",
+    "timeout": "takes a number of seconds, such as 600",
+    "memory": "takes a size, such as 2 GB",
+    "share": "takes true or false",
+    "dask": "takes local, or the address of a scheduler",
 }
 
 
@@ -206,7 +215,7 @@ def check_options(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _option(name: str, value: Any) -> Any:
     if type(value) not in _OPTIONS[name]:
-        raise bad_sweep(f"{name} is {value!r}, which is no {' or '.join(one.__name__ for one in _OPTIONS[name])}")
+        raise bad_sweep(f"{name} is {value!r}. It {_WANTED[name]}")
     if name == "dask":
         return check_dask(value)
     return parse_size(str(value)) if name == "memory" else value
@@ -267,8 +276,16 @@ def _over(values: Values) -> Values:
     return values
 
 
+def _canonical(name: str, value: Any) -> str:
+    try:
+        return canonical(value)
+    except BadInput:
+        hint = "Give a number, a text, true, false, null, a list or a mapping"
+        raise bad_parameter(f"{name} has the value {value}, which JSON has not. {hint}") from None
+
+
 def _check_distinct(name: str, values: Sequence[Any]) -> None:
-    seen = [canonical(value) for value in values]
+    seen = [_canonical(name, value) for value in values]
     if len({*seen}) < len(seen):
         twice = next(text for text in seen if seen.count(text) > 1)
         raise bad_parameter(f"{name} has the value {twice} twice. To repeat runs, use --repeat")
