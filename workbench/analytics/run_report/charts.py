@@ -1,4 +1,4 @@
-"""Charts of runs as SVG: series of metrics, and parallel coordinates of what differs."""
+"""Charts of runs as SVG: series of metrics, and parallel coordinates of what differs. A run has one colour in all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ NUMERIC = ("parameters", "metrics")
 
 
 def series_svg(lines: Mapping[str, Sequence[Sequence[Any]]]) -> str | None:
-    """The finite values of one metric by step, a line for each run; None if there are none."""
+    """The finite values of one metric by step, a line for each run that has some; None if none has.
+
+    Args:
+        lines: steps and values of all runs of the page, in its order.
+    """
     import altair as alt
 
     rows = [
@@ -32,7 +36,7 @@ def series_svg(lines: Mapping[str, Sequence[Sequence[Any]]]) -> str | None:
         .encode(
             x=alt.X("step:Q", axis=alt.Axis(tickMinStep=1)),
             y=alt.Y("value:Q", title=None, scale=alt.Scale(zero=False)),
-            color=alt.Color("run:N", title=None, sort=list(lines), legend=alt.Legend() if len(lines) > 1 else None),
+            color=_colour(list(lines), list(dict.fromkeys(str(row["run"]) for row in rows))),
         )
     )
     return svg(chart)
@@ -46,12 +50,13 @@ def parallel_coordinates(comparison: Mapping[str, Any]) -> altair.Chart | None:
     if len(rows) < 2 or len(comparison["runs"]) < 2:
         return None
     made = []
+    names = [f"{run['id']} {run['name']}" for run in comparison["runs"]]
     for row in rows:
         low, high = min(row["values"]), max(row["values"])
         title = f"{row['name']} ({low:.4g} to {high:.4g})"
-        for run, value in zip(comparison["runs"], row["values"], strict=True):
+        for name, value in zip(names, row["values"], strict=True):
             place = (value - low) / (high - low) if high > low else 0.5
-            made.append({"run": f"{run['id']} {run['name']}", "axis": title, "place": place, "value": value})
+            made.append({"run": name, "axis": title, "place": place, "value": value})
     axes = list(dict.fromkeys(each["axis"] for each in made))
     return (
         alt.Chart(alt.Data(values=made), width=max(320, 110 * len(axes)), height=240)
@@ -59,10 +64,18 @@ def parallel_coordinates(comparison: Mapping[str, Any]) -> altair.Chart | None:
         .encode(
             x=alt.X("axis:N", sort=axes, title=None, axis=alt.Axis(labelAngle=-30, labelLimit=220, grid=True)),
             y=alt.Y("place:Q", axis=None, scale=alt.Scale(domain=[0, 1])),
-            color=alt.Color("run:N", title=None),
+            color=_colour(names, names),
             detail="run:N",
         )
     )
+
+
+def _colour(runs: Sequence[str], shown: Sequence[str]) -> altair.Color:
+    """The colours of runs, the same for the same list, and a legend of those that a chart shows."""
+    import altair as alt
+
+    legend = alt.Legend(values=list(shown)) if len(runs) > 1 else None
+    return alt.Color("run:N", title=None, scale=alt.Scale(domain=list(runs)), legend=legend)
 
 
 def svg(chart: altair.Chart) -> str:

@@ -67,10 +67,10 @@ def _charts(runs: Sequence[Run], series: Mapping[int, Sequence[Mapping[str, Any]
     parts = ["<h2>Metrics</h2>"] if names else []
     for name in list(names)[:CHARTS]:
         lines = {
-            f"{run['id']} {run['name']}": each["points"]
+            f"{run['id']} {run['name']}": [
+                point for each in series[run["id"]] if each["name"] == name for point in each["points"]
+            ]
             for run in runs
-            for each in series[run["id"]]
-            if each["name"] == name
         }
         if (drawn := series_svg(lines)) is not None:
             parts.append(_figure(name, "image/svg+xml", drawn.encode()))
