@@ -275,6 +275,18 @@ def test_samples_that_are_left_out_are_said_and_single_ones_are_points() -> None
     assert all(pane["mark"]["point"] for pane in drawn["vconcat"])
 
 
+async def test_a_failed_run_is_a_failure_with_its_cause(workbench: Workbench) -> None:
+    run = await workbench.call("start_run", name="trial")
+    await workbench.call(
+        "end_run", run_id=run["id"], state="failed", error_code="OUT_OF_MEMORY", error="It was too large."
+    )
+    await workbench.call("start_run", name="another")
+    found = await made(workbench, "failures")
+    assert found.frame[["kind", "class", "failures", "last_message"]].to_numpy().tolist() == [
+        ["run", "OUT_OF_MEMORY", 1, "It was too large."]
+    ]
+
+
 async def test_tasks_of_one_name_are_told_apart(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
     for plan in ("penguins", "seals"):

@@ -17,12 +17,15 @@ FROM raw_events e WHERE e.kind = 'worktree.refused'
 UNION ALL
 SELECT 'process', CASE WHEN p.exit_code < 0 THEN 'signal ' || -p.exit_code ELSE 'exit status ' || p.exit_code END,
     make_timestamptz(p.ended_us), a.agent, NULL, p.reason
-FROM raw_processes p JOIN raw_agents a ON a.id = p.agent_uid WHERE p.exit_code <> 0 AND p.reason IS NULL;
+FROM raw_processes p JOIN raw_agents a ON a.id = p.agent_uid WHERE p.exit_code <> 0 AND p.reason IS NULL
+UNION ALL
+SELECT 'run', coalesce(r.error_code, r.state), make_timestamptz(r.ended_us), NULL, NULL, coalesce(r.error, r.name)
+FROM raw_runs r WHERE r.state IN ('failed', 'lost');
 
 COMMENT ON VIEW failures IS 'Whatever failed, of every kind, with the class of its cause.';
-COMMENT ON COLUMN failures.kind IS 'attempt, tool call, answer, gate, merge or process.';
+COMMENT ON COLUMN failures.kind IS 'attempt, tool call, answer, gate, merge, process or run.';
 COMMENT ON COLUMN failures.class IS 'Cause: the class or code of the error, exit status N, signal N, not started, lease lost, or unclassified; of a gate failed or timeout.';
 COMMENT ON COLUMN failures.occurred_at IS 'When.';
 COMMENT ON COLUMN failures.agent IS 'The agent, if there is one.';
 COMMENT ON COLUMN failures.task_id IS 'The task, if there is one.';
-COMMENT ON COLUMN failures.message IS 'The error of an attempt, the tool, the conversation, the command of a gate, or the worktree.';
+COMMENT ON COLUMN failures.message IS 'The error of an attempt or a run, the tool, the conversation, the command of a gate, or the worktree.';
