@@ -132,6 +132,7 @@ def test_an_agent_is_admitted_changed_and_deleted(running: Kernel) -> None:
     running.run('ada = wb.agents["ada"]; ada.update(name="Ada", reason="her name")')
     assert running.run("ada.name, [agent.agent_id for agent in wb.agents]") == "('Ada', ['ada'])"
     assert "her name" in running.run("ada.changes")
+    assert "{}" not in running.run("ada"), "what it has none of is left out"
     running.run("ada.delete('gone')")
     assert running.run("len(wb.agents), len(wb.agents(deleted=True))") == "(0, 1)"
     assert "AGENT_NOT_FOUND" in running.run("ada"), "it is shown as it was, and why it cannot be read"

@@ -79,7 +79,9 @@ def agent(client: OperatorClient, agent_id: str) -> Shown:
     """Show one agent. Its grant, connections and latest events."""
     found = client.call("get_agent", agent_id=agent_id)
     page = client.call("get_agent_history", agent_id=agent_id, limit=NEWEST_EVENTS)
-    facts = Table(["", ""], [[name.replace("_", " "), value] for name, value in found.items() if value is not None])
+    facts = Table(
+        ["", ""], [[name.replace("_", " "), value] for name, value in found.items() if value not in (None, [], {})]
+    )
     latest = _history_table(page["entries"][::-1])
     return Page([(agent_id, facts), ("Latest events", latest)], {"agent": found, "history": page["entries"][::-1]})
 
