@@ -300,3 +300,18 @@ def test_a_server_is_added_used_switched_off_and_removed(desk: BareDesk) -> None
     row.get_by_role("button", name="Remove hub", exact=True).click()
     expect(desk.element.get_by_text("No MCP servers yet.")).to_be_visible()
     assert desk.host.call("list_tool_servers")["servers"] == []
+
+
+def test_the_catalogue_is_sorted_by_what_a_tool_does(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    view(desk.element, "Tools")
+    table = desk.element.locator(".wb-tools")
+    effects = table.locator("td.wb-col-hints")
+    heading = table.get_by_role("columnheader", name="Effects")
+    heading.get_by_role("button").click()
+    expect(effects.first).to_have_text("changes")
+    expect(heading).to_have_attribute("aria-sort", "ascending")
+    heading.get_by_role("button").press("Enter")
+    expect(effects.first).to_have_text("reads")
+    table.get_by_role("button", name="Tool", exact=True).click()
+    expect(table.locator(".wb-opener").first).to_have_text("add_admission_rule")

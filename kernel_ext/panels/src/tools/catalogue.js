@@ -5,11 +5,15 @@ import { button, moveBetweenRows, searchField, select, setOptions } from "../lib
 import { h, setText } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 import { KeyedList } from "../lib/keyed_list.js";
-import { KINDS, byOrigin } from "./state.js";
-import { COLUMNS, ToolRow } from "./tool_row.js";
+import { Sorting } from "../lib/sorting.js";
+import { KINDS, byOrigin, origin } from "./state.js";
+import { COLUMNS, ToolRow, effects } from "./tool_row.js";
 
 const STEP = 50;
 const EVERY = "";
+/** What the columns are sorted by; without an order, tools are by origin and name. */
+const VALUES = { tool: ({ name }) => name, origin, hints: effects };
+const SORTED = Object.fromEntries(Object.keys(VALUES).map((key) => [key, COLUMNS[key]]));
 
 export class Catalogue {
   /** @param {any} desk */
@@ -38,9 +42,11 @@ export class Catalogue {
   }
 
   table() {
-    const heads = Object.entries(COLUMNS).map(([key, label]) =>
-      h("th", { scope: "col", class: `wb-col-${key}` }, label),
-    );
+    this.sorting = new Sorting(SORTED, () => this.filter({}));
+    const heads = Object.entries(COLUMNS).map(([key, label]) => {
+      const attributes = { scope: "col", class: `wb-col-${key}` };
+      return key in SORTED ? this.sorting.heading(key, "th", attributes) : h("th", attributes, label);
+    });
     this.body = h("tbody", {});
     const on = { keydown: (event) => moveBetweenRows(event, this.body) };
     this.grid = h("table", { class: "wb-table wb-tools", on }, h("thead", {}, h("tr", {}, ...heads)), this.body);
@@ -79,7 +85,8 @@ export class Catalogue {
     const { tools } = this;
     const { catalogue } = this.desk.store.tables;
     this.drawFilters(tools);
-    const matching = tools.filter((tool) => this.matches(tool));
+    const chosen = tools.filter((tool) => this.matches(tool));
+    const matching = this.sorting.sorted(chosen, (tool, key) => VALUES[key](tool));
     this.rows.show(
       matching.slice(0, this.limit).map(({ id }) => id),
       (row, id) => row.show(catalogue.get(id), enabled),

@@ -75,7 +75,7 @@ export class ToolRow {
 }
 
 /** What a tool says about what it changes. */
-function effects({ read_only: reads, destructive }) {
+export function effects({ read_only: reads, destructive }) {
   if (reads) return "reads";
   return destructive ? "may delete" : "changes";
 }
