@@ -70,7 +70,9 @@ class Stop:
         """
         self._db = db
         if self._is_set:
-            raise Interrupted("INTERRUPTED", "The command was interrupted. Run it again.")
+            raise Interrupted(
+                "INTERRUPTED", "The command was interrupted. What it has done stays; run it again for the rest."
+            )
 
 
 def in_thread(work: Callable[[Stop], T]) -> T:
