@@ -108,6 +108,16 @@ def test_of_many_definitions_the_first_are_listed() -> None:
     assert ([row[0] for row in table.rows[:2]], len(table.rows), table.note) == (["a000", "a001"], 50, "… and 10 more")
 
 
+@pytest.mark.parametrize(
+    ("ahead", "files", "size"), [(1, ["a.py"], "1 commit, 1 file"), (2, ["a.py", "b.py"], "2 commits, 2 files")]
+)
+def test_a_question_of_integration_counts_commits_and_files(ahead: int, files: list[str], size: str) -> None:
+    merge = {"branch": "wb/robust/main", "target": "main", "conflicts": []}
+    payload = {"worktree": "robust", "ahead": ahead, "files": files, **merge}
+    table = inbox_table([{"kind": "integration", "subject": "robust", "payload": payload}])
+    assert table.rows == [["robust", "integration", f"wb/robust/main → main: {size}"]]
+
+
 def test_a_question_of_trust_shows_what_is_trusted() -> None:
     payload = {"definition": "Reviewer", "needs": [{"summary": 'mcpServers.a: starts "npx"'}]}
     asked = {"kind": "trust", "subject": "definition:7", "payload": payload}
