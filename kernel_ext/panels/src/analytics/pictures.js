@@ -110,7 +110,7 @@ export function waitBars({ approvals }, waiting, open) {
   const longest = Math.max(...approvals.map((one) => one.waited_seconds), 0.001);
   return approvals.map(({ id, kind, status, requester, waited_seconds: waited }) => ({
     name: questionName(id, kind, waiting.get(id)),
-    title: `Question ${id}, asked by ${requester}`,
+    title: `${questionName(id, kind, waiting.get(id))}\nQuestion ${id}, asked by ${requester}`,
     open: open.inbox,
     share: waited / longest,
     state: status === "pending" ? "pending" : status === "approved" ? "completed" : "failed",
