@@ -33,18 +33,25 @@ def started(argv: Sequence[str], *, keeps_session: bool = False, **options: Any)
     Raises:
         OSError: it cannot be started.
     """
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
+    with inherited() as before:
         group: dict[str, Any] = {"process_group": 0} if keeps_session else {"start_new_session": True}
         with subprocess.Popen(argv, **group, **options) as process:
             try:
-                signal.pthread_sigmask(signal.SIG_SETMASK, blocked)  # raises an interrupt that came meanwhile
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)  # raises an interrupt that came meanwhile
                 yield process
             except BaseException:
                 stop(process)
                 raise
+
+
+@contextmanager
+def inherited() -> Iterator[set[signal.Signals]]:
+    """Block SIGINT in this thread, and in the programs and threads that begin within the block; the mask before it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield before
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import subprocess
 import sys
@@ -130,6 +131,15 @@ def test_a_scheduler_that_is_not_there_is_one_coded_line_and_nothing_is_recorded
     assert address in refused.value.message
     assert refused.value.message.endswith("Start one there, or correct the address; --dask local needs none.")
     assert here.call("list_sweeps", search="nobody")["sweeps"] == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(120)
+def test_workers_of_a_sweep_cannot_be_interrupted_while_they_start() -> None:
+    pytest.importorskip("distributed", reason="the extra dask is not installed")
+    with cluster.connected("local", 2) as client:
+        masks = client.run(lambda: signal.pthread_sigmask(signal.SIG_BLOCK, []))
+    assert [signal.SIGINT in mask for mask in masks.values()] == [True, True]
 
 
 def test_without_the_library_the_error_says_what_to_install(here: SweepLab, monkeypatch: pytest.MonkeyPatch) -> None:

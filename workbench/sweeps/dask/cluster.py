@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING
 
+from workbench import uninterrupted
 from workbench.errors import Unavailable
 from workbench.rules.sweeps.specification import LOCAL_CLUSTER
 
@@ -56,16 +58,22 @@ def connected(address: str, workers: int) -> Iterator[Client]:
 
 @contextmanager
 def _own_cluster(workers: int) -> Iterator[LocalCluster]:
-    """A cluster of processes of this machine, which nobody else can use: whoever reaches a scheduler runs any code."""
+    """A cluster of processes of this machine, which nobody else can use: whoever reaches a scheduler runs any code.
+
+    An interrupt is for the sweep, which ends its runs: the workers begin with SIGINT blocked, until they ignore it.
+    """
     from distributed import LocalCluster
 
-    with LocalCluster(
-        n_workers=workers,
-        threads_per_worker=1,
-        processes=True,
-        security=True,
-        dashboard_address="127.0.0.1:0",  # Dask would take port 8787, of which there is one
-        memory_limit=0,  # the runs have limits, and their kernels are processes of their own
-        silence_logs=logging.CRITICAL,
-    ) as cluster:
+    resource_tracker.ensure_running()  # it unblocks SIGINT in the thread that starts it
+    with uninterrupted.inherited():
+        cluster = LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            security=True,
+            dashboard_address="127.0.0.1:0",  # Dask would take port 8787, of which there is one
+            memory_limit=0,  # the runs have limits, and their kernels are processes of their own
+            silence_logs=logging.CRITICAL,
+        )
+    with cluster:
         yield cluster

@@ -93,6 +93,7 @@ class SweepPlugin(WorkerPlugin):  # type: ignore[misc]
         self.require_fit()
         if self._watch.cancelled:
             return None
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # which this thread's kernel would inherit
         task = self._worker.get_current_task()
         with self._lock:
             self._tasks.add(task)
