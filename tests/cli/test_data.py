@@ -19,6 +19,13 @@ def test_rows_are_exported_and_numbers_shown(run: Type, tmp_path: Path) -> None:
     assert "commit ms p95" in run("performance").out
 
 
+def test_a_file_whose_name_says_another_format_is_not_written(run: Type, tmp_path: Path) -> None:
+    refused = run("export", "tasks", "-o", str(tmp_path / "tasks.xlsx"))
+    assert (refused.status, list(tmp_path.glob("*.xlsx"))) == (2, [])
+    assert "tasks.xlsx is not named .csv, .json, .jsonl, .parquet. Give --format." in refused.err
+    assert run("export", "tasks", "-o", str(tmp_path / "tasks.xlsx"), "--format", "csv").status == 0
+
+
 def test_migrations_are_listed_and_an_older_database_must_be_one(run: Type, tmp_path: Path) -> None:
     listed = data(run("--json", "migrate", "--status"))
     assert listed[0]["migration_name"] == "001_initial_schema"

@@ -88,7 +88,10 @@ def export_rows(
         )
     if force:
         raise click.UsageError("--force goes with --parquet, --csv or --jsonl.")
-    form = form or (_form(output, VIEW_FORMATS) if output else None) or "csv"
+    named = _form(output, VIEW_FORMATS) if output else None
+    if output and output.suffix and not (form or named):
+        raise click.UsageError(f"{output} is not named {', '.join(f'.{one}' for one in VIEW_FORMATS)}. Give --format.")
+    form = form or named or "csv"
     if resource not in RESOURCES or form not in FORMATS:
         return _view(client, resource, form, output, raw)
     made = client.call("export", resource=resource, format=form)

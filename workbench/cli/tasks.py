@@ -11,7 +11,7 @@ import click
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, Shown, Text, drop_none, pass_client, raw_option, size, without_empty
+from workbench.cli.output import Note, Shown, Text, counted, drop_none, pass_client, raw_option, size, without_empty
 from workbench.errors import BadInput, NotFound
 from workbench.graph import LIMIT, NO_TASKS, Graph
 from workbench.model import TaskState
@@ -144,7 +144,7 @@ def _attempts_table(attempts: Sequence[Mapping[str, Any]]) -> Table:
 def _attempt(one: Mapping[str, Any]) -> dict[str, Any]:
     """An attempt, with what it waits for, how its command has ended it, or what is kept of it."""
     if kept := one["kept"]:
-        work = f"kept: {kept['commits']} commits, {kept['files']} files, {size(kept['bytes'])}"
+        work = f"kept: {counted(kept['commits'], 'commit')}, {counted(kept['files'], 'file')}, {size(kept['bytes'])}"
     else:
         work = (
             one["problem"] or one["waits_for"] or (one["finishing"] and f"{one['finishing']}; its command still runs")
