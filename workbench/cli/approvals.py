@@ -22,6 +22,7 @@ from workbench.tables import Page, Table
 TOOL_CALL, PEER_CALL = "tool_call", "peer_call"
 TRUST = "trust"
 """The kind of approvals about what definitions need; `workbench approvals` shows it, so `--all` does not approve it."""
+KINDS = ("registration", "integration", TRUST, TOOL_CALL, PEER_CALL)
 ARGUMENTS = 200
 """Characters of a call's arguments that are shown; `--json` prints all."""
 NONE_WAITS = "Nothing needs your approval."
@@ -80,7 +81,7 @@ def _subject(approval: Mapping[str, Any]) -> str:
 @root.command()
 @click.argument("requests", metavar="[ID|NAME]...", nargs=-1, shell_complete=offers.approvals)
 @click.option("--all", "everything", is_flag=True, help="All pending approvals, but for the kind trust.")
-@click.option("--kind", default=None, help="With --all: only registration, integration, trust, tool_call or peer_call.")
+@click.option("--kind", type=click.Choice(KINDS), help="With --all: only of this kind.")
 @click.option("--id", "agent_id", metavar="ID", default=None, help="The agent's id (one registration).")
 @click.option("--despite-gates", is_flag=True, help="Merge although gates failed or are still running.")
 @click.option(
@@ -126,7 +127,7 @@ def approve(
 @root.command()
 @click.argument("requests", metavar="[ID|NAME]...", nargs=-1, shell_complete=offers.approvals)
 @click.option("--all", "everything", is_flag=True, help="All pending approvals.")
-@click.option("--kind", default=None, help="With --all: only registration, integration, trust, tool_call or peer_call.")
+@click.option("--kind", type=click.Choice(KINDS), help="With --all: only of this kind.")
 @click.option("--reason", default="", help="Sent to the requester.")
 @pass_client
 def reject(client: OperatorClient, requests: tuple[str, ...], everything: bool, kind: str | None, reason: str) -> Shown:
