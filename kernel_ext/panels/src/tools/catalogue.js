@@ -7,12 +7,12 @@ import { plural } from "../lib/format.js";
 import { KeyedList } from "../lib/keyed_list.js";
 import { Sorting } from "../lib/sorting.js";
 import { KINDS, byOrigin, origin } from "./state.js";
-import { COLUMNS, ToolRow, effects } from "./tool_row.js";
+import { COLUMNS, ToolRow, hintOf } from "./tool_row.js";
 
 const STEP = 50;
 const EVERY = "";
 /** What the columns are sorted by; without an order, tools are by origin and name. */
-const VALUES = { tool: ({ name }) => name, origin, hints: effects };
+const VALUES = { tool: ({ name }) => name, origin, hints: hintOf };
 const SORTED = Object.fromEntries(Object.keys(VALUES).map((key) => [key, COLUMNS[key]]));
 
 export class Catalogue {

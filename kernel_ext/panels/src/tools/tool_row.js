@@ -42,7 +42,7 @@ export class ToolRow {
     setText(this.opener, name);
     this.opener.title = title;
     showOrigin(this.badge, tool);
-    setText(this.cells.hints, effects(tool));
+    setText(this.cells.hints, hintOf(tool));
     setText(this.cells.about, problem ? `Cannot be called now: ${problem}` : description);
     this.line.classList.toggle("wb-unavailable", Boolean(problem));
     this.details?.update(tool, enabled);
@@ -75,7 +75,7 @@ export class ToolRow {
 }
 
 /** What a tool says about what it changes. */
-export function effects({ read_only: reads, destructive }) {
+export function hintOf({ read_only: reads, destructive }) {
   if (reads) return "reads";
   return destructive ? "may delete" : "changes";
 }
