@@ -45,7 +45,7 @@ def started(argv: Sequence[str], *, keeps_session: bool = False, **options: Any)
 
 
 @contextmanager
-def inherited() -> Iterator[set[signal.Signals]]:
+def inherited() -> Iterator[set[int | signal.Signals]]:
     """Block SIGINT in this thread, and in the programs and threads that begin within the block; the mask before it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
