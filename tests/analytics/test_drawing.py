@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from pathlib import Path
 from typing import Any
 
 import pandas
 import pytest
+import vl_convert
 
 from workbench.analytics.answer import Answer
-from workbench.analytics.reports import charts
+from workbench.analytics.reports import charts, png
 from workbench.analytics.reports.charts import MOST_MARKS, MOST_ROWS
 from workbench.analytics.reports.drawing import Drawing, draw
 from workbench.analytics.reports.report import Report
@@ -111,6 +114,24 @@ def test_an_answer_is_a_dataframe_that_draws_itself(tmp_path: Path) -> None:
         assert made.save(tmp_path / f"picture.{suffix}").stat().st_size > 0
     with pytest.raises(BadInput, match="UNKNOWN_FORMAT"):
         made.save(tmp_path / "picture.exe")
+
+
+def test_a_picture_is_packed_without_a_change_to_its_pixels() -> None:
+    loose = vl_convert.vegalite_to_png(json.dumps(spec(FRAME.dropna())), scale=2)
+    tight = png.packed(loose)
+    assert len(tight) < len(loose) / 2
+    assert png.packed(tight) == tight
+    assert pixels(tight) == pixels(loose)
+
+
+def pixels(picture: bytes) -> bytes:
+    """What is drawn, as `vl_convert` reads it in an SVG's image and draws it again."""
+    source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+    image = f'<image width="300" height="200" href="{source}"/>'
+    drawn: bytes = vl_convert.svg_to_png(
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="300" height="200">{image}</svg>'
+    )
+    return drawn
 
 
 def test_several_rows_of_each_name_are_lines_over_the_first_number() -> None:

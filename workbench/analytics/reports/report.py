@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from workbench import atomic_file
 from workbench.analytics.reports import charts
 from workbench.analytics.reports.page import page
+from workbench.analytics.reports.png import packed
 from workbench.errors import BadInput, Unavailable
 from workbench.inert import as_html
 from workbench.tables import Table
@@ -66,9 +67,10 @@ class Report:
     def _write(self, file: Path, suffix: str) -> None:
         if self.chart is None or suffix == ".html":
             file.write_text(self.html(), "utf-8")
+        elif suffix == ".png":
+            file.write_bytes(_png(self.chart))
         else:
-            form = suffix.removeprefix(".")
-            self.chart.save(str(file), format=form, **({"scale_factor": 2} if form == "png" else {}))
+            self.chart.save(str(file), format="svg")
 
     def html(self) -> str:
         """A page that needs no server and no network, in the browser's light or dark colours."""
@@ -101,17 +103,21 @@ class Report:
         about = f"<p>{as_html(self.sentence)}</p>" if self.sentence else ""
         if self.chart is None:
             return {"text/plain": repr(self), "text/html": about + self.table().html()}
-        import vl_convert
-
-        png = vl_convert.vegalite_to_png(json.dumps(self.chart.to_dict()), scale=2)
         source = f"data:image/svg+xml;base64,{base64.b64encode(self._drawing().encode()).decode()}"
         image = f'<img src="{source}" alt="Report {self.name}" style="background: white">'
         script = f"<script>{SCRIPT.read_text('utf-8')}</script>"
         return {
             "text/plain": repr(self),
             "text/html": f'{about}<div style="overflow-x: auto">{image}{script}</div>',
-            "image/png": base64.b64encode(png).decode(),
+            "image/png": base64.b64encode(_png(self.chart)).decode(),
         }
+
+
+def _png(chart: altair.Chart) -> bytes:
+    """The picture, for screens with many pixels."""
+    import vl_convert
+
+    return packed(vl_convert.vegalite_to_png(json.dumps(chart.to_dict()), scale=2))
 
 
 def _readable(column: Sequence[Any]) -> list[Any]:
