@@ -8,7 +8,7 @@ import papermill
 import pytest
 from papermill.translators import PythonTranslator
 
-from tests.notebooks.stored import NOTEBOOKS, code_cells, is_compared
+from tests.notebooks.stored import NOTEBOOKS, code_cells, is_compared, is_picture
 
 QUICKSTART = "00_quickstart"
 """Papermill runs it as `workbench demo`: see tests/test_demo.py."""
@@ -45,8 +45,11 @@ def test_the_other_parameters_are_of_every_notebook_and_differ_from_its_own() ->
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_only_the_outputs_that_nbval_compares_are_stored(path: Path) -> None:
+def test_only_pictures_and_the_outputs_that_nbval_compares_are_stored(path: Path) -> None:
     cells = code_cells(path)
-    assert [cell.source for cell in cells if bool(cell.outputs) != is_compared(cell)] == []
-    assert [cell.source for cell in cells if (cell.execution_count is not None) != is_compared(cell)] == []
+    stored = {cell.id: is_compared(cell) or is_picture(cell) for cell in cells}
+    assert [cell.source for cell in cells if bool(cell.outputs) != stored[cell.id]] == []
+    assert [cell.source for cell in cells if (cell.execution_count is not None) != stored[cell.id]] == []
     assert any(map(is_compared, cells))
+    pictures = [set(output.data) for cell in cells if is_picture(cell) for output in cell.outputs]
+    assert pictures == [{"text/plain", "image/png"}] * sum(map(is_picture, cells))
