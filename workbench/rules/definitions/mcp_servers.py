@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
-from pydantic.alias_generators import to_camel
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+
+from workbench.rules.definitions.component import Component
 
 RESERVED = ("WORKBENCH_", "LD_")
 """Prefixes of environment variables that a definition may not set for a program."""
@@ -40,18 +41,7 @@ HeaderName = Annotated[str, StringConstraints(max_length=200, pattern=r"^[A-Za-z
 HeaderValue = Annotated[str, StringConstraints(max_length=10_000, pattern=r"^[^\x00-\x08\x0a-\x1f\x7f]*$")]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        populate_by_name=True,
-        serialize_by_alias=True,
-        defer_build=True,
-    )
-
-
-class ToolRule(_Part):
+class ToolRule(Component):
     """Whether a tool is offered to the model, and whether a person is asked before it runs; None: as the default."""
 
     permission_required: bool | None = Field(None, description="A person is asked before it runs.")
@@ -63,7 +53,7 @@ def asks_first(rule: ToolRule, defaults: ToolRule) -> bool | None:
     return defaults.permission_required if rule.permission_required is None else rule.permission_required
 
 
-class _Server(_Part):
+class _Server(Component):
     server_tool_defaults: ToolRule = Field(ToolRule(), description="For its tools that have no rule of their own.")
     tools: dict[ToolName, ToolRule] = Field({}, description="Rules of its tools, by their names.")
 

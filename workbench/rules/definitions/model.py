@@ -7,18 +7,17 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
     field_validator,
     model_validator,
 )
-from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from workbench.model import Json
+from workbench.rules.definitions.component import Component
 from workbench.rules.definitions.mcp_servers import McpServer
 from workbench.rules.definitions.names import EntryName, repeated
 from workbench.rules.definitions.templates import placeholders
@@ -45,19 +44,6 @@ Prompt = Annotated[str, Field(max_length=TEXT_LIMIT), AfterValidator(normal)]
 Text = Annotated[str, Field(max_length=TEXT_LIMIT), AfterValidator(normal), AfterValidator(_not_empty)]
 Summary = Annotated[str, Field(max_length=2_000)]
 Link = Annotated[str, Field(max_length=2_000)]
-
-
-class Component(BaseModel):
-    """Base of the parts of a definition: immutable, no unknown fields, camelCase outside."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        populate_by_name=True,
-        serialize_by_alias=True,
-        defer_build=True,
-    )
 
 
 class Changes(Component):
@@ -210,17 +196,10 @@ class MetadataChanges(Changes):
     persona: Persona = None
 
 
-class Settings(BaseModel):
+class Settings(Component):
     """How a definition's model is used. Unknown settings are kept."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        extra="allow",
-        alias_generator=to_camel,
-        populate_by_name=True,
-        serialize_by_alias=True,
-        defer_build=True,
-    )
+    model_config = ConfigDict(extra="allow")
 
     max_chat_turns: int = Field(20, ge=1, le=1_000)
     max_output_tokens: int = Field(1_000, ge=1, le=1_000_000)

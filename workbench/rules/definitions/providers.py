@@ -6,16 +6,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
-
 from workbench.errors import BadInput
+from workbench.rules.definitions.component import Component
 
 VALUE_LIMIT = 10_000
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
 
 
-class ConfigValue(BaseModel):
+class ConfigValue(Component):
     """One key of a provider's configuration.
 
     Args:
@@ -25,15 +23,6 @@ class ConfigValue(BaseModel):
         default: used when it is missing.
     """
 
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        populate_by_name=True,
-        serialize_by_alias=True,
-        defer_build=True,
-    )
-
     key: str
     caption: str
     hint: str = ""
@@ -42,17 +31,8 @@ class ConfigValue(BaseModel):
     default: str | None = None
 
 
-class ProviderInfo(BaseModel):
+class ProviderInfo(Component):
     """A provider."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        populate_by_name=True,
-        serialize_by_alias=True,
-        defer_build=True,
-    )
 
     name: str
     description: str

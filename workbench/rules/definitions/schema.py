@@ -12,8 +12,9 @@ from typing import Any
 from pydantic import BaseModel, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
+from workbench.rules.definitions.component import Component
 from workbench.rules.definitions.layout import AGENT
-from workbench.rules.definitions.model import Component, Definition, Entry
+from workbench.rules.definitions.model import Definition, Entry
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _IN_OTHER_FILES = ("prompt", "rules", "references")
