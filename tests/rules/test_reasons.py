@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from workbench.rules.reasons import reason
+from workbench.ops import collect
+from workbench.rules.definitions.schema import File, of_file
+from workbench.rules.reasons import PATTERNS, reason
+from workbench.rules.tasks.plan.model import PlannedTask
+from workbench.services import SERVICES
 
 
 class State(StrEnum):
@@ -28,6 +33,7 @@ class Form(BaseModel):
     count: Annotated[int, Field(ge=0, le=1000)] = 0
     share: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.5
     name: Annotated[str, Field(min_length=1, max_length=3, pattern="^[a-z]+$")] = "a"
+    id: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$")] = "a"
     pair: Annotated[list[str], Field(min_length=2, max_length=2)] = ["a", "b"]
     asked: bool = False
     extra: dict[str, int] = {}
@@ -55,6 +61,7 @@ class Form(BaseModel):
         ("count", -1, "must be at least 0"),
         ("count", "many", "must be a whole number"),
         ("count", 1.5, "must be a whole number"),
+        ("id", "be polite", "may have only letters, digits, _ and -"),
         ("share", 1, "must be less than 1"),
         ("share", 0, "must be greater than 0"),
         ("share", "half", "must be a number"),
@@ -86,3 +93,20 @@ def test_a_problem_without_its_context_keeps_its_own_words() -> None:
         Form.model_validate({"state": "x"})
     [problem] = refused.value.errors(include_context=False, include_input=False)
     assert reason(problem) == "Input should be 'pending' or 'failed'"
+
+
+def test_the_patterns_that_have_words_are_those_of_operations_definitions_and_plans() -> None:
+    operations = [operation.input_schema for operation in collect(SERVICES).values()]
+    files = [of_file(File.AGENT), PlannedTask.model_json_schema()]
+    assert set(PATTERNS) <= set(patterns_in([*operations, *files]))
+
+
+def patterns_in(schema: Any) -> Iterator[str]:
+    """The patterns of a JSON schema, at any depth."""
+    if isinstance(schema, dict):
+        if isinstance(schema.get("pattern"), str):
+            yield schema["pattern"]
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for part in schema:
+            yield from patterns_in(part)

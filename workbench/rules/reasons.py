@@ -33,6 +33,16 @@ FIXED = {
     "none_required": "must be null",
 }
 """The words for errors without a number or a text of their own."""
+PATTERNS = {
+    r"^[a-zA-Z0-9_-]+$": "may have only letters, digits, _ and -",
+    r"^[A-Za-z0-9][A-Za-z0-9._-]*$": "must be letters, digits, dots, _ and -, and begin with a letter or digit",
+    r"^[A-Za-z0-9][A-Za-z0-9._ -]*$": "must be letters, digits, spaces, dots, _ and -, and begin with a letter or digit",
+    r"^[^\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+$": "may have no control characters",
+    r"^[^\s,\x00-\x1f\x7f]+$": "may have no spaces, commas and control characters",
+    r"^([a-z]+:.+)?$": "must be provider:model",
+    r"^[a-z]+:.+$": "must be provider:model",
+}
+"""The words for texts that do not match a pattern that people meet; others are named."""
 WITH_CONTEXT: Mapping[str, Callable[[Context], str]] = {
     "less_than": lambda given: f"must be less than {_number(given['lt'])}",
     "less_than_equal": lambda given: f"must be at most {_number(given['le'])}",
@@ -42,7 +52,7 @@ WITH_CONTEXT: Mapping[str, Callable[[Context], str]] = {
     "string_too_long": lambda given: _at_most(given["max_length"], "character"),
     "too_short": lambda given: _at_least(given["min_length"], "item"),
     "too_long": lambda given: _at_most(given["max_length"], "item"),
-    "string_pattern_mismatch": lambda given: f"must match {given['pattern']}",
+    "string_pattern_mismatch": lambda given: PATTERNS.get(given["pattern"], f"must match {given['pattern']}"),
 }
 
 

@@ -145,7 +145,7 @@ def test_a_new_definition_is_written_in_blocks_with_the_identity_first() -> None
         ("rules/cite.md", "---\n---\n\n", "rules/cite.md: text: must not be empty."),
         ("rules/CITE.md", "x", "agent.yaml: rules: cite occurs twice"),
         ("rules/con.md", "x", "rules/con.md: name: is the name of a device on Windows."),
-        ("rules/a b.md", "x", "rules/a b.md: name: must match ^"),
+        ("rules/a b.md", "x", "rules/a b.md: name: may have only letters, digits, _ and -"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_named_with_its_place(path: str, text: str, message: str) -> None:

@@ -219,7 +219,11 @@ CASES: dict[str, tuple[str, int, str]] = {
     ),
     "front matter that is broken": ("---\nplan: x\n: [\n---\n- [ ] A {persona=reviewer}\n", 3, "not YAML"),
     "an unknown key of the plan": ("---\n\nowner: me\n---\n- [ ] A {persona=reviewer}\n", 3, "unknown key 'owner'"),
-    "a plan without a proper name": ("---\nplan: a b\n---\n- [ ] A {persona=reviewer}\n", 1, "plan: must match"),
+    "a plan without a proper name": (
+        "---\nplan: a b\n---\n- [ ] A {persona=reviewer}\n",
+        1,
+        "plan: must be letters, digits, dots",
+    ),
     "a title that makes no name of the plan": ("\n# 一\n- [ ] A {persona=reviewer}\n", 2, "`plan: name`"),
     "a tower": (items(*(f"{'  ' * n}- [ ] n{n}" for n in range(51))), 56, "it has more than 49 tasks above it"),
 }
