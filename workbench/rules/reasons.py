@@ -35,8 +35,8 @@ FIXED = {
 """The words for errors without a number or a text of their own."""
 PATTERNS = {
     r"^[a-zA-Z0-9_-]+$": "may have only letters, digits, _ and -",
-    r"^[A-Za-z0-9][A-Za-z0-9._-]*$": "must be letters, digits, dots, _ and -, and begin with a letter or digit",
-    r"^[A-Za-z0-9][A-Za-z0-9._ -]*$": "must be letters, digits, spaces, dots, _ and -, and begin with a letter or digit",
+    r"^[A-Za-z0-9][A-Za-z0-9._-]*$": "must be letters, digits, dots, _ and -, the first a letter or digit",
+    r"^[A-Za-z0-9][A-Za-z0-9._ -]*$": "must be letters, digits, spaces, dots, _ and -, the first a letter or digit",
     r"^[^\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+$": "may have no control characters",
     r"^[^\s,\x00-\x1f\x7f]+$": "may have no spaces, commas and control characters",
     r"^([a-z]+:.+)?$": "must be provider:model",
