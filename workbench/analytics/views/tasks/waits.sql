@@ -1,32 +1,42 @@
--- A task waits from its creation, or the end of an attempt, until the next claim. That time is split in this order:
--- a pause before a retry, dependencies that are not completed, then nobody to claim it. While nobody claims it, it waits
--- for a person as long as the admission of the agent that claims it in the end is not decided.
+-- A task waits from its creation, its revival, or the end of an attempt, until the next claim or its cancellation. That
+-- time, a window, is split in this order: a pause before a retry, dependencies that are not completed, then nobody to
+-- claim it. While nobody claims it, it waits for a person as long as the admission of the agent that claims it in the end
+-- is not decided. `end_us` tells windows before the same attempt apart.
 CREATE VIEW waits AS
 WITH latest AS (
     SELECT coalesce(max(at_us), 0) AS us FROM raw_events
 ), last_attempt AS (
     SELECT task_id, max(attempt) AS attempt, max(ended_us) AS ended_us, arg_max(outcome, attempt) AS outcome
     FROM raw_attempts GROUP BY task_id
+), undone_cancellations AS (
+    SELECT t.id AS task_id, c.at_us
+    FROM raw_events c JOIN raw_tasks t ON c.subject = 'task:' || t.id
+    WHERE c.kind = 'task.cancelled'
+      AND EXISTS (FROM raw_events e WHERE e.kind = 'task.revived' AND e.subject = c.subject AND e.id > c.id)
 ), windows AS (
-    SELECT task_id, attempt, agent_uid, claimed_us AS until_us, TRUE AS is_claimed,
+    SELECT task_id, attempt, agent_uid, claimed_us AS until_us, claimed_us AS end_us, TRUE AS is_claimed,
         lag(ended_us) OVER by_task AS before_us, lag(outcome) OVER by_task AS before_outcome
     FROM raw_attempts WINDOW by_task AS (PARTITION BY task_id ORDER BY attempt)
     UNION ALL
-    SELECT t.id, coalesce(l.attempt, 0) + 1, NULL, t.completed_us, FALSE, l.ended_us, l.outcome
+    SELECT t.id, coalesce(l.attempt, 0) + 1, NULL, t.completed_us, coalesce(t.completed_us, 0), FALSE, l.ended_us, l.outcome
     FROM raw_tasks t LEFT JOIN last_attempt l ON l.task_id = t.id
     WHERE t.status = 'pending' OR (t.status = 'cancelled' AND (l.ended_us IS NULL OR l.ended_us < t.completed_us))
+    UNION ALL
+    SELECT c.task_id, coalesce(max(x.attempt), 0) + 1, NULL, c.at_us, c.at_us, FALSE, max(x.ended_us), arg_max(x.outcome, x.attempt)
+    FROM undone_cancellations c LEFT JOIN raw_attempts x ON x.task_id = c.task_id AND x.ended_us <= c.at_us
+    GROUP BY c.task_id, c.at_us
 ), revivals AS (
-    SELECT w.task_id, w.attempt, max(e.at_us) AS us
+    SELECT w.task_id, w.attempt, w.end_us, max(e.at_us) AS us
     FROM windows w JOIN raw_events e
       ON e.kind = 'task.revived' AND e.subject = 'task:' || w.task_id AND e.at_us <= coalesce(w.until_us, e.at_us)
-    GROUP BY w.task_id, w.attempt
+    GROUP BY w.task_id, w.attempt, w.end_us
 ), pauses AS (
-    SELECT w.task_id, w.attempt, min(e.at_us) AS us
+    SELECT w.task_id, w.attempt, w.end_us, min(e.at_us) AS us
     FROM windows w JOIN raw_events e
       ON e.kind = 'task.retry_ready' AND e.subject = 'task:' || w.task_id AND e.at_us >= w.before_us
-    GROUP BY w.task_id, w.attempt
+    GROUP BY w.task_id, w.attempt, w.end_us
 ), needs AS (
-    SELECT w.task_id, w.attempt,
+    SELECT w.task_id, w.attempt, w.end_us,
         max(d.completed_us) FILTER (WHERE is_met AND d.completed_us <= coalesce(w.until_us, d.completed_us)) AS met_us,
         bool_or(NOT is_met OR d.completed_us > w.until_us) AS is_unmet
     FROM windows w
@@ -36,7 +46,7 @@ WITH latest AS (
         SELECT *, status = 'completed' AS is_completed, status IN ('completed', 'failed', 'cancelled') AS is_over FROM raw_tasks
     ) d ON d.id = e.depends_on
     CROSS JOIN LATERAL (SELECT CASE WHEN t.on_failure = 'ignore' THEN d.is_over ELSE d.is_completed END AS is_met)
-    GROUP BY w.task_id, w.attempt
+    GROUP BY w.task_id, w.attempt, w.end_us
 ), registrations AS (
     SELECT p.id AS approval_id, a.id AS uid, a.persona, p.status, p.created_us, p.decided_us
     FROM raw_approvals p JOIN raw_agents a ON p.subject = 'agent:' || a.id WHERE p.kind = 'registration'
@@ -60,9 +70,9 @@ WITH latest AS (
     FROM windows w
     CROSS JOIN latest l
     JOIN raw_tasks t ON t.id = w.task_id
-    LEFT JOIN revivals v ON v.task_id = w.task_id AND v.attempt = w.attempt
-    LEFT JOIN pauses z ON z.task_id = w.task_id AND z.attempt = w.attempt
-    LEFT JOIN needs n ON n.task_id = w.task_id AND n.attempt = w.attempt
+    LEFT JOIN revivals v ON v.task_id = w.task_id AND v.attempt = w.attempt AND v.end_us = w.end_us
+    LEFT JOIN pauses z ON z.task_id = w.task_id AND z.attempt = w.attempt AND z.end_us = w.end_us
+    LEFT JOIN needs n ON n.task_id = w.task_id AND n.attempt = w.attempt AND n.end_us = w.end_us
     LEFT JOIN admissions m ON m.uid = w.agent_uid
     LEFT JOIN open_admissions o ON o.persona = t.persona AND w.until_us IS NULL
 ), retried AS (

@@ -1,0 +1,63 @@
+"""What tasks waited for, where a wait ends without a claim."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, Clock
+from workbench.analytics.live import Live, refresh
+from workbench.app import Workbench
+from workbench.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def workbench(migrated: Settings, clock: Clock) -> AsyncIterator[Workbench]:
+    """An open project whose time the test moves."""
+    async with Workbench.open(migrated, clock=clock) as opened:
+        yield opened
+
+
+async def waits(workbench: Workbench) -> Sequence[tuple[Any, ...]]:
+    """The attempt that each wait was before, what it waited for, and how long, in order."""
+    live = Live()
+    query = "SELECT attempt, waits_for, seconds, ended_at IS NULL FROM waits ORDER BY began_at"
+    return live.answer(await refresh(live, workbench.store), query).fetchall()
+
+
+async def test_a_wait_that_a_cancellation_ended_counts_also_after_the_task_was_revived(
+    workbench: Workbench, admit: Admit, clock: Clock
+) -> None:
+    ada = (await admit("ada")).caller
+    await workbench.call("create_task", title="Count", persona_id="implementer", priority=1)
+    clock.forward(20)
+    await workbench.call("cancel_task", task_id=1)
+    clock.forward(100)  # nobody waits for it
+    await workbench.call("retry_task", task_id=1)
+    clock.forward(5)
+    await workbench.dispatch(ada, "claim_task", {"task_id": 1})
+    assert await waits(workbench) == [(1, "agent", 20.0, False), (1, "agent", 5.0, False)]
+
+
+async def test_each_of_several_cancellations_ends_a_wait(workbench: Workbench, clock: Clock) -> None:
+    await workbench.call("create_task", title="Collect", persona_id="implementer")
+    await workbench.call("create_task", title="Count", persona_id="implementer", dependencies=[1])
+    for seconds in (10, 30):
+        clock.forward(seconds)
+        await workbench.call("cancel_task", task_id=2)
+        clock.forward(100)
+        await workbench.call("retry_task", task_id=2)
+    clock.forward(3)
+    await workbench.call(
+        "create_task", title="The time of the last event", persona_id="reviewer", assigned_agent_id=None
+    )
+    found = await waits(workbench)
+    assert [one for one in found if one[1] == "dependency"] == [
+        (1, "dependency", 10.0, False),
+        (1, "dependency", 30.0, False),
+        (1, "dependency", 3.0, True),
+    ]
