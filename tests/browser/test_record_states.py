@@ -59,7 +59,7 @@ def run_states(desk: Locator) -> Iterator[str]:
     for run in (1, 2, 3):
         desk.get_by_role("checkbox", name=f"Select run {run}").check()
     press(desk, "Compare 3")
-    expect(desk.get_by_role("region", name="Comparison").get_by_role("row", name="parameters lr")).to_be_visible()
+    expect(desk.get_by_role("region", name="Comparison").get_by_role("row", name="parameter lr")).to_be_visible()
     yield "runs-compared"
     press(desk.get_by_role("region", name="Comparison"), "Close")
 
