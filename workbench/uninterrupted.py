@@ -33,7 +33,7 @@ def started(argv: Sequence[str], *, keeps_session: bool = False, **options: Any)
     Raises:
         OSError: it cannot be started.
     """
-    with inherited() as before:
+    with sigint_blocked() as before:
         group: dict[str, Any] = {"process_group": 0} if keeps_session else {"start_new_session": True}
         with subprocess.Popen(argv, **group, **options) as process:
             try:
@@ -45,7 +45,7 @@ def started(argv: Sequence[str], *, keeps_session: bool = False, **options: Any)
 
 
 @contextmanager
-def inherited() -> Iterator[set[int | signal.Signals]]:
+def sigint_blocked() -> Iterator[set[int | signal.Signals]]:
     """Block SIGINT in this thread, and in the programs and threads that begin within the block; the mask before it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

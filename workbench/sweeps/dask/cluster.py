@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
@@ -65,8 +66,9 @@ def _own_cluster(workers: int) -> Iterator[LocalCluster]:
     from distributed import LocalCluster
 
     resource_tracker.ensure_running()  # it unblocks SIGINT in the thread that starts it
-    with uninterrupted.inherited():
-        cluster = LocalCluster(
+    with (
+        uninterrupted.sigint_blocked() as before,
+        LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
@@ -74,6 +76,7 @@ def _own_cluster(workers: int) -> Iterator[LocalCluster]:
             dashboard_address="127.0.0.1:0",  # Dask would take port 8787, of which there is one
             memory_limit=0,  # the runs have limits, and their kernels are processes of their own
             silence_logs=logging.CRITICAL,
-        )
-    with cluster:
+        ) as cluster,
+    ):
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # raises an interrupt that came meanwhile
         yield cluster
