@@ -172,20 +172,30 @@ async def test_the_client_example_answers_others_and_not_itself(at_the_default_p
     call = at_the_default_port.call
     await call("create_project", name="Apollo")
     session = (await call("create_session", project_id="Apollo", name="Day one"))["id"]
-    agent = asyncio.create_task(run(PROGRAMS["Agents"].code))
     feed = at_the_default_port.feed
-    async with feed.subscribe("approval.requested", after=0) as asked:
-        approval = int((await anext(asked)).subject.partition(":")[2])
-    await call("approve", approval_id=approval, choices={"session_id": session, "access_level": "session_level"})
-    while "context.written" not in feed.patterns:
-        await asyncio.sleep(0.001)
-    questions = []
-    async with feed.subscribe("context.written") as written:
-        for title in ("Who?", "Why?"):
-            made = await call("write", session_id=session, content={"title": title, "content": ""})
-            questions.append(made["context_id"])
-            while (await anext(written)).actor != "Oracle":
-                pass
+
+    async def ask() -> list[str]:
+        async with feed.subscribe("approval.requested", after=0) as asked:
+            await anext(asked)
+        [oracle] = (await call("list_approvals"))["approvals"]  # no agent of another test has come to this port
+        approval = oracle["id"]
+        await call("approve", approval_id=approval, choices={"session_id": session, "access_level": "session_level"})
+        while "context.written" not in feed.patterns:
+            await asyncio.sleep(0.001)
+        questions = []
+        async with feed.subscribe("context.written") as written:
+            for title in ("Who?", "Why?"):
+                made = await call("write", session_id=session, content={"title": title, "content": ""})
+                questions.append(made["context_id"])
+                while (await anext(written)).actor != "Oracle":
+                    pass
+        return questions
+
+    agent, asking = asyncio.create_task(run(PROGRAMS["Agents"].code)), asyncio.create_task(ask())
+    await asyncio.wait({agent, asking}, return_when=asyncio.FIRST_COMPLETED)
+    if not asking.done():
+        await agent  # raises why it ended
+    questions = await asking
     agent.cancel()
     await asyncio.gather(agent, return_exceptions=True)
     contexts = (await call("read", limit=500))["data"]

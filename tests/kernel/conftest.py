@@ -4,32 +4,42 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
 from workbench.sweeps import sockets
 
+DEADLINE_SECONDS = 100
+"""For one cell."""
+
 
 class Kernel:
-    """A kernel to run cells in."""
+    """A kernel to run cells in.
 
-    def __init__(self, manager: KernelManager, client: BlockingKernelClient) -> None:
+    Args:
+        stacks: the file into which it writes what its threads do, when it gets SIGUSR1.
+    """
+
+    def __init__(self, manager: KernelManager, client: BlockingKernelClient, stacks: Path) -> None:
         self.manager = manager
         self.client = client
+        self.stacks = stacks
 
-    def run(self, code: str) -> str:
+    def run(self, code: str, deadline: float = DEADLINE_SECONDS) -> str:
         """Run a cell; its text output. A cell that fails fails the test."""
-        text, error = self.attempt(code)
+        text, error = self.attempt(code, deadline)
         assert error is None, error
         return text
 
-    def attempt(self, code: str) -> tuple[str, str | None]:
+    def attempt(self, code: str, deadline: float = DEADLINE_SECONDS) -> tuple[str, str | None]:
         """Run a cell; its text output, and its error as `name: value` if it failed."""
         said: list[str] = []
 
@@ -40,7 +50,7 @@ class Kernel:
             elif message["msg_type"] in ("execute_result", "display_data", "update_display_data"):
                 said.append(content["data"]["text/plain"])
 
-        reply = self.client.execute_interactive(code, output_hook=hear, timeout=100)["content"]
+        reply = self.execute(code, hear, deadline)
         error = None if reply["status"] == "ok" else f"{reply['ename']}: {reply['evalue']}"
         return "".join(said), error
 
@@ -52,9 +62,28 @@ class Kernel:
             if message["msg_type"] == "error":
                 errors.append(message["content"])
 
-        self.client.execute_interactive(code, output_hook=hear, timeout=100)
+        self.execute(code, hear)
         [error] = errors
         return error
+
+    def execute(
+        self, code: str, hear: Callable[[dict[str, Any]], object], deadline: float = DEADLINE_SECONDS
+    ) -> dict[str, Any]:
+        """Run a cell; the content of the reply. If there is none, the test prints where the kernel's threads are.
+
+        Args:
+            hear: called with each message that the cell sends.
+        """
+        try:
+            return dict(self.client.execute_interactive(code, output_hook=hear, timeout=deadline)["content"])
+        except TimeoutError:
+            self.manager.signal_kernel(signal.SIGUSR1)
+            while self.manager.is_alive() and not self.stacks.stat().st_size:
+                time.sleep(0.1)
+            print(self.stacks.read_text("utf-8"))
+            for program in psutil.Process(self.manager.provisioner.pid).children(recursive=True):
+                print(program)
+            raise
 
     def kill(self) -> None:
         """End it with SIGKILL. Unlike this, Jupyter's own shutdown interrupts it first."""
@@ -87,7 +116,8 @@ def started(home: Path, *, cwd: Path | None = None, env: Mapping[str, str] = os.
         client.start_channels()
         try:
             client.wait_for_ready(timeout=60)
-            kernel = Kernel(manager, client)
+            kernel = Kernel(manager, client, home / "stacks")
+            kernel.run(f"__import__('faulthandler').register({signal.SIGUSR1:d}, open({str(kernel.stacks)!r}, 'w'))")
             kernel.run("%load_ext workbench")
             yield kernel
         finally:

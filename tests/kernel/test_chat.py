@@ -47,7 +47,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
 def outputs(kernel: Kernel, code: str) -> list[dict[str, Any]]:
     """The output messages of a cell that succeeds, in order."""
     found: list[dict[str, Any]] = []
-    reply = kernel.client.execute_interactive(code, output_hook=found.append, timeout=100)["content"]
+    reply = kernel.execute(code, found.append)
     assert reply["status"] == "ok", reply
     shown = ("display_data", "update_display_data", "execute_result", "stream")
     return [message for message in found if message["msg_type"] in shown]

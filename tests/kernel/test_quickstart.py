@@ -22,13 +22,13 @@ def cells() -> list[str]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_it_runs_twice_in_the_same_kernel_and_leaves_nothing_behind(kernel: Kernel) -> None:
     kernel.run("import threading")
     before = kernel.run(THREADS)
     for _ in range(2):
         for source in cells():
-            kernel.run(source)
+            kernel.run(source, deadline=250)  # a minute when the machine is busy
         assert kernel.run('summary["completed"], summary["attempts"], summary["worktrees_integrated"]') == "(8, 9, 3)"
         assert kernel.run(THREADS) == before
         assert kernel.run("import psutil; [p.name() for p in psutil.Process().children()]") == "[]"

@@ -36,7 +36,7 @@ def outputs(kernel: Kernel, code: str) -> list[dict[str, Any]]:
         if message["msg_type"] == "display_data":
             shown.append(message["content"]["data"])
 
-    assert kernel.client.execute_interactive(code, output_hook=hear, timeout=100)["content"]["status"] == "ok"
+    assert kernel.execute(code, hear)["status"] == "ok"
     return shown
 
 
