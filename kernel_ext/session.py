@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from kernel_ext.objects.agents import Agents, NotebookAgent, Personas
 from kernel_ext.objects.approvals import Approvals
 from kernel_ext.objects.events import Events
 from kernel_ext.objects.help import described
+from kernel_ext.objects.mistakes import given
 from kernel_ext.objects.runs import Runs
 from kernel_ext.objects.tasks import Plans, Task, Tasks
 from kernel_ext.objects.worktrees import Worktrees
@@ -116,7 +118,12 @@ class Session(Querying, Recording):
         return self.host.info
 
     def start(
-        self, project: Path | None = None, port: int | None = None, *, end_workers: bool = False, detach: bool = False
+        self,
+        project: str | Path | None = None,
+        port: int | None = None,
+        *,
+        end_workers: bool = False,
+        detach: bool = False,
     ) -> cli.Note:
         """Start the servers for a project, or attach to the process that serves it.
 
@@ -132,6 +139,8 @@ class Session(Querying, Recording):
             BadInput: ``BAD_SETTINGS``, ``NOT_A_DIRECTORY``. Unavailable: ``SERVER_NOT_STARTED``. Other errors: see
                 `KernelHost.start`; the project that ran before then runs again.
         """
+        if project is not None:
+            project = Path(given(project, (str, PathLike), "wb.start", "the directory of a project"))
         settings, running = Settings.load(project), self._running
         if detach:
             return self._detach(running, settings, port, end_workers)
@@ -261,7 +270,8 @@ class Session(Querying, Recording):
         """
         if isinstance(name, str):
             return self._begin(name, tags, definitions, parameters)
-        return self._command(name)
+        words = given(name, Sequence, "wb.run", "the name of a run, or the words of a command")
+        return self._command([str(word) for word in words])
 
     def _command(self, words: Sequence[str]) -> Any:
         """Run a command of `%workbench` and return its result. The status needs no start."""
@@ -296,7 +306,7 @@ class Session(Querying, Recording):
         """
         from kernel_ext.panels.desk import Desk
 
-        if tab.lower() not in PANEL_TABS:
+        if given(tab, str, "wb.panel", "the name of a tab").lower() not in PANEL_TABS:
             hint = f"{suggestion(tab, PANEL_TABS)}It has {', '.join(PANEL_TABS)}."
             raise BadInput("UNKNOWN_TAB", f"The panel has no tab {tab!r}. {hint}")
         desk = Desk(self.host, tab=tab.capitalize(), alone=alone, docked=dock)
@@ -309,6 +319,7 @@ class Session(Querying, Recording):
         Raises:
             WorkbenchError: what the operation raises. Interrupted: ``CALL_INTERRUPTED``.
         """
+        given(name, str, "wb.call", "the name of an operation")
         try:
             with interruptible(name):
                 return Result(self.host.call(name, **plain(arguments)))
@@ -420,7 +431,9 @@ class Session(Querying, Recording):
         Raises:
             NotFound: ``UNKNOWN_OPERATION``.
         """
-        return described(about)
+        return described(
+            None if about is None else given(about, str, "wb.help", "the name of an operation or a subject")
+        )
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if name not in INTERNAL]

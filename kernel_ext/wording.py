@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from workbench.cli.output import Note
+from workbench.cli.output import Note, Text
 from workbench.errors import WorkbenchError
 from workbench.rules.wording import in_magics
 from workbench.tables import Page, Table
@@ -32,11 +32,13 @@ _FLAG = re.compile(r"\b([a-z_]+)=true\b")
 
 
 def worded(shown: Any) -> Any:
-    """What a command returned. Cells of tables stay: agents and people wrote them."""
+    """What a command returned. Cells of tables and texts to copy stay: agents and people wrote them."""
     if isinstance(shown, Page):
         return replace(shown, parts=[(title, worded(table)) for title, table in shown.parts])
     if isinstance(shown, Table):
         return replace(shown, empty=in_magics(shown.empty), note=in_magics(shown.note), lead=in_magics(shown.lead))
+    if isinstance(shown, Text):
+        return replace(shown, note=in_magics(shown.note))
     return replace(shown, message=in_magics(shown.message)) if isinstance(shown, Note) else shown
 
 

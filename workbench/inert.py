@@ -1,6 +1,6 @@
 """Makes text that workers wrote harmless to show: what controls a terminal or reorders text is shown as an escape.
 
-`inert` is for terminals, `as_html` for pages, `inert_line` for what a person is asked to
+`inert` is for terminals, `as_html` and `prose_as_html` for pages, `inert_line` for what a person is asked to
 trust. The panel does the same as `inert` in `panels/src/lib/inert.js`.
 """
 
@@ -10,6 +10,7 @@ import html
 import json
 import re
 
+_QUOTED = re.compile(r"`([^`\n]+)`")
 _ACTIVE = re.compile(
     "["
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, such as those of escape sequences, but for tab and newline
@@ -34,6 +35,11 @@ def inert_line(text: str) -> str:
 def as_html(text: str) -> str:
     """The same as HTML."""
     return html.escape(inert(text))
+
+
+def prose_as_html(text: str) -> str:
+    """The same of sentences, in which commands are between backticks."""
+    return _QUOTED.sub(r"<code>\1</code>", as_html(text))
 
 
 def _escape(found: re.Match[str]) -> str:

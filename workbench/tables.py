@@ -14,7 +14,7 @@ from datetime import datetime
 from numbers import Real
 from typing import Any
 
-from workbench.inert import as_html, inert
+from workbench.inert import as_html, inert, prose_as_html
 
 _UTC = re.compile(r"[12]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", re.ASCII)
 _WORD = re.compile(r"\S{1,40}")
@@ -96,13 +96,13 @@ class Table:
 
     def html(self) -> str:
         """An HTML table; every cell is escaped."""
-        lead = f'<p style="white-space: pre-line">{as_html(self.lead)}</p>' if self.lead else ""
+        lead = f'<p style="white-space: pre-line">{prose_as_html(self.lead)}</p>' if self.lead else ""
         if not self.rows:
-            return lead + (f"<p><em>{as_html(self.empty)}</em></p>" if self.empty else "")
+            return lead + (f"<p><em>{prose_as_html(self.empty)}</em></p>" if self.empty else "")
         sides = [_side([row[at] for row in self.rows]) for at in range(len(self.columns))]
         head = "".join(_row("th", heads, sides) for heads in self._heads)
         body = "".join(_row("td", row, sides) for row in self.rows)
-        note = f'<p style="white-space: pre-line"><em>{as_html(self.note)}</em></p>' if self.note else ""
+        note = f'<p style="white-space: pre-line"><em>{prose_as_html(self.note)}</em></p>' if self.note else ""
         return f"{lead}<table><thead>{head}</thead><tbody>{body}</tbody></table>{note}"
 
     def __repr__(self) -> str:

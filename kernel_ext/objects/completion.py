@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 ARGUMENT = re.compile(r"\bwb\.call\(\s*[\"'](\w+)[\"']\s*,(?:[^()]|\([^()]*\))*?(?<![=\w.\"'])(\w*)$")
 FIRST = re.compile(r"\bwb\.(\w+)\(\s*[\"']([\w./-]*)$")
 ID = re.compile(r"\bwb\.(?:task\(\s*|\w+\([^()]*\b(task_id|approval_id|run_id)\s*=\s*)(\d*)$")
+KEY = re.compile(r"\bwb\.(\w+)\[\s*(?:[\"']([^\"']*)|(\d*))$")
 VALUE = re.compile(r"\bwb\.(\w+)\(([^()]*)\b(\w+)\s*=\s*[\"']([\w./-]*)$")
 FIELD = re.compile(r"\bwb\.(\w+)(?:\([^()]*\))?\.(?:sort\(\s*[\"'](\w*)|filter\((?:[^()]*,)?\s*(\w*))$")
 FILTER = re.compile(r"\bwb\.(\w+)\((?:[^()]*,)?\s*(\w*)$")
@@ -121,6 +122,8 @@ class Completion:
         if found := ID.search(text):
             keys = [str(key) for key in self._keys(VALUES[found[1] or "task_id"]) if isinstance(key, int)]
             return _offered(found[2], keys, "id")
+        if (found := KEY.search(text)) and hasattr(vars(self._session).get(found[1]), "__getitem__"):
+            return self._in_key(*found.groups())
         if found := FIRST.search(text):
             words = self._words[found[1]]() if found[1] in self._words else self._keys(FIRSTS.get(found[1], ""))
             return _offered(found[2], [one for one in words if isinstance(one, str)], found[1])
@@ -133,6 +136,15 @@ class Completion:
         if (found := FILTER.search(text)) and (listing := self._listing(found[1])):
             return _offered(found[2], [f"{name}=" for name in listing.filters()], "filter")
         return _in_call(text)
+
+    def _in_key(self, name: str, text: str | None, digits: str | None) -> SimpleMatcherResult:
+        """What finds an object of a list: its names, or, without a quotation mark, numbers. Nothing else fits there."""
+        keys = self._keys(name)
+        if text is None:
+            offered = _offered(digits or "", [str(key) for key in keys if isinstance(key, int)], "id")
+        else:
+            offered = _offered(text, [key for key in keys if isinstance(key, str)], "name")
+        return {**offered, "suppress": True}
 
     def _listing(self, name: str) -> Listing[Any] | None:
         """A live list of the session."""

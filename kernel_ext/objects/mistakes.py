@@ -6,9 +6,16 @@ Each is also the exception that Python's own protocols expect, so that `hasattr`
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 from workbench.errors import BadInput, NotFound
 from workbench.rules.spelling import similar
+
+T = TypeVar("T")
+
+
+class WrongType(BadInput, TypeError):
+    """A method was given an argument of a type that it does not take."""
 
 
 class UnknownField(BadInput, AttributeError):
@@ -23,10 +30,21 @@ class FieldReadOnly(BadInput, AttributeError):
     """A field was assigned, which would change nothing in the project."""
 
 
-def unknown_field(of: str, name: str, known: Iterable[str]) -> UnknownField:
+def given(value: T, kind: type | tuple[type, ...], method: str, takes: str) -> T:
+    """An argument of a method.
+
+    Raises:
+        WrongType: ``INVALID_ARGUMENTS``: it is of another type than the method takes.
+    """
+    if isinstance(value, kind):
+        return value
+    raise WrongType("INVALID_ARGUMENTS", f"{method} takes {takes}, not {value!r}.", problems=[])
+
+
+def unknown_field(of: str, name: object, known: Iterable[str]) -> UnknownField:
     """The error for a field that does not exist, such as ``A task has no field 'titel'. Did you mean title?``."""
     names = list(known)
-    near = similar(name, names)
+    near = similar(name, names) if isinstance(name, str) else ""
     hint = f"Did you mean {near}?" if near else f"There are {', '.join(names)}."
     return UnknownField("UNKNOWN_FIELD", f"{of} has no field {name!r}. {hint}")
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import index
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypeVar, overload
 
 from kernel_ext.libraries import imported
 from kernel_ext.objects.kinds import SHOWN, Kind, Notebook
-from kernel_ext.objects.mistakes import field_read_only, no_such_row, not_a_key, unknown_field
+from kernel_ext.objects.mistakes import field_read_only, given, no_such_row, not_a_key, unknown_field
 from kernel_ext.wording import in_objects
 from workbench.errors import BadInput, NotFound, WorkbenchError
 from workbench.inert import inert_line
@@ -344,7 +344,13 @@ class Rows(Sequence[R]):
         Raises:
             BadInput: ``INVALID_ARGUMENTS``.
         """
-        if number < 1 or size < 1:
+        if (
+            min(
+                given(one, (int, SupportsIndex), ".page(…)", "the number of a page, and its size")
+                for one in (number, size)
+            )
+            < 1
+        ):
             raise BadInput("INVALID_ARGUMENTS", "Pages have numbers from 1, and sizes from 1.", problems=[])
         found = self[(number - 1) * size : number * size]
         if found or not self:

@@ -13,7 +13,7 @@ from kernel_ext.objects.kinds import Kind, Notebook, got_by
 from kernel_ext.objects.rows import Listing, Row, Rows
 from workbench.cli.runs.commands import NO_RUNS, comparison_table, run_page, run_table
 from workbench.errors import BadInput, NotFound
-from workbench.recording.values import metric
+from workbench.recording import values
 from workbench.rules.runs.values import as_number
 from workbench.tables import Page, Table
 
@@ -80,8 +80,7 @@ class Run(Row):
         Raises:
             BadInput: ``NOT_A_METRIC``. WorkbenchError: see the operation ``record_metrics``.
         """
-        made = {name: metric(name, value) for name, value in {**(metrics or {}), **more}.items()}
-        self._changed("record_metrics", run_id=self.id, metrics=made, step=step)
+        self._changed("record_metrics", run_id=self.id, metrics=values.metrics(metrics, more), step=step)
 
     def artifact(self, path: str | os.PathLike[str], name: str | None = None) -> None:
         """Add a file of the project that it made."""

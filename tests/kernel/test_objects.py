@@ -111,6 +111,29 @@ def test_a_wrong_key_position_or_page_is_one_line(running: Kernel) -> None:
     assert running.fail('wb.personas["testr"]')["evalue"].endswith("Did you mean tester?")
 
 
+def test_what_is_of_another_type_is_one_line(running: Kernel) -> None:
+    wrong = {
+        "wb.help(3)": "INVALID_ARGUMENTS: wb.help takes the name of an operation or a subject, not 3.",
+        "wb.run(3)": "INVALID_ARGUMENTS: wb.run takes the name of a run, or the words of a command, not 3.",
+        "wb.call(None)": "INVALID_ARGUMENTS: wb.call takes the name of an operation, not None.",
+        "wb.report([])": "INVALID_ARGUMENTS: wb.report takes the name of a report, not [].",
+        "wb.sql(None)": "INVALID_ARGUMENTS: wb.sql takes a query as a text, not None.",
+        "wb.panel(3)": "INVALID_ARGUMENTS: wb.panel takes the name of a tab, not 3.",
+        "wb.start(3)": "INVALID_ARGUMENTS: wb.start takes the directory of a project, not 3.",
+        "wb.tasks.sort(3)": "UNKNOWN_FIELD: Task has no field 3. There are id, ",
+        'wb.tasks.page("a")': "INVALID_ARGUMENTS: .page(…) takes the number of a page, and its size, not 'a'.",
+        'wb.record("loss")': "NOT_A_METRIC: record takes values by name, as in record(loss=0.5) and ",
+    }
+    for cell, beginning in wrong.items():
+        [line] = running.fail(cell)["traceback"]
+        assert line.startswith(beginning), cell
+    assert running.run('wb.run(["task", 1]).data["title"]') == "1"
+
+
+def test_a_project_is_also_named_by_a_text(running: Kernel) -> None:
+    assert running.run("wb.start(str(wb.settings.project))").startswith("Workbench serves ")
+
+
 def test_numbers_of_a_frame_are_ids_and_arguments(running: Kernel) -> None:
     running.run("first = wb.tasks.frame().id.iloc[0]")
     assert running.run("type(first).__name__, wb.tasks[first].id, wb.task(first).id") == "('int64', 1, 1)"
@@ -275,6 +298,15 @@ def test_tab_completes_ids_fields_aliases_and_first_arguments(running: Kernel) -
     offered = running.complete("wb.task(1).")
     assert not {"KIND", "fields"} & set(offered), "these are internal"
     assert {"title", "cancel"} <= set(offered)
+
+
+def test_tab_completes_what_finds_an_object_of_a_list(running: Kernel) -> None:
+    running.run("%%plan --name keys\ntasks:\n  - {name: weigh-it, title: Weigh, persona: tester}\n")
+    assert running.complete('wb.tasks["weig') == ["weigh-it"]
+    assert running.complete("wb.tasks[1")[0] == "1"
+    assert set(running.complete('wb.personas["')) == {"implementer", "planner", "reviewer", "tester"}
+    assert running.complete('wb.agents["') == [], "there are none, and nothing else fits"
+    assert "create_task" in running.complete('wb.tools["create_t')
 
 
 def test_a_list_has_a_panel_of_its_own(running: Kernel) -> None:

@@ -14,7 +14,7 @@ import click
 
 from workbench.errors import Conflict, Interrupted, Unavailable
 from workbench.graph import Graph
-from workbench.inert import as_html, inert
+from workbench.inert import as_html, inert, prose_as_html
 from workbench.tables import Page, Table
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
@@ -36,22 +36,27 @@ class Note:
         return inert(self.message)
 
     def _repr_html_(self) -> str:
-        return f"<p>{as_html(self.message)}</p>"
+        return f"<p>{prose_as_html(self.message)}</p>"
 
 
 @dataclass(frozen=True)
 class Text:
-    """Text to copy, and the data behind it. If it is `raw`, characters that control a terminal are printed too."""
+    """Text to copy, and the data behind it. If it is `raw`, characters that control a terminal are printed too.
+
+    The note is a sentence about it, shown below.
+    """
 
     text: str
     data: Any = None
     raw: bool = False
+    note: str = ""
 
     def __repr__(self) -> str:
-        return self.text if self.raw else inert(self.text)
+        shown = f"{self.text}\n\n{self.note}" if self.note else self.text
+        return shown if self.raw else inert(shown)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{as_html(self.text)}</pre>"
+        return f"<pre>{as_html(self.text)}</pre>" + (f"<p>{prose_as_html(self.note)}</p>" if self.note else "")
 
 
 @dataclass(frozen=True, repr=False)

@@ -33,11 +33,11 @@ def trust(client: OperatorClient, yes: bool) -> Shown:
         return Note("Nothing in this project needs your trust.", {"trusted": True, "state": [], "files": []})
     text, data = _listed(state, found), {"state": state, "files": [_as_data(one) for one in found]}
     if not yes and not agreed(f"{text}\n\nMay Workbench use this?"):
-        return Text(f"{text}\n\n{UNTRUSTED}", {"trusted": False, **data})
+        return Text(text, {"trusted": False, **data}, note=UNTRUSTED)
     record(project, found)
     if state:
         state_directory.adopt(project)
-    return Text(f"{text}\n\n{TRUSTED}", {"trusted": True, **data})
+    return Text(text, {"trusted": True, **data}, note=TRUSTED)
 
 
 def _unknown_state(project: Path) -> list[str]:

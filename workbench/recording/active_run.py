@@ -46,7 +46,7 @@ class ActiveRun:
         Raises:
             BadInput: ``NOT_A_METRIC``, ``INVALID_ARGUMENTS``. Conflict: ``TOO_MANY_METRICS``, ``RUN_RESTARTED``.
         """
-        made = {name: values.metric(name, value) for name, value in {**(metrics or {}), **more}.items()}
+        made = values.metrics(metrics, more)
         self._call("record_metrics", run_id=self.id, metrics=made, step=step, tries=self.tries)
         self._on_record(self.id, self.name, made, step)
 

@@ -21,6 +21,18 @@ def metric(name: str, value: Any) -> Any:
     return made if values is plain else made[0]
 
 
+def metrics(given: Mapping[str, Any] | None, more: Mapping[str, Any]) -> dict[str, Any]:
+    """The metrics of a call of `record`, which takes them as a dict, by their names, or both.
+
+    Raises:
+        BadInput: ``NOT_A_METRIC``.
+    """
+    if given is not None and not isinstance(given, Mapping):
+        text = f'record takes values by name, as in record(loss=0.5) and record({{"val/loss": 0.5}}), not {given!r}.'
+        raise BadInput("NOT_A_METRIC", text)
+    return {name: metric(name, value) for name, value in {**(given or {}), **more}.items()}
+
+
 def parameter(value: Any) -> Any:
     """A parameter as JSON; what JSON lacks as text."""
     value = _plain(value)
