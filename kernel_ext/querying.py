@@ -15,7 +15,7 @@ from kernel_ext.objects.mistakes import given
 from workbench.analytics import results
 from workbench.analytics.changes import Update
 from workbench.analytics.live import Live, read_closed, refresh
-from workbench.analytics.questions import Question, query_interrupted
+from workbench.analytics.questions import Question, ended_by_interrupt, query_interrupted
 from workbench.analytics.reports import Report, report
 from workbench.cli.analysis.reports import reports_table
 from workbench.errors import Interrupted
@@ -151,4 +151,8 @@ def _interruptible(*libraries: str) -> Iterator[None]:
     except Interrupted:
         raise
     except KeyboardInterrupt:
+        raise query_interrupted() from None
+    except RuntimeError as error:
+        if not ended_by_interrupt(error):
+            raise
         raise query_interrupted() from None

@@ -23,6 +23,27 @@ from workbench import main
 main()
 """
 
+IN_DUCKDB = """
+import os, signal, threading
+from workbench.analytics import views
+def create(db, create=views.create):
+    views.create = create
+    while True:
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            while True:
+                db.execute("SELECT sum(range) FROM range(1000000)")
+        except KeyboardInterrupt:  # it came between two queries
+            pass
+views.create = create
+"""
+"""Have the program interrupted while DuckDB makes the views."""
+
+
+def interrupted_in_duckdb(project: Path, *words: str) -> Ran:
+    """Run a command of the project, interrupted while DuckDB makes the views."""
+    return _ran(project, "-c", f"{IN_DUCKDB}\nfrom workbench import main\nmain()", *words)
+
 
 def interrupted(event: str, word: str, project: Path, *words: str) -> Ran:
     """Run a command of the project, interrupted at an audit event of Python with a word in its details."""

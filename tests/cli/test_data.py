@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.conftest import Type, data
 from tests.conftest import Admit, Command, Served
+from tests.interrupting import interrupted_in_duckdb
 
 
 def test_rows_are_exported_and_numbers_shown(run: Type, tmp_path: Path) -> None:
@@ -45,6 +46,17 @@ async def test_an_agent_may_not_open_the_store(served: Served, command: Command,
         assert (ran.status, ran.out) == (1, "")
         assert ran.err.startswith("FORBIDDEN: ")
     assert (await command("sql", "SELECT 1 AS one")).status == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "words", [["sql", "SELECT 1"], ["report", "tasks"], ["export", "tasks"]], ids=lambda words: words[0]
+)
+def test_an_interrupt_of_the_database_itself_is_one_line(tmp_path: Path, words: list[str]) -> None:
+    ran = interrupted_in_duckdb(tmp_path, *words)
+    assert (ran.status, ran.out) == (130, "")
+    assert ran.err.startswith("INTERRUPTED: The command was interrupted.")
+    assert len(ran.err.splitlines()) == 1
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.interrupting import IN_DUCKDB
 from tests.kernel.conftest import Kernel, started
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.long]
@@ -91,6 +92,15 @@ def test_an_interrupted_query_is_one_line(running: Kernel) -> None:
     error = running.fail(f"{INTERRUPT}\n{endless}")
     assert error["traceback"] == [INTERRUPTED]
     assert running.run('wb.sql("SELECT 41 + 1 AS x").x[0].item()') == "42"
+
+
+@pytest.mark.parametrize("cell", ['wb.sql("SELECT 1")', 'wb.report("tasks")', "%wsql SELECT 1"])
+def test_an_interrupt_of_the_database_itself_is_one_line(tmp_path: Path, cell: str) -> None:
+    with started(tmp_path) as kernel:
+        kernel.run('%workbench start --project "." --port 0')
+        kernel.run(IN_DUCKDB)
+        assert kernel.fail(cell)["traceback"] == [INTERRUPTED]
+        kernel.run(cell)
 
 
 def test_an_interrupted_wait_for_a_task_is_one_line(running: Kernel) -> None:

@@ -34,6 +34,11 @@ def query_interrupted() -> Interrupted:
     return Interrupted("SQL_INTERRUPTED", "The query was interrupted. Narrow it, and run it again.")
 
 
+def ended_by_interrupt(error: RuntimeError) -> bool:
+    """Whether DuckDB raised it in place of the `KeyboardInterrupt` that came while the main thread was in it."""
+    return type(error) is RuntimeError and str(error) == "Query interrupted"
+
+
 @dataclass(frozen=True)
 class Question:
     """What a person asks.

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from workbench import __version__
+from workbench.analytics.questions import ended_by_interrupt
 from workbench.cli.client import ProjectClient
 from workbench.errors import WorkbenchError
 from workbench.rules.wording import in_commands
@@ -103,6 +104,10 @@ class CommandGroup(click.Group):
             raise reworded(error, ctx.info_name or "workbench", command) from error
         except KeyboardInterrupt as interrupt:  # click would also print an empty line
             raise click.Abort from interrupt
+        except RuntimeError as error:
+            if not ended_by_interrupt(error):
+                raise
+            raise click.Abort from error
 
 
 def reworded(error: WorkbenchError, program: str, command: click.Command | None = None) -> WorkbenchError:
