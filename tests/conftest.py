@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,9 @@ from workbench.services.agents.register import add_pending
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 from workbench.store.sqlite import open_store
+
+LONG_SECONDS = 400
+"""Tests with such a deadline, or a longer one, begin before the others."""
 
 # How long examples take depends on the load of the machine; each test has a deadline of its own.
 hypothesis.settings.register_profile(
@@ -322,13 +325,29 @@ async def ended(*pids: int) -> None:
                 await asyncio.sleep(0.01)
 
 
+@pytest.hookimpl(trylast=True)  # once those that do not run are left out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Asynchronous tests end in time by themselves: pytest-timeout only leaves their loop, which then never ends."""
+    """Asynchronous tests end in time by themselves: pytest-timeout only leaves their loop, which then never ends.
+
+    The longest tests begin first, so that no process works alone at the end.
+    """
+    items[:] = _longest_first(items, int(getattr(config, "workerinput", {}).get("workercount", 1)))
     for item in items:
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
             marked = item.get_closest_marker("timeout")
             seconds = float(marked.args[0] if marked else config.getini("timeout"))
             item.obj = _within(0.75 * seconds, item.obj)
+
+
+def _longest_first(items: Sequence[pytest.Item], processes: int) -> list[pytest.Item]:
+    """Tests in an order for processes that get equal parts of it, each of which begins with the longest deadlines."""
+    marked = [(item, item.get_closest_marker("timeout")) for item in items]
+    long = [(item, mark.args[0]) for item, mark in marked if mark is not None and mark.args[0] >= LONG_SECONDS]
+    first = [item for item, _ in sorted(long, key=lambda found: -found[1])]
+    rest = [item for item in items if item not in set(first)]
+    size = -(-len(rest) // processes)
+    parts = [first[one::processes] + rest[one * size : (one + 1) * size] for one in range(processes)]
+    return [item for part in parts for item in part]
 
 
 def _within(seconds: float, test: Callable[..., Any]) -> Callable[..., Any]:

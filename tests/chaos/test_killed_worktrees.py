@@ -10,6 +10,7 @@ import json
 import os
 import random
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -128,8 +129,8 @@ async def test_two_processes_may_do_all_of_it_at_once(child: Any, settings: Sett
     (repository / ".gitignore").write_text(".aiswarm/\n")
     commit(repository, "begin.txt")
     processes = [child(__file__, repository, me, "2") for me in ("one", "two")]
-    said = await together(processes, kill_after=None)
-    assert [line["name"] for line in said if line["what"] == "done"] == ["one", "two"]
+    said = await together(processes)
+    assert sorted(line["name"] for line in said if line["what"] == "done") == ["one", "two"]
     said = [line for line in said if line["what"] != "done"]
     assert [line["what"] for line in said].count("integrated") == 4
     await check(settings, repository, said)
@@ -146,26 +147,37 @@ async def test_whenever_they_are_killed_nothing_is_lost_or_left_half_done(
     said: list[dict[str, Any]] = []
     for round_ in range(100 if SOAK else 10):
         processes = [child(__file__, repository, f"r{round_}-{me}", "20") for me in ("a", "b")]
-        said += await together(processes, kill_after=rng.uniform(0.2, 4.0))
+        said += await together(processes, lines=rng.randrange(1, 20), seconds=rng.uniform(0, 0.3))
         await check(settings, repository, said)
     assert {line["what"] for line in said} >= {"created", "committed", "integrated", "discarded"}
 
 
-async def together(processes: list[Any], kill_after: float | None) -> list[dict[str, Any]]:
-    """Let processes work at the same time, to their end or until they are killed; what they said."""
+async def together(processes: list[Any], lines: int | None = None, seconds: float = 0) -> list[dict[str, Any]]:
+    """Let processes work at the same time; what they said.
+
+    Args:
+        lines: kill them a moment after they have said so many; None: they work to their end.
+        seconds: that moment.
+    """
     for process in processes:
         assert await asyncio.to_thread(process.stdout.readline) == "ready\n"
     for process in processes:
         process.stdin.write("go\n")
         process.stdin.flush()
-    if kill_after is not None:
-        await asyncio.sleep(kill_after)  # any moment will do
-        for process in processes:
-            process.kill()
-    found = await asyncio.gather(*(asyncio.to_thread(lambda p=p: list(acknowledged(p))) for p in processes))
+    found: list[dict[str, Any]] = []
+
+    def listen(process: Any) -> None:
+        for line in acknowledged(process):
+            found.append(line)
+            if len(found) == lines:
+                time.sleep(seconds)  # any moment will do
+                for each in processes:
+                    each.kill()
+
+    await asyncio.gather(*(asyncio.to_thread(listen, process) for process in processes))
     for process in processes:
         await asyncio.to_thread(process.wait)
-    return [line for lines in found for line in lines]
+    return found
 
 
 if __name__ == "__main__":

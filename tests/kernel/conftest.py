@@ -116,7 +116,7 @@ def started(home: Path, *, cwd: Path | None = None, env: Mapping[str, str] = os.
         client.start_channels()
         try:
             client.wait_for_ready(timeout=60)
-            kernel = Kernel(manager, client, home / "stacks")
+            kernel = Kernel(manager, client, place / "stacks")
             kernel.run(f"__import__('faulthandler').register({signal.SIGUSR1:d}, open({str(kernel.stacks)!r}, 'w'))")
             kernel.run("%load_ext workbench")
             yield kernel
