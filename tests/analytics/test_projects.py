@@ -173,6 +173,14 @@ async def test_projects_are_compared(workbench: Workbench, other: Path) -> None:
         assert made.chart is not None
 
 
+async def test_a_report_on_projects_of_one_says_how_to_name_others(workbench: Workbench) -> None:
+    await create(workbench, "Count")
+    live = Live()
+    news = await refresh(live, workbench.store)
+    made = report("projects", lambda query, **options: live.answer(news, query, **options))
+    assert made.sentence.startswith("This is this project alone. Directories that are given after the report's name ")
+
+
 async def test_a_report_on_projects_keeps_those_that_a_query_has_attached(
     workbench: Workbench, other: Path, tmp_path: Path
 ) -> None:

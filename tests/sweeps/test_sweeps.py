@@ -157,6 +157,13 @@ def test_what_failed_is_run_again_by_the_name_of_the_sweep_alone(here: SweepLab)
             of_options(100, here.place, None, name="again", **{**how, **changed}, **chosen)
 
 
+def test_an_empty_name_is_refused_and_not_taken_for_none(here: SweepLab) -> None:
+    notebook = here.notebook("named.ipynb", "x: int = 0", "x")
+    with pytest.raises(BadInput, match="BAD_NAME"):
+        here.sweep(notebook, {"name": ""}, parameters={"x": [0]})
+    assert here.runs("named") == []
+
+
 def test_agents_of_a_run_whose_sweep_was_killed_end_also_if_it_is_not_resumed(here: SweepLab) -> None:
     about = {"notebook": "killed.ipynb", "notebook_sha256": "0" * 64, "specification": {"runs": 2}}
     sweep = here.call("start_sweep", name="killed", **about)["id"]

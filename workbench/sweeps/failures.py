@@ -33,12 +33,18 @@ def of(error: BaseException | None, kernel: Kernel, document: Any, source: Any) 
         source: the notebook that was to be executed; its numbers of cells are those that a message names.
     """
     if kernel.reason is Reason.TIMEOUT:
-        return Unavailable("RUN_TIMEOUT", f"The run took longer than {kernel.seconds:g} s. Raise --timeout.")
+        return Unavailable(
+            "RUN_TIMEOUT", f"The run took longer than {kernel.seconds:g} s. Raise --timeout, in a notebook timeout."
+        )
     if kernel.reason is Reason.MEMORY:
         limit = (kernel.memory or 0) / 1e6
-        return Unavailable("RUN_OUT_OF_MEMORY", f"The run used more than {limit:,.0f} MB. Raise --memory.")
+        return Unavailable(
+            "RUN_OUT_OF_MEMORY", f"The run used more than {limit:,.0f} MB. Raise --memory, in a notebook memory."
+        )
     if kernel.reason is Reason.CANCELLED:
-        return Unavailable("RUN_CANCELLED", "The sweep was interrupted. Run it again with --resume.")
+        return Unavailable(
+            "RUN_CANCELLED", "The sweep was interrupted. Run it again with --resume, in a notebook with resume=True."
+        )
     if error is None or isinstance(error, WorkbenchError):
         return error
     if isinstance(error, PapermillExecutionError):
@@ -49,7 +55,8 @@ def of(error: BaseException | None, kernel: Kernel, document: Any, source: Any) 
     if isinstance(error, CellTimeoutError):  # the limit of a run is not nbclient's: it only waits for outputs
         return Unavailable(
             "OUTPUTS_LOST",
-            f"The kernel did not deliver all outputs of cell {cell}. Run it again with --retry-failed.",
+            f"The kernel did not deliver all outputs of cell {cell}. Run it again with --retry-failed, in a notebook "
+            "with retry_failed=True.",
         )
     if cell is None:
         return Unavailable("KERNEL_NOT_STARTED", f"The kernel did not start: {_line(str(error))}")

@@ -68,7 +68,8 @@ class SweepRequest:
         Raises:
             BadInput: ``BAD_NAME``.
         """
-        return rules.check_name(self.others.get("name") or rules.default_name(self.notebook))
+        name = self.others.get("name")
+        return rules.check_name(rules.default_name(self.notebook) if name is None else name)
 
     @property
     def goes_on(self) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from workbench.analytics.reports import charts
 from workbench.analytics.reports.declaration import Standard
-from workbench.analytics.reports.words import counted, duration, was
+from workbench.analytics.reports.words import counted, duration, enumerated, was
 
 if TYPE_CHECKING:
     import altair
@@ -18,7 +18,8 @@ def sentence(frame: pandas.DataFrame) -> str:
     total = frame["completed"].sum()
     width = frame["interval_s"].iloc[0]
     of_personas = frame.groupby("persona")["completed"].sum().sort_values(ascending=False, kind="stable")
-    most = f"most by {of_personas.index[0]} ({of_personas.iloc[0]:,})"
+    first = of_personas[of_personas == of_personas.iloc[0]]
+    most = f"most by {enumerated(first.index.tolist())} ({first.iloc[0]:,}{' each' if len(first) > 1 else ''})"
     span = duration(frame["from_s"].max() + width)
     return f"{counted(total, 'task')} {was(total)} completed within {span}, {most}."
 
