@@ -75,6 +75,35 @@ def test_a_task_is_opened_with_everything_about_it_and_stays_live(open_desk: Ope
     expect(row(desk, "Write the report")).to_have_attribute("aria-selected", "true")
 
 
+def test_a_task_is_created_by_hand_and_opened(open_desk: OpenDesk, project: Project) -> None:
+    desk = tasks(open_desk())
+    expect(desk.get_by_text("let a planner agent create tasks, or create one yourself.")).to_be_visible()
+    repository(project.path)
+    worktree(project, "lab")
+    desk.get_by_role("button", name="New task…").click()
+    form = desk.get_by_role("form", name="New task")
+    expect(form.get_by_label("Title")).to_be_focused()
+    form.get_by_label("Title").fill("Weigh them")
+    form.get_by_label("Persona").select_option("tester")
+    form.get_by_label("Description").fill("All of them.")
+    form.get_by_label("Command").fill("python weigh.py")
+    expect_fitting(desk)
+    expect_readable(desk)
+    shot(desk, "task-new")
+    form.get_by_label("Worktree").select_option("lab")
+    form.get_by_role("button", name="Create").click()
+    task = desk.get_by_role("region", name="Weigh them")
+    expect(task).to_contain_text("python weigh.py")
+    expect(task).to_contain_text("All of them.")
+    expect(form).to_have_count(0)
+    [made] = project.operate("list_tasks")["tasks"]
+    assert (made["title"], made["persona_id"], made["worktree"]) == ("Weigh them", "tester", "lab")
+    desk.get_by_role("button", name="New task…").press("Enter")
+    form.get_by_label("Title").press("Escape")
+    expect(form).to_have_count(0)
+    expect(desk.get_by_role("button", name="New task…")).to_be_focused()
+
+
 def test_a_task_is_reprioritised_reassigned_cancelled_and_retried(open_desk: OpenDesk, project: Project) -> None:
     desk = tasks(open_desk())
     project.operate("create_task", title="Count them", persona_id="tester")

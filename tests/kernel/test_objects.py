@@ -127,7 +127,7 @@ def test_what_is_of_another_type_is_one_line(running: Kernel) -> None:
     for cell, beginning in wrong.items():
         [line] = running.fail(cell)["traceback"]
         assert line.startswith(beginning), cell
-    assert running.run('wb.run(["task", 1]).data["title"]') == "1"
+    assert running.run('wb.run(["task", 1]).data["task"]["id"]') == "1"
 
 
 def test_a_project_is_also_named_by_a_text(running: Kernel) -> None:
@@ -305,7 +305,7 @@ def test_tab_completes_what_finds_an_object_of_a_list(running: Kernel) -> None:
     assert running.complete('wb.tasks["weig') == ["weigh-it"]
     assert running.complete("wb.tasks[1")[0] == "1"
     assert set(running.complete('wb.personas["')) == {"implementer", "planner", "reviewer", "tester"}
-    assert running.complete('wb.agents["') == [], "there are none, and nothing else fits"
+    assert running.complete('wb.agents["nobo') == [], "there is none, and nothing else fits"
     assert "create_task" in running.complete('wb.tools["create_t')
 
 

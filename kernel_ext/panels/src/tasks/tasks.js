@@ -7,6 +7,7 @@ import { Segments } from "../lib/segments.js";
 import { TaskDetails } from "./details.js";
 import { Filters } from "./filters.js";
 import { Graph } from "./graph.js";
+import { NewTaskForm } from "./new_form.js";
 import { everything, Outline } from "./outline.js";
 import { Progress } from "./progress.js";
 import { SavedViews } from "../saved_views/saved_views.js";
@@ -29,6 +30,10 @@ export class Tasks {
     this.filter = everything();
     this.collapsed = new Set();
     this.mode = "tree";
+    /** The task to open as soon as its row has come. @type {number|null} */
+    this.toOpen = null;
+    /** @type {NewTaskForm|null} */
+    this.form = null;
     this.outline = new Outline(store.tables.tasks);
     const on = {
       toggle: (id, open) => this.toggle(id, open),
@@ -46,6 +51,7 @@ export class Tasks {
       () => this.view.focus(),
     );
     const desk = { store, channel, announce };
+    this.desk = desk;
     this.views = new SavedViews(desk, "tasks", { read: () => this.state(), apply: (state) => this.apply(state) });
     this.details = new TaskDetails(desk, { close: () => this.close(), jump: (id) => this.jump(id) }, signal);
     this.element = this.section();
@@ -64,8 +70,10 @@ export class Tasks {
       { class: "wb-empty" },
       "No tasks yet. Write a plan in a ",
       h("code", {}, "%%plan"),
-      " cell, or let a planner agent create tasks.",
+      " cell, let a planner agent create tasks, or create one yourself.",
     );
+    this.formBox = h("div", {});
+    this.newButton = button("New task…", "wb-button", () => this.openForm());
     this.tools = [this.modes.element, this.filters.search, this.views.element];
     const list = h("div", { class: "wb-split-list" }, this.grid.element, this.graph.element);
     this.main = h("div", { class: "wb-split" }, list, this.details.element);
@@ -77,7 +85,8 @@ export class Tasks {
         "aria-labelledby": id,
         on: { keydown: (event) => this.onKey(event) },
       },
-      h("div", { class: "wb-toolbar wb-toolbar-full" }, heading, this.progress.summary, ...this.tools),
+      h("div", { class: "wb-toolbar wb-toolbar-full" }, heading, this.progress.summary, ...this.tools, this.newButton),
+      this.formBox,
       this.progress.meter,
       this.filters.chips.element,
       this.filters.choiceBox,
@@ -95,6 +104,8 @@ export class Tasks {
   /** Bring everything up to date. @param {Outline} outline */
   update(outline) {
     this.outline = outline;
+    this.form?.update();
+    if (outline.tasks.has(this.toOpen)) this.open(this.toOpen);
     this.progress.update(outline);
     this.filters.update(outline, this.filter);
     this.draw();
@@ -160,6 +171,7 @@ export class Tasks {
   /** Open a task's details. @param {number} id */
   open(id) {
     clearTimeout(this.following);
+    this.toOpen = null;
     this.grid.active = id;
     this.main.classList.add("wb-open");
     this.details.show(id, this.outline);
@@ -184,6 +196,25 @@ export class Tasks {
     }
     this.open(id);
     this.details.focus();
+  }
+
+  openForm() {
+    if (!this.form) {
+      this.form = new NewTaskForm(this.desk, (outcome) => this.closeForm(outcome));
+      this.formBox.append(this.form.element);
+    }
+    this.form.focus();
+  }
+
+  /** @param {any|null} outcome null: no task was created */
+  closeForm(outcome) {
+    this.form = null;
+    this.formBox.replaceChildren();
+    this.newButton.focus();
+    if (!outcome) return;
+    this.announce(`Task ${outcome.id} was created.`);
+    this.toOpen = outcome.id;
+    this.update(this.outline);
   }
 
   close() {
