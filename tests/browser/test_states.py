@@ -122,6 +122,9 @@ def inbox_states(desk: Locator) -> Iterator[str]:
 def task_states(desk: Locator) -> Iterator[str]:
     view(desk, "Tasks")
     yield "tasks"
+    press(desk, "New task…")
+    yield "tasks-new"
+    press(desk.get_by_role("form", name="New task"), "Cancel")
     desk.get_by_role("columnheader", name="State").get_by_role("button").click()
     desk.get_by_role("row").filter(has_text="Fetch weather data").click()
     expect(desk.get_by_role("region", name="Fetch weather data")).to_contain_text("The station is gone.")
