@@ -344,13 +344,9 @@ class Rows(Sequence[R]):
         Raises:
             BadInput: ``INVALID_ARGUMENTS``.
         """
-        if (
-            min(
-                given(one, (int, SupportsIndex), ".page(…)", "the number of a page, and its size")
-                for one in (number, size)
-            )
-            < 1
-        ):
+        for one in (number, size):
+            given(one, (int, SupportsIndex), ".page(…)", "the number of a page, and its size")
+        if number < 1 or size < 1:
             raise BadInput("INVALID_ARGUMENTS", "Pages have numbers from 1, and sizes from 1.", problems=[])
         found = self[(number - 1) * size : number * size]
         if found or not self:

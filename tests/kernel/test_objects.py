@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -92,6 +92,13 @@ def test_a_field_that_is_assigned_is_refused_because_nothing_would_change(runnin
     assert running.run("wb.task(1).title") == "'Count'"
 
 
+def expect_lines(kernel: Kernel, wrong: Mapping[str, str]) -> None:
+    """Each cell fails with one line, which begins like this."""
+    for cell, beginning in wrong.items():
+        [line] = kernel.fail(cell)["traceback"]
+        assert line.startswith(beginning), cell
+
+
 def test_a_wrong_key_position_or_page_is_one_line(running: Kernel) -> None:
     wrong = {
         "wb.tasks[0:2]": "INVALID_ARGUMENTS: wb.tasks[…] takes an id or a name, not slice(0, 2, None). wb.tasks()",
@@ -105,9 +112,7 @@ def test_a_wrong_key_position_or_page_is_one_line(running: Kernel) -> None:
         'wb.task(1).assign("nobody")': "AGENT_NOT_FOUND: There is no agent 'nobody'. wb.agents lists them.",
         'wb.approvals["nobody"]': "APPROVAL_NOT_FOUND: No request of 'nobody' waits for a decision. wb.approvals ",
     }
-    for cell, beginning in wrong.items():
-        [line] = running.fail(cell)["traceback"]
-        assert line.startswith(beginning), cell
+    expect_lines(running, wrong)
     assert running.fail('wb.personas["testr"]')["evalue"].endswith("Did you mean tester?")
 
 
@@ -124,9 +129,7 @@ def test_what_is_of_another_type_is_one_line(running: Kernel) -> None:
         'wb.tasks.page("a")': "INVALID_ARGUMENTS: .page(…) takes the number of a page, and its size, not 'a'.",
         'wb.record("loss")': "NOT_A_METRIC: record takes values by name, as in record(loss=0.5) and ",
     }
-    for cell, beginning in wrong.items():
-        [line] = running.fail(cell)["traceback"]
-        assert line.startswith(beginning), cell
+    expect_lines(running, wrong)
     assert running.run('wb.run(["task", 1]).data["task"]["id"]') == "1"
 
 
