@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from kernel_ext.hosting import detached
 from kernel_ext.libraries import imported
-from kernel_ext.objects.mistakes import given
+from kernel_ext.objects.mistakes import checked
 from workbench.analytics import results
 from workbench.analytics.changes import Update
 from workbench.analytics.live import Live, read_closed, refresh
@@ -82,7 +82,7 @@ class Querying:
         if frames is None:
             calling = sys._getframe(1)
             frames = {**calling.f_globals, **calling.f_locals}
-        given(query, str, "wb.sql", "a query as a text")
+        checked(query, str, "wb.sql", "a query as a text")
         results.check(as_)
         live = self._live_with_files if files else self._live
         others = None if projects is None else {name: Path(root) for name, root in projects.items()}
@@ -113,7 +113,7 @@ class Querying:
         """
         if name is None:
             return reports_table()
-        given(name, str, "wb.report", "the name of a report")
+        checked(name, str, "wb.report", "the name of a report")
         with _interruptible("pandas", "altair"):
             return report(name, self._query, by, of)
 

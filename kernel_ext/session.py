@@ -28,7 +28,7 @@ from kernel_ext.objects.agents import Agents, NotebookAgent, Personas
 from kernel_ext.objects.approvals import Approvals
 from kernel_ext.objects.events import Events
 from kernel_ext.objects.help import described
-from kernel_ext.objects.mistakes import given
+from kernel_ext.objects.mistakes import checked
 from kernel_ext.objects.runs import Runs
 from kernel_ext.objects.tasks import Plans, Task, Tasks
 from kernel_ext.objects.worktrees import Worktrees
@@ -140,7 +140,7 @@ class Session(Querying, Recording):
                 `KernelHost.start`; the project that ran before then runs again.
         """
         if project is not None:
-            project = Path(given(project, (str, PathLike), "wb.start", "the directory of a project"))
+            project = Path(checked(project, (str, PathLike), "wb.start", "the directory of a project"))
         settings, running = Settings.load(project), self._running
         if detach:
             return self._detach(running, settings, port, end_workers)
@@ -270,7 +270,7 @@ class Session(Querying, Recording):
         """
         if isinstance(name, str):
             return self._begin(name, tags, definitions, parameters)
-        words = given(name, Sequence, "wb.run", "the name of a run, or the words of a command")
+        words = checked(name, Sequence, "wb.run", "the name of a run, or the words of a command")
         return self._command([str(word) for word in words])
 
     def _command(self, words: Sequence[str]) -> Any:
@@ -306,7 +306,7 @@ class Session(Querying, Recording):
         """
         from kernel_ext.panels.desk import Desk
 
-        if given(tab, str, "wb.panel", "the name of a tab").lower() not in PANEL_TABS:
+        if checked(tab, str, "wb.panel", "the name of a tab").lower() not in PANEL_TABS:
             hint = f"{suggestion(tab, PANEL_TABS)}It has {', '.join(PANEL_TABS)}."
             raise BadInput("UNKNOWN_TAB", f"The panel has no tab {tab!r}. {hint}")
         desk = Desk(self.host, tab=tab.capitalize(), alone=alone, docked=dock)
@@ -319,7 +319,7 @@ class Session(Querying, Recording):
         Raises:
             WorkbenchError: what the operation raises. Interrupted: ``CALL_INTERRUPTED``.
         """
-        given(name, str, "wb.call", "the name of an operation")
+        checked(name, str, "wb.call", "the name of an operation")
         try:
             with interruptible(name):
                 return Result(self.host.call(name, **plain(arguments)))
@@ -432,7 +432,7 @@ class Session(Querying, Recording):
             NotFound: ``UNKNOWN_OPERATION``.
         """
         return described(
-            None if about is None else given(about, str, "wb.help", "the name of an operation or a subject")
+            None if about is None else checked(about, str, "wb.help", "the name of an operation or a subject")
         )
 
     def __dir__(self) -> list[str]:

@@ -30,7 +30,7 @@ class FieldReadOnly(BadInput, AttributeError):
     """A field was assigned, which would change nothing in the project."""
 
 
-def given(value: T, kind: type | tuple[type, ...], method: str, takes: str) -> T:
+def checked(value: T, kind: type | tuple[type, ...], method: str, takes: str) -> T:
     """An argument of a method.
 
     Raises:

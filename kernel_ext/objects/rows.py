@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypeVar, overloa
 
 from kernel_ext.libraries import imported
 from kernel_ext.objects.kinds import SHOWN, Kind, Notebook
-from kernel_ext.objects.mistakes import field_read_only, given, no_such_row, not_a_key, unknown_field
+from kernel_ext.objects.mistakes import checked, field_read_only, no_such_row, not_a_key, unknown_field
 from kernel_ext.wording import in_objects
 from workbench.errors import BadInput, NotFound, WorkbenchError
 from workbench.inert import inert_line
@@ -345,7 +345,7 @@ class Rows(Sequence[R]):
             BadInput: ``INVALID_ARGUMENTS``.
         """
         for one in (number, size):
-            given(one, (int, SupportsIndex), ".page(…)", "the number of a page, and its size")
+            checked(one, (int, SupportsIndex), ".page(…)", "the number of a page, and its size")
         if number < 1 or size < 1:
             raise BadInput("INVALID_ARGUMENTS", "Pages have numbers from 1, and sizes from 1.", problems=[])
         found = self[(number - 1) * size : number * size]
