@@ -10,7 +10,7 @@ import json
 import os
 import random
 import sys
-import time
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -165,16 +165,22 @@ async def together(processes: list[Any], lines: int | None = None, seconds: floa
         process.stdin.write("go\n")
         process.stdin.flush()
     found: list[dict[str, Any]] = []
+    enough = threading.Event()
 
     def listen(process: Any) -> None:
         for line in acknowledged(process):
             found.append(line)
-            if len(found) == lines:
-                time.sleep(seconds)  # any moment will do
-                for each in processes:
-                    each.kill()
+            if lines is not None and len(found) >= lines:
+                enough.set()
+        enough.set()  # it has ended
 
-    await asyncio.gather(*(asyncio.to_thread(listen, process) for process in processes))
+    listening = [asyncio.create_task(asyncio.to_thread(listen, process)) for process in processes]
+    if lines is not None:
+        await asyncio.to_thread(enough.wait)
+        await asyncio.sleep(seconds)  # any moment will do
+        for process in processes:
+            process.kill()
+    await asyncio.gather(*listening)
     for process in processes:
         await asyncio.to_thread(process.wait)
     return found

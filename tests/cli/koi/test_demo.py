@@ -37,14 +37,16 @@ async def test_the_demo_shows_discovery_and_a_call_and_leaves_nothing_running(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 async def test_a_demo_that_is_ended_leaves_nothing_running(place: Path, number: signal.Signals) -> None:
-    while (status := await ended_demo(place, number)) == 0:  # it was through before the signal came
-        pass
+    agents, status = await ended_demo(place, number)
+    while status == 0:  # it was through before the signal came
+        agents, status = await ended_demo(place, number)
+    assert agents
     assert status == 130
     assert (running(place), [*place.iterdir()]) == ([], [])
 
 
-async def ended_demo(place: Path, number: signal.Signals) -> int:
-    """End a demo by a signal when its agents run; its exit status."""
+async def ended_demo(place: Path, number: signal.Signals) -> tuple[list[str], int]:
+    """End a demo by a signal when its agents run; what ran then, and its exit status."""
     demo = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "workbench.cli", "koi", "demo"), env={**os.environ, "TMPDIR": str(place)}, stderr=PIPE
     )
@@ -52,6 +54,7 @@ async def ended_demo(place: Path, number: signal.Signals) -> int:
         assert demo.stderr is not None
         while b"creative-agent" not in (line := await demo.stderr.readline()):
             assert line, "the demo has ended"
+        agents = running(place)
         demo.send_signal(number)
         await demo.communicate()
     finally:
@@ -59,7 +62,7 @@ async def ended_demo(place: Path, number: signal.Signals) -> int:
             demo.terminate()
             await demo.communicate()
     assert demo.returncode is not None
-    return demo.returncode
+    return agents, demo.returncode
 
 
 def running(place: Path) -> list[str]:
