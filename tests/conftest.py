@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -331,20 +331,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     The longest tests begin first, so that no process works alone at the end.
     """
-    items[:] = _longest_first(items, int(getattr(config, "workerinput", {}).get("workercount", 1)))
+    seconds = {item: _deadline(item, config) for item in items}
+    items[:] = _longest_first(items, seconds, int(getattr(config, "workerinput", {}).get("workercount", 1)))
     for item in items:
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
-            marked = item.get_closest_marker("timeout")
-            seconds = float(marked.args[0] if marked else config.getini("timeout"))
-            item.obj = _within(0.75 * seconds, item.obj)
+            item.obj = _within(0.75 * seconds[item], item.obj)
 
 
-def _longest_first(items: Sequence[pytest.Item], processes: int) -> list[pytest.Item]:
+def _deadline(item: pytest.Item, config: pytest.Config) -> float:
+    marked = item.get_closest_marker("timeout")
+    return float(marked.args[0] if marked else config.getini("timeout"))
+
+
+def _longest_first(
+    items: Sequence[pytest.Item], seconds: Mapping[pytest.Item, float], processes: int
+) -> list[pytest.Item]:
     """Tests in an order for processes that get equal parts of it, each of which begins with the longest deadlines."""
-    marked = [(item, item.get_closest_marker("timeout")) for item in items]
-    long = [(item, mark.args[0]) for item, mark in marked if mark is not None and mark.args[0] >= LONG_SECONDS]
-    first = [item for item, _ in sorted(long, key=lambda found: -found[1])]
-    rest = [item for item in items if item not in set(first)]
+    first = sorted((item for item in items if seconds[item] >= LONG_SECONDS), key=lambda item: -seconds[item])
+    rest = [item for item in items if seconds[item] < LONG_SECONDS]
     size = -(-len(rest) // processes)
     parts = [first[one::processes] + rest[one * size : (one + 1) * size] for one in range(processes)]
     return [item for part in parts for item in part]
