@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -431,9 +431,7 @@ class Session(Querying, Recording):
         Raises:
             NotFound: ``UNKNOWN_OPERATION``.
         """
-        return described(
-            None if about is None else checked(about, str, "wb.help", "the name of an operation or a subject")
-        )
+        return described(checked(about, (str, NoneType), "wb.help", "the name of an operation or a subject"))
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if name not in INTERNAL]

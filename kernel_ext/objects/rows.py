@@ -345,7 +345,7 @@ class Rows(Sequence[R]):
             BadInput: ``INVALID_ARGUMENTS``.
         """
         for one in (number, size):
-            checked(one, (int, SupportsIndex), ".page(…)", "the number of a page, and its size")
+            checked(one, SupportsIndex, ".page(…)", "the number of a page, and its size")
         if number < 1 or size < 1:
             raise BadInput("INVALID_ARGUMENTS", "Pages have numbers from 1, and sizes from 1.", problems=[])
         found = self[(number - 1) * size : number * size]
