@@ -3,6 +3,7 @@
 import { field, input, select, setOptions } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
 import { dateTime } from "../lib/format.js";
+import { personaOptions } from "../link/choices.js";
 import { sessionOptions, teamsOf } from "../projects/lookup.js";
 
 const ROLES = { worker: "Worker: takes tasks", planner: "Planner: also creates tasks" };
@@ -119,7 +120,10 @@ export class GrantFields {
     const made = {};
     if (grant.agent_id !== undefined) made.agent_id = input(grant.agent_id, { maxlength: 64 });
     if (grant.name !== undefined) made.name = input(grant.name, { maxlength: 100 });
-    made.persona_id = select([...keep, none, ...this.personas()], this.value(grant.persona_id));
+    made.persona_id = select(
+      [...keep, none, ...personaOptions(this.tables, grant.persona_id)],
+      this.value(grant.persona_id),
+    );
     made.role = select([...keep, ...Object.entries(ROLES)], this.value(grant.role ?? "worker"));
     made.session_id = select([], NONE);
     made.team_id = select([], NONE);
@@ -183,12 +187,6 @@ export class GrantFields {
   /** What a field shows at first. */
   value(granted) {
     return this.keep.length ? UNCHANGED : (granted ?? NONE);
-  }
-
-  personas() {
-    const known = [...this.tables.personas.values()].map(({ id, name }) => [id, name]);
-    const { persona_id: id } = this.grant;
-    return id && !this.tables.personas.has(id) ? [[id, id], ...known] : known;
   }
 
   /** The definitions by id; a granted one is among them even if its files are gone. */

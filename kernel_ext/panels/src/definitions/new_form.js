@@ -2,6 +2,7 @@
 
 import { field, form, formButtons, input, select, setOptions } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
+import { personaOptions } from "../link/choices.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { MODES, proposedPath } from "./state.js";
 
@@ -72,11 +73,11 @@ export class NewDefinitionForm {
   }
 
   fillSources(value) {
-    const personas = [...this.desk.store.tables.personas.values()];
+    const personas = personaOptions(this.desk.store.tables);
     const groups = [
       ["", [[EMPTY, "Nothing: an empty definition"]]],
       ["Templates", this.templates.map(({ name, title }) => [`template:${name}`, title])],
-      ["Personas", personas.map(({ id, name }) => [`persona:${id}`, name])],
+      ["Personas", personas.map(([id, name]) => [`persona:${id}`, name])],
       ["Copies", this.rows.map(({ id, name }) => [`copy:${id}`, `Copy of ${name}`])],
     ];
     setOptions(

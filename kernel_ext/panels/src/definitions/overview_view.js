@@ -4,6 +4,7 @@ import { Facts, labelled } from "../lib/blocks.js";
 import { input, select } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
 import { dateTime, shortList } from "../lib/format.js";
+import { personaOptions } from "../link/choices.js";
 import { DraftForm } from "./draft_form.js";
 import { MODES } from "./state.js";
 
@@ -49,8 +50,7 @@ export class OverviewView {
 
   /** @param {string|null} named the persona that the file names, which may not exist */
   metadataForm(named) {
-    const personas = [...this.desk.store.tables.personas.values()].map(({ id, name }) => [id, name]);
-    if (named && !personas.some(([id]) => id === named)) personas.push([named, `${named}, which does not exist`]);
+    const personas = personaOptions(this.desk.store.tables, named, (id) => `${id}, which does not exist`);
     const fields = {
       name: { label: "Name", control: input("", { maxlength: 100, required: true }) },
       mode: { label: "Mode", control: select(Object.entries(MODES), "interactive") },

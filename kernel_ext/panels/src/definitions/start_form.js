@@ -2,6 +2,7 @@
 
 import { checkbox, field, form, formButtons, select, setOptions } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
+import { personaOptions, worktreeOptions } from "../link/choices.js";
 import { RequestRunner } from "../link/request_runner.js";
 
 const SCRIPT = "script";
@@ -17,17 +18,13 @@ export class StartForm {
    */
   constructor(desk, definition, onDone) {
     const { info, rules, references } = definition;
-    const { personas, worktrees } = desk.store.tables;
+    const { tables } = desk.store;
     this.path = info.path;
     this.requests = new RequestRunner(desk);
     this.onDone = onDone;
-    this.persona = select(
-      [...personas.values()].map(({ id, name }) => [id, name]),
-      info.metadata.persona ?? "implementer",
-    );
+    this.persona = select(personaOptions(tables), info.metadata.persona ?? "implementer");
     this.profile = select([[SCRIPT, SCRIPT]], SCRIPT);
-    const names = [...worktrees.keys()].filter((name) => name !== "").sort();
-    this.worktree = select([[NONE, "None"], [NEW, "A new one"], ...names.map((name) => [name, name])], NONE);
+    this.worktree = select([[NONE, "None"], [NEW, "A new one"], ...worktreeOptions(tables)], NONE);
     const manual = [...rules, ...references].filter(({ include }) => include === "manual");
     this.included = manual.map(({ name }) => ({ name, ...checkbox(name, () => {}) }));
     this.submit = h("button", { class: "wb-button wb-primary", type: "submit" }, "Start");

@@ -3,6 +3,7 @@
 import { button, checkbox, enable, form, select, setOptions, textarea } from "../lib/controls.js";
 import { h, setText } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
+import { personaOptions } from "../link/choices.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { commentForm, currentPlace, draftRow, place, sentRow } from "./comments.js";
 import { requestsOf } from "./requested.js";
@@ -72,7 +73,7 @@ export class Review {
   /** @param {any} worktree its row */
   update(worktree) {
     this.opener.hidden = worktree.status !== "active";
-    const personas = [...this.desk.store.tables.personas.values()].map(({ id }) => [id, id]);
+    const personas = personaOptions(this.desk.store.tables);
     const chosen = this.persona.value || (personas.some(([id]) => id === PREFERRED) ? PREFERRED : undefined);
     setOptions(this.persona, [["", personas]], chosen);
     this.draw();

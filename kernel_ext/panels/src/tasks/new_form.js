@@ -2,6 +2,7 @@
 
 import { field, form, formButtons, input, select, setOptions, textarea } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
+import { personaOptions, worktreeOptions } from "../link/choices.js";
 import { RequestRunner } from "../link/request_runner.js";
 
 const PREFERRED = "implementer";
@@ -14,7 +15,7 @@ export class NewTaskForm {
     this.requests = new RequestRunner(desk);
     this.onDone = onDone;
     this.title = input("", { maxlength: 200, required: true, placeholder: "Clean the raw table" });
-    this.persona = select(this.personas(), PREFERRED);
+    this.persona = select(personaOptions(this.tables), PREFERRED);
     this.worktree = select(this.worktrees(), NONE);
     this.command = input("", { maxlength: 10_000, placeholder: "python scripts/clean.py" });
     this.description = textarea("", 3, { placeholder: "What is to be done, and when it is done" });
@@ -36,18 +37,13 @@ export class NewTaskForm {
     );
   }
 
-  personas() {
-    return [...this.tables.personas.values()].map(({ id, name }) => [id, name]);
-  }
-
   worktrees() {
-    const names = [...this.tables.worktrees.keys()].filter((name) => name !== "").sort();
-    return [[NONE, "None"], ...names.map((name) => [name, name])];
+    return [[NONE, "None"], ...worktreeOptions(this.tables)];
   }
 
   /** Offer what there is now; what was chosen stays. */
   update() {
-    setOptions(this.persona, [["", this.personas()]]);
+    setOptions(this.persona, [["", personaOptions(this.tables)]]);
     setOptions(this.worktree, [["", this.worktrees()]]);
   }
 

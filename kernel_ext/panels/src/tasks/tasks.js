@@ -200,19 +200,21 @@ export class Tasks {
 
   openForm() {
     if (!this.form) {
-      this.form = new NewTaskForm(this.desk, (outcome) => this.closeForm(outcome));
-      this.formBox.append(this.form.element);
+      const form = new NewTaskForm(this.desk, (outcome) => this.onForm(form, outcome));
+      this.form = form;
+      this.formBox.append(form.element);
     }
     this.form.focus();
   }
 
-  /** @param {any|null} outcome null: no task was created */
-  closeForm(outcome) {
+  /** @param {NewTaskForm} form @param {any|null} outcome null: it was cancelled */
+  onForm(form, outcome) {
+    if (outcome) this.announce(`Task ${outcome.id} was created.`);
+    if (this.form !== form) return; // cancelled before the answer came: what she does now goes on
     this.form = null;
     this.formBox.replaceChildren();
     this.newButton.focus();
     if (!outcome) return;
-    this.announce(`Task ${outcome.id} was created.`);
     this.toOpen = outcome.id;
     this.update(this.outline);
   }
