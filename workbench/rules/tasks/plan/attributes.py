@@ -18,9 +18,10 @@ _NULLABLE = frozenset({"worktree", "run", "max_retries", "lease_seconds", "conte
 
 _QUOTES = ("'", '"')
 _WORD = re.compile(r"[A-Za-z0-9._/@:+-]+")
-_PAIR = r"""([A-Za-z_]\w*)=("(?:[^"\\]|\\.)*+"|'[^']*+'|[^\s"'{}]*+)"""
+_PAIR = r"""([A-Za-z_]\w*)=("[^"\\]*+(?:\\.[^"\\]*+)*"|'[^']*+'|[^\s"'{}]*+)"""
+"""No group is repeated possessively: before Python 3.11.5 such patterns match what they should not."""
 _PAIRS = re.compile(_PAIR)
-_BRACES = re.compile(rf"(?:^|(?<=\s))\{{\s*+{_PAIR}(?:\s++{_PAIR})*+\s*+\}}\s*+$")
+_BRACES = re.compile(rf"(?:^|(?<=\s))\{{\s*+{_PAIR}(?:\s++{_PAIR})*\s*+\}}\s*+$")
 _NEARLY_BRACES = re.compile(r"(?:^|\s)\{\s*[A-Za-z_]\w*=[^{}]*+\}?\s*+$")
 _LINE = re.compile(r"([a-z_]+):(?:[ \t]+(.*))?", re.DOTALL)
 
