@@ -28,6 +28,8 @@ from workbench.server_file import ServerFile
 
 ROOT = Path(__file__).parents[2]
 SHOTS = Path(__file__).parent / "screenshots"
+KEEPS_PICTURES = "WORKBENCH_PICTURES" in os.environ
+"""Set it to look at what the tests see, and to make the pictures of the README."""
 CONTRAST, REACH = ((Path(__file__).parent / name).read_text() for name in ("contrast.js", "reach.js"))
 CHROMIUM_ARGS = [
     "--no-sandbox",
@@ -272,7 +274,9 @@ def _expect_none(page: Page, script: str, where: str) -> None:
 
 
 def shot(locator: Locator, name: str) -> None:
-    """Keep a picture of an element."""
+    """Keep a picture of an element, if pictures were asked for."""
+    if not KEEPS_PICTURES:
+        return
     path = SHOTS / f"{name}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     locator.screenshot(path=path, animations="disabled")

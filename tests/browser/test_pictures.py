@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,12 +11,11 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.analytics.recorded import record
 from tests.browser.bare_desk import BareDesk
-from tests.browser.desk_lab import ROOT, Lab, Project, open_notebook, resize, run, view, write_notebook
+from tests.browser.desk_lab import KEEPS_PICTURES, ROOT, Lab, Project, open_notebook, resize, run, view, write_notebook
 from tests.browser.scenes import busy, changed, proposal, repository, worktree
 from workbench.cli.client import ProjectClient
 
 PICTURES = ROOT / "docs" / "pictures"
-KEPT = "WORKBENCH_PICTURES" in os.environ
 LARGEST = 200_000
 """Bytes of a picture."""
 CELLS = (
@@ -39,7 +37,7 @@ def middle(masses: list[float]) -> float:
 
 def picture(of: Locator | Page, name: str, tmp_path: Path) -> None:
     """Make a picture; keep it for the README if that was asked for."""
-    path = (PICTURES if KEPT else tmp_path) / f"{name}.png"
+    path = (PICTURES if KEEPS_PICTURES else tmp_path) / f"{name}.png"
     of.screenshot(path=path, animations="disabled", caret="hide")
     assert 5_000 < path.stat().st_size < LARGEST
 
