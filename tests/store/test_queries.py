@@ -198,7 +198,7 @@ def _homes(path: Path) -> set[str]:
     return {module, module.rpartition(".")[0]} if passed_on else {module}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def migrated() -> Iterator[sqlite3.Connection]:
     """An SQLite database with every table."""
     db = sqlite3.connect(":memory:", isolation_level=None)
@@ -218,7 +218,7 @@ def test_all_the_sql_of_the_package_is_looked_at() -> None:
     assert unread == for_duckdb
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def migrated_postgres(postgres: Any) -> Any:
     """A PostgreSQL database with every table."""
     postgres.execute(_numbered(beside(str(PACKAGE / "store" / "migrate.py")).create_history))
