@@ -195,20 +195,10 @@ async def check(project: Path, acknowledged: list[Done], tasks: int) -> list[int
     return [row["ended_at"] - row["claimed_at"] - lease for row in attempts if row["outcome"] == "expired"]
 
 
-@pytest.mark.parametrize(
-    ("tasks", "kills"),
-    [
-        pytest.param(200, 5, id="short", marks=[pytest.mark.long, pytest.mark.timeout(120)]),
-        pytest.param(
-            *(2_000 * SOAK or 400, 50 * SOAK or 10),
-            id="long",
-            marks=[pytest.mark.chaos, pytest.mark.timeout(3_000)],
-        ),
-    ],
-)
-async def test_processes_that_are_killed_lose_no_task_and_finish_none_twice(
-    child: Any, repository: Path, tasks: int, kills: int
-) -> None:
+@pytest.mark.chaos
+@pytest.mark.timeout(3_000)
+async def test_processes_that_are_killed_lose_no_task_and_finish_none_twice(child: Any, repository: Path) -> None:
+    tasks, kills = (2_000 * SOAK, 50 * SOAK) if SOAK else (400, 10)
     random = Random(tasks)
     tokens = await prepare(repository, tasks, (PROCESSES + kills) * AGENTS)
     moments = sorted(random.sample(range(1, tasks * 3 // 4), kills))

@@ -20,13 +20,17 @@ import pytest
 
 from tests.project.every_command import commands
 from tests.project.hostile import TOKEN, Hostile, make
-from tests.users import USERS, python_of
+from tests.users import NOBODY, python_of
 from workbench.cli import cli
 
 STRANGERS_HOST = "127.0.0.1"
 PORTS_NOBODY_HAD = range(20_000, 30_000)
 """Below those that systems hand out, and that KOI nodes of other tests have: clients come back to theirs."""
-KINDS = [pytest.param(True, id="cloned"), pytest.param(False, id="unpacked")]
+CASES = [
+    pytest.param(True, os.geteuid(), id="cloned-as-this-user"),
+    pytest.param(False, NOBODY if os.geteuid() == 0 else os.geteuid(), id="unpacked-as-ordinary-user"),
+]
+"""Whether it was cloned, and who runs the commands: each of both once, where root runs the tests."""
 LOOKERS_REFUSALS = ("STATE_TRACKED", "STATE_NOT_TRUSTED")
 
 
@@ -97,8 +101,7 @@ def run_all(made: Hostile, user: int, environment: dict[str, str]) -> list[dict[
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize("clone", KINDS)
+@pytest.mark.parametrize(("clone", "user"), CASES)
 def test_no_command_runs_believes_or_writes_anything(place: Path, listener: Listener, clone: bool, user: int) -> None:
     made = make(place, listener.url, clone=clone)
     reports = run_all(made, user, give(made, user))
@@ -127,8 +130,7 @@ def test_the_traps_of_the_repository_work(place: Path, listener: Listener) -> No
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize("clone", KINDS)
+@pytest.mark.parametrize(("clone", "user"), CASES)
 def test_a_project_that_is_started_in_it_runs_nothing_of_it(
     place: Path, listener: Listener, clone: bool, user: int
 ) -> None:
