@@ -232,6 +232,16 @@ def command(page: Page, name: str, wait: bool = True, **arguments: Any) -> None:
     page.evaluate(expression if wait else f"(a) => {{ ({expression})(a) }}", [name, arguments])
 
 
+@contextmanager
+def in_theme(page: Page, theme: str) -> Iterator[None]:
+    """Show JupyterLab in a theme, such as `Dark`; afterwards in the light one again."""
+    command(page, "apputils:change-theme", theme=f"JupyterLab {theme}")
+    try:
+        yield
+    finally:
+        command(page, "apputils:change-theme", theme="JupyterLab Light")
+
+
 def view(desk: Locator, name: str) -> None:
     """Show a view of the desk. With a key, because a count that appears beside a tab moves the others from a click."""
     desk.get_by_role("tab", name=re.compile(f"^{name}")).press("Enter")

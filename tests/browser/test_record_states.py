@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.desk_lab import Project, command, view
+from tests.browser.desk_lab import Project, in_theme, view
 from tests.browser.scenes import busy, measured, repository, reviewed
 from tests.browser.test_states import OpenDesk, check, press
 
@@ -123,8 +123,7 @@ def test_records_are_readable_and_reachable_at_every_width(
 ) -> None:
     repository(project.path)
     desk = open_desk()
-    command(page, "apputils:change-theme", theme=f"JupyterLab {theme}")
-    try:
+    with in_theme(page, theme):
         check(desk, theme.lower(), empty_states(desk))
         busy(project)
         measured(project)
@@ -132,5 +131,3 @@ def test_records_are_readable_and_reachable_at_every_width(
         for states in (activity_states, run_states, saved_view_states, review_states):
             check(desk, theme.lower(), states(desk))
         check(desk, theme.lower(), undo_states(desk), [700])  # it is there for ten seconds only
-    finally:
-        command(page, "apputils:change-theme", theme="JupyterLab Light")

@@ -12,10 +12,10 @@ from playwright.sync_api import Locator, Page, expect
 from kernel_ext.hosting.host import KernelHost
 from tests.browser.desk_lab import (
     Project,
-    command,
     expect_fitting,
     expect_reachable,
     expect_readable,
+    in_theme,
     resize,
     run,
     shot,
@@ -302,8 +302,7 @@ def test_every_state_is_readable_and_reachable_at_every_width(
     repository(project.path)
     fill(project)
     desk = open_desk("host.stop()")
-    command(page, "apputils:change-theme", theme=f"JupyterLab {theme}")
-    try:
+    with in_theme(page, theme):
         check(desk, theme.lower(), empty_states(desk))
         work(project)
         for states in (inbox_states, task_states, worktree_states, definition_states, other_states):
@@ -315,8 +314,6 @@ def test_every_state_is_readable_and_reachable_at_every_width(
         run(page, 2)
         expect(desk.locator("code:visible", has_text="NOT_STARTED")).to_be_visible()
         check(desk, theme.lower(), iter(["stopped"]))
-    finally:
-        command(page, "apputils:change-theme", theme="JupyterLab Light")
 
 
 @pytest.mark.parametrize("tab", TABS)
