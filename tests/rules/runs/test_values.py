@@ -92,3 +92,15 @@ def test_packages_are_compared_one_by_one() -> None:
     other = {"environment": {"python": "3.11", "packages": {"numpy": "2.2", "torch": "2.6", "jax": "0.5"}}}
     differing = [(line.name, line.values) for line in lines([one, other]) if line.differs]
     assert differing == [("packages.numpy", ("2.1", "2.2")), ("packages.jax", (None, "0.5"))]
+
+
+def test_what_a_sweep_tries_is_one_row_and_not_also_one_of_the_environment() -> None:
+    runs = [
+        {"parameters": {"persona": name, "seed": 1}, "environment": {"persona": name, "seed": 2}}
+        for name in ("reviewer", "implementer")
+    ]
+    assert [(line.section, line.name) for line in lines(runs)] == [
+        ("parameters", "persona"),
+        ("parameters", "seed"),
+        ("environment", "seed"),
+    ]

@@ -31,13 +31,18 @@ class Line:
 
 
 def lines(runs: Sequence[Facts]) -> list[Line]:
-    """All rows, by section; within one, names in the order in which they first appear."""
+    """All rows, by section; within one, names in the order in which they first appear.
+
+    What a sweep tries is a parameter and also a circumstance: a circumstance that is also a parameter is left out.
+    """
     flat = [{**run, "environment": _flat(run.get("environment", {}))} for run in runs]
-    return [
+    found = [
         Line(section, name, tuple(run.get(section, {}).get(name) for run in flat))
         for section in SECTIONS
         for name in dict.fromkeys(name for run in flat for name in run.get(section, {}))
     ]
+    tried = [(line.name, line.values) for line in found if line.section == "parameters"]
+    return [line for line in found if line.section != "environment" or (line.name, line.values) not in tried]
 
 
 def _flat(values: Mapping[str, Any]) -> Mapping[str, Any]:
