@@ -227,6 +227,27 @@ def test_calls_appear_as_they_happen_and_one_that_runs_is_cancelled(
     expect(desk.element.locator(".wb-calls .wb-table-details:visible")).to_contain_text('"personas"')
 
 
+def test_calls_are_filtered_by_tool_and_agent(open_bare_desk: Open, shelf: Shelf, threads: ThreadPoolExecutor) -> None:
+    shelf.put("hub__wait", forever, description="Wait.")
+    desk = open_bare_desk()
+    desk.host.call("set_tool_permission", name="hub__wait", permission="always")
+    desk.host.call("call_tool", name="get_personas", arguments={})
+    Agent(desk, threads).calls("hub__wait")
+    view(desk.element, "Tools")
+    desk.element.get_by_role("button", name="Calls", exact=True).click()
+    rows = desk.element.locator(".wb-calls .wb-table-row")
+    tool, agent = (desk.element.get_by_label(f"Filter calls by {name}") for name in ("tool", "agent"))
+    expect(rows).to_have_count(2)
+    agent.select_option("ada")
+    expect(rows).to_have_text([re.compile("hub__wait")])
+    tool.fill("get_personas")
+    tool.press("Enter")
+    expect(desk.element.get_by_text("No call matches the filters.")).to_be_visible()
+    agent.select_option("")
+    expect(rows).to_have_text([re.compile("get_personas")])
+    shot(desk.element, "calls_filtered")
+
+
 def test_how_far_a_call_is_is_shown_while_it_runs(
     open_bare_desk: Open, shelf: Shelf, threads: ThreadPoolExecutor
 ) -> None:

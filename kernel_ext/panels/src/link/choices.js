@@ -20,3 +20,9 @@ export function worktreeOptions(tables) {
   const names = [...tables.worktrees.keys()].filter((name) => name !== "").sort();
   return names.map((name) => [name, name]);
 }
+
+/** The agents. @param {Tables} tables @returns {[string, string][]} */
+export function agentOptions(tables) {
+  const names = [...tables.agents.values()].map(({ agent_id: name }) => name).sort();
+  return names.map((name) => [name, name]);
+}

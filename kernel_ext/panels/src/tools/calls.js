@@ -1,8 +1,9 @@
-/** The calls of tools as they happen: the newest first, filtered by source and state, each to be opened. */
+/** The calls of tools as they happen: the newest first, filtered, each to be opened. */
 
-import { button, moveBetweenRows, select } from "../lib/controls.js";
+import { button, input, moveBetweenRows, select, setOptions } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
 import { KeyedList } from "../lib/keyed_list.js";
+import { agentOptions } from "../link/choices.js";
 import { Refresh, VisiblePolling } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { SavedViews } from "../saved_views/saved_views.js";
@@ -33,19 +34,27 @@ export class Calls {
     this.isStale = true;
     const onError = (error) => this.requests.showError(error);
     this.reading = new Refresh(() => this.read(), onError);
-    const choice = (options, name) =>
-      select(options, EVERY, { class: "wb-input wb-narrow", "aria-label": name, on: { change: () => this.restart() } });
-    this.source = choice(SOURCES, "Filter calls by source");
-    this.state = choice(STATES, "Filter calls by state");
+    const attributes = (name) => ({
+      class: "wb-input wb-narrow",
+      "aria-label": `Filter calls by ${name}`,
+      on: { change: () => this.restart() },
+    });
+    /** By the arguments of the operation. */
+    this.filters = {
+      name: input("", { ...attributes("tool"), placeholder: "All tools", maxlength: 200 }),
+      agent_id: select(this.agents(), EVERY, attributes("agent")),
+      source: select(SOURCES, EVERY, attributes("source")),
+      state: select(STATES, EVERY, attributes("state")),
+    };
     this.empty = h("p", { class: "wb-empty", hidden: true });
     this.more = button("Show earlier calls", "wb-button", () => this.showEarlier());
     this.more.hidden = true;
     this.views = new SavedViews(desk, "tool_calls", {
-      read: () => ({ source: this.source.value, state: this.state.value }),
+      read: () => this.chosen(),
       apply: (state) => this.apply(state),
     });
-    const filters = h("div", { class: "wb-line" }, this.source, this.state, h("span", { class: "wb-grow" }));
-    filters.append(this.views.element);
+    const filters = h("div", { class: "wb-line" }, ...Object.values(this.filters));
+    filters.append(h("span", { class: "wb-grow" }), this.views.element);
     const errors = [this.requests.errorBox, this.earlier.errorBox];
     this.element = h("div", { class: "wb-stack" }, filters, ...errors, this.empty, this.table(), this.more);
     desk.store.subscribe(() => this.onChange(), signal);
@@ -70,6 +79,15 @@ export class Calls {
     return this.element.checkVisibility();
   }
 
+  /** What is chosen in each filter. */
+  chosen() {
+    return Object.fromEntries(Object.entries(this.filters).map(([name, { value }]) => [name, value.trim()]));
+  }
+
+  agents() {
+    return [[EVERY, "All agents"], ...agentOptions(this.desk.store.tables)];
+  }
+
   /** Events may be about calls: read them again, while they are shown. */
   onChange() {
     if (this.desk.store.concernsAny("tool_call")) this.isStale = true;
@@ -82,10 +100,11 @@ export class Calls {
   }
 
   /** Show what was saved. @param {any} state */
-  apply({ source = EVERY, state = EVERY }) {
-    this.source.value = source;
-    this.state.value = state;
-    for (const choice of [this.source, this.state]) if (choice.selectedIndex < 0) choice.value = EVERY;
+  apply(state) {
+    for (const [name, control] of Object.entries(this.filters)) {
+      control.value = state[name] ?? EVERY;
+      if (control.selectedIndex < 0) control.value = EVERY;
+    }
     this.restart();
   }
 
@@ -131,8 +150,7 @@ export class Calls {
   }
 
   filtered(more) {
-    const chosen = { source: this.source.value, state: this.state.value };
-    const wanted = Object.entries(chosen).filter(([, value]) => value !== EVERY);
+    const wanted = Object.entries(this.chosen()).filter(([, value]) => value !== EVERY);
     return { limit: PAGE, ...Object.fromEntries(wanted), ...more };
   }
 
@@ -160,14 +178,15 @@ export class Calls {
     this.grid.hidden = this.rows.items.size === 0;
     this.more.hidden = this.list.cursor === null;
     this.empty.hidden = ids.length > 0 || !this.isRead;
-    const isFiltered = this.source.value !== EVERY || this.state.value !== EVERY;
+    setOptions(this.filters.agent_id, [["", this.agents()]]);
+    const isFiltered = Object.values(this.chosen()).some((value) => value !== EVERY);
     const none = "No calls yet. Tools that agents, models or you call appear here as they run.";
     this.empty.textContent = isFiltered ? "No call matches the filters." : none;
   }
 
   /** Whether a call is still in the state that is filtered by. */
   matches({ state, ended_at: ended }) {
-    const wanted = this.state.value;
+    const wanted = this.filters.state.value;
     return wanted === EVERY || state === wanted || (wanted === "open" && !ended);
   }
 }
