@@ -10,7 +10,6 @@ JSON ?=
 ONLY ?=
 PARALLEL := --numprocesses=4 # even on two cores: many tests wait for processes
 COMPUTING := --numprocesses=logical --maxprocesses=4
-WAITING := --numprocesses=3 # most tests of these tiers wait for processes
 PRETTIER = $(and $(shell command -v node),$(wildcard node_modules/.bin/prettier))
 unexport PYTHONDONTWRITEBYTECODE # compiling the tests takes each process longer than collecting them
 CHEAP := not browser and not chaos and not postgres and not node and not long
@@ -67,7 +66,7 @@ test: $(VENV)/.test
 
 test-all: $(VENV)/.test
 	WORKBENCH_QUICKSTART_APPROVE=auto $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-sanitize-with=notebooks/sanitize.cfg --nbval-cell-timeout=300 --timeout=600 $(COMPUTING) --dist=loadfile notebooks/
-	$(BIN)/python -m pytest $(WAITING) --dist=worksteal -m "not ($(CHEAP))"
+	$(BIN)/python -m pytest $(PARALLEL) --dist=worksteal -m "not ($(CHEAP))"
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .

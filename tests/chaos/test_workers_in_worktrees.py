@@ -21,7 +21,7 @@ from workbench.shells.serve import Servers
 
 pytestmark = [pytest.mark.anyio, pytest.mark.chaos]
 
-ROUNDS = 500 if (SOAK := bool(os.environ.get("WORKBENCH_SOAK"))) else 50
+ROUNDS = 500 if (SOAK := bool(os.environ.get("WORKBENCH_SOAK"))) else 25
 AT_ONCE = 2
 
 WORK = {

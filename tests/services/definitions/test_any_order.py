@@ -415,5 +415,5 @@ class InManyOrders(Definitions):
 TestDefinitionsInManyOrders = pytest.mark.chaos(pytest.mark.timeout(3_000)(InManyOrders.TestCase))
 
 TestDefinitionsInManyOrders.settings = hypothesis.settings(
-    max_examples=1_000 if SOAK else 100, stateful_step_count=20, deadline=None
+    max_examples=1_000 if SOAK else 50, stateful_step_count=20, deadline=None
 )

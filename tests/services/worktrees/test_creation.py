@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +212,16 @@ def hostile_names() -> list[str]:
     return list(dict.fromkeys(words + inside + edges))[:200]
 
 
+EVERY = 3
+"""Of the names that git takes for a branch, every third one gets a worktree."""
+
+
+def git_takes(name: str) -> bool:
+    """Whether git takes a name for a branch."""
+    checking = ["git", "check-ref-format", "--branch", name]
+    return "\0" not in name and subprocess.run(checking, capture_output=True).returncode == 0
+
+
 @pytest.mark.long
 @pytest.mark.timeout(900)
 async def test_of_200_hostile_names_none_leaves_anything(workbench: Workbench, repository: Path) -> None:
@@ -218,12 +229,14 @@ async def test_of_200_hostile_names_none_leaves_anything(workbench: Workbench, r
     assert len(set(names)) == 200
     await make(workbench, "before")
     before = everything(repository)
-    for name in names:
+    for number, name in enumerate(names):
         with pytest.raises(WorkbenchError, match=r"^(BAD_WORKTREE_NAME|INVALID_ARGUMENTS)"):
             await workbench.call("create_worktree", name=name)
         for op in ("get_worktree_diff", "discard_worktree", "update_worktree", "integrate_worktree"):
             with pytest.raises(WorkbenchError, match=r"^(WORKTREE_NOT_FOUND|INVALID_ARGUMENTS)"):
                 await workbench.call(op, worktree_name=name)
+        if number % EVERY and git_takes(name):
+            continue
         try:
             made = await workbench.call("create_worktree", name="lab", branch_name=name)
         except WorkbenchError as error:

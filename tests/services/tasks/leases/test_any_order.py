@@ -443,5 +443,5 @@ SOAK = int(os.environ.get("WORKBENCH_SOAK", "0"))
 TestLeasesInAnyOrderForLong = pytest.mark.chaos(pytest.mark.timeout(3_000)(ForLong.TestCase))
 
 TestLeasesInAnyOrderForLong.settings = hypothesis.settings(
-    max_examples=600 * SOAK or 60, stateful_step_count=50, deadline=None
+    max_examples=600 * SOAK or 30, stateful_step_count=50, deadline=None
 )
