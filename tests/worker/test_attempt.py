@@ -6,7 +6,6 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,65 +13,15 @@ import psutil
 import pytest
 
 from tests.conftest import ended
-from workbench.confinement import Box, Limits, abilities
-from workbench.process import adopt_orphans
+from tests.worker.runner import Run, Runner
+from workbench.confinement import Limits, abilities
 from workbench.rules.profile import Profile, parse
 from workbench.rules.programs import AgentSetup
 from workbench.settings import shipped
 from workbench.worker import attempt
-from workbench.worker.attempt import NOT_STARTED, Outcome, Worker
-from workbench.worker.startup import WorkerConfig
+from workbench.worker.attempt import NOT_STARTED, Outcome
 
-SCRIPT = Profile(name="script", summary="Runs the task's command.")
-
-pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(30)]
-
-Run = str | list[str] | None
-
-
-@dataclass
-class Runner:
-    """Runs attempts in a directory and keeps what they say."""
-
-    place: Path
-    scratch: Path
-    lines: list[str] = field(default_factory=list)
-    has_output: asyncio.Event = field(default_factory=asyncio.Event)
-    profile: Profile = SCRIPT
-    function: str | None = None
-    limits: Limits = field(default_factory=Limits)
-    grace: float = 3.0
-    adopts_orphans: bool = False
-    confined: bool = False
-    definition: AgentSetup | None = None
-
-    async def __call__(self, run: Run, description: str = "", **extra: str) -> Outcome:
-        task = {"id": 7, "attempt": 2, "title": "t", "description": description, "run": run}
-        config = WorkerConfig(
-            url="http://127.0.0.1:1",
-            token="wba_secret",
-            scratch=self.scratch,
-            box=Box(write=(self.place,) if self.confined else (), read=(), scratch=self.scratch, enforce=self.confined),
-            project=self.place,
-            profile=self.profile,
-            agent_mcp_url="http://127.0.0.1:1/mcp",
-            function=self.function,
-            limits=self.limits,
-            environment=extra,
-            grace_seconds=self.grace,
-            definition=self.definition,
-        )
-        worker = Worker(config, "ada", "You are thorough.", self.adopts_orphans)
-        return await attempt.run(worker, task, self.place, self.on_line)
-
-    def on_line(self, line: str) -> None:
-        self.lines.append(line)
-        self.has_output.set()
-
-    @property
-    def env(self) -> dict[str, str]:
-        """What `env` printed."""
-        return dict(line.partition("=")[::2] for line in self.lines)
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
 
 @pytest.fixture
@@ -276,8 +225,7 @@ LEAVE = {
 
 @pytest.mark.parametrize("how", LEAVE)
 async def test_a_process_that_left_the_group_ends_with_the_command(run: Runner, how: str) -> None:
-    run.adopts_orphans = adopt_orphans()
-    assert (await run(LEAVE[how])).ok
+    assert (await run.alone(LEAVE[how])).ok
     await ended(int(run.lines[0]))
 
 
@@ -359,12 +307,11 @@ async def test_what_a_supervisor_that_was_killed_left_does_not_prevent_the_next_
 async def test_a_command_that_exceeds_a_limit_is_ended_with_all_it_started(
     run: Runner, limits: Limits, what: Run, why: str
 ) -> None:
-    run.limits, run.adopts_orphans = limits, adopt_orphans()
-    outcome = await run(what)
+    run.limits = limits
+    outcome = await run.alone(what)
     assert (outcome.ok, outcome.retryable, outcome.error_class) == (False, True, "LIMIT")
     assert outcome.error.startswith("The command was ended: ")
     assert why in outcome.error
-    assert psutil.Process().children() == []
 
 
 # Other profiles

@@ -1,0 +1,95 @@
+"""Runs attempts in a directory.
+
+Run as a program, this file runs one: a process that adopts orphans ends all of its children, also those that other
+tests have started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from asyncio.subprocess import PIPE
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import psutil
+
+from workbench.confinement import Box, Limits
+from workbench.process import adopt_orphans
+from workbench.rules.profile import Profile
+from workbench.rules.programs import AgentSetup
+from workbench.worker import attempt
+from workbench.worker.attempt import Outcome, Worker
+from workbench.worker.startup import WorkerConfig
+
+SCRIPT = Profile(name="script", summary="Runs the task's command.")
+ROOT = Path(__file__).parents[2]
+Run = str | list[str] | None
+
+
+@dataclass
+class Runner:
+    """Runs attempts in a directory and keeps what they say."""
+
+    place: Path
+    scratch: Path
+    lines: list[str] = field(default_factory=list)
+    has_output: asyncio.Event = field(default_factory=asyncio.Event)
+    profile: Profile = SCRIPT
+    function: str | None = None
+    limits: Limits = field(default_factory=Limits)
+    grace: float = 3.0
+    adopts_orphans: bool = False
+    confined: bool = False
+    definition: AgentSetup | None = None
+
+    async def __call__(self, run: Run, description: str = "", **extra: str) -> Outcome:
+        task = {"id": 7, "attempt": 2, "title": "t", "description": description, "run": run}
+        config = WorkerConfig(
+            url="http://127.0.0.1:1",
+            token="wba_secret",
+            scratch=self.scratch,
+            box=Box(write=(self.place,) if self.confined else (), read=(), scratch=self.scratch, enforce=self.confined),
+            project=self.place,
+            profile=self.profile,
+            agent_mcp_url="http://127.0.0.1:1/mcp",
+            function=self.function,
+            limits=self.limits,
+            environment=extra,
+            grace_seconds=self.grace,
+            definition=self.definition,
+        )
+        worker = Worker(config, "ada", "You are thorough.", self.adopts_orphans)
+        return await attempt.run(worker, task, self.place, self.on_line)
+
+    async def alone(self, run: Run) -> Outcome:
+        """The same in a process of its own, as supervisors are; it leaves no children."""
+        asked = {"place": str(self.place), "scratch": str(self.scratch), "limits": asdict(self.limits), "run": run}
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.worker.runner"), stdin=PIPE, stdout=PIPE, cwd=ROOT
+        )
+        told, _ = await process.communicate(json.dumps(asked).encode())
+        found = json.loads(told)
+        self.lines += found["lines"]
+        assert found["children"] == []
+        return Outcome(**found["outcome"])
+
+    def on_line(self, line: str) -> None:
+        self.lines.append(line)
+        self.has_output.set()
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What `env` printed."""
+        return dict(line.partition("=")[::2] for line in self.lines)
+
+
+if __name__ == "__main__":
+    asked = json.load(sys.stdin)
+    runner = Runner(
+        Path(asked["place"]), Path(asked["scratch"]), limits=Limits(**asked["limits"]), adopts_orphans=adopt_orphans()
+    )
+    outcome = asyncio.run(runner(asked["run"]))
+    children = [child.pid for child in psutil.Process().children()]
+    print(json.dumps({"outcome": asdict(outcome), "lines": runner.lines, "children": children}))
