@@ -76,7 +76,8 @@ async def test_an_agent_that_registers_here_continues_with_its_own_token(
         assert data(refused)["error"]["code"] == "NOT_ASSIGNED"
         await served.workbench.call("approve", approval_id=made["approval_id"])
         state = data(await client.call_tool("registration_status", {"wait_seconds": 30}))
-        assert (state["agent_id"], state["status"]) == ("ada", "assigned")
+        assert state["agent_id"] == "ada"
+        assert state["status"] in ("assigned", "active")  # active once it has been heard of under its own token
         if era == "legacy":
             with anyio.fail_after(30):
                 await changed.wait()
