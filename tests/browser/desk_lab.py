@@ -41,6 +41,8 @@ CHROMIUM_ARGS = [
     "--disable-sync",
 ]
 APPS = {"jupyterlab": "LabApp", "notebook": "JupyterNotebookApp"}
+OpenDesk = Callable[..., Locator]
+"""What the fixture `open_desk` gives."""
 START_SECONDS = 60
 ANSWER_SECONDS = 90
 SETTLE_SECONDS = 10
@@ -236,6 +238,7 @@ def command(page: Page, name: str, wait: bool = True, **arguments: Any) -> None:
 def in_theme(page: Page, theme: str) -> Iterator[None]:
     """Show JupyterLab in a theme, such as `Dark`; afterwards in the light one again."""
     command(page, "apputils:change-theme", theme=f"JupyterLab {theme}")
+    page.wait_for_function("name => document.body.dataset.jpThemeName === name", arg=f"JupyterLab {theme}")
     try:
         yield
     finally:
@@ -245,6 +248,11 @@ def in_theme(page: Page, theme: str) -> Iterator[None]:
 def view(desk: Locator, name: str) -> None:
     """Show a view of the desk. With a key, because a count that appears beside a tab moves the others from a click."""
     desk.get_by_role("tab", name=re.compile(f"^{name}")).press("Enter")
+
+
+def card(desk: Locator, name: str) -> Locator:
+    """The card of what has a name."""
+    return desk.get_by_role("listitem", name=name, exact=True)
 
 
 def resize(desk: Locator, width: int) -> None:

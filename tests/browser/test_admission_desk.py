@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ from playwright.sync_api import Locator, Page, expect
 from websockets.sync.client import ClientConnection, connect
 
 from tests.browser.desk_lab import (
+    OpenDesk,
     Project,
+    card,
     command,
     expect_fitting,
     expect_readable,
@@ -26,12 +28,7 @@ from tests.browser.desk_lab import (
 )
 from tests.browser.scenes import admitted, laboratory
 
-OpenDesk = Callable[..., Locator]
 VIEWS = ("Agents", "Projects", "Admin")
-
-
-def card(desk: Locator, name: str) -> Locator:
-    return desk.get_by_role("listitem", name=name, exact=True)
 
 
 def line(desk: Locator, agent_id: str) -> Locator:

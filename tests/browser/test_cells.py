@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.desk_lab import Lab, Project, command, open_notebook, output, shot, write_notebook
+from tests.browser.desk_lab import Lab, Project, command, in_theme, open_notebook, output, shot, write_notebook
 
 START = '%load_ext workbench\n%workbench start --project "." --port 0'
 WORK = """\
@@ -32,21 +30,17 @@ SHOWN = {
     "error": "%workbench taks",
     "call-error": 'wb.call("get_tsk")',
 }
-DARK = "JupyterLab Dark"
 
 
 @pytest.fixture
-def outputs(lab: Lab, project: Project, page: Page) -> Iterator[dict[str, Locator]]:
+def outputs(lab: Lab, project: Project, page: Page) -> dict[str, Locator]:
     """The output areas of the cells, by the names in SHOWN."""
     sources = (START, WORK, *SHOWN.values())
     page.set_viewport_size({"width": 1100, "height": 6000})  # so that no cell is taken out of the page
     open_notebook(page, lab, write_notebook(project.path / "cells.ipynb", *sources, tags=["raises-exception"]))
     command(page, "notebook:run-all-cells", wait=False)
     expect(output(page, len(sources) - 1)).to_contain_text("UNKNOWN_OPERATION", timeout=90_000)
-    try:
-        yield {name: output(page, 2 + number) for number, name in enumerate(SHOWN)}
-    finally:
-        command(page, "apputils:change-theme", theme="JupyterLab Light")
+    return {name: output(page, 2 + number) for number, name in enumerate(SHOWN)}
 
 
 def style(element: Locator, name: str) -> str:
@@ -63,14 +57,13 @@ def test_cells_are_aligned_and_follow_the_theme(outputs: dict[str, Locator], pag
         title = outputs[name].get_by_role("cell", name="Collect", exact=True)
         number = outputs[name].get_by_role("row").nth(1).get_by_role("cell").first
         assert (style(title, "textAlign"), style(number, "textAlign")) == ("left", "right")
-    for theme in ("JupyterLab Light", DARK):
-        command(page, "apputils:change-theme", theme=theme)
-        page.wait_for_function("dark => (document.body.dataset.jpThemeLight === 'false') === dark", arg=theme == DARK)
-        for name, area in outputs.items():
-            shot(area, f"cell-{name}-{'dark' if theme == DARK else 'light'}")
-        text = page.evaluate("getComputedStyle(document.body).getPropertyValue('--jp-content-font-color1').trim()")
-        for name in ("gantt", "graph"):
-            expect(outputs[name].locator("svg text").last).to_have_css("fill", rgba(page, text))
+    for theme in ("Light", "Dark"):
+        with in_theme(page, theme):
+            for name, area in outputs.items():
+                shot(area, f"cell-{name}-{theme.lower()}")
+            text = page.evaluate("getComputedStyle(document.body).getPropertyValue('--jp-content-font-color1').trim()")
+            for name in ("gantt", "graph"):
+                expect(outputs[name].locator("svg text").last).to_have_css("fill", rgba(page, text))
 
 
 def rgba(page: Page, colour: str) -> str:

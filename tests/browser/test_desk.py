@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 from websockets.sync.client import connect
 
 from tests.browser.desk_lab import (
+    OpenDesk,
     Project,
+    card,
     command,
     expect_fitting,
     expect_readable,
@@ -24,17 +25,12 @@ from tests.browser.desk_lab import (
 )
 from tests.browser.scenes import admitted, busy, proposal, repository
 
-OpenDesk = Callable[..., Locator]
 TWO = """\
 plan: two
 tasks:
 - {name: a, title: First, persona: tester}
 - {name: b, title: Second, persona: tester, after: [a]}
 """
-
-
-def card(desk: Locator, name: str) -> Locator:
-    return desk.get_by_role("listitem", name=name, exact=True)
 
 
 def row(desk: Locator, title: str) -> Locator:

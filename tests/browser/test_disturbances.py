@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, Locator, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.bare_desk import BareDesk
-from tests.browser.desk_lab import view, wait_until
+from tests.browser.desk_lab import card, view, wait_until
 from tests.browser.scenes import git
 from workbench.services.integration import queue
 
@@ -30,10 +30,6 @@ TIMERS_BY_HAND = """(() => {
 })();"""
 """Before a page is loaded: its timers of ten and of four seconds end when the test says so."""
 Open = Callable[..., BareDesk]
-
-
-def card(desk: BareDesk, name: str) -> Locator:
-    return desk.element.get_by_role("listitem", name=name, exact=True)
 
 
 def worktree(desk: BareDesk, name: str, files: dict[str, str]) -> Path:
@@ -117,7 +113,7 @@ def test_changes_are_read_again_after_a_failed_request(open_bare_desk: Open) -> 
     worktree(desk, "robust", {"stats.py": SOURCE})
     view(desk.element, "Worktrees")
     desk.fail("get_worktree_diff")
-    card(desk, "robust").get_by_role("button", name="robust", exact=True).click()
+    card(desk.element, "robust").get_by_role("button", name="robust", exact=True).click()
     expect(desk.element.get_by_text("STORE_BUSY")).to_be_visible()
     desk.restore()
     expect(desk.element.get_by_text("return sorted(values)")).to_be_visible(timeout=40_000)
@@ -129,7 +125,7 @@ def test_a_diff_is_plain_at_once_and_coloured_when_the_highlighter_has_come(open
     worktree(desk, "other", {"sum.py": "def total(): pass\n"})
     desk.hold("asset")
     view(desk.element, "Worktrees")
-    card(desk, "robust").get_by_role("button", name="robust", exact=True).click()
+    card(desk.element, "robust").get_by_role("button", name="robust", exact=True).click()
     lines = desk.element.locator(".wb-diff-added")
     expect(lines.get_by_text("return sorted(values)")).to_be_visible()
     assert desk.element.locator("[class^=hljs]").count() == 0
@@ -138,7 +134,7 @@ def test_a_diff_is_plain_at_once_and_coloured_when_the_highlighter_has_come(open
     expect(lines.locator(".hljs-keyword").get_by_text("return", exact=True)).to_be_visible()
     assert lines.all_inner_texts() == before
     desk.element.get_by_role("button", name="Back to all worktrees").click()
-    card(desk, "other").get_by_role("button", name="other", exact=True).click()
+    card(desk.element, "other").get_by_role("button", name="other", exact=True).click()
     expect(lines.locator(".hljs-keyword").get_by_text("def", exact=True)).to_be_visible()
     assert [message["kind"] for message in desk.asked].count("asset") == 1
 
@@ -150,7 +146,7 @@ def test_a_diff_stays_plain_when_the_highlighter_cannot_be_loaded_and_the_next_o
     worktree(desk, "robust", {"stats.py": SOURCE})
     desk.fail("highlight")
     view(desk.element, "Worktrees")
-    opener = card(desk, "robust").get_by_role("button", name="robust", exact=True)
+    opener = card(desk.element, "robust").get_by_role("button", name="robust", exact=True)
     opener.click()
     expect(desk.element.get_by_text("return sorted(values)")).to_be_visible()
     expect(desk.element.locator(".wb-error:visible")).to_have_count(0)
@@ -167,13 +163,13 @@ def test_an_approved_integration_is_followed_through_its_gates_to_the_end(open_b
     worktree(desk, "robust", {"stats.py": SOURCE})
     desk.host.call("integrate_worktree", worktree_name="robust")
     view(desk.element, "Inbox")
-    mine = card(desk, "robust")
+    mine = card(desk.element, "robust")
     mine.get_by_role("button", name="Approve and integrate").click()
     expect(mine).to_contain_text("Approved. Running gates; then it is merged into main.")
     expect(mine.get_by_role("button", name=re.compile("^Approve"))).to_be_hidden()
     expect(mine.get_by_text("running", exact=True)).to_be_visible()
     view(desk.element, "Worktrees")
-    expect(card(desk, "robust")).to_contain_text("Integrating")
+    expect(card(desk.element, "robust")).to_contain_text("Integrating")
     view(desk.element, "Inbox")
     go.touch()
     expect(mine).to_contain_text("Integrated into main.", timeout=30_000)
@@ -188,14 +184,14 @@ def test_integrations_that_wait_for_each_other_say_their_place(open_bare_desk: O
         desk.host.call("integrate_worktree", worktree_name=name)
     view(desk.element, "Inbox")
     for name in ("bills", "robust"):
-        card(desk, name).get_by_role("button", name="Approve and integrate").click()
-    expect(card(desk, "robust")).to_contain_text("Approved. Queued, 2nd for main.")
+        card(desk.element, name).get_by_role("button", name="Approve and integrate").click()
+    expect(card(desk.element, "robust")).to_contain_text("Approved. Queued, 2nd for main.")
     view(desk.element, "Worktrees")
-    expect(card(desk, "robust")).to_contain_text("Queued, 2nd")
+    expect(card(desk.element, "robust")).to_contain_text("Queued, 2nd")
     view(desk.element, "Inbox")
     go.touch()
     for name in ("bills", "robust"):
-        expect(card(desk, name)).to_contain_text("Integrated into main.", timeout=30_000)
+        expect(card(desk.element, name)).to_contain_text("Integrated into main.", timeout=30_000)
 
 
 def test_an_integration_whose_gates_fail_is_sent_back_with_its_reason(open_bare_desk: Open, tmp_path: Path) -> None:
@@ -204,7 +200,7 @@ def test_an_integration_whose_gates_fail_is_sent_back_with_its_reason(open_bare_
     worktree(desk, "robust", {"stats.py": SOURCE})
     desk.host.call("integrate_worktree", worktree_name="robust")
     view(desk.element, "Worktrees")
-    card(desk, "robust").get_by_role("button", name="Review and approve").click()
+    card(desk.element, "robust").get_by_role("button", name="Review and approve").click()
     page = desk.element.get_by_role("region", name="robust")
     page.get_by_role("button", name="Approve and integrate").click()
     expect(page).to_contain_text("Approved. Running gates; then it is merged into main.")
@@ -229,7 +225,7 @@ def test_the_reason_of_a_refusal_stays_until_the_question_is_asked_again(
     git("commit", "-q", "-a", "-m", "Change the same lines", cwd=tmp_path / "project")
     desk.host.call("integrate_worktree", worktree_name="robust")
     view(desk.element, "Inbox")
-    mine = card(desk, "robust")
+    mine = card(desk.element, "robust")
     monkeypatch.setattr(queue, "put_question", ask_later)
     mine.get_by_role("button", name="Approve and integrate").click()
     expect(mine.get_by_role("button", name="Dismiss")).to_be_visible()
@@ -304,7 +300,7 @@ def test_an_approval_that_is_being_replaced_cannot_be_decided(open_bare_desk: Op
     place = worktree(desk, "robust", {"stats.py": SOURCE})
     desk.host.call("integrate_worktree", worktree_name="robust")
     view(desk.element, "Worktrees")
-    card(desk, "robust").get_by_role("button", name="Review and approve").click()
+    card(desk.element, "robust").get_by_role("button", name="Review and approve").click()
     (place / "more.py").write_text(SOURCE)
     git("add", ".", cwd=place)
     git("commit", "-q", "-m", "More", cwd=place)

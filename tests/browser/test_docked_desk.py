@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from playwright.sync_api import Page, expect
 
-from playwright.sync_api import Locator, Page, expect
+from tests.browser.desk_lab import OpenDesk, Project, command, restart_kernel, run, shot, view
 
-from tests.browser.desk_lab import Project, command, restart_kernel, run, shot, view
-
-OpenDesk = Callable[..., Locator]
 DOCK = "desk = Desk(host, tab='Tasks', docked=True)\ndesk"
 ALONE = "desk = Desk(host, tab='Agents', alone=True)\ndesk"
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, expect
 from rid_lib.types import KoiNetNode
 
 from tests.browser.bare_desk import BareDesk
-from tests.browser.desk_lab import shot
+from tests.browser.desk_lab import card, shot
 from tests.services.personalities.known import ALICE, COORDINATOR, know, meet, own, profile
 from workbench.koi.identity import load_or_create
 from workbench.rules.personalities.profile import PersonalityProfile
@@ -41,20 +41,16 @@ def receive(desk: BareDesk, *profiles: PersonalityProfile) -> None:
         desk.host.wait(know(workbench, made, now, origin=COORDINATOR))
 
 
-def card(desk: BareDesk, name: str) -> Locator:
-    return desk.element.get_by_role("listitem", name=name, exact=True)
-
-
 def opened(desk: BareDesk, name: str) -> Locator:
     """The page of a personality, after a click on its card."""
-    card(desk, name).get_by_role("button", name=name, exact=True).click()
+    card(desk.element, name).get_by_role("button", name=name, exact=True).click()
     return desk.element.get_by_role("region", name=name, exact=True)
 
 
 def test_what_is_received_appears_as_a_card_and_changes_there(desk: BareDesk) -> None:
     expect(desk.element).to_contain_text("A personality is what an agent publishes about itself")
     receive(desk, profile("penguin-counter", "1.0", description="Counts", mood="calm", count=COUNT))
-    found = card(desk, "penguin-counter")
+    found = card(desk.element, "penguin-counter")
     expect(found).to_contain_text("Counts")
     expect(found).to_contain_text("moodcalm")
     expect(found).to_contain_text("Count the penguins on a picture.")
@@ -67,7 +63,7 @@ def test_what_is_received_appears_as_a_card_and_changes_there(desk: BareDesk) ->
 def test_of_a_thousand_the_page_gets_those_that_change_and_draws_no_other_card_again(desk: BareDesk) -> None:
     receive(desk, *(profile(f"agent-{at:03}", mood="calm") for at in range(1_000)))
     expect(desk.element).to_contain_text("1,000 personalities")
-    expect(card(desk, "agent-007")).to_contain_text("moodcalm")
+    expect(card(desk.element, "agent-007")).to_contain_text("moodcalm")
     desk.page.evaluate(
         """() => {
           window.drawn = new Set();
@@ -82,7 +78,7 @@ def test_of_a_thousand_the_page_gets_those_that_change_and_draws_no_other_card_a
     before = len(desk.sent)
     receive(desk, *(profile(f"agent-{at % 10:03}", "1.1", mood=f"changed {at}") for at in range(50)))
     for at in range(10):
-        expect(card(desk, f"agent-{at:03}")).to_contain_text(f"moodchanged {40 + at}")
+        expect(card(desk.element, f"agent-{at:03}")).to_contain_text(f"moodchanged {40 + at}")
     assert desk.page.evaluate("[...window.drawn].sort()") == [f"agent-{at:03}" for at in range(10)]
     tables = [json.loads(text) for content, text in desk.sent[before:] if content["kind"] == "diff"]
     rows = [row["id"] for table in tables for row in table.get("personalities", {"set": []})["set"]]
@@ -123,7 +119,7 @@ def test_a_page_tells_where_it_comes_from_and_what_each_version_changed(desk: Ba
     page.get_by_role("button", name="Show all 9,000 characters").last.click()
     expect(page.locator(".wb-changes").last).to_contain_text("x" * 9_000)
     page.get_by_role("heading", name="counter", exact=True).press("Escape")
-    expect(card(desk, "counter").get_by_role("button", name="counter", exact=True)).to_be_focused()
+    expect(card(desk.element, "counter").get_by_role("button", name="counter", exact=True)).to_be_focused()
 
 
 def test_a_tool_that_cannot_be_called_shows_what_it_takes(desk: BareDesk) -> None:
@@ -169,7 +165,7 @@ def test_a_name_is_taken_from_its_owner_and_given_to_another_node(desk: BareDesk
     choice.select_option(label="alice-again (bbbbbbbb)")
     shot(page, "release")
     page.get_by_role("button", name="Release counter").click()
-    expect(card(desk, "counter")).to_be_hidden()
+    expect(card(desk.element, "counter")).to_be_hidden()
     expect(desk.element).to_contain_text("counter belongs to alice-again (bbbbbbbb) now.")
     [event] = [one for one in desk.host.call("list_events", after=0)["events"] if one["kind"] == "name.released"]
     assert (event["data"]["former_owner"], event["data"]["owner"]) == (str(ALICE), str(heir))
@@ -211,5 +207,5 @@ def test_an_own_one_is_published_edited_and_withdrawn(desk: BareDesk) -> None:
     expect(page.locator(".wb-trait-list")).not_to_contain_text("patience")
     page.get_by_role("button", name="Withdraw…").click()
     page.get_by_role("button", name="Withdraw careful-ada").click()
-    expect(card(desk, "careful-ada")).to_be_hidden()
+    expect(card(desk.element, "careful-ada")).to_be_hidden()
     expect(desk.element).to_contain_text("A personality is what an agent publishes about itself")

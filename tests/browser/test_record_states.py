@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.desk_lab import Project, in_theme, view
+from tests.browser.desk_lab import OpenDesk, Project, in_theme, view
 from tests.browser.scenes import busy, measured, repository, reviewed
-from tests.browser.test_states import OpenDesk, check, press
+from tests.browser.test_states import check, press
 
 
 def empty_states(desk: Locator) -> Iterator[str]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import nbformat
 from nbconvert import HTMLExporter
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 from traitlets.config import Config
 
-from tests.browser.desk_lab import Lab, Project, command, run, shot, wait_until
-
-OpenDesk = Callable[..., Locator]
+from tests.browser.desk_lab import Lab, OpenDesk, Project, command, run, shot, wait_until
 
 
 def saved_html(project: Project, page: Page) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,9 @@ from playwright.sync_api import Locator, Page, expect
 
 from kernel_ext.hosting.host import KernelHost
 from tests.browser.desk_lab import (
+    OpenDesk,
     Project,
+    card,
     expect_fitting,
     expect_reachable,
     expect_readable,
@@ -24,7 +26,6 @@ from tests.browser.desk_lab import (
 from tests.browser.scenes import busy, changed, defined, repository, talked, worktree
 from workbench.withheld import trust, withheld
 
-OpenDesk = Callable[..., Locator]
 HERE = Path(__file__).parent
 WIDTHS = {"light": (700, 900, 1200, 1600), "dark": (1200,)}
 """Light is looked at closely: what a width changes is the same in both themes."""
@@ -44,10 +45,6 @@ FOCUSED = "desk => desk.contains(document.activeElement) ? document.activeElemen
 def press(place: Locator, name: str) -> None:
     """Press a button whose name begins like this."""
     place.get_by_role("button", name=re.compile(f"^{re.escape(name)}")).first.click()
-
-
-def card(desk: Locator, name: str) -> Locator:
-    return desk.get_by_role("listitem", name=name, exact=True)
 
 
 def fill(project: Project) -> None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.desk_lab import Project, expect_fitting, expect_readable, in_theme, resize, shot
+from tests.browser.desk_lab import OpenDesk, Project, expect_fitting, expect_readable, in_theme, resize, shot
 from tests.browser.scenes import admitted, busy, eventful, repository, worktree
-
-OpenDesk = Callable[..., Locator]
 
 
 def row(desk: Locator, title: str) -> Locator:

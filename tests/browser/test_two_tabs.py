@@ -9,13 +9,9 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.bare_desk import LASTING_UNDO, BareDesk
-from tests.browser.desk_lab import Lab, Project, command, open_notebook, shot, show_desk, view
+from tests.browser.desk_lab import Lab, Project, card, command, open_notebook, shot, show_desk, view
 
 LONG_UNDO = "undo.UNDO_SECONDS = 3600\n"
-
-
-def card(desk: Locator, name: str) -> Locator:
-    return desk.get_by_role("listitem", name=name, exact=True)
 
 
 def search(desk: Locator) -> Locator:

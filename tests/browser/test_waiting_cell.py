@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from playwright.sync_api import Page, expect
 
-from playwright.sync_api import Locator, Page, expect
-
-from tests.browser.desk_lab import Project, output, run, shot
-
-OpenDesk = Callable[..., Locator]
+from tests.browser.desk_lab import OpenDesk, Project, output, run, shot
 
 SESSION = """
 %load_ext workbench

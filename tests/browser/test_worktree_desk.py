@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import getpass
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.desk_lab import Project, expect_fitting, expect_readable, in_theme, shot, view
+from tests.browser.desk_lab import OpenDesk, Project, card, expect_fitting, expect_readable, in_theme, shot, view
 from tests.browser.scenes import changed, git, repository, worktree
 from workbench.withheld import trust, withheld
 
-OpenDesk = Callable[..., Locator]
 STATS = '"""Robust statistics."""\n\nfrom statistics import median\n\n\ndef middle(values: list[float]) -> float:\n'
 STATS += "    return median(values) or 0.5  # the mean is not robust\n"
 TALKS = "for n in 1 2 3 4 5; do echo counted $n; done; while [ ! -e go ]; do sleep 0.1; done; echo counted the last one"
-
-
-def card(desk: Locator, name: str) -> Locator:
-    return desk.get_by_role("listitem", name=name, exact=True)
 
 
 def page_of(desk: Locator, name: str) -> Locator:
