@@ -30,7 +30,7 @@ CASES = [
     pytest.param(True, os.geteuid(), id="cloned-as-this-user"),
     pytest.param(False, NOBODY if os.geteuid() == 0 else os.geteuid(), id="unpacked-as-ordinary-user"),
 ]
-"""Whether it was cloned, and who runs the commands: each of both once, where root runs the tests."""
+"""Whether it was cloned or unpacked, and who runs the commands: where root runs the tests, an ordinary user, too."""
 LOOKERS_REFUSALS = ("STATE_TRACKED", "STATE_NOT_TRUSTED")
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from asyncio.subprocess import PIPE
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import anyio
 import psutil
 
 from workbench.confinement import Box, Limits
@@ -64,13 +64,14 @@ class Runner:
         return await attempt.run(worker, task, self.place, self.on_line)
 
     async def alone(self, run: Run) -> Outcome:
-        """The same in a process of its own, as supervisors are; it leaves no children."""
+        """The same in a process of its own, as supervisors are, which leaves no children.
+
+        Of the fields, it gets the directories and the limits.
+        """
         asked = {"place": str(self.place), "scratch": str(self.scratch), "limits": asdict(self.limits), "run": run}
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.worker.runner"), stdin=PIPE, stdout=PIPE, cwd=ROOT
-        )
-        told, _ = await process.communicate(json.dumps(asked).encode())
-        found = json.loads(told)
+        argv = [sys.executable, "-m", "tests.worker.runner"]
+        done = await anyio.run_process(argv, input=json.dumps(asked).encode(), stderr=None, cwd=ROOT)
+        found = json.loads(done.stdout)
         self.lines += found["lines"]
         assert found["children"] == []
         return Outcome(**found["outcome"])
