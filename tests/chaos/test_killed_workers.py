@@ -196,7 +196,7 @@ async def check(project: Path, acknowledged: list[Done], tasks: int) -> list[int
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(3_000)
+@pytest.mark.timeout(3_000 if SOAK else 900)
 async def test_processes_that_are_killed_lose_no_task_and_finish_none_twice(child: Any, repository: Path) -> None:
     tasks, kills = (2_000 * SOAK, 50 * SOAK) if SOAK else (400, 10)
     random = Random(tasks)

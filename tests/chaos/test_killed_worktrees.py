@@ -137,7 +137,7 @@ async def test_two_processes_may_do_all_of_it_at_once(child: Any, settings: Sett
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(2_000)
+@pytest.mark.timeout(2_000 if SOAK else 900)
 async def test_whenever_they_are_killed_nothing_is_lost_or_left_half_done(
     child: Any, settings: Settings, repository: Path
 ) -> None:

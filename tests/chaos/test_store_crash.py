@@ -91,7 +91,12 @@ def check(path: Path, acknowledged: list[str]) -> None:
     ("writes", "rounds"),
     [
         pytest.param(300, 2, id="short"),
-        pytest.param(10_000, 4 * (1 + 10 * SOAK), id="long", marks=[pytest.mark.chaos, pytest.mark.timeout(3_000)]),
+        pytest.param(
+            10_000,
+            4 * (1 + 10 * SOAK),
+            id="long",
+            marks=[pytest.mark.chaos, pytest.mark.timeout(3_000 if SOAK else 900)],
+        ),
     ],
 )
 def test_a_writer_that_is_killed_loses_nothing_acknowledged(
@@ -110,7 +115,12 @@ def test_a_writer_that_is_killed_loses_nothing_acknowledged(
     ("writes", "rounds"),
     [
         pytest.param(100, 1, id="short"),
-        pytest.param(2_000, 4 * (1 + 10 * SOAK), id="long", marks=[pytest.mark.chaos, pytest.mark.timeout(3_000)]),
+        pytest.param(
+            2_000,
+            4 * (1 + 10 * SOAK),
+            id="long",
+            marks=[pytest.mark.chaos, pytest.mark.timeout(3_000 if SOAK else 900)],
+        ),
     ],
 )
 def test_a_writer_that_is_killed_does_not_hold_up_the_others(

@@ -25,7 +25,7 @@ from workbench.store.queries import Query
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 SOAK = int(os.environ.get("WORKBENCH_SOAK", "0"))
-CHAOS = [pytest.mark.chaos, pytest.mark.timeout(3_000)]
+CHAOS = [pytest.mark.chaos, pytest.mark.timeout(3_000 if SOAK else 900)]
 
 ATTEMPTS = Query(
     "attempts",
