@@ -15,6 +15,7 @@ OLDEST = 2
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
     was_enabled = gc.isenabled()
+    gc.unfreeze()
     yield
     gc.unfreeze()
     (gc.enable if was_enabled else gc.disable)()

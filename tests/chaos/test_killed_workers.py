@@ -235,7 +235,7 @@ async def test_a_worker_that_is_stopped_loses_its_lease_and_its_late_result_is_r
     spawn = {"persona_id": "implementer", "name": "walt", "assigned_worktree": "lab"}
     walt = await served.workbench.call("spawn_agent", **spawn)
     new = {"title": "t", "persona_id": "implementer", "run": "while [ ! -e go ]; do sleep 0.05; done"}
-    task = await served.workbench.call("create_task", **new, lease_seconds=1)
+    task = await served.workbench.call("create_task", **new, lease_seconds=5)
     await reached(served, task["id"], "in_progress")
     bob = (await admit("bob")).caller
     async with served.workbench.feed.subscribe("task.expired", "task.retry_ready") as events:
