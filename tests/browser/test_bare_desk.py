@@ -31,7 +31,7 @@ def test_messages_reach_a_page_that_draws_slowly_in_the_order_in_which_they_were
     desk.hold_rows()
     for name in ("ada", "bob"):
         _register(desk, name)
-    desk.release_rows()
+    desk.release_news()
     desk.page.wait_for_function("() => window.taken > 0", polling=20)
     _register(desk, "cyd")
     desk.page.wait_for_function("() => window.taken > 1", polling=20)

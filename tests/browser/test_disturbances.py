@@ -314,11 +314,33 @@ def test_an_approval_that_is_being_replaced_cannot_be_decided(open_bare_desk: Op
     expect(approve).to_have_attribute("aria-disabled", "true")
     approve.click(force=True)
     assert "approve" not in [message.get("op") for message in desk.asked]
-    desk.release_rows()
+    desk.release_news()
     expect(page).to_contain_text("2 commits")
     approve.click()
     expect(page).to_contain_text("Integrated into main.")
     assert (tmp_path / "project" / "more.py").exists()
+
+
+@pytest.mark.parametrize("first", ["answer", "rows"])
+def test_the_details_of_an_agent_stay_open_while_it_gets_another_id(open_bare_desk: Open, first: str) -> None:
+    desk = open_bare_desk()
+    made = desk.host.call("register", name="tess", persona_id="tester")
+    desk.host.call("approve", approval_id=made["approval_id"])
+    view(desk.element, "Agents")
+    desk.element.get_by_role("button", name="tess", exact=True).click()
+    field = desk.element.get_by_label("Agent id", exact=True)
+    field.fill("tess-2")
+    (desk.hold_rows if first == "answer" else desk.hold_answers)()
+    desk.element.get_by_role("button", name="Save changes").click()
+    if first == "rows":
+        expect(desk.element.get_by_role("button", name="tess-2", exact=True)).to_be_visible()
+    else:
+        expect(desk.element.get_by_text("tess-2: saved.")).to_be_attached()
+    desk.release_news()
+    expect(desk.element.get_by_text("tess-2: saved.")).to_be_attached()
+    expect(desk.element.get_by_role("button", name="tess-2", exact=True)).to_have_count(1)
+    expect(field).to_have_value("tess-2")
+    expect(field).to_be_focused()
 
 
 def polls(desk: BareDesk) -> int:

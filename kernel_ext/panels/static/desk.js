@@ -174,7 +174,8 @@ withKept(t),i=new Set(s);for(let[h,l]of this.items)i.has(h)||this.remove(h,l);le
 make(h);this.items.set(h,l),this.place(l,a),a=l.elements.at(-1)}for(let h of t)e(this.items.get(h),h)}withKept(t){let e=[...t],s=new Set(t),i=-1;for(let[o,a]of this.
 items)s.has(o)?i=e.indexOf(o):this.keep(o,a)&&e.splice(i+=1,0,o);return e}place({elements:t},e){let[s]=t;s.parentNode&&s.previousElementSibling===e||(e?e.after(
 ...t):this.parent.prepend(...t))}remove(t,e){let s=e.elements.some(i=>i.contains(document.activeElement));this.items.delete(t);for(let i of e.elements)i.remove();
-this.onRemove(e,s)}rename(t,e){this.items=new Map([...this.items].map(([s,i])=>[s===t?e:s,i]))}};var $c=new Intl.Collator("en",{numeric:!0}),Wr={none:"ascending",ascending:"descending",descending:"none"},et=class{constructor(t,e){this.onChange=e,this.by=null,
+this.onRemove(e,s)}rename(t,e){if(this.items.has(t)){for(let s of this.items.get(e)?.elements??[])s.remove();this.items.delete(e),this.items=new Map([...this.items].
+map(([s,i])=>[s===t?e:s,i]))}}};var $c=new Intl.Collator("en",{numeric:!0}),Wr={none:"ascending",ascending:"descending",descending:"none"},et=class{constructor(t,e){this.onChange=e,this.by=null,
 this.direction="none",this.buttons=Object.fromEntries(Object.entries(t).map(([s,i])=>[s,m(i,"wb-sort",()=>this.press(s))]))}heading(t,e,s){return r(e,{...s,"ari\
 a-sort":"none"},this.buttons[t])}press(t){let e=Wr[this.by===t?this.direction:"none"];this.set(e==="none"?null:{by:t,direction:e}),this.onChange()}state(){return this.
 by===null?null:{by:this.by,direction:this.direction}}set(t){let e=t&&t.by in this.buttons&&t.direction in Wr;this.by=e?t.by:null,this.direction=e?t.direction:"n\
@@ -368,33 +369,33 @@ me, persona, tool or client",{input:()=>this.filter({text:this.search.value.trim
 this.session,this.search,this.views.element];return r("div",{class:"wb-toolbar wb-toolbar-full"},e,this.summary,...s)}table(){this.chips=new lt("Filter agents b\
 y state",o=>this.filter({state:o})),this.assignForm=new qs(this.desk,()=>this.selected()),this.selectAll=W("Select all agents in the table",o=>this.onSelectAll(
 o),!1).box,this.sorting=new et(We,()=>this.update(Date.now()));let t=Object.keys(We).map(o=>this.sorting.heading(o,"th",{scope:"col",class:`wb-col-${o}`})),e=r(
-"tr",{},r("th",{class:"wb-col-pick"},this.selectAll),...t);this.body=r("tbody",{}),this.rows=new q(this.body,o=>this.row(o),{keep:(o,a)=>a.isOpen&&this.store.tables.
-agents.has(o),onRemove:(o,a)=>a&&this.search.focus()});let s={keydown:o=>V(o,this.body)};this.grid=r("table",{class:"wb-table wb-agents",on:s},r("thead",{},e),this.
-body),this.more=m("Show more","wb-button",()=>this.showMore()),this.empty=r("p",{class:"wb-empty"});let i=[this.chips.element,this.assignForm.element,this.empty,
-this.grid,this.more];return r("div",{class:"wb-stack"},...i)}row(t){return new Bs(this.store.tables.agents.get(t),this.desk,{onSelect:()=>this.drawSelected(),onRename:(e,s)=>this.
-rename(e,s)})}count(t){return[...this.store.tables.agents.values()].filter(e=>Lt(Xt(e,t))).length}update(t){this.drawMode(),this.mode==="agents"?this.updateAgents(
-t):(this.processes.update(t),u(this.summary,this.processes.summary()))}setMode(t){this.mode=t,this.update(Date.now())}drawMode(){let t=this.processes.count(),e=this.
-mode==="agents";this.modes.setLabel("processes",t?`Processes ${t.toLocaleString("en")}`:"Processes"),this.modes.show(this.mode),this.list.hidden=!e,this.processes.
-element.hidden=e,this.search.hidden=this.session.hidden=this.views.element.hidden=!e}updateAgents(t){let{tables:e}=this.store,s=[...e.agents.values()].sort(Vc),
-i=new Map(s.map(l=>[l.id,Xt(l,t)]));this.drawCounts(s,i),A(this.session,[["",Jc],...Bt(e)],this.filters.session);let o=s.filter(l=>this.matches(l,i.get(l.id))),
-a=this.sorting.sorted(o,(l,c)=>sa(c,l,i.get(l.id),e)),h=a.slice(0,this.limit).map(({id:l})=>l);this.rows.show(h,(l,c)=>l.show(e.agents.get(c),i.get(c),e,t)),this.
-more.hidden=a.length<=this.limit,this.grid.hidden=a.length===0,this.drawEmpty(s.length,a.length),this.drawSelected()}drawCounts(t,e){let s={};for(let l of e.values())
-s[l]=(s[l]??0)+1;let i=t.filter(({id:l})=>Lt(e.get(l))),o=i.filter(({connections:l})=>l).length.toLocaleString("en");u(this.summary,i.length?`${f(i.length,"agen\
-t")} · ${o} connected`:"");let a=Object.entries(Fe).filter(([l])=>l!=="pending").map(([l,c])=>({key:l,label:c,count:s[l]??0,mark:()=>yo(l)}));this.chips.update(
-[{key:null,label:"Admitted",count:i.length},...a],this.filters.state);let h=t.length===0;this.chips.element.hidden=this.search.hidden=this.session.hidden=this.views.
-element.hidden=h,this.views.update()}reveal(t){this.mode="agents",this.search.value=t,this.filter({state:null,text:t.toLowerCase(),session:Zt}),this.drawMode();
-let e=this.rows.items.get(t);e&&!e.isOpen&&e.toggle(),e?.opener.focus()}rename(t,e){let{agents:s}=this.store.tables;s.has(t)&&(this.rows.rename(t,e),s.set(e,{...s.
-get(t),id:e,agent_id:e}),s.delete(t))}drawEmpty(t,e){this.empty.hidden=e>0||this.store.version===null;let s=t?"No agent matches the filters. ":"No agents yet. A\
-gents that register wait in the inbox. ";if(this.empty.hidden||this.empty.firstChild?.data===s)return;let i=t?m("Show all","wb-link",()=>this.clear()):m("Connec\
-t an agent","wb-link",this.connect);this.empty.replaceChildren(s,i,".")}drawSelected(){let t=this.rows.items.size,e=this.selected().length;this.selectAll.checked=
-t>0&&e===t,this.selectAll.indeterminate=e>0&&e<t,this.assignForm.update(e)}matches(t,e){let{state:s,session:i,text:o}=this.filters;return(s?e!==s:!Lt(e))||i!==Zt&&
-(t.session_id??na)!==i?!1:o.split(/\s+/).every(a=>Gc(t).includes(a))}filter(t){Object.assign(this.filters,t),this.limit=vo,this.update(Date.now()),this.desk.announce(
-`${f(this.rows.items.size,"agent")} shown.`)}apply({state:t=null,text:e="",session:s=Zt,sort:i}){this.sorting.set(i),this.search.value=e,this.filter({state:t,text:e,
-session:s})}clear(){this.search.value="",this.filter({state:null,text:"",session:Zt}),this.search.focus()}showMore(){this.limit+=vo,this.update(Date.now())}selected(){
-return[...this.rows.items.values()].filter(t=>t.checkbox.checked).map(t=>t.agent.id)}onSelectAll(t){for(let e of this.rows.items.values())e.checkbox.checked=t;this.
-drawSelected()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),this.search.value="",this.filter({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),
-this.body.querySelector(".wb-opener")?.focus())}};function Vc(n,t){return n.registered_at<t.registered_at?-1:+(n.registered_at>t.registered_at)}function Gc({agent_id:n,
-name:t,persona_id:e,role:s,tool:i,client:o,address:a}){return[n,t,e,s,i,o,a].join(`
+"tr",{},r("th",{class:"wb-col-pick"},this.selectAll),...t);this.body=r("tbody",{}),this.rows=new q(this.body,o=>this.row(o),{keep:(o,a)=>a.isOpen&&(this.store.tables.
+agents.has(o)||a.details.requests.busy),onRemove:(o,a)=>a&&this.search.focus()});let s={keydown:o=>V(o,this.body)};this.grid=r("table",{class:"wb-table wb-agent\
+s",on:s},r("thead",{},e),this.body),this.more=m("Show more","wb-button",()=>this.showMore()),this.empty=r("p",{class:"wb-empty"});let i=[this.chips.element,this.
+assignForm.element,this.empty,this.grid,this.more];return r("div",{class:"wb-stack"},...i)}row(t){return new Bs(this.store.tables.agents.get(t),this.desk,{onSelect:()=>this.
+drawSelected(),onRename:(e,s)=>this.rename(e,s)})}count(t){return[...this.store.tables.agents.values()].filter(e=>Lt(Xt(e,t))).length}update(t){this.drawMode(),
+this.mode==="agents"?this.updateAgents(t):(this.processes.update(t),u(this.summary,this.processes.summary()))}setMode(t){this.mode=t,this.update(Date.now())}drawMode(){
+let t=this.processes.count(),e=this.mode==="agents";this.modes.setLabel("processes",t?`Processes ${t.toLocaleString("en")}`:"Processes"),this.modes.show(this.mode),
+this.list.hidden=!e,this.processes.element.hidden=e,this.search.hidden=this.session.hidden=this.views.element.hidden=!e}updateAgents(t){let{tables:e}=this.store,
+s=[...e.agents.values()].sort(Vc),i=new Map(s.map(l=>[l.id,Xt(l,t)]));this.drawCounts(s,i),A(this.session,[["",Jc],...Bt(e)],this.filters.session);let o=s.filter(
+l=>this.matches(l,i.get(l.id))),a=this.sorting.sorted(o,(l,c)=>sa(c,l,i.get(l.id),e)),h=a.slice(0,this.limit).map(({id:l})=>l);this.rows.show(h,(l,c)=>l.show(e.
+agents.get(c),i.get(c),e,t)),this.more.hidden=a.length<=this.limit,this.grid.hidden=a.length===0,this.drawEmpty(s.length,a.length),this.drawSelected()}drawCounts(t,e){
+let s={};for(let l of e.values())s[l]=(s[l]??0)+1;let i=t.filter(({id:l})=>Lt(e.get(l))),o=i.filter(({connections:l})=>l).length.toLocaleString("en");u(this.summary,
+i.length?`${f(i.length,"agent")} · ${o} connected`:"");let a=Object.entries(Fe).filter(([l])=>l!=="pending").map(([l,c])=>({key:l,label:c,count:s[l]??0,mark:()=>yo(
+l)}));this.chips.update([{key:null,label:"Admitted",count:i.length},...a],this.filters.state);let h=t.length===0;this.chips.element.hidden=this.search.hidden=this.
+session.hidden=this.views.element.hidden=h,this.views.update()}reveal(t){this.mode="agents",this.search.value=t,this.filter({state:null,text:t.toLowerCase(),session:Zt}),
+this.drawMode();let e=this.rows.items.get(t);e&&!e.isOpen&&e.toggle(),e?.opener.focus()}rename(t,e){let{agents:s}=this.store.tables;this.rows.rename(t,e),s.has(
+t)&&(s.set(e,{...s.get(t),id:e,agent_id:e}),s.delete(t))}drawEmpty(t,e){this.empty.hidden=e>0||this.store.version===null;let s=t?"No agent matches the filters. ":
+"No agents yet. Agents that register wait in the inbox. ";if(this.empty.hidden||this.empty.firstChild?.data===s)return;let i=t?m("Show all","wb-link",()=>this.clear()):
+m("Connect an agent","wb-link",this.connect);this.empty.replaceChildren(s,i,".")}drawSelected(){let t=this.rows.items.size,e=this.selected().length;this.selectAll.
+checked=t>0&&e===t,this.selectAll.indeterminate=e>0&&e<t,this.assignForm.update(e)}matches(t,e){let{state:s,session:i,text:o}=this.filters;return(s?e!==s:!Lt(e))||
+i!==Zt&&(t.session_id??na)!==i?!1:o.split(/\s+/).every(a=>Gc(t).includes(a))}filter(t){Object.assign(this.filters,t),this.limit=vo,this.update(Date.now()),this.
+desk.announce(`${f(this.rows.items.size,"agent")} shown.`)}apply({state:t=null,text:e="",session:s=Zt,sort:i}){this.sorting.set(i),this.search.value=e,this.filter(
+{state:t,text:e,session:s})}clear(){this.search.value="",this.filter({state:null,text:"",session:Zt}),this.search.focus()}showMore(){this.limit+=vo,this.update(
+Date.now())}selected(){return[...this.rows.items.values()].filter(t=>t.checkbox.checked).map(t=>t.agent.id)}onSelectAll(t){for(let e of this.rows.items.values())
+e.checkbox.checked=t;this.drawSelected()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),this.search.value="",this.filter({text:""})):t.key===
+"ArrowDown"&&(t.preventDefault(),this.body.querySelector(".wb-opener")?.focus())}};function Vc(n,t){return n.registered_at<t.registered_at?-1:+(n.registered_at>
+t.registered_at)}function Gc({agent_id:n,name:t,persona_id:e,role:s,tool:i,client:o,address:a}){return[n,t,e,s,i,o,a].join(`
 `).toLowerCase()}var Ls=class{constructor(t){this.element=r("ul",{class:"wb-shares","aria-label":t}),this.drawn=""}show(t){let e=JSON.stringify(t);if(e===this.drawn)return;this.
 drawn=e;let s=[...this.element.children].findIndex(i=>i.contains(document.activeElement));this.element.replaceChildren(...t.map(Yc)),s>=0&&this.element.children[Math.
 min(s,t.length-1)]?.querySelector("button")?.focus()}};function Yc({name:n,open:t,share:e,tick:s,state:i="in_progress",text:o,title:a}){let h=t?m(n,"wb-link wb-\

@@ -82,8 +82,8 @@ export class Agents {
     const head = h("tr", {}, h("th", { class: "wb-col-pick" }, this.selectAll), ...heads);
     this.body = h("tbody", {});
     this.rows = new KeyedList(this.body, (id) => this.row(id), {
-      // It no longer matches the filter, but its details are being read.
-      keep: (id, row) => row.isOpen && this.store.tables.agents.has(id),
+      // It no longer matches the filter, but its details are being read; or its id is changed by a request under way.
+      keep: (id, row) => row.isOpen && (this.store.tables.agents.has(id) || row.details.requests.busy),
       onRemove: (_, hadFocus) => hadFocus && this.search.focus(),
     });
     const on = { keydown: (event) => moveBetweenRows(event, this.body) };
@@ -176,8 +176,8 @@ export class Agents {
   /** An agent that was renamed keeps its row, and what is open in it. */
   rename(from, to) {
     const { agents } = this.store.tables;
-    if (!agents.has(from)) return; // the rows with its new id came before the answer
     this.rows.rename(from, to);
+    if (!agents.has(from)) return; // the rows with its new id came before the answer
     agents.set(to, { ...agents.get(from), id: to, agent_id: to });
     agents.delete(from);
   }

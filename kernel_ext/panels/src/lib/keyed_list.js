@@ -61,8 +61,11 @@ export class KeyedList {
     this.onRemove(item, hadFocus);
   }
 
-  /** An item goes on under another key. */
+  /** An item goes on under another key, in place of one that may have that already. */
   rename(from, to) {
+    if (!this.items.has(from)) return;
+    for (const element of this.items.get(to)?.elements ?? []) element.remove();
+    this.items.delete(to);
     this.items = new Map([...this.items].map(([key, item]) => [key === from ? to : key, item]));
   }
 }
