@@ -49,7 +49,7 @@ class BareDesk:
         self._requests = RequestHandler(host, self._send, accepted_after=0.2)
         page.expose_function("kernel", self._receive)
         page.expose_function("news", self._deliver)
-        page.goto("about:blank")
+        page.goto("data:text/html,<!doctype html>")  # without the type, :hover is of links only
         bundle, style = ((STATIC / name).read_text() for name in ("desk.js", "desk.css"))
         page.evaluate(HARNESS, [bundle, style])
         page.evaluate(DELIVER)
