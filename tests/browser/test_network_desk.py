@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -119,15 +119,21 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 
 
 def answer(host: KernelHost, value: Any) -> None:
-    """Run the next call of a function, as its kernel does."""
-    [call] = host.call("take_tool_calls", host_id="k", wait_seconds=30)["calls"]
-    host.call("finish_tool_call", host_id="k", call_id=call["call_id"], answer={"value": value})
+    """Wait for the next call of a function and run it, as its kernel does."""
+    while not (calls := host.call("take_tool_calls", host_id="k", wait_seconds=30)["calls"]):
+        pass
+    host.call("finish_tool_call", host_id="k", call_id=calls[0]["call_id"], answer={"value": value})
 
 
-def offer(host: KernelHost, to: KernelHost) -> None:
-    """Offer a function of a kernel as a trait, and wait until the other node knows it."""
+def offer(host: KernelHost, to: KernelHost, threads: ThreadPoolExecutor) -> Future[None]:
+    """Offer a function of a kernel as a trait, and wait until the other node knows it; done with its first call.
+
+    A kernel that does not wait for calls is forgotten after some seconds.
+    """
     host.call("offer_tools", host_id="k", name="kernel 1", tools=[MEAN])
+    answered = threads.submit(answer, host, 2.0)
     wait_until(lambda: "ada__mean" in str(to.call("list_tools")), "the other node knows the trait")
+    return answered
 
 
 def test_a_call_from_another_node_asks_in_the_inbox_and_its_permission_is_changed_there(
@@ -135,7 +141,7 @@ def test_a_call_from_another_node_asks_in_the_inbox_and_its_permission_is_change
 ) -> None:
     join(desk, coordinator)
     expect(desk.element).to_contain_text("Joined as lab, 1 other node")
-    offer(desk.host, coordinator)
+    answered = offer(desk.host, coordinator, threads)
     call = threads.submit(coordinator.call, "call_tool", name="ada__mean", arguments={"values": [1, 3]})
     desk.element.get_by_role("tab", name=re.compile("^Inbox")).click()
     card = desk.element.get_by_role("listitem", name="ada__mean", exact=True)
@@ -143,7 +149,7 @@ def test_a_call_from_another_node_asks_in_the_inbox_and_its_permission_is_change
     expect(card).to_contain_text('"values": [')
     card.get_by_role("button", name="Always allow this node: ada__mean").click()
     expect(card).to_contain_text("for this node from now on without asking you")
-    answer(desk.host, 2.0)
+    answered.result(30)
     assert call.result(30)["result"] == "2.0"
     desk.element.get_by_role("tab", name=re.compile("^Personalities")).click()
     desk.element.get_by_role("option", name="coordinator").click()
@@ -166,7 +172,7 @@ def test_a_tool_of_another_node_is_tried_on_its_page(
 ) -> None:
     join(desk, coordinator)
     expect(desk.element).to_contain_text("Joined as lab, 1 other node")
-    offer(coordinator, desk.host)
+    answered = offer(coordinator, desk.host, threads)
     coordinator.call("set_peer_permission", peer="lab", permission="always")
     desk.element.get_by_role("button", name="Personalities", exact=True).click()
     desk.element.get_by_role("button", name="ada", exact=True).click()
@@ -175,6 +181,6 @@ def test_a_tool_of_another_node_is_tried_on_its_page(
     form = page.get_by_role("form", name="Try ada__mean")
     form.get_by_label("values (optional)").fill("[1, 3]")
     form.get_by_role("button", name="Run").click()
-    threads.submit(answer, coordinator, 2.0).result(30)
+    answered.result(30)
     expect(form).to_contain_text("Done after")
     expect(form).to_contain_text("2.0")
