@@ -174,8 +174,8 @@ withKept(t),i=new Set(s);for(let[h,l]of this.items)i.has(h)||this.remove(h,l);le
 make(h);this.items.set(h,l),this.place(l,a),a=l.elements.at(-1)}for(let h of t)e(this.items.get(h),h)}withKept(t){let e=[...t],s=new Set(t),i=-1;for(let[o,a]of this.
 items)s.has(o)?i=e.indexOf(o):this.keep(o,a)&&e.splice(i+=1,0,o);return e}place({elements:t},e){let[s]=t;s.parentNode&&s.previousElementSibling===e||(e?e.after(
 ...t):this.parent.prepend(...t))}remove(t,e){let s=e.elements.some(i=>i.contains(document.activeElement));this.items.delete(t);for(let i of e.elements)i.remove();
-this.onRemove(e,s)}rename(t,e){if(this.items.has(t)){for(let s of this.items.get(e)?.elements??[])s.remove();this.items.delete(e),this.items=new Map([...this.items].
-map(([s,i])=>[s===t?e:s,i]))}}};var $c=new Intl.Collator("en",{numeric:!0}),Wr={none:"ascending",ascending:"descending",descending:"none"},et=class{constructor(t,e){this.onChange=e,this.by=null,
+this.onRemove(e,s)}rename(t,e){this.items.has(t)&&(this.items.has(e)&&this.remove(e,this.items.get(e)),this.items=new Map([...this.items].map(([s,i])=>[s===t?e:
+s,i])))}};var $c=new Intl.Collator("en",{numeric:!0}),Wr={none:"ascending",ascending:"descending",descending:"none"},et=class{constructor(t,e){this.onChange=e,this.by=null,
 this.direction="none",this.buttons=Object.fromEntries(Object.entries(t).map(([s,i])=>[s,m(i,"wb-sort",()=>this.press(s))]))}heading(t,e,s){return r(e,{...s,"ari\
 a-sort":"none"},this.buttons[t])}press(t){let e=Wr[this.by===t?this.direction:"none"];this.set(e==="none"?null:{by:t,direction:e}),this.onChange()}state(){return this.
 by===null?null:{by:this.by,direction:this.direction}}set(t){let e=t&&t.by in this.buttons&&t.direction in Wr;this.by=e?t.by:null,this.direction=e?t.direction:"n\

@@ -64,8 +64,7 @@ export class KeyedList {
   /** An item goes on under another key, in place of one that may have that already. */
   rename(from, to) {
     if (!this.items.has(from)) return;
-    for (const element of this.items.get(to)?.elements ?? []) element.remove();
-    this.items.delete(to);
+    if (this.items.has(to)) this.remove(to, this.items.get(to));
     this.items = new Map([...this.items].map(([key, item]) => [key === from ? to : key, item]));
   }
 }
