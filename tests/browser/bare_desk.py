@@ -43,7 +43,7 @@ class BareDesk:
         self._failing: set[str] = set()
         self._held: Callable[[Message], bool] = lambda message: False
         self._waiting: list[Message] = []
-        self._held_back: set[str] = set()
+        self._news_held: set[str] = set()
         self._news: SimpleQueue[tuple[Message, str]] = SimpleQueue()
         self._publisher = Publisher(host, self._send)
         self._requests = RequestHandler(host, self._send, accepted_after=0.2)
@@ -80,15 +80,15 @@ class BareDesk:
 
     def hold_rows(self) -> None:
         """Keep snapshots and diffs back, until `release_news`; answers still come."""
-        self._held_back = {"snapshot", "diff"}
+        self._news_held = {"snapshot", "diff"}
 
     def hold_answers(self) -> None:
         """Keep answers back, until `release_news`; rows still come."""
-        self._held_back = {"answer"}
+        self._news_held = {"answer"}
 
     def release_news(self) -> None:
         """Hand on what was kept back on its way to the page."""
-        self._held_back = set()
+        self._news_held = set()
 
     def close(self) -> None:
         """Stop following the project."""
@@ -100,7 +100,7 @@ class BareDesk:
 
     def _deliver(self) -> list[tuple[Message, str]]:
         news = [self._news.get() for _ in range(self._news.qsize())]
-        held = [one for one in news if one[0]["kind"] in self._held_back]
+        held = [one for one in news if one[0]["kind"] in self._news_held]
         for one in held:
             self._news.put(one)
         return [one for one in news if one not in held]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Container, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -101,12 +101,10 @@ def started_host(project: Path, **settings: object) -> Iterator[KernelHost]:
 
 
 @contextmanager
-def shown_alone(project: Path, page: Page, **settings: object) -> Iterator[BareDesk]:
+def shown_bare(project: Path, page: Page, **settings: object) -> Iterator[BareDesk]:
     """The desk of a project in an empty page."""
-    with started_host(project, **settings) as host:
-        desk = BareDesk(host, page)
+    with started_host(project, **settings) as host, closing(BareDesk(host, page)) as desk:
         yield desk
-        desk.close()
 
 
 @pytest.fixture
@@ -116,12 +114,12 @@ def open_desk(lab: Lab, project: Project, page: Page) -> Callable[..., Locator]:
 
 
 @pytest.fixture
-def open_alone(project: Project, page: Page) -> Iterator[Callable[..., Locator]]:
+def open_bare(project: Project, page: Page) -> Iterator[Callable[..., Locator]]:
     """Opens the desk in an empty page: what JupyterLab has no part in takes a third of the time there."""
     with ExitStack() as ends:
 
         def open_one() -> Locator:
-            desk = ends.enter_context(shown_alone(project.path, page)).element
+            desk = ends.enter_context(shown_bare(project.path, page)).element
             view(desk, "Inbox")
             return desk
 
@@ -136,7 +134,7 @@ def open_bare_desk(tmp_path: Path, page: Page) -> Iterator[Callable[..., BareDes
         def open_one(on: Page = page, **settings: object) -> BareDesk:
             (project := tmp_path / "project").mkdir()
             repository(project)
-            return ends.enter_context(shown_alone(project, on, **settings))
+            return ends.enter_context(shown_bare(project, on, **settings))
 
         yield open_one
 

@@ -42,7 +42,7 @@ CHROMIUM_ARGS = [
 ]
 APPS = {"jupyterlab": "LabApp", "notebook": "JupyterNotebookApp"}
 OpenDesk = Callable[..., Locator]
-"""What the fixture `open_desk` gives."""
+"""What the fixtures `open_desk` and `open_bare` give."""
 START_SECONDS = 60
 ANSWER_SECONDS = 90
 SETTLE_SECONDS = 10
@@ -237,9 +237,9 @@ def command(page: Page, name: str, wait: bool = True, **arguments: Any) -> None:
 @contextmanager
 def in_theme(page: Page, theme: str) -> Iterator[None]:
     """Show JupyterLab in a theme, such as `Dark`; afterwards in the light one again."""
-    command(page, "apputils:change-theme", theme=f"JupyterLab {theme}")
-    page.wait_for_function("name => document.body.dataset.jpThemeName === name", arg=f"JupyterLab {theme}")
     try:
+        command(page, "apputils:change-theme", theme=f"JupyterLab {theme}")
+        page.wait_for_function("name => document.body.dataset.jpThemeName === name", arg=f"JupyterLab {theme}")
         yield
     finally:
         command(page, "apputils:change-theme", theme="JupyterLab Light")

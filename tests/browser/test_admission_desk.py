@@ -65,9 +65,9 @@ def next_message(socket: ClientConnection, kind: str) -> dict[str, Any]:
 
 
 def test_a_waiting_agent_is_shown_with_all_that_is_known_and_one_click_puts_it_into_the_session_in_use(
-    open_alone: OpenDesk, project: Project
+    open_bare: OpenDesk, project: Project
 ) -> None:
-    desk = open_alone()
+    desk = open_bare()
     laboratory(project)
     with waiting(project, "probe", persona_id="implementer", capabilities={"languages": ["python", "r"]}) as socket:
         mine = card(desk, "probe")
@@ -101,8 +101,8 @@ def test_two_clicks_admit_with_every_choice(open_desk: OpenDesk, project: Projec
     assert bob["expires_at"] is not None
 
 
-def test_many_agents_are_admitted_and_rejected_at_once(open_alone: OpenDesk, project: Project) -> None:
-    desk = open_alone()
+def test_many_agents_are_admitted_and_rejected_at_once(open_bare: OpenDesk, project: Project) -> None:
+    desk = open_bare()
     made = laboratory(project)
     for number in range(4):
         project.call("register", name=f"worker-{number}", persona_id="tester")
@@ -129,8 +129,8 @@ def test_many_agents_are_admitted_and_rejected_at_once(open_alone: OpenDesk, pro
     assert {one["name"] for one in found} == {"worker-3", "worker-4"}
 
 
-def test_an_agent_is_changed_renamed_and_revoked_in_its_row(open_alone: OpenDesk, project: Project) -> None:
-    desk = open_alone()
+def test_an_agent_is_changed_renamed_and_revoked_in_its_row(open_bare: OpenDesk, project: Project) -> None:
+    desk = open_bare()
     made = laboratory(project)
     view(desk, "Agents")
     mine = opened(desk, "tess")
@@ -153,8 +153,8 @@ def test_an_agent_is_changed_renamed_and_revoked_in_its_row(open_alone: OpenDesk
     expect(line(desk, "tess-2")).to_contain_text("Revoked")
 
 
-def test_the_history_of_an_agent_shows_what_changed_who_did_it_and_why(open_alone: OpenDesk, project: Project) -> None:
-    desk = open_alone()
+def test_the_history_of_an_agent_shows_what_changed_who_did_it_and_why(open_bare: OpenDesk, project: Project) -> None:
+    desk = open_bare()
     laboratory(project)
     project.operate("create_project", name="Survey")
     project.operate("create_session", project_id="Survey", name="Night")
@@ -191,9 +191,9 @@ def test_a_new_token_is_shown_once_and_is_in_no_output(open_desk: OpenDesk, proj
 
 
 def test_many_agents_are_assigned_to_a_session_at_once_and_what_is_not_chosen_stays(
-    open_alone: OpenDesk, project: Project
+    open_bare: OpenDesk, project: Project
 ) -> None:
-    desk = open_alone()
+    desk = open_bare()
     made = laboratory(project)
     view(desk, "Agents")
     desk.get_by_label("Select ada").check()
@@ -207,8 +207,8 @@ def test_many_agents_are_assigned_to_a_session_at_once_and_what_is_not_chosen_st
     assert agent(project, "ada")["persona_id"] == "implementer"
 
 
-def test_agents_are_found_by_text_state_and_session(open_alone: OpenDesk, project: Project) -> None:
-    desk = open_alone()
+def test_agents_are_found_by_text_state_and_session(open_bare: OpenDesk, project: Project) -> None:
+    desk = open_bare()
     made = laboratory(project)
     view(desk, "Agents")
     expect(desk.locator(".wb-table-row")).to_have_count(4)
@@ -223,9 +223,9 @@ def test_agents_are_found_by_text_state_and_session(open_alone: OpenDesk, projec
 
 
 def test_projects_sessions_and_teams_are_made_named_moved_deleted_and_restored(
-    open_alone: OpenDesk, project: Project
+    open_bare: OpenDesk, project: Project
 ) -> None:
-    desk = open_alone()
+    desk = open_bare()
     view(desk, "Projects")
     expect(desk.get_by_text("No projects yet.")).to_be_visible()
     for opener, name in (("New project…", "Lab"), ("New session… Lab", "Day 1"), ("New team… Day 1", "Night")):
@@ -250,9 +250,9 @@ def test_projects_sessions_and_teams_are_made_named_moved_deleted_and_restored(
     assert [one["name"] for one in project.operate("list_sessions")["sessions"]] == ["Day 2"]
 
 
-def test_a_name_that_is_taken_is_refused_in_place(open_alone: OpenDesk, project: Project) -> None:
+def test_a_name_that_is_taken_is_refused_in_place(open_bare: OpenDesk, project: Project) -> None:
     project_name = "Lab"
-    desk = open_alone()
+    desk = open_bare()
     project.operate("create_project", name=project_name)
     view(desk, "Projects")
     desk.get_by_role("button", name="New project…").click()
@@ -265,8 +265,8 @@ def test_a_name_that_is_taken_is_refused_in_place(open_alone: OpenDesk, project:
     expect(desk.get_by_role("button", name="New project…")).to_be_focused()
 
 
-def test_a_rule_that_is_added_here_admits_without_a_click(open_alone: OpenDesk, project: Project) -> None:
-    desk = open_alone()
+def test_a_rule_that_is_added_here_admits_without_a_click(open_bare: OpenDesk, project: Project) -> None:
+    desk = open_bare()
     view(desk, "Admin")
     desk.get_by_role("button", name="New rule…").click()
     desk.get_by_label("Name of the rule").fill("night")
@@ -284,8 +284,8 @@ def test_a_rule_that_is_added_here_admits_without_a_click(open_alone: OpenDesk, 
     assert project.call("register", name="night-2")["status"] == "pending"
 
 
-def test_a_tool_is_switched_off_and_an_id_is_allowed(open_alone: OpenDesk, project: Project) -> None:
-    desk = open_alone()
+def test_a_tool_is_switched_off_and_an_id_is_allowed(open_bare: OpenDesk, project: Project) -> None:
+    desk = open_bare()
     view(desk, "Admin")
     desk.get_by_label("Register enabled").uncheck()
     wait_until(
@@ -361,8 +361,8 @@ def test_every_word_of_every_view_is_readable_in_high_contrast(
 
 
 @pytest.mark.parametrize("tab", VIEWS)
-def test_a_narrow_view_keeps_within_its_width(open_alone: OpenDesk, project: Project, tab: str) -> None:
-    desk = open_alone()
+def test_a_narrow_view_keeps_within_its_width(open_bare: OpenDesk, project: Project, tab: str) -> None:
+    desk = open_bare()
     laboratory(project)
     resize(desk, 480)
     view(desk, tab)

@@ -76,8 +76,8 @@ def test_two_clicks_admit_an_agent_that_waits_on_its_websocket_with_what_was_cho
     assert (agent["agent_id"], agent["persona_id"], agent["tool"]) == ("bob-the-builder", "reviewer", "read")
 
 
-def test_a_rejected_agent_gets_the_reason(open_alone: OpenDesk, project: Project) -> None:
-    desk = open_alone()
+def test_a_rejected_agent_gets_the_reason(open_bare: OpenDesk, project: Project) -> None:
+    desk = open_bare()
     registered = project.call("register", name="mallory")
     waiting = project.ask("registration_status", registered["token"], wait_seconds=25)
     card(desk, "mallory").get_by_role("button", name="Reject… mallory").click()
@@ -153,9 +153,9 @@ def test_a_merge_is_shown_and_approved(open_desk: OpenDesk, project: Project) ->
     assert (project.path / "stats.py").exists()
 
 
-def test_a_coming_conflict_is_named_before_and_refused_in_place(open_alone: OpenDesk, project: Project) -> None:
+def test_a_coming_conflict_is_named_before_and_refused_in_place(open_bare: OpenDesk, project: Project) -> None:
     repository(project.path)
-    desk = open_alone()
+    desk = open_bare()
     proposal(project, "robust", clash=True)
     mine = card(desk, "robust")
     expect(mine).to_contain_text("Conflicts with main in model.py. Integrating would be refused;")
@@ -174,9 +174,9 @@ def test_a_coming_conflict_is_named_before_and_refused_in_place(open_alone: Open
     assert "other" in (project.path / "model.py").read_text()
 
 
-def test_an_error_is_shown_at_its_field_with_its_code(open_alone: OpenDesk, project: Project) -> None:
+def test_an_error_is_shown_at_its_field_with_its_code(open_bare: OpenDesk, project: Project) -> None:
     admitted_first = "ada"
-    desk = open_alone()
+    desk = open_bare()
     admitted(project, admitted_first)
     project.call("register", name="second")
     mine = card(desk, "second")
@@ -237,8 +237,8 @@ def test_everything_can_be_done_with_the_keyboard(open_desk: OpenDesk, project: 
     assert [a["name"] for a in project.operate("list_agents", status="pending")["agents"]] == ["bert"]
 
 
-def test_tasks_are_found_by_text_and_by_state(open_alone: OpenDesk, project: Project) -> None:
-    desk = open_alone()
+def test_tasks_are_found_by_text_and_by_state(open_bare: OpenDesk, project: Project) -> None:
+    desk = open_bare()
     view(desk, "Tasks")
     busy(project)
     desk.get_by_role("button", name=re.compile("^Blocked")).click()
@@ -254,10 +254,8 @@ def test_tasks_are_found_by_text_and_by_state(open_alone: OpenDesk, project: Pro
     expect(row(desk, "Review the models")).to_be_visible()
 
 
-def test_a_filter_stays_under_the_pointer_while_tasks_change(
-    open_alone: OpenDesk, project: Project, page: Page
-) -> None:
-    desk = open_alone()
+def test_a_filter_stays_under_the_pointer_while_tasks_change(open_bare: OpenDesk, project: Project, page: Page) -> None:
+    desk = open_bare()
     view(desk, "Tasks")
     project.operate("create_task", title="Free", persona_id="implementer")
     first = project.operate("create_task", title="First", persona_id="implementer")["id"]
@@ -290,9 +288,9 @@ def test_every_word_is_readable_in_high_contrast(open_desk: OpenDesk, project: P
         expect_readable(page)
 
 
-def test_a_narrow_panel_keeps_what_matters(open_alone: OpenDesk, project: Project) -> None:
+def test_a_narrow_panel_keeps_what_matters(open_bare: OpenDesk, project: Project) -> None:
     repository(project.path)
-    desk = open_alone()
+    desk = open_bare()
     busy(project)
     proposal(project, "robust")
     expect(desk.get_by_text("2 of 10 completed")).to_be_visible()
@@ -323,9 +321,9 @@ def test_ten_thousand_tasks_are_a_few_elements_and_stay_live(open_desk: OpenDesk
     shot(desk, "ten-thousand")
 
 
-def test_what_agents_say_is_shown_as_text(open_alone: OpenDesk, project: Project, page: Page) -> None:
+def test_what_agents_say_is_shown_as_text(open_bare: OpenDesk, project: Project, page: Page) -> None:
     evil = "<img src=x onerror=\"alert('name')\"><script>alert(1)</script>"
-    desk = open_alone()
+    desk = open_bare()
     project.call("register", name=evil, capabilities={evil: evil})
     project.operate("create_task", title=evil, persona_id="tester")
     mine = card(desk, evil)
@@ -339,8 +337,8 @@ def test_what_agents_say_is_shown_as_text(open_alone: OpenDesk, project: Project
     expect(desk.locator("script, img, iframe")).to_have_count(0)
 
 
-def test_a_decision_made_elsewhere_does_not_remove_an_open_form(open_alone: OpenDesk, project: Project) -> None:
-    desk = open_alone()
+def test_a_decision_made_elsewhere_does_not_remove_an_open_form(open_bare: OpenDesk, project: Project) -> None:
+    desk = open_bare()
     registered = project.call("register", name="ada")
     card(desk, "ada").get_by_role("button", name="Details…").click()
     project.operate("approve", approval_id=registered["approval_id"])

@@ -314,9 +314,9 @@ def test_every_state_is_readable_and_reachable_at_every_width(
 
 
 @pytest.mark.parametrize("tab", TABS)
-def test_tab_leads_through_all_controls(open_alone: OpenDesk, project: Project, page: Page, tab: str) -> None:
+def test_tab_leads_through_all_controls(open_bare: OpenDesk, project: Project, page: Page, tab: str) -> None:
     repository(project.path)
-    desk = open_alone()
+    desk = open_bare()
     busy(project)
     worktree(project, "bills", {"model.py": changed(3, 33)})
     view(desk, tab)

@@ -31,8 +31,8 @@ def named(project: Project, name: str) -> int:
     return int(found)
 
 
-def test_a_task_is_opened_with_everything_about_it_and_stays_live(open_alone: OpenDesk, project: Project) -> None:
-    desk = tasks(open_alone())
+def test_a_task_is_opened_with_everything_about_it_and_stays_live(open_bare: OpenDesk, project: Project) -> None:
+    desk = tasks(open_bare())
     made = eventful(project)
     task = opened(desk, "Model body mass")
     expect(task).to_contain_text("In progress · held by ada · 20 %")
@@ -100,8 +100,8 @@ def test_a_task_is_created_by_hand_and_opened(open_desk: OpenDesk, project: Proj
     expect(desk.get_by_role("button", name="New task…")).to_be_focused()
 
 
-def test_a_task_is_reprioritised_reassigned_cancelled_and_retried(open_alone: OpenDesk, project: Project) -> None:
-    desk = tasks(open_alone())
+def test_a_task_is_reprioritised_reassigned_cancelled_and_retried(open_bare: OpenDesk, project: Project) -> None:
+    desk = tasks(open_bare())
     project.operate("create_task", title="Count them", persona_id="tester")
     admitted(project, "tess", "tester")
     task = opened(desk, "Count them")
@@ -125,8 +125,8 @@ def test_a_task_is_reprioritised_reassigned_cancelled_and_retried(open_alone: Op
     assert kinds[1:] == ["task.prioritised", "task.reassigned", "task.cancelled", "task.revived"]
 
 
-def test_a_refusal_is_shown_where_the_request_was_made(open_alone: OpenDesk, project: Project, page: Page) -> None:
-    desk = tasks(open_alone())
+def test_a_refusal_is_shown_where_the_request_was_made(open_bare: OpenDesk, project: Project, page: Page) -> None:
+    desk = tasks(open_bare())
     project.operate("create_task", title="Count them", persona_id="tester")
     task = opened(desk, "Count them")
     task.get_by_role("spinbutton").fill("99999999")
@@ -137,8 +137,8 @@ def test_a_refusal_is_shown_where_the_request_was_made(open_alone: OpenDesk, pro
     expect(task.get_by_role("spinbutton")).to_have_value("500")
 
 
-def test_tasks_are_chosen_by_what_they_belong_to(open_alone: OpenDesk, project: Project) -> None:
-    desk = tasks(open_alone())
+def test_tasks_are_chosen_by_what_they_belong_to(open_bare: OpenDesk, project: Project) -> None:
+    desk = tasks(open_bare())
     busy(project)
     desk.get_by_label("All personas", exact=True).select_option("tester")
     expect(row(desk, "Fetch weather data")).to_be_visible()
@@ -188,8 +188,8 @@ def test_the_graph_shows_what_waits_for_what_and_follows_it(open_desk: OpenDesk,
     expect(desk.get_by_role("region", name="Review the models")).to_be_hidden()
 
 
-def test_of_too_many_tasks_the_graph_shows_those_around_one(open_alone: OpenDesk, project: Project, page: Page) -> None:
-    desk = tasks(open_alone())
+def test_of_too_many_tasks_the_graph_shows_those_around_one(open_bare: OpenDesk, project: Project, page: Page) -> None:
+    desk = tasks(open_bare())
     lines = [
         f"- {{name: t{n}, title: Task {n}, persona: tester, after: [t{n // 3}, t{n // 2}]}}" for n in range(1, 600)
     ]
@@ -249,8 +249,8 @@ def test_every_word_about_tasks_is_readable_in_high_contrast(open_desk: OpenDesk
         expect_readable(page)
 
 
-def test_a_narrow_panel_shows_the_task_below(open_alone: OpenDesk, project: Project) -> None:
-    desk = tasks(open_alone())
+def test_a_narrow_panel_shows_the_task_below(open_bare: OpenDesk, project: Project) -> None:
+    desk = tasks(open_bare())
     busy(project)
     opened(desk, "Review the models")
     resize(desk, 480)
@@ -260,8 +260,8 @@ def test_a_narrow_panel_shows_the_task_below(open_alone: OpenDesk, project: Proj
     expect_fitting(desk)
 
 
-def test_what_is_kept_of_an_attempt_is_shown_in_its_task(open_alone: OpenDesk, project: Project) -> None:
-    desk = tasks(open_alone())
+def test_what_is_kept_of_an_attempt_is_shown_in_its_task(open_bare: OpenDesk, project: Project) -> None:
+    desk = tasks(open_bare())
     repository(project.path)
     worktree(project, "lab")
     run = "printf 'import pandas\\n' > model.py; git add .; git commit -qm Model; echo half > notes.txt; exit 1"

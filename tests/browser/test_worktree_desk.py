@@ -46,9 +46,9 @@ def process(project: Project, agent_id: str) -> dict[str, Any]:
     return project.operate("get_agent_process_info", agent_id=agent_id)
 
 
-def test_without_worktrees_the_tab_explains_them_and_creates_one(open_alone: OpenDesk, project: Project) -> None:
+def test_without_worktrees_the_tab_explains_them_and_creates_one(open_bare: OpenDesk, project: Project) -> None:
     repository(project.path)
-    desk = open_alone()
+    desk = open_bare()
     view(desk, "Worktrees")
     expect(desk.get_by_text("A worktree is a directory with its own branch")).to_be_visible()
     shot(desk, "worktrees-empty")
@@ -65,8 +65,8 @@ def test_without_worktrees_the_tab_explains_them_and_creates_one(open_alone: Ope
     assert (project.path / ".aiswarm" / "worktrees" / "robust" / "model.py").exists()
 
 
-def test_without_a_repository_the_tab_says_what_to_do(open_alone: OpenDesk, project: Project) -> None:
-    desk = open_alone()
+def test_without_a_repository_the_tab_says_what_to_do(open_bare: OpenDesk, project: Project) -> None:
+    desk = open_bare()
     view(desk, "Worktrees")
     expect(desk.get_by_text("git init")).to_be_visible()
     expect(desk.get_by_role("button", name="New worktree…")).to_have_count(0)
@@ -93,9 +93,9 @@ def test_two_clicks_review_and_integrate(open_desk: OpenDesk, project: Project) 
     expect(desk.get_by_text("A worktree is a directory with its own branch")).to_be_visible()
 
 
-def test_what_is_asked_on_the_card_is_answered_in_the_inbox(open_alone: OpenDesk, project: Project) -> None:
+def test_what_is_asked_on_the_card_is_answered_in_the_inbox(open_bare: OpenDesk, project: Project) -> None:
     repository(project.path)
-    desk = open_alone()
+    desk = open_bare()
     view(desk, "Worktrees")
     worktree(project, "robust", {"src/stats.py": STATS})
     card(desk, "robust").get_by_role("button", name="Request integration").click()
@@ -111,11 +111,11 @@ def test_what_is_asked_on_the_card_is_answered_in_the_inbox(open_alone: OpenDesk
 
 
 def test_failed_gates_are_shown_with_their_output_and_overruled_in_a_second_step(
-    open_alone: OpenDesk, project: Project
+    open_bare: OpenDesk, project: Project
 ) -> None:
     repository(project.path)
     settings(project, "integration_gates = ['echo all is well', 'echo row 17 is wrong; exit 3']\n")
-    desk = open_alone()
+    desk = open_bare()
     before = head(project.path)
     worktree(project, "robust", {"src/stats.py": STATS})
     project.operate("integrate_worktree", worktree_name="robust")
@@ -133,9 +133,9 @@ def test_failed_gates_are_shown_with_their_output_and_overruled_in_a_second_step
     assert (project.path / "src" / "stats.py").exists()
 
 
-def test_what_a_discard_loses_is_listed_before_and_kept_in_a_bundle(open_alone: OpenDesk, project: Project) -> None:
+def test_what_a_discard_loses_is_listed_before_and_kept_in_a_bundle(open_bare: OpenDesk, project: Project) -> None:
     repository(project.path)
-    desk = open_alone()
+    desk = open_bare()
     path = worktree(project, "robust", {"src/stats.py": STATS}, left={"notes.txt": "not committed\n"})
     view(desk, "Worktrees")
     expect(card(desk, "robust")).to_contain_text("1 uncommitted", timeout=20_000)
@@ -156,10 +156,10 @@ def test_what_a_discard_loses_is_listed_before_and_kept_in_a_bundle(open_alone: 
 
 
 def test_a_discard_that_is_refused_says_what_would_be_lost_and_is_insisted_on(
-    open_alone: OpenDesk, project: Project
+    open_bare: OpenDesk, project: Project
 ) -> None:
     repository(project.path)
-    desk = open_alone()
+    desk = open_bare()
     path = worktree(project, "robust", {"src/stats.py": STATS})
     view(desk, "Worktrees")
     expect(card(desk, "robust")).to_contain_text("1 ahead", timeout=20_000)
@@ -179,9 +179,9 @@ def test_a_discard_that_is_refused_says_what_would_be_lost_and_is_insisted_on(
     assert not path.exists()
 
 
-def test_conflicts_are_a_table_with_the_files_of_each_pair(open_alone: OpenDesk, project: Project, page: Page) -> None:
+def test_conflicts_are_a_table_with_the_files_of_each_pair(open_bare: OpenDesk, project: Project, page: Page) -> None:
     repository(project.path)
-    desk = open_alone()
+    desk = open_bare()
     view(desk, "Worktrees")
     worktree(project, "calm", {"calm.py": STATS})
     expect(card(desk, "calm")).to_contain_text("1 ahead", timeout=20_000)
@@ -204,9 +204,9 @@ def test_conflicts_are_a_table_with_the_files_of_each_pair(open_alone: OpenDesk,
     expect(page_of(desk, "robust")).to_contain_text("Conflicts with bills in model.py, src/stats.py")
 
 
-def test_conflicts_that_come_later_are_shown_and_resolved_by_steps(open_alone: OpenDesk, project: Project) -> None:
+def test_conflicts_that_come_later_are_shown_and_resolved_by_steps(open_bare: OpenDesk, project: Project) -> None:
     repository(project.path)
-    desk = open_alone()
+    desk = open_bare()
     place = worktree(project, "robust", {"model.py": changed(3, 33)})
     project.operate("integrate_worktree", worktree_name="robust")
     mine = card(desk, "robust")
@@ -245,9 +245,9 @@ def test_conflicts_that_come_later_are_shown_and_resolved_by_steps(open_alone: O
     assert (project.path / "model.py").read_text() == changed(3, 34)
 
 
-def test_closed_worktrees_and_decided_approvals_stay_in_view(open_alone: OpenDesk, project: Project) -> None:
+def test_closed_worktrees_and_decided_approvals_stay_in_view(open_bare: OpenDesk, project: Project) -> None:
     repository(project.path)
-    desk = open_alone()
+    desk = open_bare()
     for name in ("robust", "bills"):
         worktree(project, name, {f"{name}.py": "x = 1\n"})
     asked = project.operate("integrate_worktree", worktree_name="robust")
@@ -293,9 +293,9 @@ def test_changes_are_read_with_the_keyboard(open_desk: OpenDesk, project: Projec
     expect(card(desk, "robust").get_by_role("button", name="robust", exact=True)).to_be_focused()
 
 
-def test_newer_commits_do_not_replace_what_is_being_read(open_alone: OpenDesk, project: Project) -> None:
+def test_newer_commits_do_not_replace_what_is_being_read(open_bare: OpenDesk, project: Project) -> None:
     repository(project.path)
-    desk = open_alone()
+    desk = open_bare()
     path = worktree(project, "robust", {"src/stats.py": STATS})
     project.operate("integrate_worktree", worktree_name="robust")
     view(desk, "Worktrees")
@@ -312,9 +312,9 @@ def test_newer_commits_do_not_replace_what_is_being_read(open_alone: OpenDesk, p
     shot(desk, "worktrees-moved")
 
 
-def test_the_log_of_a_process_is_followed_live_and_it_is_terminated(open_alone: OpenDesk, project: Project) -> None:
+def test_the_log_of_a_process_is_followed_live_and_it_is_terminated(open_bare: OpenDesk, project: Project) -> None:
     repository(project.path)
-    desk = open_alone()
+    desk = open_bare()
     view(desk, "Agents")
     desk.get_by_role("button", name=re.compile("^Processes")).click()
     expect(desk.get_by_text("Workbench has not started any agent yet.")).to_be_visible()
