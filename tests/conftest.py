@@ -47,7 +47,7 @@ hypothesis.settings.load_profile("workbench")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Search what is collected, a million objects, for no cyclic garbage, neither meanwhile nor in the tests."""
+    """What is collected, a million objects, stays to the end: it is never searched for cyclic garbage."""
     gc.disable()
     try:
         return (yield)

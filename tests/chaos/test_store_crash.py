@@ -25,6 +25,7 @@ from workbench.store.queries import Query
 from workbench.store.sqlite import open_store
 
 SOAK = int(os.environ.get("WORKBENCH_SOAK", "0"))
+CHAOS = [pytest.mark.chaos, pytest.mark.timeout(3_000 if SOAK else 900)]
 """How many times longer the long runs are: each unit adds ten times their usual length."""
 
 MAKE = Query("make", "CREATE TABLE IF NOT EXISTS notes (text TEXT PRIMARY KEY, n {{big}} NOT NULL) {{strict}}")
@@ -91,12 +92,7 @@ def check(path: Path, acknowledged: list[str]) -> None:
     ("writes", "rounds"),
     [
         pytest.param(300, 2, id="short"),
-        pytest.param(
-            10_000,
-            4 * (1 + 10 * SOAK),
-            id="long",
-            marks=[pytest.mark.chaos, pytest.mark.timeout(3_000 if SOAK else 900)],
-        ),
+        pytest.param(10_000, 4 * (1 + 10 * SOAK), id="long", marks=CHAOS),
     ],
 )
 def test_a_writer_that_is_killed_loses_nothing_acknowledged(
@@ -115,12 +111,7 @@ def test_a_writer_that_is_killed_loses_nothing_acknowledged(
     ("writes", "rounds"),
     [
         pytest.param(100, 1, id="short"),
-        pytest.param(
-            2_000,
-            4 * (1 + 10 * SOAK),
-            id="long",
-            marks=[pytest.mark.chaos, pytest.mark.timeout(3_000 if SOAK else 900)],
-        ),
+        pytest.param(2_000, 4 * (1 + 10 * SOAK), id="long", marks=CHAOS),
     ],
 )
 def test_a_writer_that_is_killed_does_not_hold_up_the_others(

@@ -64,7 +64,7 @@ class Runner:
         return await attempt.run(worker, task, self.place, self.on_line)
 
     async def alone(self, run: Run) -> Outcome:
-        """The same in a process of its own, as supervisors are, which leaves no children.
+        """The same in a process of its own, as a supervisor is one; it leaves no children.
 
         Of the fields, it gets the directories and the limits.
         """
