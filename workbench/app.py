@@ -398,6 +398,7 @@ class Workbench:
             end_workers: whether the workers that an earlier server left are ended, or taken back.
         """
         if server is not None:
+            await asyncio.to_thread(self.store.open_readers)
             await reattach.recover(self._ctx, end_workers=end_workers)
             await recovery.recover(self._ctx)
             await chat_recovery.recover(self._ctx)

@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 from workbench.errors import Unavailable
 from workbench.store.base import Store, Tx
 from workbench.store.feed import PAGE, Feed, Subscription, events_after, last_event_id, matches
-from workbench.store.sqlite import SqliteStore, open_store
+from workbench.store.sqlite import READERS, SqliteStore, open_store
 
 pytestmark = [
     pytest.mark.anyio,
@@ -441,17 +442,30 @@ async def test_a_feed_ends_when_it_is_told_to_even_while_events_come(store: Sqli
 async def test_a_feed_that_could_not_read_for_a_while_goes_on_where_it_was(
     backend: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The reading thread is busy; a second one cannot open the file as long as the process has no descriptors."""
+    """The only reading connection is busy; a second one cannot be opened as the process has no descriptors."""
     tried = False
     while not tried:
         with closing(backend.open()) as store:
             async with following(store) as feed, feed.subscribe() as events, reader_busy(store):
-                if tried := reading_threads() == 1:  # else there happened to be a second one already
+                if tried := connections(store) == 3:  # else there happened to be a second reading one already
                     with no_descriptors():
                         await store.write(say("task.created"))
                         await until(lambda: "STORE_UNREADABLE" in caplog.text)
                     await store.write(say("task.completed"))
                     assert await take(events, 2) == ["task.created", "task.completed"]
+
+
+async def test_a_store_whose_readers_are_open_answers_when_the_process_has_no_files_left(backend: Any) -> None:
+    with closing(backend.open()) as store:
+        store.open_readers()
+        await store.write(say("task.created"))
+        with no_descriptors():
+            async with AsyncExitStack() as busy:
+                for _ in range(READERS):
+                    assert await store.read(last_event_id) == 1
+                    assert await store.read_inline(last_event_id) == 1
+                    await busy.enter_async_context(reader_busy(store))
+                assert await store.read_inline(last_event_id) == 1
 
 
 @asynccontextmanager
@@ -472,8 +486,9 @@ async def reader_busy(store: Store) -> AsyncIterator[None]:
         await asking
 
 
-def reading_threads() -> int:
-    return sum(thread.name.startswith("workbench-read") for thread in threading.enumerate())
+def connections(store: SqliteStore) -> int:
+    """How many there are: two of the writer's, and those that read."""
+    return sum(file.path == str(store.path) for file in psutil.Process().open_files())
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -178,7 +178,7 @@ class SqliteStore:
         self._pid = os.getpid()
         self._connections: list[Connection] = []
         self._log = LogSync(path)
-        self._reading = threading.local()
+        self._idle: deque[Connection] = deque()
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="workbench-read")
         try:
             with self._fence.held(BUSY_SECONDS):  # SQLite does not wait for another process that creates the file
@@ -223,6 +223,19 @@ class SqliteStore:
         with self._closing:
             self._require_open()
             return self._answer_read(question)
+
+    def open_readers(self) -> None:
+        """Open the connections that reading needs, so that it works when the process may open no more files.
+
+        Blocks for some milliseconds. Without it they are opened when they are first needed.
+
+        Raises:
+            Unavailable: ``STORE_UNREADABLE`` and others.
+        """
+        try:
+            self._idle.extend([self._idle_reader() for _ in range(READERS + 1)])  # one is for `read_inline`
+        except sqlite3.Error as error:
+            raise storage_error(error) or error from error
 
     def on_visible(self, callback: Callable[[Sequence[Row]], None]) -> None:
         """Call `callback`, in the writer's thread, with the events of each commit as soon as it can be read.
@@ -401,20 +414,29 @@ class SqliteStore:
     # Reading.
 
     def _answer_read(self, question: Callable[[Reader], T]) -> T:
-        db: Connection | None = getattr(self._reading, "db", None)
         try:
-            if db is None:
-                db = self._reading.db = self._connect()
-                db.execute("PRAGMA query_only = ON")
-            db.execute("BEGIN")
+            db = self._idle_reader()
             try:
-                return question(SqliteReader(db, self.now()))
+                db.execute("BEGIN")
+                try:
+                    return question(SqliteReader(db, self.now()))
+                finally:
+                    db.execute("COMMIT")
             finally:
-                db.execute("COMMIT")
+                self._idle.append(db)
         except sqlite3.Error as error:
             raise storage_error(error) or error from error
         except StopIteration as error:
             raise raisable(error) from error
+
+    def _idle_reader(self) -> Connection:
+        """A reading connection that nobody uses."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            db = self._connect()
+            db.execute("PRAGMA query_only = ON")
+            return db
 
 
 def _merged(values: Values | None, more: Values) -> Values:
