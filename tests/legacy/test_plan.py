@@ -24,7 +24,8 @@ from workbench.legacy.source import TABLES, Legacy, Old
 from workbench.model import SECOND
 from workbench.settings import Settings
 from workbench.store.migrate import migrate, scripts
-from workbench.store.sqlite import Connection, SqliteTx
+from workbench.store.sqlite import SqliteTx
+from workbench.store.sqlite_connection import Connection
 
 # Ids and names.
 

@@ -22,7 +22,8 @@ from workbench.store import log_sync, sqlite
 from workbench.store.base import Reader, Store, Tx
 from workbench.store.feed import events_after, last_event_id
 from workbench.store.queries import Query
-from workbench.store.sqlite import LOG_BYTES, SqliteStore, open_store
+from workbench.store.sqlite import SqliteStore, open_store
+from workbench.store.sqlite_connection import LOG_BYTES
 
 pytestmark = [
     pytest.mark.anyio,

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
-import resource
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,10 +15,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.store.exhaustion import no_descriptors, reader_busy
 from workbench.errors import Unavailable
 from workbench.store.base import Store, Tx
 from workbench.store.feed import PAGE, Feed, Subscription, events_after, last_event_id, matches
-from workbench.store.sqlite import READERS, SqliteStore, open_store
+from workbench.store.sqlite import SqliteStore, open_store
 
 pytestmark = [
     pytest.mark.anyio,
@@ -455,37 +453,6 @@ async def test_a_feed_that_could_not_read_for_a_while_goes_on_where_it_was(
                     assert await take(events, 2) == ["task.created", "task.completed"]
 
 
-async def test_a_store_whose_readers_are_open_answers_when_the_process_has_no_files_left(backend: Any) -> None:
-    with closing(backend.open()) as store:
-        store.open_readers()
-        await store.write(say("task.created"))
-        with no_descriptors():
-            async with AsyncExitStack() as busy:
-                for _ in range(READERS):
-                    assert await store.read(last_event_id) == 1
-                    assert await store.read_inline(last_event_id) == 1
-                    await busy.enter_async_context(reader_busy(store))
-                assert await store.read_inline(last_event_id) == 1
-
-
-@asynccontextmanager
-async def reader_busy(store: Store) -> AsyncIterator[None]:
-    """One reading thread has a long question to answer."""
-    asked, gate = threading.Event(), threading.Event()
-
-    def wait(tx: Any) -> None:
-        asked.set()
-        gate.wait()
-
-    asking = asyncio.create_task(store.read(wait))
-    await asyncio.to_thread(asked.wait)
-    try:
-        yield
-    finally:
-        gate.set()
-        await asking
-
-
 def connections(store: SqliteStore) -> int:
     """How many there are: two of the writer's, and those that read."""
     return sum(file.path == str(store.path) for file in psutil.Process().open_files())
@@ -494,22 +461,3 @@ def connections(store: SqliteStore) -> int:
 async def until(condition: Callable[[], bool]) -> None:
     while not condition():
         await asyncio.sleep(0.005)
-
-
-@contextmanager
-def no_descriptors() -> Iterator[None]:
-    """The process can open nothing."""
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    used = []
-    try:
-        resource.setrlimit(
-            resource.RLIMIT_NOFILE, (max(int(fd.name) for fd in Path("/proc/self/fd").iterdir()) + 1, limits[1])
-        )
-        with suppress(OSError):
-            while True:
-                used.append(os.open(os.devnull, os.O_RDONLY))
-        yield
-    finally:
-        for descriptor in used:
-            os.close(descriptor)
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

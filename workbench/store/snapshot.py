@@ -15,7 +15,8 @@ from workbench.errors import Conflict, NotFound, Refused
 from workbench.model import wall_clock
 from workbench.store.base import Reader
 from workbench.store.migrate import is_current, scripts
-from workbench.store.sqlite import Connection, SqliteReader
+from workbench.store.sqlite import SqliteReader
+from workbench.store.sqlite_connection import Connection
 from workbench.store.sqlite_errors import storage_error
 
 T = TypeVar("T")

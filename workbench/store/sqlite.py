@@ -11,9 +11,6 @@ what they then change is never kept without it: both are in one log, and a sync 
 before it. That is SQLite's `synchronous = NORMAL`, which syncs the log's header and each checkpoint itself,
 and our own sync of the log. A commit that need not be durable waits a moment for one that must be, so that a
 call's beginning and its end are synced together.
-
-Only this module may open the database file, and only through the standard library's SQLite: a
-second SQLite library in the process breaks the file locks of the first.
 """
 
 from __future__ import annotations
@@ -42,6 +39,7 @@ from workbench.store.fence import Fence
 from workbench.store.log_sync import LogSync
 from workbench.store.migrate import migrate, scripts
 from workbench.store.queries import Query, beside
+from workbench.store.sqlite_connection import Connection, connect
 from workbench.store.sqlite_errors import own_copy, raisable, storage_error
 
 T = TypeVar("T")
@@ -52,34 +50,12 @@ BATCH = 512
 """The most changes in one transaction."""
 CHECKPOINT_PAGES = 1_000
 """The write-ahead log is folded into the database, by the commit itself, when it holds this many pages (4 MB)."""
-LOG_BYTES = 8 * 1024 * 1024
-"""After a checkpoint the log is overwritten in place, which is far cheaper than letting its file grow again; one
-that long reads have let grow beyond this size is truncated."""
 BUSY_SECONDS = 15.0
 """How long a writer waits for the writers of other processes."""
-LOCK_SECONDS = 2.0
-"""How long SQLite itself waits for programs that do not use the fence."""
 READERS = 2
 STATS_COMMITS = 4_096
 
 log = logging.getLogger(__name__)
-
-
-class Connection(sqlite3.Connection):
-    """A connection that caches the column names of its statements, because asking each time is slow."""
-
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        self._columns: dict[str, tuple[str, ...]] = {}
-
-    def columns(self, query: Query, cursor: sqlite3.Cursor) -> tuple[str, ...]:
-        """The column names of a cursor; not cached for `*`, as another process may migrate the table."""
-        found = self._columns.get(query.sqlite)
-        if found is None:
-            found = tuple(column[0] for column in cursor.description)
-            if query.names_its_columns:
-                self._columns[query.sqlite] = found
-        return found
 
 
 class SqliteReader:
@@ -277,7 +253,7 @@ class SqliteStore:
         self._log.close()
 
     def _connect(self) -> Connection:
-        db = _connect(self.path)
+        db = connect(self.path)
         self._connections.append(db)
         return db
 
@@ -455,34 +431,6 @@ def _resolve(batch: list[_Job]) -> None:
             job.future.set_exception(job.error)
         else:
             job.future.set_result(job.result)
-
-
-def _connect(path: Path) -> Connection:
-    """Open a connection with the settings that all connections share."""
-    db = sqlite3.connect(
-        path,
-        isolation_level=None,
-        check_same_thread=False,
-        cached_statements=256,
-        timeout=LOCK_SECONDS,
-        factory=Connection,
-    )
-    try:
-        for pragma in (
-            "journal_mode = WAL",
-            "synchronous = FULL",
-            "wal_autocheckpoint = 0",  # only the writer checkpoints, within the fence
-            f"journal_size_limit = {LOG_BYTES}",
-            "foreign_keys = ON",
-            "temp_store = MEMORY",
-            "secure_delete = OFF",
-            "cache_size = -65536",
-        ):
-            db.execute(f"PRAGMA {pragma}")
-    except sqlite3.Error:
-        db.close()
-        raise
-    return db
 
 
 def open_store(path: Path, clock: Callable[[], int] = wall_clock) -> SqliteStore:
