@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 SHOWN = 100
 """The most rows of a list that a cell shows; the list is whole."""
+TOGETHER = 100
+"""How many objects are read whole by one call."""
 _LISTS = re.compile(r"\s*wb\.\w+ lists [^.]*\.")
 
 
@@ -53,6 +55,7 @@ class Kind(Generic[T]):
         table: shows some of them; its second argument is shown if there are none.
         empty: shown if there are none at all.
         get: finds one by its key.
+        get_many: finds up to `TOGETHER` by their keys, those that exist; None: they are read one by one.
         first: filters of the list itself, which a call replaces.
         words: shorter names for arguments of the operation.
         newest: only the newest are listed, unless a call asks for more by `limit`.
@@ -74,6 +77,7 @@ class Kind(Generic[T]):
     tab: str | None = None
     brief: str | None = None
     names: Sequence[str] = ()
+    get_many: Callable[[Notebook, Sequence[Any]], Sequence[Mapping[str, Any]]] | None = None
 
     @property
     def shown_as(self) -> str:

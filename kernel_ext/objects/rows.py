@@ -15,7 +15,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypeVar, overload
 
 from kernel_ext.libraries import imported
-from kernel_ext.objects.kinds import SHOWN, Kind, Notebook
+from kernel_ext.objects.kinds import SHOWN, TOGETHER, Kind, Notebook
 from kernel_ext.objects.mistakes import checked, field_read_only, no_such_row, not_a_key, unknown_field
 from kernel_ext.wording import in_objects
 from workbench.errors import BadInput, NotFound, WorkbenchError
@@ -37,15 +37,19 @@ CURSORS = ("cursor", "before")
 class Row:
     """One object. Its fields are attributes, as they were when it was read; a cell shows it whole.
 
-    Fields that its list does not have are read when they are first used. `refresh` reads it again.
+    Fields that its list does not have are read when they are first used, for one object after another many at once.
+    `refresh` reads it again.
     """
 
     _KIND: ClassVar[Kind[Any]]
 
-    def __init__(self, notebook: Notebook, found: Mapping[str, Any], *, whole: bool = False) -> None:
+    def __init__(
+        self, notebook: Notebook, found: Mapping[str, Any], *, whole: bool = False, page: Sequence[Row] = ()
+    ) -> None:
         self._notebook = notebook
         self._found = dict(found)
         self._whole = whole
+        self._page = page
         self._key = self._found[self._KIND.key]
 
     def as_dict(self) -> dict[str, Any]:
@@ -60,6 +64,18 @@ class Row:
         """
         self._found = self._KIND.read(self._notebook, self._key)
         self._whole = True
+
+    def _complete(self) -> None:
+        """Read its other fields. If those of another one of its page were read before, those of the next ones are
+        likely to be wanted too, and are read by the same call."""
+        if self._KIND.get_many is not None and any(row._whole for row in self._page):
+            following = self._page[self._page.index(self) :]
+            unread = {row._key: row for row in following if not row._whole}
+            for found in self._KIND.get_many(self._notebook, list(unread)[:TOGETHER]):
+                row = unread[found[self._KIND.key]]
+                row._found, row._whole = dict(found), True
+        if not self._whole:
+            self.refresh()
 
     def _call(self, operation: str, **arguments: Any) -> Any:
         """Run an operation.
@@ -93,7 +109,7 @@ class Row:
         if name not in self._fields():
             raise unknown_field(type(self).__name__, name, [one for one in dir(self) if not one.startswith("_")])
         if name not in self._found and not self._whole:
-            self.refresh()
+            self._complete()
         return self._found.get(name)
 
     def __dir__(self) -> list[str]:
@@ -162,8 +178,13 @@ class Listing(Collection[R]):
             BadInput: ``INVALID_ARGUMENTS``.
         """
         pages = self._kind.pages(self._notebook, filters)
-        rows = Pages(([self._kind.row(self._notebook, one) for one in page], has_more) for page, has_more in pages)
+        rows = Pages((self._rows(page), has_more) for page, has_more in pages)
         return Rows(rows, self._kind, "None matches." if filters else in_magics(self._kind.empty))
+
+    def _rows(self, page: Sequence[Mapping[str, Any]]) -> list[R]:
+        rows: list[R] = []
+        rows.extend(self._kind.row(self._notebook, one, page=rows) for one in page)
+        return rows
 
     def __getitem__(self, key: int | str) -> R:
         """The one with this id or name.
@@ -259,7 +280,8 @@ class Pages(Sequence[R]):
 
     def __init__(self, pages: Iterator[tuple[list[R], bool]]) -> None:
         self._pages = pages
-        self._rows, self.has_more = next(pages)
+        page, self.has_more = next(pages)
+        self._rows = list(page)
 
     @overload
     def __getitem__(self, at: int) -> R: ...

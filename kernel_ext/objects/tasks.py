@@ -157,6 +157,7 @@ Task._KIND = Kind(
     _task,
     first={"limit": PAGE},
     names=("name",),
+    get_many=lambda notebook, keys: notebook.call("get_tasks", task_ids=keys)["tasks"],
     words={
         "persona": "persona_id",
         "agent": "assigned_agent_id",

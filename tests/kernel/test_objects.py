@@ -87,6 +87,21 @@ def test_a_row_reads_what_its_list_has_not_and_has_the_actions_of_the_panel(runn
     assert running.run("wb.tasks[99] if 99 in wb.tasks else None, hash(count) == hash(wb.task(1))") == "(None, True)"
 
 
+def test_what_a_list_has_not_is_read_for_many_rows_at_once(running: Kernel) -> None:
+    running.run("""
+from unittest.mock import patch
+
+for number in range(130):
+    _ = wb.call("create_task", title=f"One of many {number}", description=str(number % 2), persona_id="reviewer")
+found = wb.tasks(persona="reviewer")
+with patch.object(type(wb), "call", autospec=True, side_effect=type(wb).call) as call:
+    odd = found.filter(description="1").sort("created_at")
+""")
+    assert running.run("len(odd), odd[0].title, odd[-1].title") == "(65, 'One of many 1', 'One of many 129')"
+    asked = "get_task", "get_tasks", "list_tasks", "get_task", "get_tasks"
+    assert running.run("tuple(one.args[1] for one in call.call_args_list)") == repr(asked)
+
+
 def test_a_field_that_is_assigned_is_refused_because_nothing_would_change(running: Kernel) -> None:
     assert running.fail('wb.task(1).title = "Better"')["evalue"].startswith("FIELD_READ_ONLY: Task.title ")
     assert running.run("wb.task(1).title") == "'Count'"

@@ -23,7 +23,8 @@ from workbench.services import SERVICES
 ALLOWED = """
 anonymous  ping register register_agent registration_status
 read       get_persona get_personas list_persona_versions get_worktree_status get_active_agents
-read       count_tasks get_task get_task_graph get_task_logs get_task_status get_task_tree list_tasks wait_for_task
+read       count_tasks get_task get_task_graph get_task_logs get_task_status get_task_tree get_tasks list_tasks
+read       wait_for_task
 read       get_worktree_diff get_requested_changes list_conflicts get_attempt_diff list_closed_worktrees list_worktrees
 read       list_agents list_events list_newest_events list_plans export_plan whoami read deregister_agent
 read       list_projects get_project list_sessions get_session list_teams get_team get_agent get_context
@@ -380,6 +381,7 @@ async def test_what_needs_the_servers_says_so_without_them(workbench: Workbench)
 GOOD: dict[str, Any] = {
     "peer": "ada",
     "traits": {"mood": "calm"},
+    "task_ids": [1],
     "task_id": 1,
     "run_id": 1,
     "run_ids": [1],

@@ -57,6 +57,7 @@ async def test_an_agent_sees_and_claims_the_tasks_of_its_session_and_of_none(
     mine = [name for name in ids if name in (str(place), "None")]
     for name in ("list_tasks", "get_task_tree", "get_available_tasks"):
         assert await titles(workbench, ada, name) == mine
+    assert await titles(workbench, ada, "get_tasks", task_ids=list(ids.values())) == mine
     assert (await workbench.dispatch(ada.caller, "count_tasks", {}))["counts"] == {"pending": len(mine)}
     for name, task_id in ids.items():
         asking = {"task_id": task_id}

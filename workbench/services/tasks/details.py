@@ -1,4 +1,4 @@
-"""Reading one task: in full, its status, its log, and waiting for it to change or end."""
+"""Reading tasks in full, and of one its status, its log, and waiting for it to change or end."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from workbench.model import LARGEST_INT, Level, Micros, Wire
+from workbench.model import LARGEST_INT, Int64, Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.ops.parameters import TaskId
 from workbench.rules.tasks import lifecycle
-from workbench.services.tasks.rows import SQL, readable_row, status_of, task_of
+from workbench.services.tasks.rows import SQL, readable_row, readable_rows, status_of, task_of
 from workbench.services.tasks.task import Task, TaskStatus
 from workbench.store.base import Reader, Row
 
@@ -26,6 +26,12 @@ class LogLine(Wire):
     logged_at: Micros
 
 
+class TasksInFull(Wire):
+    """Several tasks."""
+
+    tasks: list[Task]
+
+
 class TaskLog(Wire):
     """Log lines in the requested order."""
 
@@ -36,6 +42,17 @@ class TaskLog(Wire):
 async def get_task(ctx: Ctx, task_id: TaskId) -> Task:
     """Get a task in full: text, state, dependencies, attempts, result, artifacts."""
     return await ctx.read(lambda tx: task_of(tx, readable_row(tx, ctx.caller, task_id)))
+
+
+@op(allow=Level.READ, reads=True, tool=False)
+async def get_tasks(
+    ctx: Ctx, task_ids: Annotated[list[Int64], Field(max_length=100, description="Their ids; see list_tasks.")]
+) -> TasksInFull:
+    """Get several tasks in full, in the order of their ids here; those that do not exist are left out."""
+    wanted = dict.fromkeys(task_ids)
+    return await ctx.read(
+        lambda tx: TasksInFull(tasks=[task_of(tx, row) for row in readable_rows(tx, ctx.caller, wanted)])
+    )
 
 
 @op(allow=Level.READ, reads=True, tool=False)

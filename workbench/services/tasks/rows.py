@@ -5,7 +5,7 @@ Other services' queries of tasks are here as well.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pydantic_core import from_json, to_json
@@ -57,6 +57,17 @@ def readable_row(tx: Reader, caller: Caller, task_id: int) -> Row:
     return visible_row(tx, caller, task_id)
 
 
+def readable_rows(tx: Reader, caller: Caller, task_ids: Iterable[int]) -> list[Row]:
+    """Like `readable_row`, for several tasks; those that the caller does not see are left out.
+
+    Raises:
+        Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.
+    """
+    permissions.check(tx, caller, "read", "tasks")
+    found = (tx.one(SQL.get, id=task_id) for task_id in task_ids)
+    return [row for row in found if row is not None and _is_visible(caller, row)]
+
+
 def visible_row(tx: Reader, caller: Caller, task_id: int) -> Row:
     """Like `require_row`, for a task that the caller sees: one of its session, or of none. The operator sees all.
 
@@ -64,9 +75,13 @@ def visible_row(tx: Reader, caller: Caller, task_id: int) -> Row:
         NotFound: ``TASK_NOT_FOUND``.
     """
     row = tx.one(SQL.get, id=task_id)
-    if row is None or (caller.level is not Level.OPERATOR and row["session_id"] not in (None, caller.session)):
+    if row is None or not _is_visible(caller, row):
         raise _no_task(task_id, caller)
     return row
+
+
+def _is_visible(caller: Caller, row: Row) -> bool:
+    return caller.level is Level.OPERATOR or row["session_id"] in (None, caller.session)
 
 
 def require_own_row(tx: Reader, caller: Caller, task_id: int) -> Row:
