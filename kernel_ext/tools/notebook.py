@@ -24,6 +24,7 @@ from kernel_ext.definition_sections import Missing
 from kernel_ext.objects.rows import shown_or_why
 from kernel_ext.tools.interrupts import IdleInterrupt
 from kernel_ext.wording import in_objects
+from workbench.cli.tools.catalogue import tool_page
 from workbench.errors import Conflict, NotFound, Unavailable, WorkbenchError
 from workbench.functions import output
 from workbench.functions.offered import OfferedFunction, trait_owner
@@ -230,10 +231,10 @@ class NotebookTool:
         return [*(self.info["result"] or {}).get("properties", {})]
 
     def __repr__(self) -> str:
-        return str(self.info)
+        return tool_page(self.info).text()
 
     def _repr_html_(self) -> str:
-        return self.info._repr_html_()
+        return tool_page(self.info).html()
 
 
 def _first_line(tool: Mapping[str, Any]) -> str:

@@ -18,7 +18,10 @@ def test_tools_are_listed_shown_and_called_and_their_calls_listed(run: Type) -> 
     listed = run("tools", "list", "create_project").out.splitlines()
     assert listed[1].split()[:3] == ["create_project", "operation", "writes"]
     assert "There is no such tool." in run("tools", "list", "--source", "mcp").out
-    assert '"description"' in run("tools", "show", "create_project").out
+    shown = run("tools", "show", "create_project").out.splitlines()
+    assert shown[0] == "create_project (operation, writes)"
+    assert ["name", "string", "required"] in [line.split()[:3] for line in shown]
+    assert data(run("--json", "tools", "show", "create_project"))["parameters"]["required"] == ["name"]
     assert run("tools", "calls").out == "No tool has been called.\n"
     made = data(run("--json", "tools", "call", "create_project", "name=Atlas"))
     assert made["result"]["name"] == "Atlas"

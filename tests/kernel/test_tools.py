@@ -95,6 +95,19 @@ def add(a: int, b: int = 2) -> int:
     assert (tool["parameters"]["required"], tool["problem"]) == (["a"], None)
     assert operator.tool("add", a=1) == {"result": 3}
     assert kernel.run("add(1), wb.tools['add'](a=1, b=1)") == "(3, 2)"
+    assert [line.split() for line in kernel.run("wb.tools['add']").splitlines()] == [
+        ["add", "(function,", "reads)"],
+        ["Add", "two", "numbers."],
+        [],
+        ["Arguments"],
+        ["name", "type", "default", "description"],
+        ["a", "integer", "required"],
+        ["b", "integer", "2"],
+        [],
+        ["Result"],
+        ["name", "type", "description"],
+        ["result", "integer"],
+    ]
     assert operator.tool("early") == {"result": "defined before the start"}
 
 

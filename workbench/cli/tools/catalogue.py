@@ -12,9 +12,10 @@ from workbench.cli.call import parse_arguments
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.output import Note, Shown, Text, drop_none, pass_client
+from workbench.cli.schemas import arguments_table, result_table
 from workbench.cli.tools.group import tools
 from workbench.inert import inert, inert_line
-from workbench.tables import Table
+from workbench.tables import Page, Table
 
 DESCRIPTION = 80
 """Characters of a description, of arguments and of a result in a table."""
@@ -40,16 +41,22 @@ def list_tools(client: OperatorClient, words: tuple[str, ...], **only: str | Non
 @click.argument("name", shell_complete=offers.tools)
 @pass_client
 def show_tool(client: OperatorClient, name: str) -> Shown:
-    """Show a tool with the JSON Schemas of its arguments and its result."""
-    found = client.call("get_tool", name=name)
-    problem = [f"It cannot be called now: {found['problem']}."] if found["problem"] else []
-    schemas = [f"{head}: {json.dumps(found[key], indent=2)}" for head, key in _SCHEMAS if found[key] is not None]
-    head = f"{found['name']} ({_origin(found)}, {_effect(found)})"
-    return Text(inert("\n\n".join([head, found["description"], *problem, *schemas])), found)
+    """Show what a tool does, takes and returns; with --json, the JSON Schemas of both."""
+    return tool_page(client.call("get_tool", name=name))
 
 
-_WHO = ("call_id", "tool_name", "caller", "requested_at")
-_SCHEMAS = (("arguments", "parameters"), ("result", "result"))
+def tool_page(tool: Mapping[str, Any]) -> Page:
+    """What a tool does, takes and returns."""
+    problem = [f"It cannot be called now: {tool['problem']}."] if tool["problem"] else []
+    about = "\n\n".join([tool["description"], *problem])
+    return Page(
+        [
+            (f"{tool['name']} ({_origin(tool)}, {_effect(tool)})", Table([], [], "", lead=about)),
+            ("Arguments", arguments_table(tool["parameters"])),
+            ("Result", result_table(tool["result"])),
+        ],
+        dict(tool),
+    )
 
 
 @tools.command("call")

@@ -1,0 +1,71 @@
+"""What a JSON Schema says of arguments and results, as tables. A schema may come from anybody, and be anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.tables import Table
+
+DEPTH = 5
+"""How far a type is followed: one that refers to itself would have no end."""
+
+
+def arguments_table(schema: Any) -> Table:
+    """The name, type, default and description of each argument."""
+    named = schema.get("required") if isinstance(schema, Mapping) else None
+    required = named if isinstance(named, list) else ()
+    rows = [
+        [name, _type(part, schema), "required" if name in required else _default(part), _description(part)]
+        for name, part in _properties(schema).items()
+    ]
+    return Table(["name", "type", "default", "description"], rows, "It takes none.")
+
+
+def result_table(schema: Any) -> Table:
+    """The name, type and description of each field of a result."""
+    rows = [[name, _type(part, schema), _description(part)] for name, part in _properties(schema).items()]
+    return Table(["name", "type", "description"], rows, "It is not declared.")
+
+
+def _properties(schema: Any) -> Mapping[str, Any]:
+    found = _resolved(schema, schema).get("properties")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _resolved(part: Any, schema: Any) -> Mapping[str, Any]:
+    """What a part of a schema refers to; a schema that is no object says nothing."""
+    if not isinstance(part, Mapping):
+        return {}
+    if "$ref" not in part:
+        return part
+    known = schema.get("$defs")
+    found = known.get(str(part["$ref"]).rpartition("/")[2]) if isinstance(known, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _type(part: Any, schema: Any, depth: int = DEPTH) -> str:
+    """The type of a value, in words."""
+    found = _resolved(part, schema)
+    if depth == 0:
+        return "anything"
+    for choice in ("anyOf", "oneOf"):
+        if isinstance(branches := found.get(choice), list) and branches:
+            return " or ".join(dict.fromkeys(_type(branch, schema, depth - 1) for branch in branches))
+    if isinstance(found.get("enum"), list):
+        return " | ".join(map(str, found["enum"]))
+    if "const" in found:
+        return str(found["const"])
+    kind = found.get("type", "anything")
+    if kind == "array":
+        return f"list of {_type(found.get('items'), schema, depth - 1)}"
+    return " or ".join(map(str, kind)) if isinstance(kind, list) else str(kind)
+
+
+def _default(part: Any) -> str:
+    default = part.get("default") if isinstance(part, Mapping) else None
+    return "" if default in (None, "", [], {}) else str(default)
+
+
+def _description(part: Any) -> str:
+    return str(part.get("description", "")) if isinstance(part, Mapping) else ""
