@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import click
 from IPython.core.getipython import get_ipython
 
+from kernel_ext.objects.mistakes import Fixed, Suggests
 from workbench.cli.chat.answer import Answer
 from workbench.cli.chat.command import begun, conversation_options
 from workbench.cli.chat.conversations import Conversation, read_conversation
@@ -49,8 +50,10 @@ class ShownAnswer(Answer):
             live_answer.publish(self)
 
 
-class Chat:
+class Chat(Fixed):
     """A conversation with the agent of a definition, or with a model. A cell shows its messages."""
+
+    id: str
 
     def __init__(self, notebook: Notebook, conversation_id: str) -> None:
         self._notebook = notebook
@@ -125,7 +128,7 @@ class Chat:
         return read_conversation(self._notebook, self.id)
 
 
-class Chats:
+class Chats(Suggests):
     """The conversations that `%%chat` continues in this notebook: one for each definition or model.
 
     A cell shows with whom they are.

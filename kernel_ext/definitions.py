@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kernel_ext.definition_sections import Caller, Entries, Metadata, Missing, Providers, Servers, Settings
+from kernel_ext.objects.mistakes import Fixed, Suggests
 from kernel_ext.objects.rows import shown_or_why
 from kernel_ext.result import Result
 from kernel_ext.wording import in_objects
@@ -23,7 +24,7 @@ from workbench.tables import Page, Table
 FOLDER = "./agents"
 
 
-class Definitions(Mapping[str, "NotebookDefinition"]):
+class Definitions(Suggests, Mapping[str, "NotebookDefinition"]):
     """The definitions of a project. The keys are names; a path or an id finds a definition too."""
 
     def __init__(self, caller: Caller) -> None:
@@ -78,12 +79,20 @@ class Definitions(Mapping[str, "NotebookDefinition"]):
         return table
 
 
-class NotebookDefinition:
+class NotebookDefinition(Fixed):
     """One definition; a cell shows it whole.
 
     `metadata` and `settings` are its fields; `rules`, `references`, `tools`, `servers` and `providers` are what it
     consists of, by name. All are mappings: assigning, and deleting, changes the definition.
     """
+
+    metadata: Metadata
+    settings: Settings
+    rules: Entries
+    references: Entries
+    tools: Entries
+    servers: Servers
+    providers: Providers
 
     def __init__(self, caller: Caller, target: str) -> None:
         self._caller = caller

@@ -8,6 +8,7 @@ from itertools import takewhile
 from typing import Any
 
 from kernel_ext.definition_sections import Caller, Missing
+from kernel_ext.objects.mistakes import Suggests, field_read_only
 from kernel_ext.objects.rows import shown_or_why
 from kernel_ext.result import Result
 from workbench.errors import NotFound
@@ -21,7 +22,7 @@ CONTEXT = 20
 NO_DIFFERENCE: Mapping[str, Any] = {"added": [], "removed": [], "changed": [], "fields": []}
 
 
-class Personalities(Mapping[str, "NotebookPersonality"]):
+class Personalities(Suggests, Mapping[str, "NotebookPersonality"]):
     """The agents of the network by name. A cell shows them as a table."""
 
     def __init__(self, caller: Caller) -> None:
@@ -84,12 +85,19 @@ class Personalities(Mapping[str, "NotebookPersonality"]):
         return table
 
 
-class NotebookPersonality:
+class NotebookPersonality(Suggests):
     """An agent of the network. A cell shows its latest version: traits, tools, and where it comes from."""
+
+    name: str
 
     def __init__(self, caller: Caller, name: str) -> None:
         self._caller = caller
-        self.name = name
+        vars(self)["name"] = name
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_"):
+            raise field_read_only(self._called(), name, "Its method update_traits changes traits.")
+        super().__setattr__(name, value)
 
     @property
     def info(self) -> Result:

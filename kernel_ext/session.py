@@ -25,10 +25,10 @@ from kernel_ext.hosting import detached
 from kernel_ext.hosting.host import KernelHost, not_started
 from kernel_ext.interrupts import CALL_INTERRUPTED, interruptible
 from kernel_ext.objects.agents import Agents, NotebookAgent, Personas
-from kernel_ext.objects.approvals import Approvals
+from kernel_ext.objects.approvals import Approvals, Decided
 from kernel_ext.objects.events import Events
 from kernel_ext.objects.help import described
-from kernel_ext.objects.mistakes import checked
+from kernel_ext.objects.mistakes import Suggests, checked
 from kernel_ext.objects.runs import Runs
 from kernel_ext.objects.tasks import Plans, Task, Tasks
 from kernel_ext.objects.worktrees import Worktrees
@@ -37,7 +37,7 @@ from kernel_ext.querying import Querying
 from kernel_ext.recording import Recording, RunCaller
 from kernel_ext.result import Result
 from kernel_ext.tools.notebook import NotebookTools
-from kernel_ext.wording import worded
+from kernel_ext.wording import in_objects, worded
 from workbench import cli
 from workbench.cli.client import ProjectClient
 from workbench.errors import BadInput, Interrupted, NotFound, WorkbenchError
@@ -58,7 +58,7 @@ INTERNAL = frozenset({"tree", "host", "recorder", "find_server", "create_project
 """What other modules use of a session; Tab does not offer it."""
 
 
-class Session(Querying, Recording):
+class Session(Suggests, Querying, Recording):
     """A notebook's interface to a project: start and stop, call operations, query.
 
     `tasks`, `plans`, `agents`, `personas`, `approvals`, `worktrees`, `runs` and `events` are lists of objects, which
@@ -390,7 +390,7 @@ class Session(Querying, Recording):
         """An agent that is code in the notebook, and makes its calls with this token."""
         return NotebookAgent(self.host, token)
 
-    async def decided(self, *approval_ids: int, auto: bool = False) -> list[dict[str, Any]]:
+    async def decided(self, *approval_ids: int, auto: bool = False) -> Decided:
         """Wait until the operator has decided and approved work is done; with `auto`, approve everything first.
 
         The cell shows what it waits for, with buttons to decide; the panel stays usable meanwhile. Returns the
@@ -403,7 +403,10 @@ class Session(Querying, Recording):
         if auto:
             for number in approval_ids:
                 self.call("approve", approval_id=number)
-        return await wait_for_decisions(self.host, approval_ids)
+        try:
+            return Decided(await wait_for_decisions(self.host, approval_ids))
+        except WorkbenchError as error:
+            raise in_objects(error) from None
 
     def require_operator(self, command: str) -> None:
         """The person at the notebook is the operator."""
@@ -432,6 +435,9 @@ class Session(Querying, Recording):
             NotFound: ``UNKNOWN_OPERATION``.
         """
         return described(checked(about, (str, NoneType), "wb.help", "the name of an operation or a subject"))
+
+    def _called(self) -> str:
+        return "wb"
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if name not in INTERNAL]

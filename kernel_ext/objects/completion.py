@@ -16,6 +16,7 @@ from IPython.core.completer import (
     SimpleMatcherResult,
     context_matcher,
 )
+from IPython.core.guarded_eval import EVALUATION_POLICIES
 
 from kernel_ext.objects import help as help_of
 from kernel_ext.objects.rows import Listing
@@ -70,6 +71,10 @@ WORDS: Mapping[str, Callable[[], Iterable[str]]] = {
 }
 """What the first argument of a method can be."""
 
+OWN = ("kernel_ext",)
+_TRUSTED = EVALUATION_POLICIES["limited"].allowed_getattr_external
+"""Modules whose attributes Tab reads although their classes say what a missing one is (`__getattr__`)."""
+
 
 class Completion:
     """What a notebook completes.
@@ -93,11 +98,13 @@ class Completion:
     def install(self, completer: IPCompleter) -> None:
         """Begin to offer."""
         completer.custom_matchers.append(self._matcher)
+        _TRUSTED.add(OWN)
 
     def remove(self, completer: IPCompleter) -> None:
         """Offer no longer."""
         with suppress(ValueError):
             completer.custom_matchers.remove(self._matcher)
+        _TRUSTED.discard(OWN)
 
     def _matched(self, context: CompletionContext) -> SimpleMatcherResult:
         """The completions for the text before the cursor."""

@@ -6,7 +6,7 @@ Each is also the exception that Python's own protocols expect, so that `hasattr`
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from workbench.errors import BadInput, NotFound
 from workbench.rules.spelling import similar
@@ -30,6 +30,34 @@ class FieldReadOnly(BadInput, AttributeError):
     """A field was assigned, which would change nothing in the project."""
 
 
+class Suggests:
+    """An object with which a misspelt attribute is one line that suggests the right one."""
+
+    def _called(self) -> str:
+        """What the error calls it."""
+        return type(self).__name__.removeprefix("Notebook")
+
+    if not TYPE_CHECKING:  # else a type checker would take every name for known
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):  # a front end looks for methods that show it
+                raise AttributeError(name)
+            raise unknown_field(self._called(), name, [one for one in dir(self) if not one.startswith("_")])
+
+
+class Fixed(Suggests):
+    """An object of which nothing can be assigned that would not change the project: only properties with a setter."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        known = getattr(type(self), name, None)
+        is_own = name in type(self).__annotations__ and name not in vars(self)  # set by its constructor
+        if not (name.startswith("_") or is_own or (isinstance(known, property) and known.fset is not None)):
+            if name not in dir(self):
+                raise unknown_field(self._called(), name, [one for one in dir(self) if not one.startswith("_")])
+            raise field_read_only(self._called(), name)
+        super().__setattr__(name, value)
+
+
 def checked(value: T, kind: type | tuple[type, ...], method: str, takes: str) -> T:
     """An argument of a method.
 
@@ -49,12 +77,10 @@ def unknown_field(of: str, name: object, known: Iterable[str]) -> UnknownField:
     return UnknownField("UNKNOWN_FIELD", f"{of} has no field {name!r}. {hint}")
 
 
-def field_read_only(of: str, name: str) -> FieldReadOnly:
-    """The error for a field that was assigned."""
-    return FieldReadOnly(
-        "FIELD_READ_ONLY",
-        f"{of}.{name} cannot be assigned: that would not change the project. Its methods, which Tab lists, do.",
-    )
+def field_read_only(of: str, name: str, hint: str = "Its methods, which Tab lists, do.") -> FieldReadOnly:
+    """The error for a field that was assigned; the hint says what would change the project."""
+    text = f"{of}.{name} cannot be assigned: that would not change the project. {hint}"
+    return FieldReadOnly("FIELD_READ_ONLY", text)
 
 
 def no_such_row(position: int, count: int) -> NoSuchRow:

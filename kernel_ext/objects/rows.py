@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypeVar, overloa
 
 from kernel_ext.libraries import imported
 from kernel_ext.objects.kinds import SHOWN, TOGETHER, Kind, Notebook
-from kernel_ext.objects.mistakes import checked, field_read_only, no_such_row, not_a_key, unknown_field
+from kernel_ext.objects.mistakes import Suggests, checked, field_read_only, no_such_row, not_a_key, unknown_field
 from kernel_ext.wording import in_objects
 from workbench.errors import BadInput, NotFound, WorkbenchError
 from workbench.inert import inert_line
@@ -161,12 +161,15 @@ class Row:
 R = TypeVar("R", bound=Row)
 
 
-class Listing(Collection[R]):
+class Listing(Suggests, Collection[R]):
     """The objects of a kind, as they are at each use. `[key]` finds one; a call finds those that match."""
 
     def __init__(self, notebook: Notebook, kind: Kind[R]) -> None:
         self._notebook = notebook
         self._kind = kind
+
+    def _called(self) -> str:
+        return self._kind.shown_as
 
     def __call__(self, **filters: Any) -> Rows[R]:
         """Those that match now.
@@ -303,7 +306,7 @@ class Pages(Sequence[R]):
             self._rows += page
 
 
-class Rows(Sequence[R]):
+class Rows(Suggests, Sequence[R]):
     """Objects in an order, each as it was when it was read. They can be filtered, sorted, paged and made a DataFrame.
 
     Those of a list are read as they are used: a cell that shows the first of them reads no more.
@@ -326,6 +329,9 @@ class Rows(Sequence[R]):
             return self._rows[at]
         except IndexError:
             raise no_such_row(at, len(self)) from None
+
+    def _called(self) -> str:
+        return f"{self._kind.shown_as}(…)"
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -48,6 +48,19 @@ def test_what_is_assigned_is_in_the_files(running: Kernel, repository: Path) -> 
     assert "Use polite language." in running.run("print(reviewer.composed_prompt)")
 
 
+def test_what_a_definition_has_not_cannot_be_assigned(running: Kernel) -> None:
+    wrong = {
+        'reviewer.promt = "You review."': "UNKNOWN_FIELD: Definition has no field 'promt'. Did you mean prompt",
+        "reviewer.promt": "UNKNOWN_FIELD: Definition has no field 'promt'. Did you mean prompt",
+        'reviewer.composed_prompt = "You review."': "FIELD_READ_ONLY: Definition.composed_prompt cannot be assigned: ",
+        "reviewer.settings = {}": "FIELD_READ_ONLY: Definition.settings cannot be assigned: ",
+    }
+    for cell, beginning in wrong.items():
+        [line] = running.fail(cell)["traceback"]
+        assert line.startswith(beginning)
+    assert running.run("reviewer.prompt") == "'You review.'"
+
+
 def test_assigning_again_changes_and_deleting_deletes(running: Kernel) -> None:
     running.run('reviewer.rules["be-polite"] = {"text": "Use polite language.", "include": "always"}')
     running.run('reviewer.rules["be-polite"] = {"priorityLevel": 7}')

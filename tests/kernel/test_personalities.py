@@ -33,6 +33,9 @@ def test_a_profile_is_published_shown_changed_and_withdrawn(running: Kernel) -> 
     heads, row = running.run("wb.personalities").splitlines()
     assert heads.split() == ["name", "version", "tools", "node", "state"]
     assert row.split() == ["ada", "1.0", "lab", "own"]
+    [line] = running.fail('ada.mood = "curious"')["traceback"]
+    assert line.startswith("FIELD_READ_ONLY: Personality.mood cannot be assigned: ")
+    assert line.endswith("update_traits changes traits.")
     running.run('wb.personalities["ada"].update_traits(mood="curious", age=3)')
     assert running.run("ada.traits") == "{'age': 3, 'description': 'Counts penguins', 'mood': 'curious'}"
     changed = [line.split() for line in running.run("ada.diff()").splitlines()[1:]]
