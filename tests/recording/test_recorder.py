@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ import pytest
 from tests.conftest import Child, Served
 from workbench.app import Workbench
 from workbench.cli.client import ProjectClient
-from workbench.errors import BadInput, Conflict, NotFound
+from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
 from workbench.recording import Recorder, connection, values
 from workbench.recording.connection import Connection
 from workbench.settings import Settings
@@ -87,6 +87,22 @@ def test_the_first_value_begins_a_run_and_it_ends_when_it_is_ended(recorder: Rec
     assert (first["state"], first["metrics"], second["state"]) == ("completed", {"loss": 2.0}, "running")
     recorder.close()
     assert listed(client)[1]["state"] == "completed"
+
+
+def test_a_value_that_is_refused_begins_no_run(recorder: Recorder, client: ProjectClient, tmp_path: Path) -> None:
+    outside = tmp_path.parent / "outside.txt"
+    outside.write_text("text")
+    refused: list[tuple[str, Callable[[], object]]] = [
+        ("INVALID_ARGUMENTS", lambda: recorder.record(loss=0.5, step="a")),  # type: ignore[arg-type]
+        ("NOT_A_METRIC", lambda: recorder.record(loss=object())),
+        ("INVALID_ARGUMENTS", lambda: recorder.record({"": 1})),
+        ("ARTIFACT_NOT_FOUND", lambda: recorder.artifact("missing.png")),
+        ("ARTIFACT_OUTSIDE_PROJECT", lambda: recorder.artifact(outside)),
+    ]
+    for code, record in refused:
+        with pytest.raises(WorkbenchError, match=code):
+            record()
+    assert listed(client) == []
 
 
 def test_a_process_that_was_started_for_a_run_records_into_it(

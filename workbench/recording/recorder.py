@@ -106,12 +106,20 @@ class Recorder:
 
     def record(self, metrics: Mapping[str, Any] | None = None, /, *, step: int | None = None, **more: Any) -> None:
         """Record values of the current run; see `ActiveRun.record`."""
+        if self._would_begin:
+            self._check("record_metrics", metrics=values.metrics(metrics, more), step=step)
         self.current.record(metrics, step=step, **more)
 
     def artifact(
         self, path: str | os.PathLike[str], name: str | None = None, media_type: str | None = None
     ) -> dict[str, Any]:
         """Record a file that the current run made; see `ActiveRun.artifact`."""
+        if self._would_begin:
+            from workbench.services.runs.artifacts import located
+
+            place = str(Path(path).absolute())
+            self._check("add_run_artifact", path=place, name=name, media_type=media_type)
+            located(self._project(), place)
         return self.current.artifact(path, name, media_type)
 
     def end_run(self, state: str = "completed") -> None:
@@ -138,6 +146,18 @@ class Recorder:
             raise BadInput("BAD_RUN_VARIABLE", f"{VARIABLE} has to be the id of a run, such as 7, and is {text!r}.")
         about = {"id": int(number), "name": f"run {number}"}
         return ActiveRun(self._call, about, int(tries) if tries else None, self._on_record)
+
+    @property
+    def _would_begin(self) -> bool:
+        """Whether the next value begins a run: a value that will be refused must not."""
+        with self._lock:
+            return not self._open_runs and self._own is None and self._given() is None
+
+    def _check(self, operation: str, **arguments: Any) -> None:
+        from workbench.ops import collect  # imported here, as it takes time that few processes need
+        from workbench.services import SERVICES
+
+        collect(SERVICES)[operation].validate({"run_id": 1, **arguments})
 
     def _start(
         self, name: str, parameters: Mapping[str, Any], tags: Sequence[str], definitions: Sequence[str]

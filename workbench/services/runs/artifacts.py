@@ -40,7 +40,7 @@ async def add_run_artifact(
 
     An artifact replaces the one of the run with the same name.
     """
-    file, place = await asyncio.to_thread(_located, ctx.settings.project, path)
+    file, place = await asyncio.to_thread(located, ctx.settings.project, path)
     size, sha256 = await asyncio.to_thread(_measured, file)
     values = {
         "name": name or file.name,
@@ -69,7 +69,7 @@ async def add_run_artifact(
     return await ctx.write(change)
 
 
-def _located(project: Path, path: str) -> tuple[Path, str]:
+def located(project: Path, path: str) -> tuple[Path, str]:
     """A file in the project, and its path relative to it."""
     try:
         file = (project / path).resolve()
