@@ -9,6 +9,7 @@ import traitlets
 
 from kernel_ext.panels.desk import Desk, inbox_table
 from kernel_ext.panels.rows import Tables
+from workbench.cli.approvals import decider
 from workbench.tables import Table
 
 if TYPE_CHECKING:
@@ -59,4 +60,4 @@ def _decision(approval: Mapping[str, Any]) -> str:
     payload = approval["payload"]
     name = payload.get("name") or payload.get("worktree") or payload.get("tool") or approval["subject"]
     kind = approval["kind"].replace("_", " ")
-    return f"{approval['status'].capitalize()} by {approval['decided_by']}: the {kind} of {name}{reason}"
+    return f"{approval['status'].capitalize()} by {decider(approval)}: the {kind} of {name}{reason}"

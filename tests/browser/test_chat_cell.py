@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+
 from playwright.sync_api import Page, expect
 
 from tests.browser.desk_lab import Lab, Project, command, open_notebook, output, run, shot, write_notebook
@@ -42,7 +44,7 @@ def test_a_conversation_in_cells_streams_asks_stops_and_is_saved(lab: Lab, proje
     shot(asked, "chat-cell-asking")
     allow.click()
     expect(asked.locator("code", has_text="3").last).to_be_visible()
-    expect(asked).to_contain_text("Approved by operator: the tool call of mean.")
+    expect(asked).to_contain_text(f"Approved by {getpass.getuser()}: the tool call of mean.")
     asked.locator("summary", has_text="mean").click()
     expect(asked.locator("details[open]")).to_contain_text("values")
     shot(asked, "chat-cell")

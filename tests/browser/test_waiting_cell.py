@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+
 from playwright.sync_api import Page, expect
 
 from tests.browser.desk_lab import OpenDesk, Project, output, run, shot
@@ -31,7 +33,7 @@ def test_a_cell_that_waits_shows_what_for_and_is_decided_there(
     mine.get_by_role("button", name="Reject… bert").click()
     mine.get_by_label("Reason for rejecting bert").fill("Not today")
     mine.get_by_label("Reason for rejecting bert").press("Enter")
-    expect(mine).to_contain_text("Rejected by operator: the registration of bert: Not today")
+    expect(mine).to_contain_text(f"Rejected by {getpass.getuser()}: the registration of bert: Not today")
     expect(mine).to_contain_text("['approved', 'rejected']")
     expect(mine.get_by_role("heading", name="This cell waits for your decision")).to_be_hidden()
     expect(status).to_have_attribute("data-status", "idle")

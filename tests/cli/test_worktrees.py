@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 from pathlib import Path
 
@@ -97,9 +98,14 @@ def test_closed_worktrees_and_decided_approvals_stay_visible(run: Type, reposito
     lines = run("worktrees", "--all").out.splitlines()
     assert "There are no active worktrees." in lines
     lab, other = (next(line.split() for line in lines if line.startswith(name)) for name in ("lab", "other"))
-    assert lab[1:7] == ["wb/lab/main", "main", "integrated", merged[:12], "operator", "operator"]
+    assert lab[1:7] == ["wb/lab/main", "main", "integrated", merged[:12], "operator", getpass.getuser()]
     assert (other[3], other[-2:]) == ("discarded", ["Dead", "end"])
-    assert merged[:12] in run("worktrees", "status", "lab").out
+    shown = run("worktrees", "status", "lab").out
+    assert merged[:12] in shown
+    assert "path" not in shown.split()  # it is gone
+    assert "No file has changed" not in shown
+    assert "`workbench worktrees diff lab` prints what it changed." in shown
+    assert run("worktrees", "diff", "lab").status == 0
     assert [one["name"] for one in data(run("--json", "worktrees", "--all"))["closed"]] == ["other", "lab"]
     assert "lab into main" in run("approvals", "--all").out
     assert run("approvals").out == "Nothing needs your approval.\n"
@@ -134,7 +140,7 @@ def test_the_request_to_merge_a_worktree_is_shown_in_words(run: Type, repository
     assert told() == ["1, pending"]
     run("reject", "1", "--reason", "Not yet.")
     assert told() == [
-        f"1, rejected by {data(run('--json', 'worktrees', 'status', 'lab'))['approval']['decided_by']}: Not yet."
+        f"1, rejected by {data(run('--json', 'worktrees', 'status', 'lab'))['approval']['person']}: Not yet."
     ]
 
 

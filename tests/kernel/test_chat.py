@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -201,7 +202,7 @@ def test_a_tool_is_asked_for_in_the_page_and_the_cell_says_what_was_decided(runn
     finally:
         running.run("del os.environ['WORKBENCH_FRONTEND']")
     assert '→ add(a=1, b=2)\n← add: {"result":3}' in shown
-    assert "Approved by operator: the tool call of add." in shown
+    assert f"Approved by {getpass.getuser()}: the tool call of add." in shown
     assert shown[-1] == "It is 3."
 
 

@@ -56,13 +56,13 @@ def decided_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
     """Approvals, and who decided them and why."""
     heads = ["id", "kind", "about", "asked by", "status", "by", "at", "reason"]
     rows = [
-        [a["id"], a["kind"], _subject(a), a["requester"], a["status"], _decider(a), a["decided_at"], a["reason"]]
+        [a["id"], a["kind"], _subject(a), a["requester"], a["status"], decider(a), a["decided_at"], a["reason"]]
         for a in found
     ]
     return Table(heads, rows, empty, found)
 
 
-def _decider(approval: Mapping[str, Any]) -> str:
+def decider(approval: Mapping[str, Any]) -> str:
     """The person who decided, by name, or else the rule or agent."""
     return str(approval["person"] or approval["decided_by"])
 
@@ -273,7 +273,7 @@ def approval_page(approval: Mapping[str, Any], how: str = "") -> Page:
         "asked by": _origin(approval),
         "asked at": approval["created_at"],
         "changes requested at": approval["changes_requested_at"],
-        "decided by": None if is_pending else _decider(approval),
+        "decided by": None if is_pending else decider(approval),
         "decided at": approval["decided_at"],
         "outcome": outcome_text(outcome) if outcome and approval["status"] == "approved" else None,
         "reason": None if refused and approval["status"] == "failed" else approval["reason"],

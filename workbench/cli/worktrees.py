@@ -10,10 +10,12 @@ from typing import Any
 import click
 
 from workbench.cli import integration
+from workbench.cli.approvals import decider
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client, raw_option, size
+from workbench.rules.integration import WorktreeState
 from workbench.rules.wire.patch import patch_text
 from workbench.tables import Page, Table
 
@@ -40,6 +42,8 @@ CLOSED = {
     "closed_at": "at",
     "reason": "reason",
 }
+OF_FILES = ("path", "ahead", "behind", "added", "removed", "dirty", "conflicts", "overlaps", "merging")
+"""What is known of the files of a worktree, as long as it has any."""
 NO_WORKTREES = "There are no active worktrees."
 ITEMS = {"kind": "kind", "name": "name", "size": "size", "safe": "safe", "reason": "why"}
 
@@ -77,7 +81,7 @@ def _decision(one: Mapping[str, Any]) -> dict[str, Any]:
     """Who requested and approved the integration of a closed worktree, or who discarded it, and why."""
     asked = one["approval"]
     if one["status"] == "integrated" and asked:
-        return {"requester": asked["requester"], "by": asked["decided_by"], "reason": asked["decision_reason"]}
+        return {"requester": asked["requester"], "by": decider(asked), "reason": asked["decision_reason"]}
     return {"requester": None, "by": one["closed_by"], "reason": one["reason"]}
 
 
@@ -92,10 +96,14 @@ def show_status(client: OperatorClient, name: str) -> Shown:
     """Show one worktree. Its commits, files, predicted conflicts, agents and tasks."""
     (found,) = client.call("get_worktree_status", worktree_name=name)["worktrees"]
     told = {**found, "approval": _approval(found["approval"])}
-    plain = {key: _plain(value) for key, value in told.items() if key not in ("files", "approval_id")}
+    is_closed = found["status"] in (WorktreeState.INTEGRATED, WorktreeState.DISCARDED)
+    hidden = {"files", "approval_id", *(OF_FILES if is_closed else ())}
+    plain = {key: _plain(value) for key, value in told.items() if key not in hidden}
     rows = [[key.replace("_", " "), value] for key, value in plain.items() if value not in (None, "", [])]
     files = Table.of(found["files"], {"path": "file", "added": "+", "removed": "−"}, "No file has changed yet.")
-    sections = [(found["name"], Table(["", ""], rows)), ("Changed files", files)]
+    is_merged = found["status"] == WorktreeState.INTEGRATED
+    note = f"`workbench worktrees diff {name}` prints what it changed." if is_merged else ""
+    sections = [(found["name"], Table(["", ""], rows, note=note)), *([] if is_closed else [("Changed files", files)])]
     if closed := client.call("list_closed_worktrees", worktree_name=name)["worktrees"]:
         sections.append(("History", _closed_table(closed)))
     return Page(sections, {**found, "history": closed})
@@ -105,9 +113,9 @@ def _approval(approval: Mapping[str, Any] | None) -> str | None:
     """The newest request to integrate a worktree, in words: `5, approved by ada`."""
     if approval is None:
         return None
-    decider = f" by {approval['decided_by']}" if approval["decided_by"] else ""
+    by = f" by {decider(approval)}" if approval["decided_by"] else ""
     reason = f": {approval['reason']}" if approval["reason"] else ""
-    return f"{approval['id']}, {approval['status']}{decider}{reason}"
+    return f"{approval['id']}, {approval['status']}{by}{reason}"
 
 
 def _plain(value: Any) -> Any:

@@ -2158,7 +2158,7 @@ let{name:t,status:e,integration_target:s,integrated_commit:i,closed_at:o}=n,a=e=
 0,7))]:["discarded"],{requester:l,by:c,reason:d}=Al(n),p=[r("code",{},n.branch_name),n.branch_kept?"":" (deleted)"],g=v(a?"completed":"cancelled"),_=n.bundle?`${d?
 " ":""}Unmerged work is saved in ${n.bundle}`:"",M=[r("span",{class:"wb-line"},g,r("strong",{},t)),r("span",{},...h),r("span",{},...p),l,c,r("span",{title:o},O(
 o)),`${d??""}${_}`];return r("tr",{class:"wb-table-row"},...M.map(S=>r("td",{},S)))}function Al({status:n,approval:t,closed_by:e,reason:s}){return n!=="integrat\
-ed"||!t?{requester:"",by:e,reason:s}:{requester:t.requester,by:t.decided_by,reason:t.decision_reason}}var vr=(n,t)=>n.localeCompare(t,void 0,{numeric:!0});function xf(n){let t=new Map;for(let{one:e,other:s,is_target:i,files:o}of n)for(let a of o){t.has(a)||t.set(
+ed"||!t?{requester:"",by:e,reason:s}:{requester:t.requester,by:t.person||t.decided_by,reason:t.decision_reason}}var vr=(n,t)=>n.localeCompare(t,void 0,{numeric:!0});function xf(n){let t=new Map;for(let{one:e,other:s,is_target:i,files:o}of n)for(let a of o){t.has(a)||t.set(
 a,{path:a,targets:new Set,worktrees:new Set,pairs:0});let h=t.get(a);h.pairs+=1,h.worktrees.add(e),(i?h.targets:h.worktrees).add(s)}return[...t.values()].map(e=>({
 ...e,targets:[...e.targets].sort(vr),worktrees:[...e.worktrees].sort(vr)})).sort((e,s)=>s.pairs-e.pairs||vr(e.path,s.path))}function ql(n,t){let e=["File","Chan\
 ged on the same lines in","Pairs"].map(o=>r("th",{scope:"col"},o)),s=xf(n).map(o=>_f(o,t));return r("table",{class:"wb-table wb-conflict-files","aria-label":"Co\

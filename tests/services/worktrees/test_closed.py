@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,7 @@ async def test_closed_worktrees_stay_visible_even_when_their_name_is_used_again(
         "requested_at": decided["created_at"],
         "decision": "approved",
         "decided_by": "operator",
+        "person": getpass.getuser(),
         "decided_at": decided["decided_at"],
         "decision_reason": None,
     }

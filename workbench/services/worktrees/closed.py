@@ -15,7 +15,7 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
-DECISION = ("requester", "requested_at", "decision", "decided_by", "decided_at", "decision_reason")
+DECISION = ("requester", "requested_at", "decision", "decided_by", "person", "decided_at", "decision_reason")
 
 
 class Decided(Wire):
@@ -26,6 +26,8 @@ class Decided(Wire):
     requested_at: Micros
     decision: str
     decided_by: str | None
+    person: str | None
+    """The name of the person who decided; null: no person did."""
     decided_at: Micros | None
     decision_reason: str | None
 

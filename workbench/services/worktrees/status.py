@@ -56,6 +56,8 @@ class IntegrationDecision(Wire):
     created_at: Micros
     decided_at: Micros | None
     decided_by: str | None
+    person: str | None
+    """The name of the person who decided; null: no person did."""
     reason: str | None
 
 

@@ -78,5 +78,9 @@ function line(row) {
 /** Who requested and approved an integration, or who discarded the worktree, and why. */
 function decision({ status, approval, closed_by: closedBy, reason }) {
   if (status !== "integrated" || !approval) return { requester: "", by: closedBy, reason };
-  return { requester: approval.requester, by: approval.decided_by, reason: approval.decision_reason };
+  return {
+    requester: approval.requester,
+    by: approval.person || approval.decided_by,
+    reason: approval.decision_reason,
+  };
 }
