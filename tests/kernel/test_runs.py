@@ -64,6 +64,8 @@ def test_a_run_is_recorded_before_and_after_the_servers_start(notebook: Kernel, 
     assert notebook.fail("wb.runs['first']")["evalue"].startswith("AMBIGUOUS_NAME: More than one run is named 'first'.")
     notebook.run("assert 'first' in wb.runs; wb.runs[2].rename('second')")
     assert notebook.run("print(wb.runs[1].frame('loss').loc[2, 'loss'])").startswith("0.333")
+    error = notebook.fail("wb.runs[1].frame('los')")
+    assert error["evalue"].startswith("UNKNOWN_METRIC: Run 1 has no series 'los'. Did you mean loss")
     notebook.run("wb.runs[2].tag('best'); wb.runs[2].note('It **works**.')")
     assert "best" in notebook.run("%workbench runs --tag best")
     client = ProjectClient(home)
