@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kernel_ext.definition_sections import Missing
+from kernel_ext.objects.mistakes import Suggests, WrongType
 from kernel_ext.objects.rows import shown_or_why
 from kernel_ext.tools.interrupts import IdleInterrupt
 from kernel_ext.wording import in_objects
@@ -42,7 +43,7 @@ Fn = TypeVar("Fn", bound=Callable[..., Any])
 log = logging.getLogger(__name__)
 
 
-class NotebookTools(Mapping[str, "NotebookTool"]):
+class NotebookTools(Suggests, Mapping[str, "NotebookTool"]):
     """The tools of the project, by name. Deleting a key withdraws a function of this notebook.
 
     Functions can be made tools before the servers run; they are offered as soon as these do.
@@ -204,26 +205,42 @@ class NotebookTools(Mapping[str, "NotebookTool"]):
             self._host.interrupt()
 
 
-class NotebookTool:
+class NotebookTool(Suggests):
     """One tool. Calling it runs it; a cell shows what it takes and returns."""
 
     def __init__(self, caller: Callable[..., Result], info: Result) -> None:
         self._call = caller
         self.info = info
 
-    def __call__(self, **arguments: Any) -> Any:
+    def __call__(self, *values: Any, **arguments: Any) -> Any:
         """Call the tool with these arguments, and return its result as JSON value.
 
         The protocol lets tools return objects only, so another value is in an object as `result`: it is taken out.
 
+        Args:
+            values: those of its first arguments, in the order in which it declares them.
+
         Raises:
-            Unavailable: ``TOOL_ERROR``: the tool says that it failed. WorkbenchError: see the operation ``call_tool``.
+            Unavailable: ``TOOL_ERROR``: the tool says that it failed. WrongType: ``INVALID_ARGUMENTS``: it takes fewer
+                arguments, or one is given twice. WorkbenchError: see the operation ``call_tool``.
         """
-        done = self._call("call_tool", name=self.info["name"], arguments=arguments)
+        given = {**self._named(values, arguments), **arguments}
+        done = self._call("call_tool", name=self.info["name"], arguments=given)
         if done["is_error"]:
             raise Unavailable("TOOL_ERROR", f"{self.info['name']} failed: {done['result']}", call_id=done["call_id"])
         is_wrapped = isinstance(done["result"], dict) and [*done["result"]] == ["result"] == self._fields
         return done["result"]["result"] if is_wrapped else done["result"]
+
+    def _named(self, values: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Values by the names of the arguments that they are of."""
+        names = [*self.info["parameters"].get("properties", {})]
+        if len(values) > len(names):
+            takes = f"{self.info['name']} takes {len(names)} arguments ({', '.join(names)}), not {len(values)}."
+            raise WrongType("INVALID_ARGUMENTS", takes, problems=[])
+        named = dict(zip(names, values, strict=False))
+        if twice := [name for name in named if name in arguments]:
+            raise WrongType("INVALID_ARGUMENTS", f"{self.info['name']} got {', '.join(twice)} twice.", problems=[])
+        return named
 
     @property
     def _fields(self) -> list[str]:

@@ -25,7 +25,8 @@ ADD = {
         ({"a": 1}, [{"field": "arguments", "reason": "required, but missing: b"}]),
         ({"a": "secret", "b": 2}, [{"field": "a", "reason": "must be of type integer"}]),
         ({"a": 1, "b": 12}, [{"field": "b", "reason": "does not satisfy maximum: 9"}]),
-        ({"a": 1, "b": 2, "c": 3}, [{"field": "arguments", "reason": "has a name that the tool does not know"}]),
+        ({"a": 1, "b": 2, "c": 3}, [{"field": "arguments", "reason": "unknown name c"}]),
+        ({"a": 1, "b": 2, "A": 3}, [{"field": "arguments", "reason": "unknown name A (did you mean a?)"}]),
     ],
 )
 def test_what_does_not_fit_is_named_without_its_value(arguments: dict[str, Any], expected: list[Any]) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import islice
 from typing import Any
+
+from workbench.rules.spelling import similar
 
 SCHEMAS = 1_000
 """Schemas whose validators are kept."""
 PROBLEMS = 20
 """How many problems are looked for."""
+REASON = 500
+"""Characters of a reason."""
 
 
 def problems(schema: str, arguments: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -67,9 +71,15 @@ def _reason(error: Any) -> str:
             missing = [name for name in error.validator_value if name not in error.instance]
             return f"required, but missing: {', '.join(missing)}"
         case "additionalProperties":
-            return "has a name that the tool does not know"
+            known = [*error.schema.get("properties", {})]
+            return "; ".join(_unknown(name, known) for name in error.instance if name not in known)[:REASON]
         case "type":
             return f"must be of type {error.validator_value}"
         case "enum" | "const":
             return f"must be one of {error.validator_value}"
-    return f"does not satisfy {error.validator}: {error.validator_value}"[:500]
+    return f"does not satisfy {error.validator}: {error.validator_value}"[:REASON]
+
+
+def _unknown(name: str, known: Sequence[str]) -> str:
+    meant = similar(name, known)
+    return f"unknown name {name}{meant and f' (did you mean {meant}?)'}"
