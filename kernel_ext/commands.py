@@ -83,10 +83,11 @@ def stop(session: Startable, end_workers: bool) -> cli.Note:
 
 
 @click.command()
-@click.argument("tab", type=click.Choice(PANEL_TABS, case_sensitive=False), default="inbox")
+@click.argument("tab", metavar="[TAB]", default="inbox")
 @click.option("--alone", is_flag=True, help="Only this tab.")
 @click.option("--dock", is_flag=True, help="Beside the notebook, in JupyterLab; elsewhere in the cell.")
 @click.pass_obj
 def panel(session: Startable, tab: str, alone: bool, dock: bool) -> Any:
-    """Show the panel with the inbox, agents, tasks and worktrees, live."""
+    """Show the panel, live, with a TAB first: inbox, tasks, worktrees, agents, definitions, tools, chat, runs,
+    analytics, personalities, projects or admin."""
     return session.panel(tab, alone=alone, dock=dock)

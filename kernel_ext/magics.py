@@ -21,6 +21,7 @@ from kernel_ext.bad_command import bad_command
 from kernel_ext.objects.queries import answer, query_options, split
 from workbench.errors import Conflict, Unavailable, WorkbenchError, unreadable_file
 from workbench.interpreter import importing
+from workbench.rules.spelling import similar
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -35,6 +36,7 @@ CALLER = 3
 """Frames between a magic's function and the cell or function that uses it: `raising` and `run_line_magic`."""
 _ALONE = re.compile(r"%%(plan|persona|wsql|chat)(\s|$)")
 _COMMAND = re.compile(r"%workbench\s")
+_UNKNOWN = re.compile(r"unrecognized arguments: (--\S+)")
 _WORD = re.compile(r"""(?:\\.|"(?:\\.|[^"\\])*"|'[^']*'|[^\s"'\\])+""")
 
 
@@ -103,9 +105,16 @@ def raising(magic: Callable[..., Any]) -> Callable[..., Any]:
             help_of = (
                 "%workbench --help" if magic.__name__ == "workbench" else f"%%{magic.__name__.removesuffix('_line')}?"
             )
-            raise bad_command(f"{error}.", help_of) from None
+            raise bad_command(f"{error}.{_meant(error, magic)}", help_of) from None
 
     return guarded
+
+
+def _meant(error: UsageError, magic: Any) -> str:
+    """The options that the first unknown one may mean."""
+    unknown = _UNKNOWN.match(str(error))
+    meant = similar(unknown[1], _options_of(magic)) if unknown and hasattr(magic, "parser") else ""
+    return meant and f" Did you mean {meant}?"
 
 
 def naming_commands(magic: Callable[..., Any]) -> Callable[..., Any]:

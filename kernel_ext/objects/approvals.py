@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernel_ext.decisions import wait_for_decisions
 from kernel_ext.objects.kinds import Kind, Notebook
@@ -22,6 +22,9 @@ from workbench.cli.integration import changes_requested, comment_at
 from workbench.cli.output import Note
 from workbench.errors import BadInput, Interrupted, NotFound, from_dict
 from workbench.tables import Page, Table
+
+if TYPE_CHECKING:
+    from IPython.lib.pretty import PrettyPrinter
 
 MOST = 500
 
@@ -133,6 +136,20 @@ class Approvals(Listing[Approval]):
 
     def __init__(self, notebook: Notebook) -> None:
         super().__init__(notebook, Approval._KIND)
+
+
+class Decided(list[dict[str, Any]]):
+    """What became of approvals: a list in every way, but shown as a table."""
+
+    def _repr_pretty_(self, printer: PrettyPrinter, cycle: bool) -> None:
+        alone = len(printer.stack) <= 1 and not cycle
+        printer.text(self._table().text() if alone else repr(self))
+
+    def _repr_html_(self) -> str:
+        return self._table().html()
+
+    def _table(self) -> Table:
+        return decided_table(self, "No approval was named.")
 
 
 def approval_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:

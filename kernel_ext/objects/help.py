@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from workbench.cli.schemas import arguments_table, result_table
+from workbench.cli.tools.schemas import arguments_table, result_table
 from workbench.errors import NotFound
 from workbench.model import Level
 from workbench.ops import collect

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from IPython.core.getipython import get_ipython
@@ -11,6 +11,7 @@ from IPython.display import DisplayHandle
 
 from kernel_ext.decisions import WaitInterrupted, run
 from kernel_ext.hosting.host import KernelHost
+from kernel_ext.objects.kinds import TOGETHER
 from workbench.inert import as_html, inert
 from workbench.rules.tasks import lifecycle
 from workbench.tables import State
@@ -34,7 +35,7 @@ async def _wait(host: KernelHost, task_id: int) -> None:
     handle: DisplayHandle | None = None
     state = await run(host, host.acall("wait_for_task", task_id=task_id, wait_seconds=0))
     while state["status"] in lifecycle.OPEN:
-        handle = _show(handle, state)
+        handle = _show(handle, state, await _dead(host, state["blocked_by"]))
         state = await run(
             host, host.acall("wait_for_task", task_id=task_id, until="changed", wait_seconds=READ_SECONDS)
         )
@@ -42,11 +43,21 @@ async def _wait(host: KernelHost, task_id: int) -> None:
         _show(handle, state)
 
 
-def _show(handle: DisplayHandle | None, state: Mapping[str, Any]) -> DisplayHandle | None:
+async def _dead(host: KernelHost, blockers: Sequence[int]) -> dict[int, str]:
+    """The states of those of some tasks that will not complete by themselves."""
+    if not blockers:
+        return {}
+    found = (await run(host, host.acall("get_tasks", task_ids=blockers[:TOGETHER])))["tasks"]
+    return {one["id"]: one["status"] for one in found if one["status"] in lifecycle.DEAD}
+
+
+def _show(
+    handle: DisplayHandle | None, state: Mapping[str, Any], dead: Mapping[int, str] | None = None
+) -> DisplayHandle | None:
     """Show a state in place of the one before; a terminal has no place to do so."""
     if getattr(get_ipython(), "kernel", None) is None:
         return None
-    shown = _Standing(state)
+    shown = _Standing(state, dead or {})
     if handle is None:
         handle = DisplayHandle()
         handle.display(shown)
@@ -56,9 +67,17 @@ def _show(handle: DisplayHandle | None, state: Mapping[str, Any]) -> DisplayHand
 
 
 class _Standing:
-    """How far a task is, in one line."""
+    """How far a task is, in one line.
 
-    def __init__(self, state: Mapping[str, Any]) -> None:
+    Args:
+        dead: the states of those that it waits for in vain.
+    """
+
+    def __init__(self, state: Mapping[str, Any], dead: Mapping[int, str]) -> None:
+
+        def blocker(task_id: int) -> str:
+            return f"{task_id} ({dead[task_id]}; retry it)" if task_id in dead else str(task_id)
+
         self._id = state["id"]
         self._state = State.of(state["status"], bool(state["blocked_by"]) and state["status"] == "pending")
         self._is_open = state["status"] in lifecycle.OPEN
@@ -66,7 +85,7 @@ class _Standing:
         self._rest = "".join(
             (
                 f" by {state['assigned_agent_id']}" if state["assigned_agent_id"] else "",
-                f", waits for {', '.join(map(str, state['blocked_by']))}" if self._state == "blocked" else "",
+                f", waits for {', '.join(map(blocker, state['blocked_by']))}" if self._state == "blocked" else "",
                 f": {' '.join(state['error_message'].split())}" if state["error_message"] else "",
             )
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import socket
 import subprocess
@@ -87,7 +88,14 @@ def test_a_port_that_was_asked_for_and_is_taken_is_one_clear_message(kernel: Ker
     {
         "%workbench approve 'x": "BAD_COMMAND: No closing quotation: approve 'x. Run `%workbench --help` for help.",
         "%%plan --name 'x\nx": "BAD_COMMAND: No closing quotation: --name 'x. Run `%%plan?` for help.",
-        "%%plan --nme x\nx": "BAD_COMMAND: unrecognized arguments: --nme x. Run `%%plan?` for help.",
+        "%%plan --zzz x\nx": "BAD_COMMAND: unrecognized arguments: --zzz x. Run `%%plan?` for help.",
+        "%%plan --udpate\nx": (
+            "BAD_COMMAND: unrecognized arguments: --udpate. Did you mean --update or --out? Run `%%plan?` for help."
+        ),
+        "%workbench panel taks": (
+            "UNKNOWN_TAB: The panel has no tab 'taks'. Did you mean tasks? It has inbox, tasks, worktrees, agents, "
+            "definitions, tools, chat, runs, analytics, personalities, projects, admin."
+        ),
         "%%plan --file x\nx": "FILE_UNREADABLE: x cannot be read: No such file or directory. Choose another file.",
         "%workbench nothing": "BAD_COMMAND: No such command 'nothing'. Run `%workbench --help` for help.",
         "%workbench worktres": (
@@ -360,7 +368,7 @@ def test_a_cell_that_waits_says_so_and_then_what_was_decided(running: Kernel) ->
     said = running.run(f"import threading\n{decide}\ndone = await wb.decided(asked)")
     assert said.startswith("This cell waits for your decision\n")
     assert "`workbench approve " in said
-    assert said.endswith("Rejected by operator: the registration of ada: Not today")
+    assert said.endswith(f"Rejected by {getpass.getuser()}: the registration of ada: Not today")
     assert running.run("await wb.decided(asked, auto=False) == done") == "True"  # decided already: nothing to show
 
 

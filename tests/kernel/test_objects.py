@@ -131,6 +131,18 @@ def test_a_wrong_key_position_or_page_is_one_line(running: Kernel) -> None:
     assert running.fail('wb.personas["testr"]')["evalue"].endswith("Did you mean tester?")
 
 
+def test_a_misspelt_attribute_is_one_line_that_suggests_the_right_one(running: Kernel) -> None:
+    wrong = {
+        "wb.taks": "UNKNOWN_FIELD: wb has no field 'taks'. Did you mean tasks",
+        "wb.zzzzzz": "UNKNOWN_FIELD: wb has no field 'zzzzzz'. There are agents, approvals, ",
+        "wb.tasks.fliter(id=1)": "UNKNOWN_FIELD: wb.tasks has no field 'fliter'. Did you mean filter",
+        "wb.tasks().fliter(id=1)": "UNKNOWN_FIELD: wb.tasks(…) has no field 'fliter'. Did you mean filter",
+        "wb.definitions.creat('x')": "UNKNOWN_FIELD: Definitions has no field 'creat'. Did you mean create",
+    }
+    expect_lines(running, wrong)
+    assert running.run("hasattr(wb, 'taks'), getattr(wb.tasks, 'shape', 0)") == "(False, 0)"
+
+
 def test_what_is_of_another_type_is_one_line(running: Kernel) -> None:
     wrong = {
         "wb.help(3)": "INVALID_ARGUMENTS: wb.help takes the name of an operation or a subject, not 3.",
@@ -240,9 +252,9 @@ import kernel_ext.objects.progress as progress
 
 shown, show = [], progress._show
 
-def noted(handle, state):
+def noted(handle, state, *dead):
     shown.append(state["status"])
-    return show(handle, state)
+    return show(handle, state, *dead)
 
 async def wait(task):
     return await task
@@ -334,7 +346,7 @@ def test_a_list_has_a_panel_of_its_own(running: Kernel) -> None:
     assert "Waiting for you" in running.run("%workbench panel --dock")
     assert running.run("%workbench panel worktrees --alone").splitlines()[0] == "Worktrees"
     assert running.fail("wb.events.panel()")["evalue"].startswith("UNKNOWN_TAB: The panel has no tab 'events'.")
-    assert running.fail("%workbench panel event")["evalue"].startswith("BAD_COMMAND: ")
+    assert running.fail("%workbench panel event")["evalue"].startswith("UNKNOWN_TAB: ")
 
 
 def test_tab_completes_views_columns_options_and_names(running: Kernel) -> None:

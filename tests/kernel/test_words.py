@@ -103,6 +103,27 @@ def test_an_interrupt_of_the_database_itself_is_one_line(tmp_path: Path, cell: s
         kernel.run(cell)
 
 
+def test_a_wait_for_a_task_says_when_it_waits_in_vain(running: Kernel) -> None:
+    running.run("""
+import threading
+
+dead = wb.call("create_task", title="Dead", persona_id="reviewer")["id"]
+after = wb.call("create_task", title="After it", persona_id="reviewer", dependencies=[dead])["id"]
+wb.task(dead).cancel("not this year")
+threading.Timer(2, lambda: wb.task(after).cancel()).start()
+""")
+    said = running.run("_ = await wb.task(after)")
+    assert f"Task {running.run('after')}: blocked, waits for {running.run('dead')} (cancelled; retry it), 0 %" in said
+
+
+def test_decisions_that_were_awaited_show_themselves(running: Kernel) -> None:
+    running.run('asked = wb.call("register", name="eve", persona_id="tester")["approval_id"]')
+    heads, row = running.run("await wb.decided(asked, auto=True)").splitlines()
+    assert (heads.split()[:3], row.split()[1:3]) == (["id", "kind", "about"], ["registration", "eve"])
+    assert running.fail("await wb.decided(99)")["evalue"].endswith("wb.approvals lists them.")
+    running.run('wb.agents["eve"].delete()')
+
+
 def test_an_interrupted_wait_for_a_task_is_one_line(running: Kernel) -> None:
     running.run('made = wb.call("create_task", title="Wait", persona_id="tester")["id"]')
     error = running.fail(f"{INTERRUPT}\nawait wb.task(made)")

@@ -11,6 +11,7 @@ import click
 from workbench.cli.completion import offers
 from workbench.cli.output import Fn, drop_none
 from workbench.model import Access, Role, SelfTools, Tool
+from workbench.tables import plain
 
 NOTHING = "none"
 """Given as a session, team, worktree, persona or definition, it removes that."""
@@ -140,7 +141,7 @@ def granted_text(granted: Mapping[str, Any]) -> str:
         f"definition {granted['definition']} ({_OWN[granted['self_tools']]})" if granted["definition"] else None,
         "manages definitions" if granted["definitions"] else None,
         f"tools {', '.join(granted['tools'])}" if granted["tools"] else None,
-        f"until {granted['expires_at']}" if granted["expires_at"] else None,
+        f"until {plain(granted['expires_at'])}" if granted["expires_at"] else None,
     ]
     return ", ".join(filter(None, parts))
 

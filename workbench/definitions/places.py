@@ -73,7 +73,9 @@ class Places:
             if not step.exists() and (flaw := paths.flaw_of_name(step.name)):
                 raise _invalid(path, f"{step.name!r}: {flaw}")
             if definition_at(step):
-                raise Conflict("AGENT_EXISTS", f"{self.display(step)} is another agent. Choose a path outside of it.")
+                other = "exists already. Choose another name or path"
+                within = "is another agent. Choose a path outside of it"
+                raise Conflict("AGENT_EXISTS", f"{self.display(step)} {other if step == place else within}.")
             if twin := _twin(step):
                 raise Conflict("AGENT_EXISTS", f"{self.display(twin)} exists: only upper and lower case differ.")
         return place

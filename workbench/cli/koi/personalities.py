@@ -15,10 +15,12 @@ from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, NounGroup, Shown, confirmed, drop_none, page_table, pass_client
 from workbench.inert import inert_line
-from workbench.tables import Table
+from workbench.tables import Table, plain
 
 VALUE = 80
 """Characters of a value in a table."""
+SEEN = {"published": "published_at", "first seen": "first_seen", "last seen": "last_seen"}
+"""When a personality was met, and the fields of its provenance that say so."""
 
 
 @root.group(cls=NounGroup)
@@ -58,7 +60,7 @@ def show_personality(client: OperatorClient, name: str, version: str | None) -> 
         [
             f"owner: {origin['owner']}",
             f"sent by: {origin['origin']}",
-            f"published {origin['published_at']}, first seen {origin['first_seen']}, last seen {origin['last_seen']}",
+            ", ".join(f"{what} {plain(origin[at])}" for what, at in SEEN.items()),
             f"versions: {', '.join(found['versions'])}",
         ]
     )

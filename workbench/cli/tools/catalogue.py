@@ -12,10 +12,10 @@ from workbench.cli.call import parse_arguments
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.output import Note, Shown, Text, drop_none, pass_client
-from workbench.cli.schemas import arguments_table, result_table
 from workbench.cli.tools.group import tools
+from workbench.cli.tools.schemas import arguments_table, result_table
 from workbench.inert import inert, inert_line
-from workbench.tables import Page, Table
+from workbench.tables import Page, Table, plain
 
 DESCRIPTION = 80
 """Characters of a description, of arguments and of a result in a table."""
@@ -140,7 +140,8 @@ def _caution(permission: Mapping[str, Any]) -> str:
 
 def _whole(call: Mapping[str, Any]) -> Text:
     lines = [
-        f"{call['tool_name']} ({_origin(call)}), called by {call['caller']} at {call['requested_at']}: {_state(call)}",
+        f"{call['tool_name']} ({_origin(call)}), called by {call['caller']} at {plain(call['requested_at'])}: "
+        f"{_state(call)}",
         f"arguments: {json.dumps(call['arguments'], indent=2, ensure_ascii=False)}",
         f"result: {json.dumps(call['result'], indent=2, ensure_ascii=False)}",
     ]

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from workbench.cli.schemas import arguments_table, result_table
+from workbench.cli.tools.schemas import arguments_table, result_table
 
 KEYWORDS = ["type", "properties", "items", "anyOf", "oneOf", "enum", "const", "default", "description", "required"]
 VALUES = st.one_of(st.none(), st.booleans(), st.integers(), st.sampled_from(["object", "array", "string", "x"]))
