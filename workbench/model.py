@@ -10,7 +10,7 @@ import time
 from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
 from functools import cached_property, lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
@@ -129,6 +129,10 @@ class TaskState(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
+
+
+ShownState = Literal["pending", "blocked", "claimed", "in_progress", "completed", "failed", "cancelled"]
+"""The states of tasks as people see them: blocked are the pending ones that wait for others."""
 
 
 class OnFailure(StrEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -14,7 +14,7 @@ from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, Text, counted, drop_none, pass_client, raw_option, size, without_empty
 from workbench.errors import BadInput, NotFound
 from workbench.graph import LIMIT, NO_TASKS, Graph
-from workbench.model import TaskState
+from workbench.model import ShownState
 from workbench.rules.tasks import lifecycle
 from workbench.rules.wire.patch import patch_text
 from workbench.tables import Page, State, Table, plain
@@ -54,7 +54,10 @@ _SHOWN_ELSEWHERE = {"id", "title", "attempts", "blocked"}
 
 @root.command()
 @click.option(
-    "--status", type=click.Choice([state.value for state in TaskState]), default=None, help="Only tasks in this state."
+    "--status",
+    type=click.Choice(get_args(ShownState)),
+    default=None,
+    help="Only tasks in this state; blocked: pending ones that wait for others.",
 )
 @click.option(
     "--persona", "persona_id", default=None, help="Only tasks of this persona.", shell_complete=offers.personas

@@ -228,6 +228,11 @@ async def test_lists_are_filtered_by_every_field_they_offer(workbench: Workbench
     child = await make(workbench, parent_task_id=planned)
     assert await found(parent_task_id=planned) == [child["id"]]
     assert await found(sort="newest") == [child["id"], open_one["id"], done["id"], planned]
+    waits = await make(workbench, dependencies=[planned, done["id"]])
+    assert await found(status="blocked") == [waits["id"]]
+    assert await found(status="pending") == [planned, open_one["id"], child["id"], waits["id"]]
+    with pytest.raises(BadInput, match="status: must be pending, blocked, "):
+        await found(status="open")
 
 
 async def test_many_tasks_are_made_at_once_or_not_at_all(workbench: Workbench) -> None:

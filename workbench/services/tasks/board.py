@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from workbench.model import LARGEST_INT, Int64, Level, TaskState, Wire
+from workbench.model import LARGEST_INT, Int64, Level, ShownState, TaskState, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.rules.tasks import lifecycle
 from workbench.rules.wire import paging
@@ -61,7 +61,12 @@ class TaskTree(Wire):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Filters for tasks; `since` selects those created, claimed, started or ended after it (microseconds UTC)."""
+    """Filters for tasks.
+
+    Attributes:
+        since: only those created, claimed, started or ended after it (microseconds UTC).
+        blocked: 1: only those that wait for dependencies.
+    """
 
     status: TaskState | None = None
     persona_id: str | None = None
@@ -71,12 +76,15 @@ class Wanted:
     parent: int | None = None
     plan: str | None = None
     since: int | None = None
+    blocked: int = 0
 
 
 @op(allow=Level.READ, reads=True)
 async def list_tasks(
     ctx: Ctx,
-    status: Annotated[TaskState | None, Field(description="Only tasks in this state.")] = None,
+    status: Annotated[
+        ShownState | None, Field(description="Only tasks in this state; blocked: pending ones that wait for others.")
+    ] = None,
     persona_id: Annotated[str | None, Field(description="Only tasks for this persona.")] = None,
     assigned_agent_id: Annotated[str | None, Field(description="The agent that holds it, or held it last.")] = None,
     session_id: Annotated[str | None, Field(description="The id of its session.")] = None,
@@ -88,7 +96,9 @@ async def list_tasks(
     cursor: Cursor = None,
 ) -> TaskList:
     """List tasks, filtered and sorted."""
-    wanted = Wanted(status, persona_id, assigned_agent_id, session_id, worktree, parent_task_id, plan)
+    blocked = int(status == "blocked")
+    state = TaskState.PENDING if blocked else TaskState(status) if status else None
+    wanted = Wanted(state, persona_id, assigned_agent_id, session_id, worktree, parent_task_id, plan, blocked=blocked)
     return await ctx.read(lambda tx: page(tx, ctx.caller, wanted, limit, cursor, sort))
 
 

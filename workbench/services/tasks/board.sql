@@ -14,6 +14,7 @@ LEFT JOIN agents a ON a.id = s.assigned_agent_id
 -- part: wanted
 {{visible}}
   AND (CAST(:status AS TEXT) IS NULL OR s.status = :status)
+  AND (CAST(:blocked AS {{big}}) = 0 OR s.unmet > 0)
   AND (CAST(:persona_id AS TEXT) IS NULL OR s.persona_id = :persona_id)
   AND (CAST(:agent AS TEXT) IS NULL OR a.assigned_agent_id = :agent)
   AND (CAST(:session AS TEXT) IS NULL OR t.session_id = :session)
