@@ -9,7 +9,7 @@ from typing import Any
 
 from workbench.cli.output import Note, Text
 from workbench.errors import WorkbenchError
-from workbench.rules.wording import in_magics
+from workbench.rules.wording import ALONE, in_magics
 from workbench.tables import Page, Table
 
 LISTS: Mapping[str, str] = {
@@ -27,7 +27,7 @@ LISTS: Mapping[str, str] = {
     "list_worktrees": "wb.worktrees",
 }
 """The lists of a notebook, by the operations that they call."""
-_LIST = re.compile(rf"\b({'|'.join(LISTS)})\b")
+_LIST = re.compile(rf"{ALONE[0]}({'|'.join(LISTS)}){ALONE[1]}")
 _FLAG = re.compile(r"\b([a-z_]+)=true\b")
 
 

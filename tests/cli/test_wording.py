@@ -52,6 +52,22 @@ def test_no_error_names_an_operation_to_who_types_a_command() -> None:
     assert left == {}
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "/data/list_tasks.ipynb cannot be read: No such file or directory.",
+        "The worktree lab and main both changed get_task.py.",
+        "The worktree lab and main both changed export_plan/notes.txt.",
+        "There is no run 'create_worktree'.",
+        'Referenced column "create_plan" not found in FROM clause.',
+        "row 1: registration_status: unknown name.",
+        "line 4: 'x' comes after 'list_agents', which is not in the plan.",
+    ],
+)
+def test_somebodys_own_words_stay_as_they_are(message: str) -> None:
+    assert in_commands(message) == message
+
+
 @pytest.mark.parametrize(("operation", "command"), COMMANDS.items())
 def test_the_commands_that_are_named_exist(operation: str, command: str) -> None:
     assert operation in collect(SERVICES)

@@ -200,7 +200,10 @@ _PHRASES: tuple[tuple[re.Pattern[str], _Words], ...] = (
 )
 _SHELL_COMMAND = re.compile(r"`workbench (?!(?:demo|mcp|serve|token|worker)\b)(?=[a-z])")
 """A command of the shell that a notebook has too."""
-_QUOTED_OR_NAME = re.compile(r"`([a-z]+(?:_[a-z]+)+)`|\b([a-z]+(?:_[a-z]+)+)\b(?!=)")
+ALONE = (r"(?<![\w/.'\"-])", r"(?![\w/'\"=:-]|\.\w)")
+"""Before and after a name that an operation itself speaks of: in quotation marks, or as a part of a path, a file's name
+or a field, it is somebody's own word."""
+_QUOTED_OR_NAME = re.compile(rf"`([a-z]+(?:_[a-z]+)+)`|{ALONE[0]}([a-z]+(?:_[a-z]+)+){ALONE[1]}")
 
 
 def in_commands(message: str, program: str = "workbench") -> str:
