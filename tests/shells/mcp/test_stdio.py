@@ -254,6 +254,22 @@ async def test_a_line_that_is_no_message_is_answered_with_an_error(served: Serve
     assert [answer["error"]["code"] for answer in answers] == [-32700, -32700]
 
 
+async def test_what_was_asked_before_the_input_ended_is_answered_and_nothing_else_is_written(
+    served: Served, settings: Settings
+) -> None:
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    messages = [
+        {"id": 1, "method": "initialize", "params": about},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+    ]
+    lines = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
+    argv = [sys.executable, "-m", "workbench.cli", "--project", str(settings.project), "mcp"]
+    ran = await anyio.run_process(argv, input=lines.encode(), env=os.environ)
+    assert ran.stderr == b""
+    assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == [1, 2]
+
+
 async def test_without_a_standard_input_it_ends(served: Served, settings: Settings) -> None:
     command = [sys.executable, "-m", "workbench.cli", "--project", str(settings.project), "mcp"]
     ran = await anyio.run_process(["/bin/sh", "-c", 'exec "$@" <&-', "sh", *command], env=os.environ)

@@ -33,6 +33,8 @@ from workbench.shells.mcp.messages import Message, failure, list_changed, regist
 
 WAIT_SECONDS = 25.0
 CLOSING_SECONDS = 2.0
+FINISHING_SECONDS = 1.0
+"""How long answers are waited for when the input ends: clients kill a program that takes seconds to stop."""
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +85,12 @@ class Bridge:
                 self._requests[number] = self._begin(self._request(message))
             case _:
                 await self._notify(message)
+
+    async def finish(self) -> None:
+        """Wait a moment for answers that are still to come: a client that has ended its input may yet read them."""
+        asked = [task for number, task in self._requests.items() if number not in self._listening]
+        if asked:
+            await asyncio.wait(asked, timeout=FINISHING_SECONDS)
 
     async def close(self) -> None:
         """End what is under way, and the sessions."""
@@ -255,13 +263,12 @@ class Bridge:
 async def _until(end: asyncio.Event, messages: AsyncIterator[Message]) -> AsyncIterator[Message]:
     """Messages until an event happens."""
     ending = asyncio.create_task(end.wait())
+    following: asyncio.Future[Message] | None = None
     try:
         while True:
             following = asyncio.ensure_future(anext(messages))
             await asyncio.wait({ending, following}, return_when=asyncio.FIRST_COMPLETED)
             if not following.done():
-                following.cancel()
-                await asyncio.gather(following, return_exceptions=True)
                 return
             try:
                 yield following.result()
@@ -269,6 +276,9 @@ async def _until(end: asyncio.Event, messages: AsyncIterator[Message]) -> AsyncI
                 return
     finally:
         ending.cancel()
+        if following is not None:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
 
 
 async def _is_admitted_later(registration: Callable[[float], Awaitable[dict[str, Any]]]) -> bool:
@@ -321,5 +331,6 @@ async def _serve(settings: Settings, token: str | None) -> None:
             else:
                 error = {"code": -32700, "message": "This line is no JSON-RPC message."}
                 await output.write({"jsonrpc": "2.0", "id": None, "error": error})
+        await bridge.finish()
     finally:
         await bridge.close()
