@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import sys
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Type, data
 from tests.conftest import Command, Served
+from tests.upstream.servers import SERVER
 from workbench.ops import OPERATOR
 from workbench.services.tools.calls import Finished, call
 from workbench.services.tools.tool import Scope
@@ -54,6 +57,19 @@ async def asked(served: Served) -> int:
         while not (found := (await served.workbench.call("list_approvals", kind="tool_call"))["approvals"]):
             await anext(news)
     return int(found[0]["id"])
+
+
+@pytest.mark.long
+@pytest.mark.anyio
+async def test_a_tool_that_fails_is_a_failure_of_the_command(served: Served, command: Command) -> None:
+    place = shutil.copy(SERVER, served.workbench.settings.project)
+    config = {"command": sys.executable, "args": [str(place)]}
+    added = await served.workbench.call("add_tool_server", name="small", config=config)
+    assert added["state"] == "ready", added
+    ran = await command("tools", "call", "small__fail", "why=Rain")
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err.startswith("TOOL_ERROR: small__fail failed: ")
+    assert (await command("tools", "call", "small__add", "a=1", "b=2")).status == 0
 
 
 @pytest.mark.long

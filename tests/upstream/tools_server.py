@@ -118,6 +118,12 @@ def environment(name: str) -> str:
     return os.environ.get(name, "")
 
 
+@server.tool()
+def fail(why: str) -> str:
+    """Fail."""
+    raise ValueError(why)
+
+
 def serve_http() -> None:
     """Serve at a free port, and print the URL."""
     import uvicorn

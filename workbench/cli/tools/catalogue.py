@@ -14,6 +14,7 @@ from workbench.cli.completion import offers
 from workbench.cli.output import Note, Shown, Text, drop_none, pass_client
 from workbench.cli.tools.group import tools
 from workbench.cli.tools.schemas import arguments_table, result_table
+from workbench.errors import Unavailable
 from workbench.inert import inert, inert_line
 from workbench.tables import Page, Table, plain
 
@@ -67,6 +68,8 @@ def call_tool(client: OperatorClient, name: str, arguments: tuple[str, ...]) -> 
     """Call a tool: `tools call NAME key=value …` or `tools call NAME '{"key": value}'`."""
     made = client.call("call_tool", name=name, arguments=parse_arguments(arguments))
     result = made["result"]
+    if made["is_error"]:
+        raise Unavailable("TOOL_ERROR", f"{name} failed: {result}", call_id=made["call_id"])
     return Text(inert(result if isinstance(result, str) else json.dumps(result, indent=2, ensure_ascii=False)), made)
 
 
