@@ -98,6 +98,23 @@ def test_output_that_cannot_be_written_is_a_coded_error(run: Type) -> None:
     assert errors.startswith("OUTPUT_UNWRITABLE: The standard output cannot be written: No space left on device. ")
 
 
+def test_a_closed_standard_output_is_no_error(run: Type) -> None:
+    closed = ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *COMMAND]
+    for arguments in (("projects", "add", "Lab"), ("projects",), ("--json", "projects")):
+        ended = subprocess.run([*closed, *arguments], stderr=subprocess.PIPE, text=True)
+        assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_list_in_json_that_is_not_whole_says_so(run: Type) -> None:
+    for title in ("Count", "Weigh"):
+        run("call", "create_task", f"title={title}", "persona_id=tester")
+    cut = run("--json", "tasks", "--limit", "1")
+    assert [one["title"] for one in json.loads(cut.out)] == ["Count"]
+    cursor = cut.err.removeprefix("… more: --cursor ").strip()
+    rest = run("--json", "tasks", "--cursor", cursor)
+    assert ([one["title"] for one in json.loads(rest.out)], rest.err) == (["Weigh"], "")
+
+
 def test_a_reader_that_has_enough_is_no_error(run: Type) -> None:
     run("projects", "add", "Lab")
     reader, writer = os.pipe()

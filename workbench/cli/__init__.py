@@ -45,7 +45,7 @@ from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
 from workbench.cli.analysis.sql import named_projects, named_value
 from workbench.cli.call import parse_arguments
 from workbench.cli.global_options import CommandGroup, root, with_global_options
-from workbench.cli.output import Note, PartialFailure, Shown, Text, discard_output, interruption, write_out
+from workbench.cli.output import MORE, Note, PartialFailure, Shown, Text, discard_output, interruption, write_out
 from workbench.cli.personas import saved
 from workbench.cli.tasks import planned
 from workbench.errors import BadInput, Interrupted, Unavailable, WorkbenchError
@@ -110,6 +110,8 @@ def _end(interrupted: Interrupted, as_json: bool) -> NoReturn:
 def _write(shown: object, as_json: bool) -> None:
     if isinstance(shown, Table | Page | Graph | Note | Text | Report):
         write_out(json.dumps(shown.data, indent=2, default=str) if as_json else repr(shown))
+        if as_json and isinstance(shown, Table) and shown.note.startswith(MORE):  # the list does not say that it is cut
+            click.echo(shown.note, err=True)
 
 
 def _report(error: Exception, as_json: bool) -> int:

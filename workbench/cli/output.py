@@ -96,6 +96,8 @@ class JsonObject(click.ParamType[dict[str, Any]]):
         return found
 
 
+MORE = "…"
+"""What a note below a list begins with if the list is not whole."""
 raw_option: Callable[[Fn], Fn] = click.option(
     "--raw", is_flag=True, help="Do not escape control characters: for pipes and files, not for terminals."
 )
@@ -111,14 +113,15 @@ def interruption(abort: click.Abort) -> Interrupted:
 
 
 def write_out(text: str) -> None:
-    """Print a text.
+    """Print a text; nowhere, if the standard output is closed.
 
     Raises:
         BrokenPipeError: the reader has closed the pipe. Unavailable: ``OUTPUT_UNWRITABLE``.
     """
     try:
         click.echo(text)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -199,4 +202,4 @@ def page_table(page: Mapping[str, Any], noun: str, columns: Mapping[str, str], e
     """One page of a list operation as a table, with a note if there are more."""
     items: Sequence[Mapping[str, Any]] = page[noun]
     left = page.get("total", len(items)) - len(items)
-    return Table.of(items, columns, empty, note=f"… and {left:,} more" if left > 0 else "")
+    return Table.of(items, columns, empty, note=f"{MORE} and {left:,} more" if left > 0 else "")
