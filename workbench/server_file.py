@@ -19,6 +19,8 @@ from pydantic import ValidationError
 from workbench import atomic_file
 from workbench.model import ServerInfo
 
+SERVER_LOG = "serve.log"
+"""The file, among the logs, that servers in a process of their own print to."""
 CLOCK_SLACK = 2.0
 """Seconds by which the start time that the system reports for a process may change."""
 

@@ -106,6 +106,7 @@ def test_closed_worktrees_and_decided_approvals_stay_visible(run: Type, reposito
     assert "No file has changed" not in shown
     assert "`workbench worktrees diff lab` prints what it changed." in shown
     assert run("worktrees", "diff", "lab").status == 0
+    assert run("worktrees", "run", "lab", "--", "true").err.startswith("WORKTREE_CLOSED: The worktree lab is integrat")
     assert [one["name"] for one in data(run("--json", "worktrees", "--all"))["closed"]] == ["other", "lab"]
     assert "lab into main" in run("approvals", "--all").out
     assert run("approvals").out == "Nothing needs your approval.\n"

@@ -14,7 +14,7 @@ from workbench.cli.global_options import root
 from workbench.cli.grants import choices, grant_options, granted_text, session_text
 from workbench.cli.integration import cautions
 from workbench.cli.output import Note, PartialFailure, Shown, counted, pass_client
-from workbench.errors import BadInput, NotFound, Unavailable, from_dict
+from workbench.errors import BadInput, Conflict, NotFound, Unavailable, from_dict
 from workbench.inert import inert_line
 from workbench.rules.wording import in_commands
 from workbench.tables import Page, Table
@@ -202,8 +202,8 @@ def settled(
     outcome = found["outcome"]
     if found["status"] == "approved":
         return {**decision, "outcome": outcome}
-    error = {"code": outcome["code"], "message": outcome["message"], "details": outcome["details"]}
-    return {"approval_id": decision["approval_id"], "ok": False, "error": error}
+    why = {name: outcome[name] for name in ("code", "message", "details")}
+    return {"approval_id": decision["approval_id"], "ok": False, "error": {**why, "status": Conflict.status}}
 
 
 def _decided(decisions: list[dict[str, Any]]) -> Table:

@@ -25,11 +25,10 @@ from workbench.client.discovery import find_server
 from workbench.errors import Conflict, Unavailable
 from workbench.model import ServerInfo
 from workbench.process import is_running
-from workbench.server_file import ServerFile
+from workbench.server_file import SERVER_LOG, ServerFile
 from workbench.settings import Settings
 
 FLAG = "--detached"
-LOG = "serve.log"
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 POLL_SECONDS = 0.05
@@ -58,7 +57,7 @@ def start(settings: Settings, port: int | None = None, *, end_workers: bool = Fa
     state_directory.create(settings)
     if (found := asyncio.run(find_server(settings.server_file))) is not None:
         return Started(found.info, False)
-    log = settings.logs / LOG
+    log = settings.logs / SERVER_LOG
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     pid = _spawn(settings.project, log, port, end_workers)
     started = None
@@ -97,7 +96,7 @@ def stop(settings: Settings, *, end_workers: bool = False) -> ServerInfo | None:
     if not _until(lambda: not _runs(info.pid), STOP_SECONDS):
         raise Unavailable(
             "STILL_STOPPING",
-            f"The server (process {info.pid}) still runs after {STOP_SECONDS:.0f} s. {settings.logs / LOG} may "
+            f"The server (process {info.pid}) still runs after {STOP_SECONDS:.0f} s. {settings.logs / SERVER_LOG} may "
             "say what it waits for.",
         )
     if end_workers:
@@ -110,7 +109,7 @@ def said(settings: Settings, started: Started) -> str:
     info = started.info
     if started.is_new or is_detached(info):
         how = f"Process {info.pid} serves {settings.project.name} at {info.url}, and goes on without this one"
-        return f"{how}. `workbench stop` ends it; its log is {settings.logs / LOG}."
+        return f"{how}. `workbench stop` ends it; its log is {settings.logs / SERVER_LOG}."
     return (
         f"Process {info.pid} already serves {settings.project.name} at {info.url}. To detach it, stop it there first."
     )

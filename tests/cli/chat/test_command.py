@@ -79,6 +79,7 @@ async def test_a_mistake_has_a_code_and_begins_no_conversation(assistant: Callab
         ran = await command("chat", *arguments)
         assert (ran.status, ran.out) == (1, "")
         assert ran.err.startswith(f"{code}: ")
+    assert (await command("chat", "assistant", " ")).status == 2
     assert data(await command("--json", "conversations"))["conversations"] == []
 
 

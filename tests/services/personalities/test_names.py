@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.services.personalities.nodes import NEW, Here, Other, event, forget
-from workbench.errors import WorkbenchError
+from workbench.errors import NotFound, WorkbenchError
 from workbench.koi.envelope import signed
 from workbench.koi.payloads import EventsPayload
 from workbench.koi.requests import BROADCAST
@@ -122,6 +122,14 @@ async def test_what_cannot_be_released_says_why(here: Here, ada: Other) -> None:
     assert await code_of(here, "helper", to="ada") == "SAME_OWNER"
     assert await code_of(here, "helper", to="nobody") == "PEER_NOT_FOUND"
     assert await here.registry() == {"own/1.0", "helper/1"}
+
+
+async def test_an_agent_of_another_node_cannot_be_changed_or_withdrawn(here: Here, ada: Other) -> None:
+    await here.receive(ada, *ada.handshake(), ada.personality("helper"))
+    changes: dict[str, dict[str, Any]] = {"update_traits": {"traits": {"mood": "keen"}}, "withdraw_personality": {}}
+    for operation, more in changes.items():
+        with pytest.raises(NotFound, match="helper is an agent of another node, which alone can change or withdraw it"):
+            await here.workbench.call(operation, name="helper", **more)
 
 
 async def test_a_name_of_this_project_that_was_withdrawn_is_free_for_others_and_can_be_had_back(

@@ -83,7 +83,9 @@ def chat(ctx: click.Context, /, client: OperatorClient, question: str | None, **
     """
     if options["conversation"] and options["definition"] and question is None:  # the only argument is the question
         question, options["definition"] = options["definition"], None
-    if question is None and not sys.stdin.isatty() and not (question := sys.stdin.read().strip()):
+    if question is None and not sys.stdin.isatty():
+        question = sys.stdin.read()
+    if question is not None and not (question := question.strip()):
         raise click.UsageError(
             "What is the question? Write it after the definition, or send it to standard input. Without a definition "
             "it is always sent there: echo QUESTION | workbench chat --model PROVIDER:MODEL."

@@ -66,7 +66,7 @@ class Specification:
         for name, values in {**self.parameters, **self.over}.items():
             _check_distinct(name, values)
         if type(self.repeat) is not int or not 1 <= self.repeat <= _MOST_REPEATS:
-            raise bad_parameter(f"repeat is {self.repeat!r}. It is a whole number, at least 1")
+            raise bad_parameter(f"repeat is {self.repeat!r}. It is a whole number from 1 to {_MOST_REPEATS:,}")
 
 
 @dataclass(frozen=True)

@@ -259,9 +259,9 @@ def _profile(contents: str) -> PersonalityProfile:
 
 def no_personality(tx: Reader, name: str, version: str | None) -> NotFound:
     if versions := _versions(tx, [name])[name]:
-        return NotFound(
-            "PERSONALITY_NOT_FOUND", f"{name} has no version {version}. Its versions: {', '.join(versions)}."
-        )
+        has_none = f"{name} has no version {version}. Its versions: {', '.join(versions)}."
+        of_another = f"{name} is an agent of another node, which alone can change or withdraw it."
+        return NotFound("PERSONALITY_NOT_FOUND", of_another if version is None else has_none)
     meant = similar(name, [row["name"] for row in tx.all(SQL.similar)])
     hint = f"Did you mean {meant}?" if meant else "list_personalities lists them."
     return NotFound("PERSONALITY_NOT_FOUND", f"There is no personality {name!r}. {hint}")

@@ -18,6 +18,7 @@ from workbench.git import Repository
 from workbench.model import SECOND, Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import integration as rules
+from workbench.server_file import SERVER_LOG
 from workbench.services.tasks import attempts
 from workbench.services.tasks.rows import attempt_ref
 from workbench.services.worktrees.places import Place, exclusive, gates_are_held, gates_held
@@ -125,7 +126,9 @@ class _Survey:
         for path in _within(settings.gates):
             yield self._gates(path)
         for path in _within(settings.logs):
-            yield _item("log", path, False, "The log of a worker. Delete it by hand when you have read it.")
+            of_worker = "The log of a worker. Delete it by hand when you have read it."
+            of_server = "The log of the servers that run in a process of their own."
+            yield _item("log", path, False, of_server if path.name == SERVER_LOG else of_worker)
         for path in _within(settings.trash):
             yield _item("trash", path, False, "The only copy of discarded work. Delete it by hand.")
 
