@@ -66,6 +66,12 @@ class Kernel:
         [error] = errors
         return error
 
+    def fail_in_a_line(self, wrong: Mapping[str, str]) -> None:
+        """Run cells that fail, each with one line, which begins like this."""
+        for cell, beginning in wrong.items():
+            [line] = self.fail(cell)["traceback"]
+            assert line.startswith(beginning), cell
+
     def execute(
         self, code: str, hear: Callable[[dict[str, Any]], object], deadline: float = DEADLINE_SECONDS
     ) -> dict[str, Any]:

@@ -55,9 +55,7 @@ def test_what_a_definition_has_not_cannot_be_assigned(running: Kernel) -> None:
         'reviewer.composed_prompt = "You review."': "FIELD_READ_ONLY: Definition.composed_prompt cannot be assigned: ",
         "reviewer.settings = {}": "FIELD_READ_ONLY: Definition.settings cannot be assigned: ",
     }
-    for cell, beginning in wrong.items():
-        [line] = running.fail(cell)["traceback"]
-        assert line.startswith(beginning)
+    running.fail_in_a_line(wrong)
     assert running.run("reviewer.prompt") == "'You review.'"
 
 

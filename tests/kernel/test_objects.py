@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -107,13 +107,6 @@ def test_a_field_that_is_assigned_is_refused_because_nothing_would_change(runnin
     assert running.run("wb.task(1).title") == "'Count'"
 
 
-def expect_lines(kernel: Kernel, wrong: Mapping[str, str]) -> None:
-    """Each cell fails with one line, which begins like this."""
-    for cell, beginning in wrong.items():
-        [line] = kernel.fail(cell)["traceback"]
-        assert line.startswith(beginning), cell
-
-
 def test_a_wrong_key_position_or_page_is_one_line(running: Kernel) -> None:
     wrong = {
         "wb.tasks[0:2]": "INVALID_ARGUMENTS: wb.tasks[…] takes an id or a name, not slice(0, 2, None). wb.tasks()",
@@ -127,7 +120,7 @@ def test_a_wrong_key_position_or_page_is_one_line(running: Kernel) -> None:
         'wb.task(1).assign("nobody")': "AGENT_NOT_FOUND: There is no agent 'nobody'. wb.agents lists them.",
         'wb.approvals["nobody"]': "APPROVAL_NOT_FOUND: No request of 'nobody' waits for a decision. wb.approvals ",
     }
-    expect_lines(running, wrong)
+    running.fail_in_a_line(wrong)
     assert running.fail('wb.personas["testr"]')["evalue"].endswith("Did you mean tester?")
 
 
@@ -139,7 +132,7 @@ def test_a_misspelt_attribute_is_one_line_that_suggests_the_right_one(running: K
         "wb.tasks().fliter(id=1)": "UNKNOWN_FIELD: wb.tasks(…) has no field 'fliter'. Did you mean filter",
         "wb.definitions.creat('x')": "UNKNOWN_FIELD: Definitions has no field 'creat'. Did you mean create",
     }
-    expect_lines(running, wrong)
+    running.fail_in_a_line(wrong)
     assert running.run("hasattr(wb, 'taks'), getattr(wb.tasks, 'shape', 0)") == "(False, 0)"
 
 
@@ -156,7 +149,7 @@ def test_what_is_of_another_type_is_one_line(running: Kernel) -> None:
         'wb.tasks.page("a")': "INVALID_ARGUMENTS: .page(…) takes the number of a page, and its size, not 'a'.",
         'wb.record("loss")': "NOT_A_METRIC: record takes values by name, as in record(loss=0.5) and ",
     }
-    expect_lines(running, wrong)
+    running.fail_in_a_line(wrong)
     assert running.run('wb.run(["task", 1]).data["task"]["id"]') == "1"
 
 
