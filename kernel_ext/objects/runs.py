@@ -92,7 +92,7 @@ class Run(Row):
         Raises:
             BadInput: ``NOT_A_METRIC``. WorkbenchError: see the operation ``record_metrics``.
         """
-        self._changed("record_metrics", run_id=self.id, metrics=values.metrics(metrics, more), step=step)
+        self._changed("record_metrics", run_id=self.id, metrics=values.metrics(metrics, more), step=values.step(step))
 
     def artifact(self, path: str | os.PathLike[str], name: str | None = None) -> None:
         """Add a file of the project that it made."""

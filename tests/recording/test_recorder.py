@@ -127,6 +127,15 @@ def test_a_process_that_was_started_for_a_run_records_into_it(
             recorder.record(loss=3)
 
 
+def test_a_step_of_another_library_is_a_step(recorder: Recorder, client: ProjectClient) -> None:
+    numpy = pytest.importorskip("numpy")
+    with recorder.run("steps") as run:
+        for step in numpy.arange(3):
+            recorder.record(loss=1 / (step + 1), step=step)
+    [series] = client.call("get_run_series", run_id=run.id)["series"]
+    assert [at for at, _ in series["points"]] == [0, 1, 2]
+
+
 def test_numbers_of_other_libraries_are_numbers() -> None:
     numpy = pytest.importorskip("numpy")
     assert values.metric("a", numpy.float32(0.5)) == 0.5

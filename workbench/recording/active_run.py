@@ -46,9 +46,9 @@ class ActiveRun:
         Raises:
             BadInput: ``NOT_A_METRIC``, ``INVALID_ARGUMENTS``. Conflict: ``TOO_MANY_METRICS``, ``RUN_RESTARTED``.
         """
-        made = values.metrics(metrics, more)
-        self._call("record_metrics", run_id=self.id, metrics=made, step=step, tries=self.tries)
-        self._on_record(self.id, self.name, made, step)
+        made, at = values.metrics(metrics, more), values.step(step)
+        self._call("record_metrics", run_id=self.id, metrics=made, step=at, tries=self.tries)
+        self._on_record(self.id, self.name, made, at)
 
     def artifact(
         self, path: str | os.PathLike[str], name: str | None = None, media_type: str | None = None

@@ -107,7 +107,7 @@ class Recorder:
     def record(self, metrics: Mapping[str, Any] | None = None, /, *, step: int | None = None, **more: Any) -> None:
         """Record values of the current run; see `ActiveRun.record`."""
         if self._would_begin:
-            self._check("record_metrics", metrics=values.metrics(metrics, more), step=step)
+            self._check("record_metrics", metrics=values.metrics(metrics, more), step=values.step(step))
         self.current.record(metrics, step=step, **more)
 
     def artifact(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import index
 from typing import Any
 
 from workbench.errors import BadInput
@@ -31,6 +32,14 @@ def metrics(given: Mapping[str, Any] | None, more: Mapping[str, Any]) -> dict[st
         text = f'record takes values by name, as in record(loss=0.5) and record({{"val/loss": 0.5}}), not {given!r}.'
         raise BadInput("NOT_A_METRIC", text)
     return {name: metric(name, value) for name, value in {**(given or {}), **more}.items()}
+
+
+def step(given: Any) -> Any:
+    """A step: whole numbers of every library are Python's; `record_metrics` refuses anything else."""
+    try:
+        return given if given is None else index(given)
+    except TypeError:
+        return given
 
 
 def parameter(value: Any) -> Any:
