@@ -69,12 +69,16 @@ def test_a_waiting_agent_is_shown_with_all_that_is_known_and_one_click_puts_it_i
 ) -> None:
     desk = open_bare()
     laboratory(project)
-    with waiting(project, "probe", persona_id="implementer", capabilities={"languages": ["python", "r"]}) as socket:
+    known = {"languages": ["python", "r"], "commands_only": True}
+    with waiting(project, "probe", persona_id="implementer", capabilities=known) as socket:
         mine = card(desk, "probe")
         expect(mine).to_contain_text("as probe · implementer · worker · read and write · in Penguins / ")
         expect(mine).to_contain_text("probe/1.2 · from 127.0.0.1 · connection probe · languages: python, r")
+        expect(mine).to_contain_text("takes only tasks that have a command")
         mine.get_by_role("button", name="Admit").click()
         message = next_message(socket, "agent_assigned")
+        view(desk, "Agents")
+        expect(desk).to_contain_text("5 agents · 5 online")
     assert "probe" in json.dumps(message)
     assert agent(project, "probe")["session"] is not None
 

@@ -380,10 +380,10 @@ this.list.hidden=!e,this.processes.element.hidden=e,this.search.hidden=this.sess
 s=[...e.agents.values()].sort(Vc),i=new Map(s.map(l=>[l.id,Xt(l,t)]));this.drawCounts(s,i),A(this.session,[["",Jc],...Bt(e)],this.filters.session);let o=s.filter(
 l=>this.matches(l,i.get(l.id))),a=this.sorting.sorted(o,(l,c)=>sa(c,l,i.get(l.id),e)),h=a.slice(0,this.limit).map(({id:l})=>l);this.rows.show(h,(l,c)=>l.show(e.
 agents.get(c),i.get(c),e,t)),this.more.hidden=a.length<=this.limit,this.grid.hidden=a.length===0,this.drawEmpty(s.length,a.length),this.drawSelected()}drawCounts(t,e){
-let s={};for(let l of e.values())s[l]=(s[l]??0)+1;let i=t.filter(({id:l})=>Lt(e.get(l))),o=i.filter(({connections:l})=>l).length.toLocaleString("en");u(this.summary,
-i.length?`${f(i.length,"agent")} · ${o} connected`:"");let a=Object.entries(Fe).filter(([l])=>l!=="pending").map(([l,c])=>({key:l,label:c,count:s[l]??0,mark:()=>yo(
-l)}));this.chips.update([{key:null,label:"Admitted",count:i.length},...a],this.filters.state);let h=t.length===0;this.chips.element.hidden=this.search.hidden=this.
-session.hidden=this.views.element.hidden=h,this.views.update()}reveal(t){this.mode="agents",this.search.value=t,this.filter({state:null,text:t.toLowerCase(),session:Zt}),
+let s={};for(let l of e.values())s[l]=(s[l]??0)+1;let i=t.filter(({id:l})=>Lt(e.get(l))),o=((s.active??0)+(s.idle??0)).toLocaleString("en");u(this.summary,i.length?
+`${f(i.length,"agent")} · ${o} online`:"");let a=Object.entries(Fe).filter(([l])=>l!=="pending").map(([l,c])=>({key:l,label:c,count:s[l]??0,mark:()=>yo(l)}));this.
+chips.update([{key:null,label:"Admitted",count:i.length},...a],this.filters.state);let h=t.length===0;this.chips.element.hidden=this.search.hidden=this.session.
+hidden=this.views.element.hidden=h,this.views.update()}reveal(t){this.mode="agents",this.search.value=t,this.filter({state:null,text:t.toLowerCase(),session:Zt}),
 this.drawMode();let e=this.rows.items.get(t);e&&!e.isOpen&&e.toggle(),e?.opener.focus()}rename(t,e){let{agents:s}=this.store.tables;this.rows.rename(t,e),s.has(
 t)&&(s.set(e,{...s.get(t),id:e,agent_id:e}),s.delete(t))}drawEmpty(t,e){this.empty.hidden=e>0||this.store.version===null;let s=t?"No agent matches the filters. ":
 "No agents yet. Agents that register wait in the inbox. ";if(this.empty.hidden||this.empty.firstChild?.data===s)return;let i=t?m("Show all","wb-link",()=>this.clear()):
@@ -506,91 +506,91 @@ ol of the MCP server ${n}`:t==="mcp"?"A tool of an MCP server":"A tool of this p
 r("div",{class:"wb-label"},"What has changed"),r("ul",{class:"wb-changes"},...n.map(e))]}function bd(n){return typeof n=="string"?n:JSON.stringify(n)}var ya={...Ws,label:"call from another node",also:()=>({label:"Always allow this node",choices:{remember:"always"}}),ban:{label:"Never allow this node to call t\
 his tool",request:({payload:n})=>["set_peer_permission",{peer:n.origin.node,trait:n.tool,permission:"never"}]},origin:({payload:{origin:n}})=>`called by ${n.caller}\
  on the node ${Fs(n.node)}`,facts:({payload:n})=>n.origin.node,done:n=>n?.remember==="always"?"Allowed, and for this node from now on without asking you.":"Allo\
-wed."};var Co=3,va={icon:"registration",label:"registration",approve:()=>"Admit",approving:"Admitting…",title:({payload:n})=>n.name,origin:({payload:n})=>n.spawned_by?
-`spawned by ${n.spawned_by}`:"connected by itself",summary:({payload:n},t)=>{let e=ft(t,qo(n,t));return["as ",r("code",{},n.suggested_id),` · ${n.persona_id??"\
-no persona"}`,n.role===n.persona_id?null:` · ${n.role}`," · read and write",e?` · in ${e}`:" · in no session",n.worktree?` · worktree ${n.worktree}`:null,n.
-definition?` · definition ${n.definition.name}`:null,n.tools?.length?` · tools ${n.tools.join(", ")}`:null,n.environment?.length?` · sets ${n.environment.join(
-", ")}`:null]},facts:({payload:n})=>[...gd(n),...yd(n.capabilities)].join(" · "),discouraged:()=>!1,choices:({payload:n},t)=>({session_id:qo(n,t)}),done:({agent_id:n,
-granted:t})=>`Admitted as ${n}. ${Fr(t)}.`,details:(n,t)=>new Ao(n,t)},Ao=class{constructor({payload:t},e){this.session=qo(t,e),this.fields=new $t(e,{agent_id:t.
-suggested_id,persona_id:t.persona_id,role:t.role,session_id:this.session,definition:t.definition?.id??null,self_tools:t.definition?.self_tools,tools:t.tools}),this.
-first=this.fields.first;let s=Ns(t.capabilities);this.element=r("div",{class:"wb-box wb-stack wb-roomy"},this.fields.element,s)}choices(){let t={session_id:this.
-session,...this.fields.choices()};return"persona_id"in t?{...t,role:this.fields.controls.role.value}:t}refresh(){this.fields.refresh()}fieldOf(t){return this.fields.
-fieldOf(t)}};function qo({suggested_session:n},t){return n&&t.sessions.has(n.id)?n.id:null}function gd({client:n,address:t,connection_id:e}){return[n,t&&`from ${t}`,
-e&&`connection ${e}`].filter(Boolean)}function yd(n){let t=Object.entries(n??{}),e=([i,o])=>o===!0?X(i,40):`${X(i,40)}: ${go(o,60)}`,s=t.slice(0,Co).map(e);return t.
-length>Co?[...s,`${t.length-Co} more`]:s}var vd={program:({command:n,arguments:t,environment:e})=>["starts a program",[n,...t].map(Sd).join(" "),e],server:({url:n,headers:t})=>["connects to",n,t],provider:({
+wed."};var Co=3,gd=new Map([["commands_only","takes only tasks that have a command"]]),va={icon:"registration",label:"registration",approve:()=>"Admit",approving:"Admi\
+tting…",title:({payload:n})=>n.name,origin:({payload:n})=>n.spawned_by?`spawned by ${n.spawned_by}`:"connected by itself",summary:({payload:n},t)=>{let e=ft(t,
+qo(n,t));return["as ",r("code",{},n.suggested_id),` · ${n.persona_id??"no persona"}`,n.role===n.persona_id?null:` · ${n.role}`," · read and write",e?` · in ${e}`:
+" · in no session",n.worktree?` · worktree ${n.worktree}`:null,n.definition?` · definition ${n.definition.name}`:null,n.tools?.length?` · tools ${n.tools.join(
+", ")}`:null,n.environment?.length?` · sets ${n.environment.join(", ")}`:null]},facts:({payload:n})=>[...yd(n),...vd(n.capabilities)].join(" · "),discouraged:()=>!1,
+choices:({payload:n},t)=>({session_id:qo(n,t)}),done:({agent_id:n,granted:t})=>`Admitted as ${n}. ${Fr(t)}.`,details:(n,t)=>new Ao(n,t)},Ao=class{constructor({payload:t},e){
+this.session=qo(t,e),this.fields=new $t(e,{agent_id:t.suggested_id,persona_id:t.persona_id,role:t.role,session_id:this.session,definition:t.definition?.id??null,
+self_tools:t.definition?.self_tools,tools:t.tools}),this.first=this.fields.first;let s=Ns(t.capabilities);this.element=r("div",{class:"wb-box wb-stack wb-roomy"},
+this.fields.element,s)}choices(){let t={session_id:this.session,...this.fields.choices()};return"persona_id"in t?{...t,role:this.fields.controls.role.value}:t}refresh(){
+this.fields.refresh()}fieldOf(t){return this.fields.fieldOf(t)}};function qo({suggested_session:n},t){return n&&t.sessions.has(n.id)?n.id:null}function yd({client:n,
+address:t,connection_id:e}){return[n,t&&`from ${t}`,e&&`connection ${e}`].filter(Boolean)}function vd(n){let t=Object.entries(n??{}),e=([i,o])=>o===!0?gd.get(i)??
+X(i,40):`${X(i,40)}: ${go(o,60)}`,s=t.slice(0,Co).map(e);return t.length>Co?[...s,`${t.length-Co} more`]:s}var kd={program:({command:n,arguments:t,environment:e})=>["starts a program",[n,...t].map($d).join(" "),e],server:({url:n,headers:t})=>["connects to",n,t],provider:({
 provider:n,configuration:t})=>["uses the provider",n,t],permission:({server:n,tools:t})=>["runs tools without asking you",n?`${n}: ${t}`:t]},ka={icon:"shield",label:"\
 trust",approve:()=>"Trust",approving:"Trusting…",title:({payload:n})=>n.definition,origin:({requester:n})=>`requested by ${n}`,summary:({payload:{path:n,needs:t}})=>[
-r("div",{},r("code",{},n),` needs ${f(t.length,"thing")} that you have not trusted:`),r("ul",{class:"wb-needs"},...t.map(kd))],discouraged:()=>!0,done:(n,{payload:t})=>`\
-Trusted. ${t.definition} can be used now.`};function kd({kind:n,name:t,summary:e,details:s}){let i=vd[n]?.(s);if(!i)return r("li",{},e);let[o,a,h={}]=i;return r(
-"li",{},r("div",{},r("code",{},t),` ${o}`),r("pre",{class:"wb-pre",tabindex:0,"aria-label":t},a),...xd({...h,..._d(s)}))}function xd(n){let t=Object.entries(n).
-map(([e,s])=>r("li",{class:"wb-wrap"},r("code",{},`${e}=${s}`)));return t.length?[r("ul",{},...t)]:[]}function _d({directory:n,files:t={}}){let e=Object.entries(
-t).map(([s,i])=>[s,`sha256:${i.slice(0,16)}…`]);return{...n?{directory:n}:{},...Object.fromEntries(e)}}function Sd(n){return/^[\w@%+=:,./-]+$/.test(n)?n:JSON.
-stringify(n)}var $d={icon:"question",label:"approval",approve:()=>"Approve",approving:"Approving…",title:({subject:n})=>n,origin:({requester:n})=>`requested by ${n}`,summary:({
-kind:n})=>[n],discouraged:()=>!1,done:()=>"Approved."},Ed={registration:va,integration:ua,trust:ka,tool_call:Ws,peer_call:ya};function pe(n){return Ed[n.kind]??
-$d}var z={left:36,right:8,top:8,bottom:20};function It(n,t,e,s={}){return R("text",{x:n,y:t,class:"wb-chart-label",...s},vt(e))}function Pt(n,t,...e){return R("svg",
+r("div",{},r("code",{},n),` needs ${f(t.length,"thing")} that you have not trusted:`),r("ul",{class:"wb-needs"},...t.map(xd))],discouraged:()=>!0,done:(n,{payload:t})=>`\
+Trusted. ${t.definition} can be used now.`};function xd({kind:n,name:t,summary:e,details:s}){let i=kd[n]?.(s);if(!i)return r("li",{},e);let[o,a,h={}]=i;return r(
+"li",{},r("div",{},r("code",{},t),` ${o}`),r("pre",{class:"wb-pre",tabindex:0,"aria-label":t},a),..._d({...h,...Sd(s)}))}function _d(n){let t=Object.entries(n).
+map(([e,s])=>r("li",{class:"wb-wrap"},r("code",{},`${e}=${s}`)));return t.length?[r("ul",{},...t)]:[]}function Sd({directory:n,files:t={}}){let e=Object.entries(
+t).map(([s,i])=>[s,`sha256:${i.slice(0,16)}…`]);return{...n?{directory:n}:{},...Object.fromEntries(e)}}function $d(n){return/^[\w@%+=:,./-]+$/.test(n)?n:JSON.
+stringify(n)}var Ed={icon:"question",label:"approval",approve:()=>"Approve",approving:"Approving…",title:({subject:n})=>n,origin:({requester:n})=>`requested by ${n}`,summary:({
+kind:n})=>[n],discouraged:()=>!1,done:()=>"Approved."},Od={registration:va,integration:ua,trust:ka,tool_call:Ws,peer_call:ya};function pe(n){return Od[n.kind]??
+Ed}var z={left:36,right:8,top:8,bottom:20};function It(n,t,e,s={}){return R("text",{x:n,y:t,class:"wb-chart-label",...s},vt(e))}function Pt(n,t,...e){return R("svg",
 {viewBox:`0 0 ${n} ${t}`,width:n,height:t,class:"wb-chart"},...e)}function Ks(n,t,e,s,i=z.left){return e.flatMap(o=>[R("line",{x1:i,x2:n-z.right,y1:t(o),y2:t(o),
 class:"wb-chart-grid"}),It(i-6,t(o)+4,s(o),{"text-anchor":"end"})])}function fe(n,t){return t.map(({x:e,text:s},i)=>{let o=i===0?"start":i===t.length-1?"end":"m\
 iddle";return It(e,n,s,{"text-anchor":o})})}function Ft(n,t,e,s=null){return n.dataset.key=t,n.dataset.lmSuppressShortcuts="true",n.classList.add("wb-chart-mark"),
 n.setAttribute("role",s?"button":"img"),n.setAttribute("aria-label",e),{element:n,key:t,text:n.getAttribute("aria-label"),open:s}}function xa(n,t=2){let e=n>0?n:1,s=e/t,i=10**Math.floor(Math.log10(s)),o=[1,2,5,10].map(h=>h*i).find(h=>h>=s*(1-1e-9)),a=[];for(let h=0;h<Math.ceil(e/o-1e-9)+1;h+=
 1)a.push(Number((h*o).toPrecision(12)));return a}function dt([n,t],[e,s]){let i=t-n;return o=>i?e+(o-n)/i*(s-e):(e+s)/2}function Us(n,t,e){return Array.from({length:e},
-(s,i)=>n+(t-n)*i/(e-1))}function ze(n){let t=n.filter(Number.isFinite);return t.length?t.reduce(([e,s],i)=>[Math.min(e,i),Math.max(s,i)],[t[0],t[0]]):null}var Hs=132,Od=1;function _a(n,{starts:t,until:e,clock:s,text:i,layers:o}){let a=t.map((S,K)=>o.reduce((at,{values:Q})=>at+Q[K],0)),h=xa(Math.max(...a,1)),l=z.left+
-8*Math.max(0,Rt(h.at(-1)).length-4),c=dt([0,t.length],[l,n-z.right]),d=dt([0,h.at(-1)],[Hs-z.bottom,z.top]),p=t.map((S,K)=>Td(K,c,d,o,i)).filter(({at:S})=>a[S]),
+(s,i)=>n+(t-n)*i/(e-1))}function ze(n){let t=n.filter(Number.isFinite);return t.length?t.reduce(([e,s],i)=>[Math.min(e,i),Math.max(s,i)],[t[0],t[0]]):null}var Hs=132,Td=1;function _a(n,{starts:t,until:e,clock:s,text:i,layers:o}){let a=t.map((S,K)=>o.reduce((at,{values:Q})=>at+Q[K],0)),h=xa(Math.max(...a,1)),l=z.left+
+8*Math.max(0,Rt(h.at(-1)).length-4),c=dt([0,t.length],[l,n-z.right]),d=dt([0,h.at(-1)],[Hs-z.bottom,z.top]),p=t.map((S,K)=>Cd(K,c,d,o,i)).filter(({at:S})=>a[S]),
 _=Us(0,t.length,n<360?2:4).map(S=>({x:c(S),text:s(t[0]+(e-t[0])*S/t.length)}));return{picture:Pt(n,Hs,...Ks(n,d,h,Rt,l),...p.map(({made:S})=>S.element),...fe(Hs-
-4,_)),marks:p.map(({made:S})=>S)}}function Td(n,t,e,s,i){let o=0,a=s.map(({state:c,values:d})=>{let[p,g]=[e(o),e(o+d[n])];o+=d[n];let _={width:Math.max(1,t(n+1)-
-t(n)-Od),height:Math.max(0,p-g)};return R("rect",{x:t(n),y:g,..._,class:"wb-chart-area","data-state":c})}),h={x:t(n),y:z.top,width:t(n+1)-t(n),height:Hs-z.bottom-
-z.top},l=R("g",{},R("rect",{...h,class:"wb-chart-room"}),...a);return{at:n,made:Ft(l,String(n),i(n))}}var we=24,Sa=14,$a=6.6,Cd=3;function Ea(n,{since:t,until:e,clock:s,lanes:i,bars:o}){let a=Math.max(...i.map(({name:S})=>S.length)),h=Math.min(n*.3,160,12+a*$a),
+4,_)),marks:p.map(({made:S})=>S)}}function Cd(n,t,e,s,i){let o=0,a=s.map(({state:c,values:d})=>{let[p,g]=[e(o),e(o+d[n])];o+=d[n];let _={width:Math.max(1,t(n+1)-
+t(n)-Td),height:Math.max(0,p-g)};return R("rect",{x:t(n),y:g,..._,class:"wb-chart-area","data-state":c})}),h={x:t(n),y:z.top,width:t(n+1)-t(n),height:Hs-z.bottom-
+z.top},l=R("g",{},R("rect",{...h,class:"wb-chart-room"}),...a);return{at:n,made:Ft(l,String(n),i(n))}}var we=24,Sa=14,$a=6.6,Ad=3;function Ea(n,{since:t,until:e,clock:s,lanes:i,bars:o}){let a=Math.max(...i.map(({name:S})=>S.length)),h=Math.min(n*.3,160,12+a*$a),
 l=Math.max(4,Math.floor((h-12)/$a)),c=i.length*we+z.bottom,d=dt([t,e],[h,n-z.right]),p=i.flatMap(({name:S},K)=>[R("line",{x1:h,x2:n-z.right,y1:(K+1)*we,y2:(K+1)*
 we,class:"wb-chart-grid"}),It(0,K*we+16,S.length>l?`${S.slice(0,l-1)}…`:S)]),g=o.map(S=>{let[K,at]=[d(Math.max(t,S.from)),d(Math.min(e,S.to))],Q={x:K,y:S.lane*
-we+(we-Sa)/2,width:Math.max(Cd,at-K),height:Sa},j=R("rect",{...Q,rx:2,class:"wb-chart-bar","data-state":S.state});return Ft(j,S.key,S.text,S.open)}),_=Us(t,e,n<
-480?2:4).map(S=>({x:d(S),text:s(S)})),M=fe(c-4,_);return{picture:Pt(n,c,...p,...g.map(({element:S})=>S),...M),marks:g}}var Ad=864e5,qd=20,Nd={completed:"completed",failed:"failed",expired:"failed",null:"in_progress"};function Ta({since:n,until:t}){return Date.parse(t)-Date.parse(
-n)>Ad/2?s=>O(s):Dr}function zs(n,t){let{intervals:e,interval_seconds:s}=n,i=Ta(n),o=e.map(({start:c})=>Date.parse(c)),a=o.at(-1)+1e3*s,h=c=>t.filter(([d])=>e[c][d]).
+we+(we-Sa)/2,width:Math.max(Ad,at-K),height:Sa},j=R("rect",{...Q,rx:2,class:"wb-chart-bar","data-state":S.state});return Ft(j,S.key,S.text,S.open)}),_=Us(t,e,n<
+480?2:4).map(S=>({x:d(S),text:s(S)})),M=fe(c-4,_);return{picture:Pt(n,c,...p,...g.map(({element:S})=>S),...M),marks:g}}var qd=864e5,Nd=20,Rd={completed:"completed",failed:"failed",expired:"failed",null:"in_progress"};function Ta({since:n,until:t}){return Date.parse(t)-Date.parse(
+n)>qd/2?s=>O(s):Dr}function zs(n,t){let{intervals:e,interval_seconds:s}=n,i=Ta(n),o=e.map(({start:c})=>Date.parse(c)),a=o.at(-1)+1e3*s,h=c=>t.filter(([d])=>e[c][d]).
 map(([d,,p])=>`${e[c][d].toLocaleString("en")} ${p}`).join(", "),l=o.map((c,d)=>[i(c),...t.map(([p])=>e[d][p])]);return{legend:t.map(([,c,d])=>[c,d]),table:{columns:[
 "From",...t.map(([,,c])=>c)],rows:l.filter(c=>c.some(d=>d>0))},draw:c=>_a(c,{starts:o,until:a,clock:i,text:d=>`${i(o[d])}: ${h(d)}`,layers:t.map(([d,p])=>({state:p,
 values:e.map(g=>g[d])}))})}}function Ca(n,t){let e=Ta(n),[s,i]=[Date.parse(n.since),Date.parse(n.until)],o=[...n.attempts].reverse(),a=[...new Set(o.map(({agent_id:p})=>p))].
-slice(0,qd).sort(),h=a.map(p=>({name:p,open:null})),l=n.attempts.filter(({agent_id:p})=>a.includes(p)),c=p=>{let g=N(Date.parse(p.ended_at??n.until)-Date.parse(
+slice(0,Nd).sort(),h=a.map(p=>({name:p,open:null})),l=n.attempts.filter(({agent_id:p})=>a.includes(p)),c=p=>{let g=N(Date.parse(p.ended_at??n.until)-Date.parse(
 p.claimed_at));return[p.agent_id,`${p.task_id} ${p.task}`,p.attempt,e(Date.parse(p.claimed_at)),g,p.outcome??"under way"]},d=l.map(p=>{let[g,_,M,,S,K]=c(p);return{
-lane:a.indexOf(g),from:Date.parse(p.claimed_at),to:Date.parse(p.ended_at??n.until),state:Nd[p.outcome]??"other",key:`${p.task_id}.${M}`,text:`${_}, attempt ${M}\
+lane:a.indexOf(g),from:Date.parse(p.claimed_at),to:Date.parse(p.ended_at??n.until),state:Rd[p.outcome]??"other",key:`${p.task_id}.${M}`,text:`${_}, attempt ${M}\
  by ${g}: ${K}, ${S}`,open:()=>t.task(p.task_id)}});return{legend:[["in_progress","under way"],["completed","completed"],["failed","failed or expired"],["other",
-"released"]],table:{columns:["Agent","Task","Attempt","Claimed","Took","Outcome"],rows:l.map(c)},draw:p=>Ea(p,{since:s,until:i,clock:e,lanes:h,bars:Rd(d)})}}function Rd(n){
-return n.sort((t,e)=>t.lane-e.lane||t.from-e.from)}function Aa({agents:n},t){return n.map(({agent_id:e,share:s,attempts:i,busy_seconds:o})=>({name:e,open:()=>t.
-agent(e),share:s,text:`${Math.round(100*s)} %`,title:`${f(i,"attempt")}, ${N(1e3*o)}`}))}function qa({approvals:n},t,e){let s=Math.max(...n.map(i=>i.waited_seconds),
-.001);return n.map(({id:i,kind:o,status:a,requester:h,waited_seconds:l})=>({name:Oa(i,o,t.get(i)),title:`${Oa(i,o,t.get(i))}
+"released or cancelled"]],table:{columns:["Agent","Task","Attempt","Claimed","Took","Outcome"],rows:l.map(c)},draw:p=>Ea(p,{since:s,until:i,clock:e,lanes:h,bars:Bd(
+d)})}}function Bd(n){return n.sort((t,e)=>t.lane-e.lane||t.from-e.from)}function Aa({agents:n},t){return n.map(({agent_id:e,share:s,attempts:i,busy_seconds:o})=>({
+name:e,open:()=>t.agent(e),share:s,text:`${Math.round(100*s)} %`,title:`${f(i,"attempt")}, ${N(1e3*o)}`}))}function qa({approvals:n},t,e){let s=Math.max(...n.map(
+i=>i.waited_seconds),.001);return n.map(({id:i,kind:o,status:a,requester:h,waited_seconds:l})=>({name:Oa(i,o,t.get(i)),title:`${Oa(i,o,t.get(i))}
 Question ${i}, asked by ${h}`,open:e.inbox,share:l/s,state:a==="pending"?"pending":a==="approved"?"completed":"failed",text:`${N(1e3*l)}, ${a==="pending"?"waits":
 a}`}))}function Oa(n,t,e){let{label:s,title:i}=pe({kind:t});return e?`${i(e)} · ${s}`:`${s} ${n}`}function Na({tools:n},t){let e=Math.max(...n.map(({p95_ms:s})=>s??
 0),.001);return n.map(({tool:s,calls:i,failed:o,median_ms:a,p95_ms:h})=>({name:s,open:t.tools,share:(a??0)/e,tick:h===null?void 0:h/e,state:o?"failed":"in_progr\
-ess",text:a===null?"not ended":N(a),title:`${f(i,"call")}, ${o} failed${h===null?"":`; 95 % took no longer than ${N(h)}`}`}))}var Ro={};Kl(Ro,{approvals:()=>Dd,queue:()=>jd,stream:()=>Md,throughput:()=>Bd,tokens:()=>Pd,tools:()=>Id,utilisation:()=>Ld});var No=n=>`${Math.round(100*n)} %`,Ra=n=>n===1?"was":"were",Js=(n,t)=>n.reduce((e,s)=>e+s[t],0),be=n=>n.toLocaleString("en");function Bd({intervals:n},t){let[e,
+ess",text:a===null?"not ended":N(a),title:`${f(i,"call")}, ${o} failed${h===null?"":`; 95 % took no longer than ${N(h)}`}`}))}var Ro={};Kl(Ro,{approvals:()=>Id,queue:()=>Ld,stream:()=>Dd,throughput:()=>jd,tokens:()=>Fd,tools:()=>Pd,utilisation:()=>Md});var No=n=>`${Math.round(100*n)} %`,Ra=n=>n===1?"was":"were",Js=(n,t)=>n.reduce((e,s)=>e+s[t],0),be=n=>n.toLocaleString("en");function jd({intervals:n},t){let[e,
 s]=[Js(n,"completed"),Js(n,"failed")],i=Js(n,"other");if(!e&&!s&&!i)return`No task was completed within the last ${t}.`;let o=s?`${f(s,"attempt")} failed`:"no a\
-ttempt failed";return`${f(e,"task")} ${Ra(e)} completed within the last ${t}; ${o}.`}function jd({intervals:n}){let{running:t,waiting:e}=n.at(-1),s=Math.max(...n.
+ttempt failed";return`${f(e,"task")} ${Ra(e)} completed within the last ${t}; ${o}.`}function Ld({intervals:n}){let{running:t,waiting:e}=n.at(-1),s=Math.max(...n.
 map(a=>a.waiting));if(!s&&!n.some(a=>a.running))return"No task waits.";let i=`${f(t,"task")} ${t===1?"is":"are"} worked on and ${be(e)}`,o=s>e?`; at most ${be(s)}\
- waited`:"";return`${i} ${e===1?"waits":"wait"}${o}.`}function Ld({agents:n},t){if(!n.some(({attempts:h})=>h))return`No agent held a task within the last ${t}.`;
+ waited`:"";return`${i} ${e===1?"waits":"wait"}${o}.`}function Md({agents:n},t){if(!n.some(({attempts:h})=>h))return`No agent held a task within the last ${t}.`;
 let e=n.reduce((h,l)=>h+l.share,0)/n.length,s=`${f(n.length,"agent")} held tasks ${No(e)} of the time`;if(n.length===1)return`${s} (${n[0].agent_id}).`;let i=[...n].
-sort((h,l)=>l.share-h.share),[o,a]=[i[0],i.at(-1)];return`${s}: ${o.agent_id} most (${No(o.share)}), ${a.agent_id} least (${No(a.share)}).`}function Md({attempts:n},t){
+sort((h,l)=>l.share-h.share),[o,a]=[i[0],i.at(-1)];return`${s}: ${o.agent_id} most (${No(o.share)}), ${a.agent_id} least (${No(a.share)}).`}function Dd({attempts:n},t){
 if(!n.length)return`No task was worked on within the last ${t}.`;let e=new Set(n.map(({task_id:a})=>a)).size,s=new Set(n.map(({agent_id:a})=>a)).size,i=n.filter(
 ({outcome:a})=>a==="completed").length;return`${`${f(n.length,"attempt")} at ${f(e,"task")} by ${f(s,"agent")}`} within the last ${t}; ${be(i)} completed theirs\
-.`}function Dd({approvals:n,pending:t},e){let s=n.filter(({status:l})=>l!=="pending").map(l=>l.waited_seconds),i=t?`${f(t,"question")} still ${t===1?"waits":"wa\
+.`}function Id({approvals:n,pending:t},e){let s=n.filter(({status:l})=>l!=="pending").map(l=>l.waited_seconds),i=t?`${f(t,"question")} still ${t===1?"waits":"wa\
 it"}`:"none waits";if(!s.length)return`No question was decided within the last ${e}; ${i}.`;let o=N(1e3*s.reduce((l,c)=>l+c,0)/s.length),a=N(1e3*Math.max(...s));
-return`${`${f(s.length,"question")} ${Ra(s.length)} decided after ${o} on average`} and ${a} at most; ${i}.`}function Id({tools:n},t){if(!n.length)return`No too\
+return`${`${f(s.length,"question")} ${Ra(s.length)} decided after ${o} on average`} and ${a} at most; ${i}.`}function Pd({tools:n},t){if(!n.length)return`No too\
 l was called within the last ${t}.`;let e=n.reduce((l,c)=>l+c.calls,0),s=n.reduce((l,c)=>l+c.failed,0),o=n.filter(({median_ms:l})=>l!==null).sort((l,c)=>c.median_ms-
 l.median_ms)[0],a=`${f(e,"call")} of ${f(n.length,"tool")}, ${be(s)} failed`,h=o?`; the slowest is ${o.tool} (${N(o.median_ms)} on median)`:"";return`${a}${h}.`}
-function Pd({intervals:n,cost_usd:t},e){let[s,i,o]=["answers","input_tokens","output_tokens"].map(h=>Js(n,h));if(!s)return`No model answered within the last ${e}\
+function Fd({intervals:n,cost_usd:t},e){let[s,i,o]=["answers","input_tokens","output_tokens"].map(h=>Js(n,h));if(!s)return`No model answered within the last ${e}\
 .`;if(!i&&!o)return`${f(s,"answer")} used an unknown number of tokens: no provider reported them.`;let a=t===null?"an unknown cost":`${t.toFixed(2)} US dollars`;
-return`${f(s,"answer")} used ${be(i)} tokens of input and ${be(o)} of output, for ${a}.`}var Fd=500,Wd=1e4,Kd={15:"15 minutes",60:"hour",360:"6 hours",1440:"24 hours"},Ud={15:"15 min",60:"1 h",360:"6 h",1440:"24 h"},Hd=["task","approval","agent","to\
-ol_call","message","conversation"],Ba=[["completed","completed","completed"],["failed","failed","failed or expired"],["other","other","released"]],ja=[["running",
-"in_progress","worked on"],["waiting","waiting","waiting"]],La=[["input_tokens","in_progress","tokens of input"],["output_tokens","output","tokens of output"]],
-Vs=class{constructor(t,e,s,i,o){this.store=t,this.open=o,this.requests=new w({channel:e,announce:s}),this.minutes="60",this.isStale=!0,this.readAt=0;let a=y("an\
-alytics");this.windows=new P(Ud,"Show the last",_=>this.choose(_)),this.windows.show(this.minutes),this.makeFigures(i);let h=r("h3",{class:"wb-heading wb-grow",
-id:a},"Analytics"),l=r("p",{class:"wb-muted"},"Reports on all of the past: ",r("code",{},"%workbench report"),"."),c=r("div",{class:"wb-toolbar"},h,l,this.windows.
-element),d=Object.values(this.figures).map(({element:_})=>_);this.grid=r("div",{class:"wb-figures",hidden:!0},...d);let p=[c,this.requests.errorBox,this.grid];this.
-element=r("section",{class:"wb-section wb-stack wb-analytics","aria-labelledby":a},...p),t.subscribe(()=>this.onChange(),i);let g=_=>this.requests.showError(_);
-this.polling=new G(this.element,Fd,()=>this.poll(),g,i)}makeFigures(t){let e=(s,i)=>new Mt(s,t,i);this.figures={throughput:e("Throughput"),queue:e("Queue"),stream:e(
-"Task stream","wb-figure-wide"),utilisation:e("Utilisation"),approvals:e("Approvals"),tools:e("Tools"),tokens:e("Tokens and cost")},this.bars={};for(let s of["u\
-tilisation","approvals","tools"])this.bars[s]=new Ls(this.figures[s].name),this.figures[s].canvas.after(this.bars[s].element)}choose(t){this.minutes=t,this.windows.
-show(t),this.isStale=!0,this.polling.runNow()}onChange(){this.store.concernsAny(...Hd)&&(this.isStale=!0)}async poll(){if(!this.isStale&&Date.now()-this.readAt<
-Wd)return;let{minutes:t}=this;this.isStale=!1;try{let e=await this.requests.send("get_activity",{minutes:Number(t)});this.requests.clearError(),t===this.minutes?
-this.draw(e):this.isStale=!0}catch(e){throw this.isStale=!0,e}this.readAt=Date.now()}draw(t){this.grid.hidden=!1;let e=Kd[this.minutes],s=o=>t.intervals.some(a=>o.
-some(([h])=>a[h])),i={throughput:s(Ba)&&zs(t,Ba),queue:s(ja)&&zs(t,ja),stream:t.attempts.length>0&&Ca(t,this.open),tokens:s(La)&&zs(t,La)};for(let[o,a]of Object.
+return`${f(s,"answer")} used ${be(i)} tokens of input and ${be(o)} of output, for ${a}.`}var Wd=500,Kd=1e4,Ud={15:"15 minutes",60:"hour",360:"6 hours",1440:"24 hours"},Hd={15:"15 min",60:"1 h",360:"6 h",1440:"24 h"},zd=["task","approval","agent","to\
+ol_call","message","conversation"],Ba=[["completed","completed","completed"],["failed","failed","failed or expired"],["other","other","released or cancelled"]],
+ja=[["running","in_progress","worked on"],["waiting","waiting","waiting"]],La=[["input_tokens","in_progress","tokens of input"],["output_tokens","output","token\
+s of output"]],Vs=class{constructor(t,e,s,i,o){this.store=t,this.open=o,this.requests=new w({channel:e,announce:s}),this.minutes="60",this.isStale=!0,this.readAt=
+0;let a=y("analytics");this.windows=new P(Hd,"Show the last",_=>this.choose(_)),this.windows.show(this.minutes),this.makeFigures(i);let h=r("h3",{class:"wb-head\
+ing wb-grow",id:a},"Analytics"),l=r("p",{class:"wb-muted"},"Reports on all of the past: ",r("code",{},"%workbench report"),"."),c=r("div",{class:"wb-toolbar"},h,
+l,this.windows.element),d=Object.values(this.figures).map(({element:_})=>_);this.grid=r("div",{class:"wb-figures",hidden:!0},...d);let p=[c,this.requests.errorBox,
+this.grid];this.element=r("section",{class:"wb-section wb-stack wb-analytics","aria-labelledby":a},...p),t.subscribe(()=>this.onChange(),i);let g=_=>this.requests.
+showError(_);this.polling=new G(this.element,Wd,()=>this.poll(),g,i)}makeFigures(t){let e=(s,i)=>new Mt(s,t,i);this.figures={throughput:e("Throughput"),queue:e(
+"Queue"),stream:e("Task stream","wb-figure-wide"),utilisation:e("Utilisation"),approvals:e("Approvals"),tools:e("Tools"),tokens:e("Tokens and cost")},this.bars=
+{};for(let s of["utilisation","approvals","tools"])this.bars[s]=new Ls(this.figures[s].name),this.figures[s].canvas.after(this.bars[s].element)}choose(t){this.minutes=
+t,this.windows.show(t),this.isStale=!0,this.polling.runNow()}onChange(){this.store.concernsAny(...zd)&&(this.isStale=!0)}async poll(){if(!this.isStale&&Date.now()-
+this.readAt<Kd)return;let{minutes:t}=this;this.isStale=!1;try{let e=await this.requests.send("get_activity",{minutes:Number(t)});this.requests.clearError(),t===
+this.minutes?this.draw(e):this.isStale=!0}catch(e){throw this.isStale=!0,e}this.readAt=Date.now()}draw(t){this.grid.hidden=!1;let e=Ud[this.minutes],s=o=>t.intervals.
+some(a=>o.some(([h])=>a[h])),i={throughput:s(Ba)&&zs(t,Ba),queue:s(ja)&&zs(t,ja),stream:t.attempts.length>0&&Ca(t,this.open),tokens:s(La)&&zs(t,La)};for(let[o,a]of Object.
 entries(this.figures))a.show({sentence:Ro[o](t,e),...i[o]||{}});this.bars.utilisation.show(Aa(t,this.open)),this.bars.approvals.show(qa(t,this.store.tables.approvals,
-this.open)),this.bars.tools.show(Na(t,this.open))}};var Ma="Enter sends, Shift+Enter starts a new line.",zd=12,Gs=class{constructor(t,e){this.onSent=e,this.requests=new w(t),this.stopping=new w(t),this.drafts=new Map,
+this.open)),this.bars.tools.show(Na(t,this.open))}};var Ma="Enter sends, Shift+Enter starts a new line.",Jd=12,Gs=class{constructor(t,e){this.onSent=e,this.requests=new w(t),this.stopping=new w(t),this.drafts=new Map,
 this.id=null,this.text=F("",2,{class:"wb-input wb-area wb-composer-text","aria-label":"Message",placeholder:"Write a message",maxlength:2e5,spellcheck:"true",on:{
 input:()=>this.onInput(),keydown:a=>this.onKey(a)}}),this.send=r("button",{class:"wb-button wb-primary",type:"submit"},"Send"),this.stop=m("Stop","wb-button",()=>this.
 stopAnswer(),"Stop the answer"),this.hint=r("span",{class:"wb-label wb-grow"},Ma);let s=r("div",{class:"wb-line"},this.hint,this.stop,this.send),i=[this.requests.
@@ -600,15 +600,15 @@ t,this.isAnswering=e;let s=!e&&document.activeElement===this.stop;this.stop.hidd
 stop),u(this.hint,e?"The answer is being made. You can write the next message meanwhile.":Ma)}get canSend(){return!!(this.enabled&&!this.isAnswering&&this.text.
 value.trim())}hasDraft(t){return!!this.drafts.get(t)?.trim()}focus(){this.text.focus()}onInput(){this.drafts.set(this.id,this.text.value),this.update(this.enabled,
 this.isAnswering),this.grow()}grow(){let t=this.text.value.split(`
-`).length;this.text.rows=Math.min(zd,Math.max(2,t))}onKey(t){t.key!=="Enter"||t.shiftKey||t.isComposing||(t.preventDefault(),t.stopPropagation(),this.element.requestSubmit())}async submit(){
+`).length;this.text.rows=Math.min(Jd,Math.max(2,t))}onKey(t){t.key!=="Enter"||t.shiftKey||t.isComposing||(t.preventDefault(),t.stopPropagation(),this.element.requestSubmit())}async submit(){
 if(!this.canSend||this.requests.busy)return;let{id:t}=this,e=this.text.value;await this.requests.run("send_message",{conversation_id:t,content:e},this.send,"Sen\
 ding…")&&this.drafts.get(t)===e&&this.clear(t),this.onSent(),this.update(this.enabled,this.isAnswering)}clear(t){this.drafts.delete(t),t===this.id&&(this.text.
 value=""),this.grow()}async stopAnswer(){await this.stopping.run("stop_answer",{conversation_id:this.id},this.stop,"Stopping…"),this.onSent()}};var Xs={tools:{label:"Functions of notebooks, and MCP servers",names:["*"]},operations:{label:"These, and the operations of Workbench",names:["*","workbench"]},
 none:{label:"No tools",names:[]}},Ys={turns:{label:"Answers",step:1},tokens:{label:"Tokens",step:1},cost_usd:{label:"US dollars",step:"any"},seconds:{label:"Sec\
-onds for an answer",step:"any"}},Jd={MODEL_REQUIRED:"model",PROVIDER_UNKNOWN:"model",DEFINITION_NOT_FOUND:"definition"},ge=class{constructor(t,e,s){this.conversation=
+onds for an answer",step:"any"}},Vd={MODEL_REQUIRED:"model",PROVIDER_UNKNOWN:"model",DEFINITION_NOT_FOUND:"definition"},ge=class{constructor(t,e,s){this.conversation=
 e,this.tables=t.store.tables,this.onDone=s,this.requests=new w(t),this.controls=this.make(this.tables,e);let i=e?"Save":"Begin";this.submit=r("button",{class:"w\
 b-button wb-primary",type:"submit"},i);let o=()=>s(null);this.element=E({class:"wb-confirm wb-stack wb-roomy","aria-label":e?"Settings":"New conversation"},{submit:()=>this.
-run(),escape:o},r("div",{class:"wb-fields wb-fields-3"},...this.fields()),this.limitFields(),L(this.submit,o),this.requests.errorBox)}make(t,e){let s=e?Vd(e.tools):
+run(),escape:o},r("div",{class:"wb-fields wb-fields-3"},...this.fields()),this.limitFields(),L(this.submit,o),this.requests.errorBox)}make(t,e){let s=e?Gd(e.tools):
 "tools",i=s?[]:[["",`Chosen: ${e.tools.join(", ")}`]];return{title:k(e?.title??"",{maxlength:200,placeholder:"The beginning of the first message"}),definition:x(
 Da(t),""),model:k(e?.model??"",{maxlength:200,placeholder:"That of the definition; or provider:model"}),tools:x([...i,...Object.entries(Xs).map(([o,{label:a}])=>[
 o,a])],s),...Object.fromEntries(Object.entries(Ys).map(([o,{step:a}])=>{let h=e?.limits[o]??"";return[o,k(String(h),{type:"number",min:0,step:a,placeholder:"No \
@@ -619,43 +619,43 @@ conversation?this.controls.title:this.controls.definition).focus()}choices(){let
 this.controls[a].value]);return{...this.conversation?{title:t.value}:{definition:e.value||null},model:s.value.trim()||null,...i.value&&{tools:Xs[i.value].names},
 limits:Object.fromEntries(o.filter(([,a])=>a).map(([a,h])=>[a,Number(h)]))}}async run(){let t=this.conversation?.id,[e,s]=t?["update_conversation",{conversation_id:t}]:
 ["create_conversation",{}];this.mark(null);let i=await this.requests.run(e,{...s,...this.choices()},this.submit,"Saving…");i?this.onDone(i):this.mark(this.requests.
-error)}mark(t){for(let i of Object.values(this.controls))i.removeAttribute("aria-invalid");let e=String(t?.details?.problems?.[0]?.field??"").split("."),s=Jd[t?.
-code]??e.find(i=>i in this.controls);s&&(this.controls[s].setAttribute("aria-invalid","true"),this.controls[s].focus())}};function Vd(n){let t=JSON.stringify([...n].
+error)}mark(t){for(let i of Object.values(this.controls))i.removeAttribute("aria-invalid");let e=String(t?.details?.problems?.[0]?.field??"").split("."),s=Vd[t?.
+code]??e.find(i=>i in this.controls);s&&(this.controls[s].setAttribute("aria-invalid","true"),this.controls[s].focus())}};function Gd(n){let t=JSON.stringify([...n].
 sort());return Object.keys(Xs).find(e=>JSON.stringify(Xs[e].names)===t)??""}function Da({definitions:n}){let t=[...n.values()].filter(({name:e})=>e).map(({id:e,
 name:s})=>[e,s]);return[["","None: a model alone"],...t.sort(([,e],[,s])=>e<s?-1:1)]}var Ia={token:"text",thinking:"thinking"},Pa={tool_start:()=>"running",tool_waiting:()=>"waiting",tool_progress:()=>"running",tool_complete:({is_error:n})=>n?"f\
-ailed":"completed"},Gd=new Set(["complete","error"]),Je=class{constructor(){this.messages=[],this.after=0,this.before=null}takePage({messages:t,last_frame:e,next_before:s}){
+ailed":"completed"},Yd=new Set(["complete","error"]),Je=class{constructor(){this.messages=[],this.after=0,this.before=null}takePage({messages:t,last_frame:e,next_before:s}){
 let i=t[0]?.number??0,o=this.messages.filter(({number:a})=>a<i);o.length||(this.before=s),this.messages=[...o,...t],this.after=e}takeEarlier({messages:t,next_before:e}){
 this.messages=[...t,...this.messages],this.before=e}takeFrames({frames:t,next_after:e,answer_id:s}){let i=s!==null&&!this.message(s);for(let o of t){let a=this.
-message(o.message_id);!a||Gd.has(o.type)?i=!0:Yd(a,o)}return this.after=e,i}message(t){return this.messages.find(e=>e.id===t)}get running(){return this.messages.
-find(({state:t})=>t==="running")}};function Yd(n,{type:t,data:e}){t in Ia?Xd(n,Ia[t],e.content):t in Pa&&Zd(n,{...e,state:Pa[t](e)}),n.notice=t==="retry"?e.message??
-"The provider failed, and is asked again.":void 0}function Xd(n,t,e){let s=n.parts.at(-1);s?.type===t?s.text+=e:n.parts.push({type:t,text:e})}function Zd(n,t){let e=n.
-parts.find(({type:s,call_id:i})=>s==="tool"&&i===t.call_id);e?Object.assign(e,Qd(t)):n.parts.push({type:"tool",source:"local",...t})}function Qd(n){return Object.
-fromEntries(Object.entries(n).filter(([,t])=>t!=null))}var tu=30,eu=20,Fa=50,Zs=class{constructor(t,e,s,i){this.onChange=s,this.requests=new w(t),this.id=null,this.transcript=new Je;let o=a=>this.requests.showError(
-a);this.polling=new G(e,tu,()=>this.follow(),o,i)}begin(t){this.id=t,this.isRead=!1,this.transcript=new Je,this.requests.clearError(),this.now()}now(){this.polling.
-runNow()}async follow(){let{id:t}=this;if(!t)return;this.isRead||await this.read(t);let{transcript:e}=this,s=await this.send("read_frames",{after:e.after,wait_seconds:eu});
+message(o.message_id);!a||Yd.has(o.type)?i=!0:Xd(a,o)}return this.after=e,i}message(t){return this.messages.find(e=>e.id===t)}get running(){return this.messages.
+find(({state:t})=>t==="running")}};function Xd(n,{type:t,data:e}){t in Ia?Zd(n,Ia[t],e.content):t in Pa&&Qd(n,{...e,state:Pa[t](e)}),n.notice=t==="retry"?e.message??
+"The provider failed, and is asked again.":void 0}function Zd(n,t,e){let s=n.parts.at(-1);s?.type===t?s.text+=e:n.parts.push({type:t,text:e})}function Qd(n,t){let e=n.
+parts.find(({type:s,call_id:i})=>s==="tool"&&i===t.call_id);e?Object.assign(e,tu(t)):n.parts.push({type:"tool",source:"local",...t})}function tu(n){return Object.
+fromEntries(Object.entries(n).filter(([,t])=>t!=null))}var eu=30,su=20,Fa=50,Zs=class{constructor(t,e,s,i){this.onChange=s,this.requests=new w(t),this.id=null,this.transcript=new Je;let o=a=>this.requests.showError(
+a);this.polling=new G(e,eu,()=>this.follow(),o,i)}begin(t){this.id=t,this.isRead=!1,this.transcript=new Je,this.requests.clearError(),this.now()}now(){this.polling.
+runNow()}async follow(){let{id:t}=this;if(!t)return;this.isRead||await this.read(t);let{transcript:e}=this,s=await this.send("read_frames",{after:e.after,wait_seconds:su});
 t===this.id&&(this.requests.clearError(),e.takeFrames(s)?await this.read(t):s.frames.length&&this.onChange())}async read(t){let e=await this.send("list_messages",
 {limit:Fa});t===this.id&&(this.transcript.takePage(e),this.isRead=!0,this.requests.clearError(),this.onChange())}async readEarlier(){let{id:t,transcript:e}=this,
 s=await this.send("list_messages",{before:e.before,limit:Fa});t===this.id&&s.messages.at(-1)?.number<e.messages[0]?.number&&e.takeEarlier(s),this.onChange()}send(t,e){
-return this.requests.send(t,{conversation_id:this.id,...e})}};var su={highlight:"308838d1d8b3",markdown:"06f76993d632"};async function ye(n){return(await Wa(n,"highlight")).highlight}async function Qs(n){return(await Wa(n,
-"markdown")).parse}function Wa(n,t){let e=Symbol.for(`workbench.${t}.${su[t]}`);return globalThis[e]??=iu(n,t).catch(s=>{throw delete globalThis[e],s}),globalThis[e]}
-async function iu(n,t){let e=await n.asset(t),s=URL.createObjectURL(new Blob([e],{type:"text/javascript"}));try{return await import(s)}finally{URL.revokeObjectURL(
-s)}}var nu=/^(https?|mailto):/i,ou="wb-markdown-heading",ve=class{constructor(t,e){this.announce=e,this.text="",this.clear(),this.element=r("div",{class:"wb-markdow\
+return this.requests.send(t,{conversation_id:this.id,...e})}};var iu={highlight:"308838d1d8b3",markdown:"06f76993d632"};async function ye(n){return(await Wa(n,"highlight")).highlight}async function Qs(n){return(await Wa(n,
+"markdown")).parse}function Wa(n,t){let e=Symbol.for(`workbench.${t}.${iu[t]}`);return globalThis[e]??=nu(n,t).catch(s=>{throw delete globalThis[e],s}),globalThis[e]}
+async function nu(n,t){let e=await n.asset(t),s=URL.createObjectURL(new Blob([e],{type:"text/javascript"}));try{return await import(s)}finally{URL.revokeObjectURL(
+s)}}var ou=/^(https?|mailto):/i,ru="wb-markdown-heading",ve=class{constructor(t,e){this.announce=e,this.text="",this.clear(),this.element=r("div",{class:"wb-markdow\
 n"}),t.then(s=>this.takeParser(s),()=>{})}clear(){this.last={offset:0,elements:0}}takeParser(t){this.parse=t;let{text:e}=this;this.clear(),this.element.replaceChildren(),
 this.draw(e)}show(t){t!==this.text&&(t.startsWith(this.text)||this.clear(),this.text=t,this.draw(t))}draw(t){if(!this.parse)return this.element.replaceChildren(
 r("p",{class:"wb-prose"},t));let{offset:e,elements:s}=this.last,{children:i}=this.parse(t.slice(e));for(;this.element.childNodes.length>s;)this.element.lastChild.
 remove();this.element.append(...this.blocks(i.slice(0,-1)));let o=i.at(-1);if(o)return this.last={offset:e+o.position.start.offset,elements:this.element.childNodes.
-length},this.element.append(...this.blocks([o]))}blocks(t=[]){return t.map(e=>this.block(e))}block(t){return ru[t.type]?.(t,this)??r("p",{},...Et([t]))}},ru={paragraph:({
-children:n})=>r("p",{},...Et(n)),heading:({children:n,depth:t})=>r("p",{class:ou,role:"heading","aria-level":Math.min(t+3,6)},...Et(n)),blockquote:({children:n},t)=>r(
+length},this.element.append(...this.blocks([o]))}blocks(t=[]){return t.map(e=>this.block(e))}block(t){return au[t.type]?.(t,this)??r("p",{},...Et([t]))}},au={paragraph:({
+children:n})=>r("p",{},...Et(n)),heading:({children:n,depth:t})=>r("p",{class:ru,role:"heading","aria-level":Math.min(t+3,6)},...Et(n)),blockquote:({children:n},t)=>r(
 "blockquote",{class:"wb-markdown-quote"},...t.blocks(n)),thematicBreak:()=>r("hr",{class:"wb-markdown-rule"}),code:({value:n},t)=>tt(n,"Copy the code",t.announce),
-html:({value:n})=>r("p",{class:"wb-prose"},n),list:({ordered:n,start:t,children:e},s)=>r(n?"ol":"ul",{class:"wb-bullets",start:n&&t!==1?t:null},...au(e,s)),table:({
-children:n,align:t})=>hu(n,t??[])};function au(n,t){return n.map(({checked:e,children:s})=>{let i=typeof e=="boolean"?e?"☑ ":"☐ ":null,o=s.map((a,h)=>h===0&&
-a.type==="paragraph"?r("span",{},...Et(a.children)):t.block(a));return r("li",{},i,...o)})}function hu([n,...t],e){let s=({children:i},o)=>i.map((a,h)=>r(o,{"da\
+html:({value:n})=>r("p",{class:"wb-prose"},n),list:({ordered:n,start:t,children:e},s)=>r(n?"ol":"ul",{class:"wb-bullets",start:n&&t!==1?t:null},...hu(e,s)),table:({
+children:n,align:t})=>lu(n,t??[])};function hu(n,t){return n.map(({checked:e,children:s})=>{let i=typeof e=="boolean"?e?"☑ ":"☐ ":null,o=s.map((a,h)=>h===0&&
+a.type==="paragraph"?r("span",{},...Et(a.children)):t.block(a));return r("li",{},i,...o)})}function lu([n,...t],e){let s=({children:i},o)=>i.map((a,h)=>r(o,{"da\
 ta-align":e[h]??null},...Et(a.children)));return r("div",{class:"wb-markdown-scroll",tabindex:0,role:"group","aria-label":"Table"},r("table",{class:"wb-markdown\
--table"},r("thead",{},r("tr",{},...s(n,"th"))),r("tbody",{},...t.map(i=>r("tr",{},...s(i,"td"))))))}function Et(n=[]){return n.map(t=>lu[t.type]?.(t)??cu(t))}var lu={
+-table"},r("thead",{},r("tr",{},...s(n,"th"))),r("tbody",{},...t.map(i=>r("tr",{},...s(i,"td"))))))}function Et(n=[]){return n.map(t=>cu[t.type]?.(t)??du(t))}var cu={
 text:({value:n})=>vt(n),inlineCode:({value:n})=>r("code",{},n),strong:({children:n})=>r("strong",{},...Et(n)),emphasis:({children:n})=>r("em",{},...Et(n)),delete:({
-children:n})=>r("del",{},...Et(n)),break:()=>r("br"),link:({url:n,children:t})=>Ka(n,Et(t)),image:({url:n,alt:t})=>Ka(n,[vt(t||n)])};function cu({value:n,children:t,
-label:e,identifier:s}){return t?r("span",{},...Et(t)):vt(n??e??s??"")}function Ka(n,t){return nu.test(n)?r("a",{class:"wb-link",href:n,title:n,target:"_blank",rel:"\
-noopener noreferrer"},...t):r("span",{title:n},...t)}var du=1e3,ke=class{constructor(t,e,s){this.approval=t,this.store=e.store,this.on=s,this.kind=pe(t),this.state="waiting",this.details=null;let i=o=>e.announce(`${this.
+children:n})=>r("del",{},...Et(n)),break:()=>r("br"),link:({url:n,children:t})=>Ka(n,Et(t)),image:({url:n,alt:t})=>Ka(n,[vt(t||n)])};function du({value:n,children:t,
+label:e,identifier:s}){return t?r("span",{},...Et(t)):vt(n??e??s??"")}function Ka(n,t){return ou.test(n)?r("a",{class:"wb-link",href:n,title:n,target:"_blank",rel:"\
+noopener noreferrer"},...t):r("span",{title:n},...t)}var uu=1e3,ke=class{constructor(t,e,s){this.approval=t,this.store=e.store,this.on=s,this.kind=pe(t),this.state="waiting",this.details=null;let i=o=>e.announce(`${this.
 name}: ${o}`);this.announce=i,this.requests=new w({channel:e.channel,announce:i}),this.build(),this.pollLive(e.channel)}get name(){return this.kind.title(this.approval)}get tables(){
 return this.store.tables}get detailsOpen(){return!!(this.details&&!this.details.element.hidden)}get inUse(){return this.state==="sending"||!this.form.hidden||this.
 confirmBox.hasChildNodes()||this.detailsOpen}build(){let t=y("title"),e=()=>this.on.select?.();this.checkbox=W(`Select ${this.name}`,e,!1).box,this.checkbox.hidden=
@@ -674,7 +674,7 @@ actions=r("div",{class:"wb-card-actions"},...o),this.actions}rejectForm(){this.r
 ; sent to the requester)","aria-label":`Reason for rejecting ${this.name}`}),this.confirmReject=r("button",{class:"wb-button wb-danger",type:"submit"},"Reject");
 let t=()=>this.toggleReject(!1),e={submit:()=>this.reject(),escape:t},{ban:s}=this.kind;return this.ban=s?W(s.label,()=>{}):null,E({hidden:!0},e,L(this.confirmReject,
 t,this.reason,...s?[this.ban.element]:[]))}pollLive(t){let{live:e}=this;if(!e)return;this.pollingEnd=new AbortController;let s=new w({channel:t,announce:()=>{}}),
-i=async()=>{e.isRunning&&e.refresh(await s.send("get_approval",{approval_id:this.approval.id}))};new G(e.element,du,i,()=>{},this.pollingEnd.signal)}update(t){t===
+i=async()=>{e.isRunning&&e.refresh(await s.send("get_approval",{approval_id:this.approval.id}))};new G(e.element,uu,i,()=>{},this.pollingEnd.signal)}update(t){t===
 this.approval||this.state==="settled"||this.state==="following"||(this.approval=t,this.redraw())}draw(){let{approval:t,kind:e}=this,s=e.approve(t);this.state===
 "waiting"&&u(this.approveButton,s),b(this.approveButton,"aria-label",`${s}: ${this.name}`),this.approveButton.classList.toggle("wb-primary",!e.discouraged(t,this.
 tables));let i=e.warnings?.(t,this.tables)??[],o=i.join(`
@@ -715,41 +715,41 @@ add("wb-settled"),this.showResult(e?"completed":"cancelled",t),s&&this.result.fo
 contains(document.activeElement);this.stop(),this.state="settled",this.hideQuestion(),this.result.hidden=!0;let s=m("Dismiss","wb-button",()=>this.on.dismiss(this),
 `Dismiss: ${this.name}`);this.actions.replaceChildren(s),this.actions.hidden=!1,this.requests.showError(t),e&&this.element.focus()}stop(){this.refreshing?.stop(),
 this.ending?.abort(),this.pollingEnd?.abort()}};var Wt=class{constructor(t,e){this.desk=t,this.onDismiss=e,this.card=null,this.element=r("ul",{class:"wb-cards wb-frame wb-attention","aria-label":"Approval"})}show(t,e,s,i=!1){
-t&&t.id!==this.card?.approval.id&&this.add(t);let{card:o}=this;o&&(t?o.update(t):o.state==="waiting"&&!i&&uu(o),o.refresh(e(o.approval.id)),o.tick(s))}add(t){this.
+t&&t.id!==this.card?.approval.id&&this.add(t);let{card:o}=this;o&&(t?o.update(t):o.state==="waiting"&&!i&&mu(o),o.refresh(e(o.approval.id)),o.tick(s))}add(t){this.
 clear();let e=()=>{this.clear(),this.onDismiss()};this.card=new ke(t,this.desk,{dismiss:e}),this.element.replaceChildren(this.card.element)}clear(){this.card?.stop(),
-this.card=null,this.element.replaceChildren()}};function uu(n){n.requests.error?n.settleWithError():n.settle("It was decided elsewhere.",!1)}var te={function:"Notebook",mcp:"MCP",trait:"Personality",definition:"Definition",operation:"Workbench"},ti={waiting:"Waiting",running:"Running",completed:"Comp\
-leted",failed:"Failed",cancelled:"Cancelled",interrupted:"Interrupted"},mu={waiting:"question",running:"in_progress",interrupted:"cancelled"};function Ha(n){return mu[n]??
+this.card=null,this.element.replaceChildren()}};function mu(n){n.requests.error?n.settleWithError():n.settle("It was decided elsewhere.",!1)}var te={function:"Notebook",mcp:"MCP",trait:"Personality",definition:"Definition",operation:"Workbench"},ti={waiting:"Waiting",running:"Running",completed:"Comp\
+leted",failed:"Failed",cancelled:"Cancelled",interrupted:"Interrupted"},pu={waiting:"question",running:"in_progress",interrupted:"cancelled"};function Ha(n){return pu[n]??
 n}function ei({kind:n,source:t,server:e}){return e??te[n]??(t==="mcp"?te.mcp:"local")}function si(n,t,e){return typeof n!="number"?null:[t>0?`${Math.round(100*n/
 t)} %`:n.toLocaleString("en"),e].filter(Boolean).join(", ")}function ii(n,t){return`${n}__${t}`}function za(n,t){let e=({kind:s})=>Object.keys(te).indexOf(s);return e(
-n)-e(t)||Ua(n.server??"",t.server??"")||Ua(n.name,t.name)}function Ua(n,t){return n<t?-1:+(n>t)}var pu={running:"running",waiting:"waits for your permission",completed:"done",failed:"failed",cancelled:"cancelled"},fu={running:"in_progress",waiting:"questio\
+n)-e(t)||Ua(n.server??"",t.server??"")||Ua(n.name,t.name)}function Ua(n,t){return n<t?-1:+(n>t)}var fu={running:"running",waiting:"waits for your permission",completed:"done",failed:"failed",cancelled:"cancelled"},wu={running:"in_progress",waiting:"questio\
 n"},ni=class{constructor(t){this.desk=t,this.twisty=r("span",{class:"wb-twisty"},v("twisty")),this.mark=r("span",{class:"wb-mark"}),this.name=r("span",{class:"w\
 b-strong wb-wrap"}),this.source=r("span",{class:"wb-source"}),this.line=r("span",{class:"wb-muted wb-grow wb-cut"}),this.state=r("span",{class:"wb-muted"}),this.
 body=r("div",{class:"wb-stack wb-tool-body",id:y("call"),hidden:!0}),this.head=m("","wb-tool-head",()=>this.toggle()),this.head.append(this.twisty,this.mark,this.
 name,this.source,this.line,this.state),this.head.setAttribute("aria-expanded","false"),this.head.setAttribute("aria-controls",this.body.id),this.slot=new Wt(t,()=>this.
 head.focus()),this.element=r("div",{class:"wb-tool-card"},this.head,this.body,this.slot.element)}show(t){let{tool_name:e,tool_input:s,source:i,server:o,duration_ms:a}=t;
 this.part=t;let h=this.stateOf(t);u(this.name,e),u(this.source,o??i),this.source.title=o?`A tool of the MCP server ${o}`:"A tool of this project",u(this.line,X(
-s));let l=typeof a=="number"?N(a):null,c=h==="running"?si(t.progress,t.total,t.message):null;u(this.state,[pu[h]??h,c,l].filter(Boolean).join(" · ")),h!==this.
-drawnState&&this.mark.replaceChildren(v(fu[h]??h)),this.drawnState=h,this.body.hidden||this.drawBody()}stateOf({state:t,approval_id:e}){let{approvals:s}=this.desk.
+s));let l=typeof a=="number"?N(a):null,c=h==="running"?si(t.progress,t.total,t.message):null;u(this.state,[fu[h]??h,c,l].filter(Boolean).join(" · ")),h!==this.
+drawnState&&this.mark.replaceChildren(v(wu[h]??h)),this.drawnState=h,this.body.hidden||this.drawBody()}stateOf({state:t,approval_id:e}){let{approvals:s}=this.desk.
 store.tables;return t==="waiting"&&e&&!s.has(e)&&this.wasAsked?"running":t}update(t,e){let{state:s,approval_id:i}=this.part,o=s==="waiting"?this.desk.store.tables.
 approvals.get(i):void 0;o&&(this.wasAsked=!0),this.slot.show(o,()=>t,e),this.show(this.part)}toggle(){let t=this.body.hidden;this.body.hidden=!t,this.head.setAttribute(
 "aria-expanded",String(t)),this.twisty.classList.toggle("wb-turned",t),t&&this.drawBody()}drawBody(){let{tool_input:t,tool_result:e}=this.part,s=JSON.stringify(
 [t,e]);if(s===this.drawnBody)return;this.drawnBody=s;let{announce:i}=this.desk,o=[C("Arguments",ct(Ja(t),"Copy the arguments",i))];e!=null&&o.push(C("Result",ct(
-Ja(e),"Copy the result",i))),this.body.replaceChildren(...o)}stop(){this.slot.clear()}};function Ja(n){try{return JSON.stringify(JSON.parse(n),null,2)}catch{return n}}var wu={stopped:"You stopped this answer.",interrupted:"Workbench ended before the answer did."},oi=class{constructor(t,e,s){this.desk=t,this.role=e,this.parts=
+Ja(e),"Copy the result",i))),this.body.replaceChildren(...o)}stop(){this.slot.clear()}};function Ja(n){try{return JSON.stringify(JSON.parse(n),null,2)}catch{return n}}var bu={stopped:"You stopped this answer.",interrupted:"Workbench ended before the answer did."},oi=class{constructor(t,e,s){this.desk=t,this.role=e,this.parts=
 [],this.who=r("div",{class:"wb-label"},e==="user"?"You":""),this.content=r("div",{class:"wb-stack"}),this.note=r("div",{class:"wb-message",hidden:!0}),this.usage=
 r("span",{class:"wb-label"}),this.retry=m("Try again","wb-link",()=>s(this.retry)),this.end=r("div",{class:"wb-line wb-message-end"},this.usage,this.retry);let i=[
 this.who,this.content,this.note,this.end];this.element=r("li",{class:`wb-chat-message wb-from-${e}`},...i),this.elements=[this.element]}show(t,e){this.message=t,
 t.parts.forEach((a,h)=>this.showPart(a,h));for(let{element:a}of this.parts.splice(t.parts.length))a.remove();if(this.role==="user"){this.end.hidden=!0;return}let{
-state:s,model:i,definition:o}=t;u(this.who,o??i??"Answer"),this.drawNote(t),u(this.usage,s==="running"?"":gu(t)),this.retry.hidden=!e||s==="running",this.end.hidden=
-this.retry.hidden&&!this.usage.textContent}showPart(t,e){let s=this.parts[e];if(s?.type===t.type)return s.show(t);let i={type:t.type,...bu[t.type==="text"&&this.
+state:s,model:i,definition:o}=t;u(this.who,o??i??"Answer"),this.drawNote(t),u(this.usage,s==="running"?"":yu(t)),this.retry.hidden=!e||s==="running",this.end.hidden=
+this.retry.hidden&&!this.usage.textContent}showPart(t,e){let s=this.parts[e];if(s?.type===t.type)return s.show(t);let i={type:t.type,...gu[t.type==="text"&&this.
 role==="user"?"plain":t.type](this.desk)};return s?s.element.replaceWith(i.element):this.content.append(i.element),this.parts[e]=i,i.show(t)}drawNote({state:t,parts:e,
-notice:s,error_code:i,error:o}){let a=JSON.stringify([t,e.length,s,i,o]);if(a===this.drawnNote)return;this.drawnNote=a;let h=s??wu[t]??(t==="running"&&!e.length?
+notice:s,error_code:i,error:o}){let a=JSON.stringify([t,e.length,s,i,o]);if(a===this.drawnNote)return;this.drawnNote=a;let h=s??bu[t]??(t==="running"&&!e.length?
 "Waiting for the model…":null),l=t==="failed";this.note.hidden=!l&&h===null,this.note.classList.toggle("wb-error",l);let d=l?kt({code:i,message:o??"The answer\
  failed."}):[v(t==="running"?"in_progress":"cancelled"),h];this.note.replaceChildren(...d.filter(Boolean))}update(t,e){for(let{card:s}of this.parts)s?.update(t,
-e)}stop(){for(let{card:t}of this.parts)t?.stop()}},bu={plain:()=>{let n=r("p",{class:"wb-prose"});return{element:n,show:({text:t})=>u(n,t)}},text:n=>{let t=new ve(
+e)}stop(){for(let{card:t}of this.parts)t?.stop()}},gu={plain:()=>{let n=r("p",{class:"wb-prose"});return{element:n,show:({text:t})=>u(n,t)}},text:n=>{let t=new ve(
 Qs(n.channel),n.announce);return{element:t.element,show:({text:e})=>t.show(e)}},thinking:()=>{let n=r("p",{class:"wb-prose wb-muted"}),t=r("summary",{class:"wb-\
 muted",tabindex:0},"Thinking");return{element:r("details",{class:"wb-thinking"},t,n),show:e=>u(n,e.text)}},tool:n=>{let t=new ni(n);return{element:t.element,card:t,
-show:e=>t.show(e)}}};function gu({model:n,input_tokens:t,output_tokens:e,cost_usd:s}){let i=h=>h.toLocaleString("en"),o=[t&&`${i(t)} tokens in`,e&&`${i(e)} out`].
-filter(Boolean).join(", "),a=typeof s=="number"?`$${s.toFixed(s<.1?4:2)}`:null;return[n,o,a].filter(Boolean).join(" · ")}var yu=40,vu={markdown:"Markdown",notebook:"Notebook"},ku={consequence:"Its messages are deleted, and an answer that is being made is stopped. Calls of tools st\
+show:e=>t.show(e)}}};function yu({model:n,input_tokens:t,output_tokens:e,cost_usd:s}){let i=h=>h.toLocaleString("en"),o=[t&&`${i(t)} tokens in`,e&&`${i(e)} out`].
+filter(Boolean).join(", "),a=typeof s=="number"?`$${s.toFixed(s<.1?4:2)}`:null;return[n,o,a].filter(Boolean).join(" · ")}var vu=40,ku={markdown:"Markdown",notebook:"Notebook"},xu={consequence:"Its messages are deleted, and an answer that is being made is stopped. Calls of tools st\
 ay recorded."},ri=class{constructor(t,e,s){this.desk=t,this.on=e,this.requests=new w(t);let i=y("conversation");this.title=r("h4",{class:"wb-pane-title wb-cut",
 id:i,tabindex:-1}),this.facts=r("span",{class:"wb-muted wb-grow wb-cut"}),this.box=r("div",{}),this.earlier=m("Show earlier messages","wb-link",()=>this.showEarlier()),
 this.list=r("ol",{class:"wb-messages"}),this.empty=r("p",{class:"wb-empty",hidden:!0},"Nothing is written yet.");let o={class:"wb-transcript",role:"log",tabindex:0,
@@ -757,22 +757,22 @@ this.list=r("ol",{class:"wb-messages"}),this.empty=r("p",{class:"wb-empty",hidde
 r("section",{class:"wb-conversation wb-stack","aria-labelledby":i,hidden:!0}),this.following=new Zs(t,this.element,()=>this.draw(),s),this.views=new q(this.list,
 h=>this.view(h),{onRemove:h=>h.stop()});let a=[this.requests.errorBox,this.following.requests.errorBox];this.element.append(this.head(),this.box,...a,this.scroll,
 this.composer.element)}head(){let t=(o,a)=>m(o,"wb-link wb-quiet",a);this.settings=t("Settings…",()=>this.openSettings()),this.remove=t("Delete…",()=>this.askDelete());
-let e=Object.entries(vu).map(([o,a])=>m(a,"wb-link wb-quiet",()=>this.export(o),`Save as ${a}`)),s=m("×","wb-close",this.on.close,"Close the conversation"),i=r(
+let e=Object.entries(ku).map(([o,a])=>m(a,"wb-link wb-quiet",()=>this.export(o),`Save as ${a}`)),s=m("×","wb-close",this.on.close,"Close the conversation"),i=r(
 "div",{class:"wb-line"},...e,this.settings,this.remove);return r("div",{class:"wb-pane-head"},this.title,this.facts,i,s)}view(t){let{role:e}=this.following.transcript.
 message(t);return new oi(this.desk,e,s=>this.retry(t,s))}show(t){let e=t.id!==this.row?.id;this.row=t,this.element.hidden=!1,e&&(this.views.show([],()=>{}),this.
 box.replaceChildren(),this.requests.clearError(),this.isAtEnd=!0,this.following.begin(t.id),this.composer.begin(t.id))}hide(){this.row=null,this.element.hidden=
 !0,this.following.begin(null)}update(t,e,s){let i=t.answer_id&&t.answer_id!==this.row.answer_id;this.row=t,this.enabled=e,u(this.title,t.title||"New conversatio\
-n"),u(this.facts,xu(t)),this.updateViews(e,s),i&&this.following.now()}updateViews(t,e){for(let s of this.views.items.values())s.update(t,e);this.composer.update(
-t,!!this.following.transcript.running)}draw(){let{transcript:t}=this.following,{scroll:e}=this,s=this.isAtEnd||e.scrollHeight-e.scrollTop-e.clientHeight<yu,i=t.
+n"),u(this.facts,_u(t)),this.updateViews(e,s),i&&this.following.now()}updateViews(t,e){for(let s of this.views.items.values())s.update(t,e);this.composer.update(
+t,!!this.following.transcript.running)}draw(){let{transcript:t}=this.following,{scroll:e}=this,s=this.isAtEnd||e.scrollHeight-e.scrollTop-e.clientHeight<vu,i=t.
 messages.at(-1)?.id;this.views.show(t.messages.map(({id:o})=>o),(o,a)=>o.show({...t.message(a),definition:this.row?.definition},a===i)),this.earlier.hidden=t.before===
 null,this.empty.hidden=t.messages.length>0,this.updateViews(this.enabled,Date.now()),s&&(e.scrollTop=e.scrollHeight),this.isAtEnd=!1}async showEarlier(){let{scroll:t}=this,
 e=t.scrollHeight-t.scrollTop;try{await this.following.readEarlier()}catch(s){return this.requests.showError(s)}return t.scrollTop=t.scrollHeight-e,t.focus()}async retry(t,e){
 let s={conversation_id:this.row.id,message_id:t};await this.requests.run("retry_answer",s,e,"Asking again…"),this.isAtEnd=!0,this.following.now()}openSettings(){
 let t=new ge(this.desk,this.row,()=>{this.box.replaceChildren(),this.settings.focus()});this.box.replaceChildren(t.element),t.focus()}askDelete(){let{title:t}=this.
-row;U(this.box,this.remove,{...ku,label:"Delete the conversation"},async(e,s)=>{await this.requests.run("delete_conversation",{conversation_id:this.row.id},s)&&
+row;U(this.box,this.remove,{...xu,label:"Delete the conversation"},async(e,s)=>{await this.requests.run("delete_conversation",{conversation_id:this.row.id},s)&&
 this.on.deleted(t)})}async export(t){let e=await this.requests.run("export_conversation",{conversation_id:this.row.id,format:t});e&&ls(e.filename,e.media_type,e.
-content)}focus(){this.composer.focus()}};function xu({definition:n,model:t,usage:e}){let{input_tokens:s,output_tokens:i,cost_usd:o}=e,a=s===null&&i===null?null:
-f((s??0)+(i??0),"token"),h=o===null?null:`$${o.toFixed(2)}`;return[n,t,a,h].filter(Boolean).join(" · ")}var _u=6,ai=class{constructor(t,e,s,i){this.store=t,this.desk={store:t,channel:e,announce:s},this.text="",this.opened=null,this.form=null;let o=y("chat"),a={close:()=>this.
+content)}focus(){this.composer.focus()}};function _u({definition:n,model:t,usage:e}){let{input_tokens:s,output_tokens:i,cost_usd:o}=e,a=s===null&&i===null?null:
+f((s??0)+(i??0),"token"),h=o===null?null:`$${o.toFixed(2)}`;return[n,t,a,h].filter(Boolean).join(" · ")}var Su=6,ai=class{constructor(t,e,s,i){this.store=t,this.desk={store:t,channel:e,announce:s},this.text="",this.opened=null,this.form=null;let o=y("chat"),a={close:()=>this.
 close(),deleted:p=>this.onDeleted(p)};this.conversation=new ri(this.desk,a,i),this.formBox=r("div",{}),this.empty=r("p",{class:"wb-empty",hidden:!0});let h=m("N\
 ew conversation…","wb-link",()=>this.openForm());this.empty.append("No conversations yet. Talk to the agent of a definition, or to a model alone. ",h);let l={
 keydown:p=>V(p,this.list)};this.list=r("ul",{class:"wb-conversations","aria-label":"Conversations",on:l}),this.rows=new q(this.list,p=>this.row(p));let c=r("div",
@@ -783,7 +783,7 @@ m("New conversation…","wb-button",()=>this.openForm());let e=r("h3",{class:"wb
 search,this.newButton)}get conversations(){return[...this.store.tables.conversations.values()].sort((e,s)=>e.updated_at<s.updated_at?1:-1)}count(){return this.conversations.
 filter(({answer_id:t})=>t).length}row(t){let e=m("","wb-opener",()=>this.open(t)),s=r("span",{class:"wb-label wb-cut"});return{elements:[r("li",{class:"wb-entry"},
 e,s)],name:e,state:s}}update(t=this.enabled,e=Date.now()){this.enabled=t;let s=this.conversations,i=s.filter(o=>o.id===this.opened||this.matches(o));u(this.summary,
-s.length?f(s.length,"conversation"):""),this.search.hidden=s.length<=_u&&!this.text,this.empty.hidden=s.length>0||!this.store.loaded.has("conversations"),this.rows.
+s.length?f(s.length,"conversation"):""),this.search.hidden=s.length<=Su&&!this.text,this.empty.hidden=s.length>0||!this.store.loaded.has("conversations"),this.rows.
 show(i.map(({id:o})=>o),(o,a)=>this.drawRow(o,this.store.tables.conversations.get(a),e)),this.form?.refresh(),this.drawOpened(e)}drawRow({elements:[t],name:e,state:s},i,o){
 let{id:a,title:h,answer_id:l,updated_at:c}=i;u(e,h||"New conversation");let d=this.conversation.composer.hasDraft(a)?"draft":null;u(s,[d,l?"answering…":pt(c,o)].
 filter(Boolean).join(" · ")),t.classList.toggle("wb-active",a===this.opened),b(e,"aria-expanded",a===this.opened)}drawOpened(t){let e=this.store.tables.conversations.
@@ -815,25 +815,25 @@ s??""),this.modeField.hidden=t!=="empty"}chosen(){let{value:t}=this.source,e=t.i
 "agent_create",{agentPath:i,name:s,mode:this.mode.value}],template:["agent_create_from_template",{templateName:e,agentPath:i,name:s}],persona:["agent_create_fro\
 m_persona",{personaId:e,agentPath:i,name:s}],copy:["agent_clone",{sourceAgent:e,targetPath:i,newName:s}]}[t]}async run(){let t=await this.requests.run(...this.request(),
 this.submit,"Creating…");t?this.onDone(t):this.requests.error&&this.fieldOf(this.requests.error).focus()}fieldOf({code:t}){return t==="AGENT_EXISTS"||t==="INV\
-ALID_PATH"?this.path:this.name}};var Su={error:["failed","Error: "],warning:["warning","Warning: "],hint:["hint","Hint: "]};function ui(n){let[t,e]=n.split("."),s=t==="mcpServers"?"servers":t;return s===
+ALID_PATH"?this.path:this.name}};var $u={error:["failed","Error: "],warning:["warning","Warning: "],hint:["hint","Hint: "]};function ui(n){let[t,e]=n.split("."),s=t==="mcpServers"?"servers":t;return s===
 "prompt"?s:s in ee?e===void 0?s:`${s}/${e}`:"overview"}var mi=class{constructor(t){this.open=t,this.element=r("ul",{class:"wb-stack wb-problems","aria-label":"P\
 roblems"})}show(t,e){let s=t.filter(o=>e==="overview"||ui(o.place)===e),i=JSON.stringify([e,s]);i!==this.drawn&&(this.drawn=i,this.element.hidden=!s.length,this.
-element.replaceChildren(...s.map(o=>this.line(o,e))))}line({severity:t,place:e,message:s},i){let[o,a]=Su[t],h=ui(e),l=h===i?null:m(e,"wb-link",()=>this.open(h),
-`Open ${e}`),c=r("span",{},r("span",{class:"wb-sr"},a),l,l?" ":null,...Y(s));return r("li",{class:"wb-message"},v(o),c)}};var $u={bash:"sh bash zsh",cpp:"c h cc cpp cxx hh hpp",go:"go",ini:"ini cfg toml conf",javascript:"js mjs cjs jsx",json:"json ipynb geojson",markdown:"md markdo\
-wn",python:"py pyi pyx",r:"r rmd",rust:"rs",sql:"sql",typescript:"ts tsx mts",xml:"xml html htm svg xhtml",yaml:"yaml yml"},Eu=new Map(Object.entries($u).flatMap(
-([n,t])=>t.split(" ").map(e=>[e,n]))),Ou=new Map([["makefile","bash"],["dockerfile","bash"],[".bashrc","bash"],[".gitconfig","ini"],[".editorconfig","ini"]]);function Xa(n){
-let t=n.slice(n.lastIndexOf("/")+1).toLowerCase();return Ou.get(t)??Eu.get(t.slice(t.lastIndexOf(".")+1))??null}var Tu=/^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/;function Za(n){let t=[],[e,s]=[0,0];for(let i of n.replace(/\n$/,"").split(`
-`)){let o=Tu.exec(i);if(o)[e,s]=[Number(o[1]),Number(o[2])],t.push({context:o[3],lines:[]});else if(t.length){let{lines:a}=t.at(-1),h=i[0]??" ";if(h==="\\"){a.at(
--1).unended=!0;continue}a.push({kind:h,old:h==="+"?null:e++,new:h==="-"?null:s++,text:i.slice(1).replace(/\r$/,""),unended:!1})}}return t}var Cu=18,Bo=1e3,Au=400,Qa={A:"added",D:"deleted",M:"changed",R:"renamed",T:"type changed",C:"copied",U:"unmerged"},qu={"+":"added","-":"removed"},Kt=class{constructor(t,e){
+element.replaceChildren(...s.map(o=>this.line(o,e))))}line({severity:t,place:e,message:s},i){let[o,a]=$u[t],h=ui(e),l=h===i?null:m(e,"wb-link",()=>this.open(h),
+`Open ${e}`),c=r("span",{},r("span",{class:"wb-sr"},a),l,l?" ":null,...Y(s));return r("li",{class:"wb-message"},v(o),c)}};var Eu={bash:"sh bash zsh",cpp:"c h cc cpp cxx hh hpp",go:"go",ini:"ini cfg toml conf",javascript:"js mjs cjs jsx",json:"json ipynb geojson",markdown:"md markdo\
+wn",python:"py pyi pyx",r:"r rmd",rust:"rs",sql:"sql",typescript:"ts tsx mts",xml:"xml html htm svg xhtml",yaml:"yaml yml"},Ou=new Map(Object.entries(Eu).flatMap(
+([n,t])=>t.split(" ").map(e=>[e,n]))),Tu=new Map([["makefile","bash"],["dockerfile","bash"],[".bashrc","bash"],[".gitconfig","ini"],[".editorconfig","ini"]]);function Xa(n){
+let t=n.slice(n.lastIndexOf("/")+1).toLowerCase();return Tu.get(t)??Ou.get(t.slice(t.lastIndexOf(".")+1))??null}var Cu=/^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/;function Za(n){let t=[],[e,s]=[0,0];for(let i of n.replace(/\n$/,"").split(`
+`)){let o=Cu.exec(i);if(o)[e,s]=[Number(o[1]),Number(o[2])],t.push({context:o[3],lines:[]});else if(t.length){let{lines:a}=t.at(-1),h=i[0]??" ";if(h==="\\"){a.at(
+-1).unended=!0;continue}a.push({kind:h,old:h==="+"?null:e++,new:h==="-"?null:s++,text:i.slice(1).replace(/\r$/,""),unended:!1})}}return t}var Au=18,Bo=1e3,qu=400,Qa={A:"added",D:"deleted",M:"changed",R:"renamed",T:"type changed",C:"copied",U:"unmerged"},Nu={"+":"added","-":"removed"},Kt=class{constructor(t,e){
 this.on=e,this.limit=Bo,this.twisty=r("span",{class:"wb-twisty"},v("twisty")),this.name=r("span",{class:"wb-diff-path wb-wrap"}),this.label=r("span",{class:"wb-\
 diff-kind"}),this.counts=r("span",{class:"wb-diff-counts"}),this.body=r("div",{id:y("lines")}),this.head=m("","wb-diff-head",()=>this.toggle()),this.head.append(
 this.twisty,this.name,this.label,this.counts),this.head.setAttribute("aria-controls",this.body.id),this.element=r("section",{class:"wb-diff-file"},this.head,this.
-body),this.update(t),this.toggle(t.status!=="D"&&this.lines<=Au)}get path(){return this.file.path}get open(){return!this.body.hidden}update(t){let{path:e,old_path:s,
+body),this.update(t),this.toggle(t.status!=="D"&&this.lines<=qu)}get path(){return this.file.path}get open(){return!this.body.hidden}update(t){let{path:e,old_path:s,
 status:i,added:o,removed:a,binary:h,patch:l}=t;this.file=t,this.drawn=!1,this.hunks=l?Za(l):[],this.lines=this.hunks.reduce((p,{lines:g})=>p+g.length+1,0);let c=s&&
 s!==e?[r("span",{class:"wb-muted"},`${s} → `)]:[];this.name.replaceChildren(...c,...Mo(e)),u(this.label,i==="M"?"":Qa[i]??""),this.counts.replaceChildren(...Lo(
 t));let d=h?"binary":`${f(o??0,"line")} added, ${a??0} removed`;b(this.head,"aria-label",`${e}, ${Qa[i]??"changed"}, ${d}`),b(this.element,"aria-label",e)}toggle(t=!this.
 open){this.body.hidden=!t,this.head.setAttribute("aria-expanded",String(t)),this.twisty.classList.toggle("wb-turned",t),this.drawn||(this.body.style.minHeight=`${Math.
-min(this.lines,Bo)*Cu}px`),t&&this.near&&this.draw()}approach(){this.near=!0,this.open&&this.draw()}draw(){if(this.drawn)return;this.drawn=!0,this.body.style.minHeight=
+min(this.lines,Bo)*Au}px`),t&&this.near&&this.draw()}approach(){this.near=!0,this.open&&this.draw()}draw(){if(this.drawn)return;this.drawn=!0,this.body.style.minHeight=
 "";let{patch:t}=this.file;this.body.replaceChildren(...t==null?[this.noLines()]:this.drawHunks()),this.on.drawn?.(this)}rowOf(t,e){return[...this.body.querySelectorAll(
 ".wb-diff-line")].find(({line:i})=>i[t]===e&&(t==="old"||i.kind!=="-"))??null}noLines(){return this.file.binary?xe("A binary file: there are no lines to compare\
 ."):xe("Too large to show with the others. ",this.readAllButton())}readAllButton(){let t="Show this file",e=m(t,"wb-link",async()=>{u(e,"Loading…");let s=await this.
@@ -845,26 +845,26 @@ t),...this.notes(e)]}async colour(t){let e=Xa(this.path);if(e)try{t.colour(await
 part, and what follows. `,i):null,this.lines?null:xe(o),s?xe("The rest is too large to show with the others. ",this.readAllButton()):null].filter(Boolean)}showMore(){
 this.limit+=5*Bo,this.drawn=!1,this.draw()}},jo=class{constructor({context:t,lines:e},s){this.lines=e,this.texts=new Map;let o=`line ${(e.find(h=>h.new)?.new??e[0]?.
 old)?.toLocaleString("en")??0}${t?` · ${t}`:""}`,a=r("tr",{class:"wb-diff-hunk"},r("td",{colspan:3},o));this.element=r("tbody",{},a,...e.slice(0,s).map(h=>this.
-row(h)))}row(t){let{kind:e,old:s,new:i,text:o,unended:a}=t,h=qu[e],l=r("span",{},o);this.texts.set(t,l);let c=r("span",{class:"wb-muted",title:"The file ends wi\
+row(h)))}row(t){let{kind:e,old:s,new:i,text:o,unended:a}=t,h=Nu[e],l=r("span",{},o);this.texts.set(t,l);let c=r("span",{class:"wb-muted",title:"The file ends wi\
 thout a line feed"}," (no line feed)"),d=r("tr",{class:h?`wb-diff-line wb-diff-${h}`:"wb-diff-line"},r("td",{class:"wb-diff-number","data-number":s??""}),r("td",
 {class:"wb-diff-number","data-number":i??""}),r("td",{class:"wb-diff-text","data-mark":e},h?r("span",{class:"wb-sr"},`${h}: `):null,l,a?c:null));return d.line=t,
 d}colour(t,e){for(let[s,i]of[["-",o=>o!=="-"],["+",o=>o==="-"]]){let o=this.lines.filter(({kind:h})=>h!==s),a=t(o.map(({text:h})=>h),e);if(!a)return;o.forEach((h,l)=>i(
-h.kind)&&this.texts.get(h)?.replaceChildren(...Nu(a[l])))}}};function Nu(n=[]){return n.map(({text:t,style:e})=>e?r("span",{class:e},t):vt(t))}function xe(...n){
+h.kind)&&this.texts.get(h)?.replaceChildren(...Ru(a[l])))}}};function Ru(n=[]){return n.map(({text:t,style:e})=>e?r("span",{class:e},t):vt(t))}function xe(...n){
 return r("p",{class:"wb-diff-note"},...n)}function Lo({added:n,removed:t,binary:e}){return e||n===null?[r("span",{class:"wb-muted"},"binary")]:[r("span",{class:"\
 wb-added"},`+${(n??0).toLocaleString("en")}`),r("span",{class:"wb-removed"},`−${(t??0).toLocaleString("en")}`)]}function Mo(n){let t=n.lastIndexOf("/")+1;return[
-r("span",{class:"wb-muted"},n.slice(0,t)),vt(n.slice(t))]}var Ru=50,Bu={added:"A",changed:"M",removed:"D"},pi=class{constructor(t,e,s){this.desk=t,this.target=e,this.requests=new w(t);let i=o=>this.requests.showError(o);
+r("span",{class:"wb-muted"},n.slice(0,t)),vt(n.slice(t))]}var Bu=50,ju={added:"A",changed:"M",removed:"D"},pi=class{constructor(t,e,s){this.desk=t,this.target=e,this.requests=new w(t);let i=o=>this.requests.showError(o);
 this.refreshing=new B(()=>this.read(),i),this.heading=r("h4",{class:"wb-strong",tabindex:-1},"History"),this.list=r("ul",{class:"wb-entries"}),this.note=r("p",{
 class:"wb-muted"},"Reading…"),this.element=r("div",{class:"wb-stack"},this.heading,this.requests.errorBox,this.note,this.list),this.update(s)}get isChanged(){
 return!1}focus(){this.heading.focus()}update({info:t}){t.contentHash!==this.shown&&(this.shown=t.contentHash,this.refreshing.now())}async read(){let{versions:t,
-message:e}=await this.requests.send("agent_history",{agentTarget:this.target,limit:Ru});this.requests.clearError(),this.note.replaceChildren(["Each change that \
+message:e}=await this.requests.send("agent_history",{agentTarget:this.target,limit:Bu});this.requests.clearError(),this.note.replaceChildren(["Each change that \
 Workbench made or found, and each commit of git.",e].filter(Boolean).join(" ")),this.list.replaceChildren(...t.map((i,o)=>this.entry(i,t[o+1])))}entry({summary:t,
 by:e,at:s,commit:i,contentHash:o},a){let h=i??o,l=r("div",{class:"wb-version",hidden:!0}),c=[e??"found",O(s),i?`commit ${i.slice(0,8)}`:o.slice(0,8)],d=r("div",
 {class:"wb-entry"},r("span",{class:"wb-strong wb-wrap"},t));return d.append(r("span",{class:"wb-muted wb-grow wb-cut"},c.join(" · "))),h&&a&&d.append(this.opener(
-t,[ju(a),h],l)),r("li",{},d,l)}opener(t,[e,s],i){let a=m("Changes","wb-link wb-quiet",async()=>{let h=!i.hidden;if(i.hidden=h,b(a,"aria-expanded",!h),h||i.hasChildNodes())
+t,[Lu(a),h],l)),r("li",{},d,l)}opener(t,[e,s],i){let a=m("Changes","wb-link wb-quiet",async()=>{let h=!i.hidden;if(i.hidden=h,b(a,"aria-expanded",!h),h||i.hasChildNodes())
 return;let l={agentTarget:this.target,fromVersion:e,toVersion:s},c=await this.requests.run("agent_diff",l,a,"Comparing…");c&&i.replaceChildren(...this.files(c.
 changes))},`Changes: ${t}`);return a.setAttribute("aria-expanded","false"),a}files(t){return t.length?t.map(e=>{let s={readAll:async()=>null,highlighter:()=>ye(
-this.desk.channel)},i=new Kt({...e,...Lu(e.patch??""),status:Bu[e.status]},s);return i.approach(),i.element}):[r("p",{class:"wb-muted"},"Nothing but secrets, or\
- the time it was created, has changed.")]}};function ju({commit:n,contentHash:t}){return n??t}function Lu(n){let t=n.split(`
+this.desk.channel)},i=new Kt({...e,...Mu(e.patch??""),status:ju[e.status]},s);return i.approach(),i.element}):[r("p",{class:"wb-muted"},"Nothing but secrets, or\
+ the time it was created, has changed.")]}};function Lu({commit:n,contentHash:t}){return n??t}function Mu(n){let t=n.split(`
 `).filter(s=>!/^(\+\+\+|---) /.test(s)),e=s=>t.filter(i=>i.startsWith(s)).length;return{added:e("+"),removed:e("-")}}var se=class extends Error{constructor(t,e){super(e),this.code="VALIDATION_ERROR",this.details={problems:[{field:t}]}}},Ut=class{constructor(t,e,s,i,o="Save"){this.
 fields=s,this.on=i,this.runner=new w(t),this.saved=this.values(),this.newest=this.saved,this.overtaken=!1,this.submit=r("button",{class:"wb-button wb-primary",type:"\
 submit"},o),this.discard=m(i.cancel?"Cancel":"Discard changes","wb-button",()=>this.reset()),this.note=r("div",{hidden:!0}),this.buttons=r("div",{class:"wb-line"},
@@ -886,34 +886,34 @@ runner.run(s,i,this.submit,"Saving…");if(!o)return this.refuse(this.runner.err
 showError(t);let s=t?.details?.problems?.[0]?.field??t?.details?.key??e.key??"",i=String(s).split(".");this.mark(Object.keys(this.fields).find(o=>i.includes(o))??
 null)}mark(t){for(let[e,{control:s}]of Object.entries(this.fields)){if(e!==t){s.removeAttribute("aria-invalid"),s.removeAttribute("aria-describedby");continue}s.
 setAttribute("aria-invalid","true"),s.setAttribute("aria-describedby",this.runner.errorBox.id),s.focus()}}onKey(t){t.key!=="Enter"||!(t.ctrlKey||t.metaKey)||(t.
-preventDefault(),t.stopPropagation(),this.element.requestSubmit())}};var th="••••••",Mu={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},Du={type:"object",properties:{text:{type:"string"}},required:[
+preventDefault(),t.stopPropagation(),this.element.requestSubmit())}};var th="••••••",Du={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},Iu={type:"object",properties:{text:{type:"string"}},required:[
 "text"]},Do=n=>({label:"Name",control:k("",{maxlength:100,required:!0,placeholder:n})}),oh=()=>({label:"Description",wide:!0,control:k("",{maxlength:2e3})});function eh(n,t){
 return{fields:()=>({name:Do(n==="rule"?"be-polite":"api-docs"),include:{label:"Included",control:x(Object.entries(Va),n==="rule"?"always":"agent")},priorityLevel:{
 label:"Priority (0 comes first)",control:k("500",{type:"number",min:0,max:999,step:1,required:!0})},description:oh(),text:{label:"Text",wide:!0,control:F("",12,
 {required:!0})}}),values:({name:e,description:s,include:i,priorityLevel:o,text:a})=>({name:e,description:s??"",include:i,priorityLevel:String(o),text:a}),add:(e,s)=>[
 t.add,{agentTarget:e,[n]:sh(s)}],update:(e,s,i)=>[t.update,{agentTarget:e,[`${n}Name`]:s,[n]:sh(i)}],remove:(e,s)=>[t.remove,{agentTarget:e,[`${n}Name`]:s}],summary:({
 description:e,text:s})=>e||s.split(`
-`,1)[0]}}function sh(n){return"priorityLevel"in n?{...n,priorityLevel:Number(n.priorityLevel)}:n}var Iu={fields:()=>({name:Do("summarize"),description:oh(),parameters:{
-label:"Parameters (JSON Schema)",wide:!0,control:F(fi(Du),8)},prompt:{label:"Prompt; {text} is replaced by the parameter text",wide:!0,control:F("",6,{required:!0,
+`,1)[0]}}function sh(n){return"priorityLevel"in n?{...n,priorityLevel:Number(n.priorityLevel)}:n}var Pu={fields:()=>({name:Do("summarize"),description:oh(),parameters:{
+label:"Parameters (JSON Schema)",wide:!0,control:F(fi(Iu),8)},prompt:{label:"Prompt; {text} is replaced by the parameter text",wide:!0,control:F("",6,{required:!0,
 placeholder:"Summarize in three sentences: {text}"})}}),values:({name:n,description:t,parameters:e,prompt:s})=>({name:n,description:t??"",parameters:fi(e),prompt:s}),
 add:(n,t)=>["agent_add_tool",{agentTarget:n,tool:ih(t)}],update:(n,t,e)=>["agent_update_tool",{agentTarget:n,toolName:t,tool:ih(e)}],remove:(n,t)=>["agent_delet\
 e_tool",{agentTarget:n,toolName:t}],summary:({description:n,prompt:t})=>n||t.split(`
-`,1)[0]};function ih(n){return"parameters"in n?{...n,parameters:Io("parameters",n.parameters)}:n}var Pu={fields:({providerInfo:n},t)=>{let{configValues:e=[]}=n[t]??
-{};return Object.fromEntries(e.map(s=>[s.key,Fu(s)]))},values:({config:n},t)=>Object.fromEntries(Object.keys(t).map(e=>[e,n[e]??""])),add:(n,t,e)=>["agent_insta\
+`,1)[0]};function ih(n){return"parameters"in n?{...n,parameters:Io("parameters",n.parameters)}:n}var Fu={fields:({providerInfo:n},t)=>{let{configValues:e=[]}=n[t]??
+{};return Object.fromEntries(e.map(s=>[s.key,Wu(s)]))},values:({config:n},t)=>Object.fromEntries(Object.keys(t).map(e=>[e,n[e]??""])),add:(n,t,e)=>["agent_insta\
 ll_provider",{agentTarget:n,providerType:e,config:nh(t)}],update:(n,t,e,s)=>["agent_update_provider",{agentTarget:n,providerType:t,config:nh(s)}],remove:(n,t)=>[
 "agent_uninstall_provider",{agentTarget:n,providerType:t}],summary:({config:n})=>Object.keys(n).join(", "),about:({providerInfo:n,providers:t},e)=>{let{name:s,description:i,
 configValues:o=[]}=n[e]??{name:e,description:""},a=`${s}: ${i}.`;if(!o.some(({secret:d})=>d))return a;let{config:h={}}=t.find(d=>d.name===e)??{},c=Object.values(
 h).includes(th)?` ${th} is a key that is written in agent.yaml; it is not shown.`:"";return`${a} A reference (env://, file://, op:// or keyring://) keeps a key \
-out of agent.yaml.${c}`}};function Fu({key:n,caption:t,hint:e,secret:s,required:i,default:o}){let a=[t,e&&`(${e})`,i?null:"(optional)"].filter(Boolean).join(" "),
+out of agent.yaml.${c}`}};function Wu({key:n,caption:t,hint:e,secret:s,required:i,default:o}){let a=[t,e&&`(${e})`,i?null:"(optional)"].filter(Boolean).join(" "),
 h=o??(s?`env://${n}`:"");return{label:a,control:k("",{class:"wb-input wb-mono",maxlength:1e4,required:i,placeholder:h})}}function nh(n){return Object.fromEntries(
-Object.entries(n).filter(([,t])=>t!==""))}var Wu={fields:(n,t)=>({...t?{}:{name:Do("github")},config:{label:"Configuration (JSON, as MCP clients write it)",wide:!0,
-control:F(fi(Mu),14,{required:!0})}}),values:({config:n})=>({config:fi(rh(n))}),add:(n,t)=>["agent_add_mcp_server",{agentTarget:n,...Ku(t)}],update:(n,t,{config:e})=>[
+Object.entries(n).filter(([,t])=>t!==""))}var Ku={fields:(n,t)=>({...t?{}:{name:Do("github")},config:{label:"Configuration (JSON, as MCP clients write it)",wide:!0,
+control:F(fi(Du),14,{required:!0})}}),values:({config:n})=>({config:fi(rh(n))}),add:(n,t)=>["agent_add_mcp_server",{agentTarget:n,...Uu(t)}],update:(n,t,{config:e})=>[
 "agent_update_mcp_server",{agentTarget:n,serverName:t,config:Io("config",e)}],remove:(n,t)=>["agent_delete_mcp_server",{agentTarget:n,serverName:t}],summary:({config:n})=>n.
 url?n.url:[n.command,...n.args??[]].join(" ")};function rh(n){if(n===null||typeof n!="object"||Array.isArray(n))return n;let t=Object.entries(n).map(([s,i])=>[s,
-rh(i)]),e=s=>s!==null&&(typeof s!="object"||Object.keys(s).length>0);return Object.fromEntries(t.filter(([,s])=>e(s)))}function Ku({name:n,config:t}){let e=Io("\
+rh(i)]),e=s=>s!==null&&(typeof s!="object"||Object.keys(s).length>0);return Object.fromEntries(t.filter(([,s])=>e(s)))}function Uu({name:n,config:t}){let e=Io("\
 config",t),s=Object.entries(e.mcpServers??{});if(s.length>1)throw new se("config","These are several servers. Add them one by one.");return s.length?{serverName:n||
 s[0][0],config:s[0][1]}:{serverName:n,config:e}}var wi={rules:eh("rule",{add:"agent_add_rule",update:"agent_update_rule",remove:"agent_delete_rule"}),references:eh(
-"reference",{add:"agent_add_reference",update:"agent_update_reference",remove:"agent_delete_reference"}),tools:Iu,providers:Pu,servers:Wu};function fi(n){return JSON.
+"reference",{add:"agent_add_reference",update:"agent_update_reference",remove:"agent_delete_reference"}),tools:Pu,providers:Fu,servers:Ku};function fi(n){return JSON.
 stringify(n,null,2)}function Io(n,t){let e;try{e=JSON.parse(t)}catch(s){throw new se(n,`This is not JSON: ${s.message}`)}if(e===null||typeof e!="object"||Array.
 isArray(e))throw new se(n,"This must be a JSON object, in braces.");return e}var bi=class{constructor(t,e,s,i){let{section:o,name:a}=e;this.desk=t,this.what=e,this.on=i,this.kind=wi[o],this.noun=ee[o].one,this.isNew=!ah(s,e),this.requests=
 new w(t),this.form=this.makeForm(s),this.confirmBox=r("div",{});let h=this.isNew?`New ${this.noun}${a?`: ${a}`:""}`:a,l=r("h4",{class:"wb-strong wb-wrap",tabindex:-1},
@@ -927,21 +927,21 @@ let{target:s,name:i}=this.what;return this.isNew?this.kind.add(s,e,i):this.kind.
 announce(`${i||this.noun} is saved.`),this.isNew||i!==s?this.on.moved(`${e}/${s}`,i?`${e}/${i}`:e):this.on.changed()}ask(t){let{name:e}=this.what,s={label:`Dele\
 te ${e}`,consequence:`The ${this.noun} is removed from the definition.`};U(this.confirmBox,t,s,(i,o)=>this.remove(o))}async remove(t){let{target:e,section:s,name:i}=this.
 what;await this.requests.run(...this.kind.remove(e,i),t,"Deleting…")&&(this.desk.announce(`${i} is deleted.`),this.on.moved(`${s}/${i}`,s))}};function ah(n,{section:t,
-name:e}){return n[t].find(s=>s.name===e)}var Uu={tool:"As each tool says",always:"Always ask",never:"Never ask"},Hu={maxOutputTokens:["Most tokens of an answer",{min:1,max:1e6,step:1}],maxChatTurns:["M\
+name:e}){return n[t].find(s=>s.name===e)}var Hu={tool:"As each tool says",always:"Always ask",never:"Never ask"},zu={maxOutputTokens:["Most tokens of an answer",{min:1,max:1e6,step:1}],maxChatTurns:["M\
 ost turns of a conversation",{min:1,max:1e3,step:1}],temperature:["Temperature (0 to 2)",{min:0,max:2,step:"any"}],topP:["Top P (0 to 1)",{min:0,max:1,step:"any"}]},
 gi=class{constructor(t,e,s,i){this.desk=t,this.target=e,this.on=i,this.facts=new I,this.metadata=this.metadataForm(s.info.metadata.persona),this.settings=this.settingsForm(),
 this.element=r("div",{class:"wb-stack wb-roomy"},this.metadata.element,C("Settings of the model",this.settings.element),C("Details",this.facts.element)),this.update(
 s)}get isChanged(){return this.metadata.isChanged||this.settings.isChanged}focus(){this.metadata.focus()}metadataForm(t){let e=ot(this.desk.store.tables,t,o=>`${o}\
 , which does not exist`),s={name:{label:"Name",control:k("",{maxlength:100,required:!0})},mode:{label:"Mode",control:x(Object.entries(hi),"interactive")},persona:{
 label:"Persona",control:x([["","None"],...e],"")},version:{label:"Version",control:k("",{maxlength:50,required:!0})},description:{label:"Description",long:!0,control:k(
-"",{maxlength:2e3})}},i=o=>[["agent_update_metadata",{agentTarget:this.target,metadata:zu(o)}]];return this.form("Metadata",s,i)}settingsForm(){let t=(i,o)=>({label:i,
+"",{maxlength:2e3})}},i=o=>[["agent_update_metadata",{agentTarget:this.target,metadata:Ju(o)}]];return this.form("Metadata",s,i)}settingsForm(){let t=(i,o)=>({label:i,
 control:k("",{type:"number",required:!0,...o})}),e={model:{label:"Model",control:k("",{maxlength:200,placeholder:"provider:model",pattern:"([a-z]+:.+)?"})},toolPermission:{
-label:"Ask before a tool runs",control:x(Object.entries(Uu),"tool")},...Object.fromEntries(Object.entries(Hu).map(([i,o])=>[i,t(...o)]))},s=([i,o])=>["agent_set\
+label:"Ask before a tool runs",control:x(Object.entries(Hu),"tool")},...Object.fromEntries(Object.entries(zu).map(([i,o])=>[i,t(...o)]))},s=([i,o])=>["agent_set\
 _setting",{agentTarget:this.target,key:i,value:o}];return this.form("Settings",e,i=>Object.entries(i).map(s))}form(t,e,s){let i=()=>{this.desk.announce(`${t} sa\
 ved.`),this.on.changed()};return new Ut(this.desk,t,e,{requests:s,saved:i,draft:()=>this.on.draft()})}update(t){let{info:e}=t;this.metadata.update(hh({persona:"",
 ...e.metadata},this.metadata.fields)),this.settings.update(hh(e.settings,this.settings.fields)),this.refresh(t)}refresh({info:t}){let e=this.users(t.id);this.facts.
 update([["Directory",t.path],["Id",t.id],["Content hash",r("code",{},t.contentHash)],["Created",t.metadata.created&&O(t.metadata.created)],["Used by",e.length?D(
-e,6):"no agent"]])}users(t){return[...this.desk.store.tables.agents.values()].filter(s=>s.definition_id===t).map(({agent_id:s})=>s)}};function zu(n){return"pers\
+e,6):"no agent"]])}users(t){return[...this.desk.store.tables.agents.values()].filter(s=>s.definition_id===t).map(({agent_id:s})=>s)}};function Ju(n){return"pers\
 ona"in n?{...n,persona:n.persona||null}:n}function hh(n,t){return Object.fromEntries(Object.keys(t).map(e=>[e,String(n[e]??"")]))}var yi=class{constructor(t,e){this.desk=t,this.heading=r("h4",{class:"wb-strong",tabindex:-1},"Preview"),this.size=r("span",{class:"wb-muted"}),this.text=r("div",
 {class:"wb-preview"}),this.offered=r("div",{class:"wb-stack"});let s=r("p",{class:"wb-muted"},"The system prompt that an agent of this definition gets.");this.element=
 r("div",{class:"wb-stack"},r("div",{class:"wb-line"},this.heading,this.size),s,this.text,this.offered),this.update(e)}get isChanged(){return!1}focus(){this.heading.
@@ -956,23 +956,23 @@ form.isChanged}focus(){this.form.focus()}update({prompt:t}){this.form.update({pr
 el","wb-button",()=>e.open("providers"));this.element=r("div",{class:"wb-stack"},this.heading,this.list,s),this.update(t)}get isChanged(){return!1}focus(){this.
 heading.focus()}update({providers:t,providerInfo:e}){let s=new Set(t.map(({name:o})=>o)),i=Object.entries(e).filter(([o])=>!s.has(o));this.list.replaceChildren(
 ...i.map(([o,a])=>this.entry(o,a)))}entry(t,{name:e,description:s}){let i=m(e,"wb-opener wb-entry-name",()=>this.on.open(`providers/${t}`));return r("li",{class:"\
-wb-entry"},i,r("span",{class:"wb-muted wb-grow wb-cut"},s))}};var Ju=3e3,xi=class{constructor(t,e,s,i){this.onRead=s,this.requests=new w(t),this.path=null,this.definition=null;let o=a=>this.requests.showError(a);this.refresh=
-new B(()=>this.read(),o),this.polling=new G(e,Ju,()=>this.check(),o,i),i.addEventListener("abort",()=>this.refresh.stop(),{once:!0})}begin(t){this.path=t,this.definition=
+wb-entry"},i,r("span",{class:"wb-muted wb-grow wb-cut"},s))}};var Vu=3e3,xi=class{constructor(t,e,s,i){this.onRead=s,this.requests=new w(t),this.path=null,this.definition=null;let o=a=>this.requests.showError(a);this.refresh=
+new B(()=>this.read(),o),this.polling=new G(e,Vu,()=>this.check(),o,i),i.addEventListener("abort",()=>this.refresh.stop(),{once:!0})}begin(t){this.path=t,this.definition=
 null,this.requests.clearError(),t&&this.now()}async now(){await this.refresh.now()}async check(){let{path:t}=this;if(!t||!this.definition)return;let e=await this.
 send("agent_get_info");t===this.path&&(e.contentHash===this.definition?.info.contentHash?this.requests.clearError():await this.now())}async read(){let{path:t}=this;
 if(t)try{await this.readAt(t)}catch(e){if(t===this.path)throw e}}async readAt(t){let e=await this.send("agent_get_info");if(t!==this.path)return;let s=await Promise.
 all([this.send("agent_get_system_prompt"),this.send("agent_get_system_prompt",{composed:!0}),this.send("agent_list_rules"),this.send("agent_list_references"),this.
 send("agent_list_tools"),this.send("agent_list_mcp_servers"),this.providers(),this.send("agent_validate"),this.send("agent_get_trust").then(i=>({trust:i}))]);t===
-this.path&&(this.requests.clearError(),this.definition=Vu(e,...s),this.onRead(this.definition))}async providers(){let{installed:t,providerInfo:e}=await this.send(
+this.path&&(this.requests.clearError(),this.definition=Gu(e,...s),this.onRead(this.definition))}async providers(){let{installed:t,providerInfo:e}=await this.send(
 "agent_list_providers"),s=await Promise.all(t.map(i=>this.send("agent_get_provider_config",{providerType:i})));return{providerInfo:e,providers:t.map((i,o)=>({name:i,
-config:s[o].config}))}}send(t,e={}){return this.requests.send(t,{agentTarget:this.path,...e})}};function Vu(n,{prompt:t},e,...s){let{servers:i,...o}=Object.assign(
-{},...s),a=Object.entries(i).map(([h,l])=>({name:h,config:l}));return{...o,info:n,prompt:t,systemPrompt:e.prompt,servers:a}}var Gu={rules:"Rules say how the agent works. Those that are always included are in its system prompt, by priority.",references:"References are what the agent m\
+config:s[o].config}))}}send(t,e={}){return this.requests.send(t,{agentTarget:this.path,...e})}};function Gu(n,{prompt:t},e,...s){let{servers:i,...o}=Object.assign(
+{},...s),a=Object.entries(i).map(([h,l])=>({name:h,config:l}));return{...o,info:n,prompt:t,systemPrompt:e.prompt,servers:a}}var Yu={rules:"Rules say how the agent works. Those that are always included are in its system prompt, by priority.",references:"References are what the agent m\
 ay need to know. It reads those included by “agent” with a tool.",tools:"Tools that this definition offers to others. The prompt of a tool is filled in and \
 sent to the model.",providers:"Where its model comes from. Keys are references to secrets, such as env://ANTHROPIC_API_KEY.",servers:"MCP servers whose tools th\
 e agent can use. A program is started only after you have trusted its command."},_i=class{constructor(t,e,s){this.section=t,this.on=s;let{label:i,one:o}=ee[t];this.
 heading=r("h4",{class:"wb-strong",tabindex:-1},i),this.list=r("ul",{class:"wb-entries"}),this.empty=r("p",{class:"wb-muted"},`No ${i.replace(/^[RETP]/,l=>l.toLowerCase())}\
  yet.`),this.add=m(`New ${o}…`,"wb-button",()=>s.open(`${t}/`));let a=r("div",{class:"wb-line"},this.heading,r("span",{class:"wb-grow"}),this.add),h=r("p",{class:"\
-wb-muted"},Gu[t]);this.element=r("div",{class:"wb-stack"},a,h,this.empty,this.list),this.update(e)}get isChanged(){return!1}focus(){this.add.focus()}update(t){let e=t[this.
+wb-muted"},Yu[t]);this.element=r("div",{class:"wb-stack"},a,h,this.empty,this.list),this.update(e)}get isChanged(){return!1}focus(){this.add.focus()}update(t){let e=t[this.
 section],s=JSON.stringify(e);s!==this.drawn&&(this.drawn=s,this.list.replaceChildren(...e.map(i=>this.entry(i))),this.empty.hidden=e.length>0)}entry(t){let{summary:e,
 note:s}=wi[this.section],i=e(t);return r("li",{class:"wb-entry"},m(t.name,"wb-opener wb-entry-name",()=>this.on.open(`${this.section}/${t.name}`)),r("span",{class:"\
 wb-muted wb-grow wb-cut",title:i},i),s?r("span",{class:"wb-muted"},s(t)):null)}};var Po="script",ch="+",dh="",Si=class{constructor(t,e,s){let{info:i,rules:o,references:a}=e,{tables:h}=t.store;this.path=i.path,this.requests=new w(t),this.onDone=
@@ -987,11 +987,11 @@ persona.value,profile:this.profile.value,include:this.included.filter(({box:i})=
 null}},s=await this.requests.run("spawn_agent",e,this.submit,"Starting…");s&&this.onDone(s)}};var $i=class{constructor(t,e){this.desk=t,this.onChange=e,this.requests=new w(t),this.text=r("div",{}),this.review=m("Review…","wb-button",()=>this.ask()),this.
 note=r("div",{class:"wb-stack",hidden:!0},this.text,this.review,this.requests.errorBox),this.slot=new Wt(t,()=>{}),this.element=r("div",{class:"wb-stack"},this.
 note,this.slot.element),this.pending=null}clear(){this.slot.clear(),this.pending=null,this.note.hidden=!0,this.requests.clearError()}update({info:t,trust:e},s,i){
-this.path=t.path;let o=[...this.desk.store.tables.approvals.values()].find(Yu(t.id));this.slot.show(o,()=>s,i),this.pending!==null&&!o&&this.onChange(),this.pending=
+this.path=t.path;let o=[...this.desk.store.tables.approvals.values()].find(Xu(t.id));this.slot.show(o,()=>s,i),this.pending!==null&&!o&&this.onChange(),this.pending=
 o?.id??null,this.note.hidden=e.trusted||!!o,this.note.hidden||this.draw(e)}draw({needs:t,refusal:e}){let s=D(t.filter(({trusted:a})=>!a).map(({name:a})=>a)),i=e?
 ` You have refused it: ${e}.`:"",o=`You have not trusted ${s}. It is not used before you do.${i}`;o!==this.drawn&&(this.drawn=o,this.text.replaceChildren(H("shi\
-eld",o)))}async ask(){await this.requests.run("agent_request_trust",{agentTarget:this.path},this.review,"Asking…")&&this.onChange()}};function Yu(n){return({kind:t,
-subject:e})=>t==="trust"&&e===`definition:${n}`}var Xu=new Set(["overview","providers","servers"]),Ei=class{constructor(t,e,s){this.desk=t,this.on=e,this.place="overview",this.views=new Map,this.requests=new w(
+eld",o)))}async ask(){await this.requests.run("agent_request_trust",{agentTarget:this.path},this.review,"Asking…")&&this.onChange()}};function Xu(n){return({kind:t,
+subject:e})=>t==="trust"&&e===`definition:${n}`}var Zu=new Set(["overview","providers","servers"]),Ei=class{constructor(t,e,s){this.desk=t,this.on=e,this.place="overview",this.views=new Map,this.requests=new w(
 t);let i=y("definition");this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.path=r("span",{class:"wb-muted wb-grow wb-cut"}),this.confirmBox=r("di\
 v",{}),this.trust=new $i(t,()=>this.reading.now()),this.problems=new mi(a=>e.open(a)),this.content=r("div",{}),this.element=r("section",{class:"wb-pane wb-stack\
  wb-definition","aria-labelledby":i,hidden:!0}),this.element.addEventListener("keydown",a=>this.onKey(a)),this.reading=new xi(t,this.element,()=>this.onRead(),s);
@@ -1005,7 +1005,7 @@ t,this.element.hidden=!1,t.id!==this.reading.path&&(this.confirmBox.replaceChild
 this.definition&&this.desk.store.concerns(`definition:${this.definition.info.id}`)&&this.reading.now()}onRead(){T(!0,this.start);for(let[t,e]of this.views)this.
 isOfThis(t)&&e.update(this.definition);this.draw()}draw(){if(!this.exists(this.place)&&!this.view?.isChanged&&!this.moving)return this.on.open(Ve(this.place).section);
 this.dropUnchanged();let t=this.view??this.make(this.place);return this.views.set(this.key(this.place),t),this.content.firstChild!==t.element&&this.put(t),this.
-problems.show(this.definition.problems,this.place),this.trust.element.hidden=!Xu.has(Ve(this.place).section),this.on.draw()}put(t){let e=this.content.contains(document.
+problems.show(this.definition.problems,this.place),this.trust.element.hidden=!Zu.has(Ve(this.place).section),this.on.draw()}put(t){let e=this.content.contains(document.
 activeElement);this.content.replaceChildren(t.element),e&&t.focus()}exists(t){let{section:e,name:s}=Ve(t);return s?e==="providers"||li(this.definition).some(({id:i})=>i===
 t):!0}make(t){let{definition:e,desk:s}=this,{section:i,name:o}=Ve(t),a=this.row.id,h=this.navigation();return i==="overview"?new gi(s,a,e,h):i==="prompt"?new vi(
 s,a,e,h):i==="preview"?new yi(s,e):i==="history"?new pi(s,a,e):o===null?new _i(i,e,h):t==="providers/"?new ki(e,h):new bi(s,{target:a,section:i,name:o},e,h)}navigation(){
@@ -1033,13 +1033,13 @@ this.below=r("ul",{class:"wb-places",hidden:!0}),this.places=new q(this.below,s=
 addEventListener("click",()=>this.toggle())}toggle(){this.opener.getAttribute("aria-expanded")==="true"?this.on.close():this.on.open(this.path,"overview")}show(t,e){
 let s=e.path===this.path,i=e.drafts(this.path);u(this.opener,t.name),b(this.opener,"title",this.path),b(this.opener,"aria-expanded",s),this.twisty.classList.toggle(
 "wb-turned",s),u(this.mode,t.mode),u(this.description,t.description??""),this.draft.hidden=s||!i.size,this.below.hidden=!s||!e.definition,this.below.hidden||this.
-showPlaces(e,i)}showPlaces({definition:t,place:e},s){let i=new Map(li(t).map(a=>[a.id,a])),o=Zu(t);this.places.show([...i.keys()],(a,h)=>a.show(i.get(h),{isHere:Qu(
-e,h,i),isDraft:s.has(h),isWrong:o.has(h)}))}};function Zu({problems:n,trust:t}){let e=n.filter(({severity:i})=>i!=="hint").map(({place:i})=>i),s=t.needs.filter(
-({trusted:i})=>!i).map(({name:i})=>i);return new Set([...e,...s].map(ui))}function Qu(n,t,e){return n===t||!e.has(n)&&n.split("/")[0]===t}var Wo=class{constructor(t){
+showPlaces(e,i)}showPlaces({definition:t,place:e},s){let i=new Map(li(t).map(a=>[a.id,a])),o=Qu(t);this.places.show([...i.keys()],(a,h)=>a.show(i.get(h),{isHere:tm(
+e,h,i),isDraft:s.has(h),isWrong:o.has(h)}))}};function Qu({problems:n,trust:t}){let e=n.filter(({severity:i})=>i!=="hint").map(({place:i})=>i),s=t.needs.filter(
+({trusted:i})=>!i).map(({name:i})=>i);return new Set([...e,...s].map(ui))}function tm(n,t,e){return n===t||!e.has(n)&&n.split("/")[0]===t}var Wo=class{constructor(t){
 this.label=r("span",{class:"wb-cut"}),this.note=r("span",{class:"wb-muted"}),this.mark=r("span",{class:"wb-place-mark",hidden:!0},v("warning"),r("span",{class:"\
 wb-sr"},"problem")),this.button=m("","wb-place",t),this.button.append(this.label,this.mark,this.note),this.elements=[r("li",{},this.button)]}show({label:t,level:e,
 note:s},{isHere:i,isDraft:o,isWrong:a}){u(this.label,t),u(this.note,o?"unsaved":s),this.mark.hidden=!a,b(this.button,"aria-current",i?"true":null),this.button.classList.
-toggle("wb-active",i),this.button.dataset.level=e}};var tm=6,Ti=class{constructor(t,e,s,i){this.store=t,this.desk={store:t,channel:e,announce:s},this.text="",this.opened=null,this.place="overview";let o=y("defini\
+toggle("wb-active",i),this.button.dataset.level=e}};var em=6,Ti=class{constructor(t,e,s,i){this.store=t,this.desk={store:t,channel:e,announce:s},this.text="",this.opened=null,this.place="overview";let o=y("defini\
 tions");this.tree=new Oi({open:(l,c)=>this.open(l,c),close:()=>this.close()});let a={close:()=>this.close(),copy:l=>this.openForm(l),open:l=>this.open(this.opened,
 l),deleted:l=>this.onDeleted(l),draw:()=>this.update()};this.pane=new Ei(this.desk,a,i),this.formBox=r("div",{}),this.empty=r("p",{class:"wb-empty",hidden:!0}),
 this.empty.append("No definitions yet. A definition is a directory that says what an agent is: its prompt, rules, references and tools. ",m("New definition…",
@@ -1050,7 +1050,7 @@ value.trim().toLowerCase())}),this.newButton=m("New definition…","wb-button",(
 "div",{class:"wb-toolbar"},e,this.summary,this.search,this.newButton)}get rows(){return[...this.store.tables.definitions.values()].filter(({name:t})=>t).sort(Ya)}problems(){
 return[...this.store.tables.definitions.values()].map(({problem:e,error:s})=>e??s?.message).filter(Boolean)}count(){return this.rows.length}update(t=this.enabled,e=Date.
 now()){this.enabled=t;let{rows:s}=this,i=s.filter(o=>o.id===this.opened||this.matches(o));u(this.summary,s.length?f(s.length,"definition"):""),this.search.hidden=
-s.length<=tm&&!this.text,this.empty.hidden=s.length>0||!this.store.loaded.has("definitions"),this.drawOpened(s.find(({id:o})=>o===this.opened),e),this.tree.showProblems(
+s.length<=em&&!this.text,this.empty.hidden=s.length>0||!this.store.loaded.has("definitions"),this.drawOpened(s.find(({id:o})=>o===this.opened),e),this.tree.showProblems(
 this.problems()),this.tree.show(i,{path:this.opened,place:this.place,definition:this.pane.definition,drafts:o=>this.pane.drafts(o)})}drawOpened(t,e){if(this.split.
 classList.toggle("wb-open",!!t),!t){this.pane.element.hidden||this.pane.hide();return}this.pane.element.hidden&&this.pane.show(t,this.place),this.pane.update(t,
 this.enabled,e)}matches({name:t,id:e,description:s=""}){let i=[t,e,s].join(`
@@ -1078,32 +1078,32 @@ this.detailsButton.focus()}toggleReject(t){this.form.hidden=!t,this.rejectButton
 focus()}approve(){let t=this.details.hidden?{}:this.fields.choices();return this.decide("approve_many",{choices:t},this.approveButton,"Admitting…")}reject(){return this.
 decide("reject_many",{reason:this.reason.value.trim()},this.confirmReject,"Rejecting…")}async decide(t,e,s,i){let o=this.selected;if(!o.length||this.requests.
 busy)return;let a=t==="approve_many",h=o.map(d=>d.approval.id);for(let d of o)d.begin();let l=await this.requests.run(t,{approval_ids:h,...e},s,i),c=new Map((l?.
-decisions??[]).map(d=>[d.approval_id,d]));for(let d of o)em(d,c.get(d.approval.id),a);l&&(this.close(),this.desk.announce(sm(l.decisions,a))),this.update()}};function em(n,t,e){
-t?.ok?n.onDecided(e,t.outcome):t?n.onRefused(new Nt(t.error),e?"approve":"reject"):n.reset()}function sm(n,t){let e=n.filter(({ok:i})=>i).length,s=n.length-e;return`${e}\
- ${t?"admitted":"rejected"}${s?`, ${s} failed`:""}.`}var im=50,nm=200,Ai="",om={approved:"completed",rejected:"cancelled",failed:"failed"},uh={approved:"Approved",rejected:"Rejected",failed:"No longer possible"},rm={
+decisions??[]).map(d=>[d.approval_id,d]));for(let d of o)sm(d,c.get(d.approval.id),a);l&&(this.close(),this.desk.announce(im(l.decisions,a))),this.update()}};function sm(n,t,e){
+t?.ok?n.onDecided(e,t.outcome):t?n.onRefused(new Nt(t.error),e?"approve":"reject"):n.reset()}function im(n,t){let e=n.filter(({ok:i})=>i).length,s=n.length-e;return`${e}\
+ ${t?"admitted":"rejected"}${s?`, ${s} failed`:""}.`}var nm=50,om=200,Ai="",rm={approved:"completed",rejected:"cancelled",failed:"failed"},uh={approved:"Approved",rejected:"Rejected",failed:"No longer possible"},am={
 registration:"Registrations",integration:"Integrations",trust:"Trust",tool_call:"Tool calls",peer_call:"Calls of other nodes"},qi=class{constructor(t,e){this.desk=
 t,this.requests=new w(t),this.pages=1,this.refreshing=new B(()=>this.load(),a=>this.requests.showError(a));let s=r("summary",{class:"wb-muted",tabindex:0},"Deci\
 ded"),i={toggle:()=>this.element.open&&this.refreshing.now()};this.list=r("ul",{class:"wb-list wb-decisions","aria-label":"Decided"}),this.note=r("p",{class:"wb\
 -empty",hidden:!0}),this.more=m("Show earlier decisions","wb-button",()=>this.showEarlier()),this.more.hidden=!0;let o=[this.filterLine(),this.requests.errorBox,
 this.note,this.list,this.more];this.element=r("details",{class:"wb-decided",on:i},s,r("div",{class:"wb-stack"},...o)),t.store.subscribe(()=>this.onChange(),e),e.
 addEventListener("abort",()=>this.stop(),{once:!0})}filterLine(){let t=(e,s,i)=>x([[Ai,e],...Object.entries(s)],Ai,{class:"wb-input wb-narrow","aria-label":i,on:{
-change:()=>this.restart()}});return this.decision=t("All decisions",uh,"Filter by decision"),this.kind=t("All kinds",rm,"Filter by kind"),this.search=J("Search \
+change:()=>this.restart()}});return this.decision=t("All decisions",uh,"Filter by decision"),this.kind=t("All kinds",am,"Filter by kind"),this.search=J("Search \
 decisions","Search decisions by name, person, requester or reason",{input:()=>this.onType()}),this.views=new st(this.desk,"decided",{read:()=>this.state(),apply:e=>this.
 apply(e)}),r("div",{class:"wb-line"},this.decision,this.kind,this.search,this.views.element)}state(){return{text:this.search.value.trim(),decision:this.decision.
 value,kind:this.kind.value}}apply({text:t="",decision:e=Ai,kind:s=Ai}){this.search.value=t,this.decision.value=e,this.kind.value=s,this.restart()}onType(){clearTimeout(
-this.typing),this.typing=setTimeout(()=>this.restart(),nm)}restart(){clearTimeout(this.typing),this.pages=1,this.refreshing.now(),this.views.update()}showEarlier(){
+this.typing),this.typing=setTimeout(()=>this.restart(),om)}restart(){clearTimeout(this.typing),this.pages=1,this.refreshing.now(),this.views.update()}showEarlier(){
 this.pages+=1,this.refreshing.now()}update(){this.element.open&&this.views.update()}onChange(){this.element.open&&this.desk.store.concernsAny("approval")&&this.
-refreshing.now()}async load(){let{text:t,decision:e,kind:s}=this.state(),i={search:t||null,decision:e||null,kind:s||null,limit:im},o=[],a=null;for(let l=0;l<this.
+refreshing.now()}async load(){let{text:t,decision:e,kind:s}=this.state(),i={search:t||null,decision:e||null,kind:s||null,limit:nm},o=[],a=null;for(let l=0;l<this.
 pages;l+=1){let c=await this.requests.send("list_decided_approvals",{...i,cursor:a});if(o.push(...c.approvals),a=c.next_cursor,!a)break}this.requests.clearError(),
-this.list.replaceChildren(...o.map(am)),this.more.hidden=!a;let h=t||e||s;u(this.note,h?"No decision matches.":"Nothing has been decided yet."),this.note.hidden=
-o.length>0}stop(){this.refreshing.stop(),clearTimeout(this.typing)}};function am(n){let{status:t,person:e,decided_by:s,created_at:i,decided_at:o,reason:a}=n,h=pe(
+this.list.replaceChildren(...o.map(hm)),this.more.hidden=!a;let h=t||e||s;u(this.note,h?"No decision matches.":"Nothing has been decided yet."),this.note.hidden=
+o.length>0}stop(){this.refreshing.stop(),clearTimeout(this.typing)}};function hm(n){let{status:t,person:e,decided_by:s,created_at:i,decided_at:o,reason:a}=n,h=pe(
 n),l=N(Date.parse(o)-Date.parse(i)),c=e??s,d=r("span",{class:"wb-strong wb-wrap"},h.title(n)),p=r("span",{class:"wb-muted"},`${h.label} · ${h.origin(n)}`),g=`${uh[t]??
-t} by ${c} · ${O(o)} · after ${l}`,_=[hm(n),a].filter(Boolean);return r("li",{class:"wb-decision"},v(om[t]??"question"),r("div",{class:"wb-decision-what"},d,"\
- ",p),r("div",{class:"wb-decision-how"},r("span",{class:"wb-muted"},g)),_.length?r("div",{class:"wb-decision-note wb-wrap"},_.join(" · ")):null)}function hm({kind:n,
+t} by ${c} · ${O(o)} · after ${l}`,_=[lm(n),a].filter(Boolean);return r("li",{class:"wb-decision"},v(rm[t]??"question"),r("div",{class:"wb-decision-what"},d,"\
+ ",p),r("div",{class:"wb-decision-how"},r("span",{class:"wb-muted"},g)),_.length?r("div",{class:"wb-decision-note wb-wrap"},_.join(" · ")):null)}function lm({kind:n,
 status:t,outcome:e}){if(n!=="registration"||t!=="approved"||!e?.granted)return"";let{role:s,persona_id:i,tool:o,session:a}=e.granted,h=o==="write"?"read and wri\
-te":"read";return[`as ${e.agent_id}`,s,i,h,a&&`in ${a.name}`].filter(Boolean).join(", ")}var lm=4e3,_e=class{constructor(t,e,s,i,{connect:o,review:a,ids:h,heading:l="Waiting for you",empty:c}){this.desk={store:t,channel:e,announce:s},this.store=t,this.
+te":"read";return[`as ${e.agent_id}`,s,i,h,a&&`in ${a.name}`].filter(Boolean).join(", ")}var cm=4e3,_e=class{constructor(t,e,s,i,{connect:o,review:a,ids:h,heading:l="Waiting for you",empty:c}){this.desk={store:t,channel:e,announce:s},this.store=t,this.
 signal=i,this.ids=h??null,this.review=a,this.cards=new Map,this.filled=!1;let d=y("inbox");this.heading=r("h3",{class:"wb-heading",id:d,tabindex:-1},l),this.count=
-r("span",{class:"wb-badge wb-badge-strong",hidden:!0}),this.list=r("ul",{class:"wb-cards","aria-labelledby":d}),this.empty=r("p",{class:"wb-empty"},...c??cm(o)),
+r("span",{class:"wb-badge wb-badge-strong",hidden:!0}),this.list=r("ul",{class:"wb-cards","aria-labelledby":d}),this.empty=r("p",{class:"wb-empty"},...c??dm(o)),
 this.bulk=new Ci(this.desk,()=>this.registrations()),this.decided=new qi(this.desk,i),this.element=r("section",{class:"wb-section wb-stack","aria-labelledby":d},
 r("div",{class:"wb-toolbar"},this.heading,this.count),this.empty,this.bulk.element,this.list,h?null:this.decided.element),i.addEventListener("abort",()=>this.cards.
 forEach(p=>p.stop()),{once:!0})}get rows(){let{approvals:t}=this.store.tables;return this.ids?new Map([...t].filter(([e])=>this.ids.has(e))):t}get waiting(){return this.
@@ -1114,92 +1114,92 @@ this.announceAdded(o),this.filled||=i,u(this.count,String(s.size)),this.count.hi
 cards.values())e.tick(t)}add(t){let e=new ke(t,this.desk,{select:()=>this.bulk.update(),review:this.review,settle:s=>this.linger(s),dismiss:s=>this.remove(s)});
 return this.cards.set(t.id,e),this.list.append(e.element),e}onDecidedElsewhere(t){t.state==="waiting"&&(t.requests.error?t.settleWithError():t.inUse?t.settle("I\
 t was decided elsewhere.",!1):this.remove(t))}linger(t){let e=setInterval(()=>{t.element.matches(":hover")||(clearInterval(e),this.remove(t),this.rows.has(t.approval.
-id)&&this.update(this.enabled,Date.now()))},lm);this.signal.addEventListener("abort",()=>clearInterval(e),{once:!0})}remove(t){let e=t.element.contains(document.
+id)&&this.update(this.enabled,Date.now()))},cm);this.signal.addEventListener("abort",()=>clearInterval(e),{once:!0})}remove(t){let e=t.element.contains(document.
 activeElement),s=t.element.nextElementSibling??t.element.previousElementSibling??this.heading;t.stop(),t.element.remove(),this.cards.delete(t.approval.id),this.
 empty.hidden=this.cards.size>0,e&&s.focus()}announceAdded(t){let[{name:e}]=t,s=t.length===1?`${e} is waiting`:`${f(t.length,"approval")} are waiting`;this.announce(
-`${s} for your decision.`)}announce(t){this.desk.announce(t)}};function cm(n){return["Nothing is waiting for you. Agents that register and worktrees to integrat\
-e appear here. ",m("Connect an agent","wb-link",n),"."]}var dm=5e3,um=1e4,Se=class{constructor(t,e){this.store=t,this.channel=e,this.status=r("span",{class:"wb-status wb-cut",role:"status","aria-live":"polite"}),this.
+`${s} for your decision.`)}announce(t){this.desk.announce(t)}};function dm(n){return["Nothing is waiting for you. Agents that register and worktrees to integrat\
+e appear here. ",m("Connect an agent","wb-link",n),"."]}var um=5e3,mm=1e4,Se=class{constructor(t,e){this.store=t,this.channel=e,this.status=r("span",{class:"wb-status wb-cut",role:"status","aria-live":"polite"}),this.
 banner=this.makeBanner(),this.ended=new AbortController,this.undo=new As({channel:e,announce:s=>this.announce(s)},this.ended.signal)}makeBanner(){this.bannerText=
 r("span",{class:"wb-grow"}),this.bannerCode=r("code",{}),this.reconnect=m("Reconnect","wb-button",()=>this.channel.resync());let t=[v("warning"),this.bannerText,
 this.bannerCode,this.reconnect];return r("div",{class:"wb-banner",hidden:!0},...t)}region(t,...e){let i=r("div",{class:"wb-desk",role:"region","aria-label":t,"d\
 ata-lm-suppress-shortcuts":"true"},...e,this.undo.element);return this.undo.listenTo(i),i}announce(t){clearTimeout(this.fading),u(this.status,t),this.fading=setTimeout(
-()=>u(this.status,""),um)}start(t){let e=0,s=()=>{e=0,this.draw()};this.store.subscribe(()=>e||=requestAnimationFrame(s),t);let i=setInterval(()=>this.tick(Date.
-now()),dm);t.addEventListener("abort",()=>{this.ended.abort(),cancelAnimationFrame(e),clearInterval(i),clearTimeout(this.fading)}),this.draw()}draw(){let{state:t,
+()=>u(this.status,""),mm)}start(t){let e=0,s=()=>{e=0,this.draw()};this.store.subscribe(()=>e||=requestAnimationFrame(s),t);let i=setInterval(()=>this.tick(Date.
+now()),um);t.addEventListener("abort",()=>{this.ended.abort(),cancelAnimationFrame(e),clearInterval(i),clearTimeout(this.fading)}),this.draw()}draw(){let{state:t,
 error:e}=this.channel.link;this.element.dataset.link=t,this.drawBanner(t,e),this.drawViews(t==="live"||t==="retrying",Date.now())}drawBanner(t,e){this.banner.hidden=
 !e,e&&e!==this.drawnError&&(this.bannerText.replaceChildren(...Y(e.message)),u(this.bannerCode,e.code)),this.drawnError=e,this.reconnect.hidden=t!=="stopped"||e?.
-code==="PANEL_CLOSED"}};var mm={heading:"This cell waits for your decision",empty:["Everything is decided. The cell goes on."]},Ni=class extends Se{constructor(t,e,s,i){super(t,e),this.
-inbox=new _e(t,e,a=>this.announce(a),i,{ids:new Set(s),...mm});let o=r("div",{class:"wb-sr"},this.status);this.element=this.region("Decision",this.banner,this.inbox.
-element,o),this.start(i)}drawViews(t,e){this.inbox.update(t,e)}tick(t){this.inbox.tick(t)}};var pm=600,fm=new Intl.NumberFormat("en",{notation:"compact",maximumFractionDigits:0}),Ri=class{constructor(t,e){this.onSelect=e,this.at=0,this.aiming=null,this.
+code==="PANEL_CLOSED"}};var pm={heading:"This cell waits for your decision",empty:["Everything is decided. The cell goes on."]},Ni=class extends Se{constructor(t,e,s,i){super(t,e),this.
+inbox=new _e(t,e,a=>this.announce(a),i,{ids:new Set(s),...pm});let o=r("div",{class:"wb-sr"},this.status);this.element=this.region("Decision",this.banner,this.inbox.
+element,o),this.start(i)}drawViews(t,e){this.inbox.update(t,e)}tick(t){this.inbox.tick(t)}};var fm=600,wm=new Intl.NumberFormat("en",{notation:"compact",maximumFractionDigits:0}),Ri=class{constructor(t,e){this.onSelect=e,this.at=0,this.aiming=null,this.
 tabs=t.map(({label:i,element:o},a)=>this.tab(i,o,a));let s={keydown:i=>this.onKey(i),pointermove:()=>this.onAim(),pointerleave:()=>this.drawCounts()};this.element=
 r("div",{class:"wb-tabs",role:"tablist","aria-label":"Views",on:s},...this.tabs.map(({tab:i})=>i)),this.show(0)}tab(t,e,s){let i=r("div",{class:"wb-tabpanel",role:"\
 tabpanel",id:y("view")},e),o=r("span",{class:"wb-badge",hidden:!0}),a=r("button",{class:"wb-tab",type:"button",role:"tab",id:y("tab"),"aria-controls":i.id,on:{click:()=>this.
 select(s)}},t,o);return i.setAttribute("aria-labelledby",a.id),{tab:a,panel:i,count:o,number:0}}get panels(){return this.tabs.map(({panel:t})=>t)}setCount(t,e,s=!1){
-let i=this.tabs[t];i.number!==e&&(i.number=e,u(i.count,fm.format(e)),b(i.count,"title",e>999?e.toLocaleString("en"):""),i.count.classList.toggle("wb-badge-stron\
-g",s),this.aiming||(i.count.hidden=!e))}onAim(){clearTimeout(this.aiming),this.aiming=setTimeout(()=>this.drawCounts(),pm)}drawCounts(){clearTimeout(this.aiming),
+let i=this.tabs[t];i.number!==e&&(i.number=e,u(i.count,wm.format(e)),b(i.count,"title",e>999?e.toLocaleString("en"):""),i.count.classList.toggle("wb-badge-stron\
+g",s),this.aiming||(i.count.hidden=!e))}onAim(){clearTimeout(this.aiming),this.aiming=setTimeout(()=>this.drawCounts(),fm)}drawCounts(){clearTimeout(this.aiming),
 this.aiming=null;for(let{count:t,number:e}of this.tabs)t.hidden=!e}select(t){this.show(t),this.onSelect()}show(t){this.at=t,this.tabs.forEach(({tab:e,panel:s},i)=>{
 b(e,"aria-selected",i===t),e.tabIndex=i===t?0:-1,s.hidden=i!==t}),this.tabs[t].tab.scrollIntoView?.({block:"nearest",inline:"nearest"})}onKey(t){let e=this.tabs.
 length-1,s={ArrowRight:(this.at+1)%(e+1),ArrowLeft:(this.at+e)%(e+1),Home:0,End:e};!(t.key in s)||t.ctrlKey||t.altKey||t.metaKey||(t.preventDefault(),this.select(
-s[t.key]),this.tabs[this.at].tab.focus())}};var wm="jp-main-dock-panel",bm="This page cannot put the panel beside the notebook. In JupyterLab, right-click this output and choose “Create New View for Outpu\
+s[t.key]),this.tabs[this.at].tab.focus())}};var bm="jp-main-dock-panel",gm="This page cannot put the panel beside the notebook. In JupyterLab, right-click this output and choose “Create New View for Outpu\
 t”.",Bi=class{constructor(t,e){this.model=t,this.show=e,this.isOpen=!1,this.docked=null,this.outputs=new Set,this.places=new Set,this.area=null}async render(t,e){
 let s=await this.docked;e.aborted||(s===t?this.show(t,e):this.renderOutput(t,e))}renderOutput(t,e){let s=r("p",{class:"wb-grow"},"The panel is beside the notebo\
 ok."),i=m("Put it beside the notebook again","wb-button",()=>this.openFrom(t,e)),o=m("Show it here","wb-button",()=>{this.outputs.delete(h),t.replaceChildren(),
 this.show(t,e)}),a=r("div",{class:"wb-toolbar wb-docked"},s,i,o),h=()=>{s.hidden=!this.isOpen,i.hidden=this.isOpen};t.append(r("div",{class:"wb-desk",role:"regi\
 on","aria-label":"Workbench desk, docked"},a)),this.outputs.add(h),this.places.add(t),e.addEventListener("abort",()=>{this.outputs.delete(h),this.places.delete(
 t),this.closeUnused()}),h(),this.isOpen||this.openFrom(t,e)}async openFrom(t,e){!await this.open(t)&&!e.aborted&&this.giveUp(t,e)}giveUp(t,e){t.replaceChildren(
-r("div",{class:"wb-desk"},r("p",{class:"wb-toolbar wb-docked"},bm)),r("div",{class:"wb-docked-here"})),this.show(t.lastElementChild,e)}async open(t){let e=this.
-model.widget_manager,s=e?.context;if(typeof s?.addSibling!="function"||!document.getElementById(wm))return!1;let i,o;this.isOpen=!0,this.docked=new Promise(a=>o=
-a);try{i=await e.create_view(await e.get_model(this.model.get("panel_id"))),o(this.docked=i.el);let a=i.luminoWidget,h=gm(a.constructor),l=new h;l.id=`workbench\
+r("div",{class:"wb-desk"},r("p",{class:"wb-toolbar wb-docked"},gm)),r("div",{class:"wb-docked-here"})),this.show(t.lastElementChild,e)}async open(t){let e=this.
+model.widget_manager,s=e?.context;if(typeof s?.addSibling!="function"||!document.getElementById(bm))return!1;let i,o;this.isOpen=!0,this.docked=new Promise(a=>o=
+a);try{i=await e.create_view(await e.get_model(this.model.get("panel_id"))),o(this.docked=i.el);let a=i.luminoWidget,h=ym(a.constructor),l=new h;l.id=`workbench\
 -${this.model.get("panel_id")}`,l.addClass("jp-ThemedContainer"),l.title.label="Workbench",l.title.closable=!0,l.node.style.overflow="auto",l.node.style.background=
 "var(--jp-layout-color0)",l.node.style.padding="var(--jp-notebook-padding, 8px)";let c=t.closest(".jp-NotebookPanel")?.id;return l.disposed.connect(()=>this.closed()),
 i.once?.("remove",()=>l.dispose()),s.addSibling(l,{mode:"split-right",ref:c}),h.attach(a,l.node),this.area=l,this.closeUnused(),this.tell(),!0}catch(a){return console.
 warn("Workbench could not put its panel beside the notebook.",a),this.isOpen=!1,o(this.docked=null),i?.remove?.(),this.tell(),!1}}closeUnused(){this.places.size||
-this.area?.dispose()}closed(){this.isOpen=!1,this.area=null,this.tell()}tell(){for(let t of this.outputs)t()}};function gm(n){let t=n;for(;Object.getPrototypeOf(
-t).prototype;)t=Object.getPrototypeOf(t);return t}var ym="application/vnd.jupyter.widget-view+json",mh="application/vnd.jupyter.widget-state+json";function ph(n){let t=n.widget_manager?.context?.model;if(typeof t?.
-toJSON!="function")return;let e=t.toJSON.bind(t);t.toJSON=()=>vm(e(),n.get("panel_id"),n.get("last_state"))}function vm(n,t,e){let s=new Set(km(n).map(fh));if(!e||
-!s.has(t))return n;let i=n.cells.map(c=>c.outputs?xm(c,t,e):c),{[mh]:o,...a}=n.metadata.widgets??{},h={...Sm(o?.state??{},s),..._m(t,e)},l={...a,[mh]:{version_major:2,
-version_minor:0,...o,state:h}};return{...n,cells:i,metadata:{...n.metadata,widgets:l}}}function km({cells:n}){return n.flatMap(({outputs:t})=>t??[])}function fh({
-data:n}){return n?.[ym]?.model_id}function xm(n,t,e){let s=n.outputs.map(i=>fh(i)===t?{...i,data:{...i.data,"text/html":e}}:i);return{...n,outputs:s}}function _m(n,t){
+this.area?.dispose()}closed(){this.isOpen=!1,this.area=null,this.tell()}tell(){for(let t of this.outputs)t()}};function ym(n){let t=n;for(;Object.getPrototypeOf(
+t).prototype;)t=Object.getPrototypeOf(t);return t}var vm="application/vnd.jupyter.widget-view+json",mh="application/vnd.jupyter.widget-state+json";function ph(n){let t=n.widget_manager?.context?.model;if(typeof t?.
+toJSON!="function")return;let e=t.toJSON.bind(t);t.toJSON=()=>km(e(),n.get("panel_id"),n.get("last_state"))}function km(n,t,e){let s=new Set(xm(n).map(fh));if(!e||
+!s.has(t))return n;let i=n.cells.map(c=>c.outputs?_m(c,t,e):c),{[mh]:o,...a}=n.metadata.widgets??{},h={...$m(o?.state??{},s),...Sm(t,e)},l={...a,[mh]:{version_major:2,
+version_minor:0,...o,state:h}};return{...n,cells:i,metadata:{...n.metadata,widgets:l}}}function xm({cells:n}){return n.flatMap(({outputs:t})=>t??[])}function fh({
+data:n}){return n?.[vm]?.model_id}function _m(n,t,e){let s=n.outputs.map(i=>fh(i)===t?{...i,data:{...i.data,"text/html":e}}:i);return{...n,outputs:s}}function Sm(n,t){
 let e={model_module:"@jupyter-widgets/controls",model_module_version:"2.0.0"},s={model_module:"@jupyter-widgets/base",model_module_version:"2.0.0"},i=Ko(n);return{
-[n]:{...e,model_name:"HTMLModel",state:{value:t,layout:`IPY_MODEL_${i}`}},[i]:{...s,model_name:"LayoutModel",state:{}}}}function Ko(n){return`${n}-last-state`}function Sm(n,t){
-let e=Object.keys(n).filter(i=>Ko(i)in n&&!t.has(i)),s=new Set(e.flatMap(i=>[i,Ko(i)]));return Object.fromEntries(Object.entries(n).filter(([i])=>!s.has(i)))}var $m=["approvals","personas","agents","definitions","catalogue","permissions","servers","conversations","personalities","network","peers","projects","sessions",
+[n]:{...e,model_name:"HTMLModel",state:{value:t,layout:`IPY_MODEL_${i}`}},[i]:{...s,model_name:"LayoutModel",state:{}}}}function Ko(n){return`${n}-last-state`}function $m(n,t){
+let e=Object.keys(n).filter(i=>Ko(i)in n&&!t.has(i)),s=new Set(e.flatMap(i=>[i,Ko(i)]));return Object.fromEntries(Object.entries(n).filter(([i])=>!s.has(i)))}var Em=["approvals","personas","agents","definitions","catalogue","permissions","servers","conversations","personalities","network","peers","projects","sessions",
 "teams","rules","tools","allowlist","tasks","worktrees","closed","conflicts","processes","unattended","saved_views","change_requests","untrusted"],ji=class{constructor(){
-this.tables=Object.fromEntries($m.map(t=>[t,new Map])),this.version=null,this.touched=null,this.loaded=new Set,this.listeners=new Set}takeSnapshot(t,e){for(let s of new Set(
+this.tables=Object.fromEntries(Em.map(t=>[t,new Map])),this.version=null,this.touched=null,this.loaded=new Set,this.listeners=new Set}takeSnapshot(t,e){for(let s of new Set(
 [...Object.keys(this.tables),...Object.keys(e)]))this.tables[s]=new Map((e[s]??[]).map(i=>[i.id,i]));this.version=t,this.touched=null,this.loaded=new Set(Object.
-keys(e)),this.notify()}takeDiff(t,e,s,i=[]){if(t!==this.version)return!1;Em(this.tables,s),this.version=e,this.touched=new Set(i);for(let o of Object.keys(s))this.
+keys(e)),this.notify()}takeDiff(t,e,s,i=[]){if(t!==this.version)return!1;Om(this.tables,s),this.version=e,this.touched=new Set(i);for(let o of Object.keys(s))this.
 loaded.add(o);return this.notify(),!0}concerns(...t){return this.touched===null||t.some(e=>this.touched.has(e))}concernsAny(...t){return this.touched===null||[...this.
 touched].some(e=>t.includes(e.split(":")[0]))}subscribe(t,e){this.listeners.add(t),e?.addEventListener("abort",()=>this.listeners.delete(t),{once:!0})}notify(){
-for(let t of this.listeners)t()}};function Em(n,t){for(let[e,{set:s,removed:i}]of Object.entries(t)){let o=n[e]??=new Map;for(let a of i)o.delete(a);for(let a of s)
+for(let t of this.listeners)t()}};function Om(n,t){for(let[e,{set:s,removed:i}]of Object.entries(t)){let o=n[e]??=new Map;for(let a of i)o.delete(a);for(let a of s)
 o.set(a.id,a)}}var wh={NEW:"Published",UPDATE:"Changed",FORGET:"Forgotten"};function Ge({version:n,versions:t}){return n===t[0]}function bh(n,t){return Number(Z(t))-Number(Z(n))||
-Om(n.name,t.name)}function gh(n,t){if(!t)return!0;let{name:e,version:s,description:i="",highlights:o,tools:a,provenance:h}=n,l=o.map(d=>`${d.name} ${d.text}`),c=[
+Tm(n.name,t.name)}function gh(n,t){if(!t)return!0;let{name:e,version:s,description:i="",highlights:o,tools:a,provenance:h}=n,l=o.map(d=>`${d.name} ${d.text}`),c=[
 e,s,i,...l,...a,h.owner_name??""].join(`
 `).toLowerCase();return t.split(/\s+/).every(d=>c.includes(d))}var Li={own:"An agent of this project",unpublished:"This project is in no network: other nodes re\
 ceive it when it joins one",live:"The node that sent it answers",stale:"The node that sent it does not answer, is blocked, or this project is in no network"};function Mi({
 versions:n,provenance:t},e){let{freshness:s,owner:i,origin:o,origin_name:a,changed_at:h,last_seen:l}=t;if(s==="unpublished")return"not published yet";let c=s===
 "own",d=c||o===i?null:`through ${a}`,p=n.length>1?`${n.length.toLocaleString("en")} versions`:null,g=c?`changed ${_t(h,e)}`:`received ${_t(l,e)}`;return[p,d,s===
-"stale"?"stale":null,g].filter(Boolean).join(" · ")}function Om(n,t){return n<t?-1:+(n>t)}var Di=class{constructor(t,e){let s=y("personality");this.opener=m(t,"wb-opener",()=>e(t)),this.opener.id=s,this.version=r("span",{class:"wb-muted wb-cut"}),this.
+"stale"?"stale":null,g].filter(Boolean).join(" · ")}function Tm(n,t){return n<t?-1:+(n>t)}var Di=class{constructor(t,e){let s=y("personality");this.opener=m(t,"wb-opener",()=>e(t)),this.opener.id=s,this.version=r("span",{class:"wb-muted wb-cut"}),this.
 about=r("p",{class:"wb-personality-about"}),this.badge=r("span",{class:"wb-source wb-push"}),this.traits=r("ul",{class:"wb-traits"}),this.tools=r("ul",{class:"w\
 b-trait-tools"}),this.fresh=r("div",{class:"wb-label wb-cut"});let o=[r("div",{class:"wb-personality-head"},v("registration"),this.opener,this.version,this.badge),
 this.about,this.traits,this.tools,this.fresh];this.element=r("li",{class:"wb-personality wb-frame wb-stack","aria-labelledby":s},...o),this.elements=[this.element]}show(t,e){
 let s=t!==this.row;if(this.row=t,u(this.fresh,Mi(t,e)),!s)return;let{version:i,traits:o,tools:a,highlights:h,provenance:l}=t;u(this.version,i),Uo(this.badge,l),
 b(this.fresh,"title",Li[l.freshness]);let{text:c=""}=h.find(({name:_})=>_==="description")??{};u(this.about,c),b(this.about,"title",c),this.about.hidden=!c;let[
-d,p]=[!0,!1].map(_=>h.filter(({is_callable:M})=>M===_)),g=p.filter(({name:_})=>_!=="description").map(Tm);yh(this.traits,g,o-a.length-p.length,"trait"),yh(this.
-tools,d.map(Cm),a.length-d.length,"tool")}};function Uo(n,t){let{owner:e,owner_name:s}=t,i=Z({provenance:t});u(n,i?"Yours":s),b(n,"data-own",i),b(n,"title",i?"A\
+d,p]=[!0,!1].map(_=>h.filter(({is_callable:M})=>M===_)),g=p.filter(({name:_})=>_!=="description").map(Cm);yh(this.traits,g,o-a.length-p.length,"trait"),yh(this.
+tools,d.map(Am),a.length-d.length,"tool")}};function Uo(n,t){let{owner:e,owner_name:s}=t,i=Z({provenance:t});u(n,i?"Yours":s),b(n,"data-own",i),b(n,"title",i?"A\
 n agent of this project":`Owned by ${e}`)}function yh(n,t,e,s){let i=e>0?[r("li",{class:"wb-label"},`and ${f(e,`more ${s}`)}`)]:[];n.replaceChildren(...t,...i),
-n.hidden=!n.childNodes.length}function Tm({name:n,text:t}){return r("li",{class:"wb-trait",title:`${n}: ${t}`},r("span",{class:"wb-muted"},n),r("span",{class:"w\
-b-cut"},t))}function Cm({name:n,text:t}){let e=t?r("span",{class:"wb-muted wb-cut"},t):null;return r("li",{title:t||null},v("tool"),r("code",{class:"wb-cut"},n),
-e)}var Am=new Set(["pending","rejected","revoked"]),[vh,kh,Ii]=["agent","definition","none"],Pi=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new w(
+n.hidden=!n.childNodes.length}function Cm({name:n,text:t}){return r("li",{class:"wb-trait",title:`${n}: ${t}`},r("span",{class:"wb-muted"},n),r("span",{class:"w\
+b-cut"},t))}function Am({name:n,text:t}){let e=t?r("span",{class:"wb-muted wb-cut"},t):null;return r("li",{title:t||null},v("tool"),r("code",{class:"wb-cut"},n),
+e)}var qm=new Set(["pending","rejected","revoked"]),[vh,kh,Ii]=["agent","definition","none"],Pi=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new w(
 t),this.source=x([[Ii,"Nothing: you write its traits"]],Ii,{on:{change:()=>this.propose()}}),this.name=k("",{maxlength:128,required:!0,placeholder:"careful-revi\
 ewer"}),this.version=k("",{maxlength:128,placeholder:"that of the definition, or 1.0"}),this.about=r("p",{class:"wb-label"}),this.submit=r("button",{class:"wb-b\
 utton wb-primary",type:"submit"},"Publish");let s=()=>e(null);this.element=E({class:"wb-box wb-stack wb-roomy","aria-label":"Publish a personality"},{submit:()=>this.
 run(),escape:s},r("div",{class:"wb-fields wb-fields-3"},$("Made from",this.source),$("Name",this.name),$("Version (optional)",this.version)),this.about,L(this.submit,
 s),this.requests.errorBox),this.proposed=""}focus(){this.source.focus()}update(t){let{agents:e,definitions:s,network:i}=this.desk.store.tables,o=[...e.values()].
-filter(({registration_status:p})=>!Am.has(p)),a=[...s.values()].filter(({name:p})=>p),h=[["",[[Ii,"Nothing: you write its traits"]]],["Agents",o.map(({id:p,name:g})=>[
+filter(({registration_status:p})=>!qm.has(p)),a=[...s.values()].filter(({name:p})=>p),h=[["",[[Ii,"Nothing: you write its traits"]]],["Agents",o.map(({id:p,name:g})=>[
 `${vh}:${p}`,g])],["Definitions",a.map(({id:p,name:g})=>[`${kh}:${p}`,g])]];A(this.source,h.filter(([,p])=>p.length));let l=!!i.get("network")?.joined;u(this.about,
 "Its traits come from the definition and the persona, and its tools from functions that are bound to it."+(l?"":" This project is in no network: other nodes rec\
 eive it once you join one.")),this.requests.busy||T(t,this.submit)}propose(){if(this.name.value!==this.proposed)return;let{selectedOptions:t,value:e}=this.source,
 s=e===Ii?"":t[0].textContent.trim();this.proposed=s.toLowerCase().replace(/[^a-z0-9._-]+/g,"-").replace(/^-+|-+$/g,""),this.name.value=this.proposed}async run(){
 let[t,...e]=this.source.value.split(":"),s={[vh]:{agent_id:e.join(":")},[kh]:{definition:e.join(":")}}[t]??{},i=this.version.value.trim(),o={name:this.name.value.
-trim(),...i&&{version:i},...s},a=await this.requests.run("publish_personality",o,this.submit,"Publishing…");a&&this.onDone(a)}};var Ho=60,qm=6,xh={own:["Yours",Z],others:["Of other nodes",n=>!Z(n)],tools:["With tools",({tools:n})=>n.length>0]},Fi=class{constructor(t,e){this.desk=t,this.on=
+trim(),...i&&{version:i},...s},a=await this.requests.run("publish_personality",o,this.submit,"Publishing…");a&&this.onDone(a)}};var Ho=60,Nm=6,xh={own:["Yours",Z],others:["Of other nodes",n=>!Z(n)],tools:["With tools",({tools:n})=>n.length>0]},Fi=class{constructor(t,e){this.desk=t,this.on=
 e,this.filters={key:null,text:""},this.limit=Ho,this.formBox=r("div",{}),this.errorBox=r("div",{class:"wb-message wb-error",hidden:!0}),this.empty=r("div",{class:"\
 wb-empty wb-stack",hidden:!0}),this.search=J("Filter personalities","Filter personalities by name, owner, trait or tool",{input:()=>this.filter({text:this.search.
 value.trim().toLowerCase()})}),this.publishButton=m("Publish…","wb-button",()=>this.openForm()),this.chips=new lt("Filter personalities",a=>this.filter({key:a}));
@@ -1208,7 +1208,7 @@ list)};this.list=r("ul",{class:"wb-personalities","aria-label":"Personalities",o
 querySelector(".wb-opener")??this.publishButton).focus()}),this.more=m("Show more","wb-button",()=>{this.limit+=Ho,this.update()});let o=[this.formBox,this.errorBox,
 this.empty,this.chips.element,this.noMatch];this.element=r("div",{class:"wb-stack"},...o,this.list,this.more)}get rows(){let{version:t,tables:e}=this.desk.store;
 if(this.sorted?.version!==t){let s=[...e.personalities.values()].filter(({id:i})=>i!=="").sort(bh);this.sorted={version:t,rows:s}}return this.sorted.rows}get isSearchable(){
-return this.rows.length>qm||!!this.filters.text}summary(){let{rows:t}=this,e=t.filter(Z).length;return t.length?e?`${f(t.length,"personality","personalities")},\
+return this.rows.length>Nm||!!this.filters.text}summary(){let{rows:t}=this,e=t.filter(Z).length;return t.length?e?`${f(t.length,"personality","personalities")},\
  ${e} of them yours`:f(t.length,"personality","personalities"):""}update(t=this.enabled,e=Date.now()){this.enabled=t;let{rows:s}=this,{personalities:i}=this.desk.
 store.tables,o=l=>s.filter(l).length,a=Object.entries(xh).map(([l,[c,d]])=>({key:l,label:c,count:o(d)}));this.chips.update([{key:null,label:"All",count:s.length},
 ...a],this.filters.key),this.chips.element.hidden=s.length<2;let h=s.filter(l=>this.matches(l));this.cards.show(h.slice(0,this.limit).map(({id:l})=>l),(l,c)=>l.
@@ -1222,20 +1222,20 @@ that others can call. ",h=s?"Those of other nodes appear here as they are receiv
 this.desk.announce(`${f(this.cards.items.size,"personality","personalities")} shown.`)}clear(){this.search.value="",this.filter({key:null,text:""}),this.search.
 focus()}focus(t){(this.cards.items.get(t)?.opener??this.publishButton).focus()}openForm(){return this.form?this.form.focus():(this.form=new Pi(this.desk,t=>this.
 closeForm(t)),this.formBox.replaceChildren(this.form.element),this.form.update(this.enabled),this.form.focus())}closeForm(t){this.form=null,this.formBox.replaceChildren(),
-this.publishButton.focus(),t&&(this.desk.announce(t.is_published?`${t.name} is published.`:`${t.name} is saved.`),this.on.open(t.name))}};var[rt,Ht,Ye]=[148,40,48],Xe=8,Nm=48,$e=56,_h=10,Wi=7;function Sh(n,t,e,s){let i=Rm(n,t,e),o=Math.max(s,i.length*rt+(i.length-1)*$e+2*Xe),a=i.length===3&&i[0].length<
-3?Ht:Xe,h=Math.max(...i.map(({length:d})=>d))*Ye-(Ye-Ht)+2*a,l=i.length===3?Math.min(Nm,(o-3*rt-2*$e)/2-Xe):0,c=new Map;return i.forEach((d,p)=>Bm(d,p,{columns:i,
-wide:o,height:h,bend:Math.max(0,l)},c)),{places:c,columns:i,width:o,height:h}}function Rm(n,t,e){if(n.length<3)return[[e],...n.filter(a=>a!==e).map(a=>[a])];let s=jm(
-n,t,e),i=n.filter(a=>a!==s).sort((a,h)=>+(h===e)-+(a===e)),o=a=>i.filter((h,l)=>l%2===a);return[o(0),[s],o(1)].filter(a=>a.length)}function Bm(n,t,{columns:e,wide:s,
+this.publishButton.focus(),t&&(this.desk.announce(t.is_published?`${t.name} is published.`:`${t.name} is saved.`),this.on.open(t.name))}};var[rt,Ht,Ye]=[148,40,48],Xe=8,Rm=48,$e=56,_h=10,Wi=7;function Sh(n,t,e,s){let i=Bm(n,t,e),o=Math.max(s,i.length*rt+(i.length-1)*$e+2*Xe),a=i.length===3&&i[0].length<
+3?Ht:Xe,h=Math.max(...i.map(({length:d})=>d))*Ye-(Ye-Ht)+2*a,l=i.length===3?Math.min(Rm,(o-3*rt-2*$e)/2-Xe):0,c=new Map;return i.forEach((d,p)=>jm(d,p,{columns:i,
+wide:o,height:h,bend:Math.max(0,l)},c)),{places:c,columns:i,width:o,height:h}}function Bm(n,t,e){if(n.length<3)return[[e],...n.filter(a=>a!==e).map(a=>[a])];let s=Lm(
+n,t,e),i=n.filter(a=>a!==s).sort((a,h)=>+(h===e)-+(a===e)),o=a=>i.filter((h,l)=>l%2===a);return[o(0),[s],o(1)].filter(a=>a.length)}function jm(n,t,{columns:e,wide:s,
 height:i,bend:o},a){let h=e.length===1?.5:t/(e.length-1),l=Xe+(s-2*Xe-rt)*h,c=(i-(n.length*Ye-(Ye-Ht)))/2,d=Math.sign(.5-h);n.forEach((p,g)=>{let _=(g+.5)/n.length*
-2-1;a.set(p,{x:l+(n.length>2?d*o*_*_:0),y:c+g*Ye})})}function jm(n,t,e){let s=new Map(n.map(i=>[i,0]));for(let{from:i,to:o}of t)for(let a of[i,o])s.set(a,(s.get(
-a)??0)+1);return n.reduce((i,o)=>s.get(o)>s.get(i)?o:i,e)}function $h(n,t,e,s){let[i,o]=Oh(n,t),[a,h]=[n.y+Ht/2+s,t.y+Ht/2+s];if(Math.abs(n.x-t.x)<rt)return Lm(
+2-1;a.set(p,{x:l+(n.length>2?d*o*_*_:0),y:c+g*Ye})})}function Lm(n,t,e){let s=new Map(n.map(i=>[i,0]));for(let{from:i,to:o}of t)for(let a of[i,o])s.set(a,(s.get(
+a)??0)+1);return n.reduce((i,o)=>s.get(o)>s.get(i)?o:i,e)}function $h(n,t,e,s){let[i,o]=Oh(n,t),[a,h]=[n.y+Ht/2+s,t.y+Ht/2+s];if(Math.abs(n.x-t.x)<rt)return Mm(
 i,a,o,h,n.x>rt?-$e:$e);let l=[(i+o)/2,(a+h)/2];if(!e||Math.abs(n.x-t.x)<rt+e.x/2||n===e||t===e)return{path:`M${i} ${a}C${l[0]} ${a} ${l[0]} ${h} ${o} ${h}`,middle:l};
 let c=l[1]<=e.y+Ht/2;l[1]=c?Math.min(l[1],e.y-_h):Math.max(l[1],e.y+Ht+_h),l[1]+=c?-s:s;let d=i<o?1:-1,[p,g]=[d*$e,d*(rt/2+$e/2)],[_,M]=l;return{path:`M${i} ${a}\
 C${i+p} ${a} ${_-g} ${M} ${_} ${M}S${o-p} ${h} ${o} ${h}`,middle:l}}function Eh(n,t,e){let s=Oh(n,t)[1],i=s===t.x?-Wi:Wi;return`M${s} ${t.y+Ht/2+e}l${i} ${-Wi/2}\
-v${Wi}Z`}function Lm(n,t,e,s,i){return{path:`M${n} ${t}C${n+i} ${t} ${e+i} ${s} ${e} ${s}`,middle:[(n+e)/2+i*.75,(t+s)/2]}}function Oh(n,t){return Math.abs(n.x-
-t.x)>=rt?n.x<t.x?[n.x+rt,t.x]:[n.x,t.x+rt]:n.x>rt?[n.x,t.x]:[n.x+rt,t.x+rt]}var Mm=6,Ki=class{constructor(t){this.onOpen=t,this.nodes=new Map,this.active=null,this.lines=R("svg",{class:"wb-links","aria-hidden":"true"}),this.sheet=r("div",
+v${Wi}Z`}function Mm(n,t,e,s,i){return{path:`M${n} ${t}C${n+i} ${t} ${e+i} ${s} ${e} ${s}`,middle:[(n+e)/2+i*.75,(t+s)/2]}}function Oh(n,t){return Math.abs(n.x-
+t.x)>=rt?n.x<t.x?[n.x+rt,t.x]:[n.x,t.x+rt]:n.x>rt?[n.x,t.x]:[n.x+rt,t.x+rt]}var Dm=6,Ki=class{constructor(t){this.onOpen=t,this.nodes=new Map,this.active=null,this.lines=R("svg",{class:"wb-links","aria-hidden":"true"}),this.sheet=r("div",
 {class:"wb-network-sheet"},this.lines);let e="Nodes of the network; arrows move, Enter opens";this.box=r("div",{class:"wb-network-graph wb-frame",role:"listbox",
-tabindex:0,"aria-label":e},this.sheet),this.element=r("div",{class:"wb-stack"},this.box,Dm()),this.box.addEventListener("keydown",s=>this.onKey(s)),this.box.addEventListener(
+tabindex:0,"aria-label":e},this.sheet),this.element=r("div",{class:"wb-stack"},this.box,Im()),this.box.addEventListener("keydown",s=>this.onKey(s)),this.box.addEventListener(
 "focus",()=>this.active===null&&this.goTo(this.plan?.columns[0][0])),this.box.addEventListener("click",s=>this.onClick(s)),new ResizeObserver(()=>this.arrange()).
 observe(this.box)}update(t,e,s){let i={rid:t.rid??"",name:t.name,own:!0};this.own=i.rid,this.known=new Map([i,...e].map(o=>[o.rid,o])),this.links=fa(t.edges.filter(
 ({source:o,target:a})=>this.known.has(o)&&this.known.has(a))),s&&(this.active=s),this.opened=s,this.arrange();for(let[o,a]of this.nodes)this.drawNode(a,this.known.
@@ -1246,7 +1246,7 @@ s));this.mark()}}node(t){if(this.nodes.has(t))return this.nodes.get(t);let e=r("
 wb-node-state wb-cut"})),s=r("div",{class:"wb-node",role:"option",id:y("node")},r("span",{class:"wb-mark"}),e);return s.dataset.rid=t,this.nodes.set(t,s),this.sheet.
 append(s),s}drawNode(t,e){let[s,i]=e.own?["This project","registration"]:ue[e.state],o=e.own?"own":e.state;t.dataset.state!==o&&t.firstChild.replaceChildren(v(i)),
 t.dataset.state=o,u(t.lastChild.firstChild,e.name),u(t.lastChild.lastChild,e.is_relay?`${s} · first contact`:s),b(t,"title",e.rid)}drawLines(){let{width:t,height:e}=this.
-plan,s=new Set;this.drawn=this.links.map(i=>{let o=[i.from,i.to].sort().join(" "),a=s.has(o)?Mm:0;return s.add(o),this.line(i,a)}),this.lines.replaceChildren(...this.
+plan,s=new Set;this.drawn=this.links.map(i=>{let o=[i.from,i.to].sort().join(" "),a=s.has(o)?Dm:0;return s.add(o),this.line(i,a)}),this.lines.replaceChildren(...this.
 drawn),b(this.lines,"width",t),b(this.lines,"height",e),this.sheet.style.width=`${t}px`,this.sheet.style.height=`${e}px`}line({from:t,to:e,both:s,status:i,edge_type:o},a){
 let{places:h,columns:l}=this.plan,[c,d]=[h.get(t),h.get(e)],p=l.length===3?h.get(l[1][0]):null,{path:g,middle:_}=$h(c,d,p,a),M=[R("path",{class:"wb-link-line",d:g,
 "data-status":i})],S=(Q,j)=>R("path",{class:"wb-arrow",d:Eh(Q,j,a)});M.push(S(c,d),...s?[S(d,c)]:[]);let[K,at]=_;return o==="POLL"&&M.push(R("text",{class:"wb-l\
@@ -1256,7 +1256,7 @@ t&&s!==t&&i!==t?"true":null)}}goTo(t){t&&(this.active=t,this.mark(),this.nodes.g
 t.altKey||t.metaKey||!this.plan)return;let{columns:e}=this.plan,s=e.findIndex(h=>h.includes(this.active)),i=e[s]?.indexOf(this.active),o=h=>h?.[Math.min(h.length-
 1,Math.round((i+.5)/e[s].length*h.length-.5))],a={ArrowUp:()=>this.goTo(e[s]?.[i-1]),ArrowDown:()=>this.goTo(e[s]?.[i+1]),ArrowLeft:()=>this.goTo(o(e[s-1])),ArrowRight:()=>this.
 goTo(o(e[s+1])),Home:()=>this.goTo(e[0][0]),End:()=>this.goTo(e.at(-1).at(-1)),Enter:()=>this.open(this.active)};a[t.key]&&(t.preventDefault(),a[t.key]())}onClick(t){
-let e=t.target.closest(".wb-node")?.dataset.rid;e&&(this.goTo(e),this.open(e))}open(t){t&&t!==this.own&&this.onOpen(t)}};function Dm(){let n=s=>R("svg",{class:"\
+let e=t.target.closest(".wb-node")?.dataset.rid;e&&(this.goTo(e),this.open(e))}open(t){t&&t!==this.own&&this.onOpen(t)}};function Im(){let n=s=>R("svg",{class:"\
 wb-link-sample",viewBox:"0 0 28 8","aria-hidden":"true"},R("path",{class:"wb-link-line",d:"M0 4H28","data-status":s})),t=(s,i)=>r("span",{class:"wb-state"},n(s),
 i);return r("div",{class:"wb-line wb-label wb-network-legend"},t("APPROVED","approved"),t("PROPOSED","proposed"),r("span",{},"An arrow points to the node that r\
 eceives events; “poll”: it fetches them."))}var Ui=class{constructor(t,e,s){this.desk=t,this.onDone=s,this.requests=new w(t),this.url=k(e?.first_contact?.url??"",{maxlength:2e3,placeholder:"URL that ends \
@@ -1282,7 +1282,7 @@ e?.permission??(this.trait===Ee?"ask":Jo)),this.rate.hidden=!e||e.permission==="
 t)&&t>=1;this.rate.setAttribute("aria-invalid",String(!e)),e?this.save({calls_per_minute:t}):this.requests.showError({code:"INVALID_ARGUMENTS",message:"Type a w\
 hole number of calls a minute."})}async save(t){let{permission:e}=this.decided??{permission:null},s={peer:this.peer,trait:this.trait,permission:e,...t},i=await this.
 requests.run("set_peer_permission",s);if(!i)return;let{permission:o}=i.permissions.find(({trait:a})=>a===this.trait)??{};this.desk.announce(`${this.label}: ${o?
-zo[o].toLowerCase():"as all others"}.`),this.onSaved(i.permissions)}};var Im="Rejected for good: it is not sent again as it is. Change what is published, or have the node updated.",Pm="The node failed with it: it is sent again whe\
+zo[o].toLowerCase():"as all others"}.`),this.onSaved(i.permissions)}};var Pm="Rejected for good: it is not sent again as it is. Change what is published, or have the node updated.",Fm="The node failed with it: it is sent again whe\
 n both nodes are compared. If it stays here, tell who runs the node.",zi=class{constructor(t,e,s){this.desk=t,this.on=e,this.requests=new w(t),this.reader=new w(
 t),this.permissions=new Hi(t);let i=y("peer");this.mark=r("span",{class:"wb-mark"}),this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.state=r("di\
 v",{class:"wb-indented wb-wrap"}),this.facts=new I,this.refusals=r("div",{}),this.rejections=r("div",{}),this.published=r("div",{}),this.blockButton=m("","wb-bu\
@@ -1294,7 +1294,7 @@ this.permissions.clear(),this.refusals.replaceChildren(),this.rejections.replace
 s);this.reading=new B(()=>this.read(t),e),this.reading.now()}hide(){this.reading?.stop(),this.element.hidden=!0}focus(){this.title.focus()}onEvents(){!this.element.
 hidden&&this.desk.store.concerns(`peer:${this.rid}`)&&this.reading.now()}async read(t){let e=await this.reader.send("get_peer",{peer:t});t===this.rid&&(this.reader.
 clearError(),this.permissions.show(t,e.permissions),this.drawRefusals(e.refusals),this.drawRejections(e.rejections))}update(t,e,s,i){this.peer=t;let[o,a]=ue[t.state];
-this.drawn!==t.state&&this.mark.replaceChildren(v(a)),this.drawn=t.state,u(this.title,t.name),u(this.state,Fm(t,o,i)),this.drawFacts(t,e,i),this.drawPublished(t.
+this.drawn!==t.state&&this.mark.replaceChildren(v(a)),this.drawn=t.state,u(this.title,t.name),u(this.state,Wm(t,o,i)),this.drawFacts(t,e,i),this.drawPublished(t.
 rid),u(this.blockButton,t.blocked_at?"Unblock":"Block…"),this.requests.busy||T(s,this.blockButton),this.permissions.update(s,!!t.blocked_at)}drawFacts(t,{rid:e,
 edges:s},i){let o=(a,h)=>s.find(({source:l,target:c})=>l===a&&c===h);this.facts.update([["Address",t.base_url&&r("code",{class:"wb-id"},t.base_url)],["RID",r("c\
 ode",{class:"wb-id"},t.rid)],["Kind",t.node_type==="PARTIAL"?"sends requests, but takes none":null],["Role",t.is_relay&&"first contact: passes on what other nod\
@@ -1305,12 +1305,12 @@ tables,s=[...e.values()].filter(({provenance:a})=>a?.owner===t).map(({name:a})=>
 Personalities",r("ul",{class:"wb-traits"},...o))]:[])}drawRefusals(t){let e=({code:i,count:o,last_at:a,last_reason:h})=>r("li",{class:"wb-refusal"},r("div",{},r(
 "code",{},i),` × ${o.toLocaleString("en")}, last ${O(a)}`),r("div",{class:"wb-muted wb-wrap"},h)),s=r("ul",{class:"wb-stack"},...t.map(e));this.refusals.replaceChildren(
 ...t.length?[C("Refused messages and calls",s)]:[])}drawRejections(t){let e=({rid:i,code:o,reason:a,is_final:h,rejected_at:l})=>r("li",{class:"wb-refusal"},r("d\
-iv",{class:"wb-wrap"},r("code",{class:"wb-id"},i),` ${O(l)}`),r("div",{class:"wb-wrap"},h?Im:Pm),r("div",{class:"wb-muted wb-wrap"},r("code",{},o),` ${a}`)),s=r(
+iv",{class:"wb-wrap"},r("code",{class:"wb-id"},i),` ${O(l)}`),r("div",{class:"wb-wrap"},h?Pm:Fm),r("div",{class:"wb-muted wb-wrap"},r("code",{},o),` ${a}`)),s=r(
 "ul",{class:"wb-stack"},...t.map(e));this.rejections.replaceChildren(...t.length?[C("Rejected by it",s)]:[])}toggleBlock(){let{name:t,rid:e,blocked_at:s}=this.peer;
 if(s)return this.run("unblock_peer",e,this.blockButton,"Unblocking…",`${t} is unblocked.`);let i={label:`Block ${t}`,consequence:"Nothing is accepted from it \
 or sent to it, and what it has published is removed here."};return U(this.confirmBox,this.blockButton,i,async(o,a)=>{await this.run("block_peer",e,a,"Blocking…",
 `${t} is blocked.`)&&this.confirmBox.replaceChildren(),this.blockButton.focus()})}async run(t,e,s,i,o){let a=await this.requests.run(t,{peer:e},s,i);return a&&this.
-desk.announce(o),a}onKey(t){t.key!=="Escape"||t.defaultPrevented||t.target.matches(".wb-input")||(t.preventDefault(),this.on.close())}};function Fm({state:n,last_error:t,
+desk.announce(o),a}onKey(t){t.key!=="Escape"||t.defaultPrevented||t.target.matches(".wb-input")||(t.preventDefault(),this.on.close())}};function Wm({state:n,last_error:t,
 retry_at:e,blocked_at:s,blocked_by:i},o,a){if(n==="blocked")return`Blocked by ${i}, ${_t(s,a)}`;if(n!=="unreachable")return o;let h=e&&(Date.parse(e)>a?` It is \
 tried again at ${O(e)}.`:" It is being tried again.");return`${o}: ${t??"no answer"}.${h??""}`}var Th={peer:"Node",state:"State",sends:"Sends to us",gets:"Gets from us",last:"Last contact",refused:"Refused"},Ji=class{constructor(t){this.onOpen=t,this.body=
 r("tbody",{});let e=Object.entries(Th).map(([i,o])=>r("th",{scope:"col",class:`wb-col-${i}`},o)),s={keydown:i=>V(i,this.body)};this.element=r("table",{class:"wb\
@@ -1349,8 +1349,8 @@ k."):this.joinButton.focus()}),this.formBox.replaceChildren(this.form.element),t
 The other nodes forget the personalities of this project, and theirs are forgotten here. Yours are kept, and published again when the project joins a network."};
 U(this.confirmBox,this.leaveButton,t,async(e,s)=>{await this.requests.run("leave_network",{},s,"Leaving…")&&(this.confirmBox.replaceChildren(),this.desk.announce(
 "This project has left the network."))})}};var Ah={value:"value",description:"description",type:"type",is_callable:"can be called",input_schema:"arguments",output_schema:"result",version:"version of the \
-function",read_only:"only reads"};function qh(n,t){let[e,s]=[n,t].map(i=>new Map(i.map(o=>[o.name,o])));return[...new Set([...e.keys(),...s.keys()])].flatMap(i=>Wm(
-i,e.get(i),s.get(i)))}function Wm(n,t,e){return!t||!e?[{path:n,before:Gi(t),after:Gi(e)}]:Object.entries(Ah).filter(([s])=>JSON.stringify(t[s]??null)!==JSON.stringify(
+function",read_only:"only reads"};function qh(n,t){let[e,s]=[n,t].map(i=>new Map(i.map(o=>[o.name,o])));return[...new Set([...e.keys(),...s.keys()])].flatMap(i=>Km(
+i,e.get(i),s.get(i)))}function Km(n,t,e){return!t||!e?[{path:n,before:Gi(t),after:Gi(e)}]:Object.entries(Ah).filter(([s])=>JSON.stringify(t[s]??null)!==JSON.stringify(
 e[s]??null)).map(([s,i])=>({path:`${n}: ${i}`,before:t[s]??null,after:e[s]??null}))}function Gi(n){return n?n.is_callable?n.description||"a tool":n.value:null}function Nh({
 added:n,removed:t,changed:e,fields:s}){return[...n.map(i=>({path:i.name,before:null,after:Gi(i)})),...t.map(i=>({path:i.name,before:Gi(i),after:null})),...e.flatMap(
 ({name:i,fields:o})=>o.map(({name:a,before:h,after:l})=>({path:`${i}: ${Ah[a]??a}`,before:h,after:l}))),...s.map(({name:i,before:o,after:a})=>({path:i,before:o,
@@ -1376,23 +1376,23 @@ rid:t,profile:e,provenance:s}){let{owner:i,owner_name:o,origin:a,origin_name:h,s
 return;let d=c==="own";this.facts.update([["RID",Oe(t)],["Owner",r("div",{},d?`this project, ${o}`:o,Oe(i))],["Sent by",!d&&(a===i?"its owner":r("div",{},h,Oe(a)))],
 ["State",!d&&(c==="live"?"the node that sent it answers":Li.stale)],["SHA-256",Oe(l)],["Published",O(s.published_at)],[d?"First published":"First received",O(s.
 first_seen)],["Changed",O(s.changed_at)],["Last received",!d&&O(s.last_seen)],["Node",e.base_url&&Oe(e.base_url)],["Agent",e.mcp_url&&Oe(e.mcp_url)]])}};function Oe(n){
-return r("div",{class:"wb-id"},r("code",{},n))}function Dh(n){if(!Fh(n?.properties))return null;let t=new Set(Array.isArray(n.required)?n.required:[]);return Object.entries(n.properties).map(([e,s])=>Km(e,s,
-n,t.has(e)))}function Km(n,t,e,s){let i=Go(t,e),o=Um(i),a=o.length?"choice":Hm(i);return{name:n,kind:a,required:s,description:Vm(i.description),initial:zm(i,a,o),
+return r("div",{class:"wb-id"},r("code",{},n))}function Dh(n){if(!Fh(n?.properties))return null;let t=new Set(Array.isArray(n.required)?n.required:[]);return Object.entries(n.properties).map(([e,s])=>Um(e,s,
+n,t.has(e)))}function Um(n,t,e,s){let i=Go(t,e),o=Hm(i),a=o.length?"choice":zm(i);return{name:n,kind:a,required:s,description:Gm(i.description),initial:Jm(i,a,o),
 options:o}}function Go(n,t,e=0){if(!Fh(n)||e>8)return{};let{$ref:s="",...i}=n,[,o]=/^#\/\$defs\/([^/]+)$/.exec(s)??[];if(o)return{...Go(t.$defs?.[o],t,e+1),...i};
 let a=n.anyOf??n.oneOf;if(!Array.isArray(a))return n;let h=a.filter(l=>l?.type!=="null");return h.length===1?{...Go(h[0],t,e+1),...Lh(n)}:Lh(n)}function Lh({description:n,
-default:t}){return{...n&&{description:n},...t!==void 0&&{default:t}}}function Um({enum:n,const:t,type:e}){return t!==void 0?[t]:Array.isArray(n)?n.filter(s=>s!==
-null):Ih(e).join()==="boolean"?[!0,!1]:[]}function Hm({type:n,format:t,writeOnly:e}){let[s,...i]=Ih(n);return i.length?"json":s==="string"?t==="password"||e?"se\
-cret":"text":s==="number"||s==="integer"?s:"json"}function Ih(n){return[n].flat().filter(t=>t&&t!=="null")}function zm({default:n},t,e){return n==null?"":t==="c\
+default:t}){return{...n&&{description:n},...t!==void 0&&{default:t}}}function Hm({enum:n,const:t,type:e}){return t!==void 0?[t]:Array.isArray(n)?n.filter(s=>s!==
+null):Ih(e).join()==="boolean"?[!0,!1]:[]}function zm({type:n,format:t,writeOnly:e}){let[s,...i]=Ih(n);return i.length?"json":s==="string"?t==="password"||e?"se\
+cret":"text":s==="number"||s==="integer"?s:"json"}function Ih(n){return[n].flat().filter(t=>t&&t!=="null")}function Jm({default:n},t,e){return n==null?"":t==="c\
 hoice"?e.includes(n)?String(e.indexOf(n)):"":t==="json"?JSON.stringify(n,null,2):String(n)}function Ph(n,t){let[e,s]=[{},{}];for(let i of n){let o=t[i.name]??"";
-if(!o&&!(i.required&&i.kind==="text")){i.required&&(s[i.name]="A value is required.");continue}try{e[i.name]=Jm[i.kind](o,i)}catch(a){s[i.name]=a.message}}return{
-values:e,problems:s}}var Jm={text:n=>n,secret:n=>n,number:n=>Mh(n,Number.isFinite,"Type a number."),integer:n=>Mh(n,Number.isSafeInteger,"Type a whole number."),
+if(!o&&!(i.required&&i.kind==="text")){i.required&&(s[i.name]="A value is required.");continue}try{e[i.name]=Vm[i.kind](o,i)}catch(a){s[i.name]=a.message}}return{
+values:e,problems:s}}var Vm={text:n=>n,secret:n=>n,number:n=>Mh(n,Number.isFinite,"Type a number."),integer:n=>Mh(n,Number.isSafeInteger,"Type a whole number."),
 choice:(n,{options:t})=>t[Number(n)],json:n=>Ot(n)};function Mh(n,t,e){let s=Number(n.trim()||NaN);if(!t(s))throw new Error(e);return s}function Ot(n){try{return JSON.
-parse(n)}catch(t){throw new Error(`This is not JSON: ${t.message}.`,{cause:t})}}function Fh(n){return typeof n=="object"&&n!==null&&!Array.isArray(n)}function Vm(n){
-return typeof n=="string"?n:""}var Zi={str:"Text",int:"Whole number",float:"Number",bool:"Yes or no",list:"List (JSON)",dict:"Object (JSON)"},Gm={str:n=>n,int:n=>Wh(n,Number.isSafeInteger,"Ty\
+parse(n)}catch(t){throw new Error(`This is not JSON: ${t.message}.`,{cause:t})}}function Fh(n){return typeof n=="object"&&n!==null&&!Array.isArray(n)}function Gm(n){
+return typeof n=="string"?n:""}var Zi={str:"Text",int:"Whole number",float:"Number",bool:"Yes or no",list:"List (JSON)",dict:"Object (JSON)"},Ym={str:n=>n,int:n=>Wh(n,Number.isSafeInteger,"Ty\
 pe a whole number."),float:n=>Wh(n,Number.isFinite,"Type a number."),bool:n=>n==="true",list:n=>Yo(Ot(n),Array.isArray,'Type a list, such as ["a", "b"].'),dict:n=>Yo(
-Ot(n),Ym,'Type an object, such as {"a": 1}.')};function Kh(n,t){return n==="str"&&typeof t=="string"?t:n in Zi&&zh(t)?String(t):JSON.stringify(t??null,null,2)}function Uh(n,t){
-return(Gm[n]??Ot)(t)}function Hh(n){return n==null?"none":typeof n=="boolean"?n?"yes":"no":Array.isArray(n)&&n.every(zh)?n.join(", ")||"nothing":typeof n=="obje\
-ct"?JSON.stringify(n):String(n)}function Wh(n,t,e){return Yo(Number(n.trim()||NaN),t,e)}function Yo(n,t,e){if(!t(n))throw new Error(e);return n}function Ym(n){return typeof n==
+Ot(n),Xm,'Type an object, such as {"a": 1}.')};function Kh(n,t){return n==="str"&&typeof t=="string"?t:n in Zi&&zh(t)?String(t):JSON.stringify(t??null,null,2)}function Uh(n,t){
+return(Ym[n]??Ot)(t)}function Hh(n){return n==null?"none":typeof n=="boolean"?n?"yes":"no":Array.isArray(n)&&n.every(zh)?n.join(", ")||"nothing":typeof n=="obje\
+ct"?JSON.stringify(n):String(n)}function Wh(n,t,e){return Yo(Number(n.trim()||NaN),t,e)}function Yo(n,t,e){if(!t(n))throw new Error(e);return n}function Xm(n){return typeof n==
 "object"&&n!==null&&!Array.isArray(n)}function zh(n){return n!==null&&typeof n!="object"}var Qi=class{constructor(t,e,s){this.desk=t,this.name=e.name,this.onDone=s,this.requests=new w(t);let i=new Set(e.set_by_hand),o=d=>e.functions.includes(d),a=e.
 traits.filter(({name:d})=>i.has(d)&&!o(d)),h=e.traits.some(({name:d})=>!i.has(d)&&!o(d));this.rows=a.map(d=>new tn(d,()=>{})),this.list=r("div",{class:"wb-stack"},
 ...this.rows.map(({element:d})=>d)),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Save");let l=()=>s(null),c="Traits from its definition \
@@ -1409,44 +1409,44 @@ remove(),t?`Remove ${t.name}`:"Remove the new trait"),this.problem=r("div",{clas
 l":`Description of ${t?.name??"the new trait"}`});let i=[this.name,this.type,this.removeButton,this.place,this.about,this.problem];this.element=r("div",{class:"\
 wb-trait-row",role:"group","aria-label":t?.name??"New trait"},...i)}nameField(){return k("",{maxlength:128,placeholder:"Name","aria-label":"Name of the trait"})}typeChoice(){
 let t={change:()=>this.drawControl(this.control.value)};return x(Object.entries(Zi),"str",{"aria-label":"Type of the trait",on:t})}get typeName(){return this.trait?.
-type??this.type.value}get isEmpty(){return!this.trait&&!this.name.value.trim()&&!this.control.value.trim()}drawControl(t){this.control=Zm(this.typeName,t);let e=this.
+type??this.type.value}get isEmpty(){return!this.trait&&!this.name.value.trim()&&!this.control.value.trim()}drawControl(t){this.control=Qm(this.typeName,t);let e=this.
 trait?.name??"the new trait";this.control.setAttribute("aria-label",`Value of ${e}`),this.control.setAttribute("aria-describedby",this.problem.id),this.place.replaceChildren(
 this.control)}focus(){(this.trait||this.name.value?this.control:this.name).focus()}remove(){return this.trait?(this.isRemoved=!this.isRemoved,this.element.classList.
 toggle("wb-removing",this.isRemoved),this.control.disabled=this.isRemoved,u(this.removeButton,this.isRemoved?"Keep":"Remove")):this.onDrop()}read(t){this.mark(null);
 let e=this.trait?.name??this.name.value.trim();if(this.isRemoved)return[e,null];let s=this.about.value.trim(),i=this.control.value===this.initial&&s===(this.trait?.
-description??"");if(this.trait&&i)return null;try{this.trait||Xm(e,this,t);let o=Uh(this.typeName,this.control.value),{is_callable:a=!1}=this.trait??{};return[e,
+description??"");if(this.trait&&i)return null;try{this.trait||Zm(e,this,t);let o=Uh(this.typeName,this.control.value),{is_callable:a=!1}=this.trait??{};return[e,
 {type:this.typeName,value:o,is_callable:a,description:s}]}catch(o){return this.mark(o),null}}mark(t){this.isWrong=t!==null,this.problem.hidden=!this.isWrong,this.
-control.setAttribute("aria-invalid",String(this.isWrong)),t&&this.problem.replaceChildren(...kt(t).slice(0,1),r("span",{},t.message))}};function Xm(n,t,e){if(!n)
-throw new Error("Give the trait a name.");if(e.some(i=>i!==t&&(i.trait?.name??i.name.value.trim())===n))throw new Error("There is a trait with this name.")}function Zm(n,t){
+control.setAttribute("aria-invalid",String(this.isWrong)),t&&this.problem.replaceChildren(...kt(t).slice(0,1),r("span",{},t.message))}};function Zm(n,t,e){if(!n)
+throw new Error("Give the trait a name.");if(e.some(i=>i!==t&&(i.trait?.name??i.name.value.trim())===n))throw new Error("There is a trait with this name.")}function Qm(n,t){
 if(n==="bool")return x([["true","Yes"],["false","No"]],t==="true"?"true":"false");if(n==="int"||n==="float")return k(t,{inputmode:"decimal"});let e=Math.min(8,t.
 split(`
-`).length);return F(t,e,{class:`wb-input wb-area wb-short-area${n==="str"?" wb-prose-area":""}`})}var Qm=120,en=class{constructor(t){this.desk=t,this.requests=new w(t),this.editButton=m("Edit…","wb-button",()=>this.edit()),this.list=r("dl",{class:"wb-trait\
+`).length);return F(t,e,{class:`wb-input wb-area wb-short-area${n==="str"?" wb-prose-area":""}`})}var tp=120,en=class{constructor(t){this.desk=t,this.requests=new w(t),this.editButton=m("Edit…","wb-button",()=>this.edit()),this.list=r("dl",{class:"wb-trait\
 -list"}),this.formBox=r("div",{});let e=r("h4",{class:"wb-strong wb-grow"},"Traits"),s=r("div",{class:"wb-line"},e,this.editButton);this.element=r("div",{class:"\
 wb-stack"},s,this.requests.errorBox,this.formBox,this.list)}clear(){this.form=null,this.drawn=null,this.formBox.replaceChildren(),this.list.hidden=!1}show(t,e){
 this.personality=t;let s=t.profile.traits.filter(({is_callable:o})=>!o),i=JSON.stringify(s);i!==this.drawn&&this.list.replaceChildren(...this.entries(s)),this.drawn=
 i,this.enable(e)}enable(t){let{personality:e}=this;this.editButton.hidden=!Z(e)||!Ge(e)||!!this.form,T(t,this.editButton),this.form?.enable(t)}entries(t){return t.
 length?t.flatMap(e=>[r("dt",{class:"wb-wrap",title:e.type},e.name),r("dd",{},this.value(e),e.description?r("div",{class:"wb-label"},e.description):null)]):[r("p",
-{class:"wb-muted"},"It has no traits besides its tools.")]}value({name:t,value:e}){let s=typeof e=="string"?e:Hh(e);if(s.length<=Qm&&!s.includes(`
+{class:"wb-muted"},"It has no traits besides its tools.")]}value({name:t,value:e}){let s=typeof e=="string"?e:Hh(e);if(s.length<=tp&&!s.includes(`
 `))return r("span",{class:"wb-wrap"},s);let i=typeof e=="string"?e:JSON.stringify(e,null,2);return ct(i,`Copy ${t}`,this.desk.announce)}async edit(){let{name:t}=this.
 personality,e=await this.requests.run("get_own_personality",{name:t},this.editButton,"Reading…");!e||t!==this.personality.name||(this.form=new Qi(this.desk,e,
 s=>this.closeForm(s)),this.list.hidden=!0,this.editButton.hidden=!0,this.formBox.replaceChildren(this.form.element),this.form.focus())}closeForm(t){let{personality:e}=this;
-this.clear(),this.show(t?{...e,profile:{...e.profile,traits:t.traits}}:e,!0),this.editButton.focus()}};var tp={fields:"Fields",json:"JSON"},ep="(not set)",sn=class{constructor(t,e=null){this.parameters=Dh(t),this.controls=new Map,this.problems=new Map,this.modes=
-new P(tp,"Show the arguments as",o=>this.show(o)),this.fields=r("div",{class:"wb-stack wb-roomy"},...(this.parameters??[]).map(o=>this.field(o))),this.text=F(JSON.
+this.clear(),this.show(t?{...e,profile:{...e.profile,traits:t.traits}}:e,!0),this.editButton.focus()}};var ep={fields:"Fields",json:"JSON"},sp="(not set)",sn=class{constructor(t,e=null){this.parameters=Dh(t),this.controls=new Map,this.problems=new Map,this.modes=
+new P(ep,"Show the arguments as",o=>this.show(o)),this.fields=r("div",{class:"wb-stack wb-roomy"},...(this.parameters??[]).map(o=>this.field(o))),this.text=F(JSON.
 stringify(e??{},null,2),6,{"aria-label":"Arguments as JSON"}),this.textProblem=Jh(this.text),this.json=r("div",{},this.text,this.textProblem);let s=this.parameters?.
 length===0,i=s?r("p",{class:"wb-muted"},"It takes no arguments."):null;this.modes.element.hidden=s||!this.parameters,this.element=r("div",{class:"wb-stack"},i,this.
 modes.element,this.fields,this.json),this.show(this.parameters&&!e?"fields":"json"),s&&(this.json.hidden=!0)}get first(){return this.mode==="json"?this.text:this.
-controls.values().next().value??null}field(t){let{name:e,description:s,required:i}=t,o=sp(t),a=Jh(o);this.controls.set(e,o),this.problems.set(e,a);let h=$(i?e:`${e}\
+controls.values().next().value??null}field(t){let{name:e,description:s,required:i}=t,o=ip(t),a=Jh(o);this.controls.set(e,o),this.problems.set(e,a);let h=$(i?e:`${e}\
  (optional)`,o);return h.append(a,...s?[r("p",{class:"wb-label"},s)]:[]),h}show(t){t==="json"&&this.mode==="fields"&&(this.text.value=JSON.stringify(this.read().
 values,null,2)),t==="fields"&&this.mode==="json"&&this.fillFields(),this.mode=t,this.fields.hidden=t!=="fields",this.json.hidden=t!=="json",this.modes.show(t),this.
-mark({})}fillFields(){let t;try{t=Ot(this.text.value)}catch{return}for(let e of this.parameters){let{name:s}=e;t&&s in t&&(this.controls.get(s).value=ip(e,t[s]))}}read(){
+mark({})}fillFields(){let t;try{t=Ot(this.text.value)}catch{return}for(let e of this.parameters){let{name:s}=e;t&&s in t&&(this.controls.get(s).value=np(e,t[s]))}}read(){
 let t=Object.fromEntries([...this.controls].map(([e,s])=>[e,s.value]));return Ph(this.parameters,t)}values(){if(this.mode==="json")return this.jsonValues();let{
 values:t,problems:e}=this.read();return this.mark(e),Object.keys(e).length?null:t}jsonValues(){try{let t=Ot(this.text.value);return this.mark({}),t}catch(t){return this.
 markOne(this.text,this.textProblem,t.message),this.text.focus(),null}}mark(t){this.markOne(this.text,this.textProblem,null);for(let[s,i]of this.controls)this.markOne(
 i,this.problems.get(s),t[s]??null);let e=[...this.controls.keys()].find(s=>s in t);e&&this.controls.get(e).focus()}markOne(t,e,s){e.hidden=s===null,s===null?t.removeAttribute(
 "aria-invalid"):(t.setAttribute("aria-invalid","true"),e.replaceChildren(v("warning"),r("span",{},s)))}};function Jh(n){let t=r("div",{class:"wb-message wb-erro\
-r",id:y("problem"),hidden:!0});return n.setAttribute("aria-describedby",t.id),t}function sp(n){let{kind:t,initial:e,options:s,required:i}=n;if(t==="choice"){let a=s.
-map((h,l)=>[String(l),String(h)]);return x(i?a:[["",ep],...a],e)}return t==="json"?F(e,3,{placeholder:"JSON"}):t==="text"?F(e,1,{class:"wb-input wb-area wb-shor\
-t-area"}):k(e,{type:t==="secret"?"password":"text",inputmode:t==="secret"?null:"decimal"})}function ip({kind:n,options:t},e){return n==="choice"?t.includes(e)?String(
+r",id:y("problem"),hidden:!0});return n.setAttribute("aria-describedby",t.id),t}function ip(n){let{kind:t,initial:e,options:s,required:i}=n;if(t==="choice"){let a=s.
+map((h,l)=>[String(l),String(h)]);return x(i?a:[["",sp],...a],e)}return t==="json"?F(e,3,{placeholder:"JSON"}):t==="text"?F(e,1,{class:"wb-input wb-area wb-shor\
+t-area"}):k(e,{type:t==="secret"?"password":"text",inputmode:t==="secret"?null:"decimal"})}function np({kind:n,options:t},e){return n==="choice"?t.includes(e)?String(
 t.indexOf(e)):"":n==="json"?JSON.stringify(e,null,2):String(e)}var Vh={always:"Always",ask:"Ask me",never:"Never"},nn=class{constructor(t,e){this.desk=t,this.tool=e,this.requests=new w(t),this.segments=new P(Vh,`Permission \
 to call ${e.name}`,i=>this.choose(i)),this.note=r("span",{class:"wb-muted"});let s=e.kind==="operation"?"Models of conversations":"Agents and models of conversa\
 tions";this.element=r("div",{class:"wb-stack"},r("div",{class:"wb-label"},`${s} may call it`),r("div",{class:"wb-line"},this.segments.element,this.note),this.requests.
@@ -1469,10 +1469,10 @@ announce:c}=this.desk;this.schemas.replaceChildren(this.schemas.firstChild,C("Ar
 [["Kind",te[t]??t],["Server",e],["It says that it",l.filter(Boolean).join(", ")],["Version",o]])}update(t,e){t!==this.tool&&this.reading.now(),this.tool=t,this.
 enabled=e,this.permission.update(),this.drawRun()}drawRun(){this.requests.busy||T(this.enabled&&!this.tool.problem&&!!this.parameters,this.run)}async call(){if(this.
 run.getAttribute("aria-disabled")==="true"||!this.parameters)return;let t=this.parameters.values();if(t===null)return;let e=Date.now();this.outcome.replaceChildren();
-let s=await this.requests.run("call_tool",{name:this.tool.name,arguments:t},this.run,"Running…");s?this.showOutcome(s,Date.now()-e):this.parameters.mark(np(this.
+let s=await this.requests.run("call_tool",{name:this.tool.name,arguments:t},this.run,"Running…");s?this.showOutcome(s,Date.now()-e):this.parameters.mark(op(this.
 requests.error))}showOutcome({result:t,is_error:e},s){let i=`${e?"The tool reports an error":"Done"} after ${N(s)}.`,o=r("div",{class:"wb-message"},v(e?"failed":
 "completed"),r("span",{},i));this.outcome.replaceChildren(o,...ga(t,this.desk.announce)),this.desk.announce(`${this.tool.name}: ${i}`)}stop(){this.reading.stop()}};
-function np(n){let t=n?.details?.problems??[];return Object.fromEntries(t.map(({field:e,reason:s})=>[e.split(".")[0],s]))}var on=class{constructor(t){this.desk=t,this.none=r("p",{class:"wb-muted"},"It offers no tools."),this.list=r("ul",{class:"wb-entries","aria-label":"Tools"}),this.
+function op(n){let t=n?.details?.problems??[];return Object.fromEntries(t.map(({field:e,reason:s})=>[e.split(".")[0],s]))}var on=class{constructor(t){this.desk=t,this.none=r("p",{class:"wb-muted"},"It offers no tools."),this.list=r("ul",{class:"wb-entries","aria-label":"Tools"}),this.
 rows=new q(this.list,()=>new Xo(t),{onRemove:e=>e.stop()}),this.element=r("div",{class:"wb-stack"},r("h4",{class:"wb-strong"},"Tools"),this.none,this.list)}clear(){
 this.rows.show([],()=>{})}show(t,e){let s=new Map(t.profile.traits.filter(({is_callable:i})=>i).map(i=>[i.name,i]));this.none.hidden=s.size>0,this.rows.show([...s.
 keys()],(i,o)=>i.show(s.get(o),t,e))}},Xo=class{constructor(t){this.desk=t,this.details=null,this.opener=m("","wb-opener",()=>this.toggle()),this.opener.setAttribute(
@@ -1524,10 +1524,10 @@ opened!==null;this.modes.show(this.mode),this.toolbar.hidden=s;for(let o of Obje
 this.gallery.search.hidden=!i||!this.gallery.isSearchable,this.gallery.publishButton.hidden=!i,u(this.summary,this[this.mode].summary()),s?this.page.update(this.
 store.tables.personalities.get(this.opened)??null,t,e):this[this.mode].update(t,e)}open(t){this.opened=t,this.page.open(t),this.update(),this.page.focus(),this.
 element.closest(".wb-desk")?.scrollIntoView({block:"nearest"})}close(){let t=this.opened;this.opened=null,this.page.close(),this.update(),this.mode==="gallery"?
-this.gallery.focus(t):this.network.focus()}};var op=["project","session","team","agent"],hn=class{constructor(t){this.desk=t,this.requests=new w(t);let e=y("deleted");this.opener=m("Show","wb-button",()=>this.
+this.gallery.focus(t):this.network.focus()}};var rp=["project","session","team","agent"],hn=class{constructor(t){this.desk=t,this.requests=new w(t);let e=y("deleted");this.opener=m("Show","wb-button",()=>this.
 isOpen?this.close():this.load()),this.opener.setAttribute("aria-describedby",e),this.list=r("ul",{class:"wb-entries",hidden:!0}),this.element=r("section",{class:"\
 wb-section wb-stack","aria-labelledby":e},r("div",{class:"wb-toolbar"},r("h3",{class:"wb-heading wb-grow",id:e},"Deleted"),this.opener),this.requests.errorBox,this.
-list)}get isOpen(){return!this.list.hidden}refresh(){this.isOpen&&this.load()}close(){this.list.hidden=!0,this.opener.textContent="Show"}async load(){let t=[];for(let e of op){
+list)}get isOpen(){return!this.list.hidden}refresh(){this.isOpen&&this.load()}close(){this.list.hidden=!0,this.opener.textContent="Show"}async load(){let t=[];for(let e of rp){
 let s=await this.requests.run(`list_${e}s`,{deleted:!0,limit:500});if(!s)return;t.push(...s[`${e}s`].map(i=>this.entry(e,i.id??i.agent_id,i.name)))}this.list.replaceChildren(
 ...t.length?t:[r("li",{class:"wb-empty"},"Nothing was deleted.")]),this.list.hidden=!1,this.opener.textContent="Hide"}entry(t,e,s){let i=o=>this.restore(t,e,s,o.
 currentTarget);return r("li",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},t),r("span",{class:"wb-entry-name wb-cut"},s),m("Restore","wb-link wb-quiet wb-\
@@ -1538,7 +1538,7 @@ members move with it."),this.requests.errorBox)}focus(){this.session.focus()}asy
 requests.run("move_team",t,this.submit,"Moving…");e&&this.onDone(e)}};var Ze=class{constructor(t,{label:e,value:s="",field:i},o,a){this.requests=new w(t),this.request=o,this.onDone=a,this.name=k(s,{class:"wb-input wb-grow",maxlength:200,
 placeholder:i,"aria-label":i,required:!0}),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},e);let h=()=>a(null);this.element=E({class:"wb-st\
 ack"},{submit:()=>this.run(),escape:h},L(this.submit,h,this.name),this.requests.errorBox)}focus(){this.name.focus(),this.name.select()}async run(){let t=await this.
-requests.run(...this.request(this.name.value.trim()),this.submit);t?this.onDone(t):this.name.focus()}};var rp={project:1,session:2,team:3},ap={project:"session",session:"team"},hp={session:"project_id",team:"session_id"},lp={project:"Its sessions, teams and conte\
+requests.run(...this.request(this.name.value.trim()),this.submit);t?this.onDone(t):this.name.focus()}};var ap={project:1,session:2,team:3},hp={project:"session",session:"team"},lp={session:"project_id",team:"session_id"},cp={project:"Its sessions, teams and conte\
 xts are deleted with it.",session:"Its teams and contexts are deleted with it.",team:"Its members stay, without a team."},cn=class{constructor(t,e,s){this.desk=
 {store:t,channel:e,announce:s},this.store=t,this.requests=new w(this.desk),this.form=null,this.drawn=[],this.newProject=m("New project…","wb-button",()=>this.
 create("project",this.top)),this.newTeam=m("New team…","wb-button",()=>this.create("team",this.top)),this.deleted=new hn(this.desk),this.element=r("div",{},this.
@@ -1551,49 +1551,49 @@ null||i.length>0,o||this.form)return;this.drawn=i;let a=this.list.contains(docum
 ...this.items()),a&&(this.list.querySelector(`[data-key="${CSS.escape(a)}"]`)??this.newProject).focus()}items(){let{tables:t}=this.store,e=Ct(t,null),s=r("li",{
 class:"wb-entry wb-muted"},"Teams in no session");return[...Ie(t.projects).flatMap(i=>[this.item("project",i,[f(i.sessions,"session")]),...mo(t,i.id).flatMap(o=>this.
 sessionItems(o))]),...e.length?[s]:[],...e.map(i=>this.item("team",i,[f(i.agents,"agent")],2))]}sessionItems(t){let e=Ct(this.store.tables,t.id);return[this.item(
-"session",t,[f(t.agents,"agent"),f(t.contexts,"context")]),...e.map(s=>this.item("team",s,[f(s.agents,"agent")]))]}item(t,e,s,i=rp[t]){let o=r("div",{}),a=(c,d)=>{
-let p=m(c,"wb-link wb-quiet",d,`${c} ${e.name}`);return p.dataset.key=`${t}:${e.id}:${c}`,p},h=ap[t],l=r("div",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},
+"session",t,[f(t.agents,"agent"),f(t.contexts,"context")]),...e.map(s=>this.item("team",s,[f(s.agents,"agent")]))]}item(t,e,s,i=ap[t]){let o=r("div",{}),a=(c,d)=>{
+let p=m(c,"wb-link wb-quiet",d,`${c} ${e.name}`);return p.dataset.key=`${t}:${e.id}:${c}`,p},h=hp[t],l=r("div",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},
 t),r("span",{class:"wb-entry-name wb-cut",title:e.description||e.name},e.name),r("span",{class:"wb-muted wb-grow wb-cut"},[...s,e.description].filter(Boolean).join(
 " · ")),r("span",{class:"wb-entry-actions"},h?a(`New ${h}…`,()=>this.create(h,o,e)):a("Move…",()=>this.open(o,c=>new ln(this.desk,e,c))),a("Rename…",()=>this.
-rename(t,e,o)),a("Delete…",()=>this.remove(t,e,o))));return r("li",{class:`wb-level-${i}`},l,o)}create(t,e,s=null){let i=s?{[hp[t]]:s.id}:{},o=s?`Name of the ${t}\
+rename(t,e,o)),a("Delete…",()=>this.remove(t,e,o))));return r("li",{class:`wb-level-${i}`},l,o)}create(t,e,s=null){let i=s?{[lp[t]]:s.id}:{},o=s?`Name of the ${t}\
  in ${s.name}`:`Name of the ${t}`,a=h=>[`create_${t}`,{name:h,...i}];this.open(e,h=>new Ze(this.desk,{label:`Create ${t}`,field:o},a,h))}rename(t,e,s){let i={label:"\
-Rename",value:e.name,field:`New name of ${e.name}`},o=a=>[`update_${t}`,{[`${t}_id`]:e.id,name:a}];this.open(s,a=>new Ze(this.desk,i,o,a))}remove(t,e,s){let i=`${lp[t]}\
+Rename",value:e.name,field:`New name of ${e.name}`},o=a=>[`update_${t}`,{[`${t}_id`]:e.id,name:a}];this.open(s,a=>new Ze(this.desk,i,o,a))}remove(t,e,s){let i=`${cp[t]}\
  You can restore it below.`,o=async(a,h)=>{let l=await this.requests.run(`delete_${t}`,{[`${t}_id`]:e.id},h,"Deleting…");l&&a(l)};this.open(s,a=>{let h={label:`\
 Delete ${e.name}`,consequence:i};return new wt(h,(l,c)=>o(a,c),()=>a(null))})}open(t,e){this.close();let s=document.activeElement,i=o=>{this.close(),o&&(this.desk.
 announce("Done."),this.deleted.refresh()),s?.isConnected&&s.focus(),this.update()};this.form=e(i),t.replaceChildren(this.form.element),this.form.focus()}close(){
-this.requests.clearError(),this.form?.element.remove(),this.form=null}};var Qo=120,cp=60;function tr(n,t){let e=Math.max(Math.abs(n),Math.abs(t));if(e!==0&&(e<.001||e>=1e6))return i=>i.toExponential(1);let s=Math.max(0,Math.min(6,2-
+this.requests.clearError(),this.form?.element.remove(),this.form=null}};var Qo=120,dp=60;function tr(n,t){let e=Math.max(Math.abs(n),Math.abs(t));if(e!==0&&(e<.001||e>=1e6))return i=>i.toExponential(1);let s=Math.max(0,Math.min(6,2-
 Math.floor(Math.log10(t-n||e||1))));return i=>i.toLocaleString("en",{maximumFractionDigits:s})}function Yh(n,{points:t,name:e}){let[s,i]=ze(t.map(([,j])=>j))??[
 0,1],[o,a]=ze(t.map(([j])=>j))??[0,1],h=tr(s,i),l=s===i?[s]:[s,(s+i)/2,i],c=Math.max(z.left,10+7*Math.max(...l.map(j=>h(j).length))),d=dt([o,a],[c,n-z.right]),p=dt(
 [s,i],[Qo-z.bottom-4,z.top]),g=t.filter(([,j])=>Number.isFinite(j)),_=g.map(([j,mt],Jt)=>`${Jt?"L":"M"}${d(j).toFixed(1)} ${p(mt).toFixed(1)}`),M=Math.ceil(g.length/
-cp),K=g.filter((j,mt)=>mt%M===0||mt===g.length-1).map(([j,mt])=>{let Jt=R("circle",{cx:d(j),cy:p(mt),r:3,class:"wb-chart-dot"});return Ft(Jt,String(j),`${e} at \
+dp),K=g.filter((j,mt)=>mt%M===0||mt===g.length-1).map(([j,mt])=>{let Jt=R("circle",{cx:d(j),cy:p(mt),r:3,class:"wb-chart-dot"});return Ft(Jt,String(j),`${e} at \
 step ${j.toLocaleString("en")}: ${Rt(mt)}`)}),at=[o,a].map(j=>({x:d(j),text:`step ${j.toLocaleString("en")}`}));return{picture:Pt(n,Qo,...Ks(n,p,l,h,c),R("path",
-{d:_.join(""),class:"wb-chart-line"}),...K.map(({element:j})=>j),...fe(Qo-4,o===a?at.slice(1):at)),marks:K}}var dn=220,Xh=40,sr=28,er=56,dp=6;function ir(n){return`hue${n%dp}`}function up(n,t){let e=t.filter(a=>a!=null),s=[dn-sr,Xh];if(e.length&&e.every(a=>typeof a=="\
+{d:_.join(""),class:"wb-chart-line"}),...K.map(({element:j})=>j),...fe(Qo-4,o===a?at.slice(1):at)),marks:K}}var dn=220,Xh=40,sr=28,er=56,up=6;function ir(n){return`hue${n%up}`}function mp(n,t){let e=t.filter(a=>a!=null),s=[dn-sr,Xh];if(e.length&&e.every(a=>typeof a=="\
 number")){let[a,h]=ze(e),l=tr(a,h);return{name:n,place:dt([a,h],s),ends:[l(a),l(h)]}}let i=[...new Set(e.map(String))].sort(),o=dt([0,Math.max(1,i.length-1)],s);
-return{name:n,place:a=>o(i.indexOf(String(a))),ends:[i[0],i.at(-1)]}}function Zh(n,{axes:t,runs:e}){let s=t.map(({name:c,values:d})=>up(c,d)),i=dt([0,t.length-1],
+return{name:n,place:a=>o(i.indexOf(String(a))),ends:[i[0],i.at(-1)]}}function Zh(n,{axes:t,runs:e}){let s=t.map(({name:c,values:d})=>mp(c,d)),i=dt([0,t.length-1],
 [er,n-er]),o=Math.max(6,Math.floor((n-2*er)/Math.max(1,t.length-1)/7)),a=(c="")=>c.length>o?`${c.slice(0,o-1)}…`:c,h=s.flatMap(({name:c,ends:d},p)=>[R("line",
 {x1:i(p),x2:i(p),y1:Xh,y2:dn-sr,class:"wb-chart-axis"}),It(i(p),14,a(c),{"text-anchor":"middle",class:"wb-chart-name"}),It(i(p),32,a(d[1]),{"text-anchor":"middl\
 e"}),It(i(p),dn-sr+16,a(d[0]),{"text-anchor":"middle"})]),l=e.map(({key:c,text:d,open:p},g)=>{let S=s.map(({place:Q},j)=>[i(j),t[j].values[g],Q]).filter(([,Q])=>Q!=
 null).map(([Q,j,mt],Jt)=>`${Jt?"L":"M"}${Q.toFixed(1)} ${mt(j).toFixed(1)}`),K=R("path",{d:S.join(""),class:"wb-chart-run","data-state":ir(g)}),at=R("path",{d:S.
-join(""),class:"wb-chart-reach"});return Ft(R("g",{},at,K),c,d,p)});return{picture:Pt(n,dn,...h,...l.map(({element:c})=>c)),marks:l}}var Qe={running:"Running",completed:"Completed",failed:"Failed",cancelled:"Cancelled",lost:"Lost"},mp={running:"in_progress",lost:"warning"};function Qh(n){return mp[n]??
+join(""),class:"wb-chart-reach"});return Ft(R("g",{},at,K),c,d,p)});return{picture:Pt(n,dn,...h,...l.map(({element:c})=>c)),marks:l}}var Qe={running:"Running",completed:"Completed",failed:"Failed",cancelled:"Cancelled",lost:"Lost"},pp={running:"in_progress",lost:"warning"};function Qh(n){return pp[n]??
 n}function ut(n){return typeof n!="number"||Number.isInteger(n)?X(n??"",60):Math.abs(n)>=1e-4&&Math.abs(n)<1e6?String(Number(n.toPrecision(5))):n.toExponential(
 3)}function tl(n){return Object.entries(n).map(([t,e])=>`${t}=${ut(e)}`).join(", ")}function un({started_at:n,ended_at:t},e){return N((t?Date.parse(t):e)-Date.parse(
 n))}function el(n,t){let e=new Map;for(let{metrics:i}of n)for(let o of Object.keys(i))e.set(o,(e.get(o)??0)+1);return[...e].sort(([i,o],[a,h])=>h-o||(i<a?-1:1)).
-slice(0,t).map(([i])=>i).sort()}var pp=8,fp={run:"",parameters:"parameter",metrics:"metric",git:"git",definitions:"definition",environment:"environment"},wp={seconds:"took",error_code:"error",
-tries:"times tried"},bp=new Set(["parameters","metrics"]),mn=class{constructor(t,e,s){this.on=s,this.requests=new w(t),this.title=r("h4",{class:"wb-label wb-gro\
+slice(0,t).map(([i])=>i).sort()}var fp=8,wp={run:"",parameters:"parameter",metrics:"metric",git:"git",definitions:"definition",environment:"environment"},bp={seconds:"took",error_code:"error",
+tries:"times tried"},gp=new Set(["parameters","metrics"]),mn=class{constructor(t,e,s){this.on=s,this.requests=new w(t),this.title=r("h4",{class:"wb-label wb-gro\
 w",tabindex:-1}),this.figure=new Mt("Parallel coordinates",e,"wb-figure-wide"),this.box=r("div",{class:"wb-compared",tabindex:0,role:"group","aria-label":"Diffe\
 rences"});let o=[r("div",{class:"wb-line"},this.title,m("Close","wb-button",s.close)),this.requests.errorBox,this.figure.element,this.box];this.element=r("secti\
 on",{class:"wb-box wb-stack","aria-label":"Comparison",hidden:!0},...o)}async show(t,e){let s=await this.requests.run("compare_runs",{run_ids:t},e,"Comparing…");
 this.element.hidden=!1,s&&(this.title.textContent=`${f(s.runs.length,"run")} compared`,this.drawFigure(s),this.drawTable(s),this.title.focus())}hide(){this.element.
-hidden=!0}drawFigure({runs:t,rows:e}){let s=e.filter(({section:l,values:c})=>bp.has(l)&&c.some(d=>d!==null)),i=s.slice(0,pp).map(({name:l,values:c})=>({name:l,values:c.
-map(yp)})),o=this.sentence(e.length,s.length,i.length);if(i.length<2)return this.figure.show({sentence:o});let a=t.map(({id:l,name:c},d)=>({key:String(l),text:`\
+hidden=!0}drawFigure({runs:t,rows:e}){let s=e.filter(({section:l,values:c})=>gp.has(l)&&c.some(d=>d!==null)),i=s.slice(0,fp).map(({name:l,values:c})=>({name:l,values:c.
+map(vp)})),o=this.sentence(e.length,s.length,i.length);if(i.length<2)return this.figure.show({sentence:o});let a=t.map(({id:l,name:c},d)=>({key:String(l),text:`\
 Run ${l} ${c}: ${i.map(p=>`${p.name} ${ut(p.values[d])}`).join(", ")}`,open:()=>this.on.open(l)})),h=t.map(({id:l,name:c},d)=>[ir(d),`${l} ${c}`]);return this.figure.
 show({sentence:o,legend:h,draw:l=>Zh(l,{axes:i,runs:a})})}sentence(t,e,s){if(!t)return"These runs do not differ.";let i=`They differ in ${f(t,"value")}`;return s<
 2?`${i}; a picture needs two parameters or metrics that differ.`:s<e?`${i}; the first ${s} parameters and metrics are drawn.`:`${i}.`}drawTable({runs:t,rows:e}){
-let s=e.map(({section:i,name:o,values:a})=>{let h=fp[i]??i,l=h&&r("span",{class:"wb-muted"},`${h} `);return[r("th",{scope:"row"},l,i==="run"?wp[o]??o:o),...a.map(
-d=>gp(i,o,d))]});this.box.hidden=!e.length,this.box.replaceChildren(oe(["What",...t.map(({id:i,name:o})=>`${i} ${o}`)],s))}};function gp(n,t,e){return e===null?
-"–":typeof e=="boolean"?e?"yes":"no":n==="run"&&t==="seconds"?N(1e3*e):ut(e)}function yp(n){return typeof n=="number"||n===null?n:ut(n)}var gt="",vp=[[gt,"All states"],...Object.entries(Qe)],kp=250,pn=class{constructor(t){let e=()=>t(),s=()=>{clearTimeout(this.typing),this.typing=setTimeout(t,kp)},
+let s=e.map(({section:i,name:o,values:a})=>{let h=wp[i]??i,l=h&&r("span",{class:"wb-muted"},`${h} `);return[r("th",{scope:"row"},l,i==="run"?bp[o]??o:o),...a.map(
+d=>yp(i,o,d))]});this.box.hidden=!e.length,this.box.replaceChildren(oe(["What",...t.map(({id:i,name:o})=>`${i} ${o}`)],s))}};function yp(n,t,e){return e===null?
+"–":typeof e=="boolean"?e?"yes":"no":n==="run"&&t==="seconds"?N(1e3*e):ut(e)}function vp(n){return typeof n=="number"||n===null?n:ut(n)}var gt="",kp=[[gt,"All states"],...Object.entries(Qe)],xp=250,pn=class{constructor(t){let e=()=>t(),s=()=>{clearTimeout(this.typing),this.typing=setTimeout(t,xp)},
 i=(h,l)=>x(h,gt,{class:"wb-input wb-narrow","aria-label":l,on:{change:e}}),o=(h,l)=>k("",{class:"wb-input wb-narrow","aria-label":h,placeholder:l,on:{input:s}});
-this.search=J("Search runs","Search names, notebooks and notes",{input:s}),this.state=i(vp,"Filter runs by state"),this.sweep=i([[gt,"All sweeps"]],"Filter runs\
+this.search=J("Search runs","Search names, notebooks and notes",{input:s}),this.state=i(kp,"Filter runs by state"),this.sweep=i([[gt,"All sweeps"]],"Filter runs\
  by sweep"),this.tag=o("Filter runs by tag","Tag"),this.where=o("Conditions on metrics, with commas","loss<0.1, acc>=0.9"),this.archived=W("Archived",e);let a=[
 this.state,this.sweep,this.tag,this.where,this.archived.element];this.element=r("div",{class:"wb-line wb-run-filters"},...a)}setSweeps(t){let e=[[gt,"All sweeps"],
 ...t.map(({name:s})=>[s,s])];this.sweep.value!==gt&&!e.some(([s])=>s===this.sweep.value)&&e.push([this.sweep.value,this.sweep.value]),A(this.sweep,[["",e]])}choose({
@@ -1601,17 +1601,17 @@ search:t="",state:e=gt,sweep:s=gt,tag:i="",where:o=[],archived:a=!1}){this.searc
 sweep,[["",[[gt,"All sweeps"],...h]]],s),this.tag.value=i,this.where.value=o.join(", "),this.archived.box.checked=a}get chosen(){let t=this.where.value.split(",").
 map(i=>i.trim()),e={search:this.search.value.trim(),state:this.state.value,sweep:this.sweep.value,tag:this.tag.value.trim()},s=Object.entries(e).filter(([,i])=>i!==
 gt);return{...Object.fromEntries(s),where:t.filter(Boolean),archived:this.archived.box.checked}}get isActive(){let{where:t,archived:e,...s}=this.chosen;return t.
-length>0||e||Object.keys(s).length>0}};var xp=new Set(["image/png","image/jpeg","image/gif","image/webp"]),Ce=class{constructor(t,{name:e,about:s="",op:i,args:o}){this.desk=t,this.op=i,this.args=o,this.
+length>0||e||Object.keys(s).length>0}};var _p=new Set(["image/png","image/jpeg","image/gif","image/webp"]),Ce=class{constructor(t,{name:e,about:s="",op:i,args:o}){this.desk=t,this.op=i,this.args=o,this.
 requests=new w(t),this.opener=m("Open","wb-link",()=>this.toggle(),`Open ${e}`),this.opener.setAttribute("aria-expanded","false"),this.content=r("div",{class:"w\
 b-stack wb-artifact",hidden:!0});let a=r("span",{class:"wb-cut",title:e},e),h=r("div",{class:"wb-line"},a,r("span",{class:"wb-muted wb-cut wb-grow"},s),this.opener);
 this.element=r("li",{},h,this.requests.errorBox,this.content)}async toggle(){let t=this.content.hidden;if(this.content.hidden=!t,this.opener.setAttribute("aria-\
 expanded",String(t)),u(this.opener,t?"Close":"Open"),!!t){this.content.replaceChildren(r("p",{class:"wb-muted"},"Reading…"));try{let e=await this.requests.send(
 this.op,this.args);this.requests.clearError(),this.content.replaceChildren(...this.shown(e))}catch(e){this.content.replaceChildren(),this.requests.showError(e)}}}shown(t){
 let{form:e,changed:s,cut:i,path:o}=t,a=[];s&&a.push(H("warning","The file has changed since the run recorded it.")),e==="file"?a.push(r("p",{class:"wb-muted"},"\
-It cannot be shown here. It is at ",r("code",{},o),".")):i&&a.push(r("p",{class:"wb-muted"},"This is its beginning; all of it is at ",r("code",{},o),"."));let h=_p[e]?.(
-t,this.desk);return h?[h,...a]:a}},sl=({text:n,name:t},{announce:e})=>ct(n,`Copy ${t}`,e),_p={picture:({picture_type:n,data:t,name:e})=>xp.has(n)?r("img",{class:"\
+It cannot be shown here. It is at ",r("code",{},o),".")):i&&a.push(r("p",{class:"wb-muted"},"This is its beginning; all of it is at ",r("code",{},o),"."));let h=Sp[e]?.(
+t,this.desk);return h?[h,...a]:a}},sl=({text:n,name:t},{announce:e})=>ct(n,`Copy ${t}`,e),Sp={picture:({picture_type:n,data:t,name:e})=>_p.has(n)?r("img",{class:"\
 wb-artifact-picture",src:`data:${n};base64,${t}`,alt:e}):null,table:({columns:n,rows:t,name:e})=>r("div",{class:"wb-figure-table",tabindex:0,role:"group","aria-\
-label":e},oe(n,t)),markdown:({text:n},{channel:t,announce:e})=>{let s=new ve(Qs(t),e);return s.show(n),s.element},json:sl,text:sl};var Sp=300,$p=24,Ep=500,fn=class{constructor(t,e,s){this.desk=t,this.id=e,this.onChange=s,this.requests=new w(t),this.reader=new w(t),this.ended=new AbortController,
+label":e},oe(n,t)),markdown:({text:n},{channel:t,announce:e})=>{let s=new ve(Qs(t),e);return s.show(n),s.element},json:sl,text:sl};var $p=300,Ep=24,Op=500,fn=class{constructor(t,e,s){this.desk=t,this.id=e,this.onChange=s,this.requests=new w(t),this.reader=new w(t),this.ended=new AbortController,
 this.figures=new Map,this.files=new Map,this.error=r("div",{}),this.facts=new I,this.parameters=new I,this.values=new I,this.series=r("div",{class:"wb-figures"}),
 this.artifacts=r("ul",{class:"wb-artifacts"}),this.notes=r("p",{class:"wb-prose wb-grow"}),this.tags=r("p",{class:"wb-grow"}),this.edit=m("Edit notes and tags",
 "wb-button",()=>this.startEditing()),this.put=m("Archive","wb-button",()=>this.archive()),this.editor=r("div",{hidden:!0}),this.element=this.assemble(),this.refresh=
@@ -1620,8 +1620,8 @@ values",this.values.element),series:C("Series",this.series),artifacts:C("Artifac
 values(this.blocks))h.hidden=!0;let t=r("div",{class:"wb-run-columns"},C("Run",this.facts.element),this.blocks.parameters,this.blocks.values),{series:e,artifacts:s,
 notes:i,tags:o}=this.blocks;this.actions=r("div",{class:"wb-line"},this.edit,this.put);let a=[this.reader.errorBox,this.error,t,e,s,i,o];return r("div",{class:"\
 wb-stack wb-roomy"},...a,this.actions,this.requests.errorBox,this.editor)}stop(){this.refresh.stop(),this.ended.abort()}async read(){let[t,{series:e}]=await Promise.
-all([this.desk.channel.request(re(),"get_run",{run_id:this.id}),this.desk.channel.request(re(),"get_run_series",{run_id:this.id,max_points:Sp})]);this.reader.clearError(),
-this.draw(t),this.drawSeries(t,e),await new Promise(s=>setTimeout(s,Ep))}draw(t){this.run=t;let e=t.git_commit&&`${t.git_commit.slice(0,12)}${t.git_dirty?", wit\
+all([this.desk.channel.request(re(),"get_run",{run_id:this.id}),this.desk.channel.request(re(),"get_run_series",{run_id:this.id,max_points:$p})]);this.reader.clearError(),
+this.draw(t),this.drawSeries(t,e),await new Promise(s=>setTimeout(s,Op))}draw(t){this.run=t;let e=t.git_commit&&`${t.git_commit.slice(0,12)}${t.git_dirty?", wit\
 h uncommitted changes":""}`;this.facts.update([["Name",`${t.id} ${t.name}`],["Sweep",t.sweep],["Notebook",t.notebook],["Started",`${O(t.started_at)} by ${t.created_by}`],
 ["Took",t.ended_at&&un(t,0)],["Started",t.tries>1&&`${t.tries} times`],["Commit",e],["Output",t.output],["Session",t.session_id],["Definitions",Object.keys(t.definitions).
 join(", ")],["Archived",t.archived_at&&O(t.archived_at)]]),this.drawError(t),this.drawFacts("parameters",Object.entries(t.parameters));let s=t.series.filter(({count:i})=>i===
@@ -1631,7 +1631,7 @@ blocks.tags.hidden=t||!this.run.tags.length,this.actions.hidden=t}drawFacts(t,e)
 error_code:t,error:e}){let s=`${t} ${e}`;if(s===this.drawnError)return;this.drawnError=s;let i=[];t&&i.push(H("warning",r("code",{},t)," ",(e??"").split(`
 `)[0])),e?.includes(`
 `)&&i.push(tt(e,"Copy the error",this.desk.announce)),this.error.replaceChildren(...i)}drawSeries({series:t},e){let s=e.filter(({points:i})=>i.length>1&&i.some(
-([,o])=>typeof o=="number"));this.blocks.series.hidden=!s.length;for(let{name:i,points:o,thinned:a}of s.slice(0,$p)){if(!this.figures.has(i)){let S=new Mt(i,this.
+([,o])=>typeof o=="number"));this.blocks.series.hidden=!s.length;for(let{name:i,points:o,thinned:a}of s.slice(0,Ep)){if(!this.figures.has(i)){let S=new Mt(i,this.
 ended.signal);this.figures.set(i,S),this.series.append(S.element)}let{count:h,low:l,high:c,last:d}=t.find(S=>S.name===i)??{count:o.length},p=o.filter(([,S])=>typeof S==
 "number"),g=Number.isFinite(l)?`, from ${ut(l)} to ${ut(c)}`:"",_=`${h.toLocaleString("en")} values${g}; the last is ${ut(d??o.at(-1)[1])}.`,M={columns:[a?"Step\
  (thinned)":"Step",i],rows:o};this.figures.get(i).show({sentence:_,table:M,draw:S=>Yh(S,{points:p,name:i})})}}drawArtifacts(t){this.blocks.artifacts.hidden=!t.length;
@@ -1657,22 +1657,22 @@ id} ${t.name}`),this.opener.title=[t.name,t.notebook].filter(Boolean).join(`
 parameters.textContent,u(this.cells.started,O(t.started_at)),u(this.cells.tags,t.tags.join(", ")),this.cells.tags.title=this.cells.tags.textContent)}toggle(t=!this.
 isOpen){this.below.hidden=!t,this.line.classList.toggle("wb-opened",t),this.opener.setAttribute("aria-expanded",String(t)),t?this.details||(this.details=new fn(
 this.desk,this.id,this.on.change),this.place.replaceChildren(this.details.element)):(this.stop(),this.opener.focus())}refreshIfStale(){this.isStale&&this.details?.
-refresh.now(),this.isStale=!1}stop(){this.details?.stop(),this.details=null,this.place.replaceChildren()}};var bn=["completed","running","failed"],Op={running:"in_progress"},gn=class{constructor(t,e){this.list=r("ul",{class:"wb-sweeps","aria-label":"Sweeps"});let s=r(
+refresh.now(),this.isStale=!1}stop(){this.details?.stop(),this.details=null,this.place.replaceChildren()}};var bn=["completed","running","failed"],Tp={running:"in_progress"},gn=class{constructor(t,e){this.list=r("ul",{class:"wb-sweeps","aria-label":"Sweeps"});let s=r(
 "code",{},"%workbench sweep");this.empty=r("p",{class:"wb-empty"},"No sweeps yet. ",s," runs a notebook with many parameters."),this.element=r("div",{class:"wb-\
 stack"},this.empty,this.list),this.lines=new q(this.list,()=>new nr(t,e))}update(t){let e=new Map(t.map(s=>[s.id,s]));this.empty.hidden=t.length>0,this.lines.show(
 [...e.keys()],(s,i)=>s.show(e.get(i)))}},nr=class{constructor(t,e){this.announce=e,this.name=m("","wb-link wb-cut",()=>t(this.sweep.name)),this.about=r("span",{
-class:"wb-muted wb-cut wb-grow"}),this.counts=r("span",{class:"wb-cut"});let s=bn.map(o=>r("span",{class:"wb-meter-part","data-state":Op[o]??o}));this.meter=r("\
+class:"wb-muted wb-cut wb-grow"}),this.counts=r("span",{class:"wb-cut"});let s=bn.map(o=>r("span",{class:"wb-meter-part","data-state":Tp[o]??o}));this.meter=r("\
 div",{class:"wb-meter","aria-hidden":"true"},...s);let i=r("div",{class:"wb-line"},this.name,this.about,this.counts);this.hint=r("div",{class:"wb-line",hidden:!0}),
 this.elements=[r("li",{class:"wb-sweep"},i,this.meter,this.hint)]}show(t){this.sweep=t;let e=Number(t.specification.runs)||bn.reduce((i,o)=>i+t[o],0);u(this.name,
 t.name),u(this.about,`${t.notebook} · ${O(t.created_at)}`);let s=bn.filter(i=>t[i]).map(i=>`${t[i].toLocaleString("en")} ${i}`);if(u(this.counts,[`${f(e,"run")}`,
 ...s].join(", ")),bn.forEach((i,o)=>{this.meter.children[o].style.width=`${e?100*t[i]/e:0}%`}),this.hint.hidden=!t.failed||t.running>0,!this.hint.hidden&&!this.
 hint.firstChild){let i=`%workbench sweep --name ${t.name} --retry-failed`,o=qt(()=>i,`Copy the command that runs again what failed of ${t.name}`,this.announce);
-this.hint.append(r("span",{class:"wb-muted"},"Run again what failed:"),r("code",{},i),o)}}};var Tp={runs:"Runs",sweeps:"Sweeps"},or=50,ol=20,rl=3,yn="metric:",Cp=500,al={name:"Run",state:"State",parameters:"Parameters"},hl={started:"Started",duration:"\
+this.hint.append(r("span",{class:"wb-muted"},"Run again what failed:"),r("code",{},i),o)}}};var Cp={runs:"Runs",sweeps:"Sweeps"},or=50,ol=20,rl=3,yn="metric:",Ap=500,al={name:"Run",state:"State",parameters:"Parameters"},hl={started:"Started",duration:"\
 Took",tags:"Tags"},rr=["name","state","started","duration"];function ar(n){return yn+n}var vn=class{constructor(t,e,s,i){this.desk={store:t,channel:e,announce:s},
 this.mode="runs",this.shown=or,this.runs=new Map,this.sweepsFound=[],this.metrics=[],this.isStale=!0,this.requests=new w(this.desk),this.reading=new B(()=>this.
 read(),o=>this.requests.showError(o)),this.filters=new pn(()=>this.restart()),this.views=new st(this.desk,"runs",{read:()=>({...this.filters.chosen,sort:this.sorting.
 state()}),apply:o=>this.apply(o)}),this.sweeps=new gn(o=>this.openSweep(o),s),this.comparison=new mn(this.desk,i,{close:()=>this.closeComparison(),open:o=>this.
-open(o)}),this.modes=new P(Tp,"Show",o=>this.setMode(o)),this.element=this.section(),t.subscribe(()=>this.onChange(),i),i.addEventListener("abort",()=>this.stop(),
+open(o)}),this.modes=new P(Cp,"Show",o=>this.setMode(o)),this.element=this.section(),t.subscribe(()=>this.onChange(),i),i.addEventListener("abort",()=>this.stop(),
 {once:!0})}section(){let t=y("runs");this.summary=r("span",{class:"wb-muted wb-grow"}),this.empty=r("p",{class:"wb-empty",hidden:!0}),this.more=m("Show more","w\
 b-button",()=>this.showMore()),this.compare=m("Compare","wb-button",()=>this.compareSelected());let e=[this.more,this.compare,this.filters.element,this.views.element];
 for(let a of e)a.hidden=!0;this.list=r("div",{class:"wb-stack"},this.filters.element,this.comparison.element,this.empty,this.table(),this.more);let s=r("h3",{class:"\
@@ -1689,7 +1689,7 @@ desk;if(t.concernsAny("run","sweep")){this.isStale=!0;for(let[e,s]of this.rows.i
 this.isStale=!1,this.reading.now();for(let t of this.rows.items.values())t.refreshIfStale()}restart(){this.shown=or,this.refresh()}stop(){this.reading.stop();for(let t of this.
 rows.items.values())t.stop()}async read(){let{by:t,direction:e}=this.sorting,s=t===null?"newest":`${e==="descending"?"-":""}${t}`,i=await this.pages({...this.filters.
 chosen,sort:s}),{sweeps:o}=await this.requests.send("list_sweeps",{limit:100});this.requests.clearError(),this.runs=new Map(i.runs.map(a=>[a.id,a])),this.hasMore=
-i.next_cursor!==null,this.sweepsFound=o,this.filters.setSweeps(o),t||(this.metrics=el(i.runs,rl)),this.isRead=!0,this.draw(),await new Promise(a=>setTimeout(a,Cp))}async pages(t){
+i.next_cursor!==null,this.sweepsFound=o,this.filters.setSweeps(o),t||(this.metrics=el(i.runs,rl)),this.isRead=!0,this.draw(),await new Promise(a=>setTimeout(a,Ap))}async pages(t){
 let e=Math.min(500,this.shown),s=await this.requests.send("list_runs",{...t,limit:e}),{runs:i}=s;for(;s.next_cursor!==null&&i.length<this.shown;)s=await this.requests.
 send("list_runs",{...t,limit:e,cursor:s.next_cursor}),i.push(...s.runs);return{runs:i,next_cursor:s.next_cursor}}showMore(){this.shown+=or,this.refresh()}setMode(t){
 this.mode=t,this.draw()}apply({sort:t,...e}){this.filters.choose(e);let s=t&&(rr.includes(t.by)||t.by.startsWith(yn)?t.by:ar(t.by)),i=s?.startsWith(yn)?s.slice(
@@ -1706,18 +1706,18 @@ o)),this.grid.classList.toggle("wb-no-tags",![...t.values()].some(({tags:c})=>c.
 "")}get selected(){return[...this.rows.items.values()].filter(t=>t.check.box.checked).map(({id:t})=>t)}drawSelected(){let t=this.mode==="runs"?this.selected.length:
 0;this.compare.hidden=t<2;let e=t>ol;this.comparison.requests.busy||u(this.compare,e?`Compare (at most ${ol})`:`Compare ${t}`),this.compare.setAttribute("aria-d\
 isabled",String(e))}compareSelected(){this.comparison.show(this.selected,this.compare)}closeComparison(){this.comparison.hide(),(this.compare.hidden?this.filters.
-search:this.compare).focus()}open(t){let e=this.rows.items.get(t);e&&(e.toggle(!0),e.opener.focus(),e.line.scrollIntoView({block:"nearest"}))}};var it={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},Ap=Object.freeze(
-[]),At=["persona_id","plan","worktree","assigned_agent_id","session_id"];function hr(){return{text:"",state:null,...Object.fromEntries(At.map(n=>[n,null]))}}function qp(n,t){
+search:this.compare).focus()}open(t){let e=this.rows.items.get(t);e&&(e.toggle(!0),e.opener.focus(),e.line.scrollIntoView({block:"nearest"}))}};var it={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},qp=Object.freeze(
+[]),At=["persona_id","plan","worktree","assigned_agent_id","session_id"];function hr(){return{text:"",state:null,...Object.fromEntries(At.map(n=>[n,null]))}}function Np(n,t){
 return n.blocked?n.dependencies.map(e=>t.get(e)).filter(e=>e&&e.status!=="completed"):[]}function cl(n){return`waits for ${n.slice(0,3).map(({id:e,status:s})=>s===
 "failed"||s==="cancelled"?`#${e} (${s})`:`#${e}`).join(", ")}${n.length>3?` and ${n.length-3} more`:""}`}var Ae=class{constructor(t){this.tasks=t,this.children=
 new Map,this.states=new Map,this.waits=new Map,this.counts=Object.fromEntries(Object.keys(it).map(e=>[e,0])),this.facets=Object.fromEntries(At.map(e=>[e,new Set]));
 for(let e of[...t.keys()].sort((s,i)=>s-i))this.add(t.get(e));this.below=this.rollUp()}get total(){return this.tasks.size-this.counts.cancelled}tree(t,e,s=i=>i){
-let i=Np(t)?this.leadingTo(this.matching(t)):null,o=[],a=(h,l)=>{let c=s((this.children.get(h)??[]).filter(d=>!i||i.has(d)));c.forEach((d,p)=>{let g=this.children.
+let i=Rp(t)?this.leadingTo(this.matching(t)):null,o=[],a=(h,l)=>{let c=s((this.children.get(h)??[]).filter(d=>!i||i.has(d)));c.forEach((d,p)=>{let g=this.children.
 has(d),_=g&&(i!==null||!e.has(d)),M=!i||i.get(d)===!0;o.push(this.line(d,{level:l,place:p+1,siblings:c.length,branch:g,open:_,matches:M})),_&&a(d,l+1)})};return a(
 null,1),o}list(t,e=s=>s){let{tasks:s}=this,i=e(this.matching(t).sort((h,l)=>s.get(l).priority-s.get(h).priority||h-l)),a={level:1,siblings:i.length,branch:!1,open:!1,
 matches:!0};return i.map((h,l)=>this.line(h,{...a,place:l+1}))}line(t,{level:e,place:s,siblings:i,branch:o,open:a,matches:h}){let{done:l,below:c}=this.below.get(
-t),d=this.states.get(t),p=this.waits.get(t)??Ap;return{id:t,level:e,place:s,siblings:i,branch:o,open:a,matches:h,state:d,waits:p,done:l,below:c}}add(t){let e=this.
-tasks.has(t.parent_task_id)?t.parent_task_id:null;ll(this.children,e,t.id);let s=qp(t,this.tasks),i=t.blocked?"blocked":t.status;s.length&&this.waits.set(t.id,s),
+t),d=this.states.get(t),p=this.waits.get(t)??qp;return{id:t,level:e,place:s,siblings:i,branch:o,open:a,matches:h,state:d,waits:p,done:l,below:c}}add(t){let e=this.
+tasks.has(t.parent_task_id)?t.parent_task_id:null;ll(this.children,e,t.id);let s=Np(t,this.tasks),i=t.blocked?"blocked":t.status;s.length&&this.waits.set(t.id,s),
 this.states.set(t.id,i),this.counts[i]=(this.counts[i]??0)+1;for(let o of At)this.facets[o].add(t[o]??"")}valueOf(t,e){let s=this.tasks.get(t),{done:i,below:o}=this.
 below.get(t)??{};return{task:s.title,state:Object.keys(it).indexOf(this.states.get(t)),priority:s.priority,persona:s.persona_id,worktree:s.worktree,agent:s.assigned_agent_id,
 progress:o?100*i/o:s.progress}[e]}dependents(t){if(!this.after){this.after=new Map;for(let e of this.tasks.values())for(let s of e.dependencies)ll(this.after,s,
@@ -1725,20 +1725,20 @@ e.id)}return this.after.get(t)??[]}rollUp(){let t=new Map;for(let e of this.task
 this.tasks.get(e).parent_task_id);if(!s)continue;let i=t.get(e),{status:o}=this.tasks.get(e);s.done+=i.done+(o==="completed"?1:0),s.below+=i.below+(o==="cancell\
 ed"?0:1)}return t}childrenFirst(){let t=[],e=[...this.children.get(null)??[]];for(;e.length;){let s=e.pop();t.push(s),e.push(...this.children.get(s)??[])}return t.
 reverse()}matching(t){let e=t.text.toLowerCase().split(/\s+/).filter(Boolean),s=At.filter(i=>t[i]!==null);return[...this.tasks.values()].filter(i=>!t.state||this.
-states.get(i.id)===t.state).filter(i=>s.every(o=>(i[o]??"")===t[o])).filter(i=>!e.length||e.every(o=>Rp(i).includes(o))).map(({id:i})=>i)}leadingTo(t){let e=new Map(
+states.get(i.id)===t.state).filter(i=>s.every(o=>(i[o]??"")===t[o])).filter(i=>!e.length||e.every(o=>Bp(i).includes(o))).map(({id:i})=>i)}leadingTo(t){let e=new Map(
 t.map(s=>[s,!0]));for(let s of t){let i=this.tasks.get(s).parent_task_id;for(;this.tasks.has(i)&&!e.has(i);)e.set(i,!1),i=this.tasks.get(i).parent_task_id}return e}};
-function ll(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function Np(n){return!!(n.text||n.state)||At.some(t=>n[t]!==null)}function Rp(n){let{id:t,title:e,persona_id:s,
+function ll(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function Rp(n){return!!(n.text||n.state)||At.some(t=>n[t]!==null)}function Bp(n){let{id:t,title:e,persona_id:s,
 worktree:i,assigned_agent_id:o,plan:a,name:h}=n;return[`#${t}`,e,s,i,o,a,h].join(`
 `).toLowerCase()}var lr=["completed","in_progress","claimed","failed"],qe=class{constructor(){this.summary=r("span",{class:"wb-muted wb-grow"}),this.segments=Object.fromEntries(
 lr.map(t=>[t,r("span",{class:"wb-meter-part","data-state":t})])),this.meter=r("div",{class:"wb-meter",role:"img"},...Object.values(this.segments))}update({counts:t,
 total:e,tasks:s}){let i=e?Math.floor(100*t.completed/e):0,o=`${t.completed.toLocaleString("en")} of ${e.toLocaleString("en")} completed · ${i} %`;u(this.summary,
 e?o:"");let a=lr.filter(h=>t[h]).map(h=>`${t[h]} ${it[h].toLowerCase()}`);b(this.meter,"aria-label",a.length?`${a.join(", ")} of ${f(e,"task")}`:"No task has be\
-gun");for(let h of lr)this.segments[h].style.width=`${e?100*t[h]/e:0}%`;this.meter.hidden=!s.size}};var xn=new Set(["pending","claimed","in_progress"]),Bp=new Set(["failed","cancelled"]),dl="",jp={set_priority:"task.prioritised",reassign_task:"task.reassigned",
+gun");for(let h of lr)this.segments[h].style.width=`${e?100*t[h]/e:0}%`;this.meter.hidden=!s.size}};var xn=new Set(["pending","claimed","in_progress"]),jp=new Set(["failed","cancelled"]),dl="",Lp={set_priority:"task.prioritised",reassign_task:"task.reassigned",
 cancel_task:"task.cancelled"},kn=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new w(t),this.element=r("div",{class:"wb-line wb-indented"}),this.
 confirmBox=r("div",{})}show(t){this.id=t,this.status=null,this.priority=null,this.requests.clearError(),this.confirmBox.replaceChildren(),this.element.replaceChildren()}update(t,e){
 this.row=t,this.hasSubtasks=e,t.status!==this.status&&this.draw(),this.status=t.status,this.priority?.update(t.priority)}draw(){let{id:t,row:e}=this;this.confirmBox.
 replaceChildren(),this.priority=null;let s=(i,o)=>m(i,"wb-button",a=>this.ask(a.currentTarget,o),`${i} task ${t}`);if(xn.has(e.status)){this.priority=new cr(e,(a,h)=>this.
-setPriority(a,h));let i=s("Reassign…",a=>this.reassign(a)),o=s("Cancel…",a=>this.cancel(a));this.element.replaceChildren(this.priority.element,i,o)}else if(Bp.
+setPriority(a,h));let i=s("Reassign…",a=>this.reassign(a)),o=s("Cancel…",a=>this.cancel(a));this.element.replaceChildren(this.priority.element,i,o)}else if(jp.
 has(e.status)){let i=o=>this.retry(o.currentTarget);this.element.replaceChildren(m("Retry","wb-button wb-primary",i,`Retry task ${t}`))}else this.element.replaceChildren()}async retry(t){
 if(await this.run("retry_task",{},t,"it will be tried again."))return;let{code:e,details:s}=this.requests.error??{};e==="WORKTREE_CLOSED"&&this.ask(t,i=>this.recreate(
 s,i))}recreate({worktree:t,branch:e,status:s},i){let o={label:`Create ${t} anew and retry`,consequence:`The worktree ${t} of task ${this.id} is ${s}. It is crea\
@@ -1753,7 +1753,7 @@ value}.`:"any agent may claim it.";return this.run("reassign_task",{assigned_age
 now(),{persona_id:e}=this.row,s=[...this.desk.store.tables.agents.values()].filter(h=>Lt(Xt(h,t))),i=h=>h.persona_id===e,o=h=>[h.agent_id,`${h.agent_id} · ${h.
 persona_id??"no persona"}`];return[[dl,`Any ${e}`],...s.filter(i).map(o),...s.filter(h=>!i(h)).map(o)]}ask(t,e){this.requests.clearError();let i=e(()=>{this.confirmBox.
 replaceChildren(),t.focus()});this.confirmBox.replaceChildren(i.element),i.focus()}async run(t,e,s,i){let{id:o}=this,a=t!=="set_priority"&&this.row.status!=="pe\
-nding",h=await this.requests.run(t,{task_id:o,...e},s);if(!h)return null;let l=jp[t];return!l||a?this.desk.announce(`Task ${o}: ${i}`):jt(this.element,{text:`Ta\
+nding",h=await this.requests.run(t,{task_id:o,...e},s);if(!h)return null;let l=Lp[t];return!l||a?this.desk.announce(`Task ${o}: ${i}`):jt(this.element,{text:`Ta\
 sk ${o}: ${i}`,changes:[{subject:`task:${o}`,kind:l}]}),this.id===o&&(this.confirmBox.replaceChildren(),this.onDone()),h}},cr=class{constructor({id:t,priority:e},s){
 this.known=String(e),this.field=k(this.known,{class:"wb-input wb-task-priority",type:"number",step:"1","aria-label":`Priority of task ${t}; a higher one goes fi\
 rst`,on:{input:()=>this.drawSet()}}),this.set=r("button",{class:"wb-button",type:"submit",hidden:!0},"Set");let i=()=>{let{value:o}=this.field;o!==this.known&&o.
@@ -1766,22 +1766,22 @@ uted"},"To merge it after all: ",a);this.files.append(h),this.element=r("div",{t
 found&&!await this.load())return;let t=this.files.hidden;this.files.hidden=!t,this.toggle.setAttribute("aria-expanded",String(t)),u(this.toggle,t?_n.open:_n.closed)}async load(){
 if(this.found=await this.requests.run("get_attempt_diff",this.of,this.toggle,"Loading…"),!this.found)return!1;for(let t of this.found.files){let e=new Kt(t,{readAll:s=>this.
 readAll(s),highlighter:()=>ye(this.desk.channel)});e.approach(),this.files.append(e.element)}return!0}async readAll(t){return(await this.requests.run("get_attem\
-pt_diff",{...this.of,path:t}))?.files.find(s=>s.path===t)??null}};var Ne=100,Lp=24,ul={warn:"warning",error:"failed"},$n=class{constructor(t){this.requests=new w(t),this.label=r("div",{class:"wb-label"}),this.earlier=m("","wb-\
+pt_diff",{...this.of,path:t}))?.files.find(s=>s.path===t)??null}};var Ne=100,Mp=24,ul={warn:"warning",error:"failed"},$n=class{constructor(t){this.requests=new w(t),this.label=r("div",{class:"wb-label"}),this.earlier=m("","wb-\
 link",()=>this.showEarlier()),this.lines=r("ol",{class:"wb-task-log"}),this.box=r("div",{class:"wb-log",role:"log",tabindex:0,"aria-label":"Log"},this.earlier,this.
 lines),this.element=r("div",{},this.label,this.box,this.requests.errorBox),this.show(null)}show(t){this.refresh?.stop();let e=async s=>(await this.requests.send(
 "get_task_logs",{task_id:t,...s})).lines;this.tail=new Ss(e,Ne),this.refresh=new B(()=>this.read(this.tail),s=>this.onError(s)),this.limit=Ne,this.lines.replaceChildren(),
 this.requests.clearError(),this.element.hidden=!0,t!==null&&this.refresh.now()}async read(t){await t.readNew(),t===this.tail&&(this.requests.clearError(),this.draw())}onError(t){
-this.element.hidden=!1,this.requests.showError(t)}draw(){let{box:t,lines:e,tail:s}=this,i=t.scrollHeight-t.scrollTop-t.clientHeight<Lp,o=Math.max(0,s.lines.length-
+this.element.hidden=!1,this.requests.showError(t)}draw(){let{box:t,lines:e,tail:s}=this,i=t.scrollHeight-t.scrollTop-t.clientHeight<Mp,o=Math.max(0,s.lines.length-
 this.limit),a=s.lines.slice(o),h=Number(e.firstElementChild?.value);h&&h!==a[0]?.id&&e.replaceChildren();let l=e.lastElementChild?.value??0;e.append(...a.filter(
-({id:d})=>d>l).map(Mp));let c=f(s.lines.length,"line");u(this.label,s.complete?`Log · ${c}`:`Log · the last ${c}`),u(this.earlier,s.complete||o>=Ne?`Show ${Math.
+({id:d})=>d>l).map(Dp));let c=f(s.lines.length,"line");u(this.label,s.complete?`Log · ${c}`:`Log · the last ${c}`),u(this.earlier,s.complete||o>=Ne?`Show ${Math.
 min(Ne,o)} earlier`:"Show earlier"),this.earlier.hidden=o===0&&s.complete,this.element.hidden=s.lines.length===0,i&&(t.scrollTop=t.scrollHeight)}async showEarlier(){
 let{box:t,tail:e}=this;try{!e.complete&&e.lines.length<this.limit+Ne&&await e.readEarlier()}catch(i){e===this.tail&&this.onError(i);return}if(e!==this.tail)return;
-this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=Ne,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function Mp({id:n,logged_at:t,agent_id:e,
+this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=Ne,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function Dp({id:n,logged_at:t,agent_id:e,
 level:s,message:i}){let o=ul[s]?[v(ul[s]),r("span",{class:"wb-sr"},`${s}: `)]:[];return r("li",{value:n,"data-level":s},r("time",{class:"wb-muted",datetime:t,title:t},
-Tt(t)),r("span",{class:"wb-prose"},...o,r("span",{class:"wb-muted"},`${e} `),i))}var Re=12,Dp=/^commit:|^[a-z][a-z0-9+.-]*:\/\/\S+$/i,Ip={cancel:"this task is cancelled too",ignore:"this task goes on without it"},Pp=["#","Agent","Began","Too\
-k","Outcome"],Fp={state:"wb-indented wb-wrap",description:"wb-indented",dependencies:"wb-task-part",subtasks:"wb-task-part",attempts:"wb-task-part",result:"wb-t\
+Tt(t)),r("span",{class:"wb-prose"},...o,r("span",{class:"wb-muted"},`${e} `),i))}var Re=12,Ip=/^commit:|^[a-z][a-z0-9+.-]*:\/\/\S+$/i,Pp={cancel:"this task is cancelled too",ignore:"this task goes on without it"},Fp=["#","Agent","Began","Too\
+k","Outcome"],Wp={state:"wb-indented wb-wrap",description:"wb-indented",dependencies:"wb-task-part",subtasks:"wb-task-part",attempts:"wb-task-part",result:"wb-t\
 ask-part"},En=class{constructor(t,e,s){this.desk=t,this.on=e,this.id=null,this.drawn=new Map,this.reader=new w(t),this.actions=new kn(t,()=>this.focus()),this.log=
-new $n(t),this.facts=new I,this.about=C("Details",this.facts.element),this.parts=Object.fromEntries(Object.entries(Fp).map(([p,g])=>[p,r("div",{class:g})]));let i=y(
+new $n(t),this.facts=new I,this.about=C("Details",this.facts.element),this.parts=Object.fromEntries(Object.entries(Wp).map(([p,g])=>[p,r("div",{class:g})]));let i=y(
 "task");this.mark=r("span",{class:"wb-mark"}),this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.number=r("span",{class:"wb-muted wb-number"});let{
 state:o,description:a,dependencies:h,subtasks:l,attempts:c,result:d}=this.parts;this.element=r("section",{class:"wb-pane wb-stack wb-roomy","aria-labelledby":i,
 hidden:!0},r("div",{class:"wb-pane-head"},this.mark,this.title,this.number,this.closeButton()),o,this.actions.element,this.actions.confirmBox,this.actions.requests.
@@ -1814,15 +1814,15 @@ let{tables:e}=this.desk.store,s=f(Math.max(0,t.max_retries-t.retry_count),"retry
 facts.update([["Persona",t.persona_id],["Worktree",t.worktree],["Plan",t.plan&&(t.name?`${t.plan} · ${t.name}`:t.plan)],["Session",t.session_id&&(ft(e,t.session_id)??
 t.session_id)],["Part of",t.parent_task_id&&r("span",{},this.link(t.parent_task_id))],["Lease until",xn.has(t.status)&&t.lease_expires_at&&Tt(t.lease_expires_at)],
 ["Attempts",`${t.attempts.length} so far, ${s} left`],["Not retried",t.no_retry.length&&`after ${t.no_retry.join(", ")}`],["If one fails",t.dependencies.length&&
-Ip[t.on_failure]],["Command",i&&r("code",{},i)],["Context",t.context_ref],["Created",`${O(t.created_at)} by ${t.created_by}`],["Started",t.started_at&&O(t.started_at)],
-["Ended",t.completed_at&&O(t.completed_at)]])}drawAttempts(t){let e=r("tr",{},...Pp.map(a=>r("th",{scope:"col"},a))),s=a=>a.kept&&new Sn(this.desk,this.id,a),i=[
-...t].reverse().flatMap(a=>Wp(a,s(a))),o=r("table",{class:"wb-table wb-attempts"},r("thead",{},e),r("tbody",{},...i));return C("Attempts",o)}drawResult(){let{result_data:t,
-artifacts:e}=this.task,{announce:s}=this.desk,i=t===null?"":Up(t);return[i?C("Result",tt(i,"Copy the result",s)):null,e.length?C("Artifacts",r("ul",{class:"wb-a\
-rtifacts"},...e.map(o=>this.artifact(o)))):null]}artifact(t){return Dp.test(t)?r("li",{},tt(t,`Copy ${t}`,this.desk.announce)):new Ce(this.desk,{name:t,op:"get_\
-task_artifact",args:{task_id:this.id,name:t}}).element}};function Wp(n,t){let{attempt:e,agent_id:s,claimed_at:i,ended_at:o,outcome:a}=n,h=o?N(Date.parse(o)-Date.
+Pp[t.on_failure]],["Command",i&&r("code",{},i)],["Context",t.context_ref],["Created",`${O(t.created_at)} by ${t.created_by}`],["Started",t.started_at&&O(t.started_at)],
+["Ended",t.completed_at&&O(t.completed_at)]])}drawAttempts(t){let e=r("tr",{},...Fp.map(a=>r("th",{scope:"col"},a))),s=a=>a.kept&&new Sn(this.desk,this.id,a),i=[
+...t].reverse().flatMap(a=>Kp(a,s(a))),o=r("table",{class:"wb-table wb-attempts"},r("thead",{},e),r("tbody",{},...i));return C("Attempts",o)}drawResult(){let{result_data:t,
+artifacts:e}=this.task,{announce:s}=this.desk,i=t===null?"":Hp(t);return[i?C("Result",tt(i,"Copy the result",s)):null,e.length?C("Artifacts",r("ul",{class:"wb-a\
+rtifacts"},...e.map(o=>this.artifact(o)))):null]}artifact(t){return Ip.test(t)?r("li",{},tt(t,`Copy ${t}`,this.desk.announce)):new Ce(this.desk,{name:t,op:"get_\
+task_artifact",args:{task_id:this.id,name:t}}).element}};function Kp(n,t){let{attempt:e,agent_id:s,claimed_at:i,ended_at:o,outcome:a}=n,h=o?N(Date.parse(o)-Date.
 parse(i)):"–",l=[e,s,O(i),h,(a??"under way").replaceAll("_"," ")],c=r("tr",{},...l.map(_=>r("td",{title:_},_))),d=[n.error_class,n.error_message].filter(Boolean).
 join(": "),p=n.finishing&&`Its command has ended it (${n.finishing}) and still runs.`,g=[d,n.waits_for,p,n.problem,t?.element].filter(Boolean);return[c,...g.map(
-Kp)]}function Kp(n){return r("tr",{class:typeof n=="string"?"wb-attempt-error":"wb-attempt-kept"},r("td",{}),r("td",{colspan:4},n))}function Up(n){if(typeof n!=
+Up)]}function Up(n){return r("tr",{class:typeof n=="string"?"wb-attempt-error":"wb-attempt-kept"},r("td",{}),r("td",{colspan:4},n))}function Hp(n){if(typeof n!=
 "string")return JSON.stringify(n,null,2);try{return JSON.stringify(JSON.parse(n),null,2)}catch{return n}}var On="=",ml="",pl={persona_id:["All personas","No persona"],plan:["All plans","In no plan"],worktree:["All worktrees","In no worktree"],assigned_agent_id:["Al\
 l agents","Not assigned"],session_id:["All sessions","In no session"]},Tn=class{constructor(t,e,s){this.store=t,this.onChange=e,this.onDown=s,this.chips=new lt(
 "Filter tasks by state",o=>e({state:o})),this.search=J("Filter tasks","Filter tasks by title, number, persona, worktree, agent or plan",{input:()=>e({text:this.
@@ -1834,22 +1834,22 @@ let i=t.tasks.size===0;this.search.hidden=this.chips.element.hidden=i,this.choic
 let i=this.choices[t],[o,a]=pl[t],h=[...e].filter(Boolean).map(l=>[l,this.nameOf(t,l)]).sort((l,c)=>l[1].localeCompare(c[1],void 0,{numeric:!0}));e.has(ml)&&h.unshift(
 [ml,a]),i.hidden=e.size<2&&s===null,A(i,[["",[[On,o],...h]]],s??On)}nameOf(t,e){return t==="session_id"?ft(this.store.tables,e)??e:e}clear(){this.search.value="",
 this.onChange({text:"",state:null,...Object.fromEntries(At.map(t=>[t,null]))}),this.search.focus()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),
-this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function wl(n,t){let e=new Map(n.map(c=>[c,[]])),s=new Map(n.map(c=>[c,[]]));for(let[c,d]of t)e.get(c).push(d),s.get(d).push(c);let i=Hp(n,e,s),o=zp(n,t,i),a=Jp(
-o),h=Vp(o,a),l=c=>({layer:o.depth.get(c),at:h.get(c)});return{places:new Map(n.map(c=>[c,l(c)])),edges:o.paths.map(({from:c,to:d,bends:p})=>({from:c,to:d,bends:p.
-map(l)})),layers:a.map(c=>c.filter(d=>typeof d=="number")),columns:a.length,rows:Math.max(0,...h.values())+1}}function Hp(n,t,e){let s=new Map,i=new Map(n.map(a=>[
+this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function wl(n,t){let e=new Map(n.map(c=>[c,[]])),s=new Map(n.map(c=>[c,[]]));for(let[c,d]of t)e.get(c).push(d),s.get(d).push(c);let i=zp(n,e,s),o=Jp(n,t,i),a=Vp(
+o),h=Gp(o,a),l=c=>({layer:o.depth.get(c),at:h.get(c)});return{places:new Map(n.map(c=>[c,l(c)])),edges:o.paths.map(({from:c,to:d,bends:p})=>({from:c,to:d,bends:p.
+map(l)})),layers:a.map(c=>c.filter(d=>typeof d=="number")),columns:a.length,rows:Math.max(0,...h.values())+1}}function zp(n,t,e){let s=new Map,i=new Map(n.map(a=>[
 a,t.get(a).length])),o=n.filter(a=>!i.get(a));for(let a of o){s.set(a,Math.max(0,...t.get(a).map(h=>s.get(h)+1)));for(let h of e.get(a))i.set(h,i.get(h)-1),i.get(
-h)||o.push(h)}for(let a of n)!t.get(a).length&&e.get(a).length&&s.set(a,Math.min(...e.get(a).map(h=>s.get(h)))-1);return s}function zp(n,t,e){let s={depth:new Map(
+h)||o.push(h)}for(let a of n)!t.get(a).length&&e.get(a).length&&s.set(a,Math.min(...e.get(a).map(h=>s.get(h)))-1);return s}function Jp(n,t,e){let s={depth:new Map(
 e),left:new Map,right:new Map,paths:[],keys:[...n]},i=t.reduce((o,[a,h])=>o+e.get(a)-e.get(h)-1,0);for(let[o,a]of t){let h=[];for(let l=e.get(a)+1;i<=3e3&&l<e.get(
 o);l+=1){let c=`${a}-${o}-${l}`;s.depth.set(c,l),s.keys.push(c),h.push(c)}s.paths.push({from:a,to:o,bends:h}),[a,...h].forEach((l,c)=>{let d=h[c]??o;fl(s.right,
-l,d),fl(s.left,d,l)})}return s}function Jp({keys:n,depth:t,left:e,right:s}){let i=[];for(let h of n)(i[t.get(h)]??=[]).push(h);for(let h=0;h<i.length;h+=1)i[h]??=
+l,d),fl(s.left,d,l)})}return s}function Vp({keys:n,depth:t,left:e,right:s}){let i=[];for(let h of n)(i[t.get(h)]??=[]).push(h);for(let h=0;h<i.length;h+=1)i[h]??=
 [];let o=new Map,a=h=>h.forEach((l,c)=>o.set(l,c));i.forEach(a);for(let h=0;h<6;h+=1){let l=h%2===0;for(let c of l?i:[...i].reverse()){let d=new Map(c.map(p=>[p,
-bl((l?e:s).get(p),o)??o.get(p)]));c.sort((p,g)=>d.get(p)-d.get(g)||o.get(p)-o.get(g)),a(c)}}return i}function Vp({left:n,right:t},e){let s=new Map;for(let o of e)
-o.forEach((a,h)=>s.set(a,h));for(let o=0;o<6;o+=1){let a=o%2===0;for(let h of a?e:[...e].reverse()){let l=h.map(c=>bl((a?n:t).get(c),s)??s.get(c));Gp(l,h.map(c=>typeof c==
-"number"?1:.4)).forEach((c,d)=>s.set(h[d],c))}}let i=Math.min(0,...s.values());for(let[o,a]of s)s.set(o,a-i);return s}function Gp(n,t){let e=0,s=t.map((o,a)=>e+=
+bl((l?e:s).get(p),o)??o.get(p)]));c.sort((p,g)=>d.get(p)-d.get(g)||o.get(p)-o.get(g)),a(c)}}return i}function Gp({left:n,right:t},e){let s=new Map;for(let o of e)
+o.forEach((a,h)=>s.set(a,h));for(let o=0;o<6;o+=1){let a=o%2===0;for(let h of a?e:[...e].reverse()){let l=h.map(c=>bl((a?n:t).get(c),s)??s.get(c));Yp(l,h.map(c=>typeof c==
+"number"?1:.4)).forEach((c,d)=>s.set(h[d],c))}}let i=Math.min(0,...s.values());for(let[o,a]of s)s.set(o,a-i);return s}function Yp(n,t){let e=0,s=t.map((o,a)=>e+=
 a?(t[a-1]+o)/2:0),i=[];return n.forEach((o,a)=>{for(i.push({sum:o-s[a],size:1});i.length>1&&i.at(-2).sum/i.at(-2).size>=i.at(-1).sum/i.at(-1).size;){let{sum:h,size:l}=i.
 pop();i.at(-1).sum+=h,i.at(-1).size+=l}}),i.flatMap(({sum:o,size:a})=>Array(a).fill(o/a)).map((o,a)=>o+s[a])}function bl(n,t){return n?.length?n.reduce((e,s)=>e+
 t.get(s),0)/n.length:null}function fl(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function gl(n,t,e){let s=new Set([n]);for(let i of s)for(let o of t(i)){if(s.
-size>=e)return[...s];s.add(o)}return[...s]}var yl=300,[ts,ie,es,ss,An]=[184,44,236,56,12],Cn=[.25,.35,.5,.7,.85,1,1.25,1.5],Yp=4,qn=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
+size>=e)return[...s];s.add(o)}return[...s]}var yl=300,[ts,ie,es,ss,An]=[184,44,236,56,12],Cn=[.25,.35,.5,.7,.85,1,1.25,1.5],Xp=4,qn=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
 !1,this.active=null,this.note=r("span",{class:"wb-muted wb-grow wb-graph-note"}),this.around=W("Only around the selected task",()=>this.redraw());let e=(i,o,a)=>m(
 i,"wb-button wb-compact",a,o),s=[e("−","Zoom out",()=>this.step(-1)),e("+","Zoom in",()=>this.step(1)),e("Fit","Zoom to fit",()=>this.fit())];this.lines=R("sv\
 g",{class:"wb-edges","aria-hidden":"true"}),this.sheet=r("div",{class:"wb-graph-sheet"},this.lines),this.room=r("div",{class:"wb-graph-room"},this.sheet),this.box=
@@ -1867,7 +1867,7 @@ a=gl(o,l=>this.neighbours(l),yl);if(i)return{shown:a,note:`${f(a.length,"task")}
 aw`;return{shown:a,note:`${h}; these are the ${a.length} around #${o}. Select another task, or filter by plan`}}before(t){return(this.outline.tasks.get(t)?.dependencies??
 []).filter(e=>this.outline.tasks.has(e))}neighbours(t){return[...this.before(t),...this.outline.dependents(t)]}arrange(t,e,s){this.key=s,this.plan=wl(t,e);let{places:i,
 edges:o,columns:a,rows:h}=this.plan;this.size=[a*es-(es-ts)+2*An,h*ss-(ss-ie)+2*An];for(let[l,c]of this.nodes)i.has(l)||this.nodes.delete(l)&&c.remove();for(let[
-l,c]of i)this.node(l).style.transform=`translate(${Be(c)}px, ${je(c)}px)`;this.paths=o.map(l=>R("path",{class:"wb-edge",d:Zp(l,i)})),this.lines.replaceChildren(
+l,c]of i)this.node(l).style.transform=`translate(${Be(c)}px, ${je(c)}px)`;this.paths=o.map(l=>R("path",{class:"wb-edge",d:Qp(l,i)})),this.lines.replaceChildren(
 ...this.paths),b(this.lines,"width",this.size[0]),b(this.lines,"height",this.size[1]),this.scale(this.zoom),this.fitted&&this.fit()}node(t){let e=this.nodes.get(
 t);return e||(e=r("div",{class:"wb-node",role:"option",id:y("node"),"data-id":t},r("span",{class:"wb-mark"}),r("span",{class:"wb-node-text"},r("span",{class:"wb\
 -title wb-cut"}),r("span",{class:"wb-node-state wb-cut"}))),this.nodes.set(t,e),this.sheet.append(e)),e}colour(t){let{tasks:e,states:s}=this.outline;for(let[i,o]of this.
@@ -1881,35 +1881,35 @@ size[0]*t}px`,this.room.style.height=`${this.size[1]*t}px`}step(t){let{box:e}=th
 Cn.length-1:s)+t))],[o,a]=[e.scrollLeft+e.clientWidth/2,e.scrollTop+e.clientHeight/2].map(h=>h*i/this.zoom);this.fitted=!1,this.scale(i),e.scrollTo(o-e.clientWidth/
 2,a-e.clientHeight/2)}fit(){if(!this.plan||!this.box.offsetWidth)return;let{maxHeight:t,borderLeftWidth:e}=getComputedStyle(this.box),s=2*parseFloat(e),[i,o]=[this.
 box.offsetWidth-s,parseFloat(t)-s],a=Math.min(1,i/this.size[0],o/this.size[1]);this.fitted=!0,this.scale(Math.floor(a*1e3)/1e3)}onKey(t){if(t.ctrlKey||t.altKey||
-t.metaKey)return;let e=t.shiftKey?Xp[t.key]:null,s=this.plan?.places.get(this.active),i={ArrowLeft:()=>this.goTo(this.closest(this.before(this.active))),ArrowRight:()=>this.
+t.metaKey)return;let e=t.shiftKey?Zp[t.key]:null,s=this.plan?.places.get(this.active),i={ArrowLeft:()=>this.goTo(this.closest(this.before(this.active))),ArrowRight:()=>this.
 goTo(this.closest(this.outline.dependents(this.active))),ArrowUp:()=>this.goTo(this.beside(s,-1)),ArrowDown:()=>this.goTo(this.beside(s,1)),Home:()=>this.goTo(this.
 plan.layers[0][0]),End:()=>this.goTo(this.plan.layers.at(-1)[0]),Enter:()=>this.active!==null&&this.on.open(this.active),"+":()=>this.step(1),"=":()=>this.step(
 1),"-":()=>this.step(-1),0:()=>this.fit()};i[t.key]&&(t.preventDefault(),e?this.box.scrollBy(...e):s||!t.key.startsWith("Arrow")?i[t.key]():this.goTo(this.plan?.
 layers.flat()[0]))}closest(t){let{places:e}=this.plan,{at:s}=e.get(this.active);return t.filter(o=>e.has(o)).sort((o,a)=>Math.abs(e.get(o).at-s)-Math.abs(e.get(
 a).at-s))[0]}beside({layer:t},e){let s=this.plan.layers[t];return s[s.indexOf(this.active)+e]}onWheel(t){!t.ctrlKey&&!t.metaKey||(t.preventDefault(),this.step(t.
 deltaY<0?1:-1))}onDown(t){if(t.button!==0||t.pointerType==="touch")return;let e=t.target.closest(".wb-node"),{box:s}=this,i={x:t.clientX+s.scrollLeft,y:t.clientY+
-s.scrollTop,clientX:t.clientX,clientY:t.clientY},o=!1,a=new AbortController,h=c=>{o||=Math.hypot(c.clientX-i.clientX,c.clientY-i.clientY)>Yp,o&&s.scrollTo(i.x-c.
+s.scrollTop,clientX:t.clientX,clientY:t.clientY},o=!1,a=new AbortController,h=c=>{o||=Math.hypot(c.clientX-i.clientX,c.clientY-i.clientY)>Xp,o&&s.scrollTo(i.x-c.
 clientX,i.y-c.clientY)},l=()=>{a.abort(),!(!e||o)&&(this.active=Number(e.dataset.id),this.on.open(this.active))};window.addEventListener("pointermove",h,{signal:a.
-signal}),window.addEventListener("pointerup",l,{signal:a.signal}),window.addEventListener("pointercancel",()=>a.abort(),{signal:a.signal})}},Xp={ArrowLeft:[-es,
-0],ArrowRight:[es,0],ArrowUp:[0,-ss],ArrowDown:[0,ss]};function Be({layer:n}){return An+n*es}function je({at:n}){return An+n*ss}function Zp({from:n,to:t,bends:e},s){
+signal}),window.addEventListener("pointerup",l,{signal:a.signal}),window.addEventListener("pointercancel",()=>a.abort(),{signal:a.signal})}},Zp={ArrowLeft:[-es,
+0],ArrowRight:[es,0],ArrowUp:[0,-ss],ArrowDown:[0,ss]};function Be({layer:n}){return An+n*es}function je({at:n}){return An+n*ss}function Qp({from:n,to:t,bends:e},s){
 let i=[Be(s.get(n))+ts,je(s.get(n))+ie/2],o=e.flatMap(l=>[[Be(l),je(l)+ie/2],[Be(l)+ts,je(l)+ie/2]]),a=[i,...o,[Be(s.get(t)),je(s.get(t))+ie/2]],h=a.slice(1).map(
-([l,c],d)=>{let[p,g]=a[d],_=(p+l)/2;return c===g?`L${l} ${c}`:`C${_} ${g} ${_} ${c} ${l} ${c}`});return`M${i.join(" ")}${h.join("")}`}var Qp="implementer",vl="",Nn=class{constructor(t,e){this.tables=t.store.tables,this.requests=new w(t),this.onDone=e,this.title=k("",{maxlength:200,required:!0,
-placeholder:"Clean the raw table"}),this.persona=x(ot(this.tables),Qp),this.worktree=x(this.worktrees(),vl),this.command=k("",{maxlength:1e4,placeholder:"python\
+([l,c],d)=>{let[p,g]=a[d],_=(p+l)/2;return c===g?`L${l} ${c}`:`C${_} ${g} ${_} ${c} ${l} ${c}`});return`M${i.join(" ")}${h.join("")}`}var tf="implementer",vl="",Nn=class{constructor(t,e){this.tables=t.store.tables,this.requests=new w(t),this.onDone=e,this.title=k("",{maxlength:200,required:!0,
+placeholder:"Clean the raw table"}),this.persona=x(ot(this.tables),tf),this.worktree=x(this.worktrees(),vl),this.command=k("",{maxlength:1e4,placeholder:"python\
  scripts/clean.py"}),this.description=F("",3,{placeholder:"What is to be done, and when it is done"}),this.submit=r("button",{class:"wb-button wb-primary",type:"\
 submit"},"Create"),this.element=this.build()}build(){let t=()=>this.onDone(null),e=[$("Title",this.title),$("Persona",this.persona),$("Worktree",this.worktree)];
 return E({class:"wb-box wb-stack wb-roomy","aria-label":"New task"},{submit:()=>this.run(),escape:t},r("div",{class:"wb-fields wb-fields-3"},...e),$("Command th\
 at does it (optional; else an agent decides how)",this.command),$("Description (optional)",this.description),L(this.submit,t),this.requests.errorBox)}worktrees(){
 return[[vl,"None"],...bs(this.tables)]}update(){A(this.persona,[["",ot(this.tables)]]),A(this.worktree,[["",this.worktrees()]])}focus(){this.title.focus()}async run(){
 let t={title:this.title.value.trim(),persona_id:this.persona.value,target_worktree:this.worktree.value||null,run:this.command.value.trim()||null,description:this.
-description.value.trim()},e=await this.requests.run("create_task",t,this.submit,"Creating…");e?this.onDone(e):this.title.focus()}};var zt=28,kl=36,tf=8,xl=12,dr={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},Rn=class{constructor(t){
+description.value.trim()},e=await this.requests.run("create_task",t,this.submit,"Creating…");e?this.onDone(e):this.title.focus()}};var zt=28,kl=36,ef=8,xl=12,dr={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},Rn=class{constructor(t){
 this.on=t,this.lines=[],this.tasks=new Map,this.active=null,this.pool=[],this.sorting=new et(dr,()=>t.sort()),this.sizer=r("div",{class:"wb-grid-rows",role:"row\
 group"}),this.element=r("div",{class:"wb-grid wb-frame",role:"treegrid",tabindex:0,"aria-label":"Tasks","aria-colcount":Object.keys(dr).length},r("div",{class:"\
-wb-grid-head",role:"rowgroup"},sf(this.sorting)),this.sizer),this.element.addEventListener("scroll",()=>this.draw(),{passive:!0}),this.element.addEventListener(
+wb-grid-head",role:"rowgroup"},nf(this.sorting)),this.sizer),this.element.addEventListener("scroll",()=>this.draw(),{passive:!0}),this.element.addEventListener(
 "keydown",e=>this.onKey(e)),this.sizer.addEventListener("click",e=>this.onClick(e)),this.element.addEventListener("focus",()=>this.onFocus())}update(t,e){this.lines=
 t,this.tasks=e,this.hideEmptyColumns(),this.sizer.style.height=`${t.length*zt}px`,b(this.element,"aria-rowcount",t.length+1),this.draw()}hideEmptyColumns(){let t={
 worktree:!1,agent:!1,priority:!1},[e]=this.tasks.values();for(let s of this.tasks.values())t.priority||=s.priority!==e.priority,t.worktree||=!!s.worktree,t.agent||=
 !!s.assigned_agent_id;for(let[s,i]of Object.entries(t))this.element.classList.toggle(`wb-no-${s}`,!i)}draw(){let t=Math.max(0,Math.min(Math.floor(this.element.scrollTop/
-zt)-tf,this.lines.length-kl)),e=Math.min(t+kl,this.lines.length);for(;this.pool.length<e-t;)this.pool.push(this.sizer.appendChild(new ur().element).row);let s=new Set;
+zt)-ef,this.lines.length-kl)),e=Math.min(t+kl,this.lines.length);for(;this.pool.length<e-t;)this.pool.push(this.sizer.appendChild(new ur().element).row);let s=new Set;
 for(let o=t;o<e;o+=1){let a=this.pool[o%this.pool.length];s.add(a),a.show(this.lines[o],o,this.tasks.get(this.lines[o].id),this.lines[o].id===this.active)}for(let o of this.
 pool)o.element.hidden=!s.has(o);let i=this.pool.find(o=>s.has(o)&&o.id===this.active);b(this.element,"aria-activedescendant",i?.element.id)}get activeIndex(){return this.
 lines.findIndex(t=>t.id===this.active)}goTo(t){if(!this.lines.length)return;let e=Math.max(0,Math.min(t,this.lines.length-1));this.active!==this.lines[e].id&&this.
@@ -1932,13 +1932,13 @@ drawProgress(t,s)}place(t,e,s){let{element:i}=this;i.style.transform=`translateY
 matches),b(i,"aria-rowindex",e+2),b(i,"aria-level",t.level),b(i,"aria-posinset",t.place),b(i,"aria-setsize",t.siblings),b(i,"aria-expanded",t.branch?t.open:null),
 b(i,"aria-selected",s)}drawTitle(t,e){this.indent.style.width=`${Math.min(t.level-1,12)*16}px`,this.twisty.classList.toggle("wb-leaf",!t.branch),this.twisty.classList.
 toggle("wb-turned",t.open),u(this.title,e.title),b(this.title,"title",e.title),u(this.number,`#${t.id}`)}drawState(t,e){this.state!==t.state&&(this.state=t.state,
-this.mark.replaceChildren(v(t.state))),u(this.label,it[t.state]??t.state);let s=t.waits.length?cl(t.waits):ef(e);u(this.reason,s),b(this.reason,"title",s||null)}drawProgress(t,e){
+this.mark.replaceChildren(v(t.state))),u(this.label,it[t.state]??t.state);let s=t.waits.length?cl(t.waits):sf(e);u(this.reason,s),b(this.reason,"title",s||null)}drawProgress(t,e){
 let s=t.branch?t.below?t.done/t.below:0:e.progress/100,i=e.status==="completed"&&!t.branch?100:Math.round(s*100),o=t.branch||i>0||e.status==="in_progress"||e.status===
-"claimed";this.bar.classList.toggle("wb-not-begun",!o),this.fill.style.width=`${i}%`;let a=t.branch?`${t.done} of ${t.below}`:o?`${i} %`:"";u(this.amount,a)}};function ef({
+"claimed";this.bar.classList.toggle("wb-not-begun",!o),this.fill.style.width=`${i}%`;let a=t.branch?`${t.done} of ${t.below}`:o?`${i} %`:"";u(this.amount,a)}};function sf({
 status:n,error_message:t,attempt:e,not_before:s}){if(n==="failed"||n==="cancelled")return t??"";let i=n==="pending"?e+1:e;return s&&n==="pending"&&Date.parse(s)>
-Date.now()?`attempt ${i} after ${Tt(s)}`:i>1&&e>0?`attempt ${i}`:""}function sf(n){let t=s=>({class:`wb-cell wb-col-${s}`,role:"columnheader"}),e=Object.keys(dr).
+Date.now()?`attempt ${i} after ${Tt(s)}`:i>1&&e>0?`attempt ${i}`:""}function nf(n){let t=s=>({class:`wb-cell wb-col-${s}`,role:"columnheader"}),e=Object.keys(dr).
 map(s=>n.heading(s,"div",t(s)));return r("div",{class:"wb-grid-columns",role:"row","aria-rowindex":1},...e)}function ne(n,...t){return r("div",{class:`wb-cell w\
-b-col-${n}`,role:"gridcell"},...t)}var _l={tree:"Tree",list:"By priority",graph:"Graph"},nf=120,Bn=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=hr(),this.collapsed=new Set,
+b-col-${n}`,role:"gridcell"},...t)}var _l={tree:"Tree",list:"By priority",graph:"Graph"},of=120,Bn=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=hr(),this.collapsed=new Set,
 this.mode="tree",this.toOpen=null,this.form=null,this.outline=new Ae(t.tables.tasks);let o={toggle:(h,l)=>this.toggle(h,l),open:h=>this.open(h),move:h=>this.follow(
 h),sort:()=>this.draw()};this.grid=new Rn(o),this.graph=new qn(o),this.progress=new qe,this.modes=new P(_l,"Show tasks as",h=>this.setMode(h)),this.filters=new Tn(
 t,h=>this.setFilter(h),()=>this.view.focus());let a={store:t,channel:e,announce:s};this.desk=a,this.views=new st(a,"tasks",{read:()=>this.state(),apply:h=>this.
@@ -1960,7 +1960,7 @@ fromEntries(o)})}setMode(t){this.mode=t,this.draw(),this.grid.select(this.grid.a
 Object.assign(this.filter,t),this.filters.update(this.outline,this.filter),this.grid.element.scrollTop=0,this.announce(`${f(this.draw(),"task")} shown.`)}open(t){
 clearTimeout(this.following),this.toOpen=null,this.grid.active=t,this.main.classList.add("wb-open"),this.details.show(t,this.outline),this.draw(),this.grid.select(
 t)}follow(t){this.grid.active=t,this.details.id!==null&&(clearTimeout(this.following),this.following=setTimeout(()=>this.details.id!==null&&this.details.show(t,
-this.outline),nf))}jump(t){let e=this.outline.tasks.get(t)?.parent_task_id;for(;e;)this.collapsed.delete(e),e=this.outline.tasks.get(e)?.parent_task_id;this.open(
+this.outline),of))}jump(t){let e=this.outline.tasks.get(t)?.parent_task_id;for(;e;)this.collapsed.delete(e),e=this.outline.tasks.get(e)?.parent_task_id;this.open(
 t),this.details.focus()}openForm(){if(!this.form){let t=new Nn(this.desk,e=>this.onForm(t,e));this.form=t,this.formBox.append(t.element)}this.form.focus()}onForm(t,e){
 e&&this.announce(`Task ${e.id} was created.`),this.form===t&&(this.form=null,this.formBox.replaceChildren(),this.newButton.focus(),e&&(this.toOpen=e.id,this.update(
 this.outline)))}close(){clearTimeout(this.following),this.details.hide(),this.main.classList.remove("wb-open"),this.view?.focus()}onKey(t){t.key!=="Escape"||t.defaultPrevented||
@@ -1986,18 +1986,18 @@ let{progress:t,progress_total:e,progress_message:s}=this.call;return si(t,e,s)}t
 t),this.opener.setAttribute("aria-expanded",String(t)),t?this.load():this.opener.focus()}async load(){this.drawFacts();let{call:t}=this;try{let e=await this.requests.
 send("get_tool_call",{call_id:t.call_id});t===this.call&&this.drawValues(e),this.requests.clearError()}catch(e){this.requests.showError(e)}}drawFacts(){let{call:t}=this;
 this.cancelButton.hidden=!!t.ended_at,this.facts.update([["Requested",O(t.requested_at)],["Waited",t.wait_ms>0&&N(t.wait_ms)],["Progress",this.progress()],["Err\
-or",t.error_code],["Task",t.task_id&&`${t.task_id}, attempt ${t.attempt}`],["Tokens",t.input_tokens!==null&&of(t)],["Cost",typeof t.cost_usd=="number"&&`$${t.cost_usd.
+or",t.error_code],["Task",t.task_id&&`${t.task_id}, attempt ${t.attempt}`],["Tokens",t.input_tokens!==null&&rf(t)],["Cost",typeof t.cost_usd=="number"&&`$${t.cost_usd.
 toFixed(4)}`],["Version",t.version],["Id",t.call_id]])}drawValues({arguments:t,result:e}){let{announce:s}=this.desk,i=[C("Arguments",bt(t,"Copy the arguments",s))];
 this.call.ended_at&&e!==null&&i.push(C("Result",bt(e,"Copy the result",s))),this.values.replaceChildren(...i)}async cancel(){let t={call_id:this.call.call_id};await this.
-requests.run("cancel_tool_call",t,this.cancelButton,"Cancelling…")&&this.desk.announce(`${this.call.tool_name} is cancelled.`)}};function of({input_tokens:n,output_tokens:t}){
-return`${n.toLocaleString("en")} read, ${(t??0).toLocaleString("en")} written`}var rf=50,af=200,hf=1e3,yt="",lf=[[yt,"All sources"],["local","Run here"],["mcp","MCP servers"]],cf=[[yt,"All states"],["open","Not ended"],...Object.entries(ti)],
+requests.run("cancel_tool_call",t,this.cancelButton,"Cancelling…")&&this.desk.announce(`${this.call.tool_name} is cancelled.`)}};function rf({input_tokens:n,output_tokens:t}){
+return`${n.toLocaleString("en")} read, ${(t??0).toLocaleString("en")} written`}var af=50,hf=200,lf=1e3,yt="",cf=[[yt,"All sources"],["local","Run here"],["mcp","MCP servers"]],df=[[yt,"All states"],["open","Not ended"],...Object.entries(ti)],
 Pn=class{constructor(t,e){this.desk=t,this.requests=new w(t),this.earlier=new w(t),this.list=new is,this.isStale=!0;let s=h=>this.requests.showError(h);this.reading=
 new B(()=>this.read(),s);let i=h=>({class:"wb-input wb-narrow","aria-label":`Filter calls by ${h}`,on:{change:()=>this.restart()}});this.filters={name:k("",{...i(
-"tool"),placeholder:"All tools",maxlength:200}),agent_id:x(this.agents(),yt,i("agent")),source:x(lf,yt,i("source")),state:x(cf,yt,i("state"))},this.empty=r("p",
+"tool"),placeholder:"All tools",maxlength:200}),agent_id:x(this.agents(),yt,i("agent")),source:x(cf,yt,i("source")),state:x(df,yt,i("state"))},this.empty=r("p",
 {class:"wb-empty",hidden:!0}),this.more=m("Show earlier calls","wb-button",()=>this.showEarlier()),this.more.hidden=!0,this.views=new st(t,"tool_calls",{read:()=>this.
 chosen(),apply:h=>this.apply(h)});let o=r("div",{class:"wb-line"},...Object.values(this.filters));o.append(r("span",{class:"wb-grow"}),this.views.element);let a=[
 this.requests.errorBox,this.earlier.errorBox];this.element=r("div",{class:"wb-stack"},o,...a,this.empty,this.table(),this.more),t.store.subscribe(()=>this.onChange(),
-e),this.polling=new G(this.element,hf,()=>this.readProgress(),s,e),e.addEventListener("abort",()=>this.reading.stop(),{once:!0})}table(){let t=Object.entries(Dn).
+e),this.polling=new G(this.element,lf,()=>this.readProgress(),s,e),e.addEventListener("abort",()=>this.reading.stop(),{once:!0})}table(){let t=Object.entries(Dn).
 map(([s,i])=>r("th",{scope:"col",class:`wb-col-${s}`},i));this.body=r("tbody",{});let e={keydown:s=>V(s,this.body)};return this.grid=r("table",{class:"wb-table \
 wb-calls",on:e},r("thead",{},r("tr",{},...t)),this.body),this.rows=new q(this.body,()=>new In(this.desk),{keep:(s,i)=>i.isOpen}),this.grid}get isShown(){return this.
 element.checkVisibility()}chosen(){return Object.fromEntries(Object.entries(this.filters).map(([t,{value:e}])=>[t,e.trim()]))}agents(){return[[yt,"All agents"],
@@ -2005,10 +2005,10 @@ element.checkVisibility()}chosen(){return Object.fromEntries(Object.entries(this
 isStale=!1,this.reading.now()}apply(t){for(let[e,s]of Object.entries(this.filters))s.value=t[e]??yt,s.selectedIndex<0&&(s.value=yt);this.restart()}restart(){this.
 list=new is,this.draw(),this.refresh()}async read(){let{list:t}=this,e=await this.requests.send("list_tool_calls",this.filtered({}));if(t!==this.list)return;let s=t.
 openBesides(e.calls).length>0,{calls:i}=s?await this.requests.send("list_tool_calls",this.filtered({state:"open"})):e;t===this.list&&(t.takeNewest(e),s&&await this.
-readEnded(t,i),this.requests.clearError(),this.isRead=!0,this.draw(),await new Promise(o=>setTimeout(o,af)))}async readProgress(){let{list:t}=this;if(![...t.calls.
+readEnded(t,i),this.requests.clearError(),this.isRead=!0,this.draw(),await new Promise(o=>setTimeout(o,hf)))}async readProgress(){let{list:t}=this;if(![...t.calls.
 values()].some(({state:s})=>s==="running"))return;let{calls:e}=await this.requests.send("list_tool_calls",this.filtered({state:"running"}));this.requests.clearError(),
 t===this.list&&(t.refresh(e),this.draw())}async readEnded(t,e){t.refresh(e);let i=t.openBesides(e).map(({call_id:o})=>this.requests.send("get_tool_call",{call_id:o}));
-t.refresh(await Promise.all(i))}filtered(t){let e=Object.entries(this.chosen()).filter(([,s])=>s!==yt);return{limit:rf,...Object.fromEntries(e),...t}}async showEarlier(){
+t.refresh(await Promise.all(i))}filtered(t){let e=Object.entries(this.chosen()).filter(([,s])=>s!==yt);return{limit:af,...Object.fromEntries(e),...t}}async showEarlier(){
 let{list:t}=this,e=await this.earlier.run("list_tool_calls",this.filtered({cursor:t.cursor}),this.more);!e||t!==this.list||(t.takeEarlier(e),this.draw())}update(t,e){
 this.enabled=t,this.now=e,this.isStale&&this.refresh(),this.draw()}draw(){this.views.update();let{calls:t}=this.list,e=this.list.ids.filter(o=>this.matches(t.get(
 o)));this.rows.show(e,(o,a)=>o.show(t.get(a),this.enabled,this.now)),this.grid.hidden=this.rows.items.size===0,this.more.hidden=this.list.cursor===null,this.empty.
@@ -2043,8 +2043,8 @@ loaded.has("catalogue"),this.empty.hidden)return;let s=t?["No tool matches the f
 this.empty.replaceChildren(...s)}matches({name:t,title:e,description:s,kind:i,server:o}){let{kind:a,server:h,text:l}=this.filters;if(a!==null&&i!==a||h!==os&&o!==
 h)return!1;let c=[t,e,s,o].join(`
 `).toLowerCase();return l.split(/\s+/).every(d=>c.includes(d))}filter(t){Object.assign(this.filters,t),this.limit=pr,this.update(this.enabled),this.desk.announce(
-`${f(this.rows.items.size,"tool")} shown.`)}clear(){this.search.value="",this.filter({kind:null,server:os,text:""}),this.search.focus()}};var df={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},Le=class{constructor(t,e,s){this.server=e,this.onDone=s,this.requests=new w(t),this.
-name=k("",{maxlength:100,placeholder:"github"});let i=JSON.stringify(e?.config??df,null,2);this.config=F(i,8,{required:!0}),this.submit=r("button",{class:"wb-bu\
+`${f(this.rows.items.size,"tool")} shown.`)}clear(){this.search.value="",this.filter({kind:null,server:os,text:""}),this.search.focus()}};var uf={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},Le=class{constructor(t,e,s){this.server=e,this.onDone=s,this.requests=new w(t),this.
+name=k("",{maxlength:100,placeholder:"github"});let i=JSON.stringify(e?.config??uf,null,2);this.config=F(i,8,{required:!0}),this.submit=r("button",{class:"wb-bu\
 tton wb-primary",type:"submit"},e?"Save":"Add");let o=()=>s(null),a="Write secrets as references: env://NAME, file://path, op://vault/item/field, keyring://serv\
 ice/name.";this.element=E({class:"wb-confirm wb-stack","aria-label":e?`Server ${e.name}`:"New server"},{submit:()=>this.save(),escape:o},e?null:$("Name",this.name),
 $("Configuration (JSON)",this.config),r("p",{class:"wb-label"},a),L(this.submit,o),this.requests.errorBox)}focus(){(this.server?this.config:this.name).focus()}async save(){
@@ -2095,12 +2095,12 @@ this.element.focus()}async proceed(t,e){let s={worktree_name:this.name,step:t},i
 target:s,state:i,conflicts:o,steps:a}=t;this.name=e;let h={merged:`${s} is merged into ${e}. Request its integration again.`,up_to_date:`${e} already has all co\
 mmits of ${s}.`,aborted:`The merge was undone; ${e} is as it was.`}[i];if(h)return this.onDone(h),!1;let l=o.map(p=>r("li",{},r("code",{class:"wb-wrap"},p))),c=l.
 length?"These files are in conflict:":"No file is in conflict any more. Commit the merge.",d=H(l.length?"warning":"completed",`${s} is being merged into ${e}. ${c}`);
-return this.lead.replaceChildren(d,r("ul",{class:"wb-list"},...l)),this.steps.replaceChildren(...a.map(p=>r("li",{},...Y(p)))),this.steps.hidden=!l.length,!0}};var uf={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},Me=new Set(
-["awaiting","failing","checking"]),mf=new Set(["pending","claimed","in_progress"]),pf=new Set(["claimed","in_progress"]);function wr(n,t){if(n.status==="integra\
+return this.lead.replaceChildren(d,r("ul",{class:"wb-list"},...l)),this.steps.replaceChildren(...a.map(p=>r("li",{},...Y(p)))),this.steps.hidden=!l.length,!0}};var mf={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},Me=new Set(
+["awaiting","failing","checking"]),pf=new Set(["pending","claimed","in_progress"]),ff=new Set(["claimed","in_progress"]);function wr(n,t){if(n.status==="integra\
 ting")return n.queue_place>1?"queued":"integrating";if(n.status!=="active")return"closed";let e=Dt(n,t);if(!e)return"active";let s=de(e.payload.gates??[]);return s===
-"passed"?"awaiting":s}function Jn(n,t){return t==="queued"?`Queued, ${ae(n.queue_place)}`:uf[t]}function Ol(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
+"passed"?"awaiting":s}function Jn(n,t){return t==="queued"?`Queued, ${ae(n.queue_place)}`:mf[t]}function Ol(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
 tasks:0}).get(i);for(let i of n.agents.values()){let o=Xt(i,t);i.worktree&&Lt(o)&&o!=="terminated"&&s(i.worktree).agents.add(i.id)}for(let i of n.tasks.values())
-!i.worktree||!mf.has(i.status)||(s(i.worktree).tasks+=1,pf.has(i.status)&&i.assigned_agent_id&&s(i.worktree).agents.add(i.assigned_agent_id));return i=>e.get(i)??
+!i.worktree||!pf.has(i.status)||(s(i.worktree).tasks+=1,ff.has(i.status)&&i.assigned_agent_id&&s(i.worktree).agents.add(i.assigned_agent_id));return i=>e.get(i)??
 {agents:new Set,tasks:0}}function rs(n){return[...n.conflicts?.length?[[n.integration_target,n.conflicts]]:[],...(n.overlaps??[]).map(({worktree:e,files:s})=>[e,
 s])]}function Vn(n){let t=new Map;for(let[i,o]of rs(n)){let a=o.join(`
 `);t.set(a,{files:o,others:[...t.get(a)?.others??[],i]})}let e=({files:i,others:o})=>`Conflicts with ${D(o,6)} in ${D(i,4)}`,s=[...t.values()].map(e);return n.problem?
@@ -2108,19 +2108,19 @@ s])]}function Vn(n){let t=new Map;for(let[i,o]of rs(n)){let a=o.join(`
 ve`:"",c=s===1?"It is":"They are",d=`${f(s,"uncommitted file")}: ${D(i,5,s)}`,p=l?`The branch ${a} is deleted, with ${l}. Commits that are on no other branch ar\
 e first saved to a bundle in .aiswarm/trash/.`:`The branch ${a} is deleted; ${h} has all its commits.`;return[s?`${d}. ${c} first saved to a bundle in .aiswarm/\
 trash/.`:"It has no uncommitted files.",e?p:`The branch ${a} is kept${l?`, with its ${l}`:""}.`,t.length?`${D(t)} ${t.length===1?"is":"are"} terminated.`:""].filter(
-Boolean)}var ff=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),wf=new Set(["queued","integrating","closed"]),De=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
+Boolean)}var wf=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),bf=new Set(["queued","integrating","closed"]),De=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
 s,this.force=!1,this.requests=new w(t),this.review=m("","wb-button wb-compact",e.open),this.request=m("","wb-button wb-compact",()=>this.requestIntegration()),this.
 update=m("Update","wb-button wb-compact",()=>this.updateFromTarget()),this.resolve=m("Resolve conflicts…","wb-button wb-compact",()=>this.startResolving()),this.
 discard=m("Discard…","wb-link wb-quiet wb-push",()=>this.askDiscard()),this.confirmBox=r("div",{});let i=[this.review,this.request,this.update,this.resolve,this.
 discard];this.buttons=r("div",{class:"wb-line wb-worktree-buttons"},...i)}show(t,e,s){this.worktree=t,this.agents=[...s];let{id:i,ahead:o,behind:a,integration_target:h}=t,
-l=Me.has(e),c=l&&He(t,Dt(t,this.desk.store.tables)),d=wf.has(e);u(this.review,l&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
+l=Me.has(e),c=l&&He(t,Dt(t,this.desk.store.tables)),d=bf.has(e);u(this.review,l&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
 rimary",e==="awaiting"&&!c&&!t.conflicts?.length),this.requests.busy||u(this.request,c?"Request again":"Request integration"),b(this.update,"title",`Merge ${f(a??
 0,"commit")} of ${h} into ${i}`),this.review.hidden=this.onPage,this.request.hidden=l&&!c||d||!o,this.update.hidden=d||!a||t.conflicts?.length>0,this.resolve.hidden=
 d||!(t.conflicts?.length||t.merging),this.discard.hidden=d,this.buttons.hidden=e==="closed";for(let p of[this.review,this.request,this.resolve,this.discard])b(p,
 "aria-label",`${p.textContent} ${i}`);b(this.update,"aria-label",`Update ${i} from ${h}`),this.drawConsequences?.()}async requestIntegration(){let{id:t,integration_target:e}=this.
 worktree;this.on.request?.(1/0);let s=await this.requests.run("integrate_worktree",{worktree_name:t},this.request,"Requesting…");if(this.on.request?.(s?.approval_id??
 0),!s)return;let i=s.state==="integrated";this.on.done(i?`${t} was integrated into ${e}.`:`${t} waits for your approval.`)}async updateFromTarget(){let{id:t,integration_target:e}=this.
-worktree,s=await this.requests.run("update_worktree",{worktree_name:t},this.update,"Updating…");s&&(s.conflicts?.length?this.requests.showError(bf(t,e,s.conflicts)):
+worktree,s=await this.requests.run("update_worktree",{worktree_name:t},this.update,"Updating…");s&&(s.conflicts?.length?this.requests.showError(gf(t,e,s.conflicts)):
 s.merged===!1?this.on.done(`${t} already had all commits of ${e}.`):this.on.done(`${t} now has the newest commits of ${e}.`))}async startResolving(){let{id:t}=this.
 worktree,e=await this.requests.run("resolve_worktree",{worktree_name:t},this.resolve,"Merging…");if(!e)return;let s=()=>{this.clear(),this.resolve.focus()},i=new zn(
 this.requests,o=>{this.clear(),this.on.done(o)});this.clear(),i.take(e)&&(i.closeButton.addEventListener("click",s),this.confirmBox.replaceChildren(i.element),i.
@@ -2131,20 +2131,20 @@ this.worktree,this.agents,e.box.checked);s.textContent!==h.join("")&&s.replaceCh
 confirmBox.replaceChildren(),this.drawConsequences=null,this.requests.clearError()}async runDiscard(t,e,s){let{id:i,uncommitted:o,ahead:a}=this.worktree,h=this.
 force||!!(o||e&&a),l={worktree_name:i,reason:t,delete_branch:e,force:h},c=await this.requests.run("discard_worktree",l,s,"Discarding…");if(!c)return this.onRefused(
 s);this.clear();let d=c.branch_kept===!1?"Its branch was deleted too":`Its branch ${c.branch_name} is kept`,p=c.bundle?` What is on no other branch was saved in\
- ${c.bundle}`:"";this.on.done(`${i} was discarded. ${d}.${p}`)}onRefused(t){this.force=ff.has(this.requests.error?.code),this.force&&u(t,`Discard ${this.worktree.
-id} anyway`)}};function bf(n,t,e){return{code:"MERGE_CONFLICT",message:`${t} conflicts with ${n} in ${D(e)}. Nothing was changed. Press “Resolve conflicts…” for\
- the steps.`}}var gf={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function br(n){
-return v(gf[n])}function yf(n){return n.length>2?`${n.length} others: ${D(n,2)}`:n.join(", ")}var Gn=class{constructor(t,e,s){let i=y("worktree");this.mark=r("s\
+ ${c.bundle}`:"";this.on.done(`${i} was discarded. ${d}.${p}`)}onRefused(t){this.force=wf.has(this.requests.error?.code),this.force&&u(t,`Discard ${this.worktree.
+id} anyway`)}};function gf(n,t,e){return{code:"MERGE_CONFLICT",message:`${t} conflicts with ${n} in ${D(e)}. Nothing was changed. Press “Resolve conflicts…” for\
+ the steps.`}}var yf={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function br(n){
+return v(yf[n])}function vf(n){return n.length>2?`${n.length} others: ${D(n,2)}`:n.join(", ")}var Gn=class{constructor(t,e,s){let i=y("worktree");this.mark=r("s\
 pan",{class:"wb-mark"}),this.opener=m(t,"wb-opener",()=>s.open(t)),this.opener.id=i,this.state=r("span",{class:"wb-worktree-state"}),this.branches=r("span",{class:"\
 wb-muted wb-cut"}),this.counts=r("div",{class:"wb-cut wb-digits"}),this.facts=r("div",{class:"wb-muted wb-cut"}),this.conflicts=r("div",{class:"wb-worktree-conf\
 licts"}),this.actions=new De(e,{open:()=>s.open(t),done:s.done});let o=r("div",{class:"wb-worktree-head"},this.mark,this.opener,this.branches,this.state);this.element=
 r("li",{class:"wb-worktree wb-frame wb-stack","aria-labelledby":i},r("div",{},o,this.counts,this.facts,this.conflicts),this.actions.buttons,this.actions.confirmBox,
 this.actions.requests.errorBox),this.elements=[this.element]}show(t,e,s,i){this.drawn!==e&&this.mark.replaceChildren(br(e)),this.drawn=e,this.element.classList.
-toggle("wb-attention",Me.has(e)),u(this.state,Jn(t,e)),u(this.branches,vf(t)),b(this.branches,"title",`${t.branch_name} → ${t.integration_target}`),gr(this.counts,
+toggle("wb-attention",Me.has(e)),u(this.state,Jn(t,e)),u(this.branches,kf(t)),b(this.branches,"title",`${t.branch_name} → ${t.integration_target}`),gr(this.counts,
 t);let o=yr(t,s,i);u(this.facts,o),b(this.facts,"title",o),this.drawConflicts(t),this.actions.show(t,e,s.agents)}drawConflicts(t){let e=rs(t),s=e.length>0||!!t.
-problem,i=e.map(([h,l])=>`${h} (${f(l.length,"file")})`),o=e.length?`Conflicts with ${yf(i)}`:"No conflicts predicted",a=t.problem??o;this.conflicts.textContent!==
+problem,i=e.map(([h,l])=>`${h} (${f(l.length,"file")})`),o=e.length?`Conflicts with ${vf(i)}`:"No conflicts predicted",a=t.problem??o;this.conflicts.textContent!==
 a&&(b(this.conflicts,"title",Vn(t).join(`
-`)),this.conflicts.classList.toggle("wb-muted",!s),this.conflicts.replaceChildren(...s?[v("warning")]:[],r("span",{class:"wb-cut"},a)))}};function vf({id:n,branch_name:t,
+`)),this.conflicts.classList.toggle("wb-muted",!s),this.conflicts.replaceChildren(...s?[v("warning")]:[],r("span",{class:"wb-cut"},a)))}};function kf({id:n,branch_name:t,
 integration_target:e}){return t===`wb/${n}/main`?`→ ${e}`:`${t} → ${e}`}function gr(n,{ahead:t=0,behind:e=0,changed:s=0,added:i=0,removed:o=0}){let a=d=>d.toLocaleString(
 "en"),h=[t?`${a(t)} ahead`:"",e?`${a(e)} behind`:""],l=s?`${f(s,"file")} +${a(i)} −${a(o)}`:"",c=[h.filter(Boolean).join(", ")||"no new commits",l].filter(Boolean).
 join(" · ");u(n,c),b(n,"title",c)}function yr({uncommitted:n,last_activity:t},{agents:e,tasks:s},i){let o=t&&pt(t,i);return[n?`${n.toLocaleString("en")} uncomm\
@@ -2153,30 +2153,30 @@ this.store=t,this.empty=r("p",{class:"wb-empty"},"No worktree has been integrate
 Cl).map(s=>this.sorting.heading(s,"th",{scope:"col"}));this.body=r("tbody",{}),this.table=r("table",{class:"wb-table wb-closed","aria-label":"Closed worktrees"},
 r("thead",{},r("tr",{},...e)),this.body),this.element=r("div",{class:"wb-stack"},this.empty,r("div",{class:"wb-matrix-box"},this.table))}get rows(){return[...this.
 store.tables.closed.values()].sort((t,e)=>e.id-t.id)}update(){let{rows:t}=this;this.empty.hidden=t.length>0,this.table.hidden=!t.length;let e=JSON.stringify(t);
-e!==this.drawn&&(this.drawn=e,this.draw())}draw(){let t=this.sorting.sorted(this.rows,(e,s)=>({...e,...Al(e)})[s]);this.body.replaceChildren(...t.map(kf))}};function kf(n){
+e!==this.drawn&&(this.drawn=e,this.draw())}draw(){let t=this.sorting.sorted(this.rows,(e,s)=>({...e,...Al(e)})[s]);this.body.replaceChildren(...t.map(xf))}};function xf(n){
 let{name:t,status:e,integration_target:s,integrated_commit:i,closed_at:o}=n,a=e==="integrated",h=a?["merged into ",r("code",{},s)," as ",r("code",{title:i},i.slice(
 0,7))]:["discarded"],{requester:l,by:c,reason:d}=Al(n),p=[r("code",{},n.branch_name),n.branch_kept?"":" (deleted)"],g=v(a?"completed":"cancelled"),_=n.bundle?`${d?
 " ":""}Unmerged work is saved in ${n.bundle}`:"",M=[r("span",{class:"wb-line"},g,r("strong",{},t)),r("span",{},...h),r("span",{},...p),l,c,r("span",{title:o},O(
 o)),`${d??""}${_}`];return r("tr",{class:"wb-table-row"},...M.map(S=>r("td",{},S)))}function Al({status:n,approval:t,closed_by:e,reason:s}){return n!=="integrat\
-ed"||!t?{requester:"",by:e,reason:s}:{requester:t.requester,by:t.person||t.decided_by,reason:t.decision_reason}}var vr=(n,t)=>n.localeCompare(t,void 0,{numeric:!0});function xf(n){let t=new Map;for(let{one:e,other:s,is_target:i,files:o}of n)for(let a of o){t.has(a)||t.set(
+ed"||!t?{requester:"",by:e,reason:s}:{requester:t.requester,by:t.person||t.decided_by,reason:t.decision_reason}}var vr=(n,t)=>n.localeCompare(t,void 0,{numeric:!0});function _f(n){let t=new Map;for(let{one:e,other:s,is_target:i,files:o}of n)for(let a of o){t.has(a)||t.set(
 a,{path:a,targets:new Set,worktrees:new Set,pairs:0});let h=t.get(a);h.pairs+=1,h.worktrees.add(e),(i?h.targets:h.worktrees).add(s)}return[...t.values()].map(e=>({
 ...e,targets:[...e.targets].sort(vr),worktrees:[...e.worktrees].sort(vr)})).sort((e,s)=>s.pairs-e.pairs||vr(e.path,s.path))}function ql(n,t){let e=["File","Chan\
-ged on the same lines in","Pairs"].map(o=>r("th",{scope:"col"},o)),s=xf(n).map(o=>_f(o,t));return r("table",{class:"wb-table wb-conflict-files","aria-label":"Co\
-nflicts by file"},r("thead",{},r("tr",{},...e)),r("tbody",{},...s))}function _f({path:n,targets:t,worktrees:e,pairs:s},i){let o=e.map(h=>m(h,"wb-link",()=>i(h),
+ged on the same lines in","Pairs"].map(o=>r("th",{scope:"col"},o)),s=_f(n).map(o=>Sf(o,t));return r("table",{class:"wb-table wb-conflict-files","aria-label":"Co\
+nflicts by file"},r("thead",{},r("tr",{},...e)),r("tbody",{},...s))}function Sf({path:n,targets:t,worktrees:e,pairs:s},i){let o=e.map(h=>m(h,"wb-link",()=>i(h),
 `Open ${h} (${n})`)),a=t.map(h=>r("strong",{title:`${h}, a target`},h));return r("tr",{class:"wb-table-row"},r("th",{scope:"row",class:"wb-conflict-file",title:n},
-r("code",{},n)),r("td",{},r("span",{class:"wb-line"},...a,...o)),r("td",{class:"wb-digits"},f(s,"pair")))}var Sf="Point at a number to see the files, or press it to keep them in view.",kr={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},Nl=(n,t)=>n.
+r("code",{},n)),r("td",{},r("span",{class:"wb-line"},...a,...o)),r("td",{class:"wb-digits"},f(s,"pair")))}var $f="Point at a number to see the files, or press it to keep them in view.",kr={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},Nl=(n,t)=>n.
 localeCompare(t,void 0,{numeric:!0}),Xn=class{constructor(t,e){this.store=t,this.onOpen=e,this.selected=null,this.summary=r("p",{class:"wb-muted"}),this.caption=
 r("caption",{class:"wb-sr"},"Predicted conflicts; each cell has the number of files"),this.table=r("table",{class:"wb-matrix",on:{keydown:s=>this.onKey(s),focusin:s=>this.
 showHint(s.target),mouseover:s=>this.showHint(s.target)}}),this.files=r("div",{}),this.box=r("div",{class:"wb-matrix-box"},this.table),this.hint=r("p",{class:"w\
-b-muted wb-matrix-hint"},Sf),this.pair=r("div",{class:"wb-box wb-stack wb-pair",id:y("pair"),hidden:!0}),this.element=r("div",{class:"wb-stack"},this.summary,this.
+b-muted wb-matrix-hint"},$f),this.pair=r("div",{class:"wb-box wb-stack wb-pair",id:y("pair"),hidden:!0}),this.element=r("div",{class:"wb-stack"},this.summary,this.
 files,this.box,this.hint,this.pair)}get pairs(){return[...this.store.tables.conflicts.values()].filter(({id:t})=>t!=="")}update(){let{pairs:t}=this,{tables:e}=this.
 store,s=e.conflicts.get(""),i=JSON.stringify([t,s,e.worktrees.size]);i!==this.drawn&&(this.drawn=i,u(this.summary,this.summaryText(t,s)),this.files.replaceChildren(
 ...t.length?[ql(t,this.onOpen)]:[]),this.box.hidden=this.hint.hidden=!t.length,this.drawTable(t),this.drawPair(t.find(({id:o})=>o===this.selected)))}summaryText(t,e){
 if(e?.error)return e.error.message;if(!e)return"";let s=this.store.tables.worktrees.size;if(!s)return"There are no worktrees.";if(!t.length)return"No conflicts \
 are predicted, neither between worktrees nor with their targets.";let i=new Set(t.flatMap(({one:h,other:l,is_target:c})=>c?[h]:[h,l])),o=s-i.size,a=` ${f(o,"oth\
 er worktree")} would not; ${o===1?"it is":"they are"} not listed.`;return`${f(t.length,"pair")} would conflict if integrated now.${o>0?a:""}`}drawTable(t){let{names:e,
-targets:s,cells:i}=$f(t),o=[...s.map(c=>[c,!0]),...e.map(c=>[c,!1])],a=this.table.contains(document.activeElement)?document.activeElement.dataset.pair:null,h=r(
-"tr",{},r("td",{}),...o.map(([c,d])=>Ef(c,d))),l=e.map(c=>{let d=o.map(([p,g])=>this.cell(i.get(`${c}
+targets:s,cells:i}=Ef(t),o=[...s.map(c=>[c,!0]),...e.map(c=>[c,!1])],a=this.table.contains(document.activeElement)?document.activeElement.dataset.pair:null,h=r(
+"tr",{},r("td",{}),...o.map(([c,d])=>Of(c,d))),l=e.map(c=>{let d=o.map(([p,g])=>this.cell(i.get(`${c}
 ${p}`),c,p,g));return r("tr",{},r("th",{scope:"row",title:c},c),...d)});this.table.replaceChildren(this.caption,r("thead",{},h),r("tbody",{},...l)),a&&this.table.
 querySelector(`[data-pair="${CSS.escape(a)}"]`)?.focus()}cell(t,e,s,i){let o=!i&&e===s;if(!t||t.is_target!==i)return r("td",{class:o?"wb-matrix-same":null},r("s\
 pan",{class:"wb-sr"},o?"itself":"none"));let a=`${e} and ${s}: ${f(t.files.length,"file")}`,h=m(String(t.files.length),"wb-matrix-cell",()=>this.select(t),a);return b(
@@ -2188,9 +2188,9 @@ is_target?", its target,":""} change the same lines of ${f(t.files.length,"file"
 {},r("strong",{},t.one)," and ",r("strong",{},t.other),i)),r("ul",{class:"wb-list"},...t.files.map(o=>r("li",{},r("code",{class:"wb-wrap"},o)))),r("div",{class:"\
 wb-line"},e(t.one),t.is_target?null:e(t.other)))}onKey(t){if(!(t.ctrlKey||t.altKey||t.metaKey)){if(t.key==="Escape"&&this.selected)t.stopPropagation(),this.selected=
 null,this.drawn=null,this.update();else if(t.key in kr){t.preventDefault();let e=Rl(t.target.closest("td"),kr[t.key]);for(;e&&!e.querySelector("button");)e=Rl(e,
-kr[t.key]);e?.querySelector("button").focus()}}}};function $f(n){let t=new Set,e=new Set,s=new Map;for(let i of n)t.add(i.one),s.set(`${i.one}
+kr[t.key]);e?.querySelector("button").focus()}}}};function Ef(n){let t=new Set,e=new Set,s=new Map;for(let i of n)t.add(i.one),s.set(`${i.one}
 ${i.other}`,i),i.is_target?e.add(i.other):(t.add(i.other),s.set(`${i.other}
-${i.one}`,i));return{names:[...t].sort(Nl),targets:[...e].sort(Nl),cells:s}}function Ef(n,t){let e=t?`${n}, a target`:n;return r("th",{scope:"col",class:t?"wb-m\
+${i.one}`,i));return{names:[...t].sort(Nl),targets:[...e].sort(Nl),cells:s}}function Of(n,t){let e=t?`${n}, a target`:n;return r("th",{scope:"col",class:t?"wb-m\
 atrix-target":null,title:e},r("span",{},n))}function Rl(n,[t,e]){let s=n.parentElement,i=[...s.parentElement.children];return i[i.indexOf(s)+t]?.children[n.cellIndex+
 e]}var Zn=class{constructor(t,e){this.requests=new w(t),this.onDone=e,this.name=k("",{maxlength:60,required:!0,placeholder:"robust-statistics"});let s=()=>u(this.submit,
 "Create");this.branch=k("",{maxlength:200,placeholder:"wb/<name>/main",on:{input:s}}),this.source=k("",{maxlength:200,placeholder:"the current branch"}),this.submit=
@@ -2209,7 +2209,7 @@ parentElement.querySelector(as);t.key!=="ArrowDown"||!s||(t.preventDefault(),jl(
 Qn(i)===Qn(t)?i:t;let o=Bl(t),a=[o.indexOf(this.anchor),o.indexOf(t)].sort((h,l)=>h-l);this.rows=o.slice(a[0],a[1]+1);for(let h of this.rows)h.classList.add("wb\
 -chosen")}comment(){let t=this.rows.map(o=>o.line).filter(o=>this.on.canComment(o));if(!t.length)return;let e=t.some(o=>o.kind!=="-")?"new":"old",s=t.map(o=>e===
 "old"||o.kind!=="-"?o[e]:null).filter(Boolean),i={side:e,first:Math.min(...s),last:Math.max(...s)};this.on.comment({file:Qn(this.rows[0]),rows:this.rows,...i})}};
-function Bl(n){return[...n.closest("table").querySelectorAll(as)]}function Qn(n){return n.closest(".wb-diff-file").file}function jl(n){n.tabIndex=-1,n.focus()}var Ll="implementer",Of=new Set(["pending","claimed","in_progress"]),eo=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new w(t),this.drafts=new Map,
+function Bl(n){return[...n.closest("table").querySelectorAll(as)]}function Qn(n){return n.closest(".wb-diff-file").file}function jl(n){n.tabIndex=-1,n.focus()}var Ll="implementer",Tf=new Set(["pending","claimed","in_progress"]),eo=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new w(t),this.drafts=new Map,
 this.editing=new Map,this.opener=m("Request changes…","wb-button",()=>this.toggle()),this.opener.setAttribute("aria-expanded","false"),this.element=this.makeForm()}makeForm(){
 this.summary=r("p",{class:"wb-strong"}),this.note=F("",2,{placeholder:"About all of it (optional with comments)","aria-label":"Note about all changes",maxlength:1e4,
 on:{input:()=>this.draw()}}),this.note.spellcheck=!0,this.task=W("Create a task with them for",()=>{}),this.persona=x([],"",{class:"wb-input wb-narrow","aria-la\
@@ -2218,7 +2218,7 @@ bel":"Persona of the task"}),this.submit=r("button",{class:"wb-button wb-primary
 return E({class:"wb-review wb-box wb-stack",hidden:!0,"aria-label":"Request changes"},{submit:()=>this.send(),escape:()=>this.toggle(!1)},this.summary,r("p",{class:"\
 wb-muted"},"Press the number of a line to comment on it; Shift and a press on another one makes it a range."),this.note,e,this.requests.errorBox)}get mine(){return this.
 drafts.get(this.name)??[]}show(t){this.name=t.id,this.writing=null,this.editing.clear(),this.requests.clearError(),this.note.value="";let e=({worktree:s,status:i})=>s===
-t.id&&Of.has(i);this.task.box.checked=![...this.desk.store.tables.tasks.values()].some(e),this.toggle(this.mine.length>0,!1)}update(t){this.opener.hidden=t.status!==
+t.id&&Tf.has(i);this.task.box.checked=![...this.desk.store.tables.tasks.values()].some(e),this.toggle(this.mine.length>0,!1)}update(t){this.opener.hidden=t.status!==
 "active";let e=ot(this.desk.store.tables),s=this.persona.value||(e.some(([i])=>i===Ll)?Ll:void 0);A(this.persona,[["",e]],s),this.draw()}toggle(t=this.element.hidden,e=!0){
 this.element.hidden=!t,this.opener.setAttribute("aria-expanded",String(t)),this.draw(),e&&(t?this.note:this.opener).focus()}draw(){let t=this.mine.length;u(this.
 summary,t?`${f(t,"comment")}, not sent yet`:"Request changes instead of a merge"),this.discard.hidden=t===0,T(!this.requests.busy&&(t>0||this.note.value.trim()!==
@@ -2232,16 +2232,16 @@ a==="old"&&!s)continue;let l=ce(i);Ue(t,l,la(l,e.person??e.requested_by))}}drawD
 e,{edit:()=>{let h=d=>{e.text=d,this.editing.delete(e),this.changed("Comment changed.")},l=()=>{this.editing.delete(e),this.on.changed()},c=xo(e,e.text,{save:h,
 cancel:l});this.editing.set(e,c),a.replaceWith(c.element),c.focus()},remove:()=>{this.drafts.set(this.name,this.mine.filter(h=>h!==e)),this.changed("Comment rem\
 oved."),this.opener.focus()}});Ue(t,e,a)}changed(t){this.draw(),this.on.changed(),this.desk.announce(t)}discardAll(){this.drafts.delete(this.name),this.editing.
-clear(),this.toggle(!1),this.changed("The comments were discarded.")}async send(){let{name:t}=this,e=this.note.value.trim();if(!e&&!this.mine.length)return;let s=Tf(
+clear(),this.toggle(!1),this.changed("The comments were discarded.")}async send(){let{name:t}=this,e=this.note.value.trim();if(!e&&!this.mine.length)return;let s=Cf(
 this.mine),i=s.size?[...s]:[[null,[]]];for(let[o,[a,h]]of i.entries()){let l=h.map(({path:p,side:g,line:_,end_line:M,text:S})=>({path:p,side:g,line:_,end_line:M,
 text:S})),c=this.task.box.checked&&this.persona.value?this.persona.value:null,d={worktree_name:t,comments:l,commit:a,note:o===0?e:"",persona_id:c};if(!await this.
 requests.run("request_changes",d,this.submit,"Sending…"))return this.draw();this.drafts.set(t,(this.drafts.get(t)??[]).filter(p=>!h.includes(p)));for(let p of h)
-this.editing.delete(p);this.name===t&&(this.note.value="")}return this.name===t&&this.toggle(!1),this.changed(`Changes were requested in ${t}.`)}};function Tf(n){
-let t=new Map;for(let e of n)t.set(e.commit,[...t.get(e.commit)??[],e]);return t}var Cf="600px",Ml={committed:"Committed",since:"Since the request",uncommitted:"Uncommitted"},so=class{constructor(t){this.desk=t,this.side="committed",this.review=
+this.editing.delete(p);this.name===t&&(this.note.value="")}return this.name===t&&this.toggle(!1),this.changed(`Changes were requested in ${t}.`)}};function Cf(n){
+let t=new Map;for(let e of n)t.set(e.commit,[...t.get(e.commit)??[],e]);return t}var Af="600px",Ml={committed:"Committed",since:"Since the request",uncommitted:"Uncommitted"},so=class{constructor(t){this.desk=t,this.side="committed",this.review=
 new eo(t,{changed:()=>this.drawComments()}),this.requested=new Ms(t,{since:i=>this.showSince(i),goTo:i=>this.goToComment(i)}),this.files=[],this.requests=new w(
 t);let e=y("diff");this.empty=r("p",{class:"wb-empty"}),this.main=r("div",{class:"wb-diff-main wb-frame"},this.fileList(),this.fileBodies()),this.element=r("sec\
 tion",{class:"wb-stack","aria-labelledby":e},this.requested.element,this.toolbar(e),this.review.element,this.requests.errorBox,this.newerNote(),this.empty,this.
-main);let s=i=>i.filter(({isIntersecting:o})=>o).forEach(({target:o})=>o.file.approach());this.observer=new IntersectionObserver(s,{root:this.body,rootMargin:Cf})}toolbar(t){
+main);let s=i=>i.filter(({isIntersecting:o})=>o).forEach(({target:o})=>o.file.approach());this.observer=new IntersectionObserver(s,{root:this.body,rootMargin:Af})}toolbar(t){
 this.sides=new P(Ml,"Show changes that are",s=>this.setSide(s)),this.summary=r("span",{class:"wb-muted wb-grow"}),this.toggleAll=m("Close all","wb-link",()=>this.
 onToggleAll());let e=r("h3",{class:"wb-heading",id:t},"Changes");return r("div",{class:"wb-toolbar"},e,this.summary,this.toggleAll,this.sides.element,this.review.
 opener)}newerNote(){let t=m("Show them","wb-link",()=>this.refresh.now());return this.newer=r("div",{class:"wb-box wb-slim",hidden:!0},"There are newer changes \
@@ -2295,8 +2295,8 @@ t.path),gr(this.counts,t),u(this.facts,yr(t,s,i)),this.drawProblems(Vn(t)),this.
 t)}drawProblems(t){let e=t.join(`
 `);e!==this.drawnProblems&&(this.drawnProblems=e,this.problems.replaceChildren(...t.map(s=>H("warning",s))))}drawApproval(t,e,s){this.enabled=s;let i=Dt(t,this.
 desk.store.tables);this.approval.show(i,o=>this.isEnabled(o),e,this.replacing===1/0)}isEnabled(t){return this.enabled&&this.replacing<=t}onRequest(t){this.replacing=
-t;let{card:e}=this.approval;e?.refresh(this.isEnabled(e.approval.id))}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};var Af=6,Il={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},xr={pending:["For you",(n,t)=>Me.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
-rating"],conflicts:["With conflicts",n=>rs(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},qf=(n,t)=>n.
+t;let{card:e}=this.approval;e?.refresh(this.isEnabled(e.approval.id))}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};var qf=6,Il={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},xr={pending:["For you",(n,t)=>Me.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
+rating"],conflicts:["With conflicts",n=>rs(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},Nf=(n,t)=>n.
 id.localeCompare(t.id,void 0,{numeric:!0}),no=class{constructor(t,e,s){this.store=t,this.desk={store:t,channel:e,announce:s},this.requests=new w(this.desk),this.
 mode="cards",this.filter=null,this.text="",this.opened=null,this.toOpen=null,this.enabled=!0;let i=y("worktrees"),o=h=>this.showNote(h);this.note=r("div",{class:"\
 wb-box wb-slim wb-note",hidden:!0}),this.page=new io(this.desk,{close:()=>this.close(),done:o}),this.conflicts=new Xn(t,h=>this.open(h)),this.closed=new Yn(t),this.
@@ -2309,7 +2309,7 @@ closed.element];return r("div",{class:"wb-stack"},...a,...h)}toolbar(t){this.sum
 i=>this.setMode(i)),this.search=J("Filter worktrees","Filter worktrees by name, branch or agent",{input:()=>this.setFilter({text:this.search.value.trim().toLowerCase()})}),
 this.views=new st(this.desk,"worktrees",{read:()=>({filter:this.filter,text:this.text,mode:this.mode}),apply:i=>this.apply(i)}),this.newButton=m("New worktree…",
 "wb-button",()=>this.openForm());let e=r("h3",{class:"wb-heading",id:t},"Worktrees"),s=r("div",{class:"wb-line"},this.modes.element,this.search,this.views.element,
-this.newButton);return r("div",{class:"wb-toolbar"},e,this.summary,s)}get rows(){return[...this.store.tables.worktrees.values()].filter(({id:t})=>t!=="").sort(qf)}count(){
+this.newButton);return r("div",{class:"wb-toolbar"},e,this.summary,s)}get rows(){return[...this.store.tables.worktrees.values()].filter(({id:t})=>t!=="").sort(Nf)}count(){
 return this.rows.length}update(t,e){this.enabled=t;let{tables:s}=this.store;s.worktrees.has(this.toOpen)&&this.open(this.toOpen);let i=Ol(s,e);this.all.hidden=this.
 opened!==null,this.opened?this.drawPage(i,e):this.drawOverview(i,e)}drawOverview(t,e){let{rows:s}=this,{tables:i}=this.store,o=new Map(s.map(c=>[c.id,wr(c,i)])),
 a=this.mode==="cards";this.drawToolbar(s,o,t);let h=a?s.filter(c=>this.matches(c,o.get(c.id),t(c.id))):[],l=(c,d)=>c.show(i.worktrees.get(d),o.get(d),t(d),e);this.
@@ -2317,7 +2317,7 @@ cards.show(h.map(({id:c})=>c),l),this.noMatch.hidden=!a||h.length>0||!s.length,t
 ts"||!s.length,this.conflicts.element.hidden||this.conflicts.update(),this.closed.element.hidden=this.mode!=="closed",this.closed.element.hidden||this.closed.update(),
 this.drawEmpty(s.length,i.worktrees.get("")?.error)}drawToolbar(t,e,s){let i=this.mode==="cards",o=this.conflicts.pairs.length;u(this.summary,t.length?f(t.length,
 "worktree"):""),this.modes.setLabel("conflicts",o?`Conflicts ${o.toLocaleString("en")}`:"Conflicts"),this.modes.show(this.mode);let a=this.closed.rows.length;this.
-modes.setLabel("closed",a?`Closed ${a.toLocaleString("en")}`:"Closed"),this.modes.element.hidden=!t.length&&!a,this.search.hidden=!i||t.length<=Af,this.chips.element.
+modes.setLabel("closed",a?`Closed ${a.toLocaleString("en")}`:"Closed"),this.modes.element.hidden=!t.length&&!a,this.search.hidden=!i||t.length<=qf,this.chips.element.
 hidden=!i||t.length<2,this.views.element.hidden=!t.length,this.views.update();let h=Object.entries(xr).map(([l,[c,d]])=>({key:l,label:c,count:t.filter(p=>d(p,e.
 get(p.id),s(p.id))).length}));this.chips.update([{key:null,label:"All",count:t.length},...h],this.filter)}drawEmpty(t,e){e&&t?this.requests.showError(e):this.requests.
 clearError(),this.empty.hidden=t>0||this.mode==="closed"||!this.store.loaded.has("worktrees"),this.newButton.hidden=!!e&&!t;let s=e?.code??"none";if(this.empty.
@@ -2334,7 +2334,7 @@ store.tables.worktrees.get(t);this.toOpen=e?null:t,e&&(this.opened=e,this.page.o
 items.get(t)?.opener??this.newButton).focus()}showNote(t){this.desk.announce(t);let e=m("Dismiss","wb-link",()=>this.dismissNote());this.note.replaceChildren(r(
 "span",{class:"wb-grow"},t),e),this.note.hidden=!1}dismissNote(){this.note.hidden=!0,this.opened?this.page.focus():this.newButton.focus()}openForm(){let t=new Zn(
 this.desk,e=>this.closeForm(e));this.formBox.replaceChildren(t.element),t.focus()}closeForm(t){if(this.formBox.replaceChildren(),this.newButton.focus(),!t)return;
-let{name:e,branch_name:s,integration_target:i,path:o}=t;this.showNote(`Created ${e}: branch ${s}, to be integrated into ${i}. Its files are in ${o}.`)}};var[_r,Sr,oo,ro,$r,ao,Er,Pl,,Or,Nf,Fl]=Array(12).keys(),Rf={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"Discon\
+let{name:e,branch_name:s,integration_target:i,path:o}=t;this.showNote(`Created ${e}: branch ${s}, to be integrated into ${i}. Its files are in ${o}.`)}};var[_r,Sr,oo,ro,$r,ao,Er,Pl,,Or,Rf,Fl]=Array(12).keys(),Bf={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"Discon\
 nected"},Tr=class extends Se{constructor(t,e,{tab:s,alone:i},o){super(t,e);let a=d=>this.announce(d);this.untrusted=new _s(t);let h={connect:()=>this.showConnect(),
 review:d=>this.showWorktree(d)};this.inbox=new _e(t,e,a,o,h),this.taskSummary=new Cr(()=>this.showTab(Sr)),this.tasks=new Bn(t,e,a,o),this.unattended=new jn({store:t,
 channel:e,announce:a}),this.worktrees=new no(t,e,a),this.agents=new js(t,e,a,o,h.connect),this.definitions=new Ti(t,e,a,o),this.tools=new Hn(t,e,a,o),this.chat=
@@ -2349,17 +2349,17 @@ this.region("Workbench desk",this.top(),...c,...this.tabs.panels),this.start(o)}
 "div",{class:"wb-top"},t,this.tabs.element,this.status,e)}openers(){return{task:t=>{this.showTab(Sr),this.tasks.jump(t)},agent:t=>{this.showTab(ro),this.agents.
 reveal(t)},inbox:()=>this.showTab(_r),tools:()=>{this.showTab(ao),this.tools.setMode("calls")}}}showTab(t){this.tabs.element.hidden=!1,this.tabs.select(t)}showWorktree(t){
 this.showTab(oo),this.worktrees.open(t)}showConnect(){this.showTab(Fl),this.admin.connect.focus()}draw(){let{state:t}=this.channel.link;this.dot.dataset.state=t,
-u(this.linkLabel,Rf[t]),this.untrusted.update(),super.draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.update(),this.tabs.setCount(_r,this.inbox.waiting,
+u(this.linkLabel,Bf[t]),this.untrusted.update(),super.draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.update(),this.tabs.setCount(_r,this.inbox.waiting,
 !0),this.tabs.setCount(oo,this.worktrees.count()),this.tabs.setCount(ro,this.agents.count(e)),this.tabs.setCount($r,this.definitions.count()),this.tabs.setCount(
 ao,this.tools.count()),this.tabs.setCount(Er,this.chat.count()),this.tabs.setCount(Or,this.personalities.count()),this.tabs.at===_r&&this.taskSummary.update(this.
 outline()),this.tabs.at===Sr&&this.tasks.update(this.outline()),this.tabs.at===oo&&this.worktrees.update(t,e),this.tabs.at===ro&&this.agents.update(e),this.tabs.
 at===$r&&this.definitions.update(t,e),this.tabs.at===ao&&this.tools.update(t,e),this.tabs.at===Er&&this.chat.update(t,e),this.tabs.at===Pl&&this.runs.update(t,e),
-this.tabs.at===Or&&this.personalities.update(t,e),this.tabs.at===Nf&&this.projects.update(),this.tabs.at===Fl&&this.admin.update()}outline(){let{version:t,tables:e}=this.
+this.tabs.at===Or&&this.personalities.update(t,e),this.tabs.at===Rf&&this.projects.update(),this.tabs.at===Fl&&this.admin.update()}outline(){let{version:t,tables:e}=this.
 store;return this.outlined?.version!==t&&(this.outlined={version:t,outline:new Ae(e.tasks)}),this.outlined.outline}tick(t){this.inbox.tick(t),this.tabs.at===oo&&
 this.worktrees.update(this.worktrees.enabled,t),this.tabs.at===ro&&this.agents.update(t),this.tabs.at===$r&&this.definitions.update(this.definitions.enabled,t),
 this.tabs.at===ao&&this.tools.update(this.tools.enabled,t),this.tabs.at===Er&&this.chat.update(this.chat.enabled,t),this.tabs.at===Pl&&this.runs.update(this.runs.
 enabled,t),this.tabs.at===Or&&this.personalities.update(this.personalities.enabled,t)}},Cr=class{constructor(t){this.progress=new qe;let e=r("h3",{class:"wb-hea\
 ding"},"Tasks"),s=m("Show tasks","wb-link",t);this.element=r("section",{class:"wb-section wb-stack",hidden:!0},r("div",{class:"wb-toolbar"},e,this.progress.summary,
-s),this.progress.meter)}update(t){this.progress.update(t),this.element.hidden=!t.tasks.size}},aR=()=>{let n=new ji,t,e;return{initialize({model:s,signal:i}){ph(
+s),this.progress.meter)}update(t){this.progress.update(t),this.element.hidden=!t.tasks.size}},hR=()=>{let n=new ji,t,e;return{initialize({model:s,signal:i}){ph(
 s),t=new cs(s,n,i);let o={tab:s.get("tab"),alone:s.get("alone")};e=new Bi(s,(a,h)=>a.append(new Tr(n,t,o,h).element))},render({model:s,el:i,signal:o}){let a=s.get(
-"approval_ids");a?i.append(new Ni(n,t,a,o).element):s.get("docked")?e.render(i,o):e.show(i,o)}}};export{aR as default};
+"approval_ids");a?i.append(new Ni(n,t,a,o).element):s.get("docked")?e.render(i,o):e.show(i,o)}}};export{hR as default};

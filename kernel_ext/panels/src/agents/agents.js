@@ -151,8 +151,8 @@ export class Agents {
     const counts = {};
     for (const state of states.values()) counts[state] = (counts[state] ?? 0) + 1;
     const admitted = agents.filter(({ id }) => isAdmitted(states.get(id)));
-    const connected = admitted.filter(({ connections }) => connections).length.toLocaleString("en");
-    setText(this.summary, admitted.length ? `${plural(admitted.length, "agent")} · ${connected} connected` : "");
+    const online = ((counts.active ?? 0) + (counts.idle ?? 0)).toLocaleString("en");
+    setText(this.summary, admitted.length ? `${plural(admitted.length, "agent")} · ${online} online` : "");
     const chips = Object.entries(AGENT_STATES)
       .filter(([state]) => state !== "pending")
       .map(([key, label]) => ({ key, label, count: counts[key] ?? 0, mark: () => stateDot(key) }));

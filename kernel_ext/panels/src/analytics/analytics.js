@@ -19,7 +19,7 @@ const NOUNS = ["task", "approval", "agent", "tool_call", "message", "conversatio
 const ENDED = [
   ["completed", "completed", "completed"],
   ["failed", "failed", "failed or expired"],
-  ["other", "other", "released"],
+  ["other", "other", "released or cancelled"],
 ];
 const QUEUED = [
   ["running", "in_progress", "worked on"],

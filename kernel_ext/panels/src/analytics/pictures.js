@@ -81,7 +81,7 @@ export function stream(found, open) {
       ["in_progress", "under way"],
       ["completed", "completed"],
       ["failed", "failed or expired"],
-      ["other", "released"],
+      ["other", "released or cancelled"],
     ],
     table: { columns: ["Agent", "Task", "Attempt", "Claimed", "Took", "Outcome"], rows: shown.map(about) },
     draw: (width) => gantt(width, { since, until, clock, lanes, bars: spread(bars) }),

@@ -7,6 +7,8 @@ import { oneLine } from "../lib/format.js";
 import { sessionPath } from "../projects/lookup.js";
 
 const MOST = 3;
+/** Capabilities of our own, in words. */
+const CAPABILITIES = new Map([["commands_only", "takes only tasks that have a command"]]);
 
 /** @type {import("./kinds.js").Kind} */
 export const registration = {
@@ -83,7 +85,9 @@ function connectionFacts({ client, address, connection_id: connection }) {
 function capabilityFacts(known) {
   const entries = Object.entries(known ?? {});
   const text = ([name, value]) =>
-    value === true ? oneLine(name, 40) : `${oneLine(name, 40)}: ${capabilityText(value, 60)}`;
+    value === true
+      ? (CAPABILITIES.get(name) ?? oneLine(name, 40))
+      : `${oneLine(name, 40)}: ${capabilityText(value, 60)}`;
   const shown = entries.slice(0, MOST).map(text);
   return entries.length > MOST ? [...shown, `${entries.length - MOST} more`] : shown;
 }
