@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,6 +76,8 @@ class Registry:
     def find(self, target: str) -> Directory:
         """The directory of a definition, by its path, its id, or its name, in this order.
 
+        One that cannot be read has no name: it is found by that of its directory, so that what is wrong can be said.
+
         Raises:
             NotFound: ``AGENT_NOT_FOUND``. BadInput: ``INVALID_PATH``; ``AMBIGUOUS_TARGET``: `details.candidates` are
                 the paths.
@@ -86,9 +88,16 @@ class Registry:
         for key in ("id", "name"):
             if found := self._with(key, target, heads):
                 return found
+        if broken := self._unreadable(target, {directory.key for directory, _ in heads}):
+            return broken
         meant = similar(target, (head.name for _, head in heads))
         question = f" Did you mean {meant}?" if meant else " agent_list lists them."
         raise NotFound("AGENT_NOT_FOUND", f"No agent has the path, id or name {inert_line(target)}.{question}")
+
+    def _unreadable(self, name: str, readable: Set[str]) -> Directory | None:
+        """The only directory of a name whose definition cannot be read."""
+        found = [one for one in self.directories() if one.key not in readable and Path(one.key).name == name]
+        return found[0] if len(found) == 1 else None
 
     def find_id(self, definition_id: str) -> Directory:
         """The directory of the definition with an id; other than with `find`, a path or a name counts for nothing.

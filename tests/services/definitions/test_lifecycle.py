@@ -64,6 +64,19 @@ async def test_two_definitions_of_one_name_are_ambiguous_and_named(workbench: Wo
     assert raised.value.details["candidates"] == ["./agents/reviewer", "./agents/second"]
 
 
+async def test_one_that_cannot_be_read_is_found_by_its_directory_and_its_mistake_is_said(
+    workbench: Workbench, settings: Settings
+) -> None:
+    await create(workbench)
+    (settings.home / "agents" / "reviewer" / "agent.yaml").write_text("name: [")
+    for operation in ("agent_get_info", "agent_get_settings"):
+        with pytest.raises(BadInput, match="INVALID_CONFIGURATION"):
+            await workbench.call(operation, agentTarget="reviewer")
+    assert (await workbench.call("agent_validate", agentTarget="reviewer"))["valid"] is False
+    with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
+        await workbench.call("agent_get_info", agentTarget="review")
+
+
 async def test_a_copy_has_its_own_id_and_name_and_says_the_same(workbench: Workbench) -> None:
     made = await create(workbench, initialPrompt="Be brief.")
     copy = await workbench.call("agent_clone", sourceAgent="reviewer", targetPath="./agents/second", newName="second")
