@@ -11,11 +11,10 @@ from kernel_ext.libraries import imported
 from kernel_ext.objects.artifacts import ArtifactContent
 from kernel_ext.objects.kinds import Kind, Notebook, got_by
 from kernel_ext.objects.rows import Listing, Row, Rows
-from workbench.cli.runs.commands import NO_RUNS, comparison_table, run_page, run_table
+from workbench.cli.runs.commands import NO_RUNS, comparison_table, no_series, run_page, run_table
 from workbench.errors import BadInput, NotFound
 from workbench.recording import values
 from workbench.rules.runs.values import as_number
-from workbench.rules.spelling import suggestion
 from workbench.tables import Page, Table
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ class Run(Row):
 
         found = self._call("get_run_series", run_id=self.id, names=list(names), max_points=POINTS)
         if missing := [name for name in names if name not in {each["name"] for each in found["series"]}]:
-            raise self._no_series(missing[0])
+            raise no_series(missing[0], self._KIND.read(self._notebook, self.id))
         columns = {
             each["name"]: pandas.Series({step: _cell(value) for step, value in each["points"]})
             for each in found["series"]
@@ -79,12 +78,6 @@ class Run(Row):
         made = pandas.DataFrame(columns)
         made.index.name = "step"
         return made
-
-    def _no_series(self, name: str) -> BadInput:
-        """The error for the name of a metric that it has not recorded."""
-        known = [each["name"] for each in self._KIND.read(self._notebook, self.id)["series"]]
-        hint = suggestion(name, known).strip() or (f"It has {', '.join(known)}." if known else "It has none.")
-        return BadInput("UNKNOWN_METRIC", f"Run {self.id} has no series {name!r}. {hint}")
 
     def record(self, metrics: Mapping[str, Any] | None = None, /, *, step: int | None = None, **more: Any) -> None:
         """Add values, also after it has ended, such as a later evaluation.

@@ -152,5 +152,7 @@ def test_a_view_is_exported_by_its_name(run: Type, tmp_path: Path) -> None:
     saved = run("export", "events", "-o", str(tmp_path / "events.parquet"))
     assert (saved.status, " of events to " in saved.out) == (0, True)
     assert (tmp_path / "events.parquet").read_bytes()[:4] == b"PAR1"
-    assert "There is no view 'taks'. Did you mean tasks? " in run("export", "taks").err
+    refused = run("export", "taks").err
+    assert "There is no view 'taks'. Did you mean tasks? " in refused
+    assert "Resources: agents, teams, contexts, sessions, projects, events." in refused
     assert "-o FILE.parquet" in run("export", "tasks", "--format", "parquet").err

@@ -70,7 +70,11 @@ def test_a_run_is_shown_whole_and_compared(run: Type) -> None:
     assert "layers" in everything
     assert "error code" in everything
     assert run("runs", "compare", "1").out == "One run differs from nothing: name two or more.\n"
-    assert run("runs", "series", "1", "nope").out == "It has recorded no nope.\n"
+    refused = run("runs", "series", "1", "los")
+    assert (refused.status, refused.err) == (
+        1,
+        "UNKNOWN_METRIC: Run 1 has no series 'los'. Did you mean loss? It has loss, val/accuracy.\n",
+    )
     points = data(run("runs", "series", "1", "loss", "--json"))[0]["points"]
     assert points == [[0, 1.0], [1, 0.123456789]]
 

@@ -185,7 +185,7 @@ def _view(client: OperatorClient, name: str, form: str, output: Path | None, raw
     try:
         view = views.find(name).name
     except NotFound as unknown:
-        raise click.UsageError(unknown.message) from None
+        raise click.UsageError(f"{unknown.message} Resources: {', '.join(RESOURCES)}.") from None
     client.require_operator("export")
     state_directory.require(client.settings)
     if output is None and form == "parquet":

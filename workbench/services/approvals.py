@@ -408,7 +408,10 @@ def check_choices(choices: Mapping[str, Any], known: set[str]) -> None:
 
 def decided_before(approval_id: int) -> Conflict:
     """The error for an approval that is already decided."""
-    return Conflict("ALREADY_DECIDED", f"Approval {approval_id} is already decided; nothing was changed.")
+    return Conflict(
+        "ALREADY_DECIDED",
+        f"Approval {approval_id} is already decided; nothing was changed. list_decided_approvals says how and by whom.",
+    )
 
 
 def _approval(row: Row) -> Approval:

@@ -24,6 +24,8 @@ from workbench.cli.output import (
     size,
     without_empty,
 )
+from workbench.errors import BadInput
+from workbench.rules.spelling import suggestion
 from workbench.tables import Page, State, Table
 
 NO_SWEEPS = "There are no sweeps yet. `workbench sweep NOTEBOOK -p NAME=VALUES` runs one."
@@ -253,11 +255,19 @@ def _short_commit(row: Mapping[str, Any], value: Any) -> str:
 def series(client: OperatorClient, ref: str, names: tuple[str, ...], points: int) -> Shown:
     """Print the values of a run's metrics by step."""
     found = client.call("get_run_series", run_id=ref, names=list(names), max_points=points)["series"]
+    if missing := [name for name in names if name not in {each["name"] for each in found}]:
+        raise no_series(missing[0], client.call("get_run", run_id=ref))
     rows = [[each["name"], step, shown_value(value)] for each in found for step, value in each["points"]]
     thinned = any(each["thinned"] for each in found)
     note = "Not every step is shown: --points shows more." if thinned else ""
-    empty = f"It has recorded no {' or '.join(names)}." if names else "It has recorded no values."
-    return Table(["metric", "step", "value"], rows, empty, found, note)
+    return Table(["metric", "step", "value"], rows, "It has recorded no values.", found, note)
+
+
+def no_series(name: str, run: Mapping[str, Any]) -> BadInput:
+    """The error for the name of a metric that a run has not recorded."""
+    known = [each["name"] for each in run["series"]]
+    hint = suggestion(name, known) + (f"It has {', '.join(known)}." if known else "It has none.")
+    return BadInput("UNKNOWN_METRIC", f"Run {run['id']} has no series {name!r}. {hint}")
 
 
 @runs.command("name")
