@@ -20,7 +20,7 @@ from workbench.errors import BadInput, Conflict, NotFound
 from workbench.process import is_running
 from workbench.sweeps.leftovers import only_one
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 
 FAULTS = {
     "well": "'well'",
@@ -47,7 +47,7 @@ def faulty(lab: SweepLab) -> dict[str, Any]:
     """The runs of a sweep in which all but three fail, each in another way, by that."""
     notebook = lab.notebook("faults.ipynb", "fault: str = 'well'", f"exec({FAULTS!r}[fault])")
     before = Path.cwd()
-    lab.sweep(notebook, {"timeout": 20, "memory": 500_000_000}, parameters={"fault": [*FAULTS]})
+    lab.sweep(notebook, {"timeout": 40, "memory": 500_000_000}, parameters={"fault": [*FAULTS]})
     assert Path.cwd() == before
     return {run["parameters"]["fault"]: run for run in lab.runs("faults")}
 
