@@ -116,6 +116,20 @@ async def test_the_new_tools_are_announced_without_being_asked_for(served: Serve
         assert await names(client) == workers_tools(served)
 
 
+async def test_the_new_tools_are_announced_if_a_rule_admits_at_once(served: Served, start: Start) -> None:
+    await served.workbench.call("add_admission_rule", name="all", pattern="*")
+    changed = anyio.Event()
+
+    async def note(message: Any) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            changed.set()
+
+    async with start(era="legacy", message_handler=note) as client:
+        await client.call_tool("register", {"name": "ada", "persona_id": "implementer"})
+        await changed.wait()
+        assert await names(client) == workers_tools(served)
+
+
 @pytest.mark.parametrize("moves", [False, True])
 async def test_the_new_tools_are_announced_even_if_the_server_was_away_meanwhile(
     served: Served, start: Start, moves: bool

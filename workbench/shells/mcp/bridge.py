@@ -193,7 +193,7 @@ class Bridge:
         with contextlib.suppress(WorkbenchError):  # the next request tries again
             await self._require_session()
         former.replaced.set()
-        self._begin(self._announce(token))
+        self._begin(self._announce(token, is_new=True))
 
     def _replace_endpoint(self, *, end_streams: bool = True) -> Endpoint:
         """Use the server's present address and the present token from now on; the former endpoint."""
@@ -242,10 +242,14 @@ class Bridge:
                 return
             await asyncio.sleep(next(pauses))
 
-    async def _announce(self, token: str) -> None:
-        """Announce the agent's tools as soon as a person has admitted it. The task's outermost handler."""
+    async def _announce(self, token: str, *, is_new: bool = False) -> None:
+        """Announce the agent's tools as soon as it is admitted. The task's outermost handler.
+
+        Args:
+            is_new: it has registered here: whenever it is admitted, the client does not know its tools yet.
+        """
         try:
-            if not await _is_admitted_later(partial(self._registration, token)):
+            if not await _is_admitted_later(partial(self._registration, token), is_new):
                 return
             for message in list_changed(self._listening.values(), has_session=self._initialize is not None):
                 await self._write(message)
@@ -281,16 +285,17 @@ async def _until(end: asyncio.Event, messages: AsyncIterator[Message]) -> AsyncI
             await asyncio.gather(following, return_exceptions=True)
 
 
-async def _is_admitted_later(registration: Callable[[float], Awaitable[dict[str, Any]]]) -> bool:
+async def _is_admitted_later(registration: Callable[[float], Awaitable[dict[str, Any]]], has_waited: bool) -> bool:
     """Wait for the decision on a registration; False if it was decided before, or is a rejection.
 
     Args:
         registration: waits up to so many seconds for the decision, and returns where it stands.
+        has_waited: it is known not to have been decided before.
 
     Raises:
         WorkbenchError: the registration no longer exists.
     """
-    pauses, has_waited = backoff(), False
+    pauses = backoff()
     while True:
         try:
             state = await registration(WAIT_SECONDS if has_waited else 0)
