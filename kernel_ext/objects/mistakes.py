@@ -42,7 +42,7 @@ class Suggests:
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):  # a front end looks for methods that show it
                 raise AttributeError(name)
-            raise unknown_field(self._called(), name, [one for one in dir(self) if not one.startswith("_")])
+            raise unknown_field(self._called(), name, public(self))
 
 
 class Fixed(Suggests):
@@ -53,7 +53,7 @@ class Fixed(Suggests):
         is_own = name in type(self).__annotations__ and name not in vars(self)  # set by its constructor
         if not (name.startswith("_") or is_own or (isinstance(known, property) and known.fset is not None)):
             if name not in dir(self):
-                raise unknown_field(self._called(), name, [one for one in dir(self) if not one.startswith("_")])
+                raise unknown_field(self._called(), name, public(self))
             raise field_read_only(self._called(), name)
         super().__setattr__(name, value)
 
@@ -69,6 +69,11 @@ def checked(value: T, kind: type | tuple[type, ...], method: str, takes: str) ->
     raise WrongType("INVALID_ARGUMENTS", f"{method} takes {takes}, not {value!r}.", problems=[])
 
 
+def public(of: object) -> list[str]:
+    """The fields and methods of an object that are for everybody."""
+    return [name for name in dir(of) if not name.startswith("_")]
+
+
 def unknown_field(of: str, name: object, known: Iterable[str]) -> UnknownField:
     """The error for a field that does not exist, such as ``A task has no field 'titel'. Did you mean title?``."""
     names = list(known)
@@ -79,8 +84,9 @@ def unknown_field(of: str, name: object, known: Iterable[str]) -> UnknownField:
 
 def field_read_only(of: str, name: str, hint: str = "Its methods, which Tab lists, do.") -> FieldReadOnly:
     """The error for a field that was assigned; the hint says what would change the project."""
-    text = f"{of}.{name} cannot be assigned: that would not change the project. {hint}"
-    return FieldReadOnly("FIELD_READ_ONLY", text)
+    return FieldReadOnly(
+        "FIELD_READ_ONLY", f"{of}.{name} cannot be assigned: that would not change the project. {hint}"
+    )
 
 
 def no_such_row(position: int, count: int) -> NoSuchRow:

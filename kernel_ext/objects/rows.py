@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypeVar, overloa
 
 from kernel_ext.libraries import imported
 from kernel_ext.objects.kinds import SHOWN, TOGETHER, Kind, Notebook
-from kernel_ext.objects.mistakes import Suggests, checked, field_read_only, no_such_row, not_a_key, unknown_field
+from kernel_ext.objects.mistakes import (
+    Suggests,
+    checked,
+    field_read_only,
+    no_such_row,
+    not_a_key,
+    public,
+    unknown_field,
+)
 from kernel_ext.wording import in_objects
 from workbench.errors import BadInput, NotFound, WorkbenchError
 from workbench.inert import inert_line
@@ -107,7 +115,7 @@ class Row:
         if name.startswith("_"):  # a front end looks for methods that show it
             raise AttributeError(name)
         if name not in self._fields():
-            raise unknown_field(type(self).__name__, name, [one for one in dir(self) if not one.startswith("_")])
+            raise unknown_field(type(self).__name__, name, public(self))
         if name not in self._found and not self._whole:
             self._complete()
         return self._found.get(name)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Type, data
+from tests.cli.conftest import Type, cut_data, data
 from workbench.cli.client import ProjectClient
 
 WIDTH = 100
@@ -37,7 +37,7 @@ def test_a_list_reads_well_in_a_hundred_columns(run: Type) -> None:
     assert "loss=0.05" in run("runs", "--where", "loss<0.1").out
     assert run("runs", "--state", "failed").out.strip() == "No run matches."
     for order, found in (("loss", 2), ("-loss", 1), ("name", 1), ("-name", 2), ("-started", 2)):
-        assert data(run("runs", "list", "--sort", order, "--limit", "1", "--json"))[0]["id"] == found
+        assert cut_data(run("runs", "list", "--sort", order, "--limit", "1", "--json"))[0]["id"] == found
 
 
 def test_sweeps_are_listed_with_how_many_of_their_runs_have_ended(client: ProjectClient, run: Type) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import PLAN, Type, data
+from tests.cli.conftest import PLAN, Type, cut_data, data
 from tests.conftest import Command, Served
 from workbench.cli.tasks import NEAR
 from workbench.graph import LIMIT
@@ -122,7 +122,8 @@ def test_tasks_are_listed_by_what_they_belong_to_and_in_any_order(run: Type, tmp
     for order, ids in (("id", [1, 2]), ("priority", [2, 1])):
         more = run("tasks", "--sort", order, "--limit", "1").out.splitlines()[-1]
         assert more.startswith("… more: --cursor ")
-        assert listed("--sort", order, "--limit", "1") == ids[:1]
+        [first] = cut_data(run("--json", "tasks", "--sort", order, "--limit", "1"))
+        assert first["id"] == ids[0]
         assert listed("--sort", order, "--limit", "1", "--cursor", more.split()[-1]) == ids[1:]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.cli.conftest import PLAN, Type, data
+from tests.cli.conftest import PLAN, Type, cut_data, data
 
 
 def test_without_a_server_the_store_is_opened_as_the_operator(run: Type, tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_what_is_shown_is_the_same_as_text_and_as_data(run: Type, tmp_path: Path
     run("plan", str(tmp_path / "plan.yaml"))
     assert run("tasks").out.splitlines()[0].split()[:4] == ["id", "title", "status", "persona"]
     assert [task["title"] for task in data(run("--json", "tasks"))] == ["Count them", "Judge the count"]
-    assert [task["id"] for task in data(run("--json", "tasks", "--limit", "1"))] == [1]
+    assert [task["id"] for task in cut_data(run("--json", "tasks", "--limit", "1"))] == [1]
     assert data(run("--json", "tasks", "--plan", "another")) == []
     assert "tasks pending" in run("status").out
     found = data(run("--json", "status"))

@@ -15,8 +15,7 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client, raw_option, size
-from workbench.errors import Conflict
-from workbench.rules.integration import WorktreeState
+from workbench.rules.integration import OPEN, WorktreeState, not_now
 from workbench.rules.wire.patch import patch_text
 from workbench.tables import Page, Table
 
@@ -43,7 +42,6 @@ CLOSED = {
     "closed_at": "at",
     "reason": "reason",
 }
-CLOSED_STATES = (WorktreeState.INTEGRATED, WorktreeState.DISCARDED)
 OF_FILES = ("path", "ahead", "behind", "added", "removed", "dirty", "conflicts", "overlaps", "merging")
 """What is known of the files of a worktree, as long as it has any."""
 NO_WORKTREES = "There are no active worktrees."
@@ -98,7 +96,7 @@ def show_status(client: OperatorClient, name: str) -> Shown:
     """Show one worktree. Its commits, files, predicted conflicts, agents and tasks."""
     (found,) = client.call("get_worktree_status", worktree_name=name)["worktrees"]
     told = {**found, "approval": _approval(found["approval"])}
-    is_closed = found["status"] in CLOSED_STATES
+    is_closed = found["status"] not in OPEN
     hidden = {"files", "approval_id", *(OF_FILES if is_closed else ())}
     plain = {key: _plain(value) for key, value in told.items() if key not in hidden}
     rows = [[key.replace("_", " "), value] for key, value in plain.items() if value not in (None, "", [])]
@@ -245,8 +243,8 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
 
     client: OperatorClient = ctx.obj
     (found,) = client.call("get_worktree_status", worktree_name=name)["worktrees"]
-    if found["status"] in CLOSED_STATES:
-        raise Conflict("WORKTREE_CLOSED", f"The worktree {found['name']} is {found['status']}. Create another one.")
+    if found["status"] not in OPEN:
+        raise not_now(found["name"], found["status"])
     place = Place.of(client.settings, found["name"])
     if not is_there(place):
         raise worktree_gone(place)

@@ -81,8 +81,13 @@ def step(name: str, state: str, action: Action) -> WorktreeState:
         return after
     if action is Action.CREATE:
         raise Conflict("WORKTREE_EXISTS", f"The worktree {name!r} already exists. Choose another name.")
+    raise not_now(name, state)
+
+
+def not_now(name: str, state: str) -> Conflict:
+    """The error for what a worktree does not permit in its state."""
     advice = "Create another one." if state in _CLOSED else "Wait until it is integrated or sent back."
-    raise Conflict("WORKTREE_CLOSED", f"The worktree {name} is {state}. {advice}", status=str(state))
+    return Conflict("WORKTREE_CLOSED", f"The worktree {name} is {state}. {advice}", status=str(state))
 
 
 def verdict(gates: Iterable[str]) -> Verdict:

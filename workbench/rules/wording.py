@@ -201,8 +201,8 @@ _PHRASES: tuple[tuple[re.Pattern[str], _Words], ...] = (
 _SHELL_COMMAND = re.compile(r"`workbench (?!(?:demo|mcp|serve|token|worker)\b)(?=[a-z])")
 """A command of the shell that a notebook has too."""
 ALONE = (r"(?<![\w/.'\"-])", r"(?![\w/'\"=:-]|\.\w)")
-"""Before and after a name that an operation itself speaks of: in quotation marks, or as a part of a path, a file's name
-or a field, it is somebody's own word."""
+"""What is not before and after the name of an operation that a message means. A name in quotation marks, and one that
+is a part of a path or the name of a field, was given by a person and stays."""
 _QUOTED_OR_NAME = re.compile(rf"`([a-z]+(?:_[a-z]+)+)`|{ALONE[0]}([a-z]+(?:_[a-z]+)+){ALONE[1]}")
 
 

@@ -406,7 +406,7 @@ class SqliteStore:
             raise raisable(error) from error
 
     def _idle_reader(self) -> Connection:
-        """A reading connection that nobody uses."""
+        """Take a reading connection that is not in use, or open one. Whoever takes it puts it into `_idle` again."""
         try:
             return self._idle.pop()
         except IndexError:

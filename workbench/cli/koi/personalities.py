@@ -20,7 +20,7 @@ from workbench.tables import Table, plain
 VALUE = 80
 """Characters of a value in a table."""
 SEEN = {"published": "published_at", "first seen": "first_seen", "last seen": "last_seen"}
-"""When a personality was met, and the fields of its provenance that say so."""
+"""The times that are shown of a personality: their words, and their fields in its provenance."""
 
 
 @root.group(cls=NounGroup)
