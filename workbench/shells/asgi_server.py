@@ -43,6 +43,7 @@ class _Uvicorn(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, bound: socket.socket, connections: Connections) -> None:
         super().__init__(config)
         self.answers = asyncio.Event()
+        self._ticks: asyncio.Task[None] | None = None
         self._connections = connections
         self._acceptor = Acceptor(bound, connections, self._protocol)
 
@@ -56,17 +57,24 @@ class _Uvicorn(uvicorn.Server):
         self.answers.set()
 
     async def main_loop(self) -> None:
-        try:
-            await super().main_loop()
-        except Exception:  # uvicorn then closes the connections
-            log.exception("the servers failed")
+        self._ticks = asyncio.create_task(super().main_loop())
+        await asyncio.wait({self._ticks})
+        if not self._ticks.cancelled() and (error := self._ticks.exception()):  # uvicorn then closes the connections
+            log.error("the servers failed", exc_info=error)
+
+    def end(self) -> None:
+        """End the main loop now, not at uvicorn's next tick, and also if it has not begun."""
+        self.should_exit = True
+        if self._ticks is not None:
+            self._ticks.cancel()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._acceptor.close()
         # Nothing is lost with those that wait; and uvicorn fails when it closes a WebSocket a second time.
         self._connections.close(lambda peer: peer.waits or peer.is_closing)
         try:
-            await super().shutdown(sockets)
+            if self.server_state.connections or self.server_state.tasks:  # else it would wait for none of them
+                await super().shutdown(sockets)
         except Exception:
             for task in self.server_state.tasks:
                 task.cancel()
@@ -150,7 +158,7 @@ async def serving(
     finally:
         answers.cancel()
         server.config.timeout_graceful_shutdown = answer_seconds()
-        server.should_exit = True
+        server.end()
         await asyncio.wait({running})
         if left := set(server.server_state.tasks):  # uvicorn has cancelled them without waiting for their end
             await asyncio.wait(left)
