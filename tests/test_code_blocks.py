@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.code_blocks import blocks_of, code_blocks, environment, run_commands
 from tests.conftest import Admit, Clock, Command, Served, git
 from tests.docs import ROOT
 from tests.kernel.conftest import started
 from tests.services.worktrees.lab import commit
-from tests.services.worktrees.lab import make as make_worktree
-from tests.worker.working import make, reached, working
+from tests.worker.working import working
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
 from workbench.model import SECOND
@@ -97,10 +97,10 @@ async def test_kept_work_is_shown_and_adopted(
     monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)
     ada = await settle("ada", "lab")
     for number in range(1, 7):
-        await make(served, None, title=f"Task {number}", persona_id="tester")
-    assert await make(served, "echo $WORKBENCH_ATTEMPT > made.txt; exit 75", max_retries=1) == 7
+        await given.task(served.workbench, run=None, title=f"Task {number}", persona_id="tester")
+    assert await given.task(served.workbench, run="echo $WORKBENCH_ATTEMPT > made.txt; exit 75", max_retries=1) == 7
     async with working(served, ada.token):
-        await reached(served, 7, "failed")
+        await given.reached(served.workbench, 7, "failed")
     await asyncio.to_thread(run_commands, COMMANDS["Agents"].commands, repository)
     [asked] = (await served.workbench.call("list_approvals", kind="integration"))["approvals"]
     assert [file["path"] for file in asked["payload"]["files"]] == ["made.txt"]
@@ -109,7 +109,7 @@ async def test_kept_work_is_shown_and_adopted(
 async def test_discarded_work_is_restored(settings: Settings, clock: Clock, repository: Path) -> None:
     clock.now = APRIL_2026 * SECOND
     async with Workbench.open(settings, clock=clock) as workbench:
-        place = await make_worktree(workbench)
+        place = await given.worktree(workbench)
         commit(place)
         (place / "draft.txt").write_text("a draft\n")
         await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True, force=True)

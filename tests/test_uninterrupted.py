@@ -11,7 +11,8 @@ from subprocess import PIPE, Popen, TimeoutExpired
 
 import pytest
 
-from tests.process.stage import eventually, gone
+from tests.given import wait_until
+from tests.process.stage import gone
 from workbench import uninterrupted
 
 pytestmark = pytest.mark.timeout(60)
@@ -49,7 +50,7 @@ def test_no_program_ends_by_an_interrupt_while_it_starts(start: str) -> None:
 
 def test_an_interrupt_of_its_caller_ends_a_program(tmp_path: Path) -> None:
     with Popen([sys.executable, "-c", WAITING], stderr=PIPE, cwd=tmp_path, process_group=0) as process:
-        eventually(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+        wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
         os.killpg(process.pid, signal.SIGINT)
         _, error = process.communicate()
     assert b"KeyboardInterrupt" in error

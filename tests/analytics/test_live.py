@@ -10,13 +10,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import hypothesis
 import pandas
 import pytest
-from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from tests.conftest import Admit, Admitted, Clock
+from tests import given
+from tests.conftest import Admit, Clock
 from workbench.analytics import reports
 from workbench.analytics.changes import START, SUBJECT, read_update
 from workbench.analytics.live import Live, ask, refresh
@@ -54,40 +55,30 @@ async def rows(live: Live, workbench: Workbench, query: str) -> list[Any]:
     return live.answer(await refresh(live, workbench.store), query).fetchall()
 
 
-async def make(workbench: Workbench, title: str = "t", **more: Any) -> int:
-    """Create a task; its id."""
-    return int((await workbench.call("create_task", title=title, persona_id="implementer", **more))["id"])
-
-
-async def do(workbench: Workbench, agent: Admitted, name: str, task_id: int, **more: Any) -> None:
-    """An operation about a task."""
-    await workbench.dispatch(agent.caller, name, {"task_id": task_id, **more})
-
-
 # What the views say
 
 
 async def test_waits_and_durations_are_those_of_the_history(workbench: Workbench, admit: Admit, clock: Clock) -> None:
     ada = await admit("ada")
     began = clock.now
-    first = await make(workbench, "first", target_worktree=None, priority=7)
-    second = await make(workbench, "second", dependencies=[first])
-    never = await make(workbench, "never", dependencies=[second])
+    first = await given.task(workbench, "first", target_worktree=None, priority=7)
+    second = await given.task(workbench, "second", dependencies=[first])
+    never = await given.task(workbench, "never", dependencies=[second])
     clock.forward(5)
-    await do(workbench, ada, "claim_task", first)
+    await given.done_by(workbench, ada, "claim_task", first)
     clock.forward(1)
-    await do(workbench, ada, "start_task", first)
+    await given.done_by(workbench, ada, "start_task", first)
     clock.forward(10)
-    await do(workbench, ada, "complete_task", first, result_data={"n": 1}, artifacts=["a", "b"])
+    await given.done_by(workbench, ada, "complete_task", first, result_data={"n": 1}, artifacts=["a", "b"])
     clock.forward(4)
-    await do(workbench, ada, "claim_task", second)
+    await given.done_by(workbench, ada, "claim_task", second)
     clock.forward(3)
-    await do(workbench, ada, "fail_task", second, error_message="no")
+    await given.done_by(workbench, ada, "fail_task", second, error_message="no")
     clock.forward(7)
     await workbench.store.write(lambda tx: expiry.expire(tx, workbench.settings, lambda: 0.0))
-    await do(workbench, ada, "claim_task", second)
+    await given.done_by(workbench, ada, "claim_task", second)
     clock.forward(10)
-    await do(workbench, ada, "complete_task", second)
+    await given.done_by(workbench, ada, "complete_task", second)
     live = Live()
 
     tasks = await rows(
@@ -119,21 +110,21 @@ async def test_a_task_did_not_wait_for_parts_that_were_made_after_it_was_claimed
 ) -> None:
     ada = await admit("ada")
     began = clock.now
-    first = await make(workbench, "first")
-    whole = await make(workbench, "whole", dependencies=[first])
+    first = await given.task(workbench, "first")
+    whole = await given.task(workbench, "whole", dependencies=[first])
     clock.forward(2)
-    await do(workbench, ada, "claim_task", first)
-    await do(workbench, ada, "complete_task", first)
+    await given.done_by(workbench, ada, "claim_task", first)
+    await given.done_by(workbench, ada, "complete_task", first)
     clock.forward(3)
-    await do(workbench, ada, "claim_task", whole)
+    await given.done_by(workbench, ada, "claim_task", whole)
     made = await workbench.dispatch(
         ada.caller, "create_subtask", {"parent_task_id": whole, "title": "part", "blocks_parent": True}
     )
-    await do(workbench, ada, "release_task", whole)
+    await given.done_by(workbench, ada, "release_task", whole)
     clock.forward(7)
-    await do(workbench, ada, "claim_task", made["id"])
-    await do(workbench, ada, "complete_task", made["id"])
-    await do(workbench, ada, "claim_task", whole)
+    await given.done_by(workbench, ada, "claim_task", made["id"])
+    await given.done_by(workbench, ada, "complete_task", made["id"])
+    await given.done_by(workbench, ada, "claim_task", whole)
     found = await rows(Live(), workbench, f"SELECT wait_seconds, epoch_us(ready_at) FROM tasks WHERE id = {whole}")
     assert found == [(3.0, began + 2 * SECOND)]
 
@@ -198,8 +189,8 @@ async def test_a_call_is_joined_to_the_task_and_the_commit_of_its_caller(workben
     live = Live()
     await workbench.call("create_worktree", name="fix")
     ada = await admit("ada", worktree="fix")
-    task = await make(workbench, target_worktree="fix")
-    await do(workbench, ada, "claim_task", task)
+    task = await given.task(workbench, target_worktree="fix")
+    await given.done_by(workbench, ada, "claim_task", task)
     await call(workbench._ctx, Scope(await workbench.renewed(ada.caller)), "list_tasks", {})
     query = "SELECT agent, task_id, attempt, worktree, commit_id, origin_node FROM tool_calls"
     assert await rows(live, workbench, query) == [("ada", task, 1, "fix", None, None)]
@@ -231,7 +222,7 @@ async def test_any_text_that_the_store_takes_can_be_asked_for(workbench: Workben
     texts = ["é\U0001f427", "a'b\"c\\d", '{"x": [1]}', "\x01\x7f\n\t", "NULL"]
     live = Live()
     for text in texts:
-        await make(workbench, text, metadata={"x": text}, run=text)
+        await given.task(workbench, text, metadata={"x": text}, run=text)
         await workbench.call("register", name=text.translate({ord(c): "?" for c in "\x01\x7f\n\t"}))
         assert await rows(live, workbench, "SELECT title FROM tasks ORDER BY id DESC LIMIT 1") == [(text,)]
     names = {name for (name,) in await rows(live, workbench, "SELECT name FROM agents")}
@@ -308,7 +299,7 @@ async def test_a_query_changes_no_setting(workbench: Workbench, tmp_path: Path, 
 async def test_with_files_a_query_reads_and_writes_them(workbench: Workbench, tmp_path: Path) -> None:
     source, out = tmp_path / "given.csv", tmp_path / "out.csv"
     source.write_text("a,b\n1,2\n")
-    await make(workbench, title="Count")
+    await given.task(workbench, title="Count")
     live = Live(files=True)
     assert await rows(live, workbench, f"SELECT a + b FROM '{source}'") == [(3,)]
     await rows(live, workbench, f"COPY (SELECT title FROM tasks) TO '{out}'")
@@ -318,7 +309,7 @@ async def test_with_files_a_query_reads_and_writes_them(workbench: Workbench, tm
 
 
 async def test_dataframes_are_tables_but_do_not_hide_those_of_the_store(workbench: Workbench) -> None:
-    await make(workbench, title="Count")
+    await given.task(workbench, title="Count")
     frames = {
         "Weights": pandas.DataFrame({"title": ["Count", "Weigh"], "kilograms": [3, 4]}),
         "tasks": pandas.DataFrame({"title": ["forged"]}),
@@ -333,9 +324,9 @@ async def test_dataframes_are_tables_but_do_not_hide_those_of_the_store(workbenc
 
 async def test_an_answer_stays_as_it_was_given(workbench: Workbench) -> None:
     live = Live()
-    await make(workbench)
+    await given.task(workbench)
     answer = live.answer(await refresh(live, workbench.store), "SELECT count(*) AS n FROM tasks")
-    await make(workbench)
+    await given.task(workbench)
     assert await rows(live, workbench, "SELECT count(*) FROM tasks") == [(2,)]
     assert (answer.columns, answer.fetchall()) == (["n"], [(1,)])
     assert answer.df()["n"].tolist() == [1]
@@ -352,7 +343,7 @@ def test_a_process_that_does_not_serve_may_ask_too(settings: Settings) -> None:
 async def test_questions_from_several_threads_are_answered(workbench: Workbench) -> None:
     live = Live()
     for number in range(5):
-        await make(workbench, f"t{number}")
+        await given.task(workbench, f"t{number}")
     news = await refresh(live, workbench.store)
     query = "SELECT count(*) FROM tasks"
     answers = await asyncio.gather(*(asyncio.to_thread(live.answer, news, query) for _ in range(8)))
@@ -377,7 +368,7 @@ async def test_no_name_has_to_be_quoted(workbench: Workbench) -> None:
 
 
 async def test_times_are_in_the_zone_of_the_computer(workbench: Workbench, clock: Clock) -> None:
-    await make(workbench)
+    await given.task(workbench)
     live = Live()
     query = "SELECT created_at, occurred_at FROM tasks JOIN events ON subject = 'task:1' LIMIT 1"
     frame = as_frame(live.answer(await refresh(live, workbench.store), query))
@@ -396,9 +387,9 @@ def content(live: Live, news: Any) -> dict[str, list[Any]]:
 
 async def test_two_first_questions_at_once_do_not_load_everything_twice(workbench: Workbench) -> None:
     live = Live()
-    await make(workbench)
+    await given.task(workbench)
     first = await refresh(live, workbench.store)
-    await make(workbench)
+    await given.task(workbench)
     second = await refresh(live, workbench.store)
     live.answer(first, "SELECT 1")
     assert content(live, second) == content(Live(), second)
@@ -406,10 +397,10 @@ async def test_two_first_questions_at_once_do_not_load_everything_twice(workbenc
 
 async def test_news_that_come_late_are_old(workbench: Workbench) -> None:
     live = Live()
-    await make(workbench)
+    await given.task(workbench)
     content(live, await refresh(live, workbench.store))
     late = await refresh(live, workbench.store)
-    await make(workbench)
+    await given.task(workbench)
     whole = content(live, await refresh(live, workbench.store))
     assert content(live, late) == whole
 
@@ -425,10 +416,10 @@ async def test_only_what_changed_is_read_again(workbench: Workbench, admit: Admi
     live = Live()
     ada = await admit("ada")
     for _ in range(3):
-        await make(workbench)
+        await given.task(workbench)
     await workbench.dispatch(ada.caller, "whoami", {})
     content(live, await refresh(live, workbench.store))
-    await do(workbench, ada, "claim_task", 2)
+    await given.done_by(workbench, ada, "claim_task", 2)
     news = await refresh(live, workbench.store)
     assert [event[SUBJECT] for event in news.events] == ["task:2"]
     assert {table: len(found) for table, found in news.rows.items() if found} == {"raw_tasks": 1, "raw_attempts": 1}
@@ -460,7 +451,7 @@ STEPS = st.tuples(st.sampled_from(CALLS), st.integers(0, 6), st.booleans())
 
 
 @limits(max_examples=8, deadline=None)
-@given(st.lists(STEPS, min_size=20, max_size=60))
+@hypothesis.given(st.lists(STEPS, min_size=20, max_size=60))
 def test_following_events_is_as_good_as_loading_everything_anew(steps: list[Any]) -> None:
     with TemporaryDirectory() as folder, asyncio.Runner() as runner:
         runner.run(follow(Settings(project=Path(folder), retry_base_seconds=1), steps))

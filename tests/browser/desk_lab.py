@@ -23,6 +23,7 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import Browser, Locator, Page, Playwright, expect
 
+from tests.given import wait_until
 from workbench.client import HttpClient
 from workbench.server_file import ServerFile
 
@@ -165,14 +166,6 @@ def started_lab(home: Path, module: str = "jupyterlab", /, **settings: str) -> I
 def launch(playwright: Playwright) -> Browser:
     """Debian's Chromium."""
     return playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_ARGS)
-
-
-def wait_until(done: Callable[[], bool], what: str, seconds: float = 20) -> None:
-    """Wait for a condition outside the browser."""
-    deadline = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < deadline, f"did not happen: {what}"
-        time.sleep(0.02)
 
 
 def write_notebook(path: Path, *sources: str, tags: Sequence[str] = ()) -> Path:

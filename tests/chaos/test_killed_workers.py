@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Served
 from workbench.app import Workbench
 from workbench.errors import Conflict
@@ -212,14 +213,6 @@ async def test_processes_that_are_killed_lose_no_task_and_finish_none_twice(chil
 # A worker that hangs instead of dying
 
 
-async def reached(served: Served, task_id: int, *states: str) -> dict[str, Any]:
-    """The task, once it is in one of some states."""
-    async with served.workbench.feed.subscribe("task.*") as events:
-        while (task := await served.workbench.call("get_task", task_id=task_id))["status"] not in states:
-            await anext(events)
-    return task
-
-
 async def beat(served: Served, caller: Caller) -> None:
     """Renew an agent's leases until cancelled."""
     while True:
@@ -236,7 +229,7 @@ async def test_a_worker_that_is_stopped_loses_its_lease_and_its_late_result_is_r
     walt = await served.workbench.call("spawn_agent", **spawn)
     new = {"title": "t", "persona_id": "implementer", "run": "while [ ! -e go ]; do sleep 0.05; done"}
     task = await served.workbench.call("create_task", **new, lease_seconds=5)
-    await reached(served, task["id"], "in_progress")
+    await given.reached(served.workbench, task["id"], "in_progress")
     bob = (await admit("bob")).caller
     async with served.workbench.feed.subscribe("task.expired", "task.retry_ready") as events:
         os.kill(walt["pid"], signal.SIGSTOP)
@@ -247,7 +240,9 @@ async def test_a_worker_that_is_stopped_loses_its_lease_and_its_late_result_is_r
     os.kill(walt["pid"], signal.SIGCONT)
     other = await served.workbench.call("create_task", **new | {"run": "true"})
     beating = asyncio.create_task(beat(served, bob))
-    assert (await reached(served, other["id"], "completed", "failed"))["attempts"][0]["agent_id"] == "walt"
+    assert (await given.reached(served.workbench, other["id"], "completed", "failed"))["attempts"][0][
+        "agent_id"
+    ] == "walt"
     beating.cancel()
     await served.workbench.dispatch(bob, "complete_task", {"task_id": task["id"], "attempt": 2, "result_data": "bob's"})
     found = await served.workbench.call("get_task", task_id=task["id"])

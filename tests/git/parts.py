@@ -6,15 +6,13 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
-import pytest
 
-from workbench.errors import WorkbenchError
 from workbench.git import Checkout, Identity, Repository
 
 ANNA = Identity("Anna Änderung", "anna@example.org")
@@ -140,13 +138,6 @@ class Picture:
 def records(root: Path) -> list[str]:
     """The worktrees git knows of."""
     return sorted(path.name for path in (root / ".git" / "worktrees").glob("*"))
-
-
-def refused(code: str, function: Callable[..., object], *arguments: object, **named: object) -> WorkbenchError:
-    with pytest.raises(WorkbenchError) as caught:
-        function(*arguments, **named)
-    assert caught.value.code == code
-    return caught.value
 
 
 def filtering(root: Path, command: str) -> None:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.git.parts import ANNA, MEGABYTE, Picture, add, commit, git, inside, refused, remove, write
+from tests.git.parts import ANNA, MEGABYTE, Picture, add, commit, git, inside, remove, write
+from tests.given import refused
 from workbench.errors import BadInput, WorkbenchError
 from workbench.git import Repository
 

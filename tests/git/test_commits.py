@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.parts import commit, git, refused, write
+from tests.git.parts import commit, git, write
+from tests.given import refused
 from workbench.git import Repository
 from workbench.git.commits import LARGEST_FILE, DirectoryHistory
 

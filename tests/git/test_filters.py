@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.parts import ANNA, MEGABYTE, commit, git, inside, own, refused, write
+from tests.git.parts import ANNA, MEGABYTE, commit, git, inside, own, write
+from tests.given import refused
 from workbench.git import Repository
 
 pytestmark = pytest.mark.long

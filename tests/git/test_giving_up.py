@@ -6,20 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.parts import (
-    ANNA,
-    HOSTILE_FILES,
-    MEGABYTE,
-    bring,
-    commit,
-    git,
-    inside,
-    log,
-    own,
-    refused,
-    remove,
-    write,
-)
+from tests.git.parts import ANNA, HOSTILE_FILES, MEGABYTE, bring, commit, git, inside, log, own, remove, write
+from tests.given import refused
 from workbench.git import Repository
 
 pytestmark = pytest.mark.long

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.parts import ANNA, MEGABYTE, Picture, add, bring, commit, git, inside, own, refused, write
+from tests.git.parts import ANNA, MEGABYTE, Picture, add, bring, commit, git, inside, own, write
+from tests.given import refused
 from workbench.git import Repository, Wrap
 
 pytestmark = pytest.mark.long

@@ -11,21 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.parts import (
-    ANNA,
-    MEGABYTE,
-    Picture,
-    add,
-    commit,
-    git,
-    inside,
-    own,
-    records,
-    refused,
-    remove,
-    script,
-    write,
-)
+from tests.git.parts import ANNA, MEGABYTE, Picture, add, commit, git, inside, own, records, remove, script, write
+from tests.given import refused
 from tests.small_disk import fill, small_disk
 from workbench.errors import WorkbenchError
 from workbench.git import Repository

@@ -18,10 +18,10 @@ from tests.git.parts import (
     inside,
     own,
     records,
-    refused,
     remove,
     write,
 )
+from tests.given import refused
 from workbench.git import Integration, Repository
 
 pytestmark = pytest.mark.long

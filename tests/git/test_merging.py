@@ -8,18 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.parts import (
-    ANNA,
-    HOSTILE_FILES,
-    Picture,
-    add,
-    bring,
-    commit,
-    git,
-    log,
-    refused,
-    write,
-)
+from tests.git.parts import ANNA, HOSTILE_FILES, Picture, add, bring, commit, git, log, write
+from tests.given import refused
 from workbench.git import Integration, Repository
 
 pytestmark = pytest.mark.long

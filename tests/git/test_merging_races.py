@@ -7,17 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.parts import (
-    ANNA,
-    Picture,
-    commit,
-    filtering,
-    git,
-    inside,
-    log,
-    racing,
-    refused,
-)
+from tests.git.parts import ANNA, Picture, commit, filtering, git, inside, log, racing
+from tests.given import refused
 from workbench.git import Repository
 
 pytestmark = pytest.mark.long

@@ -6,20 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.parts import (
-    ANNA,
-    add,
-    bring,
-    commit,
-    filtering,
-    git,
-    inside,
-    racing,
-    refused,
-    remove,
-    script,
-    write,
-)
+from tests.git.parts import ANNA, add, bring, commit, filtering, git, inside, racing, remove, script, write
+from tests.given import refused
 from workbench.git import FileChange, Identity, Repository
 
 pytestmark = pytest.mark.long

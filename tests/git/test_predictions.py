@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.parts import ANNA, Picture, commit, git, refused, script
+from tests.git.parts import ANNA, Picture, commit, git, script
+from tests.given import refused
 from workbench.git import MergePreview, Repository
 
 pytestmark = pytest.mark.long

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.parts import ANNA, HOSTILE_FILES, Picture, bring, commit, git, inside, refused, script, write
+from tests.git.parts import ANNA, HOSTILE_FILES, Picture, bring, commit, git, inside, script, write
+from tests.given import refused
 from workbench.errors import NotFound
 from workbench.git import Commit, FileChange, MergePreview, Repository
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.parts import commit, git, refused, script
+from tests.git.parts import commit, git, script
+from tests.given import refused
 from tests.users import NOBODY
 from workbench.git import Repository
 

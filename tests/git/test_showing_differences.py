@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.git.parts import HOSTILE_FILES, MEGABYTE, add, commit, git, refused, script, write
+from tests.git.parts import HOSTILE_FILES, MEGABYTE, add, commit, git, script, write
+from tests.given import refused
 from workbench.errors import WorkbenchError
 from workbench.git import FileDiff, Repository
 

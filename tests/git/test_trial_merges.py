@@ -6,17 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.parts import (
-    ANNA,
-    Picture,
-    add,
-    commit,
-    git,
-    inside,
-    records,
-    refused,
-    remove,
-)
+from tests.git.parts import ANNA, Picture, add, commit, git, inside, records, remove
+from tests.given import refused
 from workbench.git import Integration, Repository
 
 pytestmark = pytest.mark.long

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.parts import Picture, add, commit, git, own, records, refused, remove, write
+from tests.git.parts import Picture, add, commit, git, own, records, remove, write
+from tests.given import refused
 from workbench.errors import Conflict
 from workbench.git import Repository
 

@@ -3,13 +3,14 @@ serve them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
+from tests import given
 from tests.kernel.conftest import Kernel, started
 from tests.kernel.test_tools import Operator, failure
 
@@ -32,7 +33,7 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Kernel,
         home.call("join_network", first_contact=there["base_url"], name="home")
         kernels[0].run("import threading")
         define(kernels[0], "def mean(values: list[float]) -> float:\n    return sum(values) / len(values)")
-        until(lambda: "lab__mean" in traits(home))
+        given.wait_until(lambda: "lab__mean" in traits(home))
         lab.call("set_peer_permission", peer="home", permission="always")
         yield kernels[0], lab, home
 
@@ -40,12 +41,6 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Kernel,
 def define(kernel: Kernel, code: str) -> None:
     """Make a function a trait."""
     kernel.run(f"@wb.tool(trait=True)\n{code}")
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Ask until something holds; the test's deadline ends it."""
-    while not holds():
-        pass
 
 
 def traits(operator: Operator) -> dict[str, Any]:
@@ -69,14 +64,14 @@ def test_a_function_of_a_notebook_is_called_from_another_project(projects: tuple
 def test_running_the_cell_again_replaces_the_function_everywhere(projects: tuple[Kernel, Operator, Operator]) -> None:
     kernel, _, home = projects
     define(kernel, "def answer() -> int:\n    return 1")
-    until(lambda: "lab__answer" in traits(home))
+    given.wait_until(lambda: "lab__answer" in traits(home))
     before = home.call("get_tool", name="lab__answer")["version"]
     assert home.tool("lab__answer") == {"result": 1}
     define(kernel, "def answer() -> int:\n    return 2")
-    until(lambda: home.call("get_tool", name="lab__answer")["version"] != before)
+    given.wait_until(lambda: home.call("get_tool", name="lab__answer")["version"] != before)
     assert home.tool("lab__answer") == {"result": 2}
     kernel.run("del wb.tools['answer']")
-    until(lambda: "lab__answer" not in traits(home))
+    given.wait_until(lambda: "lab__answer" not in traits(home))
     assert "lab__mean" in traits(home)
 
 
@@ -86,7 +81,7 @@ def test_an_interrupt_of_the_kernel_ends_the_call_in_the_other_project(
     kernel, lab, home = projects
     kernel.run("begun = threading.Event()")
     define(kernel, "def endless():\n    begun.set()\n    while True: pass")
-    until(lambda: "lab__endless" in traits(home))
+    given.wait_until(lambda: "lab__endless" in traits(home))
     hanging: Future[dict[str, Any]] = home.begin_tool("lab__endless")
     kernel.run("begun.wait()")
     kernel.manager.interrupt_kernel()
@@ -98,10 +93,10 @@ def test_an_interrupt_of_the_kernel_ends_the_call_in_the_other_project(
 def test_a_function_that_is_no_trait_any_more_is_forgotten(projects: tuple[Kernel, Operator, Operator]) -> None:
     kernel, _, home = projects
     kernel.run("@wb.tool(trait='guest')\ndef hello() -> str:\n    return 'hello'")
-    until(lambda: "guest__hello" in traits(home))
+    given.wait_until(lambda: "guest__hello" in traits(home))
     assert home.tool("guest__hello") == {"result": "hello"}
     kernel.run("@wb.tool\ndef hello() -> str:\n    return 'hello'")
-    until(lambda: "guest__hello" not in traits(home))
+    given.wait_until(lambda: "guest__hello" not in traits(home))
     names = [one["name"] for one in home.call("list_personalities")["personalities"]]
     assert "guest" not in names
 

@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 
 from data.legacy import make_legacy
-from workbench.errors import WorkbenchError
-from workbench.legacy import LegacyImport, import_legacy
+from workbench.legacy import LegacyImport
 from workbench.model import SECOND
-from workbench.settings import Settings
 
 SAMPLES = ["small", "full", "without-contexts", "registered"]
 
@@ -54,10 +52,3 @@ def dump(path: Path) -> list[str]:
 def added(imported: LegacyImport) -> dict[str, int]:
     """How many rows were added, where any were."""
     return {table: counted.added for table, counted in imported.tables.items() if counted.added}
-
-
-def refused(settings: Settings, source: Path) -> WorkbenchError:
-    """How a migration was refused."""
-    with pytest.raises(WorkbenchError) as error:
-        import_legacy(settings, source)
-    return error.value

@@ -12,7 +12,8 @@ import pytest
 
 from data.legacy import make_legacy
 from data.legacy.make_legacy import database, insert
-from tests.legacy.conftest import SAMPLES, added, refused
+from tests import given
+from tests.legacy.conftest import SAMPLES, added
 from workbench.errors import BadInput, NotFound, Unavailable, WorkbenchError
 from workbench.legacy import import_legacy
 from workbench.settings import Settings
@@ -118,7 +119,7 @@ def test_what_is_no_sound_legacy_database_is_refused_before_anything_is_touched(
     old: Path, settings: Settings, made: Callable[[Path], None], error: type[WorkbenchError], code: str, says: str
 ) -> None:
     made(old)
-    found = refused(settings, old)
-    assert (type(found), found.code) == (error, code)
+    found = given.refused(code, import_legacy, settings, old)
+    assert type(found) is error
     assert says in found.message
     assert not settings.home.exists()

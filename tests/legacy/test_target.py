@@ -7,7 +7,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from tests.legacy.conftest import NOW, asked, column, dump, refused
+from tests import given
+from tests.legacy.conftest import NOW, asked, column, dump
 from workbench import state_directory
 from workbench.errors import Conflict, Unavailable
 from workbench.legacy import import_legacy
@@ -49,8 +50,8 @@ def test_without_a_backup_nothing_is_brought(samples: Path, settings: Settings) 
     import_legacy(settings, samples / "small.db")
     (settings.home / "backups").write_text("in the way")
     before = dump(settings.database)
-    error = refused(settings, samples / "full.db")
-    assert (type(error), error.code) == (Unavailable, "BACKUP_FAILED")
+    error = given.refused("BACKUP_FAILED", import_legacy, settings, samples / "full.db")
+    assert type(error) is Unavailable
     assert dump(settings.database) == before
 
 
@@ -64,8 +65,8 @@ def test_a_row_that_the_store_refuses_leaves_nothing_behind(samples: Path, setti
         db.execute("""CREATE TRIGGER house_rule BEFORE INSERT ON contexts WHEN new.id = 'c-2'
             BEGIN SELECT RAISE(ABORT, 'not in this house'); END""")
     before = dump(settings.database)
-    error = refused(settings, samples / "small.db")
-    assert (type(error), error.code, error.details) == (Conflict, "LEGACY_REFUSED", {"reason": "not in this house"})
+    error = given.refused("LEGACY_REFUSED", import_legacy, settings, samples / "small.db")
+    assert (type(error), error.details) == (Conflict, {"reason": "not in this house"})
     assert dump(settings.database) == before
     with closing(sqlite3.connect(settings.database)) as db, db:
         db.execute("DROP TRIGGER house_rule")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 
+from tests import given
 from workbench.process import ProcessRef, ProcessTable
 
 DEADLINE = 20.0
@@ -26,14 +26,6 @@ def say(name):
         file.write(str(os.getpid()))
     os.rename(name + ".part", name)
 """
-
-
-def eventually(condition: Callable[[], object]) -> None:
-    """Wait for what another process is about to do; the deadline only ends a failing test."""
-    end = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.005)
 
 
 def gone(pid: int) -> bool:
@@ -67,11 +59,11 @@ class Stage:
 
     def pid(self, name: str) -> int:
         """The pid that a process has written, once it has."""
-        eventually((self.path / name).exists)
+        given.wait_until((self.path / name).exists)
         return int((self.path / name).read_text())
 
     def ended(self, ref: ProcessRef) -> None:
-        eventually(lambda: not self.table.alive(ref))
+        given.wait_until(lambda: not self.table.alive(ref))
 
     @property
     def log(self) -> str:

@@ -11,7 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.process.stage import DEADLINE, Stage, eventually, gone
+from tests import given
+from tests.process.stage import DEADLINE, Stage, gone
 from workbench.errors import Unavailable
 from workbench.process import MARK, ProcessRef, ProcessTable
 
@@ -177,7 +178,7 @@ def test_another_table_knows_a_process_by_its_reference(stage: Stage) -> None:
 
 def test_a_zombie_is_dead(stage: Stage) -> None:
     ref = stage.start(["true"])
-    eventually(lambda: gone(ref.pid))
+    given.wait_until(lambda: gone(ref.pid))
     assert not ProcessTable().alive(ref)
     assert psutil.pid_exists(ref.pid), "nobody has asked for its exit code yet"
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.process.stage import DEADLINE, FORK, SAY, STUBBORN, Stage, eventually, gone
+from tests import given
+from tests.process.stage import DEADLINE, FORK, SAY, STUBBORN, Stage, gone
 from tests.unkillable import unkillable
 from workbench.errors import Unavailable
 from workbench.process import MARK, ProcessRef, ProcessTable
@@ -244,7 +245,7 @@ def test_a_process_that_cannot_be_ended_is_named_and_can_be_ended_later(stage: S
         assert caught.value.details == {"pids": [child]}
         assert not stage.table.alive(ref)
         assert [member.pid for member in stage.table.usage([ref])[ref].descendants] == [child]
-    eventually(lambda: gone(child))
+    given.wait_until(lambda: gone(child))
     assert not stage.table.terminate(ref, 0)
 
 
@@ -254,7 +255,7 @@ def test_a_process_that_cannot_be_ended_is_named_and_can_be_ended_later(stage: S
 def test_the_usage_of_a_process_includes_descendants_that_left_its_session(stage: Stage) -> None:
     ref = stage.python(f"{FORK}\nchild('child', os.setsid, orphan)\nwhile True: pass")
     child = stage.pid("child")
-    eventually(lambda: stage.table.usage([ref])[ref].cpu_seconds > 0.05)
+    given.wait_until(lambda: stage.table.usage([ref])[ref].cpu_seconds > 0.05)
     usage = stage.table.usage([ref])[ref]
     assert [member.pid for member in usage.descendants] == [child]
     assert usage.memory_bytes > usage.descendants[0].memory_bytes > 0

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Served
 from tests.services.processes import running
-from tests.services.worktrees.lab import approval, ask, commit, finished, make, news, settled
+from tests.services.worktrees.lab import approval, ask, commit, finished, news, settled
 from workbench.app import Workbench
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
@@ -30,7 +31,7 @@ async def happened(workbench: Workbench, kind: str) -> set[tuple[str, str]]:
 
 
 async def test_the_end_of_a_process_is_noted_by_the_system(served: Served) -> None:
-    task = await running.make(served, "true")
+    task = await given.task(served.workbench, run="true")
     spawned = await running.spawn(served, task_id=task)
     assert spawned["approval_id"] is None  # the operator's spawn is admitted, so nothing is left to approve
     await running.over(served, spawned["agent_id"])
@@ -40,7 +41,7 @@ async def test_the_end_of_a_process_is_noted_by_the_system(served: Served) -> No
 
 async def test_predicted_conflicts_are_found_by_the_system(served: Served) -> None:
     for name in ("one", "two"):
-        commit(await make(served.workbench, name), "README.md", f"# {name}\n")
+        commit(await given.worktree(served.workbench, name), "README.md", f"# {name}\n")
     found = await happened(served.workbench, "worktree.conflicts_changed")
     assert found == {("worktree.conflicts_changed", "system")}
 
@@ -48,7 +49,7 @@ async def test_predicted_conflicts_are_found_by_the_system(served: Served) -> No
 async def test_a_queued_merge_names_its_approver_and_its_consequences_the_system(
     served: Served, repository: Path
 ) -> None:
-    commit(await make(served.workbench))
+    commit(await given.worktree(served.workbench))
     number = await ask(served.workbench)
     await served.workbench.call("approve", approval_id=number)
     assert (await finished(served.workbench, number))["decided_by"] == "operator"

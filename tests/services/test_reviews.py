@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, followed, git
 from tests.git.parts import CommandLog
-from tests.services.worktrees.lab import ask, commit, make
+from tests.services.worktrees.lab import ask, commit
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound
 
@@ -36,7 +37,7 @@ MEDIAN = {"path": "model.py", "line": 5, "end_line": 6, "text": "Sort first."}
 
 
 async def test_a_request_quotes_its_lines_and_leaves_the_question_open(workbench: Workbench) -> None:
-    tip = commit(await make(workbench), "model.py", MODEL)
+    tip = commit(await given.worktree(workbench), "model.py", MODEL)
     asked = await ask(workbench)
     made = await request(workbench, MEDIAN, note="Nearly there.")
     assert (made["commit"], made["approval_id"], made["commits_since"]) == (tip, asked, 0)
@@ -65,7 +66,7 @@ async def test_who_waits_for_the_decision_learns_of_the_request(workbench: Workb
 
 
 async def test_who_waits_after_the_request_waits_for_the_decision(workbench: Workbench) -> None:
-    commit(await make(workbench), "model.py", MODEL)
+    commit(await given.worktree(workbench), "model.py", MODEL)
     asked = await ask(workbench)
     await request(workbench, MEDIAN)
     waiting = asyncio.create_task(workbench.call("get_approval", approval_id=asked, wait_seconds=30))
@@ -75,7 +76,7 @@ async def test_who_waits_after_the_request_waits_for_the_decision(workbench: Wor
 
 
 async def test_agents_with_open_tasks_there_are_told_and_read_the_comments(workbench: Workbench, admit: Admit) -> None:
-    commit(await make(workbench), "model.py", MODEL)
+    commit(await given.worktree(workbench), "model.py", MODEL)
     ada = await admit("ada", worktree="lab")
     task = await workbench.call("create_task", title="t", persona_id="implementer", target_worktree="lab")
     await workbench.call("create_task", title="elsewhere", persona_id="implementer")
@@ -88,7 +89,7 @@ async def test_agents_with_open_tasks_there_are_told_and_read_the_comments(workb
 
 
 async def test_a_task_is_created_for_a_persona(workbench: Workbench) -> None:
-    commit(await make(workbench), "model.py", MODEL)
+    commit(await given.worktree(workbench), "model.py", MODEL)
     several = {"path": "model.py", "line": 2, "text": "Which mean?\nSay so."}
     made = await request(workbench, MEDIAN, several, note="Two things.", persona_id="implementer")
     task = await workbench.call("get_task", task_id=made["task_id"])
@@ -97,7 +98,7 @@ async def test_a_task_is_created_for_a_persona(workbench: Workbench) -> None:
 
 
 async def test_comments_move_with_their_lines_until_those_change(workbench: Workbench) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     first = commit(place, "model.py", MODEL)
     mean = {"path": "model.py", "line": 1, "text": "Say which mean."}
     await request(workbench, MEDIAN, mean)
@@ -118,7 +119,7 @@ async def test_comments_move_with_their_lines_until_those_change(workbench: Work
 async def test_as_many_git_commands_run_for_many_requests_as_for_a_few(
     workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place, log = await make(workbench), CommandLog(tmp_path / "logged")
+    place, log = await given.worktree(workbench), CommandLog(tmp_path / "logged")
     monkeypatch.setenv("PATH", f"{log.folder}:{os.environ['PATH']}")
     ran = []
     for n in range(4):
@@ -135,7 +136,7 @@ async def test_a_comment_on_removed_lines_is_outdated_when_they_are_back(
     workbench: Workbench, repository: Path
 ) -> None:
     commit(repository, "model.py", MODEL)
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     commit(place, "model.py", "def mean(values):\n    return 0\n")
     removed = {"path": "model.py", "line": 5, "side": "old", "text": "Why?"}
     made = await request(workbench, removed)
@@ -145,12 +146,12 @@ async def test_a_comment_on_removed_lines_is_outdated_when_they_are_back(
 
 
 async def test_requests_of_an_earlier_worktree_of_the_same_name_are_not_those_of_this_one(workbench: Workbench) -> None:
-    commit(await make(workbench), "model.py", MODEL)
+    commit(await given.worktree(workbench), "model.py", MODEL)
     await request(workbench, MEDIAN)
     await workbench.call("discard_worktree", worktree_name="lab")
     assert len(await requests(workbench)) == 1
     assert await requests(workbench, None) == []
-    await make(workbench, branch_name="wb/lab/again")
+    await given.worktree(workbench, branch_name="wb/lab/again")
     assert await requests(workbench) == []
 
 
@@ -160,14 +161,14 @@ async def test_requests_of_an_earlier_worktree_of_the_same_name_are_not_those_of
     ids=str,
 )
 async def test_lines_that_are_not_there_are_refused(workbench: Workbench, place: dict[str, Any]) -> None:
-    commit(await make(workbench), "model.py", MODEL)
+    commit(await given.worktree(workbench), "model.py", MODEL)
     with pytest.raises(BadInput, match="LINES_NOT_FOUND"):
         await request(workbench, place | {"text": "?"})
     assert await requests(workbench) == []
 
 
 async def test_a_request_says_something_about_a_worktree_that_is_open(workbench: Workbench) -> None:
-    commit(await make(workbench), "model.py", MODEL)
+    commit(await given.worktree(workbench), "model.py", MODEL)
     with pytest.raises(BadInput, match="NOTHING_REQUESTED"):
         await request(workbench, note=" ")
     await workbench.call("discard_worktree", worktree_name="lab")

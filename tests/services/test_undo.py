@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Admitted, Clock
-from tests.services.worktrees.lab import ask, commit, make
+from tests.services.worktrees.lab import ask, commit
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound
 from workbench.services.undo import UNDO_SECONDS
@@ -32,11 +33,6 @@ async def create(workbench: Workbench, **how: Any) -> int:
     return int((await workbench.call("create_task", title="t", persona_id="implementer", **how))["id"])
 
 
-async def task(workbench: Workbench, task_id: int) -> dict[str, Any]:
-    """A task in full."""
-    return await workbench.call("get_task", task_id=task_id)
-
-
 async def test_the_former_priority_and_reservation_come_back(workbench: Workbench, admit: Admit) -> None:
     await admit("ada")
     await admit("bob")
@@ -45,7 +41,7 @@ async def test_the_former_priority_and_reservation_come_back(workbench: Workbenc
     await undo(workbench, f"task:{one}", "task.prioritised")
     await workbench.call("reassign_task", task_id=one, assigned_agent_id="bob")
     await undo(workbench, f"task:{one}", "task.reassigned")
-    found = await task(workbench, one)
+    found = await given.task_now(workbench, one)
     assert (found["priority"], found["reserved_for"]) == (300, "ada")
 
 
@@ -79,11 +75,11 @@ async def test_a_cancelled_tree_is_pending_again_and_what_was_done_before_stays(
     done, open_one = [await create(workbench, parent_task_id=root) for _ in range(2)]
     waits = await create(workbench, dependencies=[open_one], on_failure="cancel")
     await workbench.call("cancel_task", task_id=done)
-    before = [await task(workbench, one) for one in (root, done, open_one, waits)]
+    before = [await given.task_now(workbench, one) for one in (root, done, open_one, waits)]
     await workbench.call("cancel_task", task_id=root, reason="a slip")
-    assert (await task(workbench, waits))["status"] == "cancelled"
+    assert (await given.task_now(workbench, waits))["status"] == "cancelled"
     undone = await undo(workbench, f"task:{root}", "task.cancelled")
-    assert [await task(workbench, one) for one in (root, done, open_one, waits)] == before
+    assert [await given.task_now(workbench, one) for one in (root, done, open_one, waits)] == before
     events = (await workbench.call("list_events", kinds=["task.*"], subject=f"task:{root}"))["events"]
     assert [one["kind"] for one in events] == ["task.created", "task.cancelled", "task.revived"]
     assert events[-1]["data"]["undoes"] == undone["event_id"] == events[-2]["id"]
@@ -100,7 +96,7 @@ async def test_a_lease_that_was_lost_is_not_undone(workbench: Workbench, admit: 
     for task_id, kind in ((one, "task.cancelled"), (other, "task.reassigned")):
         with pytest.raises(Conflict, match=r"UNDO_REFUSED.*lost it"):
             await undo(workbench, f"task:{task_id}", kind)
-    assert (await task(workbench, one))["status"] == "cancelled"
+    assert (await given.task_now(workbench, one))["status"] == "cancelled"
 
 
 async def test_what_somebody_acted_on_is_not_undone(workbench: Workbench, admit: Admit) -> None:
@@ -116,7 +112,7 @@ async def test_what_somebody_acted_on_is_not_undone(workbench: Workbench, admit:
     await workbench.call("retry_task", task_id=below)
     with pytest.raises(Conflict, match=r"UNDO_REFUSED.*task\.revived"):
         await undo(workbench, f"task:{root}", "task.cancelled")
-    assert (await task(workbench, root))["status"] == "cancelled"
+    assert (await given.task_now(workbench, root))["status"] == "cancelled"
 
 
 async def test_an_undo_is_not_undone(workbench: Workbench) -> None:
@@ -148,7 +144,7 @@ async def test_after_a_while_nothing_is_undone(settings: Settings, clock: Clock)
 
 
 async def test_a_rejected_integration_is_asked_again(workbench: Workbench) -> None:
-    commit(await make(workbench))
+    commit(await given.worktree(workbench))
     asked = await ask(workbench)
     before = await workbench.call("get_approval", approval_id=asked)
     await workbench.call("reject", approval_id=asked, reason="a slip")

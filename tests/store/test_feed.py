@@ -10,11 +10,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import hypothesis
 import psutil
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
+from tests import given
 from tests.store.exhaustion import no_descriptors, reader_busy
 from workbench.errors import Unavailable
 from workbench.store.base import Store, Tx
@@ -221,7 +223,7 @@ Step = (
 )
 
 
-@given(steps=st.lists(Step, max_size=25))
+@hypothesis.given(steps=st.lists(Step, max_size=25))
 @settings(
     deadline=None, max_examples=80, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -448,7 +450,7 @@ async def test_a_feed_that_could_not_read_for_a_while_goes_on_where_it_was(
                 if tried := connections(store) == 3:  # else there happened to be a second reading one already
                     with no_descriptors():
                         await store.write(say("task.created"))
-                        await until(lambda: "STORE_UNREADABLE" in caplog.text)
+                        await given.until(lambda: "STORE_UNREADABLE" in caplog.text)
                     await store.write(say("task.completed"))
                     assert await take(events, 2) == ["task.created", "task.completed"]
 
@@ -456,8 +458,3 @@ async def test_a_feed_that_could_not_read_for_a_while_goes_on_where_it_was(
 def connections(store: SqliteStore) -> int:
     """How many there are: two of the writer's, and those that read."""
     return sum(file.path == str(store.path) for file in psutil.Process().open_files())
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():
-        await asyncio.sleep(0.005)

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Served, git
-from tests.worker.working import appeared, directory_of, get, make, reached, working
+from tests.worker.working import directory_of, working
 from workbench.app import Workbench
 from workbench.rules import access
 from workbench.rules.profile import Profile
@@ -43,7 +44,7 @@ def files_of(project: Path, commit: str) -> dict[str, str]:
 async def over(served: Served, task_id: int, attempt: int = 1) -> dict[str, Any]:
     """An attempt, once its work is put away."""
     while True:
-        found = (await get(served, task_id))["attempts"][attempt - 1]
+        found = (await given.task_now(served.workbench, task_id))["attempts"][attempt - 1]
         if found["kept"]:
             return dict(found)
         await asyncio.sleep(0.02)
@@ -58,9 +59,9 @@ async def test_what_a_failed_attempt_made_is_kept_and_its_branch_is_where_the_at
 ) -> None:
     ada = await settle("ada", "lab")
     before = git("rev-parse", "wb/lab/main", cwd=repository)
-    task_id = await make(served, f"{IGNORED}; {WORK}; echo 5 > README.md; exit 1", max_retries=0)
+    task_id = await given.task(served.workbench, run=f"{IGNORED}; {WORK}; echo 5 > README.md; exit 1", max_retries=0)
     async with working(served, ada.token):
-        task = await reached(served, task_id, "failed")
+        task = await given.reached(served.workbench, task_id, "failed")
     attempt = task["attempts"][0]
     assert files_of(repository, ref(task_id)) == {
         ".gitignore": "*.log",
@@ -86,9 +87,9 @@ async def test_what_a_failed_attempt_made_is_kept_and_its_branch_is_where_the_at
 
 async def test_an_attempt_that_made_nothing_leaves_nothing(served: Served, settle: Admit, repository: Path) -> None:
     ada = await settle("ada", "lab")
-    task_id = await make(served, "exit 1", max_retries=0)
+    task_id = await given.task(served.workbench, run="exit 1", max_retries=0)
     async with working(served, ada.token):
-        task = await reached(served, task_id, "failed")
+        task = await given.reached(served.workbench, task_id, "failed")
     assert task["attempts"][0]["kept"] is None
     assert git("for-each-ref", "refs/workbench", cwd=repository) == ""
 
@@ -101,9 +102,9 @@ async def test_commits_on_other_branches_and_stashes_of_a_failed_attempt_are_kep
     run = (
         f"{stash}; git checkout -qb side; echo 2 > side.txt; git add .; git commit -qm Side; git checkout -q -; exit 1"
     )
-    task_id = await make(served, run, max_retries=0)
+    task_id = await given.task(served.workbench, run=run, max_retries=0)
     async with working(served, ada.token):
-        await reached(served, task_id, "failed")
+        await given.reached(served.workbench, task_id, "failed")
     subjects = git("log", "--format=%s", ref(task_id), "^main", cwd=repository)
     assert "Side" in subjects.splitlines()
     assert "WIP on wb/lab/main" in subjects
@@ -114,9 +115,9 @@ async def test_each_attempt_keeps_its_own_work_and_the_one_that_completes_has_no
 ) -> None:
     ada = await settle("ada", "lab")
     run = "echo $WORKBENCH_ATTEMPT > made-$WORKBENCH_ATTEMPT; [ $WORKBENCH_ATTEMPT = 3 ] || exit 75"
-    task_id = await make(served, run, max_retries=2)
+    task_id = await given.task(served.workbench, run=run, max_retries=2)
     async with working(served, ada.token):
-        task = await reached(served, task_id, "completed", "failed")
+        task = await given.reached(served.workbench, task_id, "completed", "failed")
     made = [sorted(set(files_of(repository, ref(task_id, n))) - {"README.md"}) for n in (1, 2)]
     assert made == [["made-1"], ["made-2"]]
     changed = git("diff", "--name-only", "main", "wb/lab/main", cwd=repository).split()
@@ -127,16 +128,16 @@ async def test_commits_that_were_imported_during_a_failed_attempt_are_taken_off_
     served: Served, settle: Admit, repository: Path
 ) -> None:
     ada = await settle("ada", "lab")
-    task_id = await make(
-        served, f"{WORK}; touch ../made; until [ -e ../go ]; do sleep 0.01; done; exit 1", max_retries=0
+    task_id = await given.task(
+        served.workbench, run=f"{WORK}; touch ../made; until [ -e ../go ]; do sleep 0.01; done; exit 1", max_retries=0
     )
     before = git("rev-parse", "wb/lab/main", cwd=repository)
     async with working(served, ada.token):
-        await appeared(directory_of(served).parent / "made")
+        await given.appeared(directory_of(served).parent / "made")
         await served.workbench.call("get_worktree_status", worktree_name="lab")
         assert git("rev-parse", "wb/lab/main", cwd=repository) != before
         (directory_of(served).parent / "go").touch()
-        await reached(served, task_id, "failed")
+        await given.reached(served.workbench, task_id, "failed")
     assert git("rev-parse", "wb/lab/main", cwd=repository) == before
     assert "committed.txt" in files_of(repository, ref(task_id))
     (found,) = (await served.workbench.call("get_worktree_status", worktree_name="lab"))["worktrees"]
@@ -148,9 +149,9 @@ async def test_what_a_person_left_uncommitted_is_not_part_of_an_attempt(
 ) -> None:
     ada = await settle("ada", "lab")
     (directory_of(served) / "mine.txt").write_text("mine")
-    task_id = await make(served, "echo half > half.txt; exit 1", max_retries=0)
+    task_id = await given.task(served.workbench, run="echo half > half.txt; exit 1", max_retries=0)
     async with working(served, ada.token):
-        await reached(served, task_id, "failed")
+        await given.reached(served.workbench, task_id, "failed")
     assert git("diff", "--name-only", "main", "wb/lab/main", cwd=repository) == "mine.txt"
     assert git("diff", "--name-only", "wb/lab/main", ref(task_id), cwd=repository) == "half.txt"
 
@@ -159,9 +160,11 @@ async def test_work_on_another_branch_is_on_the_branch_of_the_worktree_when_its_
     served: Served, settle: Admit, repository: Path
 ) -> None:
     ada = await settle("ada", "lab")
-    task_id = await make(served, "git checkout -qb side; echo 1 > side.txt; git add .; git commit -qm Side")
+    task_id = await given.task(
+        served.workbench, run="git checkout -qb side; echo 1 > side.txt; git add .; git commit -qm Side"
+    )
     async with working(served, ada.token):
-        task = await reached(served, task_id, "completed", "failed")
+        task = await given.reached(served.workbench, task_id, "completed", "failed")
     head = git("rev-parse", "wb/lab/main", cwd=repository)
     assert (task["status"], task["artifacts"]) == ("completed", [f"commit:{head}"])
     assert "side.txt" in files_of(repository, head)
@@ -171,13 +174,13 @@ async def test_a_stale_finish_is_refused_and_its_work_is_kept(served: Served, se
     ada = await settle("ada", "lab")
     before = git("rev-parse", "wb/lab/main", cwd=repository)
     run = "echo late > late.txt; touch ../begun; until [ -e ../go ]; do sleep 0.01; done"
-    task_id = await make(served, run)
+    task_id = await given.task(served.workbench, run=run)
     async with working(served, ada.token, heartbeat_seconds=3_600):
-        await appeared(directory_of(served).parent / "begun")
+        await given.appeared(directory_of(served).parent / "begun")
         await served.workbench.call("cancel_task", task_id=task_id)
         (directory_of(served).parent / "go").touch()
         await over(served, task_id)
-    assert (await get(served, task_id))["status"] == "cancelled"
+    assert (await given.task_now(served.workbench, task_id))["status"] == "cancelled"
     assert files_of(repository, ref(task_id))["late.txt"] == "late"
     assert git("rev-parse", "wb/lab/main", cwd=repository) == before
 
@@ -187,11 +190,14 @@ async def test_the_work_of_a_released_and_of_a_revoked_attempt_is_kept(
 ) -> None:
     ada, bob = await settle("ada", "lab"), await settle("bob", "annex", "tester")
     run = "echo half > half.txt; touch ../begun-$WORKBENCH_TASK_ID; exec sleep 600"
-    first, second = await make(served, run), await make(served, run, persona_id="tester")
+    first, second = (
+        await given.task(served.workbench, run=run),
+        await given.task(served.workbench, run=run, persona_id="tester"),
+    )
     async with working(served, ada.token):
-        await appeared(directory_of(served).parent / f"begun-{first}")
+        await given.appeared(directory_of(served).parent / f"begun-{first}")
     async with working(served, bob.token, "annex"):
-        await appeared(directory_of(served).parent / f"begun-{second}")
+        await given.appeared(directory_of(served).parent / f"begun-{second}")
         await served.workbench.call("revoke_agent", agent_id="bob")
     for task_id in (first, second):
         await over(served, task_id)
@@ -206,9 +212,9 @@ async def test_work_that_is_too_large_to_import_stays_in_the_repository_of_its_w
     monkeypatch.setenv("WORKBENCH_MAX_IMPORT_BYTES", "2000")
     async with served_project(settings.model_copy(update={"max_import_bytes": 2_000})) as served:
         token = await settled(served)
-        task_id = await make(served, "head -c 9000 /dev/urandom > large; exit 1", max_retries=0)
+        task_id = await given.task(served.workbench, run="head -c 9000 /dev/urandom > large; exit 1", max_retries=0)
         async with working(served, token):
-            task = await reached(served, task_id, "failed")
+            task = await given.reached(served.workbench, task_id, "failed")
         own = served.workbench.settings.repositories / "lab"
     attempt = task["attempts"][0]
     assert (attempt["kept"], f"It is kept as {ref(task_id)} in {own}" in attempt["problem"]) == (None, True)
@@ -265,20 +271,20 @@ async def test_a_task_that_its_command_completes_is_completed_when_the_command_h
     served: Served, settle: Admit, repository: Path
 ) -> None:
     ada = await settle("ada", "lab")
-    task_id = await make(served, None, target_worktree="lab")
-    next_id = await make(served, None, persona_id="tester", dependencies=[task_id])
+    task_id = await given.task(served.workbench, run=None, target_worktree="lab")
+    next_id = await given.task(served.workbench, run=None, persona_id="tester", dependencies=[task_id])
     async with working(served, ada.token, **talking(RUNS_ON)):
-        await appeared(directory_of(served).parent / "asked")
-        held, waits = await get(served, task_id), await get(served, next_id)
+        await given.appeared(directory_of(served).parent / "asked")
+        held, waits = await given.task_now(served.workbench, task_id), await given.task_now(served.workbench, next_id)
         assert (held["status"], held["attempts"][0]["finishing"]) == ("in_progress", "completed")
         assert (waits["blocked_by"], held["artifacts"]) == ([task_id], [])
         (directory_of(served).parent / "go").touch()
-        task = await reached(served, task_id, "completed", "failed")
+        task = await given.reached(served.workbench, task_id, "completed", "failed")
     head = git("rev-parse", "wb/lab/main", cwd=repository)
     assert (task["status"], task["result_data"], task["artifacts"]) == ("completed", "mine", ["x", f"commit:{head}"])
     assert {"before.txt", "after.txt"} < set(files_of(repository, head))
     assert (directory_of(served).parent / "asked").read_text() == "when the command has ended"
-    assert (await get(served, next_id))["blocked_by"] == []
+    assert (await given.task_now(served.workbench, next_id))["blocked_by"] == []
 
 
 @pytest.mark.parametrize(("name", "state"), [("complete_task", "completed"), ("fail_task", "failed")])
@@ -288,9 +294,9 @@ async def test_a_command_that_runs_on_after_it_ended_its_task_is_ended_as_it_ask
     ada = await settle("ada", "lab")
     more = ", error_message='No.', retryable=False" if name == "fail_task" else ""
     then = f"open('made.txt', 'w').write('made'); call('{name}'{more}); time.sleep(600)"
-    task_id = await make(served, None, target_worktree="lab")
+    task_id = await given.task(served.workbench, run=None, target_worktree="lab")
     async with working(served, ada.token, finish_grace_seconds=0.05, **talking(then)):
-        task = await reached(served, task_id, "completed", "failed")
+        task = await given.reached(served.workbench, task_id, "completed", "failed")
     where = "wb/lab/main" if state == "completed" else ref(task_id)
     assert (task["status"], files_of(repository, where)["made.txt"]) == (state, "made")
     assert task["error_message"] == ("No." if state == "failed" else None)
@@ -305,5 +311,7 @@ except urllib.error.HTTPError as error:
     open(os.environ["WORKBENCH_RESULT"], "w").write(json.dumps({"result": json.load(error)["error"]["code"]}))
 """
     async with working(served, ada.token, **talking(then)):
-        task = await reached(served, await make(served, None, target_worktree="lab"), "completed", "failed")
+        task = await given.reached(
+            served.workbench, await given.task(served.workbench, run=None, target_worktree="lab"), "completed", "failed"
+        )
     assert (task["status"], task["result_data"]) == ("completed", "LEASE_LOST")

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Served, ended
 from tests.unkillable import unkillable
 from tests.worker.faulty_proxy import Fault, FaultyProxy
-from tests.worker.working import appeared, get, make, output_of, reached, working
+from tests.worker.working import output_of, working
 from workbench.confinement import Limits
 from workbench.errors import Unavailable
 from workbench.worker import api, progress, supervisor
@@ -48,15 +49,15 @@ async def test_a_heartbeat_that_fails_does_not_end_the_command(
     served: Served, admit: Admit, repository: Path, proxy: FaultyProxy, fault: Fault
 ) -> None:
     ada = await admit("ada")
-    task_id = await make(served, IN_PROJECT + UNTIL_GO)
+    task_id = await given.task(served.workbench, run=IN_PROJECT + UNTIL_GO)
     async with working(served, ada.token, None, url=proxy.url, server_file=None) as running:
-        await appeared(repository / "begun")
+        await given.appeared(repository / "begun")
         proxy.fail(HEARTBEAT, fault)
         await proxy.until(proxy.failed, HEARTBEAT, 3)
         proxy.mend(HEARTBEAT)
         await proxy.until(proxy.passed, HEARTBEAT, 2)
         (repository / "go").touch()
-        task = await reached(served, task_id, "completed", "failed", "pending")
+        task = await given.reached(served.workbench, task_id, "completed", "failed", "pending")
         assert (task["status"], len(task["attempts"])) == ("completed", 1)
         assert not running.done()
 
@@ -66,16 +67,16 @@ async def test_a_command_ends_when_its_lease_could_not_be_renewed_in_time(
     served: Served, admit: Admit, repository: Path, proxy: FaultyProxy, fault: Fault
 ) -> None:
     ada = await admit("ada")
-    task_id = await make(served, IN_PROJECT + SAY_PID + "; exec sleep 600", lease_seconds=1.5)
+    task_id = await given.task(served.workbench, run=IN_PROJECT + SAY_PID + "; exec sleep 600", lease_seconds=1.5)
     async with working(served, ada.token, None, url=proxy.url, server_file=None) as running:
-        await appeared(repository / "pid")
+        await given.appeared(repository / "pid")
         proxy.fail(HEARTBEAT, fault)
         await ended(int((repository / "pid").read_text()))
         proxy.mend(HEARTBEAT)
         await served.workbench.call("cancel_task", task_id=task_id)
-        await reached(served, await make(served, "true"), "completed")
+        await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
         assert not running.done()
-    assert (await get(served, task_id))["attempts"][0]["agent_id"] == "ada"
+    assert (await given.task_now(served.workbench, task_id))["attempts"][0]["agent_id"] == "ada"
 
 
 @pytest.mark.parametrize("fault", ["STORE_FULL", "INTERNAL_ERROR", "dropped"])
@@ -88,7 +89,7 @@ async def test_a_fault_while_there_is_nothing_to_do_does_not_end_the_worker(
         proxy.fail(HEARTBEAT, fault)
         await proxy.until(proxy.failed, HEARTBEAT, 2)
         proxy.mend(HEARTBEAT)
-        await reached(served, await make(served, "true"), "completed")
+        await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
         assert not running.done()
 
 
@@ -97,11 +98,11 @@ async def test_a_result_that_the_server_cannot_store_yet_is_reported_later(
 ) -> None:
     ada = await admit("ada")
     proxy.fail("finish_attempt", "STORE_FULL")
-    task_id = await make(served, "true")
+    task_id = await given.task(served.workbench, run="true")
     async with working(served, ada.token, None, url=proxy.url, server_file=None):
         await proxy.until(proxy.failed, "finish_attempt", 2)
         proxy.mend("finish_attempt")
-        assert len((await reached(served, task_id, "completed", "pending"))["attempts"]) == 1
+        assert len((await given.reached(served.workbench, task_id, "completed", "pending"))["attempts"]) == 1
 
 
 # Another address
@@ -112,14 +113,14 @@ async def test_a_call_that_is_not_answered_is_repeated_at_the_address_that_the_w
 ) -> None:
     ada = await admit("ada")
     proxy.hold(NOTE)
-    task_id = await make(served, f"{IN_PROJECT} echo one; {UNTIL_GO}")
+    task_id = await given.task(served.workbench, run=f"{IN_PROJECT} echo one; {UNTIL_GO}")
     async with working(served, ada.token, None, url=proxy.url) as running:
         await proxy.arrived.wait()
         proxy.fail(HEARTBEAT, "dropped")
         while await output_of(served, task_id) != ["one"]:
             await asyncio.sleep(0.01)
         (repository / "go").touch()
-        await reached(served, task_id, "completed")
+        await given.reached(served.workbench, task_id, "completed")
         assert not running.done()
     assert await output_of(served, task_id) == ["one"]
 
@@ -132,15 +133,15 @@ async def test_output_that_comes_while_a_note_is_sent_arrives_after_the_command_
 ) -> None:
     ada = await admit("ada")
     proxy.hold(NOTE)
-    task_id = await make(served, f"{IN_PROJECT} echo first; {UNTIL_GO}; echo last; {SAY_PID}")
+    task_id = await given.task(served.workbench, run=f"{IN_PROJECT} echo first; {UNTIL_GO}; echo last; {SAY_PID}")
     async with working(served, ada.token, None, url=proxy.url, server_file=None):
         await proxy.arrived.wait()
         (repository / "go").touch()
-        await appeared(repository / "pid")
+        await given.appeared(repository / "pid")
         await ended(int((repository / "pid").read_text()))
         await proxy.until(proxy.passed, HEARTBEAT, 3)
         proxy.release(NOTE)
-        await reached(served, task_id, "completed")
+        await given.reached(served.workbench, task_id, "completed")
     assert await output_of(served, task_id) == ["first", "last"]
 
 
@@ -150,12 +151,12 @@ async def test_lines_of_a_note_that_could_not_be_sent_are_in_the_next_one(
     monkeypatch.setattr("workbench.worker.api.RETRY_SECONDS", (0.01,))
     ada = await admit("ada")
     proxy.fail(NOTE, "INTERNAL_ERROR")
-    task_id = await make(served, f"{IN_PROJECT} echo one; {UNTIL_GO}; echo two")
+    task_id = await given.task(served.workbench, run=f"{IN_PROJECT} echo one; {UNTIL_GO}; echo two")
     async with working(served, ada.token, None, url=proxy.url, server_file=None):
         await proxy.until(proxy.failed, NOTE, 4)
         proxy.mend(NOTE)
         (repository / "go").touch()
-        await reached(served, task_id, "completed")
+        await given.reached(served.workbench, task_id, "completed")
     assert await output_of(served, task_id) == ["one", "two"]
 
 
@@ -167,12 +168,12 @@ async def test_a_command_that_cannot_be_ended_fails_its_task_and_ends_the_worker
     served: Served, admit: Admit, repository: Path
 ) -> None:
     ada = await admit("ada")
-    task_id = await make(served, IN_PROJECT + SAY_PID + "; exec sleep 600", max_retries=0)
+    task_id = await given.task(served.workbench, run=IN_PROJECT + SAY_PID + "; exec sleep 600", max_retries=0)
     async with working(served, ada.token, None, limits=Limits(wall_seconds=1.0)) as running:
-        await appeared(repository / "pid")
+        await given.appeared(repository / "pid")
         pid = int((repository / "pid").read_text())
         with unkillable(pid):
-            task = await reached(served, task_id, "failed")
+            task = await given.reached(served.workbench, task_id, "failed")
             assert f"PROCESS_SURVIVED: SIGKILL did not end {pid}" in task["error_message"]
             with pytest.raises(Unavailable, match="PROCESS_SURVIVED"):
                 await running

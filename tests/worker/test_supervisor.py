@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Admitted, Clock, Served, ended, followed, git
-from tests.worker.working import appeared, directory_of, get, make, output_of, reached, working
+from tests.worker.working import directory_of, output_of, working
 from workbench.app import Workbench
 from workbench.confinement import Limits
 from workbench.errors import Refused, Unauthenticated, Unavailable
@@ -42,26 +43,26 @@ async def test_a_task_is_claimed_run_committed_and_reported(served: Served, sett
     ada = await settle("ada", "lab")
     answer = '{"result": {"n": 1}, "artifacts": ["x"]}'
     run = f"cat > task.json; echo one; echo two >&2; echo '{answer}' > $WORKBENCH_RESULT"
-    task_id = await make(served, run, target_worktree="lab")
+    task_id = await given.task(served.workbench, run=run, target_worktree="lab")
     async with working(served, ada.token, mcp=mcp):
-        task = await reached(served, task_id, "completed")
+        task = await given.reached(served.workbench, task_id, "completed")
     head = git("rev-parse", "wb/lab/main", cwd=served.workbench.settings.project)
     assert (task["result_data"], task["artifacts"]) == ({"n": 1}, ["x", f"commit:{head}"])
     assert (task["attempt"], task["attempts"][0]["agent_id"]) == (1, "ada")
     assert await output_of(served, task_id) == ["one", "two"]
     shown = git("log", "-1", "--format=%an <%ae>|%s|%b", head, cwd=directory_of(served))
-    assert shown == "ada <ada@workbench.localhost>|Do it|Task 1, attempt 1, by ada."
-    given = json.loads(git("show", f"{head}:task.json", cwd=directory_of(served)))
-    assert (given["id"], given["attempt"], given["run"]) == (task_id, 1, run)
+    assert shown == "ada <ada@workbench.localhost>|t|Task 1, attempt 1, by ada."
+    told = json.loads(git("show", f"{head}:task.json", cwd=directory_of(served)))
+    assert (told["id"], told["attempt"], told["run"]) == (task_id, 1, run)
     kinds = [e["kind"] for e in (await served.workbench.call("list_events", kinds=["task.*"]))["events"]]
     assert kinds == [f"task.{kind}" for kind in ("created", "claimed", "started", "progressed", "completed")]
 
 
 async def test_a_task_that_left_no_files_makes_no_commit(served: Served, settle: Admit) -> None:
     ada = await settle("ada", "lab")
-    task_id = await make(served, "true")
+    task_id = await given.task(served.workbench, run="true")
     async with working(served, ada.token):
-        task = await reached(served, task_id, "completed")
+        task = await given.reached(served.workbench, task_id, "completed")
     assert (task["artifacts"], task["result_data"]) == ([], None)
 
 
@@ -70,11 +71,11 @@ async def test_outside_of_a_worktree_a_task_gets_a_directory_of_its_own_that_is_
 ) -> None:
     ada = await admit("ada")
     (repository / "mine.txt").write_text("mine")
-    good = await make(served, "pwd; ls; echo > good.txt; cat $WORKBENCH_PROJECT/mine.txt")
-    bad = await make(served, "echo > bad.txt; exit 1", max_retries=0)
+    good = await given.task(served.workbench, run="pwd; ls; echo > good.txt; cat $WORKBENCH_PROJECT/mine.txt")
+    bad = await given.task(served.workbench, run="echo > bad.txt; exit 1", max_retries=0)
     async with working(served, ada.token, None):
-        await reached(served, good, "completed")
-        await reached(served, bad, "failed")
+        await given.reached(served.workbench, good, "completed")
+        await given.reached(served.workbench, bad, "failed")
     where, *rest = await output_of(served, good)
     assert (Path(where).exists(), rest) == (False, ["mine"])
     assert [p.name for p in repository.glob("*.txt")] == ["mine.txt"]
@@ -86,12 +87,14 @@ async def test_a_worktree_has_what_others_have_committed_since(served: Served, s
     (repository / "new.txt").write_text("new")
     git("add", ".", cwd=repository)
     git("commit", "-q", "-m", "More", cwd=repository)
-    first = await make(served, "echo > made.txt", target_worktree="annex", persona_id="tester")
+    first = await given.task(served.workbench, run="echo > made.txt", target_worktree="annex", persona_id="tester")
     async with working(served, bob.token, "annex"):
-        await reached(served, first, "completed")
+        await given.reached(served.workbench, first, "completed")
     run = "git merge -q main && git merge -q --no-edit wb/annex/main && ls"
     async with working(served, ada.token):
-        task = await reached(served, await make(served, run, target_worktree="lab"), "completed", "failed")
+        task = await given.reached(
+            served.workbench, await given.task(served.workbench, run=run, target_worktree="lab"), "completed", "failed"
+        )
     assert (task["status"], await output_of(served, task["id"])) == ("completed", ["README.md", "made.txt", "new.txt"])
 
 
@@ -99,9 +102,9 @@ async def test_what_a_failed_attempt_left_is_undone_before_the_next(served: Serv
     ada = await settle("ada", "lab")
     leave = "echo $WORKBENCH_ATTEMPT > made-$WORKBENCH_ATTEMPT; echo changed > README.md"
     run = f"ls; {leave}; [ $WORKBENCH_ATTEMPT = 3 ] || exit 75"
-    task_id = await make(served, run, max_retries=2)
+    task_id = await given.task(served.workbench, run=run, max_retries=2)
     async with working(served, ada.token):
-        task = await reached(served, task_id, "completed", "failed")
+        task = await given.reached(served.workbench, task_id, "completed", "failed")
     assert [a["outcome"] for a in task["attempts"]] == ["failed", "failed", "completed"]
     assert "status 75 and asked to be tried again.\nREADME.md" in task["attempts"][0]["error_message"]
     assert await output_of(served, task_id) == ["README.md"] * 3
@@ -126,12 +129,12 @@ async def test_a_failure_that_no_retry_can_help_fails_the_task_and_not_the_worke
     served: Served, settle: Admit, run: Any, why: str, mcp: bool
 ) -> None:
     ada = await settle("ada", "lab")
-    task_id = await make(served, run)
+    task_id = await given.task(served.workbench, run=run)
     async with working(served, ada.token, mcp=mcp) as running:
-        task = await reached(served, task_id, "failed")
+        task = await given.reached(served.workbench, task_id, "failed")
         assert len(task["attempts"]) == 1
         assert why in task["error_message"]
-        await reached(served, await make(served, "true"), "completed")
+        await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
         assert not running.done()
 
 
@@ -145,47 +148,49 @@ async def test_a_lease_that_is_shorter_than_the_heartbeat_is_kept_all_the_same(
         served = Served(workbench, await servers.start(0), servers)
         made = await workbench.call("register", name="ada", persona_id="implementer")
         await workbench.call("approve", approval_id=made["approval_id"])
-        task_id = await make(served, "until [ -e $WORKBENCH_PROJECT/go ]; do sleep 0.01; done", lease_seconds=1.5)
+        task_id = await given.task(
+            served.workbench, run="until [ -e $WORKBENCH_PROJECT/go ]; do sleep 0.01; done", lease_seconds=1.5
+        )
         async with working(served, made["token"], None, heartbeat_seconds=3_600):
-            await reached(served, task_id, "in_progress")
+            await given.reached(served.workbench, task_id, "in_progress")
             for _ in range(3):
-                before = (await get(served, task_id))["lease_expires_at"]
+                before = (await given.task_now(served.workbench, task_id))["lease_expires_at"]
                 clock.forward(0.8)
-                while (await get(served, task_id))["lease_expires_at"] == before:
+                while (await given.task_now(served.workbench, task_id))["lease_expires_at"] == before:
                     await asyncio.sleep(0.01)
             (repository / "go").touch()
-            assert (await reached(served, task_id, "completed", "pending"))["attempt"] == 1
+            assert (await given.reached(served.workbench, task_id, "completed", "pending"))["attempt"] == 1
 
 
 async def test_a_worker_that_loses_its_lease_ends_the_command_and_goes_on(served: Served, settle: Admit) -> None:
     ada = await settle("ada", "lab")
-    task_id = await make(served, "echo > half.txt; echo $$ > ../pid; exec sleep 600")
+    task_id = await given.task(served.workbench, run="echo > half.txt; echo $$ > ../pid; exec sleep 600")
     async with working(served, ada.token):
-        await appeared(directory_of(served).parent / "pid")
+        await given.appeared(directory_of(served).parent / "pid")
         await served.workbench.call("cancel_task", task_id=task_id)
-        await reached(served, await make(served, "ls > ../seen"), "completed")
+        await given.reached(served.workbench, await given.task(served.workbench, run="ls > ../seen"), "completed")
     await ended(int((directory_of(served).parent / "pid").read_text()))
     assert (directory_of(served).parent / "seen").read_text() == "README.md\n"
-    assert (await get(served, task_id))["status"] == "cancelled"
+    assert (await given.task_now(served.workbench, task_id))["status"] == "cancelled"
 
 
 async def test_a_worker_that_finishes_too_late_changes_nothing_and_goes_on(served: Served, settle: Admit) -> None:
     ada = await settle("ada", "lab")
-    task_id = await make(served, "touch ../begun; until [ -e ../go ]; do sleep 0.01; done")
+    task_id = await given.task(served.workbench, run="touch ../begun; until [ -e ../go ]; do sleep 0.01; done")
     async with working(served, ada.token, heartbeat_seconds=3_600) as running:
-        await appeared(directory_of(served).parent / "begun")
+        await given.appeared(directory_of(served).parent / "begun")
         await served.workbench.call("cancel_task", task_id=task_id)
         (directory_of(served).parent / "go").touch()
-        await reached(served, await make(served, "true"), "completed")
+        await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
         assert not running.done()
-    assert (await get(served, task_id))["status"] == "cancelled"
+    assert (await given.task_now(served.workbench, task_id))["status"] == "cancelled"
 
 
 async def test_a_worker_that_is_revoked_ends_the_command_and_itself(served: Served, settle: Admit) -> None:
     ada = await settle("ada", "lab")
-    await make(served, "echo > half.txt; echo $$ > ../pid; exec sleep 600")
+    await given.task(served.workbench, run="echo > half.txt; echo $$ > ../pid; exec sleep 600")
     async with working(served, ada.token) as running:
-        await appeared(directory_of(served).parent / "pid")
+        await given.appeared(directory_of(served).parent / "pid")
         await served.workbench.call("revoke_agent", agent_id="ada")
         with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
             await running
@@ -197,10 +202,10 @@ async def test_a_worker_that_is_revoked_ends_the_command_and_itself(served: Serv
 @TALKS
 async def test_a_worker_that_is_stopped_releases_its_task(served: Served, settle: Admit, mcp: bool) -> None:
     ada = await settle("ada", "lab")
-    task_id = await make(served, "echo > half.txt; echo $$ > ../pid; exec sleep 600")
+    task_id = await given.task(served.workbench, run="echo > half.txt; echo $$ > ../pid; exec sleep 600")
     async with working(served, ada.token, mcp=mcp):
-        await appeared(directory_of(served).parent / "pid")
-    task = await get(served, task_id)
+        await given.appeared(directory_of(served).parent / "pid")
+    task = await given.task_now(served.workbench, task_id)
     assert (task["status"], task["retry_count"]) == ("pending", 0)
     assert [(a["outcome"], a["error_message"]) for a in task["attempts"]] == [("released", "the worker was stopped")]
     await ended(int((directory_of(served).parent / "pid").read_text()))
@@ -218,11 +223,11 @@ async def come(served: Served) -> dict[str, Any]:
 @TALKS
 async def test_a_worker_waits_until_it_is_admitted(served: Served, repository: Path, mcp: bool) -> None:
     made = await come(served)
-    task_id = await make(served, "true")
+    task_id = await given.task(served.workbench, run="true")
     async with working(served, made["token"], None, mcp=mcp):
         await followed(served.workbench)
         await served.workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
-        task = await reached(served, task_id, "completed")
+        task = await given.reached(served.workbench, task_id, "completed")
     assert task["attempts"][0]["agent_id"] == "ada"
 
 
@@ -258,16 +263,16 @@ async def test_a_worker_outlives_a_restart_of_the_server(
     served: Served, admit: Admit, repository: Path, mcp: bool, port: int | None
 ) -> None:
     ada: Admitted = await admit("ada")
-    first = await make(served, WAITING + "; echo '{\"result\": 1}' > $WORKBENCH_RESULT")
+    first = await given.task(served.workbench, run=WAITING + "; echo '{\"result\": 1}' > $WORKBENCH_RESULT")
     async with working(served, ada.token, None, mcp=mcp) as running:
-        await appeared(repository / "begun")
+        await given.appeared(repository / "begun")
         served = await restarted(served, port)
         (repository / "go").touch()
-        task = await reached(served, first, "completed", "failed", "pending")
+        task = await given.reached(served.workbench, first, "completed", "failed", "pending")
         assert (task["status"], task["attempt"], task["result_data"]) == ("completed", 1, 1)
         await followed(served.workbench)
         await restarted(served, port)
-        task = await reached(served, await make(served, "true"), "completed")
+        task = await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
         assert not running.done()
 
 
@@ -275,14 +280,14 @@ async def test_the_token_is_sent_to_the_projects_server_only(served: Served, adm
     """What the file names must answer with its nonce; until then the worker goes on asking where it was."""
     ada: Admitted = await admit("ada")
     async with TcpSink() as sink, working(served, ada.token, None) as running:
-        await reached(served, await make(served, "true"), "completed")
+        await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
         file = ServerFile(served.workbench.settings.server_file)
         port = int(served.info.url.rpartition(":")[2])
         await served.servers.stop()
         file.save(served.info.model_copy(update={"url": sink.url, "mcp_url": sink.url}), "wbo_x")
         await sink.asked.wait()
         await served.servers.start(port)
-        await reached(served, await make(served, "true"), "completed")
+        await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
         assert not running.done()
     assert b"wba_" not in sink.received
     assert b"/health" in sink.received
@@ -291,7 +296,7 @@ async def test_the_token_is_sent_to_the_projects_server_only(served: Served, adm
 async def test_a_worker_whose_server_does_not_come_back_ends(served: Served, admit: Admit) -> None:
     ada: Admitted = await admit("ada")
     async with working(served, ada.token, None, patience_seconds=0.3) as running:
-        await reached(served, await make(served, "true"), "completed")
+        await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
         await served.servers.stop()
         with pytest.raises(Unavailable, match="NO_SERVER"):
             await running
@@ -304,8 +309,10 @@ async def test_a_worker_whose_project_was_removed_ends_though_it_holds_a_task(
     (state := tmp_path / "state").mkdir()
     file = shutil.copy2(served.workbench.settings.server_file, state)
     async with working(served, ada.token, None, patience_seconds=600, server_file=Path(file)) as running:
-        await make(served, f"touch {repository}/begun; until [ -e {repository}/go ]; do sleep 0.05; done")
-        await appeared(repository / "begun")
+        await given.task(
+            served.workbench, run=f"touch {repository}/begun; until [ -e {repository}/go ]; do sleep 0.05; done"
+        )
+        await given.appeared(repository / "begun")
         await served.servers.stop()
         shutil.rmtree(state)
         (repository / "go").touch()
@@ -342,36 +349,40 @@ class TcpSink:
 
 async def test_a_worker_for_one_task_waits_for_it_does_it_and_ends(served: Served, admit: Admit) -> None:
     ada = await admit("ada")
-    before = await make(served, None)
+    before = await given.task(served.workbench, run=None)
     mine, other = (
-        await make(served, "exit $((2 - WORKBENCH_ATTEMPT))", dependencies=[before]),
-        await make(served, "true"),
+        await given.task(served.workbench, run="exit $((2 - WORKBENCH_ATTEMPT))", dependencies=[before]),
+        await given.task(served.workbench, run="true"),
     )
     async with working(served, ada.token, None, task_id=mine) as running:
         bob = await admit("bob")
         await served.workbench.dispatch(bob.caller, "claim_task", {"task_id": before})
         await served.workbench.dispatch(bob.caller, "complete_task", {"task_id": before})
-        task = await reached(served, mine, "completed", "failed")
+        task = await given.reached(served.workbench, mine, "completed", "failed")
         await running
     assert [(a["agent_id"], a["outcome"]) for a in task["attempts"]] == [("ada", "failed"), ("ada", "completed")]
-    assert (await get(served, other))["status"] == "pending"
+    assert (await given.task_now(served.workbench, other))["status"] == "pending"
 
 
 async def test_a_worker_for_a_task_that_another_agent_has_ends(served: Served, admit: Admit) -> None:
     ada, bob = await admit("ada"), await admit("bob")
-    task_id = await make(served, "true")
+    task_id = await given.task(served.workbench, run="true")
     await served.workbench.dispatch(bob.caller, "claim_task", {"task_id": task_id})
     async with working(served, ada.token, None, task_id=task_id) as running:
         await running
-    assert (await get(served, task_id))["assigned_agent_id"] == "bob"
+    assert (await given.task_now(served.workbench, task_id))["assigned_agent_id"] == "bob"
 
 
 async def test_a_worker_that_may_make_two_attempts_ends_after_them(served: Served, admit: Admit) -> None:
     ada = await admit("ada")
-    made = [await make(served, "true") for _ in range(3)]
+    made = [await given.task(served.workbench, run="true") for _ in range(3)]
     async with working(served, ada.token, None, limits=Limits(tasks=2)) as running:
         await running
-    assert [(await get(served, one))["status"] for one in made] == ["completed", "completed", "pending"]
+    assert [(await given.task_now(served.workbench, one))["status"] for one in made] == [
+        "completed",
+        "completed",
+        "pending",
+    ]
 
 
 # Agents that talk to the server themselves
@@ -404,8 +415,12 @@ async def test_a_command_may_complete_or_fail_its_task_itself(
     code = TALK.replace("{name!r}", repr(name)).replace("{arguments!r}", repr(arguments))
     talking = Profile(name="talk", summary="Talks.", token=True, command=[sys.executable, "-c", code])
     async with working(served, ada.token, profile=talking) as running:
-        task = await reached(served, await make(served, None, target_worktree="lab"), "completed", "failed")
-        after = await reached(served, await make(served, None, target_worktree="lab"), "completed", "failed")
+        task = await given.reached(
+            served.workbench, await given.task(served.workbench, run=None, target_worktree="lab"), "completed", "failed"
+        )
+        after = await given.reached(
+            served.workbench, await given.task(served.workbench, run=None, target_worktree="lab"), "completed", "failed"
+        )
         assert not running.done()
     assert (task["status"], len(task["attempts"]), after["status"]) == (status, 1, status)
     if name == "complete_task":

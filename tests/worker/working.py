@@ -64,35 +64,10 @@ async def working(
         assert list(Path(scratch).iterdir()) == []
 
 
-async def make(served: Served, run: str | list[str] | None, **more: Any) -> int:
-    """Create a task; its id."""
-    arguments = {"title": "Do it", "persona_id": "implementer", "run": run, **more}
-    return int((await served.workbench.call("create_task", **arguments))["id"])
-
-
-async def get(served: Served, task_id: int) -> dict[str, Any]:
-    """Everything about a task."""
-    return await served.workbench.call("get_task", task_id=task_id)
-
-
-async def reached(served: Served, task_id: int, *states: str) -> dict[str, Any]:
-    """The task, once it is in one of some states."""
-    async with served.workbench.feed.subscribe("task.*") as events:
-        while (task := await get(served, task_id))["status"] not in states:
-            await anext(events)
-    return task
-
-
 async def output_of(served: Served, task_id: int) -> list[str]:
     """The lines of output that were reported."""
     lines = (await served.workbench.call("get_task_logs", task_id=task_id))["lines"]
     return [line for entry in lines for line in entry["message"].split("\n")]
-
-
-async def appeared(path: Path) -> None:
-    """Return once a file is there."""
-    while not path.exists():
-        await asyncio.sleep(0.01)
 
 
 def directory_of(served: Served, name: str = "lab") -> Path:

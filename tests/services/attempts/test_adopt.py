@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Served, git
-from tests.worker.working import make, reached, working
+from tests.worker.working import working
 from workbench.errors import Conflict, NotFound, Refused
 from workbench.worker import supervisor
 
@@ -20,9 +21,9 @@ async def kept(served: Served, settle: Admit, monkeypatch: pytest.MonkeyPatch) -
     """A task that failed; its one attempt made `good.txt`."""
     monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)
     ada = await settle("ada", "lab")
-    task_id = await make(served, "echo good > good.txt; exit 1", max_retries=0)
+    task_id = await given.task(served.workbench, run="echo good > good.txt; exit 1", max_retries=0)
     async with working(served, ada.token):
-        return await reached(served, task_id, "failed")
+        return await given.reached(served.workbench, task_id, "failed")
 
 
 async def test_the_diff_of_kept_work_shows_what_the_attempt_made(served: Served, kept: dict[str, Any]) -> None:

@@ -7,12 +7,12 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Served, ended, git
-from tests.services.processes.running import appeared, make, reached, serving, spawn
+from tests.services.processes.running import serving, spawn
 from workbench.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(120)]
@@ -39,13 +39,9 @@ def place(served: Served) -> Path:
 
 async def begun(served: Served) -> int:
     """The pid of the command of the first attempt, once it writes."""
-    pid = int(await appeared(place(served) / "pid"))
-    await appeared(place(served) / "beats.txt")
+    pid = int(await given.appeared(place(served) / "pid"))
+    await given.appeared(place(served) / "beats.txt")
     return pid
-
-
-async def task_of(served: Served, task_id: int) -> dict[str, Any]:
-    return await served.workbench.call("get_task", task_id=task_id)
 
 
 def lines(repository: Path, commit: str) -> set[str]:
@@ -56,11 +52,11 @@ async def test_after_a_supervisor_was_killed_its_files_are_kept_and_not_in_the_n
     hasty: Served, repository: Path
 ) -> None:
     first = await spawn(hasty, assigned_worktree="lab", name="first")
-    task_id = await make(hasty, FIRST_ONLY, target_worktree="lab")
+    task_id = await given.task(hasty.workbench, run=FIRST_ONLY, target_worktree="lab")
     command = await begun(hasty)
     os.kill(first["pid"], signal.SIGKILL)
     await spawn(hasty, assigned_worktree="lab", name="second")
-    task = await reached(hasty, task_id, "completed", "failed")
+    task = await given.reached(hasty.workbench, task_id, "completed", "failed")
     await ended(command)
     assert [a["outcome"] for a in task["attempts"]][-1] == "completed"
     kept = task["attempts"][0]["kept"]
@@ -73,7 +69,7 @@ async def test_beside_a_stopped_supervisor_whose_command_runs_on_no_attempt_begi
     hasty: Served, repository: Path
 ) -> None:
     first = await spawn(hasty, assigned_worktree="lab", name="first")
-    task_id = await make(hasty, FIRST_ONLY, target_worktree="lab")
+    task_id = await given.task(hasty.workbench, run=FIRST_ONLY, target_worktree="lab")
     command = await begun(hasty)
     os.kill(first["pid"], signal.SIGSTOP)
     await spawn(hasty, assigned_worktree="lab", name="second")
@@ -83,7 +79,7 @@ async def test_beside_a_stopped_supervisor_whose_command_runs_on_no_attempt_begi
         "The worktree lab is occupied: attempt 1 at task 1 by first has ended, but what it started "
         f"(process {first['pid']}) has not."
     )
-    task = await reached(hasty, task_id, "completed", "failed")
+    task = await given.reached(hasty.workbench, task_id, "completed", "failed")
     await ended(command, first["pid"])
     assert [a["outcome"] for a in task["attempts"]] == ["expired", "completed"]
     assert lines(repository, task["attempts"][0]["kept"]["ref"]) == {"1"}
@@ -94,11 +90,11 @@ async def test_two_workers_in_one_worktree_make_their_attempts_one_after_the_oth
     hasty: Served, repository: Path
 ) -> None:
     run = "ls > $WORKBENCH_TASK_ID.txt; sleep 0.3; echo >> $WORKBENCH_TASK_ID.txt"
-    tasks = [await make(hasty, run, target_worktree="lab") for _ in range(4)]
+    tasks = [await given.task(hasty.workbench, run=run, target_worktree="lab") for _ in range(4)]
     for name in ("first", "second"):
         await spawn(hasty, assigned_worktree="lab", name=name)
     for task_id in tasks:
-        task = await reached(hasty, task_id, "completed", "failed")
+        task = await given.reached(hasty.workbench, task_id, "completed", "failed")
         (made,) = (a for a in task["artifacts"] if a.startswith("commit:"))
         changed = git("diff", "--name-only", f"{made[7:]}^", made[7:], cwd=repository)
         assert (task["status"], changed) == ("completed", f"{task_id}.txt")
@@ -110,12 +106,12 @@ async def test_the_work_of_an_attempt_whose_server_and_supervisor_were_killed_is
     async with serving(settings) as served:
         await served.workbench.call("create_worktree", name="lab")
         first = await spawn(served, assigned_worktree="lab", name="first")
-        task_id = await make(served, FIRST_ONLY, target_worktree="lab")
+        task_id = await given.task(served.workbench, run=FIRST_ONLY, target_worktree="lab")
         command = await begun(served)
         served.servers.end_workers = False
     os.kill(first["pid"], signal.SIGKILL)
     async with serving(settings) as served:
-        while not (kept := (await task_of(served, task_id))["attempts"][0]["kept"]):
+        while not (kept := (await given.task_now(served.workbench, task_id))["attempts"][0]["kept"]):
             await asyncio.sleep(0.02)
         await ended(command)
         assert lines(repository, kept["ref"]) == {"1"}

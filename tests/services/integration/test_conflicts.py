@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Served, git
-from tests.services.worktrees.lab import ask, commit, make, one
+from tests.services.worktrees.lab import ask, commit, one
 from workbench.app import Workbench
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
@@ -29,7 +30,7 @@ async def updates(workbench: Workbench) -> int:
 async def test_a_target_that_moves_makes_the_question_conflict_and_ends_it(
     workbench: Workbench, repository: Path
 ) -> None:
-    commit(await make(workbench), "README.md", "# Theirs\n")
+    commit(await given.worktree(workbench), "README.md", "# Theirs\n")
     question = await ask(workbench)
     assert (await shown(workbench, question))["conflicts"] == []
     commit(repository, "README.md", "# Mine\n")
@@ -47,7 +48,7 @@ async def test_a_target_that_moves_makes_the_question_conflict_and_ends_it(
 async def test_the_worktrees_that_approving_would_bring_into_conflict_are_named(
     workbench: Workbench, repository: Path
 ) -> None:
-    places = {name: await make(workbench, name) for name in ("a", "b", "c", "d")}
+    places = {name: await given.worktree(workbench, name) for name in ("a", "b", "c", "d")}
     commit(places["a"], "README.md", "# A\n")
     question = await ask(workbench, "a")
     assert (await shown(workbench, question))["makes_conflict"] == []
@@ -65,7 +66,7 @@ async def test_the_worktrees_that_approving_would_bring_into_conflict_are_named(
 async def test_a_worktree_that_conflicts_already_is_not_brought_into_conflict(
     workbench: Workbench, repository: Path
 ) -> None:
-    places = {name: await make(workbench, name) for name in ("a", "b")}
+    places = {name: await given.worktree(workbench, name) for name in ("a", "b")}
     commit(repository, "README.md", "# Mine\n")
     commit(places["b"], "README.md", "# B\n")
     git("merge", "-q", "--ff-only", git("rev-parse", "main", cwd=repository), cwd=places["a"])
@@ -75,7 +76,7 @@ async def test_a_worktree_that_conflicts_already_is_not_brought_into_conflict(
 
 
 async def test_the_open_tasks_of_the_worktree_are_shown_as_they_are_now(workbench: Workbench, settle: Any) -> None:
-    commit(await make(workbench))
+    commit(await given.worktree(workbench))
     question = await ask(workbench)
     task = await workbench.call("create_task", title="Tests", persona_id="implementer", target_worktree="lab")
     now = await shown(workbench, question)
@@ -87,7 +88,7 @@ async def test_the_open_tasks_of_the_worktree_are_shown_as_they_are_now(workbenc
 async def test_an_update_is_announced_once_and_only_if_something_has_changed(
     workbench: Workbench, repository: Path
 ) -> None:
-    commit(await make(workbench), "README.md", "# Theirs\n")
+    commit(await given.worktree(workbench), "README.md", "# Theirs\n")
     question = await ask(workbench)
     before = await updates(workbench)
     for _ in range(3):
@@ -104,7 +105,7 @@ async def test_an_update_is_announced_once_and_only_if_something_has_changed(
 
 async def test_a_server_announces_new_conflicts_of_a_pending_integration(served: Served, repository: Path) -> None:
     workbench = served.workbench
-    commit(await make(workbench), "README.md", "# Theirs\n")
+    commit(await given.worktree(workbench), "README.md", "# Theirs\n")
     question = await ask(workbench)
     before = await updates(workbench)
     commit(repository, "README.md", "# Mine\n")

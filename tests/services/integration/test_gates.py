@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import git
-from tests.services.worktrees.lab import approval, ask, commit, everything, finished, kinds, make, one, settled
+from tests.services.worktrees.lab import approval, ask, commit, everything, finished, kinds, one, settled
 from tests.unkillable import unkillable
 from workbench.app import Workbench
 from workbench.confinement import abilities
@@ -52,7 +53,7 @@ def states(found: dict[str, Any]) -> list[str]:
 
 async def test_without_a_server_gates_run_in_the_call(settings: Settings, repository: Path) -> None:
     async with project(settings, PASS, "echo said; echo why >&2; exit 3") as workbench:
-        commit(await make(workbench))
+        commit(await given.worktree(workbench))
         found = await approval(workbench, await ask(workbench))
         first, second = found["payload"]["gates"]
         assert (first["command"], first["state"], first["exit_code"]) == (PASS, "passed", 0)
@@ -69,7 +70,7 @@ async def test_a_gate_that_its_box_refused_a_path_says_which_setting_opens_it(
     data = tmp_path / "data.csv"
     data.write_text("1")
     async with project(settings, f"cat {data}") as workbench:
-        commit(await make(workbench))
+        commit(await given.worktree(workbench))
         (gate,) = (await approval(workbench, await ask(workbench)))["payload"]["gates"]
         assert gate["state"] == "failed"
         assert f"- {data} cannot be read: the setting confinement_read opens it" in gate["output"]
@@ -77,7 +78,7 @@ async def test_a_gate_that_its_box_refused_a_path_says_which_setting_opens_it(
 
 async def test_gates_see_the_result_of_the_merge_and_nothing_uncommitted(settings: Settings, repository: Path) -> None:
     async with project(settings, "ls; git log -1 --format=%s%n%b; git rev-parse HEAD") as workbench:
-        commit(await make(workbench))
+        commit(await given.worktree(workbench))
         commit(repository, "mine.txt")
         (repository / "uncommitted.txt").write_text("mine alone")
         found = await approval(workbench, await ask(workbench))
@@ -99,14 +100,14 @@ async def test_filters_of_the_person_run_over_a_workers_files_in_the_box_only(
     marker = tmp_path / "marker"
     git("config", "filter.strip.smudge", "sh tools/strip.sh", cwd=repository)
     async with project(settings, "cat new.txt") as workbench:
-        lab = await make(workbench)
+        lab = await given.worktree(workbench)
         (lab / "tools").mkdir()
         (lab / "tools" / "strip.sh").write_text(f"touch {marker} 2>/dev/null; sed s/new/stripped/\n")
         (lab / ".gitattributes").write_text("*.txt filter=strip\n")
         commit(lab)
         found = await approval(workbench, await ask(workbench))
         assert found["payload"]["gates"][0]["output"] == "stripped\n"
-        second = await make(workbench, "second", source_branch="wb/lab/main")
+        second = await given.worktree(workbench, "second", source_branch="wb/lab/main")
         assert (second / "new.txt").read_text() == "stripped\n"
         assert not marker.exists()
 
@@ -127,14 +128,14 @@ async def test_where_a_filter_cannot_run_in_the_box_files_stay_as_stored_until_i
     (repository / ".gitattributes").write_text("*.bin filter=large\n")
     commit(repository, "data.bin", "1\n")
     async with project(settings) as workbench:
-        assert (await make(workbench) / "data.bin").read_text() == "1\n"
+        assert (await given.worktree(workbench) / "data.bin").read_text() == "1\n"
     async with project(settings, confinement_read=str(store)) as workbench:
-        assert (await make(workbench, "second") / "data.bin").read_text() == "much data\n"
+        assert (await given.worktree(workbench, "second") / "data.bin").read_text() == "much data\n"
 
 
 async def test_a_failed_gate_needs_the_explicit_choice(settings: Settings, repository: Path) -> None:
     async with project(settings, "exit 1", PASS) as workbench:
-        commit(await make(workbench))
+        commit(await given.worktree(workbench))
         question = await ask(workbench)
         before = everything(repository)
         with pytest.raises(Conflict, match="GATES_FAILED") as refused:
@@ -155,7 +156,7 @@ async def test_the_repositorys_own_tests_are_a_gate(settings: Settings, reposito
     (repository / "test_sum.py").write_text("from sums import add\n\ndef test_add():\n    assert add(1, 2) == 3\n")
     commit(repository, "sums.py", "def add(a, b):\n    return a + b\n")
     async with project(settings, PYTEST) as workbench:
-        good, bad = await make(workbench, "good"), await make(workbench, "bad")
+        good, bad = await given.worktree(workbench, "good"), await given.worktree(workbench, "bad")
         commit(good, "sums.py", "def add(a, b):\n    return b + a\n")
         commit(bad, "sums.py", "def add(a, b):\n    return a - b\n")
         passed, failed = [await approval(workbench, await ask(workbench, name)) for name in ("good", "bad")]
@@ -169,7 +170,7 @@ async def test_a_gate_that_takes_too_long_is_ended_with_all_it_started(settings:
     pid = repository.parent / "pid"
     endless = 'sleep 600 & echo $! > "$TMPDIR/pid"; cp "$TMPDIR/pid" pid; echo begun; wait'
     async with project(settings, endless, gate_seconds=1.0) as workbench:
-        commit(await make(workbench))
+        commit(await given.worktree(workbench))
         (gate,) = (await approval(workbench, await ask(workbench)))["payload"]["gates"]
         assert (gate["state"], gate["exit_code"], gate["output"]) == ("timeout", None, "begun\n")
         assert gate["seconds"] >= 1.0
@@ -191,7 +192,7 @@ def _commands() -> list[str]:
 async def test_a_process_of_a_gate_that_cannot_be_ended_changes_nothing(settings: Settings, repository: Path) -> None:
     gate = "sleep 600 & echo $! > pid.part; mv pid.part pid; until [ -e go ]; do sleep 0.01; done"
     async with project(settings, gate) as workbench:
-        commit(await make(workbench))
+        commit(await given.worktree(workbench))
         asking = asyncio.create_task(ask(workbench))
         while not (found := list((repository / ".aiswarm" / "gates").glob("**/pid"))):
             await asyncio.sleep(0.01)
@@ -203,7 +204,7 @@ async def test_a_process_of_a_gate_that_cannot_be_ended_changes_nothing(settings
 
 async def test_what_a_gate_says_is_kept_to_its_end(settings: Settings) -> None:
     async with project(settings, "seq 1 20000; printf 'last \\000 \\377'") as workbench:
-        commit(await make(workbench))
+        commit(await given.worktree(workbench))
         (gate,) = (await approval(workbench, await ask(workbench)))["payload"]["gates"]
         assert len(gate["output"]) < 17_000
         assert gate["output"].endswith("20000\nlast � �")
@@ -213,7 +214,7 @@ async def test_what_a_gate_says_is_kept_to_its_end(settings: Settings) -> None:
 async def test_asking_returns_at_once_and_the_gates_run_meanwhile(settings: Settings, repository: Path) -> None:
     flag = repository / "go"
     async with project(settings, f"until test -e {_flag()}; do sleep 0.05; done; echo done", served=True) as workbench:
-        commit(await make(workbench))
+        commit(await given.worktree(workbench))
         question = await ask(workbench)
         assert states(await approval(workbench, question)) in (["waiting"], ["running"])
         while states(await approval(workbench, question)) != ["running"]:
@@ -234,7 +235,7 @@ async def test_the_output_of_a_running_gate_is_stored_and_only_its_states_are_an
     monkeypatch.setattr(gates, "REPORT_SECONDS", 0.0)
     gate = f"for line in 1 2 3 4; do echo $line; sleep 0.2; done; until test -e {_flag()}; do sleep 0.05; done"
     async with project(settings, gate, served=True) as workbench:
-        commit(await make(workbench))
+        commit(await given.worktree(workbench))
         question = await ask(workbench)
         while "4" not in (await approval(workbench, question))["payload"]["gates"][0]["output"]:
             await asyncio.sleep(0.02)
@@ -255,7 +256,7 @@ def _let_go(repository: Path, question: int) -> None:
 
 async def test_approving_while_gates_run_queues_and_merges_when_they_pass(settings: Settings, repository: Path) -> None:
     async with project(settings, f"until test -e {_flag()}; do sleep 0.05; done", served=True) as workbench:
-        commit(await make(workbench))
+        commit(await given.worktree(workbench))
         question = await ask(workbench)
         decided = await workbench.call("approve", approval_id=question)
         assert decided["outcome"] == {"worktree": "lab", "state": "queued", "commit": None}
@@ -276,7 +277,7 @@ async def test_approving_while_gates_run_queues_and_merges_when_they_pass(settin
 
 async def test_what_fails_after_it_was_approved_is_asked_again(settings: Settings, repository: Path) -> None:
     async with project(settings, f"until test -e {_flag()}; do sleep 0.05; done; exit 1", served=True) as workbench:
-        commit(await make(workbench))
+        commit(await given.worktree(workbench))
         question = await ask(workbench)
         await workbench.call("approve", approval_id=question)
         while states(await approval(workbench, question)) != ["running"]:
@@ -294,7 +295,7 @@ async def test_what_fails_after_it_was_approved_is_asked_again(settings: Setting
 
 async def test_a_target_that_moved_is_gated_anew(settings: Settings, repository: Path) -> None:
     async with project(settings, "test ! -e broken.txt", served=True) as workbench:
-        commit(await make(workbench))
+        commit(await given.worktree(workbench))
         question = await ask(workbench)
         first = (await settled(workbench, question))["payload"]
         assert [gate["state"] for gate in first["gates"]] == ["passed"]
@@ -304,7 +305,7 @@ async def test_a_target_that_moved_is_gated_anew(settings: Settings, repository:
         assert found["outcome"]["state"] == "integrated"
         assert found["outcome"]["commit"] == found["payload"]["merged_commit"] != first["merged_commit"]
 
-        commit(await make(workbench, "other"), "other.txt")
+        commit(await given.worktree(workbench, "other"), "other.txt")
         question = await ask(workbench, "other")
         await settled(workbench, question)
         commit(repository, "broken.txt")
@@ -314,7 +315,7 @@ async def test_a_target_that_moved_is_gated_anew(settings: Settings, repository:
 
 async def test_a_no_or_a_new_commit_calls_gates_off(settings: Settings, repository: Path) -> None:
     async with project(settings, "sleep 600", served=True) as workbench:
-        place = await make(workbench)
+        place = await given.worktree(workbench)
         commit(place)
         first = await ask(workbench)
         while states(await approval(workbench, first)) != ["running"]:
@@ -332,7 +333,7 @@ async def test_a_no_or_a_new_commit_calls_gates_off(settings: Settings, reposito
 async def test_gates_that_a_stopped_server_left_are_run_by_the_next(settings: Settings, repository: Path) -> None:
     gate = f"until test -e {_flag()}; do sleep 0.602; done"
     async with project(settings, gate, served=True) as workbench:
-        commit(await make(workbench))
+        commit(await given.worktree(workbench))
         question = await ask(workbench)
         while states(await approval(workbench, question)) != ["running"]:
             await asyncio.sleep(0.02)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import given
 from tests.conftest import Served, git
-from tests.services.worktrees.lab import approval, ask, commit, everything, finished, kinds, make, one
+from tests.services.worktrees.lab import approval, ask, commit, everything, finished, kinds, one
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
 from workbench.settings import Settings
@@ -20,7 +21,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 
 async def test_the_person_is_shown_what_would_be_merged(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     commit(place, "new.txt", "a\nb\n")
     tip = commit(place, "README.md", "# Theirs\n")
     commit(repository, "README.md", "# Mine\n")
@@ -39,7 +40,7 @@ async def test_the_person_is_shown_what_would_be_merged(workbench: Workbench, re
 
 
 async def test_asking_again_is_the_same_question(workbench: Workbench) -> None:
-    commit(await make(workbench))
+    commit(await given.worktree(workbench))
     ids = await asyncio.gather(*(ask(workbench) for _ in range(3)))
     assert len({*ids, await ask(workbench)}) == 1
     assert len((await workbench.call("list_approvals"))["approvals"]) == 1
@@ -47,7 +48,7 @@ async def test_asking_again_is_the_same_question(workbench: Workbench) -> None:
 
 async def test_another_target_is_another_question(workbench: Workbench, repository: Path) -> None:
     git("branch", "dev", cwd=repository)
-    commit(await make(workbench))
+    commit(await given.worktree(workbench))
     first, second = await ask(workbench), await ask(workbench, target_branch="dev")
     assert (await approval(workbench, first))["status"] == "failed"
     assert (await approval(workbench, second))["payload"]["target"] == "dev"
@@ -62,7 +63,7 @@ async def test_another_target_is_another_question(workbench: Workbench, reposito
     [("nothing", "NOTHING_TO_INTEGRATE"), ("dirty", "WORKTREE_DIRTY"), ("target", "BRANCH_NOT_FOUND")],
 )
 async def test_what_cannot_be_merged_is_not_asked_about(workbench: Workbench, case: str, code: str) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     if case != "nothing":
         commit(place)
     if case == "dirty":
@@ -78,14 +79,14 @@ async def test_what_cannot_be_merged_is_not_asked_about(workbench: Workbench, ca
 
 @pytest.mark.parametrize("name", ["-x", "--help", "a..b", "HEAD"])
 async def test_a_target_that_is_no_branch_name_is_refused(workbench: Workbench, name: str) -> None:
-    commit(await make(workbench))
+    commit(await given.worktree(workbench))
     with pytest.raises(BadInput, match="BAD_BRANCH_NAME"):
         await ask(workbench, target_branch=name)
 
 
 @pytest.mark.parametrize("name", ["integrate_worktree", "discard_worktree"])
 async def test_a_closed_or_unknown_worktree_cannot_be_integrated_or_discarded(workbench: Workbench, name: str) -> None:
-    await make(workbench)
+    await given.worktree(workbench)
     await workbench.call("discard_worktree", worktree_name="lab")
     with pytest.raises(Conflict, match=r"WORKTREE_CLOSED.*discarded"):
         await workbench.call(name, worktree_name="lab")
@@ -97,7 +98,7 @@ async def test_a_closed_or_unknown_worktree_cannot_be_integrated_or_discarded(wo
 
 
 async def test_a_yes_merges_updates_the_checkout_and_clears_up(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     tip = commit(place)
     (repository / "mine.txt").write_text("untracked\n")
     question = await ask(workbench)
@@ -118,7 +119,7 @@ async def test_a_yes_merges_updates_the_checkout_and_clears_up(workbench: Workbe
 
 
 async def test_a_no_changes_nothing_and_the_next_question_is_a_new_one(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     commit(place)
     before = everything(repository)
     question = await ask(workbench)
@@ -132,7 +133,7 @@ async def test_a_no_changes_nothing_and_the_next_question_is_a_new_one(workbench
 
 
 async def test_a_yes_is_only_for_the_commit_that_was_shown(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     commit(place)
     question = await ask(workbench)
     commit(place, "sneaked.txt")
@@ -147,7 +148,7 @@ async def test_a_yes_is_only_for_the_commit_that_was_shown(workbench: Workbench,
 
 
 async def test_a_new_commit_makes_a_new_question_and_voids_the_old(workbench: Workbench) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     commit(place)
     first = await ask(workbench)
     commit(place, "more.txt")
@@ -162,7 +163,7 @@ async def test_a_new_commit_makes_a_new_question_and_voids_the_old(workbench: Wo
 async def test_uncommitted_work_is_never_touched_and_the_question_waits(
     workbench: Workbench, repository: Path, what: str
 ) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     commit(place)
     name = "new.txt" if what == "in the way" else "README.md"
     if what == "changed":
@@ -188,7 +189,7 @@ async def test_uncommitted_work_is_never_touched_and_the_question_waits(
 async def test_a_notebook_that_is_edited_while_it_runs_does_not_hold_up_a_merge(
     workbench: Workbench, repository: Path
 ) -> None:
-    commit(await make(workbench))
+    commit(await given.worktree(workbench))
     (repository / "README.md").write_text("outputs of a cell")
     await workbench.call("approve", approval_id=await ask(workbench))
     assert (repository / "new.txt").read_text() == "new\n"
@@ -198,7 +199,7 @@ async def test_a_notebook_that_is_edited_while_it_runs_does_not_hold_up_a_merge(
 
 async def test_an_approval_is_answered_at_once_and_the_feed_tells_the_rest(served: Served, repository: Path) -> None:
     workbench = served.workbench
-    commit(await make(workbench))
+    commit(await given.worktree(workbench))
     question = await ask(workbench)
     async with workbench.feed.subscribe("worktree.integrated") as events:
         async with workbench._ctx.repositories.exclusive():
@@ -215,7 +216,7 @@ async def test_what_is_refused_after_its_approval_is_asked_again_with_the_reason
     served: Served, repository: Path
 ) -> None:
     workbench = served.workbench
-    commit(await make(workbench))
+    commit(await given.worktree(workbench))
     question = await ask(workbench)
     (repository / "new.txt").write_text("work of hours")
     async with workbench.feed.subscribe("approval.requested") as events:
@@ -228,7 +229,7 @@ async def test_what_is_refused_after_its_approval_is_asked_again_with_the_reason
 
 
 async def test_a_conflict_lists_the_files_and_changes_nothing(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     commit(place)
     commit(place, "README.md", "# Theirs\n")
     commit(repository, "README.md", "# Mine\n")
@@ -247,7 +248,7 @@ async def test_a_conflict_lists_the_files_and_changes_nothing(workbench: Workben
 
 
 async def test_a_target_that_moved_is_merged_as_it_is_now(workbench: Workbench, repository: Path) -> None:
-    commit(await make(workbench))
+    commit(await given.worktree(workbench))
     question = await ask(workbench)
     mine = commit(repository, "mine.txt")
     await workbench.call("approve", approval_id=question)
@@ -261,7 +262,7 @@ async def test_worktrees_are_integrated_one_after_the_other_also_when_approved_a
 ) -> None:
     names = ["a", "b", "c"]
     for name in names:
-        commit(await make(workbench, name), f"{name}.txt")
+        commit(await given.worktree(workbench, name), f"{name}.txt")
     questions = [await ask(workbench, name) for name in names]
     calls = [workbench.call("approve", approval_id=question) for question in [*questions, *questions]]
     answers = await asyncio.gather(*calls, return_exceptions=True)
@@ -273,7 +274,7 @@ async def test_worktrees_are_integrated_one_after_the_other_also_when_approved_a
 
 async def test_without_a_persons_approval_needs_the_setting(repository: Path, settings: Settings) -> None:
     async with Workbench.open(settings) as workbench:
-        commit(await make(workbench))
+        commit(await given.worktree(workbench))
         with pytest.raises(Refused, match="APPROVAL_REQUIRED"):
             await ask(workbench, require_human_approval=False)
         assert (await workbench.call("list_approvals"))["approvals"] == []
@@ -285,7 +286,7 @@ async def test_without_a_persons_approval_needs_the_setting(repository: Path, se
 
 
 async def test_a_choice_means_nothing_to_an_integration(workbench: Workbench) -> None:
-    commit(await make(workbench))
+    commit(await given.worktree(workbench))
     question = await ask(workbench)
     with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
         await workbench.call("approve", approval_id=question, choices={"target": "dev"})
@@ -294,7 +295,7 @@ async def test_a_choice_means_nothing_to_an_integration(workbench: Workbench) ->
 
 async def test_of_a_yes_and_a_no_at_the_same_time_one_counts(workbench: Workbench, repository: Path) -> None:
     for name in ("a", "b", "c"):
-        commit(await make(workbench, name), f"{name}.txt")
+        commit(await given.worktree(workbench, name), f"{name}.txt")
         question = await ask(workbench, name)
         answers = [workbench.call(verb, approval_id=question) for verb in ("approve", "reject", "reject")]
         if name == "b":
@@ -311,7 +312,7 @@ async def test_of_a_yes_and_a_no_at_the_same_time_one_counts(workbench: Workbenc
 
 
 async def test_the_commit_that_is_shown_is_the_one_that_is_merged(workbench: Workbench, repository: Path) -> None:
-    commit(await make(workbench))
+    commit(await given.worktree(workbench))
     payload = (await approval(workbench, await ask(workbench)))["payload"]
     assert payload["fast_forward"] is False
     assert git("rev-list", "--parents", "-1", payload["merged_commit"], cwd=repository).split()[1:] == [
@@ -326,29 +327,29 @@ async def test_the_commit_that_is_shown_is_the_one_that_is_merged(workbench: Wor
 async def test_a_target_may_just_move_on(settings: Settings, repository: Path, by: str) -> None:
     changed = settings.model_copy(update={"integration_fast_forward": by == "setting"})
     async with Workbench.open(changed) as workbench:
-        tip = commit(await make(workbench))
+        tip = commit(await given.worktree(workbench))
         question = await ask(workbench, **({"fast_forward": True} if by == "argument" else {}))
         assert (await approval(workbench, question))["payload"]["merged_commit"] == tip
         await workbench.call("approve", approval_id=question)
         assert git("rev-parse", "main", cwd=repository) == tip
-        commit(await make(workbench, "other"), "other.txt")
+        commit(await given.worktree(workbench, "other"), "other.txt")
         mine = commit(repository, "mine.txt")
         await workbench.call("approve", approval_id=await ask(workbench, "other", fast_forward=True))
         assert git("rev-parse", "main^1", cwd=repository) == mine
-        commit(await make(workbench, "third"), "third.txt")
+        commit(await given.worktree(workbench, "third"), "third.txt")
         await workbench.call("approve", approval_id=await ask(workbench, "third", fast_forward=False))
         assert len(git("rev-list", "--parents", "-1", "main", cwd=repository).split()) == 3
 
 
 async def test_what_changed_in_the_protected_parts_meanwhile_is_told(workbench: Workbench, repository: Path) -> None:
-    commit(await make(workbench))
-    commit(await make(workbench, "other"), "other.txt")
+    commit(await given.worktree(workbench))
+    commit(await given.worktree(workbench, "other"), "other.txt")
     await workbench.call("approve", approval_id=await ask(workbench, "other"))
     assert (await approval(workbench, await ask(workbench)))["payload"]["changed"] == []
     git("config", "alias.x", "status", cwd=repository)
     (repository / ".git" / "hooks" / "post-merge").write_text("#!/bin/sh\n")
     git("tag", "v1", cwd=repository)
-    commit(await make(workbench, "young"), "young.txt")
+    commit(await given.worktree(workbench, "young"), "young.txt")
     assert (await approval(workbench, await ask(workbench, "young")))["payload"]["changed"] == []
     commit(repository / ".aiswarm" / "worktrees" / "lab", "more.txt")
     payload = (await approval(workbench, await ask(workbench)))["payload"]
@@ -358,7 +359,7 @@ async def test_what_changed_in_the_protected_parts_meanwhile_is_told(workbench: 
 
 
 async def test_a_branch_may_not_bring_settings_or_state(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     state = place / ".aiswarm"
     state.mkdir()
     (state / "settings.toml").write_text('confinement = "off"\n')
@@ -387,7 +388,7 @@ async def test_the_queue_merges_one_after_another_and_sends_conflicts_back(
     async with Workbench.open(changed) as workbench, Servers(workbench) as servers:
         await servers.start(0)
         files = {"a": "a.txt", "b": "README.md", "c": "README.md", "d": "d.txt", "e": "e.txt"}
-        places = {name: await make(workbench, name) for name in files}
+        places = {name: await given.worktree(workbench, name) for name in files}
         for name, file in files.items():
             commit(places[name], file, f"{name}\n")
         questions = {name: await ask(workbench, name) for name in files}

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Served
-from tests.services.personalities.two_nodes import Side, side, until
+from tests.services.personalities.two_nodes import Side, side
 from tests.shells.mcp.sessions import session
 from workbench.errors import WorkbenchError
 from workbench.ops import OPERATOR
@@ -208,7 +209,7 @@ async def test_a_kernel_that_stops_is_a_coded_error_for_the_caller(here: Side, t
     await taken(here)
     await here.workbench.call("withdraw_tools", host_id="k")
     assert await code_of(call) == "TOOL_HOST_GONE"
-    await until(lambda: there.ctx.node.directory.find("ada") is None)
+    await given.until(lambda: there.ctx.node.directory.find("ada") is None)
     assert await code_of(calling(there)) == "UNKNOWN_TOOL"
 
 
@@ -235,7 +236,7 @@ async def test_a_trait_that_is_withdrawn_while_its_call_waits_is_not_run(here: S
     call = calling(there)
     [asked] = await question(here)
     await here.workbench.call("withdraw_tools", host_id="k", names=["mean"])
-    await until(lambda: here.ctx.node.directory.find("ada") is None)
+    await given.until(lambda: here.ctx.node.directory.find("ada") is None)
     await here.workbench.call("approve", approval_id=asked["id"])
     assert await code_of(call) == "UNKNOWN_TOOL"
     assert (await here.workbench.call("take_tool_calls", host_id="k"))["calls"] == []

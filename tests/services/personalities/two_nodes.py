@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests import given
 from workbench.app import Workbench
 from workbench.koi.identity import Identity
 from workbench.koi.nodes import NodeProfile, NodeType
@@ -59,7 +59,7 @@ class Side:
                 for name in traits
             )
 
-        await until(known)
+        await given.until(known)
 
     async def believe(self, other: Side, url: str, agent: str, **traits: Any) -> None:
         """Take in what another node, whose key is known, says of itself and of an agent: both are at a URL.
@@ -84,12 +84,6 @@ class Side:
             for one in bundles
         ]
         assert not (await handle(self.ctx, events, other.identity.rid)).refused
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Wait until something holds; the test's deadline ends it."""
-    while not holds():
-        await asyncio.sleep(0.005)
 
 
 @asynccontextmanager

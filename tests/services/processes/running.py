@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from tests.conftest import Admitted, Served
@@ -20,20 +19,6 @@ async def spawn(served: Served, by: Admitted | None = None, **more: Any) -> dict
     if by is None:
         return await served.workbench.call("spawn_agent", **arguments)
     return await served.workbench.dispatch(by.caller, "spawn_agent", arguments)
-
-
-async def make(served: Served, run: str, **more: Any) -> int:
-    """Create a task; its id."""
-    arguments = {"title": "Do it", "persona_id": "implementer", "run": run, **more}
-    return int((await served.workbench.call("create_task", **arguments))["id"])
-
-
-async def reached(served: Served, task_id: int, *states: str) -> dict[str, Any]:
-    """The task, once it is in one of some states."""
-    async with served.workbench.feed.subscribe("task.*") as events:
-        while (task := await served.workbench.call("get_task", task_id=task_id))["status"] not in states:
-            await anext(events)
-    return task
 
 
 async def process(served: Served, agent_id: str) -> dict[str, Any]:
@@ -52,13 +37,6 @@ async def agent(served: Served, agent_id: str) -> dict[str, Any]:
     """An agent by its id."""
     found = (await served.workbench.call("list_agents"))["agents"]
     return next(a for a in found if a["agent_id"] == agent_id)
-
-
-async def appeared(path: Path) -> str:
-    """What is in a file, once there is something."""
-    while not path.exists() or not path.read_text():
-        await asyncio.sleep(0.01)
-    return path.read_text()
 
 
 @asynccontextmanager

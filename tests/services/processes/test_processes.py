@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Served
-from tests.services.processes.running import appeared, confinement, make, process, reached, spawn
+from tests.services.processes.running import confinement, process, spawn
 from workbench.errors import Conflict, NotFound
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
@@ -16,8 +17,10 @@ pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 async def test_the_usage_of_a_worker_is_known_while_it_works(served: Served, lab: Path) -> None:
     made = await spawn(served, name="walt", assigned_worktree="lab", limits={"memory_bytes": 900_000_000, "tasks": 5})
     assert made["confinement"] == await confinement(served)
-    task_id = await make(served, "echo hello; echo $$ > pid; (setsid sleep 600 &); while :; do :; done")
-    command = int(await appeared(lab / "pid"))
+    task_id = await given.task(
+        served.workbench, run="echo hello; echo $$ > pid; (setsid sleep 600 &); while :; do :; done"
+    )
+    command = int(await given.appeared(lab / "pid"))
     found = await process(served, "walt")
     while found["cpu_seconds"] < 1 or "sleep" not in {one["name"] for one in found["children"]}:
         found = await process(served, "walt")
@@ -33,7 +36,7 @@ async def test_the_usage_of_a_worker_is_known_while_it_works(served: Served, lab
     await served.workbench.call("terminate_agent", agent_id="walt", reason="Enough.")
     found = await process(served, "walt")
     assert (found["state"], found["reason"], found["children"], found["cpu_seconds"]) == ("ended", "Enough.", [], 0)
-    await reached(served, task_id, "pending")
+    await given.reached(served.workbench, task_id, "pending")
 
 
 async def test_an_agent_that_was_not_spawned_has_no_process(served: Served, admit: Admit) -> None:

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import psutil
 import pytest
 
+from tests import given
 from tests.conftest import Served, ended
-from tests.services.processes.running import agent, appeared, make, process, reached, serving, spawn
+from tests.services.processes.running import agent, process, serving, spawn
 from workbench.app import Workbench
 from workbench.model import wall_clock
 from workbench.process import ProcessTable
@@ -47,8 +48,8 @@ async def working(settings: Settings, **more: Any) -> Left:
     async with serving(settings, end_workers=False) as served:
         lab = Path((await served.workbench.call("create_worktree", name="lab"))["path"])
         walt = await spawn(served, name="walt", assigned_worktree="lab")
-        await make(served, UNTIL_GO, **more)
-        return Left(lab, walt["pid"], int(await appeared(lab / "pid")))
+        await given.task(served.workbench, run=UNTIL_GO, **more)
+        return Left(lab, walt["pid"], int(await given.appeared(lab / "pid")))
 
 
 async def events(served: Served, kind: str) -> list[dict[str, Any]]:
@@ -71,9 +72,9 @@ async def test_a_command_goes_on_without_a_server_and_the_next_one_takes_its_wor
         assert (await process(served, "walt"))["pid"] == left.worker
         assert command.is_running()
         (left.lab / "go").touch()
-        task = await reached(served, 1, "completed", "failed")
+        task = await given.reached(served.workbench, 1, "completed", "failed")
         assert (task["status"], len(task["attempts"])) == ("completed", 1)
-        await reached(served, await make(served, "true"), "completed")
+        await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
 
 
 async def test_a_lease_that_ran_out_while_no_server_ran_is_not_lost(settings: Settings) -> None:
@@ -83,7 +84,7 @@ async def test_a_lease_that_ran_out_while_no_server_ran_is_not_lost(settings: Se
         await alone.leases.end_due(alone._ctx)
     async with serving(settings, end_workers=False) as served:
         (left.lab / "go").touch()
-        task = await reached(served, 1, "completed", "failed")
+        task = await given.reached(served.workbench, 1, "completed", "failed")
         assert (task["status"], [one["outcome"] for one in task["attempts"]]) == ("completed", ["completed"])
 
 
@@ -92,7 +93,7 @@ async def test_a_command_that_ended_meanwhile_is_reported_to_the_next_server(set
     (left.lab / "go").touch()
     await ended(left.command)
     async with serving(settings, end_workers=False) as served:
-        task = await reached(served, 1, "completed", "failed")
+        task = await given.reached(served.workbench, 1, "completed", "failed")
         assert (task["status"], len(task["attempts"])) == ("completed", 1)
 
 
@@ -100,7 +101,7 @@ async def test_a_server_that_is_to_end_workers_ends_those_of_the_earlier_one(set
     left = await working(settings)
     async with serving(settings, end_workers=True) as served:
         await ended(left.worker, left.command)
-        assert (await reached(served, 1, "pending"))["attempts"][0]["outcome"] == "released"
+        assert (await given.reached(served.workbench, 1, "pending"))["attempts"][0]["outcome"] == "released"
 
 
 async def test_a_worker_that_ended_while_no_server_ran_gives_its_task_back(settings: Settings) -> None:
@@ -108,7 +109,7 @@ async def test_a_worker_that_ended_while_no_server_ran_gives_its_task_back(setti
     psutil.Process(left.worker).kill()
     async with serving(settings, end_workers=False) as served:
         await ended(left.command)
-        assert (await reached(served, 1, "pending"))["attempts"][0]["outcome"] == "released"
+        assert (await given.reached(served.workbench, 1, "pending"))["attempts"][0]["outcome"] == "released"
         assert await events(served, "agent.reattached") == []
         assert (await agent(served, "walt"))["registration_status"] == "inactive"
 

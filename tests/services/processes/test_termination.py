@@ -10,8 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Served, ended
-from tests.services.processes.running import agent, appeared, make, process, reached, spawn
+from tests.services.processes.running import agent, process, spawn
 from tests.services.worktrees.lab import finished
 from workbench.app import Workbench
 from workbench.errors import Refused, Unavailable
@@ -25,10 +26,10 @@ pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
 async def test_a_killed_worker_is_noticed_and_takes_its_command_along(served: Served, lab: Path) -> None:
     made = await spawn(served, name="walt", assigned_worktree="lab")
-    task_id = await make(served, "echo $$ > pid; trap '' TERM; setsid sleep 600 & sleep 600")
-    command = int(await appeared(lab / "pid"))
+    task_id = await given.task(served.workbench, run="echo $$ > pid; trap '' TERM; setsid sleep 600 & sleep 600")
+    command = int(await given.appeared(lab / "pid"))
     os.kill(made["pid"], signal.SIGKILL)
-    task = await reached(served, task_id, "pending")
+    task = await given.reached(served.workbench, task_id, "pending")
     assert [(a["agent_id"], a["outcome"], a["error_message"]) for a in task["attempts"]] == [
         ("walt", "released", "the agent's process ended"),
     ]
@@ -44,12 +45,12 @@ async def test_a_killed_worker_is_noticed_and_takes_its_command_along(served: Se
 
 async def test_a_terminated_worker_gives_its_task_back_and_the_next_one_does_it(served: Served, lab: Path) -> None:
     made = await spawn(served, name="walt", assigned_worktree="lab")
-    task_id = await make(served, "[ $WORKBENCH_ATTEMPT = 2 ] || { echo $$ > pid; exec sleep 600; }")
-    command = int(await appeared(lab / "pid"))
+    task_id = await given.task(served.workbench, run="[ $WORKBENCH_ATTEMPT = 2 ] || { echo $$ > pid; exec sleep 600; }")
+    command = int(await given.appeared(lab / "pid"))
     await served.workbench.call("terminate_agent", agent_id="walt")
     await ended(made["pid"], command)
     await spawn(served, name="wilma", assigned_worktree="lab")
-    task = await reached(served, task_id, "completed", "failed")
+    task = await given.reached(served.workbench, task_id, "completed", "failed")
     assert [(a["agent_id"], a["outcome"]) for a in task["attempts"]] == [("walt", "released"), ("wilma", "completed")]
 
 
@@ -75,12 +76,12 @@ async def test_only_the_planner_that_spawned_it_or_the_person_ends_an_agent(serv
 
 async def test_revoking_ends_the_process_too(served: Served, lab: Path) -> None:
     made = await spawn(served, name="walt", assigned_worktree="lab")
-    task_id = await make(served, "echo $$ > pid; exec sleep 600")
-    command = int(await appeared(lab / "pid"))
+    task_id = await given.task(served.workbench, run="echo $$ > pid; exec sleep 600")
+    command = int(await given.appeared(lab / "pid"))
     revoked = await served.workbench.call("revoke_agent", agent_id="walt")
     assert revoked["registration_status"] == "revoked"
     await ended(made["pid"], command)
-    assert (await reached(served, task_id, "pending"))["attempts"][0]["outcome"] == "released"
+    assert (await given.reached(served.workbench, task_id, "pending"))["attempts"][0]["outcome"] == "released"
 
 
 @pytest.mark.parametrize("how", ["integrate", "discard"])
@@ -88,7 +89,9 @@ async def test_with_its_worktree_a_worker_ends(served: Served, repository: Path,
     await served.workbench.call("create_worktree", name="lab")
     inside = await spawn(served, assigned_worktree="lab", name="inside")
     outside = await spawn(served, name="outside")
-    await reached(served, await make(served, "touch new.txt", target_worktree="lab"), "completed")
+    await given.reached(
+        served.workbench, await given.task(served.workbench, run="touch new.txt", target_worktree="lab"), "completed"
+    )
     status = (await served.workbench.call("get_worktree_status"))["worktrees"][0]
     assert (status["agents"], status["open_tasks"]) == (["inside"], 0)
     if how == "integrate":

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, followed
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, Unauthenticated
@@ -20,11 +21,6 @@ pytestmark = pytest.mark.anyio
 async def listed(workbench: Workbench, **how: Any) -> dict[str, Any]:
     """A page of events."""
     return await workbench.call("list_events", **how)
-
-
-async def make(workbench: Workbench, title: str) -> None:
-    """Something happens."""
-    await workbench.call("create_task", title=title, persona_id="tester")
 
 
 async def test_events_are_told_in_order_with_who_did_what_to_whom(workbench: Workbench, admit: Admit) -> None:
@@ -49,7 +45,7 @@ async def test_events_are_told_in_order_with_who_did_what_to_whom(workbench: Wor
 
 async def test_pages_neither_skip_nor_repeat_also_when_kinds_are_chosen(workbench: Workbench, admit: Admit) -> None:
     for number in range(5):
-        await make(workbench, f"t{number}")
+        await given.task(workbench, f"t{number}")
         await admit(f"a{number}")
     for kinds in (["*"], ["task.*"], ["task.created", "agent.*"], ["nothing.*"]):
         whole = [e["id"] for e in (await listed(workbench, kinds=kinds, limit=1000))["events"]]
@@ -66,7 +62,7 @@ async def test_what_is_chosen_is_found_behind_what_is_not(
 ) -> None:
     start = (await listed(workbench))["next_after"]
     for number in range(30):
-        await make(workbench, f"t{number}")
+        await given.task(workbench, f"t{number}")
     await workbench.call("set_priority", task_id=1, priority=1)
     chosen = {"after": start, "kinds": ["task.prioritised"], "limit": 2}
     page = await listed(workbench, **chosen)
@@ -86,7 +82,7 @@ async def test_the_newest_events_come_in_pages_that_neither_skip_nor_repeat(
 ) -> None:
     ada = await admit("ada")
     for number in range(30):
-        await make(workbench, f"t{number}")
+        await given.task(workbench, f"t{number}")
     for name in ("PAGES", "PAGE"):
         monkeypatch.setattr(events, name, 3)
     for caller, kinds in ((OPERATOR, ["*"]), (OPERATOR, ["agent.*", "task.prioritised"]), (ada.caller, ["*"])):
@@ -115,7 +111,7 @@ async def test_who_waits_gets_the_first_event_of_its_kinds(workbench: Workbench)
     waiting = asyncio.create_task(listed(workbench, after=last, kinds=["task.*"], wait_seconds=30))
     await followed(workbench)
     await workbench.call("register", name="ada")
-    await make(workbench, "one")
+    await given.task(workbench, "one")
     page = await waiting
     assert [e["kind"] for e in page["events"]] == ["task.created"]
     assert page["next_after"] == page["events"][0]["id"]
@@ -134,7 +130,7 @@ async def test_an_event_is_there_exactly_when_its_change_is(workbench: Workbench
     last = (await listed(workbench))["next_after"]
     with pytest.raises(BadInput):
         await workbench.call("create_plan", text="tasks: []")
-    calls = [make(workbench, "x" * (0 if number % 2 else 9)) for number in range(10)]
+    calls = [given.task(workbench, "x" * (0 if number % 2 else 9)) for number in range(10)]
     await asyncio.gather(*calls, return_exceptions=True)
     subjects = [e["subject"] for e in (await listed(workbench, after=last))["events"]]
     tasks = (await workbench.call("list_tasks"))["tasks"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Clock
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound
@@ -13,11 +14,6 @@ from workbench.ops import Caller
 from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
-
-
-async def make(workbench: Workbench, name: str, **more: Any) -> dict[str, Any]:
-    """Create a project."""
-    return await workbench.call("create_project", name=name, **more)
 
 
 async def names(workbench: Workbench, caller: Caller | None = None, **how: Any) -> list[str]:
@@ -33,7 +29,7 @@ async def events(workbench: Workbench) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 async def test_a_project_is_made_and_found_by_id_and_by_name(workbench: Workbench) -> None:
-    made = await make(workbench, "  alpha ", description="First.")
+    made = await given.project(workbench, "  alpha ", description="First.")
     assert (made["name"], made["description"], made["sessions"], made["deleted_at"]) == ("alpha", "First.", 0, None)
     assert made["created_at"] == made["updated_at"]
     assert await workbench.call("get_project", project_id=made["id"]) == made
@@ -55,7 +51,7 @@ async def test_a_project_that_cannot_be_is_refused_and_leaves_nothing(
 
 @pytest.mark.parametrize("noun", ["project", "session", "team"])
 async def test_a_name_that_commands_take_for_none_is_refused(workbench: Workbench, noun: str) -> None:
-    await make(workbench, "alpha")
+    await given.project(workbench, "alpha")
     place = {"project_id": "alpha"} if noun == "session" else {}
     for name in ("none", "NULL"):
         with pytest.raises(BadInput, match="BAD_NAME"):
@@ -66,14 +62,14 @@ async def test_a_name_that_commands_take_for_none_is_refused(workbench: Workbenc
 
 
 async def test_a_name_is_one_projects_alone_until_that_is_deleted(workbench: Workbench) -> None:
-    first = await make(workbench, "alpha")
-    beta = await make(workbench, "beta")
+    first = await given.project(workbench, "alpha")
+    beta = await given.project(workbench, "beta")
     with pytest.raises(Conflict, match="NAME_TAKEN"):
-        await make(workbench, "alpha")
+        await given.project(workbench, "alpha")
     with pytest.raises(Conflict, match="NAME_TAKEN"):
         await workbench.call("update_project", project_id=beta["id"], name="alpha")
     await workbench.call("delete_project", project_id="alpha")
-    second = await make(workbench, "alpha")
+    second = await given.project(workbench, "alpha")
     assert (await workbench.call("get_project", project_id="alpha"))["id"] == second["id"]
     with pytest.raises(Conflict, match="NAME_TAKEN"):
         await workbench.call("restore_project", project_id=first["id"])
@@ -83,7 +79,7 @@ async def test_a_name_is_one_projects_alone_until_that_is_deleted(workbench: Wor
 
 async def test_what_is_not_said_stays_as_it_is(settings: Settings, clock: Clock) -> None:
     async with Workbench.open(settings, clock=clock) as workbench:
-        made = await make(workbench, "alpha", description="First.")
+        made = await given.project(workbench, "alpha", description="First.")
         clock.forward(1)
         same = await workbench.call("update_project", project_id="alpha")
         assert same == made
@@ -97,7 +93,7 @@ async def test_what_is_not_said_stays_as_it_is(settings: Settings, clock: Clock)
 
 
 async def test_what_is_deleted_is_gone_until_it_is_restored(workbench: Workbench) -> None:
-    made = await make(workbench, "alpha")
+    made = await given.project(workbench, "alpha")
     deleted = await workbench.call("delete_project", project_id="alpha")
     assert deleted["deleted_at"] is not None
     assert (await names(workbench), await names(workbench, deleted=True)) == ([], ["alpha"])
@@ -115,7 +111,7 @@ async def test_what_is_deleted_is_gone_until_it_is_restored(workbench: Workbench
 async def test_a_name_that_several_deleted_ones_had_must_be_told_apart_by_id(workbench: Workbench) -> None:
     ids = []
     for _ in range(2):
-        ids.append((await make(workbench, "alpha"))["id"])
+        ids.append((await given.project(workbench, "alpha"))["id"])
         await workbench.call("delete_project", project_id="alpha")
     with pytest.raises(BadInput, match="AMBIGUOUS_NAME") as refused:
         await workbench.call("restore_project", project_id="alpha")
@@ -124,7 +120,7 @@ async def test_a_name_that_several_deleted_ones_had_must_be_told_apart_by_id(wor
 
 
 async def test_a_project_counts_the_sessions_that_are_there(workbench: Workbench) -> None:
-    await make(workbench, "alpha")
+    await given.project(workbench, "alpha")
     for name in ("one", "two"):
         await workbench.call("create_session", project_id="alpha", name=name)
     assert (await workbench.call("get_project", project_id="alpha"))["sessions"] == 2
@@ -133,8 +129,8 @@ async def test_a_project_counts_the_sessions_that_are_there(workbench: Workbench
 
 
 async def test_projects_are_found_by_a_part_of_what_is_said_of_them(workbench: Workbench) -> None:
-    await make(workbench, "Alpha", description="about 50% of it")
-    await make(workbench, "beta", description="on alpha_2")
+    await given.project(workbench, "Alpha", description="about 50% of it")
+    await given.project(workbench, "beta", description="on alpha_2")
     assert sorted(await names(workbench, search="ALPHA")) == ["Alpha", "beta"]
     assert await names(workbench, search="50% of") == ["Alpha"]
     assert await names(workbench, search="%") == ["Alpha"]
@@ -147,7 +143,7 @@ async def test_pages_neither_skip_nor_repeat_while_projects_come_and_go(settings
     async with Workbench.open(settings, clock=clock) as workbench:
         for number in range(7):
             clock.forward(number % 2)  # some are of the same moment
-            await make(workbench, f"p{number}")
+            await given.project(workbench, f"p{number}")
         whole = await names(workbench)
         seen, cursor = [], None
         for round_ in range(4):
@@ -170,7 +166,7 @@ async def test_a_cursor_that_is_none_is_refused(workbench: Workbench, cursor: st
 
 async def test_an_agent_sees_the_project_of_its_session_only(workbench: Workbench, admit: Admit) -> None:
     for name in ("alpha", "beta"):
-        await make(workbench, name)
+        await given.project(workbench, name)
         await workbench.call("create_session", project_id=name, name=f"in {name}")
     ada, stray = await admit("ada", session_id="in alpha"), await admit("stray", session_id=None)
     assert await names(workbench, ada.caller) == ["alpha"]

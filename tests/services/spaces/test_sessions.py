@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound
@@ -18,11 +19,6 @@ pytestmark = pytest.mark.anyio
 async def alpha(workbench: Workbench) -> dict[str, Any]:
     """A project."""
     return await workbench.call("create_project", name="alpha")
-
-
-async def make(workbench: Workbench, name: str, project_id: str = "alpha") -> dict[str, Any]:
-    """Create a session."""
-    return await workbench.call("create_session", project_id=project_id, name=name)
 
 
 async def names(workbench: Workbench, caller: Caller | None = None, **how: Any) -> list[str]:
@@ -48,7 +44,7 @@ async def test_a_session_needs_a_project_that_is_there(workbench: Workbench, alp
     await workbench.call("delete_project", project_id="alpha")
     for project in ("nowhere", alpha["id"]):
         with pytest.raises(NotFound, match="PROJECT_NOT_FOUND"):
-            await make(workbench, "one", project)
+            await given.session(workbench, "one", project)
     assert await names(workbench) == []
 
 
@@ -56,10 +52,10 @@ async def test_a_name_is_its_own_within_the_project_and_may_be_used_in_another(
     workbench: Workbench, alpha: dict[str, Any]
 ) -> None:
     await workbench.call("create_project", name="beta")
-    one, other = await make(workbench, "one"), await make(workbench, "one", "beta")
-    two = await make(workbench, "two")
+    one, other = await given.session(workbench, "one"), await given.session(workbench, "one", "beta")
+    two = await given.session(workbench, "two")
     with pytest.raises(Conflict, match="NAME_TAKEN"):
-        await make(workbench, "one")
+        await given.session(workbench, "one")
     with pytest.raises(Conflict, match="NAME_TAKEN"):
         await workbench.call("update_session", session_id=two["id"], name="one")
     with pytest.raises(BadInput, match="AMBIGUOUS_NAME") as refused:
@@ -74,7 +70,7 @@ async def test_sessions_are_listed_by_project_and_by_what_is_said_of_them(
 ) -> None:
     await workbench.call("create_project", name="beta")
     for name, project in (("one", "alpha"), ("two", "alpha"), ("one", "beta")):
-        await make(workbench, name, project)
+        await given.session(workbench, name, project)
     assert await names(workbench, project_id="alpha") == ["one", "two"]
     assert await names(workbench, project_id=alpha["id"], search="TW") == ["two"]
     page = await workbench.call("list_sessions", limit=2)
@@ -88,7 +84,7 @@ async def test_sessions_are_listed_by_project_and_by_what_is_said_of_them(
 async def test_a_session_counts_what_is_in_it_and_not_deleted(
     workbench: Workbench, alpha: dict[str, Any], admit: Admit
 ) -> None:
-    await make(workbench, "one")
+    await given.session(workbench, "one")
     await workbench.call("create_team", name="red", session_id="one")
     ada = await admit("ada", session_id="one")
     await admit("bob", session_id="one")
@@ -104,7 +100,7 @@ async def test_a_session_counts_what_is_in_it_and_not_deleted(
 async def test_a_deleted_session_comes_back_with_all_that_was_in_it(
     workbench: Workbench, alpha: dict[str, Any], admit: Admit
 ) -> None:
-    made = await make(workbench, "one")
+    made = await given.session(workbench, "one")
     await workbench.call("create_team", name="red", session_id="one")
     ada = await admit("ada", team_id="red")
     await workbench.dispatch(ada.caller, "write", {"content": {"title": "kept"}})
@@ -128,8 +124,8 @@ async def test_a_deleted_session_comes_back_with_all_that_was_in_it(
 async def test_what_is_under_a_deleted_project_is_gone_with_it_and_comes_back_with_it(
     workbench: Workbench, alpha: dict[str, Any]
 ) -> None:
-    made = await make(workbench, "one")
-    gone = await make(workbench, "two")
+    made = await given.session(workbench, "one")
+    gone = await given.session(workbench, "two")
     await workbench.call("delete_session", session_id="two")
     await workbench.call("delete_project", project_id="alpha")
     assert (await names(workbench), await names(workbench, deleted=True)) == ([], ["one", "two"])
@@ -146,16 +142,16 @@ async def test_what_is_under_a_deleted_project_is_gone_with_it_and_comes_back_wi
 async def test_a_session_whose_name_was_taken_meanwhile_is_not_restored(
     workbench: Workbench, alpha: dict[str, Any]
 ) -> None:
-    first = await make(workbench, "one")
+    first = await given.session(workbench, "one")
     await workbench.call("delete_session", session_id="one")
-    await make(workbench, "one")
+    await given.session(workbench, "one")
     with pytest.raises(Conflict, match="NAME_TAKEN"):
         await workbench.call("restore_session", session_id=first["id"])
     assert await names(workbench, deleted=True) == ["one"]
 
 
 async def test_an_agent_sees_its_own_session_only(workbench: Workbench, alpha: dict[str, Any], admit: Admit) -> None:
-    one, two = await make(workbench, "one"), await make(workbench, "two")
+    one, two = await given.session(workbench, "one"), await given.session(workbench, "two")
     ada = await admit("ada", session_id="one", access_level="session_level")
     stray = await admit("stray", session_id=None)
     assert (await names(workbench, ada.caller), await names(workbench, stray.caller)) == (["one"], [])
@@ -165,7 +161,7 @@ async def test_an_agent_sees_its_own_session_only(workbench: Workbench, alpha: d
 
 
 async def test_every_change_of_a_session_is_told_in_that_session(workbench: Workbench, alpha: dict[str, Any]) -> None:
-    made = await make(workbench, "one")
+    made = await given.session(workbench, "one")
     await workbench.call("update_session", session_id="one", name="uno", description="Renamed.")
     await workbench.call("update_session", session_id="uno")
     await workbench.call("delete_session", session_id="uno")

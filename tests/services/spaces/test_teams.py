@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit
 from workbench.app import Workbench
 from workbench.errors import Conflict, NotFound
@@ -22,11 +23,6 @@ async def sessions(workbench: Workbench) -> dict[str, str]:
     return {session["name"]: session["id"] for session in made}
 
 
-async def make(workbench: Workbench, name: str, session_id: str | None = None) -> dict[str, Any]:
-    """Create a team."""
-    return await workbench.call("create_team", name=name, session_id=session_id)
-
-
 async def names(workbench: Workbench, caller: Caller | None = None, **how: Any) -> list[str]:
     """The names of the teams that a caller sees; the operator, if not said."""
     listed = workbench.dispatch(caller, "list_teams", how) if caller else workbench.call("list_teams", **how)
@@ -40,14 +36,14 @@ async def place(workbench: Workbench, agent_id: str) -> tuple[str | None, str | 
 
 
 async def test_a_team_is_made_in_a_session_or_without_one(workbench: Workbench, sessions: dict[str, str]) -> None:
-    red, blue = await make(workbench, "red", "one"), await make(workbench, "blue")
+    red, blue = await given.team(workbench, "red", "one"), await given.team(workbench, "blue")
     assert (red["session_id"], red["session"], red["agents"]) == (sessions["one"], "one", 0)
     assert (blue["session_id"], blue["session"]) == (None, None)
     assert await workbench.call("get_team", team_id="red") == red
     assert (await names(workbench), await names(workbench, session_id="one")) == (["blue", "red"], ["red"])
     assert await names(workbench, search="LU") == ["blue"]
     with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
-        await make(workbench, "green", "three")
+        await given.team(workbench, "green", "three")
     events = (await workbench.call("list_events", kinds=["team.*"]))["events"]
     assert [(event["kind"], event["session"]) for event in events] == [
         ("team.created", sessions["one"]),
@@ -57,16 +53,16 @@ async def test_a_team_is_made_in_a_session_or_without_one(workbench: Workbench, 
 
 async def test_a_name_is_its_own_where_the_team_is(workbench: Workbench, sessions: dict[str, str]) -> None:
     for session in ("one", "two", None):
-        await make(workbench, "red", session)
+        await given.team(workbench, "red", session)
         with pytest.raises(Conflict, match="NAME_TAKEN"):
-            await make(workbench, "red", session)
-    blue = await make(workbench, "blue", "one")
+            await given.team(workbench, "red", session)
+    blue = await given.team(workbench, "blue", "one")
     with pytest.raises(Conflict, match="NAME_TAKEN"):
         await workbench.call("update_team", team_id=blue["id"], name="red")
 
 
 async def test_a_team_moves_with_its_members(workbench: Workbench, sessions: dict[str, str], admit: Admit) -> None:
-    red = await make(workbench, "red", "one")
+    red = await given.team(workbench, "red", "one")
     for name in ("ada", "bob"):
         await admit(name, team_id="red")
     await admit("eve", session_id="one")
@@ -87,8 +83,8 @@ async def test_a_team_moves_with_its_members(workbench: Workbench, sessions: dic
 
 
 async def test_a_move_that_cannot_be_moves_nobody(workbench: Workbench, sessions: dict[str, str], admit: Admit) -> None:
-    red = await make(workbench, "red", "one")
-    await make(workbench, "red", "two")
+    red = await given.team(workbench, "red", "one")
+    await given.team(workbench, "red", "two")
     await admit("ada", team_id=red["id"])
     with pytest.raises(Conflict, match="NAME_TAKEN"):
         await workbench.call("move_team", team_id=red["id"], session_id="two")
@@ -102,13 +98,13 @@ async def test_a_move_that_cannot_be_moves_nobody(workbench: Workbench, sessions
 async def test_a_deleted_team_comes_back_with_its_members(
     workbench: Workbench, sessions: dict[str, str], admit: Admit
 ) -> None:
-    made = await make(workbench, "red", "one")
+    made = await given.team(workbench, "red", "one")
     await admit("ada", team_id="red")
     deleted = await workbench.call("delete_team", team_id="red")
     assert (deleted["deleted_at"] is not None, await names(workbench)) == (True, [])
     with pytest.raises(NotFound, match="TEAM_NOT_FOUND"):
         await workbench.call("get_team", team_id=made["id"])
-    other = await make(workbench, "red", "one")
+    other = await given.team(workbench, "red", "one")
     with pytest.raises(Conflict, match="NAME_TAKEN"):
         await workbench.call("restore_team", team_id="red")
     await workbench.call("delete_team", team_id=other["id"])
@@ -119,7 +115,7 @@ async def test_a_deleted_team_comes_back_with_its_members(
 async def test_a_team_is_gone_with_its_session_and_project_and_back_with_them(
     workbench: Workbench, sessions: dict[str, str]
 ) -> None:
-    made = await make(workbench, "red", "one")
+    made = await given.team(workbench, "red", "one")
     for noun, name in (("session", "one"), ("project", "alpha")):
         await workbench.call(f"delete_{noun}", **{f"{noun}_id": name})
         assert (await names(workbench), await names(workbench, deleted=True)) == ([], ["red"])
@@ -136,7 +132,7 @@ async def test_an_agent_sees_its_team_and_with_access_to_the_session_all_of_that
     workbench: Workbench, sessions: dict[str, str], admit: Admit, level: str, seen: list[str]
 ) -> None:
     for name, session in (("red", "one"), ("blue", "one"), ("green", "two"), ("grey", None)):
-        await make(workbench, name, session)
+        await given.team(workbench, name, session)
     ada = await admit("ada", team_id="red", access_level=level)
     stray = await admit("stray", session_id=None, access_level=level)
     assert (await names(workbench, ada.caller), await names(workbench, stray.caller)) == (seen, [])
@@ -147,7 +143,7 @@ async def test_an_agent_sees_its_team_and_with_access_to_the_session_all_of_that
 
 
 async def test_what_is_not_said_of_a_team_stays_as_it_is(workbench: Workbench) -> None:
-    made = await make(workbench, "red")
+    made = await given.team(workbench, "red")
     assert await workbench.call("update_team", team_id="red") == made
     changed = await workbench.call("update_team", team_id="red", description="Reds.")
     assert (changed["name"], changed["description"]) == ("red", "Reds.")

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Served
-from tests.services.processes.running import agent, make, process, reached, spawn
+from tests.services.processes.running import agent, process, spawn
 from workbench.errors import BadInput, NotFound, Refused, Unavailable, WorkbenchError
 from workbench.rules.definitions.secrets import MASK
 from workbench.withheld import trust, withheld
@@ -48,7 +49,7 @@ async def test_a_command_finds_the_definition_in_files_and_the_run_names_its_con
     definition_id = await define(served)
     made = await served.workbench.call("spawn_agent", definition="Reviewer", include=["twice"], assigned_worktree="lab")
     assert (made["agent_id"], made["definition_id"], made["unused"]) == ("Reviewer", definition_id, [])
-    task = await reached(served, await make(served, SHOW), "completed", "failed")
+    task = await given.reached(served.workbench, await given.task(served.workbench, run=SHOW), "completed", "failed")
     shown = await output(served, task["id"])
     assert task["status"] == "completed", task["error_message"]
     assert shown.startswith(f"{PROMPT}\n\n# Rules\n\n## kind\n\n{ALWAYS}\n\n## twice\n\n{ON_REQUEST}")
@@ -68,13 +69,13 @@ async def test_a_command_finds_the_definition_in_files_and_the_run_names_its_con
 async def test_a_restarted_agent_has_its_definition_as_it_is_then(served: Served, lab: Path) -> None:
     definition_id = await define(served)
     await spawn(served, definition=definition_id, name="walt", assigned_worktree="lab")
-    first = await reached(served, await make(served, "true"), "completed")
+    first = await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
     prompt = served.workbench.settings.home / "agents" / "reviewer" / "prompt.md"
     prompt.write_text("You doubt.\n")
-    again = await reached(served, await make(served, SHOW), "completed")
+    again = await given.reached(served.workbench, await given.task(served.workbench, run=SHOW), "completed")
     assert PROMPT in await output(served, again["id"])
     await served.workbench.call("restart_agent", agent_id="walt")
-    third = await reached(served, await make(served, SHOW), "completed")
+    third = await given.reached(served.workbench, await given.task(served.workbench, run=SHOW), "completed")
     assert (await output(served, third["id"])).startswith("You doubt.")
     hashes = [task["attempts"][0]["definition_hash"] for task in (first, again, third)]
     assert hashes[0] == hashes[1] != hashes[2] == await version(served)
@@ -107,7 +108,7 @@ async def test_a_definition_that_was_moved_is_found_by_its_id(served: Served, la
     agents = served.workbench.settings.home / "agents"
     (agents / "reviewer").rename(agents / "critic")
     await served.workbench.call("restart_agent", agent_id="walt")
-    task = await reached(served, await make(served, SHOW), "completed")
+    task = await given.reached(served.workbench, await given.task(served.workbench, run=SHOW), "completed")
     assert PROMPT in await output(served, task["id"])
 
 
@@ -123,7 +124,7 @@ async def test_a_program_that_takes_a_prompt_gets_the_system_prompt_before_it(se
         await spawn(served, definition="Reviewer", name=profile, profile=profile, assigned_worktree="lab")
         task = {"title": "Do it", "persona_id": "implementer", "assigned_agent_id": profile}
         task_id = (await served.workbench.call("create_task", **task))["id"]
-        await reached(served, task_id, "completed")
+        await given.reached(served.workbench, task_id, "completed")
         texts[profile] = await output(served, task_id)
     assert all(text.startswith(PROMPT) and text.count(PROMPT) == 1 for text in texts.values()), texts
     assert all("# Your task: Do it" in text for text in texts.values())
@@ -191,7 +192,7 @@ async def test_what_an_agent_wrote_is_trusted_by_the_person_before_it_runs(
     await spawn(served, **how)
     new = {"title": "t", "persona_id": "implementer", "assigned_agent_id": "walt"}
     task_id = (await served.workbench.call("create_task", **new))["id"]
-    await reached(served, task_id, "completed", "failed")
+    await given.reached(served.workbench, task_id, "completed", "failed")
     assert '"command": "true"' in await output(served, task_id)
     file.write_text(file.read_text().replace('"true"', '"false"'))
     with pytest.raises(Refused, match="DEFINITION_NOT_TRUSTED"):
@@ -218,7 +219,7 @@ async def test_a_secret_reaches_the_program_and_nothing_that_it_writes(
     await spawn(served, definition="Reviewer", name="walt", profile="mine", assigned_worktree="lab")
     new = {"title": "t", "persona_id": "implementer", "max_retries": 0}
     ids = [(await served.workbench.call("create_task", **new))["id"] for _ in range(2)]
-    done, failed = [await reached(served, task_id, "completed", "failed") for task_id in ids]
+    done, failed = [await given.reached(served.workbench, task_id, "completed", "failed") for task_id in ids]
     assert done["result_data"] == {MASK: [MASK]}
     assert failed["error_message"].endswith(f"key: {MASK}")
     assert await output(served, ids[0]) == f"key: {MASK}"
@@ -268,10 +269,14 @@ async def test_an_agent_that_was_given_another_definition_has_it_after_a_restart
     await spawn(served, definition="Reviewer", name="walt", assigned_worktree="lab")
     await served.workbench.call("update_agent", agent_id="walt", changes={"definition": "Other"})
     await served.workbench.call("restart_agent", agent_id="walt")
-    task = await reached(served, await make(served, SHOW.replace("rules/*.md", "")), "completed", "failed")
+    task = await given.reached(
+        served.workbench, await given.task(served.workbench, run=SHOW.replace("rules/*.md", "")), "completed", "failed"
+    )
     assert (await output(served, task["id"])).startswith("You are another."), task["error_message"]
     await served.workbench.call("update_agent", agent_id="walt", changes={"definition": None})
     await served.workbench.call("restart_agent", agent_id="walt")
-    task = await reached(served, await make(served, 'echo "[$WORKBENCH_DEFINITION]"'), "completed")
+    task = await given.reached(
+        served.workbench, await given.task(served.workbench, run='echo "[$WORKBENCH_DEFINITION]"'), "completed"
+    )
     assert await output(served, task["id"]) == "[]"
     assert task["attempts"][0]["definition_hash"] is None

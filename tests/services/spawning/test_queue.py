@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admitted, Served
-from tests.services.processes.running import agent, crowded, make, over, process, reached, spawn
+from tests.services.processes.running import agent, crowded, over, process, spawn
 from workbench.errors import Conflict, Unavailable
 from workbench.settings import Settings
 
@@ -45,7 +46,7 @@ async def test_agents_wait_for_room_in_the_order_they_were_asked_for(settings: S
         assert (await process(served, "third"))["queue_place"] == 1
         os.kill((await process(served, "second"))["pid"], signal.SIGKILL)
         assert (await begun(served, "third"))["state"] == "running"
-        task = await reached(served, await make(served, "true"), "completed")
+        task = await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
         assert task["attempts"][0]["agent_id"] == "third"
         kinds = [e["kind"] for e in (await served.workbench.call("list_events", kinds=["agent.queued"]))["events"]]
         assert kinds == ["agent.queued"] * 2

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Served, ended
-from tests.services.processes.running import appeared, make, over, process, reached, spawn
+from tests.services.processes.running import over, process, spawn
 from workbench.errors import Conflict, NotFound, Refused, Unavailable
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
@@ -28,12 +29,14 @@ async def test_a_worker_is_started_again_with_the_same_identity(served: Served, 
     made = await spawn(
         served, name="walt", assigned_worktree="lab", environment={"KEY": "s3cret"}, limits={"wall_seconds": 60}
     )
-    first = await make(served, "[ $WORKBENCH_ATTEMPT = 2 ] || { echo $$ > pid; sleep 600; }; echo key of ${#KEY}")
-    command = int(await appeared(lab / "pid"))
+    first = await given.task(
+        served.workbench, run="[ $WORKBENCH_ATTEMPT = 2 ] || { echo $$ > pid; sleep 600; }; echo key of ${#KEY}"
+    )
+    command = int(await given.appeared(lab / "pid"))
     again = await served.workbench.call("restart_agent", agent_id="walt")
     assert (again["agent_id"], again["state"], again["worktree"]) == ("walt", "running", "lab")
     await ended(made["pid"], command)
-    task = await reached(served, first, "completed")
+    task = await given.reached(served.workbench, first, "completed")
     assert [(a["agent_id"], a["outcome"]) for a in task["attempts"]] == [("walt", "released"), ("walt", "completed")]
     lines = (await served.workbench.call("get_task_logs", task_id=first))["lines"]
     assert "key of 6" in lines[-1]["message"]
@@ -41,7 +44,7 @@ async def test_a_worker_is_started_again_with_the_same_identity(served: Served, 
     os.kill(again["pid"], signal.SIGKILL)
     await over(served, "walt")
     third = await served.workbench.call("restart_agent", agent_id="walt")
-    await reached(served, await make(served, "true"), "completed")
+    await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
     assert len({made["pid"], again["pid"], third["pid"]}) == 3
     kinds = [e["kind"] for e in (await served.workbench.call("list_events", kinds=["agent.*"]))["events"]]
     assert kinds.count("agent.restarted") == 2

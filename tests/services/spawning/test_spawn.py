@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Served, ended, git
-from tests.services.processes.running import agent, confinement, crowded, make, over, process, reached, spawn
+from tests.services.processes.running import agent, confinement, crowded, over, process, spawn
 from workbench.errors import Conflict, Refused, Unavailable, WorkbenchError
 from workbench.settings import Settings
 from workbench.withheld import trust, withheld
@@ -29,7 +30,9 @@ async def test_a_spawned_worker_does_a_task_in_its_worktree_and_its_token_is_see
     made = await spawn(served, assigned_worktree="lab", name="walt", mcp=mcp, environment={"COLOUR": "blue"})
     assert (made["agent_id"], made["status"], made["worktree"]) == ("walt", "assigned", "lab")
     run = "pwd; env; cat /proc/$PPID/cmdline /proc/$PPID/environ | tr '\\0' '\\n'; touch made"
-    task = await reached(served, await make(served, run, target_worktree="lab"), "completed", "failed")
+    task = await given.reached(
+        served.workbench, await given.task(served.workbench, run=run, target_worktree="lab"), "completed", "failed"
+    )
     assert (task["status"], task["attempts"][0]["agent_id"]) == ("completed", "walt")
     commit = git("rev-parse", "wb/lab/main", cwd=repository)
     assert task["artifacts"] == [f"commit:{commit}"]
@@ -64,9 +67,9 @@ async def test_a_planners_worker_waits_for_the_person(served: Served, admit: Adm
     payload = question["payload"]
     assert (question["id"], question["requester"]) == (made["approval_id"], "paula")
     assert (payload["spawned_by"], payload["profile"], payload["suggested_id"]) == ("paula", "script", "walt")
-    task_id = await make(served, "true")
+    task_id = await given.task(served.workbench, run="true")
     await served.workbench.call("approve", approval_id=made["approval_id"])
-    assert (await reached(served, task_id, "completed"))["attempts"][0]["agent_id"] == "walt"
+    assert (await given.reached(served.workbench, task_id, "completed"))["attempts"][0]["agent_id"] == "walt"
     assert (await agent(served, "walt"))["parent"] == "paula"
 
 
@@ -129,10 +132,13 @@ async def test_a_spawned_agent_keeps_its_worktree(served: Served) -> None:
 
 
 async def test_a_worker_for_one_task_does_it_in_the_tasks_worktree_and_ends(served: Served, lab: Path) -> None:
-    other, mine = await make(served, "true"), await make(served, "true", target_worktree="lab")
+    other, mine = (
+        await given.task(served.workbench, run="true"),
+        await given.task(served.workbench, run="true", target_worktree="lab"),
+    )
     made = await spawn(served, name="walt", task_id=mine)
     assert made["worktree"] == "lab"
-    await reached(served, mine, "completed")
+    await given.reached(served.workbench, mine, "completed")
     found = await over(served, "walt")
     assert (found["exit_code"], found["mode"], found["task_id"]) == (0, "task", mine)
     assert (await served.workbench.call("get_task_status", task_id=other))["status"] == "pending"
@@ -147,8 +153,11 @@ async def test_a_worker_for_one_task_does_it_in_the_tasks_worktree_and_ends(serv
 async def test_a_function_of_the_worktrees_project_is_a_worker(served: Served, lab: Path) -> None:
     (lab / "penguins.py").write_text("def count(task):\n    return {'of': task['title'], 'n': 344}\n")
     await spawn(served, profile="python", function="penguins:count", assigned_worktree="lab", limits={"tasks": 1})
-    task_id = await make(served, None, title="Adelie", target_worktree="lab")  # type: ignore[arg-type]
-    assert (await reached(served, task_id, "completed", "failed"))["result_data"] == {"of": "Adelie", "n": 344}
+    task_id = await given.task(served.workbench, run=None, title="Adelie", target_worktree="lab")
+    assert (await given.reached(served.workbench, task_id, "completed", "failed"))["result_data"] == {
+        "of": "Adelie",
+        "n": 344,
+    }
 
 
 async def test_a_profile_of_the_projects_own_goes_before_a_shipped_one(served: Served, lab: Path) -> None:
@@ -166,9 +175,9 @@ async def test_a_profile_of_the_projects_own_goes_before_a_shipped_one(served: S
         with pytest.raises(WorkbenchError, match=code):
             await spawn(served, profile=name)
     await spawn(served, assigned_worktree="lab")
-    task = await reached(served, await make(served, "touch done"), "completed")
+    task = await given.reached(served.workbench, await given.task(served.workbench, run="touch done"), "completed")
     lines = (await served.workbench.call("get_task_logs", task_id=task["id"]))["lines"]
-    assert [line["message"] for line in lines] == ["would do Do it"]
+    assert [line["message"] for line in lines] == ["would do t"]
 
 
 async def test_a_profile_that_the_user_has_not_trusted_is_not_used(served: Served, lab: Path, tmp_path: Path) -> None:
@@ -183,7 +192,7 @@ async def test_a_profile_that_the_user_has_not_trusted_is_not_used(served: Serve
     with pytest.raises(WorkbenchError, match="PROFILE_NOT_TRUSTED"):
         await spawn(served, profile="new")
     await spawn(served, assigned_worktree="lab")
-    await reached(served, await make(served, "true"), "completed")
+    await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
     assert not mark.exists()
     trust(served.workbench.settings.project, withheld(served.workbench.settings.project))
     (own / "new.yaml").write_text(f"summary: x\ncommand: [touch, {mark}, again]\n")
@@ -193,9 +202,11 @@ async def test_a_profile_that_the_user_has_not_trusted_is_not_used(served: Serve
 
 async def test_a_worker_whose_command_exceeds_a_limit_fails_the_task_and_goes_on(served: Served, lab: Path) -> None:
     await spawn(served, name="walt", assigned_worktree="lab", limits={"wall_seconds": 0.5})
-    task = await reached(served, await make(served, "sleep 600", max_retries=0), "failed")
+    task = await given.reached(
+        served.workbench, await given.task(served.workbench, run="sleep 600", max_retries=0), "failed"
+    )
     assert "it took longer than 0.5 s" in task["error_message"]
-    await reached(served, await make(served, "true"), "completed")
+    await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
 
 
 async def test_a_worker_without_a_worktree_writes_nothing_that_stays(served: Served, repository: Path) -> None:
@@ -203,7 +214,7 @@ async def test_a_worker_without_a_worktree_writes_nothing_that_stays(served: Ser
     await spawn(served)
     run = "cat $WORKBENCH_PROJECT/README.md; echo x > here; for f in .env .git/config .aiswarm/server.json new; do"
     run += " cat $WORKBENCH_PROJECT/$f || echo refused; echo x > $WORKBENCH_PROJECT/$f || echo refused; done"
-    task = await reached(served, await make(served, run), "completed", "failed")
+    task = await given.reached(served.workbench, await given.task(served.workbench, run=run), "completed", "failed")
     said = "\n".join(
         line["message"] for line in (await served.workbench.call("get_task_logs", task_id=task["id"]))["lines"]
     )
@@ -219,7 +230,7 @@ async def test_a_worker_that_is_not_confined_is_reported_as_such(settings: Setti
         said = {"enforced": False, "missing": ["disabled by the setting confinement"]}
         made = await spawn(served, name="walt")
         assert made["confinement"] == said
-        await reached(served, await make(served, "true"), "completed")
+        await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
         found = await process(served, "walt")
         assert found["confinement"] == said
         assert "not confined in all: disabled" in Path(found["log"]).read_text()
@@ -239,7 +250,7 @@ async def test_variables_of_the_server_that_could_steer_a_worker_do_not_reach_it
         monkeypatch.setenv(name, "hostile")
     monkeypatch.setenv("HARMLESS", "yes")
     await spawn(served)
-    task = await reached(served, await make(served, "env"), "completed", "failed")
+    task = await given.reached(served.workbench, await given.task(served.workbench, run="env"), "completed", "failed")
     lines = (await served.workbench.call("get_task_logs", task_id=task["id"]))["lines"]
     env = dict(line.partition("=")[::2] for entry in lines for line in entry["message"].split("\n"))
     assert [name for name, value in env.items() if value == "hostile"] == []

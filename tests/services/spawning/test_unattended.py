@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Command, Served
-from tests.services.processes.running import over, reached, serving, spawn
+from tests.services.processes.running import over, serving, spawn
 from workbench.app import Workbench
 from workbench.settings import Settings
 
@@ -52,7 +53,7 @@ async def test_an_agent_that_ended_is_offered_and_after_its_restart_nothing_is_l
     found = await unattended(served.workbench)
     assert (found["restartable"], found["message"][-13:]) == (["walt"], "Restart walt.")
     await served.workbench.call("restart_agent", agent_id="walt")
-    await reached(served, 2, "completed")
+    await given.reached(served.workbench, 2, "completed")
     assert (await unattended(served.workbench))["tasks"] == 1  # rita is a script worker, and her task has no command
 
 
@@ -66,5 +67,5 @@ async def test_status_says_how_to_restart(settings: Settings, command: Command) 
         last = "There is no agent to do 1 open task. Restart walt. (workbench restart walt)"
         assert (ran.status, ran.out.splitlines()[-1]) == (0, last)
         assert "walt runs as process" in (await command("restart", "walt")).out
-        await reached(served, 1, "completed")
+        await given.reached(served.workbench, 1, "completed")
         assert "There is no agent" not in (await command("status")).out

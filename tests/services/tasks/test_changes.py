@@ -6,26 +6,12 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Admitted
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
 
 pytestmark = pytest.mark.anyio
-
-
-async def make(workbench: Workbench, title: str = "t", **more: Any) -> int:
-    """Create a task; its id."""
-    return int((await workbench.call("create_task", **{"title": title, "persona_id": "implementer"} | more))["id"])
-
-
-async def get(workbench: Workbench, task_id: int) -> dict[str, Any]:
-    """Everything about a task."""
-    return await workbench.call("get_task", task_id=task_id)
-
-
-async def do(workbench: Workbench, agent: Admitted, name: str, task_id: int, **more: Any) -> dict[str, Any]:
-    """Call an operation about a task as an agent."""
-    return await workbench.dispatch(agent.caller, name, {"task_id": task_id, **more})
 
 
 async def claim(workbench: Workbench, agent: Admitted, **which: int) -> Any:
@@ -37,13 +23,15 @@ async def claim(workbench: Workbench, agent: Admitted, **which: int) -> Any:
 async def fail(workbench: Workbench, agent: Admitted, task_id: int, **more: Any) -> dict[str, Any]:
     """Claim a task and fail it, for good unless said otherwise."""
     await claim(workbench, agent, task_id=task_id)
-    return await do(workbench, agent, "fail_task", task_id, **{"error_message": "no", "retryable": False} | more)
+    return await given.done_by(
+        workbench, agent, "fail_task", task_id, **{"error_message": "no", "retryable": False} | more
+    )
 
 
 async def rested(workbench: Workbench, task_id: int) -> None:
     """Return once the pause before another attempt is over."""
     async with workbench.feed.subscribe("task.retry_ready") as heard:
-        while (await get(workbench, task_id))["not_before"] is not None:
+        while (await given.task_now(workbench, task_id))["not_before"] is not None:
             await anext(heard)
 
 
@@ -58,7 +46,7 @@ async def events(workbench: Workbench, task_id: int) -> list[tuple[str, dict[str
 
 async def test_who_holds_a_task_breaks_it_down_into_others_like_it(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
-    parent = await make(workbench, priority=7)
+    parent = await given.task(workbench, priority=7)
     await claim(workbench, ada)
     made = await workbench.dispatch(ada.caller, "create_subtask", {"parent_task_id": parent, "title": "A part"})
     assert (made["parent_task_id"], made["persona_id"], made["priority"]) == (parent, "implementer", 7)
@@ -74,26 +62,26 @@ async def test_who_holds_a_task_breaks_it_down_into_others_like_it(workbench: Wo
 
 
 async def test_a_task_waits_for_the_parts_it_was_broken_into(workbench: Workbench, admit: Admit) -> None:
-    ada, bob, parent = await admit("ada"), await admit("bob"), await make(workbench)
+    ada, bob, parent = await admit("ada"), await admit("bob"), await given.task(workbench)
     await claim(workbench, ada)
     part = {"parent_task_id": parent, "title": "A part", "blocks_parent": True}
     parts = [(await workbench.dispatch(ada.caller, "create_subtask", part))["id"] for _ in range(2)]
-    assert (await get(workbench, parent))["blocked_by"] == parts
+    assert (await given.task_now(workbench, parent))["blocked_by"] == parts
     with pytest.raises(Conflict, match="DEPENDENCIES_OPEN"):
-        await do(workbench, ada, "complete_task", parent)
-    released = await do(workbench, ada, "release_task", parent)
+        await given.done_by(workbench, ada, "complete_task", parent)
+    released = await given.done_by(workbench, ada, "release_task", parent)
     assert (released["status"], released["blocked"]) == ("pending", True)
     for _ in range(2):
         assert await claim(workbench, bob) in parts
-        await do(workbench, bob, "complete_task", (await claim(workbench, bob)))
+        await given.done_by(workbench, bob, "complete_task", (await claim(workbench, bob)))
     assert await claim(workbench, ada) == parent
-    await do(workbench, ada, "complete_task", parent)
+    await given.done_by(workbench, ada, "complete_task", parent)
     (node,) = (await workbench.call("get_task_tree"))["tasks"]
     assert (node["status"], node["open_below"], node["completed_below"]) == ("completed", 0, 2)
 
 
 async def test_a_part_cannot_block_what_it_waits_for(workbench: Workbench, admit: Admit) -> None:
-    ada, parent = await admit("ada"), await make(workbench)
+    ada, parent = await admit("ada"), await given.task(workbench)
     await claim(workbench, ada)
     part = {"parent_task_id": parent, "title": "A part", "blocks_parent": True, "dependencies": [parent]}
     with pytest.raises(Conflict, match="DEPENDENCY_CYCLE"):
@@ -102,14 +90,14 @@ async def test_a_part_cannot_block_what_it_waits_for(workbench: Workbench, admit
 
 
 async def test_only_who_holds_it_a_planner_or_the_person_breaks_a_task_down(workbench: Workbench, admit: Admit) -> None:
-    ada, pam, parent = await admit("ada"), await admit("pam", role="planner"), await make(workbench)
+    ada, pam, parent = await admit("ada"), await admit("pam", role="planner"), await given.task(workbench)
     part = {"parent_task_id": parent, "title": "A part"}
     with pytest.raises(Refused, match="FORBIDDEN"):
         await workbench.dispatch(ada.caller, "create_subtask", part)
     assert (await workbench.dispatch(pam.caller, "create_subtask", part))["created_by"] == "pam"
     assert (await workbench.call("create_subtask", **part))["created_by"] == "operator"
     await claim(workbench, ada, task_id=parent)
-    await do(workbench, ada, "complete_task", parent)
+    await given.done_by(workbench, ada, "complete_task", parent)
     with pytest.raises(Refused, match="FORBIDDEN"):
         await workbench.dispatch(ada.caller, "create_subtask", part)
     with pytest.raises(Conflict, match="WRONG_STATE"):
@@ -125,7 +113,7 @@ async def test_only_who_holds_it_a_planner_or_the_person_breaks_a_task_down(work
 async def test_a_dead_task_is_tried_again_with_all_its_retries_anew(
     workbench: Workbench, admit: Admit, end: str
 ) -> None:
-    ada, task = await admit("ada"), await make(workbench, max_retries=1)
+    ada, task = await admit("ada"), await given.task(workbench, max_retries=1)
     await fail(workbench, ada, task, retryable=True)
     await rested(workbench, task)
     if end == "failed":
@@ -140,13 +128,13 @@ async def test_a_dead_task_is_tried_again_with_all_its_retries_anew(
     assert (again["error_message"], again["completed_at"], again["assigned_agent_id"]) == (None, None, None)
     assert (await events(workbench, task))[-1] == ("revived", {"reason": "Now."})
     await fail(workbench, ada, task, retryable=True)
-    found = await get(workbench, task)
+    found = await given.task_now(workbench, task)
     assert (found["status"], found["retry_count"]) == ("pending", 1)
     assert [a["attempt"] for a in found["attempts"]] == ([1, 2, 3] if end == "failed" else [1, 2])
 
 
 async def test_what_is_tried_again_may_have_other_retries_from_then_on(workbench: Workbench, admit: Admit) -> None:
-    ada, task = await admit("ada"), await make(workbench, max_retries=0)
+    ada, task = await admit("ada"), await given.task(workbench, max_retries=0)
     for retries, after in ((None, "failed"), (1, "pending")):
         await workbench.call("cancel_task", task_id=task)
         made = await workbench.call("retry_task", task_id=task, max_retries=retries)
@@ -160,25 +148,25 @@ async def test_what_is_tried_again_may_have_other_retries_from_then_on(workbench
 
 @pytest.mark.parametrize("state", ["pending", "claimed", "completed"])
 async def test_only_what_is_dead_is_tried_again(workbench: Workbench, admit: Admit, state: str) -> None:
-    ada, task = await admit("ada"), await make(workbench)
+    ada, task = await admit("ada"), await given.task(workbench)
     if state != "pending":
         await claim(workbench, ada)
     if state == "completed":
-        await do(workbench, ada, "complete_task", task)
-    before = await get(workbench, task)
+        await given.done_by(workbench, ada, "complete_task", task)
+    before = await given.task_now(workbench, task)
     with pytest.raises(Conflict, match=f"WRONG_STATE.*{state}"):
         await workbench.call("retry_task", task_id=task)
-    assert await get(workbench, task) == before
+    assert await given.task_now(workbench, task) == before
 
 
 async def test_errors_of_some_classes_are_never_tried_again(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
     never = ["ValueError", "PermissionDenied"]
-    one, two, three = [await make(workbench, no_retry=never) for _ in range(3)]
+    one, two, three = [await given.task(workbench, no_retry=never) for _ in range(3)]
     assert (await fail(workbench, ada, one, retryable=True, error_class="json.valueerror"))["status"] == "failed"
     assert (await fail(workbench, ada, two, retryable=True, error_class="OSError"))["status"] == "pending"
     assert (await fail(workbench, ada, three, retryable=True))["status"] == "pending"
-    found = await get(workbench, one)
+    found = await given.task_now(workbench, one)
     assert (found["no_retry"], found["attempts"][0]["error_class"]) == (never, "json.valueerror")
     assert (await events(workbench, one))[-1] == (
         "failed",
@@ -191,7 +179,7 @@ async def test_errors_of_some_classes_are_never_tried_again(workbench: Workbench
 
 async def test_a_task_is_given_to_one_agent_and_to_anybody_again(workbench: Workbench, admit: Admit) -> None:
     ada, rex = await admit("ada"), await admit("rex", "reviewer")
-    task = await make(workbench)
+    task = await given.task(workbench)
     await workbench.call("reassign_task", task_id=task, assigned_agent_id="rex", reason="He knows it.")
     assert await claim(workbench, ada) is None
     with pytest.raises(Conflict, match="TASK_NOT_CLAIMABLE"):
@@ -209,16 +197,16 @@ async def test_a_task_is_given_to_one_agent_and_to_anybody_again(workbench: Work
 async def test_who_holds_a_task_that_is_given_to_another_loses_it_and_no_retry(
     workbench: Workbench, admit: Admit
 ) -> None:
-    ada, bob, task = await admit("ada"), await admit("bob"), await make(workbench, max_retries=0)
+    ada, bob, task = await admit("ada"), await admit("bob"), await given.task(workbench, max_retries=0)
     await claim(workbench, ada)
     with pytest.raises(Conflict, match="ALREADY_THEIRS"):
         await workbench.call("reassign_task", task_id=task, assigned_agent_id="ada")
     await workbench.call("reassign_task", task_id=task, assigned_agent_id="bob", reason="Too slow.")
     with pytest.raises(Conflict, match="LEASE_LOST"):
-        await do(workbench, ada, "complete_task", task)
+        await given.done_by(workbench, ada, "complete_task", task)
     assert await claim(workbench, ada) is None
     assert await claim(workbench, bob) == task
-    found = await get(workbench, task)
+    found = await given.task_now(workbench, task)
     assert (found["attempt"], found["retry_count"]) == (2, 0)
     assert [(a["agent_id"], a["outcome"], a["error_message"]) for a in found["attempts"]] == [
         *(("ada", "reassigned", "Too slow."), ("bob", None, None)),
@@ -231,14 +219,14 @@ async def test_who_holds_a_task_that_is_given_to_another_loses_it_and_no_retry(
 async def test_what_has_ended_is_neither_given_away_nor_put_forward(
     workbench: Workbench, admit: Admit, end: str, name: str
 ) -> None:
-    ada, task = await admit("ada"), await make(workbench)
+    ada, task = await admit("ada"), await given.task(workbench)
     if end == "cancelled":
         await workbench.call("cancel_task", task_id=task)
     elif end == "failed":
         await fail(workbench, ada, task)
     else:
         await claim(workbench, ada)
-        await do(workbench, ada, "complete_task", task)
+        await given.done_by(workbench, ada, "complete_task", task)
     more: dict[str, Any] = {"assigned_agent_id": None} if name == "reassign_task" else {"priority": 9}
     with pytest.raises(Conflict, match=f"WRONG_STATE.*{end}"):
         await workbench.call(name, task_id=task, **more)
@@ -249,7 +237,7 @@ async def test_what_has_ended_is_neither_given_away_nor_put_forward(
 
 async def test_a_higher_priority_is_claimed_first_from_then_on(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
-    one, two, three = [await make(workbench) for _ in range(3)]
+    one, two, three = [await given.task(workbench) for _ in range(3)]
     assert (await workbench.call("set_priority", task_id=three, priority=501))["priority"] == 501
     await workbench.call("set_priority", task_id=one, priority=-1)
     available = await workbench.dispatch(ada.caller, "get_available_tasks", {})
@@ -279,10 +267,10 @@ async def test_planners_and_the_person_steer_and_workers_do_not(workbench: Workb
     if name == "retry_task":
         await workbench.call("cancel_task", task_id=task)
     with pytest.raises(Refused, match="FORBIDDEN"):
-        await do(workbench, ada, name, task, **STEERING[name])
-    assert (await do(workbench, pam, name, task, **STEERING[name]))["id"] == task
+        await given.done_by(workbench, ada, name, task, **STEERING[name])
+    assert (await given.done_by(workbench, pam, name, task, **STEERING[name]))["id"] == task
     with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
-        await do(workbench, pam, name, 99, **STEERING[name])
+        await given.done_by(workbench, pam, name, 99, **STEERING[name])
 
 
 @pytest.mark.parametrize("name", ["revoke_agent", "delete_agent"])
@@ -290,7 +278,10 @@ async def test_what_was_reserved_for_an_agent_that_is_gone_is_anybodys(
     workbench: Workbench, admit: Admit, name: str
 ) -> None:
     ada, bob = await admit("ada"), await admit("bob")
-    waits, held = await make(workbench, assigned_agent_id="ada"), await make(workbench, assigned_agent_id="ada")
+    waits, held = (
+        await given.task(workbench, assigned_agent_id="ada"),
+        await given.task(workbench, assigned_agent_id="ada"),
+    )
     assert (await workbench.dispatch(ada.caller, "claim_task", {"task_id": held}))["task"]["id"] == held
     await workbench.call(name, agent_id="ada", reason="it talks too much")
     told = (await workbench.call("list_events", kinds=["task.reassigned"]))["events"]
@@ -301,18 +292,18 @@ async def test_what_was_reserved_for_an_agent_that_is_gone_is_anybodys(
     for task in (waits, held):
         claimed = (await workbench.dispatch(bob.caller, "claim_task", {}))["task"]
         assert (claimed["id"], claimed["reserved_for"]) == (task, None)
-        await do(workbench, bob, "complete_task", task)
+        await given.done_by(workbench, bob, "complete_task", task)
 
 
 async def test_nothing_is_reserved_for_who_was_turned_away(workbench: Workbench, admit: Admit) -> None:
     await admit("ada")
     await workbench.call("revoke_agent", agent_id="ada")
     with pytest.raises(Conflict, match="NOT_ADMITTED: ada was revoked"):
-        await make(workbench, assigned_agent_id="ada")
+        await given.task(workbench, assigned_agent_id="ada")
 
 
 async def test_a_task_is_given_only_to_agents_that_are_there(workbench: Workbench) -> None:
-    task = await make(workbench)
+    task = await given.task(workbench)
     with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
         await workbench.call("reassign_task", task_id=task, assigned_agent_id="ghost")
     with pytest.raises(WorkbenchError, match="INVALID_ARGUMENTS"):
@@ -320,8 +311,8 @@ async def test_a_task_is_given_only_to_agents_that_are_there(workbench: Workbenc
 
 
 async def test_a_task_whose_worktree_is_closed_is_retried_once_the_worktree_is_made_anew(workbench: Workbench) -> None:
-    waiting = await make(workbench, "early", target_worktree="later")
-    task = await make(workbench, target_worktree="lab")
+    waiting = await given.task(workbench, "early", target_worktree="later")
+    task = await given.task(workbench, target_worktree="lab")
     for one in (waiting, task):
         await workbench.call("cancel_task", task_id=one)
     assert (await workbench.call("retry_task", task_id=waiting))["status"] == "pending"
@@ -331,6 +322,6 @@ async def test_a_task_whose_worktree_is_closed_is_retried_once_the_worktree_is_m
         await workbench.call("retry_task", task_id=task)
     assert (refused.value.details["worktree"], refused.value.details["branch"]) == ("lab", "wb/lab/main")
     assert f"`workbench retry {task} --recreate`" in refused.value.message
-    assert (await get(workbench, task))["status"] == "cancelled"
+    assert (await given.task_now(workbench, task))["status"] == "cancelled"
     await workbench.call("create_worktree", name="lab", branch_name=refused.value.details["branch"])
     assert (await workbench.call("retry_task", task_id=task))["status"] == "pending"

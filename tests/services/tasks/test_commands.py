@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Served
-from tests.services.processes.running import process, reached, spawn
+from tests.services.processes.running import process, spawn
 from workbench.app import Workbench
 from workbench.errors import Conflict
 from workbench.ops import Caller
@@ -68,7 +69,9 @@ async def test_an_agent_that_only_runs_commands_is_offered_no_other_tasks(workbe
 async def test_a_script_worker_leaves_a_task_without_a_command_pending(served: Served) -> None:
     first = await served.workbench.call("create_task", **NEW, priority=900)
     await spawn(served, name="walt")
-    await reached(served, (await served.workbench.call("create_task", **NEW, run="true"))["id"], "completed")
+    await given.reached(
+        served.workbench, (await served.workbench.call("create_task", **NEW, run="true"))["id"], "completed"
+    )
     task = await served.workbench.call("get_task", task_id=first["id"])
     assert (task["status"], task["attempts"]) == ("pending", [])
     (found,) = (await served.workbench.call("list_agents"))["agents"]

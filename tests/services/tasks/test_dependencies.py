@@ -5,25 +5,17 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import hypothesis
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from tests import given
 from tests.conftest import Admit, Admitted
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused
 
 pytestmark = pytest.mark.anyio
-
-
-async def make(workbench: Workbench, title: str = "t", **more: Any) -> int:
-    """Create a task; its id."""
-    return int((await workbench.call("create_task", **{"title": title, "persona_id": "implementer"} | more))["id"])
-
-
-async def get(workbench: Workbench, task_id: int) -> dict[str, Any]:
-    """Everything about a task."""
-    return await workbench.call("get_task", task_id=task_id)
 
 
 async def states(workbench: Workbench, *ids: int) -> list[tuple[str, list[int]]]:
@@ -65,7 +57,7 @@ async def kinds(workbench: Workbench, task_id: int) -> list[str]:
 
 
 async def test_a_dependency_added_later_keeps_a_task_from_being_claimed(workbench: Workbench, admit: Admit) -> None:
-    ada, first, task = await admit("ada"), await make(workbench), await make(workbench)
+    ada, first, task = await admit("ada"), await given.task(workbench), await given.task(workbench)
     found = await wait_for(workbench, task, first)
     assert (found["dependencies"], found["blocked_by"], found["blocked"]) == ([first], [first], True)
     with pytest.raises(Conflict, match=f"it waits for {first}"):
@@ -76,23 +68,23 @@ async def test_a_dependency_added_later_keeps_a_task_from_being_claimed(workbenc
 
 
 async def test_what_is_met_already_holds_nobody_up(workbench: Workbench, admit: Admit) -> None:
-    ada, first, task = await admit("ada"), await make(workbench), await make(workbench)
+    ada, first, task = await admit("ada"), await given.task(workbench), await given.task(workbench)
     await end(workbench, ada, first)
     found = await wait_for(workbench, task, first)
     assert (found["dependencies"], found["blocked_by"], found["blocked"]) == ([first], [], False)
 
 
 async def test_a_dependency_that_is_there_is_not_added_again(workbench: Workbench, admit: Admit) -> None:
-    first, task = await make(workbench), await make(workbench)
+    first, task = await given.task(workbench), await given.task(workbench)
     assert await wait_for(workbench, task, first) == await wait_for(workbench, task, first)
     assert await kinds(workbench, task) == ["created", "dependency_added"]
     await end(workbench, await admit("ada"), first)
-    assert (await get(workbench, task))["blocked"] is False
+    assert (await given.task_now(workbench, task))["blocked"] is False
 
 
 async def test_a_removed_dependency_makes_a_task_claimable(workbench: Workbench, admit: Admit) -> None:
-    first, other = await make(workbench), await make(workbench)
-    task = await make(workbench, dependencies=[first, other])
+    first, other = await given.task(workbench), await given.task(workbench)
+    task = await given.task(workbench, dependencies=[first, other])
     found = await workbench.call("remove_dependency", task_id=task, depends_on=first)
     assert (found["dependencies"], found["blocked_by"]) == ([other], [other])
     found = await workbench.call("remove_dependency", task_id=task, depends_on=other)
@@ -106,15 +98,15 @@ async def test_a_removed_dependency_makes_a_task_claimable(workbench: Workbench,
 async def test_who_holds_a_task_cannot_complete_it_before_what_was_added_meanwhile(
     workbench: Workbench, admit: Admit
 ) -> None:
-    ada, task, later = await admit("ada"), await make(workbench), await make(workbench)
+    ada, task, later = await admit("ada"), await given.task(workbench), await given.task(workbench)
     await claim(workbench, ada, task)
     await wait_for(workbench, task, later)
     assert await states(workbench, task) == [("claimed", [later])]
-    before = await get(workbench, task)
+    before = await given.task_now(workbench, task)
     with pytest.raises(Conflict, match="DEPENDENCIES_OPEN") as refused:
         await workbench.dispatch(ada.caller, "complete_task", {"task_id": task})
     assert refused.value.details == {"blocked_by": [later]}
-    assert await get(workbench, task) == before
+    assert await given.task_now(workbench, task) == before
     await workbench.dispatch(ada.caller, "release_task", {"task_id": task})
     assert (await workbench.dispatch(ada.caller, "claim_task", {}))["task"]["id"] == later
     await workbench.dispatch(ada.caller, "complete_task", {"task_id": later})
@@ -123,8 +115,8 @@ async def test_who_holds_a_task_cannot_complete_it_before_what_was_added_meanwhi
 
 @pytest.mark.parametrize("how", ["completed", "failed", "cancelled"])
 async def test_what_has_ended_waits_for_nothing_more(workbench: Workbench, admit: Admit, how: str) -> None:
-    first, other = await make(workbench), await make(workbench)
-    task = await make(workbench)
+    first, other = await given.task(workbench), await given.task(workbench)
+    task = await given.task(workbench)
     await end(workbench, await admit("ada"), task, how)
     with pytest.raises(Conflict, match=f"WRONG_STATE.*{how}"):
         await wait_for(workbench, task, first)
@@ -134,7 +126,7 @@ async def test_what_has_ended_waits_for_nothing_more(workbench: Workbench, admit
 
 @pytest.mark.parametrize("name", ["add_dependency", "remove_dependency"])
 async def test_dependencies_are_between_tasks_that_are_there(workbench: Workbench, name: str) -> None:
-    task = await make(workbench)
+    task = await given.task(workbench)
     for task_id, depends_on in ((task, 99), (99, task)):
         expected = "NO_DEPENDENCY" if (name, task_id) == ("remove_dependency", task) else "TASK_NOT_FOUND"
         with pytest.raises((NotFound, Conflict), match=f"^{expected}"):
@@ -146,9 +138,9 @@ async def test_dependencies_are_between_tasks_that_are_there(workbench: Workbenc
 async def test_a_worker_changes_what_it_holds_and_what_lies_under_that_and_nothing_else(
     workbench: Workbench, admit: Admit
 ) -> None:
-    ada, root, other = await admit("ada"), await make(workbench), await make(workbench)
-    child = await make(workbench, parent_task_id=root)
-    grandchild = await make(workbench, parent_task_id=child)
+    ada, root, other = await admit("ada"), await given.task(workbench), await given.task(workbench)
+    child = await given.task(workbench, parent_task_id=root)
+    grandchild = await given.task(workbench, parent_task_id=child)
     edge = {"task_id": grandchild, "depends_on": other}
     for name in ("add_dependency", "remove_dependency"):
         with pytest.raises(Refused, match="FORBIDDEN"):
@@ -175,18 +167,18 @@ async def test_a_worker_changes_what_it_holds_and_what_lies_under_that_and_nothi
 async def test_tasks_that_would_wait_for_each_other_are_refused_with_the_whole_circle(
     workbench: Workbench, length: int
 ) -> None:
-    ids = [await make(workbench, f"t{n}") for n in range(length)]
+    ids = [await given.task(workbench, f"t{n}") for n in range(length)]
     for task, first in pairwise(ids):
         await wait_for(workbench, task, first)
-    before = [await get(workbench, task) for task in ids]
+    before = [await given.task_now(workbench, task) for task in ids]
     with pytest.raises(Conflict, match="DEPENDENCY_CYCLE") as refused:
         await wait_for(workbench, ids[-1], ids[0])
     assert refused.value.details["path"] == [ids[-1], *ids]
-    assert [await get(workbench, task) for task in ids] == before
+    assert [await given.task_now(workbench, task) for task in ids] == before
 
 
 async def test_of_several_ways_round_the_shortest_is_named(workbench: Workbench) -> None:
-    a, b, c, d = [await make(workbench, title) for title in "abcd"]
+    a, b, c, d = [await given.task(workbench, title) for title in "abcd"]
     for task, first in ((a, b), (b, c), (c, d), (a, c)):
         await wait_for(workbench, task, first)
     with pytest.raises(Conflict, match="DEPENDENCY_CYCLE") as refused:
@@ -210,11 +202,11 @@ def reaches(edges: set[tuple[int, int]], start: int, goal: int) -> bool:
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(steps=st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(0, 5)), max_size=25))
+@hypothesis.given(steps=st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(0, 5)), max_size=25))
 async def test_whatever_is_added_and_removed_there_is_never_a_circle(
     workbench: Workbench, steps: list[tuple[bool, int, int]]
 ) -> None:
-    ids = [await make(workbench) for _ in range(6)]
+    ids = [await given.task(workbench) for _ in range(6)]
     edges: set[tuple[int, int]] = set()
     for adding, task, first in steps:
         edge = (ids[task], ids[first])
@@ -241,30 +233,34 @@ async def test_whatever_is_added_and_removed_there_is_never_a_circle(
 async def test_by_its_policy_a_task_stays_blocked_is_cancelled_or_goes_on(
     workbench: Workbench, admit: Admit, bad: str
 ) -> None:
-    ada, first = await admit("ada"), await make(workbench)
+    ada, first = await admit("ada"), await given.task(workbench)
     stays, goes, over = [
-        await make(workbench, how, dependencies=[first], on_failure=how) for how in ("block", "ignore", "cancel")
+        await given.task(workbench, how, dependencies=[first], on_failure=how) for how in ("block", "ignore", "cancel")
     ]
-    assert [(await get(workbench, task))["on_failure"] for task in (stays, goes, over)] == ["block", "ignore", "cancel"]
+    assert [(await given.task_now(workbench, task))["on_failure"] for task in (stays, goes, over)] == [
+        "block",
+        "ignore",
+        "cancel",
+    ]
     await end(workbench, ada, first, bad)
     assert await states(workbench, stays, goes, over) == [("pending", [first]), ("pending", []), ("cancelled", [])]
     assert await kinds(workbench, stays) == ["created", "blocked"]
     assert await kinds(workbench, goes) == ["created"]
     assert await kinds(workbench, over) == ["created", "cancelled"]
     reason = f"task {first}, which it depends on, did not succeed"
-    assert (await get(workbench, over))["error_message"] == reason
+    assert (await given.task_now(workbench, over))["error_message"] == reason
     await end(workbench, ada, goes)
 
 
 async def test_a_cancelled_task_takes_its_subtasks_and_all_that_is_cancelled_by_it_along(
     workbench: Workbench, admit: Admit
 ) -> None:
-    ada, bob, first = await admit("ada"), await admit("bob"), await make(workbench)
-    second = await make(workbench, "second", dependencies=[first], on_failure="cancel")
-    under = await make(workbench, "under", parent_task_id=second)
-    third = await make(workbench, "third", dependencies=[under], on_failure="cancel")
-    fourth = await make(workbench, "fourth", dependencies=[third, second], on_failure="ignore")
-    fifth = await make(workbench, "fifth", dependencies=[third])
+    ada, bob, first = await admit("ada"), await admit("bob"), await given.task(workbench)
+    second = await given.task(workbench, "second", dependencies=[first], on_failure="cancel")
+    under = await given.task(workbench, "under", parent_task_id=second)
+    third = await given.task(workbench, "third", dependencies=[under], on_failure="cancel")
+    fourth = await given.task(workbench, "fourth", dependencies=[third, second], on_failure="ignore")
+    fifth = await given.task(workbench, "fifth", dependencies=[third])
     await claim(workbench, bob, under)
     await end(workbench, ada, first, "failed")
     assert await states(workbench, second, under, third, fourth, fifth) == [
@@ -277,22 +273,22 @@ async def test_a_cancelled_task_takes_its_subtasks_and_all_that_is_cancelled_by_
 
 @pytest.mark.parametrize("policy", ["block", "cancel", "ignore"])
 async def test_what_has_ended_already_is_told_nothing(workbench: Workbench, admit: Admit, policy: str) -> None:
-    ada, first = await admit("ada"), await make(workbench)
-    task = await make(workbench, dependencies=[first], on_failure=policy)
+    ada, first = await admit("ada"), await given.task(workbench)
+    task = await given.task(workbench, dependencies=[first], on_failure=policy)
     await end(workbench, ada, task, "cancelled")
-    under = await make(workbench, parent_task_id=task)
-    before = await get(workbench, task)
+    under = await given.task(workbench, parent_task_id=task)
+    before = await given.task_now(workbench, task)
     assert before["blocked_by"] == []
     await end(workbench, ada, first, "failed")
-    assert await get(workbench, task) == before
+    assert await given.task_now(workbench, task) == before
     assert await kinds(workbench, task) == ["created", "cancelled"]
     assert await states(workbench, under) == [("pending", [])]
 
 
 async def test_one_that_was_cancelled_by_two_is_told_once(workbench: Workbench, admit: Admit) -> None:
-    ada, root = await admit("ada"), await make(workbench)
-    left, right = [await make(workbench, dependencies=[root], on_failure="cancel") for _ in range(2)]
-    last = await make(workbench, dependencies=[left, right], on_failure="cancel")
+    ada, root = await admit("ada"), await given.task(workbench)
+    left, right = [await given.task(workbench, dependencies=[root], on_failure="cancel") for _ in range(2)]
+    last = await given.task(workbench, dependencies=[left, right], on_failure="cancel")
     await end(workbench, ada, root, "failed")
     assert await states(workbench, last) == [("cancelled", [])]
     assert await kinds(workbench, last) == ["created", "cancelled"]
@@ -300,13 +296,13 @@ async def test_one_that_was_cancelled_by_two_is_told_once(workbench: Workbench, 
 
 async def test_whoever_holds_a_task_that_is_cancelled_by_another_loses_it(workbench: Workbench, admit: Admit) -> None:
     ada, bob = await admit("ada"), await admit("bob")
-    task, first = await make(workbench, on_failure="cancel"), await make(workbench)
+    task, first = await given.task(workbench, on_failure="cancel"), await given.task(workbench)
     await claim(workbench, bob, task)
     await wait_for(workbench, task, first)
     await end(workbench, ada, first, "failed")
     with pytest.raises(Conflict, match="LEASE_LOST"):
         await workbench.dispatch(bob.caller, "complete_task", {"task_id": task})
-    (attempt,) = (await get(workbench, task))["attempts"]
+    (attempt,) = (await given.task_now(workbench, task))["attempts"]
     assert (attempt["outcome"], attempt["agent_id"]) == ("cancelled", "bob")
 
 
@@ -314,8 +310,8 @@ async def test_whoever_holds_a_task_that_is_cancelled_by_another_loses_it(workbe
 async def test_when_a_dead_task_is_revived_others_wait_for_it_again(
     workbench: Workbench, admit: Admit, policy: str
 ) -> None:
-    ada, first = await admit("ada"), await make(workbench)
-    task = await make(workbench, dependencies=[first], on_failure=policy)
+    ada, first = await admit("ada"), await given.task(workbench)
+    task = await given.task(workbench, dependencies=[first], on_failure=policy)
     await end(workbench, ada, first, "failed")
     await workbench.call("retry_task", task_id=first)
     assert await states(workbench, first, task) == [("pending", []), ("pending", [first])]
@@ -326,8 +322,8 @@ async def test_when_a_dead_task_is_revived_others_wait_for_it_again(
 async def test_who_began_without_a_dead_task_completes_after_it_once_it_is_revived(
     workbench: Workbench, admit: Admit
 ) -> None:
-    ada, bob, first = await admit("ada"), await admit("bob"), await make(workbench)
-    task = await make(workbench, dependencies=[first], on_failure="ignore")
+    ada, bob, first = await admit("ada"), await admit("bob"), await given.task(workbench)
+    task = await given.task(workbench, dependencies=[first], on_failure="ignore")
     await end(workbench, ada, first, "failed")
     await claim(workbench, bob, task)
     await workbench.call("retry_task", task_id=first)
@@ -338,17 +334,22 @@ async def test_who_began_without_a_dead_task_completes_after_it_once_it_is_reviv
 
 
 async def test_a_task_made_after_an_end_minds_it_by_its_policy(workbench: Workbench, admit: Admit) -> None:
-    ada, first = await admit("ada"), await make(workbench)
+    ada, first = await admit("ada"), await given.task(workbench)
     await end(workbench, ada, first, "failed")
-    ids = [await make(workbench, dependencies=[first], on_failure=how) for how in ("block", "ignore")]
+    ids = [await given.task(workbench, dependencies=[first], on_failure=how) for how in ("block", "ignore")]
     assert await states(workbench, *ids) == [("pending", [first]), ("pending", [])]
 
 
 async def test_a_task_that_would_be_cancelled_with_a_dependency_never_begins_to_wait_for_a_dead_one(
     workbench: Workbench, admit: Admit
 ) -> None:
-    ada, failed, gone, whole = await admit("ada"), await make(workbench), await make(workbench), await make(workbench)
-    task = await make(workbench, on_failure="cancel")
+    ada, failed, gone, whole = (
+        await admit("ada"),
+        await given.task(workbench),
+        await given.task(workbench),
+        await given.task(workbench),
+    )
+    task = await given.task(workbench, on_failure="cancel")
     await end(workbench, ada, failed, "failed")
     await end(workbench, ada, gone, "cancelled")
     new = {"title": "t", "persona_id": "implementer", "on_failure": "cancel", "dependencies": [failed, whole, gone]}
@@ -366,7 +367,7 @@ async def test_a_task_that_would_be_cancelled_with_a_dependency_never_begins_to_
         assert f"{gone} (cancelled)" in refused.value.message
         assert "Retry them first" in refused.value.message
     assert (await workbench.call("list_events", after=last))["events"] == []
-    assert (await get(workbench, task))["dependencies"] == []
+    assert (await given.task_now(workbench, task))["dependencies"] == []
     await workbench.call("retry_task", task_id=gone)
     assert (await wait_for(workbench, task, gone))["blocked_by"] == [gone]
     await end(workbench, ada, gone, "cancelled")
@@ -374,22 +375,22 @@ async def test_a_task_that_would_be_cancelled_with_a_dependency_never_begins_to_
 
 
 async def test_of_many_dead_dependencies_a_message_names_some(workbench: Workbench) -> None:
-    ids = [await make(workbench) for _ in range(15)]
+    ids = [await given.task(workbench) for _ in range(15)]
     for task in ids:
         await workbench.call("cancel_task", task_id=task)
     with pytest.raises(Conflict, match=r"12 \(cancelled\) and 3 more\.") as refused:
-        await make(workbench, dependencies=ids, on_failure="cancel")
+        await given.task(workbench, dependencies=ids, on_failure="cancel")
     assert refused.value.details == {"dead": ids}
 
 
 async def test_what_was_cancelled_with_a_dependency_is_retried_after_it(workbench: Workbench, admit: Admit) -> None:
-    ada, first = await admit("ada"), await make(workbench)
-    task = await make(workbench, dependencies=[first], on_failure="cancel")
+    ada, first = await admit("ada"), await given.task(workbench)
+    task = await given.task(workbench, dependencies=[first], on_failure="cancel")
     await end(workbench, ada, first, "failed")
-    before = await get(workbench, task)
+    before = await given.task_now(workbench, task)
     with pytest.raises(Conflict, match=rf"DEPENDENCY_DEAD.*{first} \(failed\)"):
         await workbench.call("retry_task", task_id=task)
-    assert await get(workbench, task) == before
+    assert await given.task_now(workbench, task) == before
     await workbench.call("retry_task", task_id=first)
     await workbench.call("retry_task", task_id=task)
     assert await states(workbench, first, task) == [("pending", []), ("pending", [first])]

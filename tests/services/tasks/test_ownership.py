@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Admitted
 from workbench.app import Workbench
 from workbench.errors import Refused
@@ -23,14 +24,6 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 PLAN = "plan: survey\ntasks:\n  - {name: count, title: Count, persona: implementer}\n"
 OTHER_PLAN = "plan: survey\ntasks:\n  - {name: weigh, title: Weigh, persona: implementer}\n"
-
-
-async def make(workbench: Workbench, agent: Admitted | None, **more: Any) -> int:
-    """Create a task as an agent, or as the operator; its id."""
-    new = {"title": "t", "persona_id": "implementer"} | more
-    if agent is None:
-        return int((await workbench.call("create_task", **new))["id"])
-    return int((await workbench.dispatch(agent.caller, "create_task", new))["id"])
 
 
 async def change(workbench: Workbench, agent: Admitted, name: str, task_id: int) -> None:
@@ -55,8 +48,8 @@ async def test_a_planner_may_not_change_the_tasks_of_others(
     workbench: Workbench, admit: Admit, name: str, owner: str
 ) -> None:
     pam, pia = await admit("pam", role="planner"), await admit("pia", role="planner")
-    await make(workbench, pam)
-    task = await make(workbench, None if owner == "the operator" else pia)
+    await given.task(workbench, by=pam)
+    task = await given.task(workbench, by=None if owner == "the operator" else pia)
     with pytest.raises(Refused, match="FORBIDDEN") as refused:
         await change(workbench, pam, name, task)
     assert refused.value.details["owner"] == ("operator" if owner == "the operator" else "pia")
@@ -67,8 +60,8 @@ async def test_a_planner_changes_its_own_tasks_also_after_it_was_renamed(
     workbench: Workbench, admit: Admit, name: str
 ) -> None:
     pam = await admit("pam", role="planner")
-    await make(workbench, pam)
-    task = await make(workbench, pam)
+    await given.task(workbench, by=pam)
+    task = await given.task(workbench, by=pam)
     await workbench.call("update_agent", agent_id="pam", changes={"agent_id": "pamela"})
     await change(workbench, Admitted("pamela", pam.token, await workbench.identify(pam.token)), name, task)
 
@@ -78,9 +71,9 @@ async def test_a_planner_changes_what_is_below_its_tasks_whoever_made_it(
     workbench: Workbench, admit: Admit, name: str
 ) -> None:
     pam, pia = await admit("pam", role="planner"), await admit("pia", role="planner")
-    await make(workbench, pam)
-    parent = await make(workbench, pam)
-    below = await make(workbench, pia, parent_task_id=await make(workbench, None, parent_task_id=parent))
+    await given.task(workbench, by=pam)
+    parent = await given.task(workbench, by=pam)
+    below = await given.task(workbench, by=pia, parent_task_id=await given.task(workbench, parent_task_id=parent))
     await change(workbench, pam, name, below)
 
 
@@ -91,15 +84,15 @@ async def test_a_planner_changes_the_tasks_of_agents_it_spawned_but_not_the_reve
     pam = await admit("pam", role="planner")
     sub = await spawned_by(workbench, pam, "sub")
     deep = await spawned_by(workbench, sub, "deep")
-    await make(workbench, pam)
-    await change(workbench, pam, name, await make(workbench, deep))
+    await given.task(workbench, by=pam)
+    await change(workbench, pam, name, await given.task(workbench, by=deep))
     with pytest.raises(Refused, match="FORBIDDEN"):
-        await change(workbench, deep, name, await make(workbench, pam))
+        await change(workbench, deep, name, await given.task(workbench, by=pam))
 
 
 async def test_a_planner_shapes_the_task_it_holds(workbench: Workbench, admit: Admit) -> None:
     pam = await admit("pam", "planner")
-    task = await make(workbench, None, persona_id="planner")
+    task = await given.task(workbench, persona_id="planner")
     await workbench.dispatch(pam.caller, "claim_task", {"task_id": task})
     part = {"parent_task_id": task, "title": "A part", "persona_id": "implementer", "blocks_parent": True}
     made = await workbench.dispatch(pam.caller, "create_subtask", part)
@@ -110,7 +103,7 @@ async def test_a_planner_shapes_the_task_it_holds(workbench: Workbench, admit: A
 
 
 async def test_a_planner_makes_only_its_own_tasks_wait_for_a_subtask(workbench: Workbench, admit: Admit) -> None:
-    pam, task = await admit("pam", role="planner"), await make(workbench, None)
+    pam, task = await admit("pam", role="planner"), await given.task(workbench)
     part = {"parent_task_id": task, "title": "A part"}
     await workbench.dispatch(pam.caller, "create_subtask", part)
     with pytest.raises(Refused, match="FORBIDDEN"):

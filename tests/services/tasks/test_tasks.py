@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import hypothesis
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from tests import given
 from tests.conftest import Admit, followed
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused
@@ -19,20 +21,10 @@ from workbench.store.base import Reader
 pytestmark = pytest.mark.anyio
 
 
-async def make(workbench: Workbench, title: str = "t", persona_id: str = "implementer", **more: Any) -> dict[str, Any]:
-    """Create a task as the operator."""
-    return await workbench.call("create_task", title=title, persona_id=persona_id, **more)
-
-
 async def finish(workbench: Workbench, agent: Any, task_id: int, how: str = "complete_task", **more: Any) -> None:
     """Claim a task and end it."""
     await workbench.dispatch(agent.caller, "claim_task", {"task_id": task_id})
     await workbench.dispatch(agent.caller, how, {"task_id": task_id, **more})
-
-
-async def get(workbench: Workbench, task_id: int) -> dict[str, Any]:
-    """Everything about a task."""
-    return await workbench.call("get_task", task_id=task_id)
 
 
 async def events(workbench: Workbench, *kinds: str) -> list[dict[str, Any]]:
@@ -74,14 +66,14 @@ async def test_a_task_keeps_all_that_was_said_of_it(workbench: Workbench, admit:
     assert (made["persona_id"], made["worktree"], made["created_by"]) == ("tester", "lab", "paula")
     assert (made["status"], made["attempt"], made["progress"], made["blocked"]) == ("pending", 0, 0, False)
     assert (made["result_data"], made["artifacts"], made["attempts"], made["blocked_by"]) == (None, [], [], [])
-    assert await get(workbench, made["id"]) | {"note": None} == made
+    assert await given.task_now(workbench, made["id"]) | {"note": None} == made
     (event,) = await events(workbench, "task.*")
     assert (event["kind"], event["actor"], event["subject"]) == ("task.created", "paula", f"task:{made['id']}")
     assert event["data"] == {"title": "Clean", "persona_id": "tester", "ready": True}
 
 
 async def test_what_is_not_said_comes_from_the_settings(workbench: Workbench, settings: Settings) -> None:
-    made = await make(workbench)
+    made = await given.whole_task(workbench)
     assert (made["max_retries"], made["priority"], made["description"]) == (settings.max_retries, 500, "")
 
 
@@ -119,41 +111,41 @@ async def test_a_task_that_cannot_be_is_refused_and_leaves_nothing(
 
 async def test_the_largest_texts_that_are_allowed_are_kept(workbench: Workbench) -> None:
     large = {"title": "é" * 200, "description": "é" * 100_000, "metadata": {"x": "y" * 1_048_568}}
-    made = await make(workbench, **large)
+    made = await given.whole_task(workbench, **large)
     assert {key: made[key] for key in large} == large
 
 
 async def test_a_task_waits_until_all_it_depends_on_is_completed(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
-    done, failed, open_one = [await make(workbench, title) for title in "abc"]
+    done, failed, open_one = [await given.whole_task(workbench, title) for title in "abc"]
     await finish(workbench, ada, done["id"])
     await finish(workbench, ada, failed["id"], "fail_task", error_message="no", retryable=False)
     waits = [done["id"], failed["id"], open_one["id"]]
-    last = await make(workbench, dependencies=[*waits, done["id"]])
+    last = await given.whole_task(workbench, dependencies=[*waits, done["id"]])
     assert (last["blocked"], last["dependencies"], last["blocked_by"]) == (True, waits, waits[1:])
     assert (await events(workbench, "task.created"))[-1]["data"]["ready"] is False
     with pytest.raises(Conflict, match=rf"it depends on {waits[1]} \(failed\).* it waits for {waits[2]}\.") as refused:
         await workbench.dispatch(ada.caller, "claim_task", {"task_id": last["id"]})
     reasons = ["dependency_failed", "dependency"]
     assert refused.value.details == {"status": "pending", "reasons": reasons, "blocked_by": waits[1:]}
-    ready = await make(workbench, dependencies=[done["id"]])
+    ready = await given.whole_task(workbench, dependencies=[done["id"]])
     assert (ready["blocked"], ready["blocked_by"]) == (False, [])
 
 
 async def test_completing_the_last_of_several_makes_what_waits_claimable(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
-    one, two = await make(workbench, "one"), await make(workbench, "two")
-    last = await make(workbench, "last", dependencies=[one["id"], two["id"]])
+    one, two = await given.whole_task(workbench, "one"), await given.whole_task(workbench, "two")
+    last = await given.whole_task(workbench, "last", dependencies=[one["id"], two["id"]])
     await finish(workbench, ada, one["id"])
-    assert (await get(workbench, last["id"]))["blocked_by"] == [two["id"]]
+    assert (await given.task_now(workbench, last["id"]))["blocked_by"] == [two["id"]]
     await finish(workbench, ada, two["id"])
-    assert (await get(workbench, last["id"]))["blocked"] is False
+    assert (await given.task_now(workbench, last["id"]))["blocked"] is False
     assert (await workbench.dispatch(ada.caller, "claim_task", {}))["task"]["id"] == last["id"]
 
 
 async def test_only_planners_and_the_person_make_and_cancel_tasks(workbench: Workbench, admit: Admit) -> None:
     worker = await admit("walt")
-    made = await make(workbench)
+    made = await given.whole_task(workbench)
     for name, arguments in {
         "create_task": {"title": "t", "persona_id": "tester"},
         "cancel_task": {"task_id": made["id"]},
@@ -164,7 +156,7 @@ async def test_only_planners_and_the_person_make_and_cancel_tasks(workbench: Wor
 
 
 async def test_tasks_are_listed_in_pages_that_neither_skip_nor_repeat(workbench: Workbench) -> None:
-    ids = [(await make(workbench, f"t{n}"))["id"] for n in range(7)]
+    ids = [(await given.whole_task(workbench, f"t{n}"))["id"] for n in range(7)]
     found = [[task["id"] for task in page] async for page in pages(workbench, limit=3)]
     assert found == [ids[:3], ids[3:6], ids[6:]]
     assert (await workbench.call("list_tasks", limit=7))["next_cursor"] is None
@@ -172,7 +164,7 @@ async def test_tasks_are_listed_in_pages_that_neither_skip_nor_repeat(workbench:
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
+@hypothesis.given(data=st.data())
 async def test_the_pages_of_any_list_are_together_the_list(workbench: Workbench, data: st.DataObject) -> None:
     if not (await workbench.call("list_tasks"))["tasks"]:
         kinds = [(p, persona) for p in (0, 5, 5, -7, 2**20 - 50_000) for persona in ("tester", "implementer")]
@@ -187,18 +179,18 @@ async def test_the_pages_of_any_list_are_together_the_list(workbench: Workbench,
 
 
 async def test_a_page_goes_on_where_the_one_before_ended_whatever_came_in_between(workbench: Workbench) -> None:
-    ids = [(await make(workbench, priority=p))["id"] for p in (5, 4, 3, 2)]
+    ids = [(await given.whole_task(workbench, priority=p))["id"] for p in (5, 4, 3, 2)]
     found = []
     async for page in pages(workbench, limit=2, sort="priority"):
         found += [task["id"] for task in page]
-        await make(workbench, "more urgent than what was shown", priority=9)
+        await given.whole_task(workbench, "more urgent than what was shown", priority=9)
     assert found == ids
 
 
 @pytest.mark.parametrize("cursor", ["", "1", "0", "x" * 300, "é"])
 async def test_a_cursor_of_no_list_or_of_another_is_refused(workbench: Workbench, cursor: str) -> None:
     for _ in range(2):
-        await make(workbench)
+        await given.whole_task(workbench)
     by_id = (await workbench.call("list_tasks", limit=1))["next_cursor"]
     if cursor:
         with pytest.raises(BadInput, match="BAD_CURSOR"):
@@ -211,7 +203,7 @@ async def test_lists_are_filtered_by_every_field_they_offer(workbench: Workbench
     ada = await admit("ada")
     text = "plan: p\ntasks:\n- {name: a, title: planned, persona: tester, worktree: lab}\n"
     planned = (await workbench.call("create_plan", text=text))["tasks"]["a"]
-    done, open_one = await make(workbench), await make(workbench, target_worktree="lab")
+    done, open_one = await given.whole_task(workbench), await given.whole_task(workbench, target_worktree="lab")
     await finish(workbench, ada, done["id"])
 
     async def found(**how: Any) -> list[int]:
@@ -225,10 +217,10 @@ async def test_lists_are_filtered_by_every_field_they_offer(workbench: Workbench
     assert await found(plan="p", status="completed") == []
     assert await found(assigned_agent_id="ada") == [done["id"]]
     assert await found(assigned_agent_id="nobody") == []
-    child = await make(workbench, parent_task_id=planned)
+    child = await given.whole_task(workbench, parent_task_id=planned)
     assert await found(parent_task_id=planned) == [child["id"]]
     assert await found(sort="newest") == [child["id"], open_one["id"], done["id"], planned]
-    waits = await make(workbench, dependencies=[planned, done["id"]])
+    waits = await given.whole_task(workbench, dependencies=[planned, done["id"]])
     assert await found(status="blocked") == [waits["id"]]
     assert await found(status="pending") == [planned, open_one["id"], child["id"], waits["id"]]
     with pytest.raises(BadInput, match="status: must be pending, blocked, "):
@@ -243,7 +235,7 @@ async def test_many_tasks_are_made_at_once_or_not_at_all(workbench: Workbench) -
     assert edges == [[task, task - 1] for task in ids[1:]]
     old = {"title": "also", "persona_id": "implementer", "dependencies": [ids[7], -1]}
     (one, two) = (await workbench.call("create_tasks", tasks=[new[0], old]))["task_ids"]
-    assert (await get(workbench, two))["dependencies"] == [ids[7], one]
+    assert (await given.task_now(workbench, two))["dependencies"] == [ids[7], one]
     before = await events(workbench, "task.*")
     for bad, code in (
         ({"dependencies": [-2]}, "BAD_DEPENDENCY"),
@@ -261,8 +253,8 @@ async def test_many_tasks_are_made_at_once_or_not_at_all(workbench: Workbench) -
 
 async def test_a_task_says_in_few_words_how_it_stands(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
-    first = await make(workbench)
-    task = await make(workbench, dependencies=[first["id"]])
+    first = await given.whole_task(workbench)
+    task = await given.whole_task(workbench, dependencies=[first["id"]])
 
     async def status(task_id: int) -> dict[str, Any]:
         return await workbench.call("get_task_status", task_id=task_id)
@@ -275,7 +267,7 @@ async def test_a_task_says_in_few_words_how_it_stands(workbench: Workbench, admi
     await workbench.dispatch(ada.caller, "claim_task", {})
     held = await status(task["id"])
     assert (held["status"], held["attempt"], held["assigned_agent_id"], held["blocked_by"]) == ("claimed", 1, "ada", [])
-    assert held["lease_expires_at"] == (await get(workbench, task["id"]))["lease_expires_at"]
+    assert held["lease_expires_at"] == (await given.task_now(workbench, task["id"]))["lease_expires_at"]
     await workbench.dispatch(ada.caller, "fail_task", {"task_id": task["id"], "error_message": "e", "retryable": False})
     failed = await status(task["id"])
     assert (failed["status"], failed["error_message"], failed["lease_expires_at"]) == ("failed", "e", None)
@@ -285,7 +277,7 @@ async def test_a_task_says_in_few_words_how_it_stands(workbench: Workbench, admi
 @pytest.mark.parametrize("end", ["complete_task", "fail_task", "cancel_task"])
 async def test_who_waits_for_a_task_hears_of_its_end(workbench: Workbench, admit: Admit, end: str) -> None:
     ada, eve = await admit("ada"), await admit("eve", tool="read")
-    task, other = (await make(workbench))["id"], (await make(workbench))["id"]
+    task, other = (await given.whole_task(workbench))["id"], (await given.whole_task(workbench))["id"]
     waiting = asyncio.create_task(
         workbench.dispatch(eve.caller, "wait_for_task", {"task_id": task, "wait_seconds": 30})
     )
@@ -305,7 +297,7 @@ async def test_who_waits_for_a_task_hears_of_its_end(workbench: Workbench, admit
 @pytest.mark.timeout(20)
 async def test_who_waits_for_any_change_hears_of_the_first(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
-    task, other = (await make(workbench))["id"], (await make(workbench))["id"]
+    task, other = (await given.whole_task(workbench))["id"], (await given.whole_task(workbench))["id"]
     wait = {"task_id": task, "until": "changed", "wait_seconds": 30}
     waiting = asyncio.create_task(workbench.dispatch(ada.caller, "wait_for_task", wait))
     await followed(workbench)
@@ -318,7 +310,7 @@ async def test_who_waits_for_any_change_hears_of_the_first(workbench: Workbench,
 async def test_who_waits_for_any_change_hears_of_one_that_came_before_the_first_read(
     workbench: Workbench, admit: Admit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ada, task = await admit("ada"), (await make(workbench))["id"]
+    ada, task = await admit("ada"), (await given.whole_task(workbench))["id"]
     read, may_read = workbench.store.read, asyncio.Event()
 
     async def late(question: Callable[[Reader], Any]) -> Any:
@@ -336,7 +328,7 @@ async def test_who_waits_for_any_change_hears_of_one_that_came_before_the_first_
 
 
 async def test_waiting_ends_in_vain_and_for_what_has_ended_at_once(workbench: Workbench, admit: Admit) -> None:
-    ada, task = await admit("ada"), (await make(workbench))["id"]
+    ada, task = await admit("ada"), (await given.whole_task(workbench))["id"]
     assert (await workbench.call("wait_for_task", task_id=task, wait_seconds=0.05))["status"] == "pending"
     await finish(workbench, ada, task)
     for until in ("ended", "changed"):
@@ -349,8 +341,8 @@ async def test_the_graph_names_who_waits_for_whom_and_who_is_part_of_what(workbe
         "plan: p\ntasks:\n- {name: a, title: a, persona: tester}\n- {name: b, title: b, persona: tester, after: [a]}\n"
     )
     planned = (await workbench.call("create_plan", text=text))["tasks"]
-    one = (await make(workbench))["id"]
-    two = (await make(workbench, parent_task_id=one, dependencies=[planned["b"], one]))["id"]
+    one = (await given.whole_task(workbench))["id"]
+    two = (await given.whole_task(workbench, parent_task_id=one, dependencies=[planned["b"], one]))["id"]
     graph = await workbench.call("get_task_graph")
     edges = [[planned["b"], planned["a"]], [two, one], [two, planned["b"]]]
     assert graph == {"dependencies": sorted(edges), "parents": [[two, one]]}
@@ -359,10 +351,10 @@ async def test_the_graph_names_who_waits_for_whom_and_who_is_part_of_what(workbe
 
 async def test_a_subtree_rolls_its_counts_up(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
-    root = await make(workbench, "root")
-    left, right = [await make(workbench, title, parent_task_id=root["id"]) for title in ("left", "right")]
-    leaf = await make(workbench, "leaf", "tester", parent_task_id=right["id"], dependencies=[left["id"]])
-    other = await make(workbench, "other")
+    root = await given.whole_task(workbench, "root")
+    left, right = [await given.whole_task(workbench, title, parent_task_id=root["id"]) for title in ("left", "right")]
+    leaf = await given.whole_task(workbench, "leaf", "tester", parent_task_id=right["id"], dependencies=[left["id"]])
+    other = await given.whole_task(workbench, "other")
     await finish(workbench, ada, left["id"])
     await finish(workbench, ada, other["id"], "fail_task", error_message="no", retryable=False)
     tree = await workbench.call("get_task_tree")
@@ -382,11 +374,11 @@ async def test_a_subtree_rolls_its_counts_up(workbench: Workbench, admit: Admit)
 
 async def test_a_filtered_tree_keeps_what_leads_to_a_match(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
-    root = await make(workbench, "root")
-    left = await make(workbench, "left", parent_task_id=root["id"])
-    await make(workbench, "leaf", "tester", parent_task_id=left["id"])
-    await make(workbench, "right", parent_task_id=root["id"])
-    done = await make(workbench, "done")
+    root = await given.whole_task(workbench, "root")
+    left = await given.whole_task(workbench, "left", parent_task_id=root["id"])
+    await given.whole_task(workbench, "leaf", "tester", parent_task_id=left["id"])
+    await given.whole_task(workbench, "right", parent_task_id=root["id"])
+    done = await given.whole_task(workbench, "done")
     await finish(workbench, ada, done["id"])
 
     async def titles(**how: str) -> Any:
@@ -407,9 +399,9 @@ async def test_a_filtered_tree_keeps_what_leads_to_a_match(workbench: Workbench,
 async def test_a_tree_may_be_deep_but_never_too_deep_to_be_shown(workbench: Workbench) -> None:
     parent = None
     for depth in range(50):
-        parent = (await make(workbench, f"d{depth}", parent_task_id=parent))["id"]
+        parent = (await given.whole_task(workbench, f"d{depth}", parent_task_id=parent))["id"]
     with pytest.raises(BadInput, match="TOO_DEEP"):
-        await make(workbench, "d50", parent_task_id=parent)
+        await given.whole_task(workbench, "d50", parent_task_id=parent)
     (node,) = (await workbench.call("get_task_tree"))["tasks"]
     assert node["open_below"] == 49
     assert (await workbench.call("cancel_task", task_id=node["id"]))["status"] == "cancelled"
@@ -418,10 +410,10 @@ async def test_a_tree_may_be_deep_but_never_too_deep_to_be_shown(workbench: Work
 
 async def test_cancelling_takes_the_whole_subtree_but_not_what_is_finished(workbench: Workbench, admit: Admit) -> None:
     ada, bob = await admit("ada"), await admit("bob")
-    root = await make(workbench, "root")
-    done, held = [await make(workbench, title, parent_task_id=root["id"]) for title in ("done", "held")]
-    leaf = await make(workbench, "leaf", parent_task_id=done["id"])
-    outside = await make(workbench, "outside", dependencies=[leaf["id"]])
+    root = await given.whole_task(workbench, "root")
+    done, held = [await given.whole_task(workbench, title, parent_task_id=root["id"]) for title in ("done", "held")]
+    leaf = await given.whole_task(workbench, "leaf", parent_task_id=done["id"])
+    outside = await given.whole_task(workbench, "outside", dependencies=[leaf["id"]])
     await finish(workbench, ada, done["id"])
     await workbench.dispatch(bob.caller, "claim_task", {"task_id": held["id"]})
     cancelled = await workbench.call("cancel_task", task_id=root["id"], reason="Other plans.")
@@ -430,14 +422,14 @@ async def test_cancelling_takes_the_whole_subtree_but_not_what_is_finished(workb
     assert states == {
         **{"root": "cancelled", "done": "completed", "held": "cancelled", "leaf": "cancelled", "outside": "pending"},
     }
-    (attempt,) = (await get(workbench, held["id"]))["attempts"]
+    (attempt,) = (await given.task_now(workbench, held["id"]))["attempts"]
     assert (attempt["agent_id"], attempt["outcome"], attempt["error_message"]) == ("bob", "cancelled", "Other plans.")
-    (attempt,) = (await get(workbench, done["id"]))["attempts"]
+    (attempt,) = (await given.task_now(workbench, done["id"]))["attempts"]
     assert attempt["outcome"] == "completed"
     with pytest.raises(Conflict, match="LEASE_LOST"):
         await workbench.dispatch(bob.caller, "complete_task", {"task_id": held["id"]})
     assert (await workbench.dispatch(bob.caller, "heartbeat_and_get_tasks", {}))["holding"] == []
-    assert (await get(workbench, outside["id"]))["blocked_by"] == [leaf["id"]]
+    assert (await given.task_now(workbench, outside["id"]))["blocked_by"] == [leaf["id"]]
     subjects = [e["subject"] for e in await events(workbench, "task.cancelled")]
     assert subjects == [f"task:{t['id']}" for t in (root, held, leaf)]
 
@@ -445,24 +437,24 @@ async def test_cancelling_takes_the_whole_subtree_but_not_what_is_finished(workb
 @pytest.mark.parametrize("how", ["complete_task", "fail_task", "cancel_task"])
 async def test_what_is_finished_cannot_be_cancelled(workbench: Workbench, admit: Admit, how: str) -> None:
     ada = await admit("ada")
-    task = await make(workbench)
+    task = await given.whole_task(workbench)
     if how == "cancel_task":
         await workbench.call("cancel_task", task_id=task["id"])
     else:
         more = {} if how == "complete_task" else {"error_message": "no", "retryable": False}
         await finish(workbench, ada, task["id"], how, **more)
-    before = await get(workbench, task["id"])
+    before = await given.task_now(workbench, task["id"])
     with pytest.raises(Conflict, match="WRONG_STATE"):
         await workbench.call("cancel_task", task_id=task["id"])
-    assert await get(workbench, task["id"]) == before
+    assert await given.task_now(workbench, task["id"]) == before
 
 
 async def test_tasks_are_counted_by_state(workbench: Workbench, admit: Admit) -> None:
     assert await workbench.call("count_tasks") == {"counts": {}}
     ada = await admit("ada")
     for how, more in (("complete_task", {}), ("fail_task", {"error_message": "no", "retryable": False})):
-        await finish(workbench, ada, (await make(workbench))["id"], how, **more)
-    await workbench.call("cancel_task", task_id=(await make(workbench))["id"])
-    assert [await make(workbench) for _ in range(3)]
+        await finish(workbench, ada, (await given.whole_task(workbench))["id"], how, **more)
+    await workbench.call("cancel_task", task_id=(await given.whole_task(workbench))["id"])
+    assert [await given.whole_task(workbench) for _ in range(3)]
     counts = [(await workbench.call(op))["counts"] for op in ("count_tasks", "get_task_tree")]
     assert counts == 2 * [{"cancelled": 1, "completed": 1, "failed": 1, "pending": 3}]

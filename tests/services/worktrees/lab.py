@@ -9,11 +9,6 @@ from tests.conftest import git
 from workbench.app import Workbench
 
 
-async def make(workbench: Workbench, name: str = "lab", **more: Any) -> Path:
-    """Create a worktree as the operator; its directory."""
-    return Path((await workbench.call("create_worktree", name=name, **more))["path"])
-
-
 def commit(place: Path, name: str = "new.txt", text: str = "new\n") -> str:
     """Commit a file, as a worker would; the commit."""
     (place / name).write_text(text)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.services.worktrees.lab import commit, make
+from tests import given
+from tests.services.worktrees.lab import commit
 from workbench.app import Workbench
 from workbench.errors import Refused
 from workbench.services.worktrees import cleanup
@@ -25,7 +26,7 @@ async def look(workbench: Workbench, **more: Any) -> dict[tuple[str, str], tuple
 
 async def test_what_is_in_use_stays_and_what_nobody_misses_goes(workbench: Workbench, repository: Path) -> None:
     home = repository / ".aiswarm"
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     commit(place)
     await workbench.call("get_worktree_status")
     for name in ("worktrees/empty", "worktrees/full", "repositories/stray", "gates/7/files", "scratch/other"):

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import given
 from tests.conftest import git
-from tests.services.worktrees.lab import ask, commit, make
+from tests.services.worktrees.lab import ask, commit
 from workbench.app import Workbench
 
 pytestmark = pytest.mark.anyio
@@ -17,14 +18,14 @@ pytestmark = pytest.mark.anyio
 async def test_closed_worktrees_stay_visible_even_when_their_name_is_used_again(
     workbench: Workbench, repository: Path
 ) -> None:
-    tip = commit(await make(workbench))
+    tip = commit(await given.worktree(workbench))
     question = await ask(workbench)
     decided = (await workbench.call("approve", approval_id=question))["approval"]
-    place = await make(workbench, branch_name="wb/lab/2")
+    place = await given.worktree(workbench, branch_name="wb/lab/2")
     commit(place, "more.txt")
     pending = await ask(workbench)
     await workbench.call("discard_worktree", worktree_name="lab", reason="Dead end", delete_branch=True, force=True)
-    await make(workbench, branch_name="wb/lab/3")
+    await given.worktree(workbench, branch_name="wb/lab/3")
     discarded, integrated = (await workbench.call("list_closed_worktrees"))["worktrees"]
     assert (integrated["name"], integrated["status"], integrated["last_commit"]) == ("lab", "integrated", tip)
     assert integrated["integrated_commit"] == git("rev-parse", "main", cwd=repository)
@@ -46,7 +47,7 @@ async def test_closed_worktrees_stay_visible_even_when_their_name_is_used_again(
 
 async def test_the_history_is_listed_by_pages_and_by_name(workbench: Workbench) -> None:
     for name in ("a", "b", "c"):
-        await make(workbench, name)
+        await given.worktree(workbench, name)
         await workbench.call("discard_worktree", worktree_name=name)
     first = await workbench.call("list_closed_worktrees", limit=2)
     assert [one["name"] for one in first["worktrees"]] == ["c", "b"]

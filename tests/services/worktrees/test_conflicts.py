@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Served, git
-from tests.services.worktrees.lab import commit, make, one
+from tests.services.worktrees.lab import commit, one
 from workbench.app import Workbench
 from workbench.git import Repository
 
@@ -32,7 +33,7 @@ async def test_conflicts_are_foreseen_with_the_target_and_with_each_other(
     workbench: Workbench, repository: Path
 ) -> None:
     assert (await workbench.call("list_conflicts"))["checked"] == 0
-    one_, two, three = [await make(workbench, name) for name in ("a", "b", "c")]
+    one_, two, three = [await given.worktree(workbench, name) for name in ("a", "b", "c")]
     commit(one_, "README.md", "# One\n")
     commit(two, "README.md", "# Two\n")
     tip = commit(three, "three.txt")
@@ -63,7 +64,7 @@ async def test_what_is_known_of_two_commits_is_not_asked_again(
         return real(self, wanted)
 
     monkeypatch.setattr(Repository, "predict_merges", counting)
-    places = [await make(workbench, f"w{number}") for number in range(4)]
+    places = [await given.worktree(workbench, f"w{number}") for number in range(4)]
     for number, place in enumerate(places):
         commit(place, f"{number}.txt")
     for _ in range(3):
@@ -77,7 +78,7 @@ async def test_what_is_known_of_two_commits_is_not_asked_again(
 
 async def test_who_serves_tells_when_coming_conflicts_change(served: Served, repository: Path) -> None:
     workbench = served.workbench
-    one_, two = await make(workbench, "a"), await make(workbench, "b")
+    one_, two = await given.worktree(workbench, "a"), await given.worktree(workbench, "b")
     commit(one_, "README.md", "# One\n")
     commit(two, "README.md", "# Two\n")
     while not await told(workbench):

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import git
-from tests.services.worktrees.lab import ask, commit, everything, kinds, make, one
+from tests.services.worktrees.lab import ask, commit, everything, kinds, one
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
 from workbench.settings import Settings
@@ -77,17 +78,22 @@ async def test_a_name_that_git_or_a_path_could_misread_is_refused_and_leaves_not
 
 
 async def test_two_worktrees_cannot_have_the_same_name(workbench: Workbench, repository: Path) -> None:
-    await make(workbench)
+    await given.worktree(workbench)
     with pytest.raises(Conflict, match="WORKTREE_EXISTS"):
-        await make(workbench, branch_name="other")
+        await given.worktree(workbench, branch_name="other")
     (repository / ".aiswarm" / "worktrees" / "old").mkdir()
     with pytest.raises(Conflict, match="WORKTREE_PATH_TAKEN"):
-        await make(workbench, "old")
+        await given.worktree(workbench, "old")
     assert (repository / ".aiswarm" / "worktrees" / "old").is_dir()
 
 
 async def test_of_two_who_create_the_same_at_once_one_does(workbench: Workbench, repository: Path) -> None:
-    calls = [make(workbench, "lab"), make(workbench, "lab"), make(workbench, "two"), make(workbench, "three")]
+    calls = [
+        given.worktree(workbench, "lab"),
+        given.worktree(workbench, "lab"),
+        given.worktree(workbench, "two"),
+        given.worktree(workbench, "three"),
+    ]
     answers = await asyncio.gather(*calls, return_exceptions=True)
     assert [a.code for a in answers if isinstance(a, WorkbenchError)] == ["WORKTREE_EXISTS"]
     assert sorted(p.name for p in (repository / ".aiswarm" / "worktrees").iterdir()) == ["lab", "three", "two"]
@@ -99,7 +105,7 @@ async def test_a_project_may_be_a_part_of_a_repository(repository: Path, setting
     commit(repository, "part.txt")
     part.mkdir()
     async with Workbench.open(settings.model_copy(update={"project": part}, deep=True)) as workbench:
-        place = await make(workbench)
+        place = await given.worktree(workbench)
         assert (place / "README.md").exists()
         commit(place)
         await workbench.call("approve", approval_id=await ask(workbench))
@@ -120,7 +126,7 @@ async def test_a_repository_without_a_commit_says_so(tmp_path: Path) -> None:
     git("init", "-q", cwd=tmp_path)
     async with Workbench.open(Settings(project=tmp_path)) as workbench:
         with pytest.raises(BadInput, match="NO_COMMITS"):
-            await make(workbench)
+            await given.worktree(workbench)
 
 
 # Odd repositories
@@ -130,15 +136,15 @@ async def test_a_bare_repository_is_refused(tmp_path: Path) -> None:
     git("init", "-q", "--bare", cwd=tmp_path)
     async with Workbench.open(Settings(project=tmp_path)) as workbench:
         with pytest.raises(BadInput, match="BARE_REPOSITORY"):
-            await make(workbench)
+            await given.worktree(workbench)
 
 
 async def test_a_detached_head_needs_the_branch_to_start_from(workbench: Workbench, repository: Path) -> None:
     git("checkout", "-q", "--detach", cwd=repository)
     git("branch", "-q", "-m", "main", "trunk", cwd=repository)
     with pytest.raises(NotFound, match="BRANCH_NOT_FOUND"):
-        await make(workbench)
-    place = await make(workbench, source_branch="trunk")
+        await given.worktree(workbench)
+    place = await given.worktree(workbench, source_branch="trunk")
     commit(place)
     await workbench.call("approve", approval_id=await ask(workbench))
     assert git("show", "trunk:new.txt", cwd=repository) == "new"
@@ -154,7 +160,7 @@ async def test_a_shallow_repository_with_submodules_works(tmp_path: Path, reposi
     shallow = tmp_path / "shallow"
     git(*allow, "clone", "-q", "--depth=1", f"file://{repository}", str(shallow), cwd=tmp_path)
     async with Workbench.open(Settings(project=shallow)) as workbench:
-        place = await make(workbench)
+        place = await given.worktree(workbench)
         commit(place)
         assert (await one(workbench))["ahead"] == 1
         await workbench.call("approve", approval_id=await ask(workbench))
@@ -163,7 +169,7 @@ async def test_a_shallow_repository_with_submodules_works(tmp_path: Path, reposi
 
 
 async def test_names_that_differ_in_case_alone_can_change_places(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     git("mv", "README.md", "Readme.md", cwd=place)
     git("commit", "-q", "-m", "Rename", cwd=place)
     files = (await workbench.call("get_worktree_diff", worktree_name="lab"))["files"]
@@ -229,7 +235,7 @@ def git_takes(name: str) -> bool:
 async def test_of_200_hostile_names_none_leaves_anything(workbench: Workbench, repository: Path) -> None:
     names = hostile_names()
     assert len(set(names)) == 200
-    await make(workbench, "before")
+    await given.worktree(workbench, "before")
     before = everything(repository)
     for number, name in enumerate(names):
         with pytest.raises(WorkbenchError, match=r"^(BAD_WORKTREE_NAME|INVALID_ARGUMENTS)"):
@@ -255,14 +261,14 @@ async def test_of_200_hostile_names_none_leaves_anything(workbench: Workbench, r
 
 
 async def test_a_usual_branch_that_exists_is_offered_and_continued(workbench: Workbench, repository: Path) -> None:
-    tip = commit(await make(workbench, source_branch="main"))
+    tip = commit(await given.worktree(workbench, source_branch="main"))
     await workbench.call("discard_worktree", worktree_name="lab")
     with pytest.raises(Conflict, match="BRANCH_EXISTS") as refused:
-        await make(workbench)
+        await given.worktree(workbench)
     assert "with 1 commit that main does not have" in refused.value.message
     assert "`workbench worktrees create lab --branch wb/lab/main`" in refused.value.message
     git("switch", "-q", "-c", "dev", cwd=repository)
-    place = await make(workbench, branch_name="wb/lab/main")
+    place = await given.worktree(workbench, branch_name="wb/lab/main")
     assert (git("rev-parse", "HEAD", cwd=place), (place / "new.txt").read_text()) == (tip, "new\n")
     found = await one(workbench)
     assert (found["integration_target"], found["ahead"], found["status"]) == ("main", 1, "active")
@@ -273,14 +279,14 @@ async def test_a_usual_branch_that_exists_is_offered_and_continued(workbench: Wo
 
 
 async def test_a_branch_in_use_is_not_continued(workbench: Workbench, repository: Path) -> None:
-    await make(workbench)
+    await given.worktree(workbench)
     for branch in ("dev", "here"):
         git("branch", branch, cwd=repository)
-    await make(workbench, "other", source_branch="dev")
+    await given.worktree(workbench, "other", source_branch="dev")
     git("switch", "-q", "here", cwd=repository)
     for branch, code in (("wb/lab/main", "BRANCH_EXISTS"), ("dev", "BRANCH_EXISTS"), ("here", "TARGET_CHECKED_OUT")):
         with pytest.raises(Conflict, match=code):
-            await make(workbench, "next", branch_name=branch, source_branch="main")
+            await given.worktree(workbench, "next", branch_name=branch, source_branch="main")
         assert git("rev-parse", branch, cwd=repository) == git("rev-parse", "main", cwd=repository)
     assert not (repository / ".aiswarm" / "worktrees" / "next").exists()
 
@@ -289,7 +295,7 @@ async def test_a_planner_continues_only_branches_of_worktrees(
     workbench: Workbench, repository: Path, admit: Any
 ) -> None:
     git("branch", "mine", cwd=repository)
-    await make(workbench)
+    await given.worktree(workbench)
     await workbench.call("discard_worktree", worktree_name="lab")
     planner = (await admit("Pia", role="planner")).caller
     with pytest.raises(Refused, match="FORBIDDEN"):
@@ -299,9 +305,9 @@ async def test_a_planner_continues_only_branches_of_worktrees(
 
 
 async def test_a_continued_branch_survives_a_creation_that_fails(workbench: Workbench, repository: Path) -> None:
-    tip = commit(await make(workbench))
+    tip = commit(await given.worktree(workbench))
     await workbench.call("discard_worktree", worktree_name="lab")
     (repository / ".aiswarm" / "worktrees" / "lab").mkdir()
     with pytest.raises(Conflict, match="WORKTREE_PATH_TAKEN"):
-        await make(workbench, branch_name="wb/lab/main")
+        await given.worktree(workbench, branch_name="wb/lab/main")
     assert git("rev-parse", "wb/lab/main", cwd=repository) == tip

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import given
 from tests.conftest import git
-from tests.services.worktrees.lab import approval, ask, commit, make, one
+from tests.services.worktrees.lab import approval, ask, commit, one
 from workbench.app import Workbench
 from workbench.errors import Conflict, WorkbenchError
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_discarding_keeps_the_branch_and_takes_the_question_back(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     tip = commit(place)
     question = await ask(workbench)
     discarded = await workbench.call("discard_worktree", worktree_name="lab", reason="Dead end.")
@@ -30,18 +31,18 @@ async def test_discarding_keeps_the_branch_and_takes_the_question_back(workbench
 
 
 async def test_a_name_can_be_used_again_with_another_branch(workbench: Workbench) -> None:
-    commit(await make(workbench))
+    commit(await given.worktree(workbench))
     await workbench.call("discard_worktree", worktree_name="lab")
     with pytest.raises(Conflict, match="BRANCH_EXISTS"):
-        await make(workbench)
-    place = await make(workbench, branch_name="wb/lab/2")
+        await given.worktree(workbench)
+    place = await given.worktree(workbench, branch_name="wb/lab/2")
     assert place.exists()
     found = await one(workbench)
     assert (found["status"], found["ahead"], found["branch_name"]) == ("active", 0, "wb/lab/2")
 
 
 async def test_uncommitted_files_are_not_given_up_without_force(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     (place / "draft.txt").write_text("a draft\n")
     with pytest.raises(Conflict, match="WORKTREE_DIRTY") as refused:
         await workbench.call("discard_worktree", worktree_name="lab")
@@ -59,7 +60,7 @@ async def test_uncommitted_files_are_not_given_up_without_force(workbench: Workb
 async def test_commits_that_are_nowhere_else_are_not_given_up_without_force(
     workbench: Workbench, repository: Path, tmp_path: Path
 ) -> None:
-    tip = commit(await make(workbench))
+    tip = commit(await given.worktree(workbench))
     with pytest.raises(Conflict, match="COMMITS_ONLY_HERE") as refused:
         await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True)
     assert refused.value.details["commits"] == 1
@@ -75,7 +76,7 @@ async def test_commits_that_are_nowhere_else_are_not_given_up_without_force(
 async def test_commits_and_what_was_not_committed_after_them_are_saved_together(
     workbench: Workbench, repository: Path
 ) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     tip = commit(place)
     (place / "draft.txt").write_text("a draft\n")
     discarded = await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True, force=True)
@@ -89,7 +90,7 @@ async def test_commits_and_what_was_not_committed_after_them_are_saved_together(
 async def test_other_branches_and_a_stash_of_a_worktree_are_not_lost_either(
     workbench: Workbench, repository: Path
 ) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     git("switch", "-q", "-c", "idea", cwd=place)
     idea = commit(place, "idea.txt")
     git("switch", "-q", "wb/lab/main", cwd=place)
@@ -106,7 +107,7 @@ async def test_other_branches_and_a_stash_of_a_worktree_are_not_lost_either(
 
 
 async def test_a_branch_that_others_contain_goes_without_a_bundle(workbench: Workbench, repository: Path) -> None:
-    tip = commit(await make(workbench))
+    tip = commit(await given.worktree(workbench))
     assert (await one(workbench))["commit"] == tip
     git("branch", "kept", "wb/lab/main", cwd=repository)
     discarded = await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True)
@@ -116,7 +117,7 @@ async def test_a_branch_that_others_contain_goes_without_a_bundle(workbench: Wor
 
 
 async def test_a_worktree_in_which_git_does_not_work_is_kept_as_it_is(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     (place / "draft.txt").write_text("a draft\n")
     (repository / ".aiswarm" / "repositories" / "lab" / "HEAD").write_text("nonsense")
     with pytest.raises(WorkbenchError):
@@ -128,7 +129,7 @@ async def test_a_worktree_in_which_git_does_not_work_is_kept_as_it_is(workbench:
 
 
 async def test_a_worktree_whose_files_are_gone_can_be_given_up(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     tip = commit(place)
     await one(workbench)
     shutil.rmtree(place)
@@ -144,7 +145,7 @@ async def test_a_worktree_whose_files_are_gone_can_be_given_up(workbench: Workbe
 async def test_what_was_left_uncommitted_when_a_worktree_was_merged_is_saved(
     workbench: Workbench, repository: Path
 ) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     commit(place)
     question = await ask(workbench)
     (place / "late.txt").write_text("late\n")

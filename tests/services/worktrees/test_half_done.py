@@ -17,8 +17,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import git
-from tests.services.worktrees.lab import approval, ask, commit, finished, kinds, make, one
+from tests.services.worktrees.lab import approval, ask, commit, finished, kinds, one
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
 from workbench.git import Repository
@@ -44,7 +45,7 @@ async def another(settings: Settings, how: str) -> AsyncIterator[Workbench]:
         if how == "serves":
             await servers.start(0)
         else:
-            await make(workbench, "other")
+            await given.worktree(workbench, "other")
         yield workbench
 
 
@@ -109,7 +110,7 @@ async def test_a_creation_that_was_cut_off_is_undone(
     async with another(settings, how) as workbench:
         assert there(repository) == NOTHING
         assert await workbench.store.read(lambda tx: tx.all(STEPS)) == []
-        assert (await make(workbench)).is_dir()
+        assert (await given.worktree(workbench)).is_dir()
         assert all(there(repository).values())
 
 
@@ -135,7 +136,7 @@ async def test_a_removal_that_was_cut_off_is_done(
 ) -> None:
     place = Place.of(settings, "lab")
     async with Workbench.open(settings) as workbench:
-        tip = commit(await make(workbench))
+        tip = commit(await given.worktree(workbench))
         await one(workbench)
 
         def change(tx: Any) -> None:
@@ -160,7 +161,7 @@ async def test_a_removal_that_was_cut_off_is_done(
 async def ready(settings: Settings) -> int:
     """A worktree with a commit that is asked for; the approval's id."""
     async with Workbench.open(settings) as workbench:
-        commit(await make(workbench))
+        commit(await given.worktree(workbench))
         return await ask(workbench)
 
 
@@ -226,7 +227,7 @@ async def test_what_was_queued_stays_queued_and_is_merged_by_the_next_server(
 
     async with Workbench.open(settings) as workbench:
         await workbench.store.write(change)
-        await make(workbench, "other")
+        await given.worktree(workbench, "other")
         found = await one(workbench)
         assert (found["status"], found["queue_place"]) == ("integrating", 1)
     async with another(settings, "serves") as workbench:
@@ -280,7 +281,7 @@ async def test_on_a_full_disk_nothing_is_left_half_done(small_disk: Path, reposi
     git("add", ".", cwd=root)
     git("commit", "-q", "-m", "Something large", cwd=root)
     async with Workbench.open(Settings(project=root, port=0)) as workbench:
-        place = await make(workbench)
+        place = await given.worktree(workbench)
         commit(place)
         question = await ask(workbench)
         filler = small_disk / "filler"
@@ -299,7 +300,7 @@ async def test_on_a_full_disk_nothing_is_left_half_done(small_disk: Path, reposi
             left = (await workbench.call("get_worktree_status"))["worktrees"]
             if "other" in [one_["name"] for one_ in left]:
                 await workbench.call("discard_worktree", worktree_name="other", delete_branch=True)
-            await make(workbench, "next")
+            await given.worktree(workbench, "next")
             await workbench.call("discard_worktree", worktree_name="next", delete_branch=True)
             assert sorted(path.name for path in (root / ".aiswarm" / "worktrees").iterdir()) == ["lab"]
             assert sorted(path.name for path in (root / ".aiswarm" / "repositories").iterdir()) == ["lab"]

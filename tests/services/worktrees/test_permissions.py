@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Admitted
-from tests.services.worktrees.lab import approval, commit, make
+from tests.services.worktrees.lab import approval, commit
 from workbench.app import Workbench
 from workbench.confinement import abilities
 from workbench.errors import Refused
@@ -38,7 +39,7 @@ async def test_a_planner_manages_only_its_own_worktrees(workbench: Workbench, ad
 
 
 async def test_a_worker_may_look_but_not_touch(workbench: Workbench, admit: Admit) -> None:
-    await make(workbench)
+    await given.worktree(workbench)
     ada = await admit("ada")
     assert (await workbench.dispatch(ada.caller, "get_worktree_status", {}))["worktrees"][0]["name"] == "lab"
     for name, arguments in {
@@ -54,7 +55,7 @@ async def test_a_worker_may_look_but_not_touch(workbench: Workbench, admit: Admi
 async def test_a_command_runs_in_a_worktree_and_touches_nothing_else(
     workbench: Workbench, repository: Path, command: Any
 ) -> None:
-    await make(workbench)
+    await given.worktree(workbench)
     assert (await command("worktrees", "run", "lab", "--", "sh", "-c", "exit 7")).status == 7
     assert (await command("worktrees", "run", "lab", "git", "log", "-1", "--format=%s")).out == "Start\n"
     ran = await command("worktrees", "run", "lab", "--", "sh", "-c", f"echo x > {repository}/x")

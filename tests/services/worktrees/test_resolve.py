@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import git
-from tests.services.worktrees.lab import approval, ask, commit, kinds, make
+from tests.services.worktrees.lab import approval, ask, commit, kinds
 from workbench.app import Workbench
 from workbench.errors import Conflict
 
@@ -22,7 +23,7 @@ async def resolve(workbench: Workbench, step: str = "start") -> dict[str, Any]:
 
 async def in_conflict(workbench: Workbench, repository: Path) -> Path:
     """A worktree that conflicts with its target."""
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     commit(place, "README.md", "# Theirs\n")
     commit(repository, "README.md", "# Mine\n")
     return place
@@ -67,7 +68,7 @@ async def test_an_aborted_merge_leaves_the_worktree_as_it_was(workbench: Workben
 
 
 async def test_what_does_not_conflict_is_merged_at_once(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     commit(place)
     assert (await resolve(workbench))["state"] == "up_to_date"
     commit(repository, "mine.txt")
@@ -80,7 +81,7 @@ async def test_a_file_that_one_side_deleted_and_a_binary_one_are_settled_by_git(
 ) -> None:
     (repository / "data.bin").write_bytes(b"\0start")
     commit(repository, "old.txt")
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     (place / "data.bin").write_bytes(b"\0theirs")
     commit(place, "old.txt", "changed\n")
     (repository / "data.bin").write_bytes(b"\0mine")

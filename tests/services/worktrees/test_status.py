@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import given
 from tests.conftest import git
-from tests.services.worktrees.lab import ask, commit, make, one
+from tests.services.worktrees.lab import ask, commit, one
 from workbench.app import Workbench
 from workbench.errors import NotFound
 from workbench.settings import Settings
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_the_status_tells_commits_files_conflicts_and_open_tasks(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     assert (await one(workbench))["files"] == []
     commit(place, "new.txt", "a\nb\n")
     tip = commit(place, "README.md", "# Theirs\n")
@@ -34,7 +35,7 @@ async def test_the_status_tells_commits_files_conflicts_and_open_tasks(workbench
 
 async def test_the_list_has_the_active_ones_oldest_first_and_by_name_any(workbench: Workbench) -> None:
     for name in ("b", "a", "c"):
-        await make(workbench, name)
+        await given.worktree(workbench, name)
     await workbench.call("discard_worktree", worktree_name="a")
     names = [w["name"] for w in (await workbench.call("get_worktree_status"))["worktrees"]]
     assert names == ["b", "c"]
@@ -46,7 +47,7 @@ async def test_the_list_has_the_active_ones_oldest_first_and_by_name_any(workben
 async def test_a_branch_that_somebody_deleted_comes_back_from_its_worktree(
     workbench: Workbench, repository: Path
 ) -> None:
-    tip = commit(await make(workbench))
+    tip = commit(await given.worktree(workbench))
     assert (await one(workbench))["commit"] == tip
     git("update-ref", "-d", "refs/heads/wb/lab/main", cwd=repository)
     assert (await one(workbench))["commit"] == tip
@@ -55,7 +56,7 @@ async def test_a_branch_that_somebody_deleted_comes_back_from_its_worktree(
 
 async def test_a_target_that_somebody_deleted_does_not_spoil_the_list(workbench: Workbench, repository: Path) -> None:
     git("branch", "dev", cwd=repository)
-    tip = commit(await make(workbench, source_branch="dev"))
+    tip = commit(await given.worktree(workbench, source_branch="dev"))
     git("branch", "-q", "-D", "dev", cwd=repository)
     found = await one(workbench)
     assert (found["commit"], found["ahead"], found["conflicts"]) == (tip, 0, [])
@@ -64,7 +65,7 @@ async def test_a_target_that_somebody_deleted_does_not_spoil_the_list(workbench:
 
 
 async def test_the_difference_is_shown_file_by_file(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     (place / "blob").write_bytes(b"\0\1")
     commit(place, "sub.txt", "a\nb\n")
     tip = commit(place, "README.md", "# Theirs\n")
@@ -79,7 +80,7 @@ async def test_the_difference_is_shown_file_by_file(workbench: Workbench, reposi
 
 
 async def test_what_is_not_committed_is_shown_on_request(workbench: Workbench) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     assert (await one(workbench))["dirty"] == []
     (place / "README.md").write_text("# Changed\n")
     (place / "new").mkdir()
@@ -95,7 +96,7 @@ async def test_what_is_not_committed_is_shown_on_request(workbench: Workbench) -
 
 async def test_a_long_difference_is_cut(settings: Settings) -> None:
     async with Workbench.open(settings.model_copy(update={"max_diff_bytes": 2_000})) as workbench:
-        place = await make(workbench)
+        place = await given.worktree(workbench)
         commit(place, "a.txt", "short\n")
         commit(place, "b.txt", "long\n" * 10_000)
         first, second = (await workbench.call("get_worktree_diff", worktree_name="lab"))["files"]
@@ -104,7 +105,7 @@ async def test_a_long_difference_is_cut(settings: Settings) -> None:
 
 
 async def test_what_was_merged_can_still_be_looked_at(workbench: Workbench) -> None:
-    commit(await make(workbench))
+    commit(await given.worktree(workbench))
     await workbench.call("approve", approval_id=await ask(workbench))
     found = await workbench.call("get_worktree_diff", worktree_name="lab")
     assert [file["path"] for file in found["files"]] == ["new.txt"]

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import git
-from tests.services.worktrees.lab import commit, kinds, make
+from tests.services.worktrees.lab import commit, kinds
 from workbench.app import Workbench
 from workbench.errors import Conflict
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_an_update_brings_the_target_in(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     commit(place)
     mine = commit(repository, "mine.txt")
     updated = await workbench.call("update_worktree", worktree_name="lab")
@@ -31,7 +32,7 @@ async def test_an_update_brings_the_target_in(workbench: Workbench, repository: 
 
 
 async def test_an_update_with_conflicts_lists_them_and_changes_nothing(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     tip = commit(place, "README.md", "# Theirs\n")
     commit(repository, "README.md", "# Mine\n")
     updated = await workbench.call("update_worktree", worktree_name="lab")
@@ -41,7 +42,7 @@ async def test_an_update_with_conflicts_lists_them_and_changes_nothing(workbench
 
 
 async def test_after_an_update_the_worktree_knows_its_target_as_it_is(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     commit(place, "README.md", "# Theirs\n")
     mine = commit(repository, "README.md", "# Mine\n")
     assert git("rev-parse", "main", cwd=place) != mine
@@ -50,7 +51,7 @@ async def test_after_an_update_the_worktree_knows_its_target_as_it_is(workbench:
 
 
 async def test_an_update_does_not_touch_uncommitted_work(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     (place / "README.md").write_text("work of hours")
     commit(repository, "README.md", "# Mine\n")
     with pytest.raises(Conflict, match="WORKTREE_DIRTY") as refused:
@@ -72,7 +73,7 @@ async def test_an_update_waits_until_no_task_runs_there(workbench: Workbench, se
 
 
 async def test_a_worktree_on_another_branch_is_not_updated(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     git("switch", "-q", "-c", "elsewhere", cwd=place)
     commit(repository, "mine.txt")
     with pytest.raises(Conflict, match="WORKTREE_ELSEWHERE"):

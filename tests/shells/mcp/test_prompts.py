@@ -9,8 +9,9 @@ from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS
 
+from tests import given
 from tests.conftest import Admit, Served
-from tests.services.worktrees.lab import commit, make
+from tests.services.worktrees.lab import commit
 from tests.shells.mcp.sessions import ERAS, session
 from workbench.rules.tasks import plan as rules
 
@@ -53,7 +54,7 @@ async def test_prompts_are_offered_to_those_who_can_do_what_they_ask_for(
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_prompt_says_what_it_was_given(served: Served, admit: Admit, era: str) -> None:
-    commit(await make(served.workbench), "birds.txt", "penguin\n")
+    commit(await given.worktree(served.workbench), "birds.txt", "penguin\n")
     async with session(served, (await admit("pam", role="planner")).token, era) as client:
         [text] = await texts(client, "plan", goal="Count the {goal} penguins")
         assert "\n\nCount the {goal} penguins\n\n" in text

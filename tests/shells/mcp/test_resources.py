@@ -11,8 +11,9 @@ from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, INVALID_REQUEST
 
+from tests import given
 from tests.conftest import Admit, Admitted, Served
-from tests.services.worktrees.lab import commit, make
+from tests.services.worktrees.lab import commit
 from tests.shells.mcp.sessions import ERAS, session
 from workbench.shells.mcp.backend import NOT_FOUND_OF_SESSIONS
 from workbench.shells.mcp.resources import NEWEST
@@ -87,7 +88,7 @@ async def test_a_plan_is_a_checklist_and_a_worktree_a_diff(served: Served, admit
     ada = await admit("ada")
     await served.workbench.dispatch(ada.caller, "claim_task", {"task_id": 1})
     await served.workbench.dispatch(ada.caller, "complete_task", {"task_id": 1})
-    place = await make(served.workbench)
+    place = await given.worktree(served.workbench)
     async with session(served, ada.token, era) as client:
         checklist = await text_of(client, "workbench://plans/penguins")
         assert "- [x] Count them" in checklist

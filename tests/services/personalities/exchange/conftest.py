@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
 import socket
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.oracle import koi_net_environments, stock
 from workbench.app import Workbench
 from workbench.settings import Settings
@@ -67,7 +67,7 @@ class Station:
 
     async def has(self, **expected: dict[str, Any]) -> None:
         """Return once it knows these personalities, by name, in version 1, and no other."""
-        await until(lambda: self.registry() == {f"{name}/1": traits for name, traits in expected.items()})
+        await given.until(lambda: self.registry() == {f"{name}/1": traits for name, traits in expected.items()})
 
     async def call(self, op: str, /, **arguments: Any) -> dict[str, Any]:
         """An operation, as the operator."""
@@ -76,17 +76,6 @@ class Station:
     async def stop(self) -> None:
         """Stop serving, and close."""
         await self.stack.aclose()
-
-
-async def until(holds: Callable[[], Any]) -> None:
-    """Return once something holds. The deadline is that of the test."""
-    while True:
-        found = holds()
-        if isinstance(found, Awaitable):
-            found = await found
-        if found:
-            return
-        await asyncio.sleep(0.005)
 
 
 def free_port() -> int:

@@ -7,7 +7,8 @@ import sqlite3
 
 import pytest
 
-from tests.services.personalities.exchange.conftest import Network, Station, until
+from tests import given
+from tests.services.personalities.exchange.conftest import Network, Station
 from workbench.store.queries import Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
@@ -63,7 +64,7 @@ async def test_a_node_with_another_address_is_found_again(network: Network) -> N
     await hub.has(helper={})
     await ada.stop()
     ada = await network("ada", hub, moves=True)
-    await until(lambda: _knows_address(hub, ada))
+    await given.until(lambda: _knows_address(hub, ada))
     await hub.publish("guide")
     await ada.has(guide={}, helper={})
 

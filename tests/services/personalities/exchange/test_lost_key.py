@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.services.personalities.exchange.conftest import Network, Station, until
+from tests import given
+from tests.services.personalities.exchange.conftest import Network, Station
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(120)]
 
@@ -41,7 +42,7 @@ async def test_a_node_that_lost_its_key_gets_its_names_back_with_a_new_one(netwo
         peers = [peer["rid"] for peer in (await hub.call("list_peers"))["peers"]]
         return ada.rid in peers and "KOI_NAME_TAKEN" in await refused(hub, ada.rid)
 
-    await until(is_refused)
+    await given.until(is_refused)
     await hub.has(helper={"mood": "calm"})  # what the lost key has signed
     await hub.call("release_personality_name", name="helper", to=ada.rid)
     await hub.has(helper={"mood": "calm"})

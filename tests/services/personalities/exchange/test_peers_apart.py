@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.services.personalities.exchange.conftest import Network, Station, until
+from tests import given
+from tests.services.personalities.exchange.conftest import Network, Station
 from workbench.errors import WorkbenchError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
@@ -36,12 +37,12 @@ async def state(station: Station, peer: str) -> str:
 async def test_a_peer_that_is_down_or_silent_delays_no_other(network: Network, silence: str) -> None:
     hub = await network("hub")
     dead = await network("dead", hub)
-    await until(lambda: _knows(hub, "dead"))
+    await given.until(lambda: _knows(hub, "dead"))
     await dead.stop()
     mute = await network("mute", hub, koi_base_url=silence)
     ada = await network("ada", hub)
     await hub.publish("guide")
-    await until(lambda: _waits(hub, ("dead", "mute")))
+    await given.until(lambda: _waits(hub, ("dead", "mute")))
     await hub.publish("scout")
     await ada.has(guide={}, scout={})
     assert mute.registry() == {}
@@ -72,7 +73,7 @@ async def test_another_node_at_the_address_of_the_first_contact_is_refused_and_s
         peer = (await ada.call("get_peer", peer=pinned))["peer"]
         return peer["state"] == "unreachable" and "invalid_target" in (peer["last_error"] or "")
 
-    await until(is_shown)
+    await given.until(is_shown)
     assert other.rid != pinned
     assert other.registry() == {}
     assert (await ada.call("get_network"))["first_contact"]["rid"] == pinned
@@ -89,7 +90,7 @@ async def test_a_blocked_peer_gets_nothing_and_what_it_published_is_dropped_unti
     await hub.has()
     await hub.publish("guide")
     await ada.publish("scout")
-    await until(lambda: _is_unreachable(ada))
+    await given.until(lambda: _is_unreachable(ada))
     assert ada.registry() == {"helper/1": {}, "scout/1": {}}
     await hub.call("unblock_peer", peer="ada")
     await hub.has(guide={}, helper={}, scout={})

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.oracle import NODE, PERSONALITY, Stock, StockNode
-from tests.services.personalities.exchange.conftest import Network, Station, until
+from tests.services.personalities.exchange.conftest import Network, Station
 from workbench.koi.nodes import edge_rid
 from workbench.koi.rids import parse_node
 from workbench.services.personalities import bundles
@@ -129,7 +130,7 @@ async def test_a_stock_full_node_that_wants_to_poll_gets_everything_by_its_polls
     await hub.publish("early")
     node = await stock("agent", interests=["orn:something.else"], first_contact=contact(hub))
     await approved(node, node.rid, hub.rid)
-    await until(lambda: _has_sent_everything(hub, node.rid))
+    await given.until(lambda: _has_sent_everything(hub, node.rid))
     polled: list[str] = []
 
     async def polls(is_so: Callable[[], Awaitable[bool]]) -> None:
@@ -229,7 +230,7 @@ async def test_a_first_contact_that_does_not_say_who_it_is_has_to_be_named(netwo
         error = (await ada.call("get_network"))["first_contact"]["error"]
         return error is not None and "koi_first_contact_rid" in error
 
-    await until(says_so)
+    await given.until(says_so)
 
 
 @pytest.mark.parametrize("version", ["1.3.2", "2.0.7"])

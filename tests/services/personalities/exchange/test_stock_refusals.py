@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.oracle import PERSONALITY, Stock
-from tests.services.personalities.exchange.conftest import Network, Station, until
+from tests.services.personalities.exchange.conftest import Network, Station
 from tests.services.personalities.exchange.test_stock_nodes import approved, contact, profile, rid_of
 from workbench.koi.identity import Identity, load_or_create
 from workbench.koi.nodes import EdgeProfile, EdgeStatus, EdgeType, edge_rid
@@ -48,7 +49,7 @@ async def test_a_project_whose_signature_is_refused_backs_off_and_recovers(netwo
         peer = (await peer_of(ada, coordinator.rid))["peer"]
         return peer["failures"] >= 3 and peer["retry_at"] is not None and peer["waiting"] == 1
 
-    await until(backs_off)
+    await given.until(backs_off)
     peer = (await peer_of(ada, coordinator.rid))["peer"]
     assert (peer["state"], peer["last_error"]) == (
         "unreachable",
@@ -57,7 +58,7 @@ async def test_a_project_whose_signature_is_refused_backs_off_and_recovers(netwo
     assert await coordinator.ask("rids", PERSONALITY) == [rid_of("helper")]
     sign_as(ada, own)
     await coordinator.knows(rid_of("scout"))
-    await until(lambda: _is_reachable(ada, coordinator.rid))
+    await given.until(lambda: _is_reachable(ada, coordinator.rid))
 
 
 async def test_a_running_stock_node_that_forgot_a_project_is_greeted_anew(network: Network, stock: Stock) -> None:
@@ -71,7 +72,7 @@ async def test_a_running_stock_node_that_forgot_a_project_is_greeted_anew(networ
     await ada.publish("scout")
     await coordinator.knows(rid_of("scout"))
     await coordinator.knows(ada.rid)
-    await until(lambda: _is_reachable(ada, coordinator.rid))
+    await given.until(lambda: _is_reachable(ada, coordinator.rid))
 
 
 async def test_an_event_that_a_stock_node_can_never_read_holds_up_no_other(network: Network, stock: Stock) -> None:
@@ -83,7 +84,7 @@ async def test_an_event_that_a_stock_node_can_never_read_holds_up_no_other(netwo
     await ada.call("publish_personality", name="helper", version="1+local")
     await ada.publish("scout")
     await coordinator.knows(rid_of("scout"))
-    await until(lambda: set(bob.registry()) == {"helper/1+local", "scout/1"})
+    await given.until(lambda: set(bob.registry()) == {"helper/1+local", "scout/1"})
 
     async def is_recorded() -> bool:
         found = await peer_of(ada, coordinator.rid)
@@ -91,7 +92,7 @@ async def test_an_event_that_a_stock_node_can_never_read_holds_up_no_other(netwo
         counts = (found["peer"]["rejected"], found["peer"]["waiting"], found["peer"]["failures"])
         return (one["rid"], one["code"], *counts) == (unreadable, "KOI_BAD_ANSWER", 1, 0, 0)
 
-    await until(is_recorded)
+    await given.until(is_recorded)
     first = (await peer_of(ada, coordinator.rid))["rejections"]
     await compared_again(ada, coordinator.rid)
     await compared_again(ada, coordinator.rid)
@@ -119,12 +120,12 @@ async def test_a_project_polls_a_stock_node(network: Network, stock: Stock) -> N
         return found is not None and (found["contents"]["edge_type"], found["contents"]["status"]) == APPROVED
 
     await coordinator.until(is_agreed)
-    await until(lambda: coordinator.log.count("POST /koi-net/events/poll") >= 2)
+    await given.until(lambda: coordinator.log.count("POST /koi-net/events/poll") >= 2)
     await coordinator.ask("publish", rid=rid_of("guide"), contents=profile(coordinator, "guide"))
     await ada.has(guide={})
     await coordinator.ask("forget", rid=rid_of("guide"))
     await ada.has()
-    await until(lambda: _is_reachable(ada, coordinator.rid))
+    await given.until(lambda: _is_reachable(ada, coordinator.rid))
 
 
 async def test_the_settings_as_they_come_suffice(network: Network, stock: Stock) -> None:
@@ -144,7 +145,7 @@ async def compared_again(station: Station, rid: str) -> None:
     """Return once a project has compared anew what a peer knows."""
     compared = station.workbench._ctx.node.presence.compared  # type: ignore[union-attr]
     before = compared.get(rid)
-    await until(lambda: rid in compared and compared[rid] != before)
+    await given.until(lambda: rid in compared and compared[rid] != before)
 
 
 async def _is_reachable(station: Station, rid: str) -> bool:

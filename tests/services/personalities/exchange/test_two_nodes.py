@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.services.personalities.exchange.conftest import Network, until
+from tests import given
+from tests.services.personalities.exchange.conftest import Network
 
 pytestmark = pytest.mark.anyio
 
@@ -17,7 +18,7 @@ async def test_nodes_meet_and_approve_edges_in_both_directions(network: Network)
         found = [(await one.call("get_network"))["edges"] for one in (hub, ada)]
         return all(sorted(edge["status"] for edge in edges) == ["APPROVED", "APPROVED"] for edges in found)
 
-    await until(agreed)
+    await given.until(agreed)
     [peer] = (await ada.call("list_peers"))["peers"]
     assert (peer["rid"], peer["name"], peer["is_relay"], peer["state"]) == (hub.rid, "hub", True, "reachable")
     assert (peer["sends_to_us"], peer["gets_from_us"]) == ("APPROVED", "APPROVED")

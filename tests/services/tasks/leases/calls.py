@@ -11,11 +11,6 @@ from workbench.services.tasks import expiry
 HOLDING = ("start_task", "report_task_progress", "complete_task", "fail_task", "release_task")
 
 
-async def make(workbench: Workbench, title: str = "t", persona_id: str = "implementer", **more: Any) -> int:
-    """Create a task; its id."""
-    return int((await workbench.call("create_task", title=title, persona_id=persona_id, **more))["id"])
-
-
 async def do(workbench: Workbench, agent: Admitted, name: str, task_id: int, **more: Any) -> dict[str, Any]:
     """Call an operation about a task as an agent."""
     if name == "fail_task":
@@ -31,11 +26,6 @@ async def claim(workbench: Workbench, agent: Admitted, **which: int) -> Any:
 async def beat(workbench: Workbench, agent: Admitted, **more: Any) -> dict[str, Any]:
     """A heartbeat."""
     return await workbench.dispatch(agent.caller, "heartbeat_and_get_tasks", more)
-
-
-async def get(workbench: Workbench, task_id: int) -> dict[str, Any]:
-    """Everything about a task."""
-    return await workbench.call("get_task", task_id=task_id)
 
 
 async def sweep(workbench: Workbench) -> int:

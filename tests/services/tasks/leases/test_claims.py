@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Admitted, Clock
-from tests.services.tasks.leases.calls import beat, claim, do, enter, get, kinds, make
+from tests.services.tasks.leases.calls import beat, claim, do, enter, kinds
 from workbench.app import Workbench
 from workbench.errors import Conflict, NotFound
 from workbench.model import SECOND, iso
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_claim_gives_the_task_under_its_lease(workbench: Workbench, admit: Admit, clock: Clock) -> None:
-    ada, task = await admit("ada"), await make(workbench, run="echo hi")
+    ada, task = await admit("ada"), await given.task(workbench, run="echo hi")
     clock.forward(5)
     found = await claim(workbench, ada)
     assert (found["id"], found["status"], found["attempt"], found["assigned_agent_id"]) == (task, "claimed", 1, "ada")
@@ -31,14 +32,16 @@ async def test_a_claim_gives_the_task_under_its_lease(workbench: Workbench, admi
 async def test_tasks_are_taken_reserved_first_then_by_priority_then_by_age(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
     await admit("bob")
-    low = await make(workbench, priority=-1)
-    old, young = await make(workbench), await make(workbench)
-    high = await make(workbench, priority=900)
-    mine = await make(workbench, "mine", "tester", priority=-1_000, assigned_agent_id="ada", target_worktree="lab")
-    await make(workbench, priority=999, assigned_agent_id="bob")
-    await make(workbench, "not my work", "tester", priority=999)
-    await make(workbench, "not my place", target_worktree="lab", priority=999)
-    await make(workbench, "not yet", dependencies=[low], priority=0)
+    low = await given.task(workbench, priority=-1)
+    old, young = await given.task(workbench), await given.task(workbench)
+    high = await given.task(workbench, priority=900)
+    mine = await given.task(
+        workbench, "mine", "tester", priority=-1_000, assigned_agent_id="ada", target_worktree="lab"
+    )
+    await given.task(workbench, priority=999, assigned_agent_id="bob")
+    await given.task(workbench, "not my work", "tester", priority=999)
+    await given.task(workbench, "not my place", target_worktree="lab", priority=999)
+    await given.task(workbench, "not yet", dependencies=[low], priority=0)
     order = [mine, high, old, young, low]
     assert [t["id"] for t in (await beat(workbench, ada))["available"]] == order
     assert [t["id"] for t in (await beat(workbench, ada, limit=2))["available"]] == order[:2]
@@ -50,8 +53,8 @@ async def test_tasks_are_taken_reserved_first_then_by_priority_then_by_age(workb
 
 async def test_who_works_in_a_worktree_takes_its_tasks_and_those_of_none(workbench: Workbench, settle: Admit) -> None:
     ada = await settle("ada", "lab")
-    inside, anywhere = await make(workbench, target_worktree="lab"), await make(workbench, priority=600)
-    elsewhere = await make(workbench, target_worktree="other", priority=999)
+    inside, anywhere = await given.task(workbench, target_worktree="lab"), await given.task(workbench, priority=600)
+    elsewhere = await given.task(workbench, target_worktree="other", priority=999)
     assert [t["id"] for t in (await beat(workbench, ada))["available"]] == [anywhere, inside]
     with pytest.raises(Conflict, match="it is for the worktree other, and yours is lab"):
         await claim(workbench, ada, task_id=elsewhere)
@@ -60,8 +63,8 @@ async def test_who_works_in_a_worktree_takes_its_tasks_and_those_of_none(workben
 
 async def test_a_reviewer_without_a_worktree_takes_what_belongs_to_none(workbench: Workbench, admit: Admit) -> None:
     rex = await admit("rex", "reviewer")
-    await make(workbench, "elsewhere", "reviewer", target_worktree="lab")
-    here = await make(workbench, "here", "reviewer")
+    await given.task(workbench, "elsewhere", "reviewer", target_worktree="lab")
+    here = await given.task(workbench, "here", "reviewer")
     assert (await claim(workbench, rex))["id"] == here
     await do(workbench, rex, "complete_task", here)
     assert await claim(workbench, rex) is None
@@ -71,17 +74,17 @@ async def test_without_a_persona_only_what_is_reserved_can_be_taken(workbench: W
     made = await workbench.call("register", name="ada")
     await workbench.call("approve", approval_id=made["approval_id"])
     ada = Admitted("ada", made["token"], await workbench.identify(made["token"]))
-    await make(workbench)
+    await given.task(workbench)
     assert await claim(workbench, ada) is None
-    mine = await make(workbench, assigned_agent_id="ada")
+    mine = await given.task(workbench, assigned_agent_id="ada")
     assert (await claim(workbench, ada))["id"] == mine
 
 
 async def test_a_second_claim_gives_what_is_held_and_changes_nothing(
     workbench: Workbench, admit: Admit, clock: Clock
 ) -> None:
-    ada, first = await admit("ada"), await make(workbench)
-    await make(workbench, priority=999, assigned_agent_id="ada")
+    ada, first = await admit("ada"), await given.task(workbench)
+    await given.task(workbench, priority=999, assigned_agent_id="ada")
     held = await claim(workbench, ada, task_id=first)
     clock.forward(50)
     assert await claim(workbench, ada) == await claim(workbench, ada, task_id=first) == held
@@ -90,7 +93,7 @@ async def test_a_second_claim_gives_what_is_held_and_changes_nothing(
 
 async def test_of_several_that_are_held_the_one_in_progress_goes_first(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
-    first, second = await make(workbench), await make(workbench)
+    first, second = await given.task(workbench), await given.task(workbench)
     await claim(workbench, ada, task_id=first)
     await claim(workbench, ada, task_id=second)
     await do(workbench, ada, "start_task", second)
@@ -100,7 +103,7 @@ async def test_of_several_that_are_held_the_one_in_progress_goes_first(workbench
 
 async def test_an_agent_may_hold_several_that_it_names(workbench: Workbench, admit: Admit, clock: Clock) -> None:
     ada = await admit("ada")
-    long, short = await make(workbench), await make(workbench, lease_seconds=60)
+    long, short = await given.task(workbench), await given.task(workbench, lease_seconds=60)
     await claim(workbench, ada, task_id=short)
     await claim(workbench, ada, task_id=long)
     work = await beat(workbench, ada)
@@ -111,10 +114,10 @@ async def test_an_agent_may_hold_several_that_it_names(workbench: Workbench, adm
 
 async def test_of_many_who_claim_at_once_exactly_one_gets_the_task(workbench: Workbench, admit: Admit) -> None:
     agents = [await admit(f"a{n}") for n in range(6)]
-    task = await make(workbench)
+    task = await given.task(workbench)
     found = await asyncio.gather(*(claim(workbench, agent) for agent in agents))
     assert [t["id"] for t in found if t] == [task]
-    other = await make(workbench)
+    other = await given.task(workbench)
     by_name = [claim(workbench, agent, task_id=other) for agent in agents]
     answers = await asyncio.gather(*by_name, return_exceptions=True)
     assert sorted(type(answer).__name__ for answer in answers) == [*(["Conflict"] * 5), "dict"]
@@ -143,8 +146,8 @@ async def test_a_task_that_cannot_be_claimed_says_why(
     workbench: Workbench, admit: Admit, case: str, reason: str, why: str
 ) -> None:
     ada, bob = await admit("ada"), await admit("bob")
-    first = await make(workbench, "first")
-    task = await make(
+    first = await given.task(workbench, "first")
+    task = await given.task(
         workbench,
         persona_id="tester" if case == "persona" else "implementer",
         dependencies=[first] if case in ("blocked", "dead") else [],
@@ -165,7 +168,7 @@ async def test_a_task_that_cannot_be_claimed_says_why(
             await end
         else:
             end.close()
-    before = await get(workbench, task)
+    before = await given.task_now(workbench, task)
     with pytest.raises(Conflict, match="TASK_NOT_CLAIMABLE") as refused:
         await claim(workbench, ada, task_id=task)
     assert refused.value.message == f"Task {task} cannot be claimed: {why.format(**before)}"
@@ -174,12 +177,12 @@ async def test_a_task_that_cannot_be_claimed_says_why(
         "reasons": [reason],
         "blocked_by": [first] if case in ("blocked", "dead") else [],
     }
-    assert await get(workbench, task) == before
+    assert await given.task_now(workbench, task) == before
 
 
 async def test_a_refused_claim_lists_every_reason(workbench: Workbench, admit: Admit) -> None:
-    ada, first = await admit("ada"), await make(workbench, "first")
-    task = await make(workbench, persona_id="tester", target_worktree="lab", dependencies=[first])
+    ada, first = await admit("ada"), await given.task(workbench, "first")
+    task = await given.task(workbench, persona_id="tester", target_worktree="lab", dependencies=[first])
     with pytest.raises(Conflict, match="TASK_NOT_CLAIMABLE") as refused:
         await claim(workbench, ada, task_id=task)
     assert refused.value.details["reasons"] == ["persona", "worktree", "dependency"]
@@ -191,7 +194,7 @@ async def test_a_claim_of_an_invisible_task_names_the_session_and_does_not_revea
     ada = await admit("ada")
     await workbench.call("create_project", name="map")
     await workbench.call("create_session", project_id="map", name="north")
-    hidden = await make(workbench, session_id="north")
+    hidden = await given.task(workbench, session_id="north")
     messages = []
     for task_id in (hidden, hidden + 1):
         with pytest.raises(NotFound, match="TASK_NOT_FOUND") as refused:
@@ -205,14 +208,18 @@ async def test_what_could_be_claimed_is_told_without_claiming_or_renewing(
     workbench: Workbench, admit: Admit, clock: Clock
 ) -> None:
     ada = await admit("ada")
-    held, low, high = await make(workbench), await make(workbench, priority=1), await make(workbench, priority=9)
-    await make(workbench, "blocked", dependencies=[held])
+    held, low, high = (
+        await given.task(workbench),
+        await given.task(workbench, priority=1),
+        await given.task(workbench, priority=9),
+    )
+    await given.task(workbench, "blocked", dependencies=[held])
     until = (await claim(workbench, ada, task_id=held))["lease_expires_at"]
     clock.forward(20)
     for limit, ids in ((10, [high, low]), (1, [high])):
         found = await workbench.dispatch(ada.caller, "get_available_tasks", {"limit": limit})
         assert [task["id"] for task in found["tasks"]] == ids
-    assert (await get(workbench, held))["lease_expires_at"] == until
+    assert (await given.task_now(workbench, held))["lease_expires_at"] == until
     assert (await kinds(workbench)).count("task.claimed") == 1
 
 

@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Clock
-from tests.services.tasks.leases.calls import HOLDING, claim, do, enter, get, kinds, make, sweep
+from tests.services.tasks.leases.calls import HOLDING, claim, do, enter, kinds, sweep
 from workbench.app import Workbench
 from workbench.errors import Conflict, NotFound
 from workbench.model import SECOND, iso
@@ -18,14 +19,14 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_lease_ends_at_its_time_and_not_before(workbench: Workbench, admit: Admit, clock: Clock) -> None:
-    ada, bob, task = await admit("ada"), await admit("bob"), await make(workbench)
+    ada, bob, task = await admit("ada"), await admit("bob"), await given.task(workbench)
     await claim(workbench, ada)
     clock.forward(119.999)
     assert await sweep(workbench) == 0
     assert await claim(workbench, bob) is None
     clock.forward(0.001)
     await sweep(workbench)
-    after = await get(workbench, task)
+    after = await given.task_now(workbench, task)
     assert (after["status"], after["assigned_agent_id"], after["retry_count"]) == ("pending", None, 1)
     assert after["lease_expires_at"] is None
     (attempt,) = after["attempts"]
@@ -39,7 +40,7 @@ async def test_the_open_project_ends_leases_and_pauses_by_itself(
     workbench: Workbench, admit: Admit, clock: Clock
 ) -> None:
     ada = await admit("ada")
-    await make(workbench)
+    await given.task(workbench)
     await claim(workbench, ada)
     async with workbench.feed.subscribe("task.expired", "task.retry_ready") as events:
         clock.forward(121)
@@ -57,7 +58,7 @@ async def test_a_clock_that_is_set_ends_no_lease_and_lengthens_none(settings: Se
         Workbench.open(settings, clock=wall, steady=steady) as workbench,
         Workbench.open(settings, clock=wall, steady=steady) as other,
     ):
-        ada, task, resting = await enter(workbench, "ada"), await make(workbench), await make(workbench)
+        ada, task, resting = await enter(workbench, "ada"), await given.task(workbench), await given.task(workbench)
         await do(workbench, ada, "fail_task", (await claim(workbench, ada, task_id=resting))["id"])
         await claim(workbench, ada, task_id=task)
         async with workbench.feed.subscribe("task.*") as events:
@@ -65,7 +66,7 @@ async def test_a_clock_that_is_set_ends_no_lease_and_lengthens_none(settings: Se
             assert (await anext(events)).subject == f"task:{resting}", "a pause may end early"
             while {workbench.leases._ahead, other.leases._ahead} != {wall.now - steady.now}:
                 await asyncio.sleep(0.01)
-            assert (await get(workbench, task))["lease_expires_at"] == iso(wall.now + 120 * SECOND)
+            assert (await given.task_now(workbench, task))["lease_expires_at"] == iso(wall.now + 120 * SECOND)
             for clock in (wall, steady):
                 clock.forward(121)
             assert [((event := await anext(events)).kind, event.subject)] == [("task.expired", f"task:{task}")]
@@ -76,14 +77,14 @@ async def test_a_clock_that_is_set_ends_no_lease_and_lengthens_none(settings: Se
 async def test_a_server_that_stands_still_ends_no_lease(settings: Settings) -> None:
     wall, steady = Clock(), Clock()
     async with Workbench.open(settings, clock=wall, steady=steady) as workbench, Servers(workbench) as servers:
-        ada, task = await enter(workbench, "ada"), await make(workbench, lease_seconds=10)
+        ada, task = await enter(workbench, "ada"), await given.task(workbench, lease_seconds=10)
         await claim(workbench, ada)
         await servers.start(0)
         while workbench.leases._last != steady.now:
             await asyncio.sleep(0.01)
         for clock in (wall, steady):
             clock.forward(600)
-        while (found := await get(workbench, task))["lease_expires_at"] != iso(wall.now + 10 * SECOND):
+        while (found := await given.task_now(workbench, task))["lease_expires_at"] != iso(wall.now + 10 * SECOND):
             assert found["status"] == "claimed"
             await asyncio.sleep(0.01)
         async with workbench.feed.subscribe("task.expired") as events:
@@ -99,33 +100,33 @@ async def test_a_server_that_stands_still_ends_no_lease(settings: Settings) -> N
 async def test_a_clock_that_drifts_was_not_set(settings: Settings) -> None:
     wall, steady = Clock(), Clock()
     async with Workbench.open(settings, clock=wall, steady=steady) as workbench:
-        ada, task = await enter(workbench, "ada"), await make(workbench)
+        ada, task = await enter(workbench, "ada"), await given.task(workbench)
         until = (await claim(workbench, ada))["lease_expires_at"]
         for _ in range(60):
             wall.forward(2)
             steady.forward(1)
             await workbench.leases.end_due(workbench._ctx)
-            assert (await get(workbench, task))["lease_expires_at"] in (until, None)
-        assert (await get(workbench, task))["retry_count"] == 1
+            assert (await given.task_now(workbench, task))["lease_expires_at"] in (until, None)
+        assert (await given.task_now(workbench, task))["retry_count"] == 1
 
 
 async def test_leases_that_end_together_are_retried_at_times_of_their_own(
     workbench: Workbench, admit: Admit, clock: Clock
 ) -> None:
-    tasks = [await make(workbench) for _ in range(8)]
+    tasks = [await given.task(workbench) for _ in range(8)]
     for number, task in enumerate(tasks):
         await claim(workbench, await admit(f"agent-{number}"), task_id=task)
     clock.forward(121)
     drawn = iter(number / 8 for number in range(8))
     await workbench.leases.end_due(workbench._ctx._replace(random=lambda: next(drawn)))
-    assert len({(await get(workbench, task))["not_before"] for task in tasks}) == len(tasks)
+    assert len({(await given.task_now(workbench, task))["not_before"] for task in tasks}) == len(tasks)
 
 
 @pytest.mark.parametrize("name", HOLDING)
 async def test_who_lost_the_lease_can_do_nothing_to_the_task(
     workbench: Workbench, admit: Admit, clock: Clock, name: str
 ) -> None:
-    ada, bob, task = await admit("ada"), await admit("bob"), await make(workbench)
+    ada, bob, task = await admit("ada"), await admit("bob"), await given.task(workbench)
     await claim(workbench, ada)
     clock.forward(121)
     await sweep(workbench)
@@ -135,12 +136,12 @@ async def test_who_lost_the_lease_can_do_nothing_to_the_task(
     clock.forward(13)
     await sweep(workbench)
     await claim(workbench, bob)
-    before = await get(workbench, task)
+    before = await given.task_now(workbench, task)
     with pytest.raises(Conflict, match="LEASE_LOST"):
         await do(workbench, ada, name, task)
     with pytest.raises(Conflict, match="LEASE_LOST"):
         await do(workbench, ada, name, task, attempt=2)
-    assert await get(workbench, task) == before
+    assert await given.task_now(workbench, task) == before
     await do(workbench, bob, "complete_task", task, attempt=2)
     with pytest.raises(Conflict, match="LEASE_LOST"):
         await do(workbench, bob, name, task)
@@ -150,21 +151,21 @@ async def test_who_lost_the_lease_can_do_nothing_to_the_task(
 async def test_an_earlier_attempt_of_the_same_agent_counts_no_more(
     workbench: Workbench, admit: Admit, name: str
 ) -> None:
-    ada, task = await admit("ada"), await make(workbench)
+    ada, task = await admit("ada"), await given.task(workbench)
     await claim(workbench, ada)
     await do(workbench, ada, "release_task", task)
     await claim(workbench, ada)
-    before = await get(workbench, task)
+    before = await given.task_now(workbench, task)
     for attempt in (1, 3, 0):
         with pytest.raises(Conflict, match=r"LEASE_LOST.*\(it is claimed, attempt 2\)"):
             await do(workbench, ada, name, task, attempt=attempt)
-    assert await get(workbench, task) == before
+    assert await given.task_now(workbench, task) == before
     await do(workbench, ada, name, task, attempt=2)
 
 
 @pytest.mark.parametrize("name", HOLDING)
 async def test_a_task_that_nobody_or_another_holds_is_not_mine(workbench: Workbench, admit: Admit, name: str) -> None:
-    ada, bob, task = await admit("ada"), await admit("bob"), await make(workbench)
+    ada, bob, task = await admit("ada"), await admit("bob"), await given.task(workbench)
     with pytest.raises(Conflict, match="LEASE_LOST"):
         await do(workbench, ada, name, task)
     await claim(workbench, bob)

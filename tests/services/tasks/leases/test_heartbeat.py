@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Clock, followed
-from tests.services.tasks.leases.calls import beat, claim, do, enter, get, make, sweep
+from tests.services.tasks.leases.calls import beat, claim, do, enter, sweep
 from workbench.app import Workbench
 from workbench.errors import Refused
 from workbench.model import SECOND, iso
@@ -20,14 +21,14 @@ async def test_a_heartbeat_renews_every_lease_by_its_own_length(
     workbench: Workbench, admit: Admit, clock: Clock
 ) -> None:
     ada = await admit("ada")
-    tasks = [await make(workbench), await make(workbench, lease_seconds=30)]
+    tasks = [await given.task(workbench), await given.task(workbench, lease_seconds=30)]
     for task in tasks:
         await claim(workbench, ada, task_id=task)
     for _ in range(10):
         clock.forward(29)
         assert (await beat(workbench, ada))["lease_expires_at"] == iso(clock.now + 30 * SECOND)
         assert await sweep(workbench) == 0
-    assert [(await get(workbench, t))["lease_expires_at"] for t in tasks] == [
+    assert [(await given.task_now(workbench, t))["lease_expires_at"] for t in tasks] == [
         *(iso(clock.now + 120 * SECOND), iso(clock.now + 30 * SECOND)),
     ]
     (agent,) = (await workbench.call("list_agents"))["agents"]
@@ -40,17 +41,17 @@ async def test_who_waits_for_work_hears_of_it_at_once(
     workbench: Workbench, admit: Admit, clock: Clock, news: str
 ) -> None:
     ada, bob = await admit("ada"), await admit("bob")
-    task = await make(workbench)
+    task = await given.task(workbench)
     await claim(workbench, bob)
-    waits = await make(workbench, dependencies=[task])
+    waits = await given.task(workbench, dependencies=[task])
     if news == "rested":
         await do(workbench, bob, "fail_task", task)
     waiting = asyncio.create_task(beat(workbench, ada, wait_seconds=30))
     await followed(workbench)
-    await make(workbench, "not for ada", "tester")
+    await given.task(workbench, "not for ada", "tester")
     match news:
         case "created":
-            task = await make(workbench)
+            task = await given.task(workbench)
         case "unblocked":
             await do(workbench, bob, "complete_task", task)
             task = waits
@@ -71,7 +72,7 @@ async def test_more_tasks_at_once_than_a_subscriber_may_lag_end_no_wait_for_work
         await workbench.call("create_tasks", tasks=others)
         await asyncio.wait({waiting}, timeout=0.5)
         assert not waiting.done()
-        task = await make(workbench)
+        task = await given.task(workbench)
         assert [t["id"] for t in (await waiting)["available"]] == [task]
 
 
@@ -91,13 +92,13 @@ async def test_nobody_waits_longer_than_the_setting_allows(settings: Settings) -
 async def test_a_beat_without_a_list_renews_as_well(workbench: Workbench, admit: Admit, clock: Clock) -> None:
     ada = await admit("ada")
     assert await workbench.dispatch(ada.caller, "heartbeat", {}) == {"holding": [], "lease_expires_at": None}
-    tasks = [await make(workbench, lease_seconds=seconds) for seconds in (90, 30)]
+    tasks = [await given.task(workbench, lease_seconds=seconds) for seconds in (90, 30)]
     for task in tasks:
         await claim(workbench, ada, task_id=task)
     clock.forward(20)
     beat = await workbench.dispatch(ada.caller, "heartbeat", {"agent_id": "ada"})
     assert beat == {"holding": tasks, "lease_expires_at": iso(clock.now + 30 * SECOND)}
-    assert (await get(workbench, tasks[0]))["lease_expires_at"] == iso(clock.now + 90 * SECOND)
+    assert (await given.task_now(workbench, tasks[0]))["lease_expires_at"] == iso(clock.now + 90 * SECOND)
     (agent,) = (await workbench.call("list_agents"))["agents"]
     assert (agent["last_heartbeat"], agent["registration_status"]) == (iso(clock.now), "active")
     with pytest.raises(Refused, match="FORBIDDEN"):
@@ -105,6 +106,6 @@ async def test_a_beat_without_a_list_renews_as_well(workbench: Workbench, admit:
 
 
 async def test_who_holds_a_task_is_not_kept_waiting(workbench: Workbench, admit: Admit) -> None:
-    ada, task = await admit("ada"), await make(workbench)
+    ada, task = await admit("ada"), await given.task(workbench)
     await claim(workbench, ada)
     assert [t["id"] for t in (await beat(workbench, ada, wait_seconds=30))["holding"]] == [task]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit
-from tests.services.tasks.leases.calls import HOLDING, beat, make
+from tests.services.tasks.leases.calls import HOLDING, beat
 from workbench.app import Workbench
 from workbench.errors import BadInput, Refused
 
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.parametrize("name", ["claim_task", "heartbeat_and_get_tasks", *HOLDING])
 async def test_the_person_holds_no_tasks(workbench: Workbench, name: str) -> None:
-    task = await make(workbench)
+    task = await given.task(workbench)
     needs = {"task_id": task} if name in HOLDING else {}
     more = {"error_message": "no"} if name == "fail_task" else {}
     with pytest.raises(BadInput, match="AGENT_ONLY"):
@@ -31,7 +32,7 @@ async def test_who_may_only_read_takes_no_tasks(workbench: Workbench, admit: Adm
 async def test_the_ids_an_agent_sends_must_be_its_own(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
     await admit("bob")
-    task = await make(workbench)
+    task = await given.task(workbench)
     assert await beat(workbench, ada, agent_id="ada", persona_id="Implementer")
     assert (await workbench.dispatch(ada.caller, "claim_task", {"agent_id": "ada"}))["task"]["id"] == task
     for name, arguments in (

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Clock
-from tests.services.tasks.leases.calls import beat, claim, do, enter, get, kinds, make, sweep
+from tests.services.tasks.leases.calls import beat, claim, do, enter, kinds, sweep
 from workbench.app import Workbench
 from workbench.errors import BadInput
 from workbench.model import SECOND, iso
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_starting_is_said_once_and_progress_says_it_too(workbench: Workbench, admit: Admit, clock: Clock) -> None:
     ada = await admit("ada")
-    one, two = await make(workbench), await make(workbench)
+    one, two = await given.task(workbench), await given.task(workbench)
     await claim(workbench, ada, task_id=one)
     began = clock.now
     for _ in range(2):
@@ -26,7 +27,7 @@ async def test_starting_is_said_once_and_progress_says_it_too(workbench: Workben
     await claim(workbench, ada, task_id=two)
     await do(workbench, ada, "report_task_progress", two, percent_complete=7)
     for task, at in ((one, began), (two, clock.now)):
-        found = await get(workbench, task)
+        found = await given.task_now(workbench, task)
         assert (found["started_at"], found["attempts"][0]["started_at"]) == (iso(at), iso(at))
     assert (await kinds(workbench)).count("task.started") == 2
 
@@ -34,14 +35,14 @@ async def test_starting_is_said_once_and_progress_says_it_too(workbench: Workben
 async def test_progress_keeps_notes_and_percentages_and_renews_the_lease(
     workbench: Workbench, admit: Admit, clock: Clock
 ) -> None:
-    ada, task = await admit("ada"), await make(workbench)
+    ada, task = await admit("ada"), await given.task(workbench)
     await claim(workbench, ada)
     for note, percent, shown in (("a", 30, 30), ("b", None, 30), ("", 40, 40), ("", 10, 10)):
         clock.forward(100)
         said = {"progress_note": note} | ({"percent_complete": percent} if percent else {})
         line = await do(workbench, ada, "report_task_progress", task, agent_id="ada", **said)
         assert (line["progress"], line["status"]) == (shown, "in_progress")
-    assert (await get(workbench, task))["lease_expires_at"] == iso(clock.now + 120 * SECOND)
+    assert (await given.task_now(workbench, task))["lease_expires_at"] == iso(clock.now + 120 * SECOND)
     lines = (await workbench.call("get_task_logs", task_id=task))["lines"]
     assert [(x["message"], x["level"]) for x in lines] == [("a", "info"), ("b", "info")]
     for bad in (
@@ -58,7 +59,7 @@ async def test_progress_keeps_notes_and_percentages_and_renews_the_lease(
 async def test_completing_keeps_the_result_and_implies_the_start(
     workbench: Workbench, admit: Admit, clock: Clock, started: bool
 ) -> None:
-    ada, task = await admit("ada"), await make(workbench)
+    ada, task = await admit("ada"), await given.task(workbench)
     await claim(workbench, ada)
     if started:
         await do(workbench, ada, "start_task", task)
@@ -66,7 +67,7 @@ async def test_completing_keeps_the_result_and_implies_the_start(
     result = {"rows": 344, "text": "é\n", "none": None, "list": [1.5, True]}
     line = await do(workbench, ada, "complete_task", task, result_data=result, artifacts=["a.csv", "commit:1"])
     assert (line["status"], line["progress"]) == ("completed", 100)
-    found = await get(workbench, task)
+    found = await given.task_now(workbench, task)
     assert (found["result_data"], found["artifacts"]) == (result, ["a.csv", "commit:1"])
     assert (found["completed_at"], found["lease_expires_at"], found["error_message"]) == (iso(clock.now), None, None)
     (attempt,) = found["attempts"]
@@ -77,7 +78,7 @@ async def test_completing_keeps_the_result_and_implies_the_start(
 
 
 async def test_a_result_has_a_limit_and_the_task_stays_held(workbench: Workbench, admit: Admit) -> None:
-    ada, task = await admit("ada"), await make(workbench)
+    ada, task = await admit("ada"), await given.task(workbench)
     await claim(workbench, ada)
     for bad in ({"result_data": "x" * 1_048_576}, {"artifacts": ["x" * 1_048_576]}):
         with pytest.raises(BadInput, match="TOO_LARGE"):
@@ -91,20 +92,20 @@ async def test_a_result_has_a_limit_and_the_task_stays_held(workbench: Workbench
     ):
         with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
             await do(workbench, ada, "complete_task", task, **bad)
-    assert (await get(workbench, task))["status"] == "claimed"
+    assert (await given.task_now(workbench, task))["status"] == "claimed"
     await do(workbench, ada, "complete_task", task, result_data="x" * 1_048_574)
 
 
 async def test_a_failed_task_is_tried_again_after_pauses_that_double(
     workbench: Workbench, admit: Admit, clock: Clock
 ) -> None:
-    ada, task = await admit("ada"), await make(workbench, max_retries=3)
+    ada, task = await admit("ada"), await given.task(workbench, max_retries=3)
     for attempt, pause in ((1, 10), (2, 20), (3, 25)):
         assert (await claim(workbench, ada))["attempt"] == attempt
         await do(workbench, ada, "report_task_progress", task, percent_complete=50)
         line = await do(workbench, ada, "fail_task", task, error_message=f"e{attempt}")
         assert (line["status"], line["progress"], line["assigned_agent_id"]) == ("pending", 0, None)
-        found = await get(workbench, task)
+        found = await given.task_now(workbench, task)
         assert (found["retry_count"], found["error_message"]) == (attempt, f"e{attempt}")
         assert iso(clock.now + pause * SECOND) <= found["not_before"] <= iso(clock.now + pause * 5 * SECOND // 4)
         clock.forward(pause - 0.001)
@@ -114,7 +115,7 @@ async def test_a_failed_task_is_tried_again_after_pauses_that_double(
         await sweep(workbench)
     await claim(workbench, ada)
     assert (await do(workbench, ada, "fail_task", task, error_message="e4"))["status"] == "failed"
-    found = await get(workbench, task)
+    found = await given.task_now(workbench, task)
     assert (found["error_message"], found["retry_count"], found["completed_at"]) == ("e4", 3, iso(clock.now))
     assert [(a["outcome"], a["error_message"]) for a in found["attempts"]] == [("failed", f"e{n}") for n in range(1, 5)]
     tries = ["claimed", "started", "progressed", "retried", "retry_ready"] * 3
@@ -122,14 +123,14 @@ async def test_a_failed_task_is_tried_again_after_pauses_that_double(
 
 
 async def test_a_task_whose_leases_run_out_too_often_fails(workbench: Workbench, admit: Admit, clock: Clock) -> None:
-    ada, task = await admit("ada"), await make(workbench, max_retries=1)
+    ada, task = await admit("ada"), await given.task(workbench, max_retries=1)
     for _ in range(2):
         await claim(workbench, ada)
         clock.forward(121)
         await sweep(workbench)
         clock.forward(13)
         await sweep(workbench)
-    found = await get(workbench, task)
+    found = await given.task_now(workbench, task)
     assert (found["status"], found["error_message"]) == ("failed", "the lease ran out")
     assert [a["outcome"] for a in found["attempts"]] == ["expired", "expired"]
     assert (await kinds(workbench))[-1] == "task.failed"
@@ -140,31 +141,34 @@ async def test_a_task_that_is_cancelled_by_the_end_of_another_lease_does_not_com
 ) -> None:
     """Both leases end in one look, as after a night in which nobody looked."""
     ada, bob = await enter(workbench, "ada"), await enter(workbench, "bob")
-    first = await make(workbench, max_retries=0)
-    second = await make(workbench, dependencies=[first], on_failure="cancel")
-    below = await make(workbench, parent_task_id=second)
+    first = await given.task(workbench, max_retries=0)
+    second = await given.task(workbench, dependencies=[first], on_failure="cancel")
+    below = await given.task(workbench, parent_task_id=second)
     await claim(workbench, ada, task_id=first)
     await claim(workbench, bob, task_id=below)
     clock.forward(3600)
     assert await sweep(workbench) == 1
-    assert [(await get(workbench, task))["status"] for task in (first, second, below)] == ["failed", *["cancelled"] * 2]
+    assert [(await given.task_now(workbench, task))["status"] for task in (first, second, below)] == [
+        "failed",
+        *["cancelled"] * 2,
+    ]
     assert "task.expired" not in await kinds(workbench)
-    assert [a["outcome"] for a in (await get(workbench, below))["attempts"]] == ["cancelled"]
+    assert [a["outcome"] for a in (await given.task_now(workbench, below))["attempts"]] == ["cancelled"]
 
 
 @pytest.mark.parametrize(("max_retries", "retryable"), [(0, True), (2, False)])
 async def test_without_a_retry_left_or_wanted_a_failure_is_final(
     workbench: Workbench, admit: Admit, max_retries: int, retryable: bool
 ) -> None:
-    ada, task = await admit("ada"), await make(workbench, max_retries=max_retries)
+    ada, task = await admit("ada"), await given.task(workbench, max_retries=max_retries)
     await claim(workbench, ada)
     line = await do(workbench, ada, "fail_task", task, retryable=retryable)
     assert (line["status"], line["assigned_agent_id"]) == ("failed", "ada")
-    assert (await get(workbench, task))["retry_count"] == 0
+    assert (await given.task_now(workbench, task))["retry_count"] == 0
 
 
 async def test_a_released_task_is_claimable_at_once_and_costs_no_retry(workbench: Workbench, admit: Admit) -> None:
-    ada, bob, task = await admit("ada"), await admit("bob"), await make(workbench, max_retries=0)
+    ada, bob, task = await admit("ada"), await admit("bob"), await given.task(workbench, max_retries=0)
     for agent in (ada, bob, ada):
         await claim(workbench, agent)
         await do(workbench, agent, "report_task_progress", task, percent_complete=50)

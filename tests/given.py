@@ -1,0 +1,114 @@
+"""What tests are given: tasks, worktrees, projects and the rest, how they are now, and what is waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admitted
+from workbench.app import Workbench
+from workbench.errors import WorkbenchError
+from workbench.ops import OPERATOR
+
+SECONDS = 60.0
+"""How long something is waited for that a test expects."""
+STEP_SECONDS = 0.005
+
+
+async def whole_task(
+    workbench: Workbench, title: str = "t", persona_id: str = "implementer", *, by: Admitted | None = None, **more: Any
+) -> dict[str, Any]:
+    """A new task of the operator or of an agent, with all that is said of it."""
+    new = {"title": title, "persona_id": persona_id, **more}
+    return await workbench.dispatch(by.caller if by else OPERATOR, "create_task", new)
+
+
+async def task(workbench: Workbench, *words: str, **more: Any) -> int:
+    """The id of a new task; see `whole_task`."""
+    return int((await whole_task(workbench, *words, **more))["id"])
+
+
+async def worktree(workbench: Workbench, name: str = "lab", **more: Any) -> Path:
+    """The directory of a new worktree."""
+    return Path((await workbench.call("create_worktree", name=name, **more))["path"])
+
+
+async def project(workbench: Workbench, name: str = "alpha", **more: Any) -> dict[str, Any]:
+    """A new project."""
+    return await workbench.call("create_project", name=name, **more)
+
+
+async def session(workbench: Workbench, name: str, project_id: str = "alpha") -> dict[str, Any]:
+    """A new session of a project."""
+    return await workbench.call("create_session", project_id=project_id, name=name)
+
+
+async def team(workbench: Workbench, name: str, session_id: str | None = None) -> dict[str, Any]:
+    """A new team."""
+    return await workbench.call("create_team", name=name, session_id=session_id)
+
+
+async def task_now(workbench: Workbench, task_id: int) -> dict[str, Any]:
+    """Everything about a task, as it is now."""
+    return await workbench.call("get_task", task_id=task_id)
+
+
+async def reached(workbench: Workbench, task_id: int, *states: str) -> dict[str, Any]:
+    """Everything about a task, once it is in one of some states."""
+    async with workbench.feed.subscribe("task.*") as events:
+        while (found := await task_now(workbench, task_id))["status"] not in states:
+            await anext(events)
+    return found
+
+
+async def done_by(workbench: Workbench, agent: Admitted, name: str, task_id: int, **more: Any) -> dict[str, Any]:
+    """What an agent's call about a task answers."""
+    return await workbench.dispatch(agent.caller, name, {"task_id": task_id, **more})
+
+
+async def kinds(workbench: Workbench, *patterns: str, **which: Any) -> list[str]:
+    """The kinds of the events so far, of some kinds or about one subject."""
+    wanted = {"kinds": list(patterns)} if patterns else {}
+    return [event["kind"] for event in (await workbench.call("list_events", **wanted, **which, limit=1000))["events"]]
+
+
+async def refusal(call: Awaitable[object]) -> WorkbenchError:
+    """The error that a call ends with."""
+    with pytest.raises(WorkbenchError) as caught:
+        await call
+    return caught.value
+
+
+def refused(code: str, function: Callable[..., object], *arguments: Any, **named: Any) -> WorkbenchError:
+    """The error of a code that a function ends with."""
+    with pytest.raises(WorkbenchError) as caught:
+        function(*arguments, **named)
+    assert caught.value.code == code
+    return caught.value
+
+
+async def until(look: Callable[[], Any], seconds: float = SECONDS) -> Any:
+    """What is seen, once it is something; a look may take its time."""
+    async with asyncio.timeout(seconds):
+        while not (seen := await found if isinstance(found := look(), Awaitable) else found):
+            await asyncio.sleep(STEP_SECONDS)
+    return seen
+
+
+def wait_until(look: Callable[[], Any], what: str = "it", seconds: float = SECONDS) -> Any:
+    """What is seen, once it is something, where nothing is asynchronous."""
+    end = time.monotonic() + seconds
+    while not (seen := look()):
+        assert time.monotonic() < end, f"did not happen: {what}"
+        time.sleep(STEP_SECONDS)
+    return seen
+
+
+async def appeared(path: Path) -> str:
+    """What is in a file, once there is something."""
+    return str(await until(lambda: path.exists() and path.read_text()))
