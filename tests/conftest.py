@@ -160,13 +160,18 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def migrated(settings: Settings, empty_store: Path) -> Settings:
+def with_store(settings: Settings, empty_store: Path) -> Settings:
     """The settings of a project that has a store, so that whoever opens it has nothing to migrate."""
     state_directory.create(settings)
     if not settings.database.exists():
         shutil.copy(empty_store, settings.database)
     return settings
+
+
+@pytest.fixture
+def migrated(settings: Settings, empty_store: Path) -> Settings:
+    """See `with_store`."""
+    return with_store(settings, empty_store)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 
 from tests import given
 from tests.conftest import Admit, Served, git
+from tests.services.worktrees.lab import commit, finished
 from tests.worker.working import working
 from workbench.errors import Conflict, NotFound, Refused
 from workbench.worker import supervisor
@@ -26,19 +27,19 @@ async def kept(served: Served, settle: Admit, monkeypatch: pytest.MonkeyPatch) -
         return await given.reached(served.workbench, task_id, "failed")
 
 
-async def test_the_diff_of_kept_work_shows_what_the_attempt_made(served: Served, kept: dict[str, Any]) -> None:
-    found = await served.workbench.call("get_attempt_diff", task_id=kept["id"], attempt=1)
+async def test_kept_work_is_shown_and_is_a_candidate_that_is_merged_when_it_is_approved(
+    served: Served, kept: dict[str, Any], repository: Path, admit: Admit
+) -> None:
+    call = served.workbench.call
+    found = await call("get_attempt_diff", task_id=kept["id"], attempt=1)
     assert [(file["path"], file["status"], file["added"]) for file in found["files"]] == [("good.txt", "A", 1)]
     assert "+good" in found["files"][0]["patch"]
     assert found["commit"] == kept["attempts"][0]["kept"]["commit"]
     with pytest.raises(NotFound, match="NO_KEPT_WORK"):
-        await served.workbench.call("get_attempt_diff", task_id=kept["id"], attempt=2)
-
-
-async def test_an_adopted_attempt_is_a_candidate_that_is_merged_when_it_is_approved(
-    served: Served, kept: dict[str, Any], repository: Path
-) -> None:
-    call = served.workbench.call
+        await call("get_attempt_diff", task_id=kept["id"], attempt=2)
+    pat = await admit("pat", role="planner")
+    with pytest.raises(Refused, match="FORBIDDEN"):  # the worktree is not the planner's
+        await given.done_by(served.workbench, pat, "adopt_attempt", kept["id"], attempt=1)
     made = await call("adopt_attempt", task_id=kept["id"], attempt=1)
     assert (made["worktree"], made["target_branch"]) == ("lab", "main")
     (asked,) = [a for a in (await call("list_approvals"))["approvals"] if a["kind"] == "integration"]
@@ -46,32 +47,22 @@ async def test_an_adopted_attempt_is_a_candidate_that_is_merged_when_it_is_appro
     assert [file["path"] for file in asked["payload"]["files"]] == ["good.txt"]
     assert asked["payload"]["changed"] == []
     await call("approve", approval_id=made["approval_id"])
-    while "good.txt" not in git("ls-tree", "--name-only", "main", cwd=repository).split():
-        await served.workbench.call("wait_for_task", task_id=kept["id"], until="changed", wait_seconds=0.05)
-    assert (await call("get_task", task_id=kept["id"]))["status"] == "failed"
+    assert (await finished(served.workbench, made["approval_id"]))["outcome"]["state"] == "integrated"
+    assert "good.txt" in git("ls-tree", "--name-only", "main", cwd=repository).split()
+    assert (await given.task_now(served.workbench, kept["id"]))["status"] == "failed"
 
 
-async def test_an_attempt_of_a_discarded_worktree_is_adopted_in_a_new_one(served: Served, kept: dict[str, Any]) -> None:
+async def test_what_conflicts_is_not_adopted_until_the_worktree_is_discarded_and_then_in_a_new_one(
+    served: Served, kept: dict[str, Any]
+) -> None:
+    worktree = served.workbench.settings.worktrees / "lab"
+    commit(worktree, "good.txt", "better\n")
+    error = await given.refusal(served.workbench.call("adopt_attempt", task_id=kept["id"], attempt=1))
+    assert (type(error), error.code, error.details["files"]) == (Conflict, "MERGE_CONFLICT", ["good.txt"])
+    assert (worktree / "good.txt").read_text() == "better\n"
     await served.workbench.call("discard_worktree", worktree_name="lab")
     made = await served.workbench.call("adopt_attempt", task_id=kept["id"], attempt=1)
     assert made["worktree"] == f"attempt-{kept['id']}-1"
-
-
-async def test_adopting_what_conflicts_changes_nothing(served: Served, kept: dict[str, Any], repository: Path) -> None:
-    worktree = served.workbench.settings.worktrees / "lab"
-    (worktree / "good.txt").write_text("better\n")
-    git("add", ".", cwd=worktree)
-    git("commit", "-qm", "Better", cwd=worktree)
-    with pytest.raises(Conflict, match="MERGE_CONFLICT") as refused:
-        await served.workbench.call("adopt_attempt", task_id=kept["id"], attempt=1)
-    assert refused.value.details["files"] == ["good.txt"]
-    assert (worktree / "good.txt").read_text() == "better\n"
-
-
-async def test_a_planner_adopts_only_into_its_own_worktrees(served: Served, kept: dict[str, Any], admit: Admit) -> None:
-    pat = await admit("pat", role="planner")
-    with pytest.raises(Refused, match="FORBIDDEN"):
-        await served.workbench.dispatch(pat.caller, "adopt_attempt", {"task_id": kept["id"], "attempt": 1})
 
 
 async def test_prune_deletes_kept_work_when_it_is_old_enough(

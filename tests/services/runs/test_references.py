@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.services.runs.conftest import Lab
 from workbench.errors import BadInput, NotFound
 
@@ -33,21 +34,21 @@ async def named(lab: Lab) -> int:
     return run
 
 
-@pytest.mark.parametrize("operation", BY_REF)
-async def test_an_operation_takes_the_id_of_a_run_or_its_name(lab: Lab, named: int, operation: str) -> None:
-    for ref in (named, str(named), "baseline"):
-        made = await lab.call(operation, run_id=ref, **BY_REF[operation])
-        assert made.get("id", made.get("run_id", named)) == named
+async def test_an_operation_takes_the_id_of_a_run_or_its_name(lab: Lab, named: int) -> None:
+    for operation, arguments in BY_REF.items():
+        for ref in (named, str(named), "baseline"):
+            made = await lab.call(operation, run_id=ref, **arguments)
+            assert (operation, made.get("id", made.get("run_id", named))) == (operation, named)
 
 
-@pytest.mark.parametrize("operation", BY_REF)
-async def test_an_operation_refuses_a_name_that_several_or_no_runs_have(lab: Lab, named: int, operation: str) -> None:
+async def test_an_operation_refuses_a_name_that_several_or_no_runs_have(lab: Lab, named: int) -> None:
     twin = await lab.run("baseline")
-    with pytest.raises(BadInput, match="AMBIGUOUS_NAME") as refused:
-        await lab.call(operation, run_id="baseline", **BY_REF[operation])
-    assert refused.value.details["candidates"] == [twin, named]
-    with pytest.raises(NotFound, match="RUN_NOT_FOUND"):
-        await lab.call(operation, run_id="nobody", **BY_REF[operation])
+    for operation, arguments in BY_REF.items():
+        ambiguous = await given.refusal(lab.call(operation, run_id="baseline", **arguments))
+        assert (operation, ambiguous.code) == (operation, "AMBIGUOUS_NAME")
+        assert ambiguous.details["candidates"] == [twin, named]
+        unknown = await given.refusal(lab.call(operation, run_id="nobody", **arguments))
+        assert (operation, unknown.code) == (operation, "RUN_NOT_FOUND")
 
 
 async def test_digits_are_the_id_of_a_run_if_there_is_one_and_a_name_otherwise(lab: Lab, named: int) -> None:

@@ -1,0 +1,16 @@
+"""What tests of services stand on: a project that has a store already, however they open it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import with_store
+from workbench.settings import Settings
+
+
+@pytest.fixture
+def settings(settings: Settings, empty_store: Path) -> Settings:
+    """The settings of a project in which nothing has happened."""
+    return with_store(settings, empty_store)
