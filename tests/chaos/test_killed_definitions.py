@@ -1,4 +1,4 @@
-"""`kill -9` of a process that changes a definition: its files are those before the change or after it, all of them.
+"""`kill -9` of a process that changes definitions: their files are those before the change or after it, all of them.
 
 Run as a program, this file starts such processes: one for each line that it reads.
 """
@@ -9,7 +9,8 @@ import itertools
 import os
 import signal
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from typing import TextIO
@@ -18,13 +19,22 @@ import pytest
 
 from tests.conftest import Child, ended
 from workbench.definitions.directory import Directory
+from workbench.definitions.group import Replacement, replace_together
 from workbench.definitions.journal import PRIVATE
 from workbench.errors import NotFound
 from workbench.rules.definitions.model import Definition, Entry
 
+SOAK = bool(os.environ.get("WORKBENCH_SOAK"))
+SEED = int(os.environ.get("WORKBENCH_SEED", "0")) or time.time_ns() % 1_000_000
+"""Chooses the moments of the kills; printed. Set WORKBENCH_SEED to repeat a run."""
+KILLS = 15
+"""At so many steps of each change a process is killed; the soak kills at all of them."""
+
 READER = Definition.model_validate({"metadata": {"id": "reader", "name": "Reader"}, "prompt": "version 0"})
-CHANGES = frozenset({"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"})
-"""The audit events of what changes files, and of opening them."""
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+
+Versions = Mapping[str, int | None]
+"""The number of the version in each directory, by its name; None: it has no definition."""
 
 
 def version(number: int) -> Definition:
@@ -34,12 +44,25 @@ def version(number: int) -> Definition:
     return READER.model_copy(update={"prompt": text, "rules": entries, "references": entries if number % 4 else []})
 
 
-ACTIONS: dict[str, tuple[int | None, int | None, Callable[[Directory], object]]] = {
-    "create": (None, 1, lambda directory: directory.create(version(1))),
-    "change": (1, 2, lambda directory: directory.change(lambda _: version(2))),
-    "remove": (1, None, lambda directory: directory.remove()),
+TOGETHER: tuple[Versions, Versions] = (
+    {"changed": 1, "created": None, "deep/removed": 1},
+    {"changed": 2, "created": 2, "deep/removed": None},
+)
+
+
+def change_together(root: Path) -> None:
+    """Make the change `TOGETHER`."""
+    before, after = ({name: number and version(number) for name, number in one.items()} for one in TOGETHER)
+    assert replace_together([Replacement(Directory(root / name), before[name], after[name]) for name in before])
+
+
+ACTIONS: dict[str, tuple[Versions, Versions, Callable[[Path], object]]] = {
+    "create": ({"reader": None}, {"reader": 1}, lambda root: Directory(root / "reader").create(version(1))),
+    "change": ({"reader": 1}, {"reader": 2}, lambda root: Directory(root / "reader").change(lambda _: version(2))),
+    "remove": ({"reader": 1}, {"reader": None}, lambda root: Directory(root / "reader").remove()),
+    "together": (*TOGETHER, change_together),
 }
-"""What is done to a definition, with its version before and after."""
+"""What is done to definitions, with their versions before and after."""
 
 
 def version_of(directory: Directory) -> int | None:
@@ -60,56 +83,80 @@ def write_without_end(path: Path, number: int) -> None:
         os.write(1, b"%d %d\n" % (os.getpid(), following))
 
 
-def stop_at(path: Path, action: str, step: int) -> None:
-    """Do something, and kill this process just before it changes or opens a file for that time."""
-    steps = itertools.count(1)
+def stop_at(root: Path, action: str, step: int) -> None:
+    """Do something, and kill this process just before it changes the files for that time; a line with their number."""
+    steps = 0
 
-    def kill(event: str, _: object) -> None:
-        if event in CHANGES and next(steps) == step:
-            os.kill(os.getpid(), signal.SIGKILL)
+    def count(event: str, arguments: tuple[object, ...]) -> None:
+        nonlocal steps
+        if _changes_files(event, arguments):
+            steps += 1
+            if steps == step:
+                os.kill(os.getpid(), signal.SIGKILL)
 
-    sys.addaudithook(kill)
-    ACTIONS[action][2](Directory(path))
+    sys.addaudithook(count)
+    ACTIONS[action][2](root)
+    os.write(1, b"%d\n" % steps)
     os._exit(0)
 
 
-def start(path: Path) -> None:
-    """Start a process for each line: `write NUMBER`, or `ACTION STEP`, whose status is printed."""
+def _changes_files(event: str, arguments: tuple[object, ...]) -> bool:
+    """Whether an audit event announces a change; between two changes it makes no difference when a process dies."""
+    match event, arguments:
+        case "open", (_, _, int(flags)):
+            return bool(flags & WRITES)
+        case "os.mkdir", (str(path), *_):
+            return not os.path.lexists(path)
+    return event in ("os.rename", "os.remove", "os.rmdir")
+
+
+def start(place: Path) -> None:
+    """Start a process for each line: `write NUMBER`, or `ACTION STEP`, for which it prints the signal that ended it."""
     for line in sys.stdin:
         what, number = line.split()
         if (pid := os.fork()) == 0:
-            write_without_end(path, int(number)) if what == "write" else stop_at(path, what, int(number))
-        if what != "write":
-            os.write(1, b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+            write_without_end(place, int(number)) if what == "write" else stop_at(place / number, what, int(number))
+        if what != "write" and (status := os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])):
+            os.write(1, b"%d\n" % status)
 
 
 @pytest.mark.chaos
 @pytest.mark.parametrize("action", ACTIONS)
-def test_a_definition_is_the_old_or_the_new_one_at_whatever_step_its_writer_is_killed(
+def test_definitions_are_the_old_or_the_new_ones_at_whatever_step_their_writer_is_killed(
     child: Child, tmp_path: Path, action: str
 ) -> None:
-    directory, (before, after, _) = Directory(tmp_path / "agents" / "reader"), ACTIONS[action]
-    processes, found = child(__file__, directory.path), set[int | None]()
-    for step in itertools.count(1):
-        restore(directory, before)
+    (before, after, _), random = ACTIONS[action], Random(SEED)
+    processes = child(__file__, tmp_path)
+
+    def tried(step: int) -> tuple[int, Versions]:
+        """What the process said that was to be killed at a step, and the versions afterwards, which can be changed."""
+        root = tmp_path / str(step)
+        restore(root, before)
         print(action, step, file=processes.stdin)
-        status = int(processes.stdout.readline())
-        now = version_of(directory)
-        if status == 0:
-            break
-        assert status == -signal.SIGKILL
-        assert now in (before, after)
-        found.add(now)
+        said = int(processes.stdout.readline())
+        names = random.sample([*before], len(before))
+        now = {name: version_of(Directory(root / name)) for name in names}
+        restore(root, before)
+        return said, now
+
+    steps, now = tried(0)
     assert now == after
-    assert found == {before, after}
+    chosen = range(1, steps + 1) if SOAK else sorted({1, steps, *random.sample(range(1, steps + 1), KILLS)})
+    print(f"seed {SEED}: killed at {[*chosen]} of {steps} steps")
+    found = [tried(step) for step in chosen]
+    assert {said for said, _ in found} == {-signal.SIGKILL}
+    assert [now for _, now in found if now not in (before, after)] == []
+    assert (found[0][1], found[-1][1]) == (before, after)
 
 
-def restore(directory: Directory, number: int | None) -> None:
-    """Let a directory contain a version, or none."""
-    if version_of(directory) is not None:
-        directory.remove()
-    if number is not None:
-        directory.create(version(number))
+def restore(root: Path, versions: Versions) -> None:
+    """Let directories contain these versions."""
+    for name, number in versions.items():
+        directory = Directory(root / name)
+        if version_of(directory) is not None:
+            directory.remove()
+        if number is not None:
+            directory.create(version(number))
 
 
 def written(lines: TextIO, dead: set[int], count: int) -> tuple[int, int]:
@@ -125,13 +172,14 @@ def written(lines: TextIO, dead: set[int], count: int) -> tuple[int, int]:
     "kills",
     [
         pytest.param(10, id="short"),
-        pytest.param(200, id="long", marks=[pytest.mark.chaos, pytest.mark.timeout(600)]),
+        pytest.param(200 if SOAK else 30, id="long", marks=[pytest.mark.chaos, pytest.mark.timeout(600)]),
     ],
 )
 async def test_a_definition_is_the_old_or_the_new_one_whenever_its_writer_is_killed(
     child: Child, tmp_path: Path, kills: int
 ) -> None:
-    directory, random, number = Directory(tmp_path / "agents" / "reader"), Random(kills), 0
+    directory, random, number = Directory(tmp_path / "agents" / "reader"), Random(SEED), 0
+    print(f"seed {SEED}")
     directory.create(READER)
     processes, dead = child(__file__, directory.path), set[int]()
     for _ in range(kills):
