@@ -17,7 +17,7 @@ from tests.op_codes import EVERYWHERE, codes_of
 from workbench.app import Workbench
 from workbench.errors import BadInput, WorkbenchError
 from workbench.model import LARGEST_INT, Capability, Level, Wire
-from workbench.ops import ANONYMOUS, OPERATOR, Caller, Ctx, Ok, collect, op
+from workbench.ops import ANONYMOUS, OPERATOR, Caller, Ctx, Ok, Op, collect, op
 from workbench.services import SERVICES
 
 ALLOWED = """
@@ -240,9 +240,9 @@ async def test_arguments_that_are_not_json_are_refused(workbench: Workbench, ext
     assert (await workbench.call("list_tasks"))["tasks"] == []
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
-def test_every_whole_number_an_operation_takes_fits_into_64_bits(name: str) -> None:
-    assert list(whole_numbers(CATALOGUE[name].arguments.__pydantic_core_schema__)) == []
+def test_every_whole_number_an_operation_takes_fits_into_64_bits() -> None:
+    schemas = {name: op.arguments.__pydantic_core_schema__ for name, op in CATALOGUE.items()}
+    assert [where for name, schema in schemas.items() for where in whole_numbers(schema, name)] == []
 
 
 def whole_numbers(schema: Any, where: str = "") -> Iterator[str]:
@@ -262,36 +262,39 @@ def test_the_ladder_is_that_of_the_design() -> None:
     assert {name: (op.allow, op.requires) for name, op in CATALOGUE.items()} == table()
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
-def test_an_operation_says_what_it_does_and_what_it_returns(name: str) -> None:
-    operation = CATALOGUE[name]
-    hints = get_type_hints(operation.fn)
-    assert operation.summary.endswith(".")
-    assert next(iter(signature(operation.fn).parameters)) == "ctx"
-    assert hints["ctx"] is Ctx
-    assert issubclass(hints["return"], Wire)
-    assert operation.input_schema["additionalProperties"] is False
-    assert operation.output_schema["type"] == "object"
+SAYS: dict[str, Callable[[Op], bool]] = {
+    "what it does, in a sentence": lambda op: op.summary.endswith("."),
+    "that it gets the context first": lambda op: next(iter(signature(op.fn).parameters)) == "ctx",
+    "that this is a Ctx": lambda op: get_type_hints(op.fn)["ctx"] is Ctx,
+    "what it returns": lambda op: issubclass(get_type_hints(op.fn)["return"], Wire),
+    "that it takes nothing else": lambda op: op.input_schema["additionalProperties"] is False,
+    "that it returns an object": lambda op: op.output_schema["type"] == "object",
+}
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
-def test_every_parameter_is_described_and_every_value_has_a_type(name: str) -> None:
-    operation = CATALOGUE[name]
-    assert list(undescribed(operation.input_schema)) == []
-    assert list(untyped(operation.input_schema)) + list(untyped(operation.output_schema)) == []
+def test_an_operation_says_what_it_does_and_what_it_returns() -> None:
+    unsaid = [f"{op.name}: {what}" for op, (what, said) in product(CATALOGUE.values(), SAYS.items()) if not said(op)]
+    assert unsaid == []
 
 
-def undescribed(schema: Any) -> Iterator[str]:
+def test_every_parameter_is_described_and_every_value_has_a_type() -> None:
+    takes = {name: op.input_schema for name, op in CATALOGUE.items()}
+    returns = {f"{name}, returned": op.output_schema for name, op in CATALOGUE.items()}
+    assert [where for name, schema in takes.items() for where in undescribed(schema, name)] == []
+    assert [where for name, schema in {**takes, **returns}.items() for where in untyped(schema, name)] == []
+
+
+def undescribed(schema: Any, name: str) -> Iterator[str]:
     """Where a JSON Schema has properties without a description, also in its definitions."""
     definitions = schema.get("$defs", {})
-    for where, described in {"": schema, **definitions}.items():
-        for name, value in described.get("properties", {}).items():
+    for where, described in {name: schema, **definitions}.items():
+        for field, value in described.get("properties", {}).items():
             target = definitions.get(value.get("$ref", "").rpartition("/")[2], {})
             if not value.get("description", target.get("description", "")).endswith("."):
-                yield f"{where}.{name}"
+                yield f"{where}.{field}"
 
 
-def untyped(schema: Any, where: str = "") -> Iterator[str]:
+def untyped(schema: Any, where: str) -> Iterator[str]:
     """Where a JSON Schema says nothing about a value: some clients refuse the whole tool then."""
     if not schema.keys() & {"type", "anyOf", "$ref", "enum", "const"}:
         yield where

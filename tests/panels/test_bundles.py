@@ -14,7 +14,6 @@ from kernel_ext.commands import PANEL_TABS
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "kernel_ext" / "panels" / "static"
 SRC = ROOT / "kernel_ext" / "panels" / "src"
-SOURCES = sorted(SRC.rglob("*.*"))
 
 
 @pytest.mark.node
@@ -51,11 +50,8 @@ def test_the_command_knows_the_tabs_that_the_panel_has() -> None:
     assert [label.lower() for label in labels] == list(PANEL_TABS)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(SRC)))
-def test_no_source_knows_an_address_on_the_internet(path: Path) -> None:
-    assert not re.search(r"https?:/", path.read_text().replace("http://www.w3.org/2000/svg", ""))
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(SRC)))
-def test_no_source_makes_markup_of_text(path: Path) -> None:
-    assert "innerHTML" not in path.read_text()
+@pytest.mark.parametrize("pattern", [r"https?:/(?!/www\.w3\.org/2000/svg)", "innerHTML"])
+def test_no_source_knows_an_address_on_the_internet_or_makes_markup_of_text(pattern: str) -> None:
+    sources = sorted(SRC.rglob("*.*"))
+    assert len(sources) > 100
+    assert [path for path in sources if re.search(pattern, path.read_text())] == []
