@@ -6,6 +6,7 @@ import asyncio
 import functools
 import gc
 import inspect
+import io
 import json
 import os
 import shutil
@@ -27,6 +28,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from workbench import state_directory
 from workbench.app import Workbench
+from workbench.cli import main
 from workbench.model import SECOND, ServerInfo
 from workbench.ops import Caller
 from workbench.rules import access
@@ -86,7 +88,8 @@ def _plain_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """The person's own settings do not reach the tests."""
-    monkeypatch.delenv("WORKBENCH_PROJECT", raising=False)
+    for name in ("WORKBENCH_PROJECT", "WORKBENCH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
 
 
 class Clock:
@@ -248,16 +251,51 @@ class Ran(NamedTuple):
     err: str
 
 
+def typed(*arguments: str, given: str = "") -> Ran:
+    """Run `workbench` in this process, where nobody sits at a terminal.
+
+    Args:
+        given: what it can read from its standard input.
+    """
+    streams = [io.TextIOWrapper(io.BytesIO(text.encode()), "utf-8", newline="") for text in (given, "", "")]
+    before, status = (sys.stdin, sys.stdout, sys.stderr), 0
+    sys.stdin, sys.stdout, sys.stderr = streams
+    try:
+        main(arguments)
+    except SystemExit as end:
+        status = int(end.code or 0)
+    finally:
+        sys.stdin, sys.stdout, sys.stderr = before
+        for stream in streams:
+            stream.seek(0)
+    return Ran(status, streams[1].read(), streams[2].read())
+
+
 Command = Callable[..., Any]
 
 
 @pytest.fixture
 def command(settings: Settings) -> Command:
-    """`await command("tasks", token=…)`: the real `workbench` command in the project, in a process of its own."""
+    """`await command("tasks", token=…)`: the `workbench` command in the project, one at a time in a thread; a server of
+    this process answers meanwhile."""
+    one_at_a_time = asyncio.Lock()
+
+    async def run(*arguments: str, token: str | None = None, given: str = "") -> Ran:
+        async with one_at_a_time:
+            with pytest.MonkeyPatch.context() as patch:
+                for name, value in _variables(settings, token).items():
+                    patch.setenv(name, value)
+                return await asyncio.to_thread(typed, *arguments, given=given)
+
+    return run
+
+
+@pytest.fixture
+def program(settings: Settings) -> Command:
+    """`await program("tasks", token=…)`: the same in a process of its own."""
 
     async def run(*arguments: str, token: str | None = None) -> Ran:
-        env = {k: v for k, v in os.environ.items() if k != "WORKBENCH_TOKEN"}
-        env |= {"WORKBENCH_PROJECT": str(settings.project)} | ({"WORKBENCH_TOKEN": token} if token else {})
+        env = os.environ | _variables(settings, token)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "workbench.cli", *arguments), env=env, stdin=DEVNULL, stdout=PIPE, stderr=PIPE
         )
@@ -266,6 +304,10 @@ def command(settings: Settings) -> Command:
         return Ran(process.returncode, out.decode(), err.decode())
 
     return run
+
+
+def _variables(settings: Settings, token: str | None) -> dict[str, str]:
+    return {"WORKBENCH_PROJECT": str(settings.project)} | ({"WORKBENCH_TOKEN": token} if token else {})
 
 
 class Talk:

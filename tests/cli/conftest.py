@@ -8,27 +8,16 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Ran
-from workbench.cli import main
+from tests.conftest import Ran, typed
 from workbench.settings import Settings
 
 Type = Callable[..., Ran]
 
 
 @pytest.fixture
-def run(migrated: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Type:
+def run(migrated: Settings, monkeypatch: pytest.MonkeyPatch) -> Type:
     """`run("tasks", "--limit", "5")`: the command in the project, where no server runs."""
     monkeypatch.setenv("WORKBENCH_PROJECT", str(migrated.project))
-    monkeypatch.delenv("WORKBENCH_TOKEN", raising=False)
-
-    def typed(*arguments: str) -> Ran:
-        status = 0
-        try:
-            main(arguments)
-        except SystemExit as end:
-            status = int(end.code or 0)
-        return Ran(status, *capsys.readouterr())
-
     return typed
 
 

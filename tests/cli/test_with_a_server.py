@@ -12,7 +12,7 @@ from tests.conftest import Command, Ran, Served
 
 @pytest.mark.long
 @pytest.mark.anyio
-async def test_with_a_server_it_is_the_server_that_is_asked(served: Served, command: Command) -> None:
+async def test_with_a_server_it_is_the_server_that_is_asked(served: Served, command: Command, program: Command) -> None:
     ran = await command("--json", "spawn", "implementer", "--name", "ada", "--tools", "notes, notebook")
     assert data(ran)["status"] == "assigned"
     [agent] = (await served.workbench.call("list_agents"))["agents"]
@@ -32,7 +32,7 @@ async def test_with_a_server_it_is_the_server_that_is_asked(served: Served, comm
         "ada": "ended",
         "bob": "running",
     }
-    following = asyncio.create_task(command("logs", "bob", "--follow"))
+    following = asyncio.create_task(program("logs", "bob", "--follow"))
     while not following.done():
         await command("terminate", "bob")
         await asyncio.wait({following}, timeout=1)

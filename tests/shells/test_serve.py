@@ -362,7 +362,7 @@ async def serve(settings: Settings) -> AsyncIterator[Serve]:
 @pytest.mark.long
 @pytest.mark.timeout(120)
 async def test_a_server_of_its_own_answers_and_ends_with_all_it_started(
-    settings: Settings, serve: Serve, command: Command
+    settings: Settings, serve: Serve, program: Command
 ) -> None:
     process, url = await serve("--port", "0", "--end-workers")
     known = ServerFile(settings.server_file).load()
@@ -372,7 +372,7 @@ async def test_a_server_of_its_own_answers_and_ends_with_all_it_started(
     async with HttpClient(url, known.operator_token) as client:
         assert await client.nonce() == known.info.nonce
         worker = psutil.Process((await client.call("spawn_agent", persona_id="implementer"))["pid"])
-    second = await command("serve")
+    second = await program("serve")
     assert (second.status, second.err.partition(":")[0]) == (1, "ALREADY_SERVED")
     process.send_signal(signal.SIGTERM)
     out, err = await process.communicate()

@@ -19,10 +19,10 @@ pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(180)]
 
 
 async def test_the_demo_shows_discovery_and_a_call_and_leaves_nothing_running(
-    command: Command, place: Path, monkeypatch: pytest.MonkeyPatch
+    program: Command, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(place))
-    ran = await command("--json", "koi", "demo")
+    ran = await program("--json", "koi", "demo")
     assert ran.status == 0, ran.err
     shown = data(ran._replace(err=""))
     assert [(one["name"], one["tools"]) for one in shown["personalities"]] == [

@@ -53,10 +53,10 @@ async def test_a_worker_may_look_but_not_touch(workbench: Workbench, admit: Admi
 
 @pytest.mark.long
 async def test_a_command_runs_in_a_worktree_and_touches_nothing_else(
-    workbench: Workbench, repository: Path, command: Any
+    workbench: Workbench, repository: Path, program: Any
 ) -> None:
     await given.worktree(workbench)
-    assert (await command("worktrees", "run", "lab", "--", "sh", "-c", "exit 7")).status == 7
-    assert (await command("worktrees", "run", "lab", "git", "log", "-1", "--format=%s")).out == "Start\n"
-    ran = await command("worktrees", "run", "lab", "--", "sh", "-c", f"echo x > {repository}/x")
+    assert (await program("worktrees", "run", "lab", "--", "sh", "-c", "exit 7")).status == 7
+    assert (await program("worktrees", "run", "lab", "git", "log", "-1", "--format=%s")).out == "Start\n"
+    ran = await program("worktrees", "run", "lab", "--", "sh", "-c", f"echo x > {repository}/x")
     assert (ran.status != 0, (repository / "x").exists()) == (abilities().abi > 0, abilities().abi == 0)
