@@ -52,6 +52,15 @@ def python_of(user: int) -> Python:
     pytest.skip("the other user can reach no Python that has Workbench")
 
 
+def ordinary_user() -> int:
+    """An ordinary user who can run Workbench, or else whoever runs the tests."""
+    try:
+        python_of(NOBODY)
+    except pytest.skip.Exception:
+        return os.geteuid()
+    return NOBODY
+
+
 def _finds_workbench(python: Python, user: int) -> bool:
     code = f"import sys, workbench.app, workbench.cli; assert sys.version_info[:2] == {sys.version_info[:2]}"
     environment = {"PATH": os.defpath, **python.environment}
@@ -59,6 +68,6 @@ def _finds_workbench(python: Python, user: int) -> bool:
         done = subprocess.run(
             [python.executable, "-c", code], cwd="/", env=environment, user=user, group=user, capture_output=True
         )
-    except PermissionError:
+    except PermissionError:  # also who is not root, and cannot be another user
         return False
     return done.returncode == 0

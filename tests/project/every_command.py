@@ -1,28 +1,27 @@
-"""Runs every command of the CLI in a hostile project, each in a process of its own, and reports what came of it.
+"""Runs commands in a hostile project, and reports what came of it.
 
-Arguments: the directory of the `Hostile`, the user to become, and commands to leave out. Prints a JSON object for each
-command.
+Arguments: the directory of the `Hostile`, and the user to become. Reads a list of commands, and prints a JSON object
+for each.
 """
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import io
 import json
 import os
 import pkgutil
 import signal
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 import workbench
+from tests.conftest import typed
 from tests.project.hostile import Hostile
-from workbench.cli import cli, main
+from workbench.cli import cli
 
 WORDS: Mapping[str, list[str]] = {
     "sql": ["SELECT 1"],
@@ -75,45 +74,27 @@ def snapshot(*places: Path) -> dict[str, object]:
     return found
 
 
-def run(words: list[str]) -> tuple[int, str]:
-    """Run a command in a fork; its exit status, or the signal as a negative number, and what it wrote."""
-    read, write = os.pipe()
-    if (pid := os.fork()) == 0:
-        signal.alarm(SECONDS)
-        with contextlib.suppress(OSError):
-            os.close(0)
-        for number in (1, 2):
-            os.dup2(write, number)
-        sys.stdin, sys.stdout, sys.stderr = io.StringIO(), os.fdopen(1, "w"), os.fdopen(2, "w")
-        status = 1
-        try:
-            main(words)
-            status = 0
-        except SystemExit as end:
-            status = int(end.code or 0)
-        finally:
-            for stream in (sys.stdout, sys.stderr):
-                with contextlib.suppress(Exception):
-                    stream.flush()
-            os._exit(status)
-    os.close(write)
-    with os.fdopen(read, "rb") as output:
-        text = output.read().decode("utf-8", "replace")
-    _, ended = os.waitpid(pid, 0)
-    return os.waitstatus_to_exitcode(ended), text
+def everything(*without: str) -> list[list[str]]:
+    """What to type for every command, but for some."""
+    named = {" ".join(path): command for path, command in commands(cli)}
+    return [
+        [*name.split(), *WORDS.get(name, arguments(command))] for name, command in named.items() if name not in without
+    ]
 
 
-def report(made: Hostile, words: list[str], home: Path) -> dict[str, object]:
-    """Run one command; what it did."""
-    watched = (made.project, made.victim, home / ".config")
+def reports(made: Hostile, typing: list[list[str]]) -> Iterator[dict[str, Any]]:
+    """Run commands one after the other; what each said and did."""
+    watched = (made.project, made.victim, made.place / "home" / ".config")
     before = snapshot(*watched)
-    began = time.monotonic()
-    status, text = run(words)
-    after = snapshot(*watched)
-    changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
-    marks = sorted(path.name for path in made.marks.iterdir())
-    seconds = round(time.monotonic() - began, 1)
-    return {"words": words, "status": status, "text": text, "changed": changed, "marks": marks, "seconds": seconds}
+    for words in typing:
+        signal.alarm(SECONDS)
+        ran = typed(*words)
+        signal.alarm(0)
+        after = snapshot(*watched)
+        changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+        marks = sorted(path.name for path in made.marks.iterdir())
+        yield {"words": words, "status": ran.status, "text": ran.out + ran.err, "changed": changed, "marks": marks}
+        before = after
 
 
 def load_everything() -> None:
@@ -131,8 +112,8 @@ if __name__ == "__main__":
         os.setgid(user)
         os.setuid(user)
     os.chdir(hostile.project)
-    for path, command in commands(cli):
-        if " ".join(path) in sys.argv[3:]:
-            continue
-        words = [*path, *WORDS.get(" ".join(path), arguments(command))]
-        print(json.dumps(report(hostile, words, Path(os.environ["HOME"]))), flush=True)
+    wanted = json.load(sys.stdin)
+    with os.fdopen(os.dup(1), "w") as answers:
+        os.dup2(2, 1)  # what programs write that commands run is no report
+        for report in reports(hostile, wanted):
+            print(json.dumps(report), file=answers, flush=True)

@@ -55,6 +55,8 @@ class Hostile:
 def make(place: Path, server: str, *, state: bool = True, clone: bool) -> Hostile:
     """The repository, cloned or unpacked, with an `.aiswarm/` of a stranger whose server answers at an address.
 
+    What git does not clone, a `.git/` that runs programs, is there in any case.
+
     Args:
         state: with a store, tokens, logs and worktrees; otherwise only with what a repository may bring.
     """
@@ -73,8 +75,7 @@ def make(place: Path, server: str, *, state: bool = True, clone: bool) -> Hostil
         git("clone", "-q", str(origin), str(made.project), cwd=place)
         shutil.rmtree(origin)
         (made.project / ".aiswarm" / "server.json").chmod(0o600) if state else None
-    else:
-        _configuration(made)
+    _configuration(made)
     return made
 
 

@@ -18,19 +18,15 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.project.every_command import commands
+from tests.project.every_command import everything
 from tests.project.hostile import TOKEN, Hostile, make
-from tests.users import NOBODY, python_of
-from workbench.cli import cli
+from tests.users import ordinary_user, python_of
 
 STRANGERS_HOST = "127.0.0.1"
 PORTS_NOBODY_HAD = range(20_000, 30_000)
 """Below those that systems hand out, and that KOI nodes of other tests have: clients come back to theirs."""
-CASES = [
-    pytest.param(True, os.geteuid(), id="cloned-as-this-user"),
-    pytest.param(False, NOBODY if os.geteuid() == 0 else os.geteuid(), id="unpacked-as-ordinary-user"),
-]
-"""Whether it was cloned or unpacked, and who runs the commands: where root runs the tests, an ordinary user, too."""
+OF_THEIR_OWN = ("demo", "koi demo")
+"""Commands that make projects of their own: neither who owns this one nor its server makes a difference to them."""
 LOOKERS_REFUSALS = ("STATE_TRACKED", "STATE_NOT_TRUSTED")
 
 
@@ -90,27 +86,32 @@ def _made(path: Path, user: int) -> Path:
     return path
 
 
-def run_all(made: Hostile, user: int, environment: dict[str, str], *without: str) -> list[dict[str, Any]]:
-    """The reports of every command."""
-    script = [sys.executable, "-m", "tests.project.every_command", str(made.place), str(user), *without]
+def run_all(made: Hostile, user: int, environment: dict[str, str], typing: list[list[str]]) -> list[dict[str, Any]]:
+    """The reports of commands that a user types."""
+    script = [sys.executable, "-m", "tests.project.every_command", str(made.place), str(user)]
     root = Path(__file__).parents[2]
-    ran = subprocess.run(script, cwd=root, env=environment, capture_output=True, text=True, timeout=500)
-    assert ran.returncode == 0, ran.stderr
-    return [json.loads(line) for line in ran.stdout.splitlines()]
+    ran = subprocess.run(
+        script, cwd=root, env=environment, input=json.dumps(typing), capture_output=True, text=True, timeout=500
+    )
+    found = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert ran.returncode == 0, (typing[len(found)], ran.stderr)
+    assert TOKEN not in ran.stderr
+    return found
+
+
+def assert_nothing_was_run(reports: list[dict[str, Any]]) -> None:
+    assert {" ".join(report["words"]): report["marks"] for report in reports if report["marks"]} == {}
 
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("clone", "user"), CASES)
-def test_no_command_runs_believes_or_writes_anything(place: Path, listener: Listener, clone: bool, user: int) -> None:
+@pytest.mark.parametrize("clone", [True, False], ids=["cloned-as-this-user", "unpacked-as-ordinary-user"])
+def test_no_command_runs_believes_or_writes_anything(place: Path, listener: Listener, clone: bool) -> None:
+    user, without = (os.geteuid(), OF_THEIR_OWN) if clone else (ordinary_user(), ())
     made = make(place, listener.url, clone=clone)
-    reports = run_all(made, user, give(made, user))
-    assert [tuple(report["words"])[: len(path)] for report, (path, _) in zip(reports, commands(cli), strict=True)] == [
-        path for path, _ in commands(cli)
-    ]
-    assert {" ".join(report["words"]): report["marks"] for report in reports if report["marks"]} == {}
+    reports = run_all(made, user, give(made, user), everything(*without))
+    assert_nothing_was_run(reports)
     assert {" ".join(report["words"]): report["changed"] for report in reports if report["changed"]} == {}
-    assert {" ".join(report["words"]) for report in reports if report["status"] < 0} == set()
     assert [report["words"] for report in reports if TOKEN in report["text"]] == []
     assert listener.calls == []
     refused = {report["words"][0] for report in reports if any(code in report["text"] for code in LOOKERS_REFUSALS)}
@@ -128,15 +129,23 @@ def test_the_traps_of_the_repository_work(place: Path, listener: Listener) -> No
     assert marks >= {"core.fsmonitor", "filter.evil.clean", "diff.evil.command", "hook-pre-commit", "fetched"}, marks
 
 
+WORK = [
+    words.split()
+    for words in (
+        *("plan plan.yaml", "worktrees create lab", "spawn implementer --worktree lab --profile script"),
+        *("worktrees run lab -- touch new.txt", "worktrees diff lab --uncommitted", "worktrees update lab"),
+        *("worktrees status lab", "worktrees conflicts"),
+    )
+]
+"""Commands that reach git, workers and files."""
+
+
 @pytest.mark.long
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("clone", "user"), CASES)
-def test_a_project_that_is_started_in_it_runs_nothing_of_it(
-    place: Path, listener: Listener, clone: bool, user: int
-) -> None:
-    python = python_of(user)
-    made = make(place, listener.url, state=False, clone=clone)
-    environment = give(made, user) | python.environment
+def test_a_project_that_is_started_in_it_runs_nothing_of_it(place: Path, listener: Listener) -> None:
+    user = ordinary_user()
+    made = make(place, listener.url, state=False, clone=True)
+    environment = give(made, user) | python_of(user).environment
     with served(made, user, environment) as (server, lines):
         assert "at http://127.0.0.1:" in lines[0]
         assert "Not used, because you have not trusted it: .aiswarm/settings.toml (host, allow_remote," in lines[1]
@@ -144,27 +153,10 @@ def test_a_project_that_is_started_in_it_runs_nothing_of_it(
         listening = {one.laddr.ip for one in server.net_connections() if one.status == psutil.CONN_LISTEN}
         assert listening == {"127.0.0.1"}
         assert (made.project / ".aiswarm").stat().st_mode & 0o777 == 0o700
-        for words in WORK:
-            ran = command(made, user, environment, *words)
-            assert ran.returncode == 0, (words, ran.stderr)
-            assert sorted(path.name for path in made.marks.iterdir()) == [], words
-        reports = run_all(made, user, environment, *OF_THEIR_OWN)
-    assert {" ".join(report["words"]): report["marks"] for report in reports if report["marks"]} == {}
+        reports = run_all(made, user, environment, [*WORK, *everything(*OF_THEIR_OWN)])
+    assert [(one["words"], one["text"]) for one in reports[: len(WORK)] if one["status"] != 0] == []
+    assert_nothing_was_run(reports)
     assert (made.victim / "secret.txt").read_text() == "the user's own\n"
-
-
-OF_THEIR_OWN = ("demo", "koi demo")
-"""Commands that make projects of their own: whether this one is served makes no difference to them."""
-WORK = (
-    ("plan", "plan.yaml"),
-    ("worktrees", "create", "lab"),
-    ("spawn", "implementer", "--worktree", "lab", "--profile", "script"),
-    ("worktrees", "run", "lab", "--", "sh", "-c", "echo new > new.txt"),
-    ("worktrees", "diff", "lab", "--uncommitted"),
-    ("worktrees", "update", "lab"),
-    ("worktrees", "status", "lab"),
-    ("worktrees", "conflicts"),
-)
 
 
 @contextmanager
@@ -180,11 +172,3 @@ def served(made: Hostile, user: int, environment: dict[str, str]) -> Iterator[tu
         finally:
             process.terminate()
             process.wait(60)
-
-
-def command(made: Hostile, user: int, environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command as the user."""
-    argv = [python_of(user).executable, "-m", "workbench.cli", *words]
-    return subprocess.run(
-        argv, cwd=made.project, env=environment, capture_output=True, text=True, timeout=120, user=user, group=user
-    )
