@@ -68,7 +68,7 @@ def around(scene: Scene) -> Iterator[dict[str, str]]:
         owned.write_text("#!/bin/sh\n")
         owned.chmod(0o755)
         scene.hand_over()
-        supervisor = stack.enter_context(by(scene, [SYSTEM_PYTHON, "-c", "print(flush=True); input()"], {}))
+        supervisor = stack.enter_context(by(scene, ["/bin/sh", "-c", "echo; read line"], {}))
         assert supervisor.stdout
         supervisor.stdout.readline()
         yield {
@@ -263,7 +263,7 @@ def test_nothing_is_typed_into_the_persons_terminal(scene: Scene) -> None:
 def test_with_all_of_proc_to_read_other_processes_still_keep_theirs(scene: Scene, around: dict[str, str]) -> None:
     wider = replace(scene.box, read=(*scene.box.read, Path("/proc")))
     other = f"/proc/{around['SUPERVISOR']}"
-    assert scene.run(["cat", f"{other}/comm"], wider).stdout == "python3\n"
+    assert scene.run(["cat", f"{other}/comm"], wider).stdout == "sh\n"
     for private in ("environ", "maps", "mem", "auxv", "io", "fd/0", "root/etc/hostname", "cwd/shared.txt"):
         said = scene.run(["cat", f"{other}/{private}"], wider).stdout
         assert REFUSED.search(said), private
