@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Admit
+from tests.conftest import Admit, Clock
 from workbench.app import Workbench
+from workbench.model import SECOND, Level
 from workbench.services.access.authentication import CallerCache
+from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
 
@@ -35,3 +37,14 @@ async def test_an_agent_is_read_again_after_an_event_about_it_or_what_it_shares(
     assert await cache.current(agent) is known
     cache.forget([{"subject": f"agent:{agent}" if subject == "agent" else "team:1"}])
     assert await cache.current(agent) is not known
+
+
+async def test_a_grant_counts_until_its_time_and_not_from_then_on(settings: Settings, clock: Clock) -> None:
+    async with Workbench.open(settings, clock=clock) as workbench:
+        token = (await workbench.call("register", name="ada"))["token"]
+        await workbench.call("approve", approval_id=1, choices={"agent_id": "ada", "expires_in_seconds": 60})
+        clock.now += 60 * SECOND - 1
+        assert (await workbench.identify(token)).barred is None
+        clock.now += 1
+        over = await workbench.identify(token)
+        assert (over.level, over.barred) == (Level.ANONYMOUS, "GRANT_EXPIRED")

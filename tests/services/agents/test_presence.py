@@ -8,8 +8,16 @@ from tests.conftest import Admit
 from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound, Refused
 from workbench.ops import ANONYMOUS, OPERATOR
+from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio
+
+STARTED = Query(
+    "started",
+    "INSERT INTO processes (agent_id, profile, pid, started, mark, log, spawned_at) "
+    "VALUES (:agent, 'script', 1, 0, NULL, '', 0)",
+)
+ENDED = Query("ended", "UPDATE processes SET ended_at = :now")
 
 
 async def there(workbench: Workbench, **filters: str) -> list[tuple[str, str]]:
@@ -36,6 +44,18 @@ async def test_who_is_there_holds_a_task_or_could_take_one(workbench: Workbench,
         assert await there(workbench, persona_id="Tester") == [("bob", "idle")]
     await workbench.call("revoke_agent", agent_id="bob")
     assert ("bob", "idle") not in await there(workbench)
+
+
+async def test_an_agent_whose_connection_ends_is_active_while_its_process_runs(
+    workbench: Workbench, admit: Admit
+) -> None:
+    ada = (await admit("ada")).caller
+    async with workbench.connected(ada, "websocket", "a"):
+        await workbench.store.write(lambda tx: tx.run(STARTED, agent=ada.agent))
+    assert (await workbench.call("get_agent", agent_id="ada"))["registration_status"] == "active"
+    async with workbench.connected(ada, "websocket", "b"):
+        await workbench.store.write(lambda tx: tx.run(ENDED, now=tx.now))
+    assert (await workbench.call("get_agent", agent_id="ada"))["registration_status"] == "inactive"
 
 
 async def test_an_agent_that_says_goodbye_gives_its_tasks_back_and_may_return(

@@ -12,6 +12,8 @@ from tests.conftest import Served, git
 from tests.services.worktrees.lab import approval, ask, commit, everything, finished, kinds, one
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
+from workbench.model import ServerInfo
+from workbench.services.integration import queue
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 
@@ -226,6 +228,19 @@ async def test_what_is_refused_after_its_approval_is_asked_again_with_the_reason
     assert (first["status"], first["outcome"]["code"]) == ("failed", "TARGET_DIRTY")
     assert (again["status"], again["payload"]["refused"]["code"]) == ("pending", "TARGET_DIRTY")
     assert (repository / "new.txt").read_text() == "work of hours"
+
+
+async def test_an_approval_that_is_void_is_not_asked_again(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    commit(place)
+    question = await ask(workbench)
+    await workbench.serving(ServerInfo(pid=1, started=0.0, nonce="here", url="", ws_url="", mcp_url=""))
+    await workbench.call("approve", approval_id=question)
+    commit(place, "late.txt")
+    await queue.advance(workbench._ctx)
+    (only,) = (await workbench.call("list_approvals", status=None, kind="integration"))["approvals"]
+    assert (only["id"], only["status"], only["outcome"]["code"]) == (question, "failed", "APPROVAL_VOID")
+    assert (await one(workbench))["status"] == "active"
 
 
 async def test_a_conflict_lists_the_files_and_changes_nothing(workbench: Workbench, repository: Path) -> None:

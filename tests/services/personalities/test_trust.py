@@ -215,6 +215,17 @@ async def test_there_is_a_limit_to_personalities(here: Here, ada: Other, limit: 
     assert await here.registry() == {"helper0/1", "helper1/1", "own/1"}
 
 
+async def test_a_name_that_a_node_owns_counts_once(here: Here, ada: Other) -> None:
+    changed = here.ctx.settings.model_copy(update={"max_koi_personalities_per_node": 2})
+    here.ctx = here.ctx._replace(settings=changed)
+    await here.receive(ada, *ada.handshake(), ada.personality("one"), ada.personality("two"), forget("two"))
+    here.clock.forward(1)
+    await here.receive(ada, ada.personality("three"))
+    assert await here.refusals() == {"KOI_TOO_MANY": 1}
+    await here.receive(ada, ada.personality("two"))
+    assert await here.registry() == {"one/1", "two/1"}
+
+
 async def test_there_is_a_limit_to_nodes(here: Here, ada: Other, bob: Other) -> None:
     here.ctx = here.ctx._replace(settings=here.ctx.settings.model_copy(update={"max_koi_nodes": 1}))
     await here.receive(ada, *ada.handshake())

@@ -18,6 +18,9 @@ from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
 
+WAYS = ({"search": "ada"}, {"agent_id": "ada"}, {"session_id": "one"}, {"sequence_after": 0}, {"title": "ada"})
+"""Filters that are looked up in ways of their own."""
+
 
 @dataclass
 class World:
@@ -139,7 +142,8 @@ async def test_a_deleted_context_is_gone_until_it_is_restored_and_keeps_its_numb
     before = await world.call("get_context", "ada", **mine)
     deleted = await world.call("delete_context", "ada", **mine)
     assert deleted["deleted_at"] is not None
-    assert (await world.titles("ada"), await world.titles("ada", filters={"search": "ada"})) == ([], [])
+    for how in ({}, {"since": 0}, *({"filters": one} for one in WAYS)):
+        assert await world.titles("ada", **how) == [], how
     for name in ("get_context", "update_context", "delete_context"):
         with pytest.raises(NotFound, match="CONTEXT_NOT_FOUND"):
             await world.call(name, "ada", **mine)

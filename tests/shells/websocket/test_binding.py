@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from workbench.errors import BadInput, Refused, Unauthenticated, WorkbenchError
-from workbench.model import Level, Tool
+from workbench.model import Capability, Level, Tool
 from workbench.ops import ANONYMOUS, OPERATOR, Caller
 from workbench.rules.wire.message import Frame
 from workbench.shells.websocket.binding import Binding, announced, check_owner, credentials
@@ -64,6 +64,8 @@ def test_the_smaller_of_what_was_granted_and_selected_counts(binding: Binding) -
     assert binding.present(ADA).tool is Tool.WRITE
     binding.select("read")
     assert (binding.present(ADA).tool, binding.present(ADA).level) == (Tool.READ, Level.READ)
+    able = replace(ADA, capabilities=frozenset(Capability))
+    assert binding.present(able).capabilities == {Capability.OWN_DEFINITION}
     binding.bind(OPERATOR)
     assert binding.narrowed(OPERATOR).level is Level.OPERATOR
 

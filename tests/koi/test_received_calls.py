@@ -1,0 +1,60 @@
+"""Calls of other nodes: each is run once, as long as it could be sent again, and no node sends too many."""
+
+from __future__ import annotations
+
+import pytest
+
+from workbench.errors import Conflict, TooMany
+from workbench.koi.received_calls import BUCKETS, FRESH_SECONDS, ReceivedCalls
+from workbench.model import SECOND
+
+NOW = 1_800_000_000 * SECOND
+REPEATABLE = 2 * FRESH_SECONDS * SECOND
+"""A call may be sent with a clock that is ahead, and again when it is as old as it may be."""
+
+
+def test_a_call_is_known_as_long_as_it_could_be_sent_again_and_then_forgotten() -> None:
+    calls = ReceivedCalls()
+    calls.admit("ada", "1", NOW)
+    for later in (0, REPEATABLE // 2, REPEATABLE):
+        with pytest.raises(Conflict, match="CALL_REPLAYED"):
+            calls.admit("ada", "1", NOW + later)
+    for other in (("ada", "2"), ("bob", "1")):
+        calls.admit(*other, NOW + REPEATABLE)
+    calls.admit("ada", "1", NOW + REPEATABLE + 1)
+    assert len(calls._received) == 3
+
+
+def test_a_node_may_send_so_many_calls_a_minute_by_each_rule() -> None:
+    calls = ReceivedCalls()
+    for _ in range(3):
+        calls.spend("ada", "rule", 3, NOW)
+    with pytest.raises(TooMany, match="RATE_LIMITED: This node may send 3 such calls a minute") as refused:
+        calls.spend("ada", "rule", 3, NOW)
+    assert refused.value.details == {"retry_after_seconds": 20}
+    for other in (("bob", "rule", 3), ("ada", "another", 3), ("ada", "rule", 1)):
+        calls.spend(*other, NOW)
+    calls.spend("ada", "rule", 3, NOW + 20 * SECOND)
+    with pytest.raises(TooMany, match="RATE_LIMITED"):
+        calls.spend("ada", "rule", 3, NOW + 39 * SECOND)
+    assert calls._rates.maxsize == BUCKETS
+
+
+def test_a_call_that_comes_sooner_than_once_a_second_is_to_be_sent_again_after_a_second() -> None:
+    calls = ReceivedCalls()
+    for _ in range(600):
+        calls.spend("ada", "rule", 600, NOW)
+    with pytest.raises(TooMany) as refused:
+        calls.spend("ada", "rule", 600, NOW)
+    assert refused.value.details == {"retry_after_seconds": 1}
+
+
+def test_a_node_may_have_so_many_calls_open_at_a_time() -> None:
+    calls = ReceivedCalls()
+    with calls.open("ada", 2), calls.open("bob", 1):
+        with calls.open("ada", 2), pytest.raises(TooMany, match="TOO_MANY_CALLS: 2 calls") as refused:
+            calls.open("ada", 2).__enter__()
+        assert refused.value.details == {"retry_after_seconds": 1}
+        with calls.open("ada", 2):
+            pass
+    assert not calls._open
