@@ -115,6 +115,15 @@ async def test_what_somebody_acted_on_is_not_undone(workbench: Workbench, admit:
     assert (await given.task_now(workbench, root))["status"] == "cancelled"
 
 
+async def test_what_another_has_done_is_not_undone(workbench: Workbench, admit: Admit) -> None:
+    planner = await admit("planner", persona_id="planner", role="planner")
+    made = await as_agent(workbench, planner, "create_task", title="t", persona_id="implementer")
+    await as_agent(workbench, planner, "set_priority", task_id=made["id"], priority=900)
+    with pytest.raises(Conflict, match=r"UNDO_REFUSED.*task\.prioritised"):
+        await undo(workbench, f"task:{made['id']}", "task.prioritised")
+    assert (await task(workbench, made["id"]))["priority"] == 900
+
+
 async def test_an_undo_is_not_undone(workbench: Workbench) -> None:
     one = await create(workbench)
     await workbench.call("cancel_task", task_id=one)
@@ -163,6 +172,23 @@ async def test_a_rejection_that_its_requester_acted_on_stays(workbench: Workbenc
     await as_agent(workbench, planner, "create_task", title="t", persona_id="implementer")
     with pytest.raises(Conflict, match=r"UNDO_REFUSED.*planner"):
         await undo(workbench, f"approval:{asked['approval_id']}", "approval.rejected")
+
+
+async def test_a_rejection_stays_once_its_worktree_is_updated_or_asked_about_again(
+    workbench: Workbench, repository: Path
+) -> None:
+    commit(await make(workbench))
+    asked = await ask(workbench)
+    await workbench.call("reject", approval_id=asked)
+    again = await ask(workbench)
+    with pytest.raises(Conflict, match=r"UNDO_REFUSED.*lab was requested again"):
+        await undo(workbench, f"approval:{asked}", "approval.rejected")
+    await workbench.call("reject", approval_id=again)
+    commit(repository, "mine.txt")
+    await workbench.call("update_worktree", worktree_name="lab")
+    with pytest.raises(Conflict, match=r"UNDO_REFUSED.*worktree\.updated has happened to lab"):
+        await undo(workbench, f"approval:{again}", "approval.rejected")
+    assert (await workbench.call("list_approvals"))["approvals"] == []
 
 
 async def test_an_agent_that_was_told_of_its_rejection_has_to_ask_again(workbench: Workbench) -> None:

@@ -130,7 +130,9 @@ def _undo_rejection(tx: Tx, _: Ctx, found: Event) -> None:
         raise _refused("Who asked was told at once. It has to ask again.")
     name = approval.payload["worktree"]
     require_worktree_for(tx, name, Action.APPROVE)
-    newest = _newest(tx, f"worktree:{name}")
+    if approvals.open_question(tx, KIND, approval.subject):
+        raise _refused(f"The integration of {name} was requested again.")
+    newest = _newest(tx, approval.subject)
     if newest is not None and newest.id > found.id:
         raise _refused(f"{newest.kind} has happened to {name} since.")
     is_agent = approval.requester != found.actor
