@@ -8,13 +8,14 @@ PLAN ?=
 WORKERS ?= 3
 JSON ?=
 ONLY ?=
+SAMPLE ?=
 PARALLEL := --numprocesses=4 # even on two cores: many tests wait for processes
 COMPUTING := --numprocesses=logical --maxprocesses=4
 PRETTIER = $(and $(shell command -v node),$(wildcard node_modules/.bin/prettier))
 unexport PYTHONDONTWRITEBYTECODE # compiling the tests takes each process longer than collecting them
 CHEAP := not browser and not chaos and not postgres and not node and not long
 
-.PHONY: demo test test-all lab lint format bench docs notebooks pictures soak clean help
+.PHONY: demo test test-all lab lint format bench mutants docs notebooks pictures soak clean help
 
 help:
 	@echo "make demo       run the quickstart headless (REPO=… PLAN=… WORKERS=… JSON=1)"
@@ -23,6 +24,7 @@ help:
 	@echo "make test-all   run the notebooks and the tiers that test omits: browser, chaos, postgres, node, long"
 	@echo "make lint       check format, style, types and imports; after npm ci also JavaScript and CSS"
 	@echo "make bench      run the benchmarks (ONLY=B11 for one row, QUICK=1 for a quick check)"
+	@echo "make mutants    count the mutants that the nearest tests kill (SAMPLE=300 of each area, ONLY=rules for one)"
 	@echo "make docs       generate docs/reference.md from the code"
 	@echo "make notebooks  run the notebooks and store the outputs that the tests compare"
 	@echo "make pictures   make the pictures of the README in Chromium"
@@ -55,6 +57,10 @@ $(VENV)/.bench: $(VENV)/.base
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'
 	@touch $@
 
+$(VENV)/.mutants: $(VENV)/.test
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[mutants]'
+	@touch $@
+
 demo: $(VENV)/.base
 	@$(BIN)/workbench demo --workers $(WORKERS) $(if $(REPO),--repo "$(REPO)") $(if $(PLAN),--plan "$(PLAN)") $(if $(JSON),--json)
 
@@ -83,6 +89,9 @@ format: $(VENV)/.lint
 bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench $(ONLY)
 
+mutants: $(VENV)/.mutants
+	$(BIN)/python -m tests.mutants $(if $(SAMPLE),--sample $(SAMPLE)) $(ONLY)
+
 docs: $(VENV)/.test
 	$(BIN)/python -m tests.docs
 
@@ -96,4 +105,4 @@ soak: $(VENV)/.test
 	WORKBENCH_SOAK=1 $(BIN)/python -m pytest -m chaos --timeout=3600
 
 clean:
-	rm -rf $(VENV) demo-output build dist
+	rm -rf $(VENV) demo-output build dist mutants
