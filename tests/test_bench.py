@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,32 @@ def test_a_row_says_what_it_is_measured_against_and_what_it_must_reach(row: Row)
 def test_no_row_is_there_twice_and_they_are_in_order() -> None:
     numbers = [int(row.id[1:]) for row in rows()]
     assert numbers == sorted(set(numbers))
+
+
+def imported(module: str, seen: set[str]) -> set[str]:
+    """The packages that a module of the tests cannot be read without, itself or by way of others."""
+    path = ROOT / module.replace(".", "/")
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    if module in seen or not file.exists():
+        return set()
+    seen.add(module)
+    names = []
+    for node in ast.parse(file.read_text("utf-8")).body:
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names += [str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)]
+    others = {name.partition(".")[0] for name in names} - {"tests"}
+    return others.union(*(imported(name, seen) for name in names if name.startswith("tests.")))
+
+
+def test_the_rows_can_be_read_with_what_make_bench_installs() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    packages = {extra: {re.split(r"[^\w-]", need)[0].replace("-", "_") for need in extras[extra]} for extra in extras}
+    only_elsewhere = set().union(*packages.values()) - packages["demo"] - packages["bench"] - {"workbench_agents"}
+    modules = [f"tests.bench.{path.stem}" for path in (ROOT / "tests" / "bench").glob("*.py")]
+    needed = {module: imported(module, set()) & only_elsewhere for module in modules}
+    assert {module: packages for module, packages in needed.items() if packages} == {}
 
 
 @pytest.mark.long

@@ -19,7 +19,6 @@ from tests.bench.b13 import browser
 from tests.bench.child import Child, say
 from tests.bench.project import scratch
 from tests.bench.rows import Row, Samples, within
-from tests.browser.bare_desk import BareDesk
 from workbench.app import Workbench
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
@@ -38,6 +37,8 @@ FOUND_SECONDS = 30
 
 def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
     """Milliseconds, the slowest of some in each round."""
+    from tests.browser.bare_desk import BareDesk
+
     count = 2 if quick else 10
     found: dict[str, list[float]] = {NEW: [], UPDATE: [], FORGET: []}
     with scratch() as directory, browser() as page:
@@ -99,6 +100,7 @@ ROW = Row(
     "–",
     {step: within(250, "ms") for step in (NEW, UPDATE, FORGET)},
     run,
+    needs=("playwright",),
 )
 
 if __name__ == "__main__":
