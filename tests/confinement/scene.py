@@ -84,11 +84,12 @@ class Scene:
 
     @property
     def environment(self) -> dict[str, str]:
-        # Not the interpreter of the tests: an ordinary user may not be able to reach it.
         base = {"PATH": os.defpath, "LANG": "C.UTF-8"}
+        # Not the programs of the tests' interpreter: an ordinary user may not be able to reach them.
+        path = {} if self.user is None else {"PATH": os.defpath}
         names = {"P": self.project, "H": self.home, "MARK": self.marker, "ROOT": self.root, "PYTHON": SYSTEM_PYTHON}
         who = {f"GIT_{role}_{what}": "worker" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-        return self.box.environment(base) | {name: str(value) for name, value in names.items()} | who
+        return self.box.environment(base) | path | {name: str(value) for name, value in names.items()} | who
 
     def wrap(self, command: Sequence[str], box: Box | None = None, limits: Limits | None = None) -> list[str]:
         """The command in its box, by whoever works here."""

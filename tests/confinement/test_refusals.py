@@ -120,6 +120,7 @@ def test_a_program_that_the_person_has_but_the_box_does_not_is_named_with_its_di
         "cat /no/such/file",
         "echo x > own; chmod 000 own; cat own /no/such/file",
         "nothing-of-this-name",
+        "echo '/bin/sh: 1: nothing: Permission denied'; false",
     ],
 )
 def test_other_failures_are_not_blamed_on_the_box(scene: Scene, script: str) -> None:

@@ -29,6 +29,8 @@ _UNRESOLVED = re.compile(
     r"could not resolve|temporary failure in name resolution|name or service not known|EAI_AGAIN|getaddrinfo", re.I
 )
 _MISSING = re.compile(r"(?:^|[\s:'])(?P<name>[\w.+-]+)['’]?: (?:(?:command )?not found|there is no such command.*)\s*$")
+_SPEAKER = re.compile(r"^\S+: (?:line )?\d+: ")
+"""What a shell's messages begin with: itself and the line of its script, neither of which was refused."""
 _LISTENING = re.compile(r"\.bind\(|\blisten (?:EACCES|EPERM)|attempting to bind", re.I)
 _CONNECTING = re.compile(r"\bconnect(?:_tcp|_ex)?\(|\bin (?:connect|create_connection)\b")
 _LOCKS = re.compile(r"SemLock|/dev/shm|shm_open|sem_open")
@@ -100,8 +102,9 @@ def _listed(ports: tuple[int, ...]) -> str:
 
 def _paths(line: str, cwd: Path) -> Iterator[Path]:
     """The absolute paths in a line, and the names in it that exist in `cwd`, such as links to what is elsewhere."""
-    quoted = [one or other for one, other in _QUOTED.findall(line)]
-    for word in (*quoted, *_BETWEEN_WORDS.split(line)):
+    said = _SPEAKER.sub("", line)
+    quoted = [one or other for one, other in _QUOTED.findall(said)]
+    for word in (*quoted, *_BETWEEN_WORDS.split(said)):
         text = word.rstrip(".") if word.strip(".") else ""
         if text and not text.startswith("//") and (text.startswith("/") or os.path.lexists(cwd / text)):
             yield Path(os.path.abspath(cwd / text))  # noqa: PTH100 (links are resolved later)
