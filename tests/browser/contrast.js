@@ -4,27 +4,27 @@
  */
 () => {
   const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
-  const rgba = (colour) => {
+  const remembered = (compute) => {
+    const known = new Map();
+    return (key) => known.get(key) ?? known.set(key, compute(key)).get(key);
+  };
+  const rgba = remembered((colour) => {
     canvas.clearRect(0, 0, 1, 1);
     canvas.fillStyle = colour;
     canvas.fillRect(0, 0, 1, 1);
     const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
     return [r, g, b, a / 255];
-  };
+  });
   const over = (top, below) => [0, 1, 2].map((i) => top[i] * top[3] + below[i] * (1 - top[3]));
+  const WHITE = [255, 255, 255];
   const luminance = (colour) => {
     const [r, g, b] = colour.map((c) => (c / 255 <= 0.03928 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
-  const ground = (element) => {
-    const layers = [];
-    for (let e = element; e; e = e.parentElement) {
-      const colour = rgba(getComputedStyle(e).backgroundColor);
-      layers.push(colour);
-      if (colour[3] === 1) break;
-    }
-    return layers.reverse().reduce((below, top) => over(top, below), [255, 255, 255]);
-  };
+  const ground = remembered((element) => {
+    const colour = rgba(getComputedStyle(element).backgroundColor);
+    return over(colour, element.parentElement && colour[3] < 1 ? ground(element.parentElement) : WHITE);
+  });
   const contrast = (colour, behind) => {
     const [high, low] = [luminance(over(rgba(colour), behind)), luminance(behind)].sort((a, b) => b - a);
     return (high + 0.05) / (low + 0.05);

@@ -59,6 +59,12 @@ STEADY = """async (element, before) => {
   }
 }"""
 """Wait until the page is laid out for the new size, which JupyterLab does some frames later, and perhaps in steps."""
+THEMES = Path(sys.prefix) / "share" / "jupyter" / "lab" / "themes" / "@jupyterlab"
+WEAR = """style => {
+  document.querySelector("#worn")?.remove();
+  if (style) document.body.append(Object.assign(document.createElement("style"), { id: "worn", textContent: style }));
+  document.body.dataset.jpThemeLight = !style;
+}"""
 START = """\
 from kernel_ext.hosting.host import KernelHost
 from kernel_ext.panels.desk import Desk
@@ -236,6 +242,17 @@ def in_theme(page: Page, theme: str) -> Iterator[None]:
         yield
     finally:
         command(page, "apputils:change-theme", theme="JupyterLab Light")
+
+
+@contextmanager
+def wearing(page: Page, theme: str) -> Iterator[None]:
+    """Show JupyterLab in the style of another dark theme, at once: the commands that `in_theme` uses load it anew."""
+    style = (THEMES / f"theme-{theme}-extension" / "index.css").read_text()
+    page.evaluate(WEAR, style)
+    try:
+        yield
+    finally:
+        page.evaluate(WEAR, "")
 
 
 def view(desk: Locator, name: str) -> None:

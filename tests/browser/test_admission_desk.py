@@ -19,8 +19,6 @@ from tests.browser.desk_lab import (
     card,
     command,
     expect_fitting,
-    expect_readable,
-    in_theme,
     resize,
     shot,
     view,
@@ -338,30 +336,6 @@ def test_the_views_are_reached_with_the_keyboard(open_desk: OpenDesk, project: P
     expect(desk.get_by_role("button", name="grace", exact=True)).to_be_focused()
     page.keyboard.type("bdda")
     expect(page.locator(".jp-Notebook .jp-Cell")).to_have_count(cells)
-
-
-def test_every_word_of_every_view_is_readable_in_high_contrast(
-    open_desk: OpenDesk, project: Project, page: Page
-) -> None:
-    desk = open_desk()
-    with in_theme(page, "Dark High Contrast"):
-        laboratory(project)
-        for number in range(3):
-            project.call("register", name=f"visitor-{number}", capabilities={"gpu": False})
-        view(desk, "Inbox")
-        desk.get_by_label("Select visitor-0").check()
-        shot(desk, "inbox-dark-high-contrast")
-        for tab in VIEWS:
-            view(desk, tab)
-            if tab == "Agents":
-                opened(desk, "ada")
-                desk.get_by_label("Select grace").check()
-                expect(desk.locator(".wb-history li").first).to_be_visible()
-            if tab == "Admin":
-                desk.locator("summary").nth(1).click()
-                expect(desk.get_by_text("queue length")).to_be_visible()
-            shot(desk, f"{tab.lower()}-dark-high-contrast")
-            expect_readable(page, tab)
 
 
 @pytest.mark.parametrize("tab", VIEWS)

@@ -15,8 +15,6 @@ from tests.browser.desk_lab import (
     card,
     command,
     expect_fitting,
-    expect_readable,
-    in_theme,
     resize,
     restart_kernel,
     run,
@@ -273,19 +271,6 @@ def test_a_filter_stays_under_the_pointer_while_tasks_change(open_bare: OpenDesk
     expect(claimed).to_be_hidden()
     row(desk, "Second").hover()
     expect(claimed).to_be_visible()
-
-
-def test_every_word_is_readable_in_high_contrast(open_desk: OpenDesk, project: Project, page: Page) -> None:
-    repository(project.path)
-    desk = open_desk()
-    with in_theme(page, "Dark High Contrast"):
-        shot(desk, "empty-dark-high-contrast")
-        busy(project)
-        proposal(project, "robust", clash=True)
-        card(desk, "Hugo").get_by_role("button", name="Details…").click()
-        expect(desk.get_by_text("2 of 10 completed")).to_be_visible()
-        shot(desk, "busy-dark-high-contrast")
-        expect_readable(page)
 
 
 def test_a_narrow_panel_keeps_what_matters(open_bare: OpenDesk, project: Project) -> None:

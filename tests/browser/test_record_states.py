@@ -1,4 +1,4 @@
-"""Charts, runs, saved views, decisions, reviews and undo in both themes, at the widths of `test_states`."""
+"""Charts, runs, saved views, decisions, reviews and undo in all themes, at the widths of `test_states`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, expect
 
-from tests.browser.desk_lab import OpenDesk, Project, in_theme, view
+from tests.browser.desk_lab import OpenDesk, Project, view
 from tests.browser.scenes import busy, measured, repository, reviewed
 from tests.browser.test_states import check, press
 
@@ -117,17 +117,15 @@ def undo_states(desk: Locator) -> Iterator[str]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("theme", ["Light", "Dark"])
-def test_records_are_readable_and_reachable_at_every_width(
-    open_desk: OpenDesk, project: Project, page: Page, theme: str
+def test_records_are_readable_and_reachable_at_every_width_and_in_every_theme(
+    open_desk: OpenDesk, project: Project
 ) -> None:
     repository(project.path)
     desk = open_desk()
-    with in_theme(page, theme):
-        check(desk, theme.lower(), empty_states(desk))
-        busy(project)
-        measured(project)
-        reviewed(project)
-        for states in (activity_states, run_states, saved_view_states, review_states):
-            check(desk, theme.lower(), states(desk))
-        check(desk, theme.lower(), undo_states(desk), [700])  # it is there for ten seconds only
+    check(desk, empty_states(desk))
+    busy(project)
+    measured(project)
+    reviewed(project)
+    for states in (activity_states, run_states, saved_view_states, review_states):
+        check(desk, states(desk))
+    check(desk, undo_states(desk), [700])  # it is there for ten seconds only

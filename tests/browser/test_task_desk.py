@@ -7,7 +7,7 @@ import re
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.desk_lab import OpenDesk, Project, expect_fitting, expect_readable, in_theme, resize, shot
+from tests.browser.desk_lab import OpenDesk, Project, expect_fitting, expect_readable, resize, shot
 from tests.browser.scenes import admitted, busy, eventful, repository, worktree
 
 
@@ -234,19 +234,6 @@ def test_everything_about_tasks_can_be_done_with_the_keyboard(
     expect(desk.get_by_role("treegrid")).to_be_focused()
     page.keyboard.type("bdda")
     expect(page.locator(".jp-Notebook .jp-Cell")).to_have_count(cells)
-
-
-def test_every_word_about_tasks_is_readable_in_high_contrast(open_desk: OpenDesk, project: Project, page: Page) -> None:
-    desk = tasks(open_desk())
-    with in_theme(page, "Dark High Contrast"):
-        busy(project)
-        task = opened(desk, "Fetch weather data")
-        expect(task).to_contain_text("The station is gone.")
-        shot(desk, "tasks-dark-high-contrast")
-        expect_readable(page)
-        desk.get_by_role("button", name="Graph").click()
-        shot(desk, "graph-dark-high-contrast")
-        expect_readable(page)
 
 
 def test_a_narrow_panel_shows_the_task_below(open_bare: OpenDesk, project: Project) -> None:

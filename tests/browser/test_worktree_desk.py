@@ -9,7 +9,7 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.desk_lab import OpenDesk, Project, card, expect_fitting, expect_readable, in_theme, shot, view
+from tests.browser.desk_lab import OpenDesk, Project, card, expect_fitting, shot, view
 from tests.browser.scenes import changed, git, repository, worktree
 from workbench.withheld import trust, withheld
 
@@ -344,21 +344,6 @@ def test_the_log_of_a_process_is_followed_live_and_it_is_terminated(open_bare: O
     expect(row_of(desk, agent_id)).to_contain_text("Running", timeout=20_000)
     project.operate("terminate_agent", agent_id=agent_id, reason="The test is over.")
     expect(row_of(desk, agent_id)).to_contain_text("Ended")
-
-
-def test_every_word_is_readable_in_high_contrast(open_desk: OpenDesk, project: Project, page: Page) -> None:
-    repository(project.path)
-    desk = open_desk()
-    with in_theme(page, "Dark High Contrast"):
-        _many(project)
-        view(desk, "Worktrees")
-        expect(card(desk, "bills")).to_contain_text("Conflicts with", timeout=30_000)
-        shot(desk, "worktrees-dark-high-contrast")
-        expect_readable(page)
-        card(desk, "robust").get_by_role("button", name="Review and approve").click()
-        expect(page_of(desk, "robust").locator(".wb-diff-added").first).to_be_visible()
-        shot(desk, "worktree-dark-high-contrast")
-        expect_readable(page)
 
 
 def test_a_narrow_panel_shows_it_all_without_scrolling_sideways(
