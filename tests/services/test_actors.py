@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests import given
 from tests.conftest import Admit, Served
 from tests.services.processes import running
-from tests.services.worktrees.lab import approval, ask, commit, finished, news, settled
+from tests.services.worktrees.lab import approval, ask, commit, finished, settled
 from workbench.app import Workbench
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
@@ -25,9 +26,14 @@ async def actors(workbench: Workbench, *kinds: str) -> set[tuple[str, str]]:
 
 async def happened(workbench: Workbench, kind: str) -> set[tuple[str, str]]:
     """The actors of a kind of event, once there is one."""
-    while not (found := await actors(workbench, kind)):
-        await news(workbench)
-    return found
+    async with workbench.feed.subscribe(kind, after=0) as events:
+        await anext(events)
+    return await actors(workbench, kind)
+
+
+async def pending(workbench: Workbench) -> dict[str, Any] | None:
+    """The first question that waits."""
+    return next(iter((await workbench.call("list_approvals"))["approvals"]), None)
 
 
 async def test_the_end_of_a_process_is_noted_by_the_system(served: Served) -> None:
@@ -37,13 +43,6 @@ async def test_the_end_of_a_process_is_noted_by_the_system(served: Served) -> No
     await running.over(served, spawned["agent_id"])
     assert await happened(served.workbench, "agent.exited") == {("agent.exited", "system")}
     assert await actors(served.workbench, "agent.spawned") == {("agent.spawned", "operator")}
-
-
-async def test_predicted_conflicts_are_found_by_the_system(served: Served) -> None:
-    for name in ("one", "two"):
-        commit(await given.worktree(served.workbench, name), "README.md", f"# {name}\n")
-    found = await happened(served.workbench, "worktree.conflicts_changed")
-    assert found == {("worktree.conflicts_changed", "system")}
 
 
 async def test_a_queued_merge_names_its_approver_and_its_consequences_the_system(
@@ -74,10 +73,9 @@ async def test_a_merge_that_is_sent_back_is_sent_back_by_the_system_and_requeste
         first = await finished(workbench, asked["approval_id"])
         assert (first["status"], first["decided_by"]) == ("failed", "operator")
         assert await happened(workbench, "worktree.refused") == {("worktree.refused", "system")}
-        while not (waiting := (await workbench.call("list_approvals"))["approvals"]):
-            await news(workbench)
-        assert waiting[0]["requester"] == "pam"
-        page = await workbench.call("list_events", subject=f"approval:{waiting[0]['id']}")
+        again = await given.until(lambda: pending(workbench))
+        assert again["requester"] == "pam"
+        page = await workbench.call("list_events", subject=f"approval:{again['id']}")
         assert (page["events"][0]["kind"], page["events"][0]["actor"]) == ("approval.requested", "system")
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests import given
 from tests.conftest import git
-from tests.services.worktrees.lab import approval, ask, commit, everything, finished, kinds, one, settled
+from tests.services.worktrees.lab import approval, ask, commit, everything, finished, kinds, one, settled, states
 from tests.unkillable import unkillable
 from workbench.app import Workbench
 from workbench.confinement import abilities
@@ -46,9 +46,13 @@ def leftovers(repository: Path) -> list[str]:
     return sorted(path.name for path in (repository / ".aiswarm" / "gates").glob("*"))
 
 
-def states(found: dict[str, Any]) -> list[str]:
-    """How the gates of an approval stand."""
-    return [gate["state"] for gate in found["payload"]["gates"]]
+async def at_work(workbench: Workbench, question: int) -> None:
+    """Return once the gate of an approval runs."""
+
+    async def is_running() -> bool:
+        return states(await approval(workbench, question)) == ["running"]
+
+    await given.until(is_running)
 
 
 async def test_without_a_server_gates_run_in_the_call(settings: Settings, repository: Path) -> None:
@@ -194,10 +198,9 @@ async def test_a_process_of_a_gate_that_cannot_be_ended_changes_nothing(settings
     async with project(settings, gate) as workbench:
         commit(await given.worktree(workbench))
         asking = asyncio.create_task(ask(workbench))
-        while not (found := list((repository / ".aiswarm" / "gates").glob("**/pid"))):
-            await asyncio.sleep(0.01)
-        with unkillable(int(found[0].read_text())):
-            (found[0].parent / "go").touch()
+        (pid,) = await given.until(lambda: list((repository / ".aiswarm" / "gates").glob("**/pid")))
+        with unkillable(int(pid.read_text())):
+            (pid.parent / "go").touch()
             assert states(await approval(workbench, await asking)) == ["passed"]
             assert leftovers(repository) == []
 
@@ -217,8 +220,7 @@ async def test_asking_returns_at_once_and_the_gates_run_meanwhile(settings: Sett
         commit(await given.worktree(workbench))
         question = await ask(workbench)
         assert states(await approval(workbench, question)) in (["waiting"], ["running"])
-        while states(await approval(workbench, question)) != ["running"]:
-            await asyncio.sleep(0.02)
+        await at_work(workbench, question)
         _let_go(repository, question)
         found = await settled(workbench, question)
         assert states(found) == ["passed"]
@@ -266,8 +268,7 @@ async def test_approving_while_gates_run_queues_and_merges_when_they_pass(settin
         for name in ("discard_worktree", "integrate_worktree", "update_worktree"):
             with pytest.raises(Conflict, match=r"WORKTREE_CLOSED.*integrating"):
                 await workbench.call(name, worktree_name="lab")
-        while states(await approval(workbench, question)) != ["running"]:
-            await asyncio.sleep(0.02)
+        await at_work(workbench, question)
         _let_go(repository, question)
         found = await finished(workbench, question)
         assert (found["status"], found["outcome"]["state"]) == ("approved", "integrated")
@@ -280,8 +281,7 @@ async def test_what_fails_after_it_was_approved_is_asked_again(settings: Setting
         commit(await given.worktree(workbench))
         question = await ask(workbench)
         await workbench.call("approve", approval_id=question)
-        while states(await approval(workbench, question)) != ["running"]:
-            await asyncio.sleep(0.02)
+        await at_work(workbench, question)
         _let_go(repository, question)
         found = await finished(workbench, question)
         assert (found["status"], found["outcome"]["code"]) == ("failed", "GATES_FAILED")
@@ -318,16 +318,13 @@ async def test_a_no_or_a_new_commit_calls_gates_off(settings: Settings, reposito
         place = await given.worktree(workbench)
         commit(place)
         first = await ask(workbench)
-        while states(await approval(workbench, first)) != ["running"]:
-            await asyncio.sleep(0.02)
+        await at_work(workbench, first)
         commit(place, "more.txt")
         second = await ask(workbench)
-        while states(await approval(workbench, second)) != ["running"]:
-            await asyncio.sleep(0.02)
+        await at_work(workbench, second)
         assert (await approval(workbench, first))["status"] == "failed"
         await workbench.call("reject", approval_id=second)
-        while leftovers(repository):
-            await asyncio.sleep(0.02)
+        await given.until(lambda: not leftovers(repository))
 
 
 async def test_gates_that_a_stopped_server_left_are_run_by_the_next(settings: Settings, repository: Path) -> None:
@@ -335,17 +332,14 @@ async def test_gates_that_a_stopped_server_left_are_run_by_the_next(settings: Se
     async with project(settings, gate, served=True) as workbench:
         commit(await given.worktree(workbench))
         question = await ask(workbench)
-        while states(await approval(workbench, question)) != ["running"]:
-            await asyncio.sleep(0.02)
+        await at_work(workbench, question)
         assert any("sleep 0.602" in command for command in _commands())
         assert (await workbench.call("approve", approval_id=question))["outcome"]["state"] == "queued"
     assert not [command for command in _commands() if "sleep 0.602" in command]
     async with project(settings, gate, served=True) as workbench:
-        while not (repository / ".aiswarm" / "gates" / str(question) / "scratch").exists():
-            await asyncio.sleep(0.02)
+        await given.until((repository / ".aiswarm" / "gates" / str(question) / "scratch").exists)
         _let_go(repository, question)
-        while (await approval(workbench, question))["outcome"]["state"] != "integrated":
-            await asyncio.sleep(0.05)
+        assert (await finished(workbench, question))["outcome"]["state"] == "integrated"
 
 
 async def test_gates_can_stand_in_the_projects_file(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 from tests.conftest import git
 from workbench.app import Workbench
 
+GOING_ON = {"waiting", "running"}
+
 
 def commit(place: Path, name: str = "new.txt", text: str = "new\n") -> str:
     """Commit a file, as a worker would; the commit."""
@@ -51,11 +53,15 @@ def everything(root: Path) -> tuple[str, str, str]:
 
 async def settled(workbench: Workbench, approval_id: int) -> dict[str, Any]:
     """An approval once its gates have run."""
-    while True:
-        found = await approval(workbench, approval_id)
-        if all(gate["state"] not in ("waiting", "running") for gate in found["payload"]["gates"]):
-            return found
-        await news(workbench)
+    async with workbench.feed.subscribe("approval.*") as news:
+        while not GOING_ON.isdisjoint(states(found := await approval(workbench, approval_id))):
+            await anext(news)
+    return found
+
+
+def states(found: dict[str, Any]) -> list[str]:
+    """How the gates of an approval stand."""
+    return [gate["state"] for gate in found["payload"]["gates"]]
 
 
 async def finished(workbench: Workbench, approval_id: int) -> dict[str, Any]:
@@ -64,9 +70,3 @@ async def finished(workbench: Workbench, approval_id: int) -> dict[str, Any]:
     while not found["settled"]:
         found = await workbench.call("get_approval", approval_id=approval_id, wait_seconds=20)
     return found
-
-
-async def news(workbench: Workbench) -> None:
-    """Return when something has happened, or a little later."""
-    after = (await workbench.call("list_events", limit=1))["next_after"]
-    await workbench.call("list_events", after=after, wait_seconds=0.2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +22,15 @@ async def pairs(workbench: Workbench) -> list[tuple[str, str, bool, list[str]]]:
     return [(pair["one"], pair["other"], pair["is_target"], pair["files"]) for pair in found]
 
 
+async def changes(workbench: Workbench, after: int = 0) -> list[dict[str, Any]]:
+    """The events about conflicts, from one of them on."""
+    return (await workbench.call("list_events", kinds=["worktree.conflicts_changed"]))["events"][after:]
+
+
 async def told(workbench: Workbench) -> list[Any]:
     """What the events about conflicts said."""
-    found = (await workbench.call("list_events", kinds=["worktree.conflicts_changed"]))["events"]
-    return [[(pair["one"], pair["other"], pair["files"]) for pair in event["data"]["pairs"]] for event in found]
+    pairs = [event["data"]["pairs"] for event in await changes(workbench)]
+    return [[(pair["one"], pair["other"], pair["files"]) for pair in those] for those in pairs]
 
 
 async def test_conflicts_are_foreseen_with_the_target_and_with_each_other(
@@ -81,10 +85,8 @@ async def test_who_serves_tells_when_coming_conflicts_change(served: Served, rep
     one_, two = await given.worktree(workbench, "a"), await given.worktree(workbench, "b")
     commit(one_, "README.md", "# One\n")
     commit(two, "README.md", "# Two\n")
-    while not await told(workbench):
-        await asyncio.sleep(0.05)
+    assert [event["actor"] for event in await given.until(lambda: changes(workbench))] == ["system"]
     git("reset", "-q", "--hard", "HEAD~1", cwd=two)
-    while len(await told(workbench)) < 2:
-        await asyncio.sleep(0.05)
+    await given.until(lambda: changes(workbench, 1))
     assert await told(workbench) == [[("a", "b", ["README.md"])], []]
     assert git("rev-parse", "wb/b/main", cwd=repository) == git("rev-parse", "main", cwd=repository)
