@@ -6,7 +6,10 @@ The cases are derived from the catalogue and `rows.py`: a tool without a row fai
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,6 +40,16 @@ TOOLS = {name: op for name, op in collect(SERVICES).items() if name.startswith("
 SECRET = "what-no-tool-may-read"
 """What stands in a file outside the directories of definitions."""
 
+UNKNOWN_TARGETS = (
+    "no-such-agent",
+    "./agents/no-such-agent",
+    "019b0000-0000-7000-8000-000000000000",
+    f"{REVIEWER}/agent.yaml",
+    f"{REVIEWER}/rules",
+)
+DESTRUCTIVE = ("delete", "uninstall", "revoke", "migrate", "bulk")
+"""How the names of the tools that destroy something begin."""
+
 Tree = dict[str, bytes]
 
 
@@ -50,6 +63,12 @@ async def prepared(workbench: Workbench) -> Workbench:
     return workbench
 
 
+@pytest.fixture
+def saved(prepared: Workbench, tmp_path: Path) -> Path:
+    """The definitions of the project as they are at first."""
+    return Path(shutil.copytree(prepared.settings.home / "agents", tmp_path / "saved"))
+
+
 def tree(workbench: Workbench) -> Tree:
     """Every file of the project but those of the store."""
     project, home = workbench.settings.project, workbench.settings.home
@@ -58,45 +77,68 @@ def tree(workbench: Workbench) -> Tree:
     return {path.relative_to(project).as_posix(): path.read_bytes() for path in own}
 
 
-async def refused(workbench: Workbench, name: str, arguments: dict[str, Any]) -> WorkbenchError:
-    """The error with which a tool refuses arguments; nothing has changed then."""
-    before = tree(workbench)
-    with pytest.raises(WorkbenchError) as caught:
+async def refusal(workbench: Workbench, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The error with which a tool refuses arguments; empty if it accepts them."""
+    try:
         await workbench.call(name, **arguments)
-    assert tree(workbench) == before
-    json.dumps(caught.value.as_dict())
-    return caught.value
+    except WorkbenchError as error:
+        json.dumps(error.as_dict())
+        return {"code": error.code, "message": error.message}
+    return {}
+
+
+def restore(workbench: Workbench, saved: Path) -> None:
+    """Let the definitions be as they were saved."""
+    shutil.rmtree(workbench.settings.home / "agents")
+    shutil.copytree(saved, workbench.settings.home / "agents")
 
 
 def test_every_tool_has_a_row() -> None:
     assert sorted(GOOD) == sorted(TOOLS)
 
 
-@pytest.mark.parametrize("name", TOOLS)
-async def test_good_arguments(prepared: Workbench, name: str) -> None:
-    op, before = TOOLS[name], tree(prepared)
-    result = await prepared.call(name, **GOOD[name])
-    Draft202012Validator(op.output_schema).validate(result)
-    assert LITERAL not in json.dumps(result)
-    assert (tree(prepared) == before) == (op.reads or name in CHANGE_NO_FILES)
-    assert not op.destructive or name.partition("_")[2].startswith(("delete", "uninstall", "revoke", "migrate", "bulk"))
+async def test_good_arguments(prepared: Workbench, saved: Path) -> None:
+    failures = []
+    for op in sorted(TOOLS.values(), key=lambda op: op.destructive):  # what they destroy may be what others need
+        name, before = op.name, tree(prepared)
+        result = await prepared.call(name, **GOOD[name])
+        promises = {
+            "fits its schema": Draft202012Validator(op.output_schema).is_valid(result),
+            "tells no secret": LITERAL not in json.dumps(result),
+            "changes files if it shall": (tree(prepared) == before) == (op.reads or name in CHANGE_NO_FILES),
+            "is named for what it destroys": not op.destructive or name.partition("_")[2].startswith(DESTRUCTIVE),
+        }
+        failures += [f"{name}: not {promise}" for promise, is_kept in promises.items() if not is_kept]
+        restore(prepared, saved)
+    assert failures == []
 
 
-@pytest.mark.parametrize("name", TOOLS)
-async def test_a_missing_argument(prepared: Workbench, name: str) -> None:
-    for missing in TOOLS[name].input_schema.get("required", []):
-        arguments = {key: value for key, value in GOOD[name].items() if key != missing}
-        error = await refused(prepared, name, arguments)
-        assert error.code == "VALIDATION_ERROR"
-        assert missing in error.message
+async def test_bad_arguments_are_refused_and_change_nothing(prepared: Workbench) -> None:
+    before, failures = tree(prepared), []
+    for name in TOOLS:
+        for arguments, code, said in bad_arguments(name):
+            error = await refusal(prepared, name, arguments)
+            if error.get("code") != code or said not in error["message"] or tree(prepared) != before:
+                failures.append((name, arguments, error))
+    assert failures == []
 
 
-@pytest.mark.parametrize("name", TOOLS)
-async def test_an_argument_of_a_wrong_type(prepared: Workbench, name: str) -> None:
-    for parameter, wrong in wrong_types(TOOLS[name]):
-        error = await refused(prepared, name, {**GOOD[name], parameter: wrong})
-        assert error.code == ("CONFIRMATION_REQUIRED" if parameter == "confirm" else "VALIDATION_ERROR"), wrong
-        assert parameter in error.message
+def bad_arguments(name: str) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """Arguments of a tool that are missing, of a wrong type, unknown, or that name what does not exist; the code of the
+    error, and what is in its message."""
+    op, good = TOOLS[name], GOOD[name]
+    for missing in op.input_schema.get("required", []):
+        yield {key: value for key, value in good.items() if key != missing}, "VALIDATION_ERROR", missing
+    for parameter, wrong in wrong_types(op):
+        code = "CONFIRMATION_REQUIRED" if parameter == "confirm" else "VALIDATION_ERROR"
+        yield {**good, parameter: wrong}, code, parameter
+    yield {**good, "unknown": 1}, "VALIDATION_ERROR", "unknown"
+    for parameter, target in product(sorted(op.parameters & TARGETS), UNKNOWN_TARGETS):
+        is_place = name == "agent_migrate" and target.startswith("./")
+        yield {**good, parameter: target}, "NOTHING_TO_MIGRATE" if is_place else "AGENT_NOT_FOUND", ""
+    for parameter in sorted(op.parameters & UNKNOWN.keys()):
+        if name not in NULL_IF_UNKNOWN and NAMES_NEW.get(name) != parameter:
+            yield {**good, parameter: "no-such-part"}, UNKNOWN[parameter], ""
 
 
 def wrong_types(op: Op) -> Iterator[tuple[str, Any]]:
@@ -109,34 +151,10 @@ def wrong_types(op: Op) -> Iterator[tuple[str, Any]]:
                 yield parameter, wrong
 
 
-@pytest.mark.parametrize("name", TOOLS)
-async def test_an_unknown_argument(prepared: Workbench, name: str) -> None:
-    error = await refused(prepared, name, {**GOOD[name], "unknown": 1})
-    assert error.code == "VALIDATION_ERROR"
-    assert "unknown" in error.message
-
-
-UNKNOWN_TARGETS = (
-    "no-such-agent",
-    "./agents/no-such-agent",
-    "019b0000-0000-7000-8000-000000000000",
-    f"{REVIEWER}/agent.yaml",
-    f"{REVIEWER}/rules",
-)
-
-
-@pytest.mark.parametrize("name", TOOLS)
-async def test_an_unknown_target(prepared: Workbench, name: str) -> None:
-    for parameter in sorted(TOOLS[name].parameters & TARGETS):
-        for target in UNKNOWN_TARGETS:
-            error = await refused(prepared, name, {**GOOD[name], parameter: target})
-            assert error.code == "AGENT_NOT_FOUND" or (name, error.code) == ("agent_migrate", "NOTHING_TO_MIGRATE")
-    for parameter in sorted(TOOLS[name].parameters & UNKNOWN.keys()):
-        arguments = {**GOOD[name], parameter: "no-such-part"}
-        if name in NULL_IF_UNKNOWN:
-            assert set((await prepared.call(name, **arguments)).values()) == {None}
-        elif NAMES_NEW.get(name) != parameter:
-            assert (await refused(prepared, name, arguments)).code == UNKNOWN[parameter]
+async def test_a_part_that_does_not_exist_is_answered_with_null(prepared: Workbench) -> None:
+    for name in NULL_IF_UNKNOWN:
+        (parameter,) = TOOLS[name].parameters & UNKNOWN.keys()
+        assert {*(await prepared.call(name, **{**GOOD[name], parameter: "no-such-part"})).values()} == {None}, name
 
 
 HOSTILE = (
@@ -179,26 +197,30 @@ HOSTILE = (
 """Values that must do no harm, wherever they are passed."""
 
 
-@pytest.mark.parametrize("name", TOOLS)
-async def test_hostile_values_reach_nothing(prepared: Workbench, name: str) -> None:
-    before, texts = tree(prepared), [parameter for parameter, _ in text_parameters(TOOLS[name])]
-    for parameter in texts:
-        for value in HOSTILE:
+@pytest.mark.timeout(400)
+async def test_hostile_values_reach_nothing(prepared: Workbench, saved: Path) -> None:
+    before, told, lost = tree(prepared), [], []
+    for name, op in TOOLS.items():
+        for parameter, value in product(text_parameters(op), HOSTILE):
             answer = await answered(prepared, name, {**GOOD[name], parameter: value})
-            assert SECRET not in answer
-            assert LITERAL not in answer
-    after = tree(prepared)
-    outside = {path for path in before.keys() | after.keys() if not path.startswith(".aiswarm/agents/")}
-    assert {path for path in outside if before.get(path) != after.get(path)} == set()
-    if name != "agent_delete":
-        assert (await prepared.call("agent_get_info", agentTarget=REVIEWER))["name"] == "Reviewer"
+            if SECRET in answer or LITERAL in answer:
+                told.append((name, parameter, value))
+        if (
+            name != "agent_delete"
+            and (await prepared.call("agent_get_info", agentTarget=REVIEWER))["name"] != "Reviewer"
+        ):
+            lost.append(name)
+        after = tree(prepared)
+        changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+        lost += [(name, path) for path in changed if not path.startswith(".aiswarm/agents/")]
+        restore(prepared, saved)
+    assert (told, lost) == ([], [])
 
 
-def text_parameters(op: Op) -> Iterator[tuple[str, Any]]:
+def text_parameters(op: Op) -> list[str]:
     """The parameters that take a text."""
-    for parameter, described in op.input_schema["properties"].items():
-        if "string" in json.dumps(described):
-            yield parameter, described
+    properties = op.input_schema["properties"].items()
+    return [parameter for parameter, described in properties if "string" in json.dumps(described)]
 
 
 async def answered(workbench: Workbench, name: str, arguments: dict[str, Any]) -> str:
@@ -210,13 +232,11 @@ async def answered(workbench: Workbench, name: str, arguments: dict[str, Any]) -
         return f"{error}{error.details}"
 
 
-@pytest.mark.parametrize("name", TOOLS)
-async def test_an_agent_that_was_not_granted_definitions_is_refused(
-    prepared: Workbench, admit: Admit, name: str
-) -> None:
-    agent = await admit("ada", role="planner")
-    before = tree(prepared)
-    with pytest.raises(WorkbenchError) as caught:
-        await prepared.dispatch(agent.caller, name, GOOD[name])
-    assert caught.value.code == "FORBIDDEN"
+async def test_an_agent_that_was_not_granted_definitions_is_refused(prepared: Workbench, admit: Admit) -> None:
+    agent, before, codes = await admit("ada", role="planner"), tree(prepared), {}
+    for name in TOOLS:
+        with pytest.raises(WorkbenchError) as caught:
+            await prepared.dispatch(agent.caller, name, GOOD[name])
+        codes[name] = caught.value.code
+    assert codes == dict.fromkeys(TOOLS, "FORBIDDEN")
     assert tree(prepared) == before
