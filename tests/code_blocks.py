@@ -6,14 +6,17 @@ are no code.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.conftest import Ran, typed
 from tests.docs import ROOT
 
 _PART = re.compile(
@@ -22,6 +25,8 @@ _PART = re.compile(
     r"|^```\n.*?^```$",
     re.MULTILINE | re.DOTALL,
 )
+SHELLS_OWN = {"|", "<", ">", ">>", "&&", ";", "&"}
+"""What only a shell understands; other commands of Workbench run in this process."""
 
 
 @dataclass(frozen=True)
@@ -74,11 +79,16 @@ def run_commands(commands: Iterable[str], cwd: Path) -> list[str]:
     """What commands print that a person types one after another. One that fails fails the test. Blocks."""
     printed = []
     for command in commands:
-        ran = subprocess.run(
-            ["/bin/sh", "-ec", command], cwd=cwd, env=environment(), capture_output=True, text=True, check=False
-        )
-        assert ran.returncode == 0, f"{command}\n{ran.stdout}{ran.stderr}"
-        printed.append(ran.stdout)
+        words = shlex.split(command, comments=True)
+        if words[0] == "workbench" and not SHELLS_OWN & set(words):
+            with contextlib.chdir(cwd):
+                ran = typed(*words[1:])
+        else:
+            how = ["/bin/sh", "-ec", command]
+            done = subprocess.run(how, cwd=cwd, env=environment(), capture_output=True, text=True, check=False)
+            ran = Ran(done.returncode, done.stdout, done.stderr)
+        assert ran.status == 0, f"{command}\n{ran.out}{ran.err}"
+        printed.append(ran.out)
     return printed
 
 
