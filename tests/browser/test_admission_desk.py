@@ -81,8 +81,8 @@ def test_a_waiting_agent_is_shown_with_all_that_is_known_and_one_click_puts_it_i
     assert agent(project, "probe")["session"] is not None
 
 
-def test_two_clicks_admit_with_every_choice(open_desk: OpenDesk, project: Project) -> None:
-    desk = open_desk()
+def test_two_clicks_admit_with_every_choice(open_bare: OpenDesk, project: Project) -> None:
+    desk = open_bare()
     made = laboratory(project)
     with waiting(project, "Bob") as socket:
         mine = card(desk, "Bob")
@@ -303,8 +303,8 @@ def test_a_tool_is_switched_off_and_an_id_is_allowed(open_bare: OpenDesk, projec
     expect(desk.get_by_text("Empty: every admitted agent may act.")).to_be_visible()
 
 
-def test_rows_are_downloaded_and_numbers_are_read(open_desk: OpenDesk, project: Project, page: Page) -> None:
-    desk = open_desk()
+def test_rows_are_downloaded_and_numbers_are_read(open_bare: OpenDesk, project: Project, page: Page) -> None:
+    desk = open_bare()
     admitted(project, "ada")
     view(desk, "Admin")
     expect(desk.get_by_text("queue length")).to_be_visible()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from websockets.sync.client import connect
 
 from tests.browser.desk_lab import (
     OpenDesk,
@@ -36,9 +34,9 @@ def row(desk: Locator, title: str) -> Locator:
 
 
 def test_an_agent_that_registers_appears_by_itself_and_one_click_admits_it(
-    open_desk: OpenDesk, project: Project
+    open_bare: OpenDesk, project: Project
 ) -> None:
-    desk = open_desk()
+    desk = open_bare()
     expect(desk.get_by_text("Nothing is waiting for you.")).to_be_visible()
     registered = project.call("register", name="ada", persona_id="planner")
     waiting = project.ask("registration_status", registered["token"], wait_seconds=25)
@@ -52,26 +50,6 @@ def test_an_agent_that_registers_appears_by_itself_and_one_click_admits_it(
     expect(card(desk, "ada")).to_contain_text("Admitted as ada.")
     desk.get_by_role("tab", name="Tasks").hover()  # the card stays as long as the pointer is on it
     expect(desk.get_by_text("Nothing is waiting for you.")).to_be_visible(timeout=10_000)
-
-
-def test_two_clicks_admit_an_agent_that_waits_on_its_websocket_with_what_was_chosen(
-    open_desk: OpenDesk, project: Project
-) -> None:
-    desk = open_desk()
-    info = project.server().load().info
-    assert info is not None
-    with connect(f"{info.ws_url}/probe", proxy=None) as socket:
-        socket.recv(timeout=10)
-        socket.send(json.dumps(["probe", "register", {"name": "Bob", "persona_id": "implementer"}]))
-        card(desk, "Bob").get_by_role("button", name="Details…").click()
-        card(desk, "Bob").get_by_label("Agent id").fill("bob-the-builder")
-        card(desk, "Bob").get_by_label("Persona").select_option("reviewer")
-        card(desk, "Bob").get_by_label("Permission").select_option("read")
-        card(desk, "Bob").get_by_role("button", name="Admit").click()
-        message = next(m for _ in range(5) if "bob-the-builder" in (m := str(socket.recv(timeout=20))))
-    assert "agent_assigned" in message
-    (agent,) = project.operate("list_agents")["agents"]
-    assert (agent["agent_id"], agent["persona_id"], agent["tool"]) == ("bob-the-builder", "reviewer", "read")
 
 
 def test_a_rejected_agent_gets_the_reason(open_bare: OpenDesk, project: Project) -> None:
@@ -110,8 +88,8 @@ def test_a_person_decides_while_a_cell_runs(open_desk: OpenDesk, project: Projec
     expect(running).to_be_visible()
 
 
-def test_a_plan_appears_as_a_tree_with_live_progress(open_desk: OpenDesk, project: Project) -> None:
-    desk = open_desk()
+def test_a_plan_appears_as_a_tree_with_live_progress(open_bare: OpenDesk, project: Project) -> None:
+    desk = open_bare()
     view(desk, "Tasks")
     expect(desk.get_by_text("No tasks yet")).to_be_visible()
     tasks = project.operate("create_plan", text=TWO)["tasks"]
@@ -136,9 +114,9 @@ def test_a_plan_appears_as_a_tree_with_live_progress(open_desk: OpenDesk, projec
     expect(row(desk, "Second")).to_have_attribute("aria-expanded", "true")
 
 
-def test_a_merge_is_shown_and_approved(open_desk: OpenDesk, project: Project) -> None:
+def test_a_merge_is_shown_and_approved(open_bare: OpenDesk, project: Project) -> None:
     repository(project.path)
-    desk = open_desk()
+    desk = open_bare()
     proposal(project, "robust")
     mine = card(desk, "robust")
     expect(mine).to_contain_text(" → main · 1 commit · 2 files +3 −1 · no conflicts with main")
@@ -286,8 +264,8 @@ def test_a_narrow_panel_keeps_what_matters(open_bare: OpenDesk, project: Project
     expect(card(desk, "Hugo").get_by_role("button", name="Admit")).to_be_visible()
 
 
-def test_ten_thousand_tasks_are_a_few_elements_and_stay_live(open_desk: OpenDesk, project: Project, page: Page) -> None:
-    desk = open_desk()
+def test_ten_thousand_tasks_are_a_few_elements_and_stay_live(open_bare: OpenDesk, project: Project, page: Page) -> None:
+    desk = open_bare()
     lines = (f"- {{name: t{n}, title: Task {n}, persona: tester}}\n" for n in range(10_000))
     tasks = project.operate("create_plan", text=f"plan: many\ntasks:\n{''.join(lines)}")["tasks"]
     view(desk, "Tasks")
@@ -363,9 +341,9 @@ def test_a_stopped_workbench_is_reported_in_place_and_found_again(
 
 
 def test_while_no_agent_is_left_for_open_tasks_the_panel_offers_to_restart_those_that_ended(
-    open_desk: OpenDesk, project: Project
+    open_bare: OpenDesk, project: Project
 ) -> None:
-    desk = open_desk()
+    desk = open_bare()
     spawned = project.operate("spawn_agent", persona_id="implementer", name="walt")
     project.operate("terminate_agent", agent_id=spawned["agent_id"])
     project.operate("create_task", title="Count", persona_id="implementer", run="true")

@@ -71,8 +71,8 @@ def test_a_task_is_opened_with_everything_about_it_and_stays_live(open_bare: Ope
     expect(row(desk, "Write the report")).to_have_attribute("aria-selected", "true")
 
 
-def test_a_task_is_created_by_hand_and_opened(open_desk: OpenDesk, project: Project) -> None:
-    desk = tasks(open_desk())
+def test_a_task_is_created_by_hand_and_opened(open_bare: OpenDesk, project: Project) -> None:
+    desk = tasks(open_bare())
     expect(desk.get_by_text("let a planner agent create tasks, or create one yourself.")).to_be_visible()
     repository(project.path)
     worktree(project, "lab")
@@ -157,8 +157,8 @@ def test_tasks_are_chosen_by_what_they_belong_to(open_bare: OpenDesk, project: P
     shot(desk, "tasks-list")
 
 
-def test_the_graph_shows_what_waits_for_what_and_follows_it(open_desk: OpenDesk, project: Project, page: Page) -> None:
-    desk = tasks(open_desk())
+def test_the_graph_shows_what_waits_for_what_and_follows_it(open_bare: OpenDesk, project: Project, page: Page) -> None:
+    desk = tasks(open_bare())
     busy(project)
     desk.get_by_role("button", name="Graph").click()
     graph = desk.get_by_role("listbox", name=re.compile("^Dependency graph"))

@@ -9,7 +9,7 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.desk_lab import OpenDesk, Project, card, expect_fitting, shot, view
+from tests.browser.desk_lab import OpenDesk, Project, card, expect_fitting, resize, shot, view
 from tests.browser.scenes import changed, git, repository, worktree
 from workbench.withheld import trust, withheld
 
@@ -72,9 +72,9 @@ def test_without_a_repository_the_tab_says_what_to_do(open_bare: OpenDesk, proje
     expect(desk.get_by_role("button", name="New worktree…")).to_have_count(0)
 
 
-def test_two_clicks_review_and_integrate(open_desk: OpenDesk, project: Project) -> None:
+def test_two_clicks_review_and_integrate(open_bare: OpenDesk, project: Project) -> None:
     repository(project.path)
-    desk = open_desk()
+    desk = open_bare()
     worktree(project, "robust", {"src/stats.py": STATS}, {"model.py": changed(3, 33)})
     project.operate("integrate_worktree", worktree_name="robust")
     view(desk, "Worktrees")
@@ -266,9 +266,9 @@ def test_closed_worktrees_and_decided_approvals_stay_in_view(open_bare: OpenDesk
     shot(desk, "worktrees-closed")
 
 
-def test_changes_are_read_with_the_keyboard(open_desk: OpenDesk, project: Project, page: Page) -> None:
+def test_changes_are_read_with_the_keyboard(open_bare: OpenDesk, project: Project, page: Page) -> None:
     repository(project.path)
-    desk = open_desk()
+    desk = open_bare()
     files = {f"part_{n}.py": STATS for n in range(4)} | {"picture.png": "\0binary"}
     worktree(project, "robust", files, left={"notes.md": "# Later\n"})
     view(desk, "Worktrees")
@@ -347,17 +347,12 @@ def test_the_log_of_a_process_is_followed_live_and_it_is_terminated(open_bare: O
 
 
 def test_a_narrow_panel_shows_it_all_without_scrolling_sideways(
-    open_desk: OpenDesk, project: Project, page: Page
+    open_bare: OpenDesk, project: Project, page: Page
 ) -> None:
     repository(project.path)
-    desk = open_desk()
+    desk = open_bare()
     _many(project)
-    before = desk.evaluate("e => e.offsetWidth")
-    page.set_viewport_size({"width": 650, "height": 1400})
-    expect(desk).not_to_have_js_property("offsetWidth", before)  # JupyterLab lays it out a moment later
-    box = desk.bounding_box()
-    assert box is not None
-    page.set_viewport_size({"width": round(650 + 380 - box["width"]), "height": 1400})
+    resize(desk, 380)
     view(desk, "Worktrees")
     expect(card(desk, "robust")).to_be_visible()
     shot(desk, "worktrees-narrow")
