@@ -99,12 +99,6 @@ def assert_nothing_is_left(repository: Path) -> None:
     assert ServerFile(settings.server_file).load().info is None
 
 
-@pytest.mark.timeout(240)
-def test_two_papermill_runs_at_once_on_one_repository_both_succeed(notebook: Path, repository: Path) -> None:
-    assert run_at_once(notebook, repository, ENDS[:2], "run", in_turn=True) == []
-    assert_nothing_is_left(repository)
-
-
 @pytest.mark.timeout(600)
 def test_four_papermill_runs_at_once_all_succeed_and_do_so_again(notebook: Path, repository: Path) -> None:
     for called, in_turn in (("a", True), ("b", False)):
