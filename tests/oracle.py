@@ -63,11 +63,18 @@ def _cache() -> Path:
 
 def _build(python: Path, place: Path, version: str, pinned: str) -> None:
     shutil.rmtree(place, ignore_errors=True)
-    subprocess.run([python, "-m", "venv", place], check=True, capture_output=True)
-    constraints = place / "constraints.txt"
-    constraints.write_text(pinned)
-    pip = [place / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", "--constraint", constraints]
-    done = subprocess.run([*pip, f"koi-net=={version}"], capture_output=True, text=True)
+    wanted = [f"koi-net=={version}"]
+    if version == VERSION:
+        subprocess.run([python, "-m", "venv", place], check=True, capture_output=True)
+        constraints = place / "constraints.txt"
+        constraints.write_text(pinned)
+        wanted += ["--constraint", str(constraints)]
+    else:  # all else is the same
+        shutil.copytree(koi_net_python().parents[1], place, symlinks=True)
+        (place / "complete").unlink()
+        wanted += ["--no-deps"]
+    pip = [place / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    done = subprocess.run([*pip, *wanted], capture_output=True, text=True)
     if done.returncode:
         _unavailable(f"koi-net {version} could not be installed: {done.stderr[-500:]}")
     (place / "complete").touch()
@@ -220,7 +227,7 @@ class StockNode:
 
 @dataclass
 class Stock:
-    """Starts stock nodes, and stops them at the end of a test."""
+    """Starts stock nodes, and kills them at the end of a test."""
 
     root: Path
     stack: AsyncExitStack
@@ -259,7 +266,7 @@ class Stock:
         node = await _started(python, directory, role, hash_seed)
         reading = asyncio.create_task(node.read())
         self.stack.callback(reading.cancel)
-        self.stack.push_async_callback(node.stop)
+        self.stack.push_async_callback(node.kill)
         await node.until(lambda: bool(node.info) or node.process.returncode is not None, 2 * SECONDS)
         if node.info.get("state") != "RUNNING":
             pytest.fail(f"The stock node did not start: {node.log[-2_000:]}")

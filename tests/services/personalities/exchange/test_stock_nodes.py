@@ -5,17 +5,19 @@ koi-net does not send again what a peer did not receive in time; comparing what 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from tests import given
-from tests.oracle import NODE, PERSONALITY, Stock, StockNode
+from tests.oracle import NODE, PERSONALITY, VERSION, Stock, StockNode
 from tests.services.personalities.exchange.conftest import Network, Station
 from workbench.koi.nodes import edge_rid
 from workbench.koi.rids import parse_node
 from workbench.services.personalities import bundles
+from workbench.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(180)]
 
@@ -50,17 +52,39 @@ async def approved(node: StockNode, source: str, target: str) -> None:
     await node.until(is_there)
 
 
+async def is_reachable(station: Station, rid: str) -> bool:
+    """Whether a peer of a project has failed in nothing, and has been sent everything."""
+    peer = (await station.call("get_peer", peer=rid))["peer"]
+    return (peer["state"], peer["failures"], peer["waiting"]) == ("reachable", 0, 0)
+
+
 async def _has_sent_everything(station: Station, peer: str) -> bool:
     found = [one for one in (await station.call("list_peers"))["peers"] if one["rid"] == peer]
     return bool(found) and found[0]["waiting"] == 0
 
 
-@pytest.mark.parametrize("hash_seed", range(6))
+AS_THEY_COME = {
+    name: Settings.model_fields[name].default
+    for name in ("koi_reconcile_seconds", "koi_retry_base_seconds", "koi_retry_cap_seconds")
+}
+
+
+@pytest.mark.parametrize(
+    ("version", "hash_seed", "settings"),
+    [
+        (VERSION, 0, AS_THEY_COME),
+        (VERSION, 1 + random.randrange(5), {"koi_reconcile_seconds": 2.0}),
+        ("1.3.2", 0, {"koi_reconcile_seconds": 2.0}),
+        ("2.0.7", 0, {"koi_reconcile_seconds": 2.0}),
+    ],
+    ids=["with the settings as they come", "with its handlers in any order", "of version 1", "of version 2.0"],
+)
 async def test_a_stock_agent_joins_and_its_personalities_are_known(
-    network: Network, stock: Stock, hash_seed: int
+    network: Network, stock: Stock, version: str, hash_seed: int, settings: dict[str, Any]
 ) -> None:
-    hub = await network("hub", koi_reconcile_seconds=2.0)
-    agent = await stock("agent", first_contact=contact(hub), hash_seed=hash_seed)
+    print("hash seed:", hash_seed)
+    hub = await network("hub", **settings)
+    agent = await stock("agent", first_contact=contact(hub), version=version, hash_seed=hash_seed)
     await approved(agent, agent.rid, hub.rid)
     await agent.ask("publish", rid=rid_of("helper"), contents=profile(agent, "helper", mood="kind"))
     await hub.has(helper={"mood": "kind"})
@@ -70,8 +94,18 @@ async def test_a_stock_agent_joins_and_its_personalities_are_known(
     await hub.has()
 
 
-async def test_a_project_joins_a_stock_coordinator_which_has_its_exact_bundles(network: Network, stock: Stock) -> None:
+async def test_a_project_joins_a_stock_coordinator_which_has_its_exact_bundles_and_relays_those_of_others(
+    network: Network, stock: Stock
+) -> None:
     coordinator = await stock("coordinator")
+    eve = await network("eve", coordinator.url)
+
+    async def has_to_be_told_who_it_is() -> bool:
+        error = (await eve.call("get_network"))["first_contact"]["error"]
+        return error is not None and "koi_first_contact_rid" in error
+
+    await given.until(has_to_be_told_who_it_is)
+
     ada = await network("ada", coordinator.url, koi_first_contact_rid=coordinator.rid)
     await ada.publish("helper", mood="kind", share=0.25, nothing=None, words=["ä", "日本"])
     await approved(coordinator, ada.rid, coordinator.rid)
@@ -84,10 +118,6 @@ async def test_a_project_joins_a_stock_coordinator_which_has_its_exact_bundles(n
     await ada.withdraw("helper")
     await coordinator.lacks(rid_of("helper"))
 
-
-async def test_what_a_stock_coordinator_relays_is_accepted(network: Network, stock: Stock) -> None:
-    coordinator = await stock("coordinator")
-    ada = await network("ada", coordinator.url, koi_first_contact_rid=coordinator.rid)
     agent = await stock("agent", first_contact={"rid": coordinator.rid, "url": coordinator.url})
     await approved(coordinator, coordinator.rid, ada.rid)
     await approved(agent, agent.rid, coordinator.rid)
@@ -97,7 +127,9 @@ async def test_what_a_stock_coordinator_relays_is_accepted(network: Network, sto
     await ada.has()
 
 
-async def test_personalities_are_relayed_to_a_stock_subscriber(network: Network, stock: Stock) -> None:
+async def test_a_stock_subscriber_is_told_of_personalities_and_checks_what_it_fetches(
+    network: Network, stock: Stock
+) -> None:
     hub = await network("hub", koi_reconcile_seconds=2.0)
     ada = await network("ada", hub)
     await ada.publish("early")
@@ -107,6 +139,13 @@ async def test_personalities_are_relayed_to_a_stock_subscriber(network: Network,
     await subscriber.knows(rid_of("early"))
     await ada.publish("helper", mood="kind")
     assert (await subscriber.knows(rid_of("helper")))["contents"]["node_rid"] == ada.rid
+    assert (await subscriber.ask("fetch_rids", hub.rid, [PERSONALITY]))["rids"] == [rid_of("early"), rid_of("helper")]
+    manifests = await subscriber.ask("fetch_manifests", hub.rid, [rid_of("helper"), rid_of("eve")])
+    assert [one["rid"] for one in manifests["manifests"]] == [rid_of("helper")]
+    assert manifests["not_found"] == [rid_of("eve")]
+    [bundle] = (await subscriber.ask("fetch_bundles", hub.rid, [rid_of("helper")]))["bundles"]
+    assert bundle["manifest"] == manifests["manifests"][0]
+    assert bundle["contents"]["traits"][0]["value"] == "kind"
     await ada.withdraw("helper")
     await subscriber.lacks(rid_of("helper"))
 
@@ -166,21 +205,9 @@ async def test_a_stock_full_node_that_wants_to_poll_gets_everything_by_its_polls
     assert {rid, rid_of("early"), rid_of("helper")} <= set(polled)
 
 
-async def test_a_stock_node_fetches_what_a_project_has_and_checks_the_answers(network: Network, stock: Stock) -> None:
-    hub = await network("hub", koi_reconcile_seconds=2.0)
-    await hub.publish("helper", mood="kind")
-    node = await stock("agent", first_contact=contact(hub))
-    await node.knows(hub.rid)
-    assert (await node.ask("fetch_rids", hub.rid, [PERSONALITY]))["rids"] == [rid_of("helper")]
-    manifests = await node.ask("fetch_manifests", hub.rid, [rid_of("helper"), rid_of("eve")])
-    assert [one["rid"] for one in manifests["manifests"]] == [rid_of("helper")]
-    assert manifests["not_found"] == [rid_of("eve")]
-    [bundle] = (await node.ask("fetch_bundles", hub.rid, [rid_of("helper")]))["bundles"]
-    assert bundle["manifest"] == manifests["manifests"][0]
-    assert bundle["contents"]["traits"][0]["value"] == "kind"
-
-
-async def test_a_stock_agent_that_restarts_is_known_again(network: Network, stock: Stock) -> None:
+async def test_a_stock_agent_and_a_project_that_restart_know_each_other_again_and_what_was_forgotten_meanwhile(
+    network: Network, stock: Stock
+) -> None:
     hub = await network("hub", koi_reconcile_seconds=2.0)
     agent = await stock("agent", first_contact=contact(hub))
     await approved(agent, agent.rid, hub.rid)
@@ -190,17 +217,6 @@ async def test_a_stock_agent_that_restarts_is_known_again(network: Network, stoc
     agent = await stock("agent", directory=agent.directory)
     await agent.ask("publish", rid=rid_of("scout"), contents=profile(agent, "scout"))
     await hub.has(helper={}, scout={})
-
-
-async def test_a_project_that_restarts_learns_what_a_stock_agent_forgot_meanwhile(
-    network: Network, stock: Stock
-) -> None:
-    hub = await network("hub", koi_reconcile_seconds=2.0)
-    agent = await stock("agent", first_contact=contact(hub))
-    await approved(agent, agent.rid, hub.rid)
-    for name in ("helper", "scout"):
-        await agent.ask("publish", rid=rid_of(name), contents=profile(agent, name))
-    await hub.has(helper={}, scout={})
     await hub.stop()
     await agent.ask("forget", rid=rid_of("helper"))
     await agent.lacks(rid_of("helper"))
@@ -208,37 +224,23 @@ async def test_a_project_that_restarts_learns_what_a_stock_agent_forgot_meanwhil
     await hub.has(scout={})
 
 
-async def test_a_stock_coordinator_that_has_lost_its_cache_is_greeted_anew(network: Network, stock: Stock) -> None:
+async def test_a_stock_coordinator_that_forgot_a_project_is_greeted_anew(network: Network, stock: Stock) -> None:
     coordinator = await stock("coordinator")
     ada = await network("ada", coordinator.url, koi_first_contact_rid=coordinator.rid)
     await ada.publish("helper")
+    await approved(coordinator, ada.rid, coordinator.rid)
     await coordinator.knows(rid_of("helper"))
+    await coordinator.ask("forget", rid=ada.rid)
+    await coordinator.lacks(ada.rid)
+    await ada.publish("scout")
+    await coordinator.knows(rid_of("scout"))
+    await coordinator.knows(ada.rid)
+    await given.until(lambda: is_reachable(ada, coordinator.rid))
+
     await coordinator.stop()
     for file in (coordinator.directory / ".rid_cache").iterdir():
         file.unlink()
     coordinator = await stock("coordinator", directory=coordinator.directory)
-    await ada.publish("scout")
-    await coordinator.knows(rid_of("scout"))
-    await coordinator.knows(rid_of("helper"))
-
-
-async def test_a_first_contact_that_does_not_say_who_it_is_has_to_be_named(network: Network, stock: Stock) -> None:
-    coordinator = await stock("coordinator")
-    ada = await network("ada", coordinator.url)
-
-    async def says_so() -> bool:
-        error = (await ada.call("get_network"))["first_contact"]["error"]
-        return error is not None and "koi_first_contact_rid" in error
-
-    await given.until(says_so)
-
-
-@pytest.mark.parametrize("version", ["1.3.2", "2.0.7"])
-async def test_older_versions_of_koi_net_take_part(network: Network, stock: Stock, version: str) -> None:
-    hub = await network("hub", koi_reconcile_seconds=2.0)
-    agent = await stock("agent", first_contact=contact(hub), version=version)
-    await approved(agent, agent.rid, hub.rid)
-    await agent.ask("publish", rid=rid_of("helper"), contents=profile(agent, "helper"))
-    await hub.has(helper={})
-    await agent.ask("forget", rid=rid_of("helper"))
-    await hub.has()
+    await ada.publish("guide")
+    for name in ("guide", "scout", "helper"):
+        await coordinator.knows(rid_of(name))

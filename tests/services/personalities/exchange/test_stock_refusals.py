@@ -10,14 +10,13 @@ import pytest
 from tests import given
 from tests.oracle import PERSONALITY, Stock
 from tests.services.personalities.exchange.conftest import Network, Station
-from tests.services.personalities.exchange.test_stock_nodes import approved, contact, profile, rid_of
+from tests.services.personalities.exchange.test_stock_nodes import approved, is_reachable, profile, rid_of
 from workbench.koi.identity import Identity, load_or_create
 from workbench.koi.nodes import EdgeProfile, EdgeStatus, EdgeType, edge_rid
 from workbench.koi.payloads import Event, EventType
 from workbench.koi.rids import parse_node
 from workbench.services.personalities.peers import outbox
 from workbench.services.personalities.pipeline.run import handle
-from workbench.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(180)]
 
@@ -58,21 +57,7 @@ async def test_a_project_whose_signature_is_refused_backs_off_and_recovers(netwo
     assert await coordinator.ask("rids", PERSONALITY) == [rid_of("helper")]
     sign_as(ada, own)
     await coordinator.knows(rid_of("scout"))
-    await given.until(lambda: _is_reachable(ada, coordinator.rid))
-
-
-async def test_a_running_stock_node_that_forgot_a_project_is_greeted_anew(network: Network, stock: Stock) -> None:
-    coordinator = await stock("coordinator")
-    ada = await network("ada", coordinator.url, koi_first_contact_rid=coordinator.rid)
-    await ada.publish("helper")
-    await approved(coordinator, ada.rid, coordinator.rid)
-    await coordinator.knows(rid_of("helper"))
-    await coordinator.ask("forget", rid=ada.rid)
-    await coordinator.lacks(ada.rid)
-    await ada.publish("scout")
-    await coordinator.knows(rid_of("scout"))
-    await coordinator.knows(ada.rid)
-    await given.until(lambda: _is_reachable(ada, coordinator.rid))
+    await given.until(lambda: is_reachable(ada, coordinator.rid))
 
 
 async def test_an_event_that_a_stock_node_can_never_read_holds_up_no_other(network: Network, stock: Stock) -> None:
@@ -125,20 +110,7 @@ async def test_a_project_polls_a_stock_node(network: Network, stock: Stock) -> N
     await ada.has(guide={})
     await coordinator.ask("forget", rid=rid_of("guide"))
     await ada.has()
-    await given.until(lambda: _is_reachable(ada, coordinator.rid))
-
-
-async def test_the_settings_as_they_come_suffice(network: Network, stock: Stock) -> None:
-    names = ("koi_reconcile_seconds", "koi_retry_base_seconds", "koi_retry_cap_seconds")
-    hub = await network("hub", **{name: Settings.model_fields[name].default for name in names})
-    agent = await stock("agent", first_contact=contact(hub))
-    await approved(agent, agent.rid, hub.rid)
-    await agent.ask("publish", rid=rid_of("helper"), contents=profile(agent, "helper", mood="kind"))
-    await hub.has(helper={"mood": "kind"})
-    await agent.ask("publish", rid=rid_of("helper"), contents=profile(agent, "helper", mood="brisk"))
-    await hub.has(helper={"mood": "brisk"})
-    await agent.ask("forget", rid=rid_of("helper"))
-    await hub.has()
+    await given.until(lambda: is_reachable(ada, coordinator.rid))
 
 
 async def compared_again(station: Station, rid: str) -> None:
@@ -146,8 +118,3 @@ async def compared_again(station: Station, rid: str) -> None:
     compared = station.workbench._ctx.node.presence.compared  # type: ignore[union-attr]
     before = compared.get(rid)
     await given.until(lambda: rid in compared and compared[rid] != before)
-
-
-async def _is_reachable(station: Station, rid: str) -> bool:
-    peer = (await peer_of(station, rid))["peer"]
-    return (peer["state"], peer["failures"], peer["waiting"]) == ("reachable", 0, 0)
