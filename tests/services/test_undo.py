@@ -121,7 +121,7 @@ async def test_what_another_has_done_is_not_undone(workbench: Workbench, admit: 
     await as_agent(workbench, planner, "set_priority", task_id=made["id"], priority=900)
     with pytest.raises(Conflict, match=r"UNDO_REFUSED.*task\.prioritised"):
         await undo(workbench, f"task:{made['id']}", "task.prioritised")
-    assert (await task(workbench, made["id"]))["priority"] == 900
+    assert (await given.task_now(workbench, made["id"]))["priority"] == 900
 
 
 async def test_an_undo_is_not_undone(workbench: Workbench) -> None:
@@ -177,7 +177,7 @@ async def test_a_rejection_that_its_requester_acted_on_stays(workbench: Workbenc
 async def test_a_rejection_stays_once_its_worktree_is_updated_or_asked_about_again(
     workbench: Workbench, repository: Path
 ) -> None:
-    commit(await make(workbench))
+    commit(await given.worktree(workbench))
     asked = await ask(workbench)
     await workbench.call("reject", approval_id=asked)
     again = await ask(workbench)

@@ -231,7 +231,7 @@ async def test_what_is_refused_after_its_approval_is_asked_again_with_the_reason
 
 
 async def test_an_approval_that_is_void_is_not_asked_again(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
+    place = await given.worktree(workbench)
     commit(place)
     question = await ask(workbench)
     await workbench.serving(ServerInfo(pid=1, started=0.0, nonce="here", url="", ws_url="", mcp_url=""))
