@@ -47,6 +47,10 @@ async def test_a_request_quotes_its_lines_and_leaves_the_question_open(workbench
     approval = await workbench.call("get_approval", approval_id=asked)
     assert (approval["status"], approval["changes_requested_at"]) == ("pending", made["requested_at"])
     assert await requests(workbench) == await requests(workbench, None) == [made]
+    waiting = asyncio.create_task(workbench.call("get_approval", approval_id=asked, wait_seconds=30))
+    await followed(workbench)
+    await workbench.call("reject", approval_id=asked, reason="Not like this.")
+    assert (await waiting)["status"] == "rejected", "who waits after the request waits for the decision"
 
 
 async def test_who_waits_for_the_decision_learns_of_the_request(workbench: Workbench, admit: Admit) -> None:
@@ -63,16 +67,6 @@ async def test_who_waits_for_the_decision_learns_of_the_request(workbench: Workb
         "events"
     ]
     assert [one["subject"] for one in told] == [f"approval:{asked['approval_id']}"]
-
-
-async def test_who_waits_after_the_request_waits_for_the_decision(workbench: Workbench) -> None:
-    commit(await given.worktree(workbench), "model.py", MODEL)
-    asked = await ask(workbench)
-    await request(workbench, MEDIAN)
-    waiting = asyncio.create_task(workbench.call("get_approval", approval_id=asked, wait_seconds=30))
-    await followed(workbench)
-    await workbench.call("reject", approval_id=asked, reason="Not like this.")
-    assert (await waiting)["status"] == "rejected"
 
 
 async def test_agents_with_open_tasks_there_are_told_and_read_the_comments(workbench: Workbench, admit: Admit) -> None:
@@ -155,22 +149,21 @@ async def test_requests_of_an_earlier_worktree_of_the_same_name_are_not_those_of
     assert await requests(workbench) == []
 
 
-@pytest.mark.parametrize(
-    "place",
-    [{"path": "none.py", "line": 1}, {"path": "model.py", "line": 7}, {"path": "model.py", "line": 3, "end_line": 2}],
-    ids=str,
+NO_LINES = (
+    {"path": "none.py", "line": 1},
+    {"path": "model.py", "line": 7},
+    {"path": "model.py", "line": 3, "end_line": 2},
 )
-async def test_lines_that_are_not_there_are_refused(workbench: Workbench, place: dict[str, Any]) -> None:
-    commit(await given.worktree(workbench), "model.py", MODEL)
-    with pytest.raises(BadInput, match="LINES_NOT_FOUND"):
-        await request(workbench, place | {"text": "?"})
-    assert await requests(workbench) == []
 
 
-async def test_a_request_says_something_about_a_worktree_that_is_open(workbench: Workbench) -> None:
+async def test_a_request_says_something_about_lines_of_a_worktree_that_is_open(workbench: Workbench) -> None:
     commit(await given.worktree(workbench), "model.py", MODEL)
+    for place in NO_LINES:
+        with pytest.raises(BadInput, match="LINES_NOT_FOUND"):
+            await request(workbench, place | {"text": "?"})
     with pytest.raises(BadInput, match="NOTHING_REQUESTED"):
         await request(workbench, note=" ")
+    assert await requests(workbench) == []
     await workbench.call("discard_worktree", worktree_name="lab")
     with pytest.raises(Conflict, match="WORKTREE_CLOSED"):
         await request(workbench, note="Change it.")

@@ -9,8 +9,9 @@ import pytest
 
 from tests import given
 from tests.conftest import git
-from tests.services.worktrees.lab import ask, commit
+from tests.services.worktrees.lab import ask, commit, one
 from workbench.app import Workbench
+from workbench.errors import NotFound
 
 pytestmark = pytest.mark.anyio
 
@@ -45,14 +46,19 @@ async def test_closed_worktrees_stay_visible_even_when_their_name_is_used_again(
     assert (discarded["approval"]["approval_id"], discarded["approval"]["decision"]) == (pending, "rejected")
 
 
-async def test_the_history_is_listed_by_pages_and_by_name(workbench: Workbench) -> None:
-    for name in ("a", "b", "c"):
+async def test_active_ones_are_listed_oldest_first_the_history_by_pages_and_any_by_name(workbench: Workbench) -> None:
+    for name in ("b", "a", "c"):
         await given.worktree(workbench, name)
+    await workbench.call("discard_worktree", worktree_name="a")
+    assert [w["name"] for w in (await workbench.call("get_worktree_status"))["worktrees"]] == ["b", "c"]
+    assert (await one(workbench, "a"))["status"] == "discarded"
+    with pytest.raises(NotFound, match="WORKTREE_NOT_FOUND"):
+        await one(workbench, "z")
+    for name in ("b", "c"):
         await workbench.call("discard_worktree", worktree_name=name)
     first = await workbench.call("list_closed_worktrees", limit=2)
-    assert [one["name"] for one in first["worktrees"]] == ["c", "b"]
+    assert [w["name"] for w in first["worktrees"]] == ["c", "b"]
     rest = await workbench.call("list_closed_worktrees", limit=2, before=first["next_before"])
-    assert ([one["name"] for one in rest["worktrees"]], rest["next_before"]) == (["a"], None)
-    assert [one["name"] for one in (await workbench.call("list_closed_worktrees", worktree_name="b"))["worktrees"]] == [
-        "b"
-    ]
+    assert ([w["name"] for w in rest["worktrees"]], rest["next_before"]) == (["a"], None)
+    named = await workbench.call("list_closed_worktrees", worktree_name="b")
+    assert [w["name"] for w in named["worktrees"]] == ["b"]

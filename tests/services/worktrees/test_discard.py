@@ -16,7 +16,9 @@ from workbench.errors import Conflict, WorkbenchError
 pytestmark = pytest.mark.anyio
 
 
-async def test_discarding_keeps_the_branch_and_takes_the_question_back(workbench: Workbench, repository: Path) -> None:
+async def test_discarding_keeps_the_branch_takes_the_question_back_and_frees_the_name(
+    workbench: Workbench, repository: Path
+) -> None:
     place = await given.worktree(workbench)
     tip = commit(place)
     question = await ask(workbench)
@@ -28,15 +30,9 @@ async def test_discarding_keeps_the_branch_and_takes_the_question_back(workbench
     assert not (repository / "new.txt").exists()
     event = (await workbench.call("list_events", kinds=["worktree.discarded"]))["events"][0]
     assert event["data"] == {"reason": "Dead end.", "branch_kept": True, "bundle": None}
-
-
-async def test_a_name_can_be_used_again_with_another_branch(workbench: Workbench) -> None:
-    commit(await given.worktree(workbench))
-    await workbench.call("discard_worktree", worktree_name="lab")
     with pytest.raises(Conflict, match="BRANCH_EXISTS"):
         await given.worktree(workbench)
-    place = await given.worktree(workbench, branch_name="wb/lab/2")
-    assert place.exists()
+    assert (await given.worktree(workbench, branch_name="wb/lab/2")).exists()
     found = await one(workbench)
     assert (found["status"], found["ahead"], found["branch_name"]) == ("active", 0, "wb/lab/2")
 
@@ -57,29 +53,21 @@ async def test_uncommitted_files_are_not_given_up_without_force(workbench: Workb
     assert git("show", "back:draft.txt", cwd=repository) == "a draft"
 
 
-async def test_commits_that_are_nowhere_else_are_not_given_up_without_force(
+async def test_commits_that_are_nowhere_else_are_not_given_up_without_force_and_are_saved_with_what_followed_them(
     workbench: Workbench, repository: Path, tmp_path: Path
 ) -> None:
-    tip = commit(await given.worktree(workbench))
-    with pytest.raises(Conflict, match="COMMITS_ONLY_HERE") as refused:
-        await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True)
-    assert refused.value.details["commits"] == 1
+    place = await given.worktree(workbench)
+    tip = commit(place)
+    error = await given.refusal(workbench.call("discard_worktree", worktree_name="lab", delete_branch=True))
+    assert (type(error), error.code, error.details["commits"]) == (Conflict, "COMMITS_ONLY_HERE", 1)
     assert (await one(workbench))["status"] == "active"
+    (place / "draft.txt").write_text("a draft\n")
     discarded = await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True, force=True)
     assert (discarded["status"], discarded["branch_kept"]) == ("discarded", False)
     assert git("branch", "--list", "wb/*", cwd=repository) == ""
     git("clone", "-q", "--no-local", str(repository), str(tmp_path / "clone"), cwd=tmp_path)
     git("fetch", "-q", discarded["bundle"], "refs/heads/*:refs/heads/*", cwd=tmp_path / "clone")
     assert git("rev-parse", "wb/lab/main", cwd=tmp_path / "clone") == tip
-
-
-async def test_commits_and_what_was_not_committed_after_them_are_saved_together(
-    workbench: Workbench, repository: Path
-) -> None:
-    place = await given.worktree(workbench)
-    tip = commit(place)
-    (place / "draft.txt").write_text("a draft\n")
-    discarded = await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True, force=True)
     git("reflog", "expire", "--expire=now", "--all", cwd=repository)
     git("gc", "-q", "--prune=now", cwd=repository)
     git("fetch", "-q", discarded["bundle"], "refs/*:refs/back/*", cwd=repository)

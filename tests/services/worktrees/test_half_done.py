@@ -49,6 +49,12 @@ async def another(settings: Settings, how: str) -> AsyncIterator[Workbench]:
         yield workbench
 
 
+@pytest.fixture
+def how(request: pytest.FixtureRequest) -> str:
+    """What the other process does: the seed decides, except where a test asks for both."""
+    return getattr(request, "param", None) or given.chance(request.node.name).choice(["serves", "works"])
+
+
 def there(root: Path) -> dict[str, bool]:
     """What there is of the worktree `lab`."""
     home = root / ".aiswarm"
@@ -98,7 +104,6 @@ def _everything(repository: Repository, place: Place) -> None:
 CREATION = (_nothing_yet, _directories, _branch, _record, _half_a_repository, _everything)
 
 
-@pytest.mark.parametrize("how", ["serves", "works"])
 @pytest.mark.parametrize("steps", CREATION)
 async def test_a_creation_that_was_cut_off_is_undone(
     settings: Settings, repository: Path, steps: Callable[[Repository, Place], None], how: str
@@ -128,7 +133,6 @@ async def test_a_branch_on_which_somebody_worked_meanwhile_stays(settings: Setti
 # A removal
 
 
-@pytest.mark.parametrize("how", ["serves", "works"])
 @pytest.mark.parametrize("left", ["everything", "repository", "record", "nothing"])
 @pytest.mark.parametrize("delete_branch", [False, True])
 async def test_a_removal_that_was_cut_off_is_done(
@@ -178,7 +182,7 @@ async def begin_merge(settings: Settings, question: int) -> approvals.Approval:
         return await workbench.store.write(change)
 
 
-@pytest.mark.parametrize("how", ["serves", "works"])
+@pytest.mark.parametrize("how", ["serves", "works"], indirect=True)
 async def test_a_merge_that_was_cut_off_before_it_happened_can_be_approved_again(
     settings: Settings, repository: Path, how: str
 ) -> None:
@@ -195,7 +199,7 @@ async def test_a_merge_that_was_cut_off_before_it_happened_can_be_approved_again
         assert decided["outcome"]["commit"] == git("rev-parse", "main", cwd=repository)
 
 
-@pytest.mark.parametrize("how", ["serves", "works"])
+@pytest.mark.parametrize("how", ["serves", "works"], indirect=True)
 @pytest.mark.parametrize("by", ["workbench", "hand"])
 async def test_a_merge_that_happened_counts(settings: Settings, repository: Path, how: str, by: str) -> None:
     question = await ready(settings)

@@ -29,7 +29,9 @@ async def in_conflict(workbench: Workbench, repository: Path) -> Path:
     return place
 
 
-async def test_a_refused_merge_is_resolved_as_the_refusal_says(workbench: Workbench, repository: Path) -> None:
+async def test_a_refused_merge_is_begun_given_up_and_resolved_as_the_refusal_says(
+    workbench: Workbench, repository: Path
+) -> None:
     place = await in_conflict(workbench, repository)
     question = await ask(workbench)
     with pytest.raises(Conflict, match="MERGE_CONFLICT") as refused:
@@ -37,6 +39,14 @@ async def test_a_refused_merge_is_resolved_as_the_refusal_says(workbench: Workbe
     assert "The worktree lab and main both changed README.md" in refused.value.message
     assert "`workbench worktrees resolve lab`" in refused.value.message
     assert git("rev-parse", "HEAD", cwd=place)[:12] not in refused.value.message
+    tip = git("rev-parse", "HEAD", cwd=place)
+    await resolve(workbench)
+    aborted = await resolve(workbench, "abort")
+    assert (aborted["state"], aborted["commit"], aborted["conflicts"]) == ("aborted", tip, [])
+    assert (place / "README.md").read_text() == "# Theirs\n"
+    for step in ("finish", "abort"):
+        with pytest.raises(Conflict, match="NO_MERGE_IN_PROGRESS"):
+            await resolve(workbench, step)
     started = await resolve(workbench)
     assert (started["state"], started["conflicts"], started["path"]) == ("unresolved", ["README.md"], str(place))
     assert "<<<<<<< " in (place / "README.md").read_text()
@@ -53,18 +63,6 @@ async def test_a_refused_merge_is_resolved_as_the_refusal_says(workbench: Workbe
     await workbench.call("approve", approval_id=question)
     assert (repository / "README.md").read_text() == "# Both\n"
     assert "worktree.updated" in await kinds(workbench)
-
-
-async def test_an_aborted_merge_leaves_the_worktree_as_it_was(workbench: Workbench, repository: Path) -> None:
-    place = await in_conflict(workbench, repository)
-    tip = git("rev-parse", "HEAD", cwd=place)
-    await resolve(workbench)
-    aborted = await resolve(workbench, "abort")
-    assert (aborted["state"], aborted["commit"], aborted["conflicts"]) == ("aborted", tip, [])
-    assert (place / "README.md").read_text() == "# Theirs\n"
-    for step in ("finish", "abort"):
-        with pytest.raises(Conflict, match="NO_MERGE_IN_PROGRESS"):
-            await resolve(workbench, step)
 
 
 async def test_what_does_not_conflict_is_merged_at_once(workbench: Workbench, repository: Path) -> None:
@@ -99,16 +97,16 @@ async def test_a_file_that_one_side_deleted_and_a_binary_one_are_settled_by_git(
     assert not (place / "old.txt").exists()
 
 
-@pytest.mark.parametrize("case", ["WORKTREE_DIRTY", "WORKTREE_ELSEWHERE", "WORKTREE_CLOSED"])
-async def test_no_merge_is_started_where_work_is_in_the_way(workbench: Workbench, repository: Path, case: str) -> None:
+async def test_no_merge_is_started_where_work_is_in_the_way(workbench: Workbench, repository: Path) -> None:
     place = await in_conflict(workbench, repository)
-    if case == "WORKTREE_DIRTY":
-        (place / "draft.txt").write_text("draft\n")
-    elif case == "WORKTREE_ELSEWHERE":
-        git("switch", "-q", "-c", "elsewhere", cwd=place)
-    else:
-        await workbench.call("discard_worktree", worktree_name="lab")
-    with pytest.raises(Conflict, match=case):
+    (place / "draft.txt").write_text("draft\n")
+    with pytest.raises(Conflict, match="WORKTREE_DIRTY"):
         await resolve(workbench)
-    if place.exists():
-        assert "<<<<<<<" not in (place / "README.md").read_text()
+    (place / "draft.txt").unlink()
+    git("switch", "-q", "-c", "elsewhere", cwd=place)
+    with pytest.raises(Conflict, match="WORKTREE_ELSEWHERE"):
+        await resolve(workbench)
+    assert "<<<<<<<" not in (place / "README.md").read_text()
+    await workbench.call("discard_worktree", worktree_name="lab", force=True)
+    with pytest.raises(Conflict, match="WORKTREE_CLOSED"):
+        await resolve(workbench)

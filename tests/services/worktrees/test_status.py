@@ -33,17 +33,6 @@ async def test_the_status_tells_commits_files_conflicts_and_open_tasks(workbench
     assert (found["conflicts"], found["agents"], found["open_tasks"]) == (["README.md"], [], 1)
 
 
-async def test_the_list_has_the_active_ones_oldest_first_and_by_name_any(workbench: Workbench) -> None:
-    for name in ("b", "a", "c"):
-        await given.worktree(workbench, name)
-    await workbench.call("discard_worktree", worktree_name="a")
-    names = [w["name"] for w in (await workbench.call("get_worktree_status"))["worktrees"]]
-    assert names == ["b", "c"]
-    assert (await one(workbench, "a"))["status"] == "discarded"
-    with pytest.raises(NotFound, match="WORKTREE_NOT_FOUND"):
-        await one(workbench, "z")
-
-
 async def test_a_branch_that_somebody_deleted_comes_back_from_its_worktree(
     workbench: Workbench, repository: Path
 ) -> None:

@@ -31,33 +31,33 @@ async def test_an_update_brings_the_target_in(workbench: Workbench, repository: 
     assert "worktree.updated" in await kinds(workbench)
 
 
-async def test_an_update_with_conflicts_lists_them_and_changes_nothing(workbench: Workbench, repository: Path) -> None:
+async def test_an_update_with_conflicts_lists_them_and_changes_nothing_but_what_is_known_of_the_target(
+    workbench: Workbench, repository: Path
+) -> None:
     place = await given.worktree(workbench)
     tip = commit(place, "README.md", "# Theirs\n")
-    commit(repository, "README.md", "# Mine\n")
+    mine = commit(repository, "README.md", "# Mine\n")
+    assert git("rev-parse", "main", cwd=place) != mine
     updated = await workbench.call("update_worktree", worktree_name="lab")
     assert updated == {"worktree": "lab", "commit": tip, "merged": False, "conflicts": ["README.md"]}
     assert git("status", "--porcelain", cwd=place) == ""
     assert (place / "README.md").read_text() == "# Theirs\n"
-
-
-async def test_after_an_update_the_worktree_knows_its_target_as_it_is(workbench: Workbench, repository: Path) -> None:
-    place = await given.worktree(workbench)
-    commit(place, "README.md", "# Theirs\n")
-    mine = commit(repository, "README.md", "# Mine\n")
-    assert git("rev-parse", "main", cwd=place) != mine
-    assert (await workbench.call("update_worktree", worktree_name="lab"))["conflicts"] == ["README.md"]
     assert git("rev-parse", "main", cwd=place) == mine
 
 
-async def test_an_update_does_not_touch_uncommitted_work(workbench: Workbench, repository: Path) -> None:
+async def test_an_update_touches_neither_uncommitted_work_nor_another_branch(
+    workbench: Workbench, repository: Path
+) -> None:
     place = await given.worktree(workbench)
     (place / "README.md").write_text("work of hours")
     commit(repository, "README.md", "# Mine\n")
-    with pytest.raises(Conflict, match="WORKTREE_DIRTY") as refused:
-        await workbench.call("update_worktree", worktree_name="lab")
-    assert refused.value.details["files"] == ["README.md"]
+    error = await given.refusal(workbench.call("update_worktree", worktree_name="lab"))
+    assert (type(error), error.code, error.details["files"]) == (Conflict, "WORKTREE_DIRTY", ["README.md"])
     assert (place / "README.md").read_text() == "work of hours"
+    git("checkout", "-q", "README.md", cwd=place)
+    git("switch", "-q", "-c", "elsewhere", cwd=place)
+    with pytest.raises(Conflict, match="WORKTREE_ELSEWHERE"):
+        await workbench.call("update_worktree", worktree_name="lab")
 
 
 async def test_an_update_waits_until_no_task_runs_there(workbench: Workbench, settle: Any, repository: Path) -> None:
@@ -70,11 +70,3 @@ async def test_an_update_waits_until_no_task_runs_there(workbench: Workbench, se
     assert refused.value.details["tasks"] == [task["id"]]
     await workbench.dispatch(ada.caller, "complete_task", {"task_id": task["id"]})
     assert (await workbench.call("update_worktree", worktree_name="lab"))["merged"]
-
-
-async def test_a_worktree_on_another_branch_is_not_updated(workbench: Workbench, repository: Path) -> None:
-    place = await given.worktree(workbench)
-    git("switch", "-q", "-c", "elsewhere", cwd=place)
-    commit(repository, "mine.txt")
-    with pytest.raises(Conflict, match="WORKTREE_ELSEWHERE"):
-        await workbench.call("update_worktree", worktree_name="lab")
