@@ -19,7 +19,7 @@ from workbench.ops import OPERATOR
 
 SECONDS = 60.0
 """How long something is waited for that a test expects."""
-STEP_SECONDS = 0.01
+STEP_SECONDS = 0.02
 SEED = int(os.environ.get("WORKBENCH_SEED", "0")) or time.time_ns() % 1_000_000
 """Printed where it decides; set WORKBENCH_SEED to repeat a run."""
 

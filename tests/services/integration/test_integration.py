@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,13 +12,19 @@ from tests import given
 from tests.conftest import Served, git
 from tests.services.worktrees.lab import approval, ask, commit, everything, finished, kinds, one
 from workbench.app import Workbench
-from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
+from workbench.errors import BadInput, Conflict, Refused
 from workbench.model import ServerInfo
 from workbench.services.integration import queue
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
+
+
+async def pending(workbench: Workbench) -> list[dict[str, Any]]:
+    """The questions that wait."""
+    return list((await workbench.call("list_approvals"))["approvals"])
+
 
 # Asking
 
@@ -41,13 +48,6 @@ async def test_the_person_is_shown_what_would_be_merged(workbench: Workbench, re
     assert payload["conflicts"] == ["README.md"]
 
 
-async def test_asking_again_is_the_same_question(workbench: Workbench) -> None:
-    commit(await given.worktree(workbench))
-    ids = await asyncio.gather(*(ask(workbench) for _ in range(3)))
-    assert len({*ids, await ask(workbench)}) == 1
-    assert len((await workbench.call("list_approvals"))["approvals"]) == 1
-
-
 async def test_another_target_is_another_question(workbench: Workbench, repository: Path) -> None:
     git("branch", "dev", cwd=repository)
     commit(await given.worktree(workbench))
@@ -60,55 +60,64 @@ async def test_another_target_is_another_question(workbench: Workbench, reposito
     assert not (repository / "new.txt").exists()
 
 
-@pytest.mark.parametrize(
-    ("case", "code"),
-    [("nothing", "NOTHING_TO_INTEGRATE"), ("dirty", "WORKTREE_DIRTY"), ("target", "BRANCH_NOT_FOUND")],
-)
-async def test_what_cannot_be_merged_is_not_asked_about(workbench: Workbench, case: str, code: str) -> None:
+async def test_asking_again_is_the_same_question_until_there_is_a_new_commit(workbench: Workbench) -> None:
     place = await given.worktree(workbench)
-    if case != "nothing":
-        commit(place)
-    if case == "dirty":
-        (place / "README.md").write_text("changed")
-        (place / "other.txt").write_text("untracked")
-    with pytest.raises(WorkbenchError, match=f"^{code}") as refused:
-        await ask(workbench, target_branch="gone" if case == "target" else None)
-    if case == "dirty":
-        assert sorted(refused.value.details["files"]) == ["README.md", "other.txt"]
+    commit(place)
+    ids = await asyncio.gather(*(ask(workbench) for _ in range(3)))
+    first = await ask(workbench)
+    assert {*ids} == {first}
+    with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+        await workbench.call("approve", approval_id=first, choices={"target": "dev"})
+    (pending,) = (await workbench.call("list_approvals"))["approvals"]
+    assert (pending["id"], pending["status"]) == (first, "pending")
+    commit(place, "more.txt")
+    assert await ask(workbench) != first
+    assert (await approval(workbench, first))["status"] == "failed"
+    with pytest.raises(Conflict, match="ALREADY_DECIDED"):
+        await workbench.call("approve", approval_id=first)
+
+
+async def test_what_cannot_be_merged_is_not_asked_about(workbench: Workbench) -> None:
+    async def refusal(op: str = "integrate_worktree", name: str = "lab", **more: Any) -> str:
+        return (await given.refusal(workbench.call(op, worktree_name=name, **more))).code
+
+    place = await given.worktree(workbench)
+    assert await refusal() == "NOTHING_TO_INTEGRATE"
+    commit(place)
+    assert await refusal(target_branch="gone") == "BRANCH_NOT_FOUND"
+    for name in ("-x", "--help", "a..b", "HEAD"):
+        assert (name, await refusal(target_branch=name)) == (name, "BAD_BRANCH_NAME")
+    (place / "README.md").write_text("changed")
+    (place / "other.txt").write_text("untracked")
+    error = await given.refusal(ask(workbench))
+    assert (error.code, sorted(error.details["files"])) == ("WORKTREE_DIRTY", ["README.md", "other.txt"])
     assert (await workbench.call("list_approvals"))["approvals"] == []
     assert (await one(workbench))["status"] == "active"
-
-
-@pytest.mark.parametrize("name", ["-x", "--help", "a..b", "HEAD"])
-async def test_a_target_that_is_no_branch_name_is_refused(workbench: Workbench, name: str) -> None:
-    commit(await given.worktree(workbench))
-    with pytest.raises(BadInput, match="BAD_BRANCH_NAME"):
-        await ask(workbench, target_branch=name)
-
-
-@pytest.mark.parametrize("name", ["integrate_worktree", "discard_worktree"])
-async def test_a_closed_or_unknown_worktree_cannot_be_integrated_or_discarded(workbench: Workbench, name: str) -> None:
-    await given.worktree(workbench)
-    await workbench.call("discard_worktree", worktree_name="lab")
-    with pytest.raises(Conflict, match=r"WORKTREE_CLOSED.*discarded"):
-        await workbench.call(name, worktree_name="lab")
-    with pytest.raises(NotFound, match="WORKTREE_NOT_FOUND"):
-        await workbench.call(name, worktree_name="gone")
+    await workbench.call("discard_worktree", worktree_name="lab", force=True)
+    for op in ("integrate_worktree", "discard_worktree"):
+        with pytest.raises(Conflict, match=r"WORKTREE_CLOSED.*discarded"):
+            await workbench.call(op, worktree_name="lab")
+        assert await refusal(op, "gone") == "WORKTREE_NOT_FOUND"
 
 
 # Merging
 
 
-async def test_a_yes_merges_updates_the_checkout_and_clears_up(workbench: Workbench, repository: Path) -> None:
+async def test_a_yes_merges_what_was_shown_updates_the_checkout_and_clears_up(
+    workbench: Workbench, repository: Path
+) -> None:
     place = await given.worktree(workbench)
     tip = commit(place)
     (repository / "mine.txt").write_text("untracked\n")
     question = await ask(workbench)
+    shown = (await approval(workbench, question))["payload"]
     decided = await workbench.call("approve", approval_id=question)
     merged = git("rev-parse", "main", cwd=repository)
+    assert (shown["merged_commit"], shown["fast_forward"]) == (merged, False)
+    parents = git("rev-list", "--parents", "-1", "main", cwd=repository).split()[1:]
+    assert parents == [shown["target_commit"], shown["source_commit"]] == [shown["target_commit"], tip]
     assert decided["outcome"] == {"worktree": "lab", "state": "integrated", "commit": merged}
     assert (decided["approval"]["status"], decided["approval"]["outcome"]) == ("approved", decided["outcome"])
-    assert git("rev-list", "--parents", "-1", "main", cwd=repository).split()[2] == tip
     assert (repository / "new.txt").read_text() == "new\n"
     assert git("status", "--porcelain", cwd=repository) == "?? mine.txt"
     assert "approval 1" in git("log", "-1", "--format=%B", cwd=repository)
@@ -147,18 +156,6 @@ async def test_a_yes_is_only_for_the_commit_that_was_shown(workbench: Workbench,
     assert (await one(workbench))["status"] == "active"
     await workbench.call("approve", approval_id=await ask(workbench))
     assert (repository / "sneaked.txt").exists()
-
-
-async def test_a_new_commit_makes_a_new_question_and_voids_the_old(workbench: Workbench) -> None:
-    place = await given.worktree(workbench)
-    commit(place)
-    first = await ask(workbench)
-    commit(place, "more.txt")
-    second = await ask(workbench)
-    assert second != first
-    assert (await approval(workbench, first))["status"] == "failed"
-    with pytest.raises(Conflict, match="ALREADY_DECIDED"):
-        await workbench.call("approve", approval_id=first)
 
 
 @pytest.mark.parametrize("what", ["changed", "staged", "in the way"])
@@ -300,14 +297,6 @@ async def test_without_a_persons_approval_needs_the_setting(repository: Path, se
     assert (repository / "new.txt").exists()
 
 
-async def test_a_choice_means_nothing_to_an_integration(workbench: Workbench) -> None:
-    commit(await given.worktree(workbench))
-    question = await ask(workbench)
-    with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
-        await workbench.call("approve", approval_id=question, choices={"target": "dev"})
-    assert (await approval(workbench, question))["status"] == "pending"
-
-
 async def test_of_a_yes_and_a_no_at_the_same_time_one_counts(workbench: Workbench, repository: Path) -> None:
     for name in ("a", "b", "c"):
         commit(await given.worktree(workbench, name), f"{name}.txt")
@@ -324,18 +313,6 @@ async def test_of_a_yes_and_a_no_at_the_same_time_one_counts(workbench: Workbenc
 
 
 # What is shown besides
-
-
-async def test_the_commit_that_is_shown_is_the_one_that_is_merged(workbench: Workbench, repository: Path) -> None:
-    commit(await given.worktree(workbench))
-    payload = (await approval(workbench, await ask(workbench)))["payload"]
-    assert payload["fast_forward"] is False
-    assert git("rev-list", "--parents", "-1", payload["merged_commit"], cwd=repository).split()[1:] == [
-        payload["target_commit"],
-        payload["source_commit"],
-    ]
-    decided = await workbench.call("approve", approval_id=1)
-    assert decided["outcome"]["commit"] == payload["merged_commit"] == git("rev-parse", "main", cwd=repository)
 
 
 @pytest.mark.parametrize("by", ["argument", "setting"])
@@ -419,8 +396,7 @@ async def test_the_queue_merges_one_after_another_and_sends_conflicts_back(
         assert outcomes["e"] in ("APPROVAL_VOID", "integrated")
         assert found["c"]["outcome"]["details"]["files"] == ["README.md"]
         assert (repository / "README.md").read_text() == "b\n"
-        while not (again := (await workbench.call("list_approvals"))["approvals"]):
-            await asyncio.sleep(0.02)
+        again = await given.until(lambda: pending(workbench))
         assert [(one_["payload"]["worktree"], one_["payload"]["conflicts"]) for one_ in again] == [("c", ["README.md"])]
         assert again[0]["payload"]["refused"]["code"] == "MERGE_CONFLICT"
         assert again[0]["payload"]["gates"] == []

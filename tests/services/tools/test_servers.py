@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shutil
 import sys
@@ -12,6 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests import given
 from tests.conftest import Served
 from tests.upstream.servers import SERVER, http_server
 from workbench.app import Workbench
@@ -22,6 +22,7 @@ from workbench.services.processes import samples
 from workbench.services.tools import calls, catalogue
 from workbench.services.tools.tool import Call, Scope
 from workbench.settings import Settings
+from workbench.shells.serve import Servers
 from workbench.store.queries import Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
@@ -57,10 +58,27 @@ async def server(workbench: Workbench, name: str = "small") -> dict[str, Any]:
 
 
 async def until(workbench: Workbench, is_so: Callable[[dict[str, Any]], bool], name: str = "small") -> dict[str, Any]:
-    """Wait until something is true of a server."""
-    while not is_so(found := await server(workbench, name)):
-        await asyncio.sleep(0.05)
-    return found
+    """A server, once something is true of it."""
+
+    async def look() -> dict[str, Any] | None:
+        found = await server(workbench, name)
+        return found if is_so(found) else None
+
+    return dict(await given.until(look))
+
+
+async def unasked(workbench: Workbench) -> None:
+    """Return once nothing is asked about trust."""
+
+    async def is_unasked() -> bool:
+        return await question(workbench) is None
+
+    await given.until(is_unasked)
+
+
+def programs() -> list[psutil.Process]:
+    """The tests' servers that run."""
+    return [one for one in psutil.Process().children(recursive=True) if "server.py" in " ".join(one.cmdline())]
 
 
 async def question(workbench: Workbench) -> dict[str, Any] | None:
@@ -69,10 +87,21 @@ async def question(workbench: Workbench) -> dict[str, Any] | None:
     return next((one for one in pending if one["kind"] == "trust"), None)
 
 
-async def test_a_server_that_the_operator_adds_is_trusted_started_and_called(
+async def test_a_server_that_the_operator_adds_is_trusted_started_and_called_and_its_changes_are_events(
     served: Served, settings: Settings
 ) -> None:
-    workbench = served.workbench
+    workbench, steps = served.workbench, []
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        steps.append((done, total, message))
+
+    async def elicit(message: str, schema: Any) -> dict[str, Any]:
+        return {"action": "accept", "content": {"colour": f"red, for {message}"}}
+
+    async def seen() -> set[tuple[str, bool]]:
+        events = (await workbench.call("list_events", kinds=["tool_server.changed"]))["events"]
+        return {(one["data"]["state"], one["data"]["tools"] > 8) for one in events} & {("ready", True)}
+
     added = await workbench.call("add_tool_server", name="small", config=program(settings))
     assert (added["state"], added["problem"], added["about"]) == ("ready", None, "small 1.5")
     assert "small__add" in added["tools"]
@@ -85,6 +114,14 @@ async def test_a_server_that_the_operator_adds_is_trusted_started_and_called(
     assert (done["result"], done["source"], done["server"]) == ({"result": 3}, "mcp", "small")
     tool = await workbench.call("get_tool", name="small__add")
     assert tool["parameters"]["required"] == ["a", "b"]
+    ctx, around = workbench._ctx.of(OPERATOR), Surroundings(progress, elicit)
+    counted = await calls.call(ctx, Scope(OPERATOR), "small__count", {"to": 3}, around)
+    assert (counted.outcome.is_error, steps[-1]) == (False, (2, 3, "number 2"))
+    painted = await calls.call(ctx, Scope(OPERATOR), "small__paint", {"what": "it"}, around)
+    assert painted.outcome.structured == {"result": "red, for Which colour for it?"}
+    await workbench.call("call_tool", name="small__grow")
+    await until(workbench, lambda one: "small__more" in one["tools"])
+    assert await given.until(seen)
     assert await workbench.call("remove_tool_server", name="small") == {"name": "small"}
     assert (await workbench.call("list_tool_servers"))["servers"] == []
     with pytest.raises(NotFound, match="UNKNOWN_TOOL"):
@@ -109,7 +146,11 @@ async def test_a_server_in_a_file_that_was_not_written_here_starts_only_once_it_
 ) -> None:
     workbench = served.workbench
     write(settings, small=program(settings))
-    found = await until(workbench, lambda one: one["approval_id"] is not None)
+    withdrawn = (await until(workbench, lambda one: one["approval_id"] is not None))["approval_id"]
+    write(settings)
+    await unasked(workbench)
+    write(settings, small=program(settings))
+    found = await until(workbench, lambda one: one["approval_id"] not in (None, withdrawn))
     assert (found["state"], found["tools"]) == ("untrusted", [])
     asked = await question(workbench)
     assert asked is not None
@@ -123,27 +164,14 @@ async def test_a_server_in_a_file_that_was_not_written_here_starts_only_once_it_
     await workbench.call("reject", approval_id=found["approval_id"], reason="I do not know it")
     found = await until(workbench, lambda one: one["state"] == "refused")
     assert found["problem"] == "the operator refused it: I do not know it"
-    write(settings)
-    while await question(workbench):
-        await asyncio.sleep(0.05)
 
 
-async def test_a_question_about_a_server_that_is_no_longer_in_the_file_is_closed(
-    served: Served, settings: Settings
-) -> None:
-    write(settings, small=program(settings))
-    await until(served.workbench, lambda one: one["approval_id"] is not None)
-    write(settings)
-    while await question(served.workbench):
-        await asyncio.sleep(0.05)
-
-
-async def test_a_program_gets_its_secrets_and_no_other_variables_and_its_secrets_are_masked(
+async def test_a_program_gets_its_secrets_and_no_other_variables_and_shows_them_to_nobody(
     served: Served, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOMEBODYS_API_KEY", "another secret")
     workbench = served.workbench
-    config = program(settings, env={"TOKEN": "env://THEIR_TOKEN", "MODE": "quiet"})
+    config = program(settings, "describe=TOKEN", env={"TOKEN": "env://THEIR_TOKEN", "MODE": "quiet"})
     added = await workbench.call("add_tool_server", name="small", config=config)
     assert added["config"]["env"] == {"TOKEN": "env://THEIR_TOKEN", "MODE": "quiet"}
 
@@ -155,16 +183,14 @@ async def test_a_program_gets_its_secrets_and_no_other_variables_and_its_secrets
     assert await variable("SOMEBODYS_API_KEY") == {"result": ""}
     assert SECRET not in settings.tool_servers_file.read_text()
     assert SECRET not in str(await workbench.call("list_tool_servers"))
+    assert (await workbench.call("get_tool", name="small__described"))["description"] == "••••••"
 
 
-async def test_a_secret_that_cannot_be_read_is_a_problem_of_the_server(served: Served, settings: Settings) -> None:
+async def test_a_server_that_does_not_start_says_why(served: Served, settings: Settings) -> None:
     config = program(settings, env={"TOKEN": "env://NOT_SET"})
-    added = await served.workbench.call("add_tool_server", name="small", config=config)
+    added = await served.workbench.call("add_tool_server", name="secret", config=config)
     assert added["state"] == "failed"
-    assert "mcpServers.small.env.TOKEN" in added["problem"]
-
-
-async def test_a_program_that_ends_at_once_says_why_in_its_own_words(served: Served, settings: Settings) -> None:
+    assert "mcpServers.secret.env.TOKEN" in added["problem"]
     config = {"command": sys.executable, "args": [str(settings.project / "missing.py")]}
     added = await served.workbench.call("add_tool_server", name="small", config=config)
     assert added["state"] == "failed"
@@ -181,35 +207,19 @@ async def test_a_server_at_a_url_is_called_with_its_headers(served: Served) -> N
         assert done["result"] == {"result": 3}
 
 
-async def test_a_server_that_is_switched_off_ends_and_can_be_switched_on(served: Served, settings: Settings) -> None:
-    workbench = served.workbench
+async def test_a_server_is_switched_off_and_on_and_when_it_dies_it_comes_back(
+    served: Served, settings: Settings
+) -> None:
+    workbench, switch = served.workbench, settings.project / "on"
+    switch.touch()
     await workbench.call("add_tool_server", name="small", config=program(settings))
     off = await workbench.call("update_tool_server", name="small", enabled=False)
     assert (off["state"], off["tools"]) == ("disabled", [])
-    assert not [one for one in psutil.Process().children(recursive=True) if "server.py" in " ".join(one.cmdline())]
+    assert programs() == []
     assert (await workbench.call("update_tool_server", name="small", enabled=True))["state"] == "ready"
-    changed = await workbench.call("update_tool_server", name="small", config=program(settings, "tools=2"))
+    config = program(settings, "tools=2", f"switch={switch}")
+    changed = await workbench.call("update_tool_server", name="small", config=config)
     assert {"small__tool_0", "small__tool_1"} < set(changed["tools"])
-
-
-async def test_a_server_that_dies_is_shown_and_comes_back_and_can_be_restarted(
-    served: Served, settings: Settings
-) -> None:
-    workbench = served.workbench
-    await workbench.call("add_tool_server", name="small", config=program(settings))
-    with pytest.raises(Unavailable, match="TOOL_SERVER_DOWN"):
-        await workbench.call("call_tool", name="small__exit_now")
-    await until(workbench, lambda one: one["restarts"] > 0 and one["state"] == "ready")
-    assert (await workbench.call("call_tool", name="small__add", arguments=ADD))["result"] == {"result": 3}
-    restarted = await workbench.call("restart_tool_server", name="small")
-    assert (restarted["state"], restarted["restarts"]) == ("ready", 0)
-
-
-async def test_tools_of_a_server_that_is_down_are_listed_with_the_reason(served: Served, settings: Settings) -> None:
-    workbench = served.workbench
-    switch = settings.project / "on"
-    switch.touch()
-    await workbench.call("add_tool_server", name="small", config=program(settings, f"switch={switch}"))
     switch.unlink()
     with pytest.raises(Unavailable, match="TOOL_SERVER_DOWN"):
         await workbench.call("call_tool", name="small__exit_now")
@@ -217,37 +227,10 @@ async def test_tools_of_a_server_that_is_down_are_listed_with_the_reason(served:
     assert found[0]["problem"].startswith("the MCP server small is ")
     assert (await workbench.call("list_tools", source="local"))["tools"], "others are unharmed"
     switch.touch()
-    await until(workbench, lambda one: one["state"] == "ready")
-
-
-async def test_changes_of_servers_are_events(served: Served, settings: Settings) -> None:
-    workbench = served.workbench
-    await workbench.call("add_tool_server", name="small", config=program(settings))
-    await workbench.call("call_tool", name="small__grow")
-    await until(workbench, lambda one: "small__more" in one["tools"])
-    seen: set[tuple[str, bool]] = set()
-    while ("ready", True) not in seen:
-        events = (await workbench.call("list_events", kinds=["tool_server.changed"]))["events"]
-        seen = {(one["data"]["state"], one["data"]["tools"] > 8) for one in events}
-        await asyncio.sleep(0.05)
-
-
-async def test_progress_and_questions_reach_the_caller(served: Served, settings: Settings) -> None:
-    workbench, steps = served.workbench, []
-    await workbench.call("add_tool_server", name="small", config=program(settings))
-
-    async def progress(done: float, total: float | None, message: str | None) -> None:
-        steps.append((done, total, message))
-
-    async def elicit(message: str, schema: Any) -> dict[str, Any]:
-        return {"action": "accept", "content": {"colour": f"red, for {message}"}}
-
-    ctx, around = workbench._ctx.of(OPERATOR), Surroundings(progress, elicit)
-    counted = await calls.call(ctx, Scope(OPERATOR), "small__count", {"to": 3}, around)
-    assert counted.outcome.is_error is False
-    assert steps[-1] == (2, 3, "number 2")
-    painted = await calls.call(ctx, Scope(OPERATOR), "small__paint", {"what": "it"}, around)
-    assert painted.outcome.structured == {"result": "red, for Which colour for it?"}
+    await until(workbench, lambda one: one["restarts"] > 0 and one["state"] == "ready")
+    assert (await workbench.call("call_tool", name="small__add", arguments=ADD))["result"] == {"result": 3}
+    restarted = await workbench.call("restart_tool_server", name="small")
+    assert (restarted["state"], restarted["restarts"]) == ("ready", 0)
 
 
 async def test_names_and_configurations_that_do_not_suit_are_refused(workbench: Workbench, settings: Settings) -> None:
@@ -307,23 +290,12 @@ async def test_the_servers_of_a_definition_start_when_they_are_needed_and_stop_w
     assert done.structured == {"result": 3}
     ctx.upstreams.stop_idle(0)
     await ctx.upstreams.stopped()
-    assert not [one for one in psutil.Process().children(recursive=True) if "server.py" in " ".join(one.cmdline())]
+    assert programs() == []
     assert "small__add" in {tool.name for tool in await catalogue.offered(ctx, scope)}
 
 
 async def test_an_end_of_the_servers_ends_every_program(settings: Settings) -> None:
-    from workbench.shells.serve import Servers
-
     async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
         await servers.start(0)
         await workbench.call("add_tool_server", name="small", config=program(settings))
-    assert not [one for one in psutil.Process().children(recursive=True) if "server.py" in " ".join(one.cmdline())]
-
-
-async def test_a_server_that_puts_its_secret_into_a_description_shows_it_to_nobody(
-    served: Served, settings: Settings
-) -> None:
-    config = program(settings, "describe=TOKEN", env={"TOKEN": "env://THEIR_TOKEN"})
-    await served.workbench.call("add_tool_server", name="small", config=config)
-    tool = await served.workbench.call("get_tool", name="small__described")
-    assert tool["description"] == "••••••"
+    assert programs() == []
