@@ -73,9 +73,8 @@ def test_events_are_what_reaches_emit_and_no_names_of_files() -> None:
     assert {"allowlist.txt", "persona.md", "task.json"} & {*event_kinds()} == set()
 
 
-@pytest.mark.parametrize("command", sorted(cli.commands))
-def test_every_command_is_in_the_readme(command: str) -> None:
-    assert re.search(rf"`[^`]*\b{re.escape(command)}\b", README)
+def test_every_command_is_in_the_readme() -> None:
+    assert [name for name in cli.commands if not re.search(rf"`[^`]*\b{re.escape(name)}\b", README)] == []
 
 
 def test_every_command_explains_itself() -> None:

@@ -15,14 +15,13 @@ from workbench.cli import cli
 from workbench.cli.global_options import OTHERS, by_subject
 
 
-@pytest.mark.parametrize("name", cli.commands)
-def test_every_command_explains_itself(run: Type, name: str) -> None:
-    ran = run(name, "--help")
-    assert (ran.status, ran.err) == (0, "")
-    assert ran.out.startswith(f"Usage: workbench {name}")
-    explained = cli.commands[name].help
-    assert explained
-    assert " ".join(explained.split()) in " ".join(ran.out.split())
+def test_every_command_explains_itself(run: Type) -> None:
+    silent = []
+    for name, command in cli.commands.items():
+        ran, explained = run(name, "--help"), " ".join((command.help or "?" * 9).split())
+        is_usage = ran.out.startswith(f"Usage: workbench {name}") and (ran.status, ran.err) == (0, "")
+        silent += [] if is_usage and explained in " ".join(ran.out.split()) else [(name, ran)]
+    assert silent == []
 
 
 def test_the_command_itself_lists_all_others(run: Type) -> None:
@@ -74,14 +73,14 @@ BAD_USAGE = [
 ]
 
 
-@pytest.mark.parametrize("arguments", BAD_USAGE, ids=" ".join)
-def test_bad_usage_ends_with_2_and_says_what_is_wrong(run: Type, arguments: list[str]) -> None:
-    ran = run(*arguments)
-    assert (ran.status, ran.out) == (2, "")
-    assert re.search("^BAD_USAGE: .", ran.err, re.MULTILINE)
-    ran = run("--json", *arguments)
-    assert (ran.status, ran.out) == (2, "")
-    assert json.loads(ran.err)["code"] == "BAD_USAGE"
+def test_bad_usage_ends_with_2_and_says_what_is_wrong(run: Type) -> None:
+    accepted = []
+    for arguments in BAD_USAGE:
+        ran, in_json = run(*arguments), run("--json", *arguments)
+        says_so = re.search("^BAD_USAGE: .", ran.err, re.MULTILINE) and '"code": "BAD_USAGE"' in in_json.err
+        if not says_so or {ran[:2], in_json[:2]} != {(2, "")} or json.loads(in_json.err)["code"] != "BAD_USAGE":
+            accepted.append((arguments, ran, in_json))
+    assert accepted == []
 
 
 def test_the_options_of_the_whole_are_understood_after_a_commands_name_too(
