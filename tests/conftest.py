@@ -251,13 +251,25 @@ class Ran(NamedTuple):
     err: str
 
 
-def typed(*arguments: str, given: str = "") -> Ran:
-    """Run `workbench` in this process, where nobody sits at a terminal.
+class Stream(io.TextIOWrapper):
+    """A standard stream in memory; of a terminal, if somebody is said to sit there."""
+
+    def __init__(self, given: str = "", encoding: str = "utf-8", *, terminal: bool = False) -> None:
+        super().__init__(io.BytesIO(given.encode()), encoding, newline="")
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        """Whether somebody sits there."""
+        return self._terminal
+
+
+def typed(*arguments: str, given: str = "", encoding: str = "utf-8", terminal: bool = False) -> Ran:
+    """Run `workbench` in this process.
 
     Args:
-        given: what it can read from its standard input.
+        given: what it can read from its standard input, as UTF-8, whatever encoding that is said to have.
     """
-    streams = [io.TextIOWrapper(io.BytesIO(text.encode()), "utf-8", newline="") for text in (given, "", "")]
+    streams = (Stream(given, encoding, terminal=terminal), Stream(), Stream(terminal=terminal))
     before, status = (sys.stdin, sys.stdout, sys.stderr), 0
     sys.stdin, sys.stdout, sys.stderr = streams
     try:
@@ -266,9 +278,8 @@ def typed(*arguments: str, given: str = "") -> Ran:
         status = int(end.code or 0)
     finally:
         sys.stdin, sys.stdout, sys.stderr = before
-        for stream in streams:
-            stream.seek(0)
-    return Ran(status, streams[1].read(), streams[2].read())
+    out, err = (stream.buffer.getvalue().decode() for stream in streams[1:] if stream.flush() is None)
+    return Ran(status, out, err)
 
 
 Command = Callable[..., Any]

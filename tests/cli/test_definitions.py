@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -100,9 +99,9 @@ def test_rules_and_references_are_files(run: Type, reviewer: str, files: Path, n
     assert run("define", noun, reviewer).out == f"It has no {noun}.\n"
 
 
-def test_a_rule_is_read_from_standard_input(run: Type, reviewer: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO("Sei höflich.\n".encode()), encoding="ascii"))
-    assert run("define", "rules", "add", reviewer, "-", "--name", "be-polite").status == 0
+def test_a_rule_is_read_from_standard_input(run: Type, reviewer: str) -> None:
+    adding = ("define", "rules", "add", reviewer, "-", "--name", "be-polite")
+    assert run(*adding, given="Sei höflich.\n", encoding="ascii").status == 0
     assert run("define", "rules", "show", reviewer, "be-polite").out == "Sei höflich.\n"
 
 
@@ -184,11 +183,8 @@ def test_a_mistake_is_one_line_with_a_code(
         ("create", "x", "--set", "temperature"),
     ],
 )
-def test_a_command_that_says_too_little_is_bad_usage(
-    run: Type, reviewer: str, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"Use polite language.\n"), encoding="utf-8"))
-    ran = run("define", *words)
+def test_a_command_that_says_too_little_is_bad_usage(run: Type, reviewer: str, words: tuple[str, ...]) -> None:
+    ran = run("define", *words, given="Use polite language.\n")
     assert ran.status == 2
     assert "BAD_USAGE: " in ran.err
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
 
 from tests.cli.conftest import Type, data
@@ -55,19 +53,10 @@ def test_what_is_deleted_with_a_project_or_session_is_counted_first(run: Type) -
 
 
 @pytest.mark.parametrize(("answer", "left"), [("y\n", []), ("n\n", ["Lab"]), ("\n", ["Lab"])])
-def test_at_a_terminal_the_user_is_asked(
-    run: Type, monkeypatch: pytest.MonkeyPatch, answer: str, left: list[str]
-) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
+def test_at_a_terminal_the_user_is_asked(run: Type, answer: str, left: list[str]) -> None:
     run("projects", "add", "Lab")
     run("sessions", "add", "Lab", "Day 1")
-    with monkeypatch.context() as patch:
-        patch.setattr("sys.stdin", Terminal(answer))
-        patch.setattr("sys.stderr", Terminal())
-        run("projects", "delete", "Lab")
+    run("projects", "delete", "Lab", given=answer, terminal=True)
     assert [one["name"] for one in data(run("--json", "projects"))] == left
 
 

@@ -11,6 +11,7 @@ import click
 import pytest
 
 from tests.cli.conftest import PLAN, Type
+from tests.docs import ROOT
 from workbench import errors
 from workbench.cli import cli
 from workbench.ops import collect
@@ -24,8 +25,11 @@ OF_OPERATIONS = re.compile(rf"(?<!call )\b({'|'.join(OPERATIONS)})\b|\b[a-z_]+=t
 
 def messages() -> Iterator[tuple[str, str]]:
     """Every sentence in the code that is part of a message of an error, with its place; `x` stands for values."""
-    for path in sorted((Path(__file__).parents[2] / "workbench").rglob("*.py")):
-        if {"cli", "worker", "client", "legacy", "shells"} & {*path.parts}:  # they do not answer commands
+    package = ROOT / "workbench"
+    for path in sorted(package.rglob("*.py")):
+        if {"cli", "worker", "client", "legacy", "shells"} & {
+            *path.relative_to(package).parts
+        }:  # they do not answer commands
             continue
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ERRORS | {"already_exists"}:
