@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect, sync_playwright
 
 from kernel_ext.hosting.host import KernelHost
+from kernel_ext.panels import publisher
 from tests.browser.bare_desk import LASTING_UNDO, BareDesk
 from tests.browser.desk_lab import Lab, Project, launch, show_desk, started_lab, view
 from tests.browser.scenes import repository
@@ -144,6 +145,12 @@ def lasting_undo(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is done can be undone for an hour, however slow the test is: in the page and in the server."""
     monkeypatch.setattr(undo, "UNDO_SECONDS", 3600)
     page.add_init_script(LASTING_UNDO)
+
+
+@pytest.fixture
+def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of a project are looked at every half second: by panels that are opened after this, in an empty page."""
+    monkeypatch.setattr(publisher, "REFRESH_SECONDS", 0.5)
 
 
 @pytest.fixture

@@ -179,7 +179,7 @@ def test_a_definition_is_copied_and_the_original_deleted_without_foreign_files(d
     assert (directory(desk, "reviewer-copy") / "prompt.md").read_text() == "You review changes.\n"
 
 
-def test_a_definition_that_cannot_be_read_says_why_until_it_can(desk: BareDesk) -> None:
+def test_a_definition_that_cannot_be_read_says_why_until_it_can(brisk: None, desk: BareDesk) -> None:
     (broken := directory(desk, "broken")).mkdir()
     (broken / "agent.yaml").write_text("metadata: [1\n")
     expect(desk.element.get_by_text("./agents/broken: agent.yaml, line 2")).to_be_visible(timeout=40_000)

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from playwright.sync_api import expect
 
-import pytest
-from playwright.sync_api import Locator, expect
-
-from tests.browser.conftest import Project
+from tests.browser.desk_lab import OpenDesk, Project
 from workbench.withheld import trust, withheld
 
-pytestmark = pytest.mark.browser
 
-
-def test_what_is_not_used_is_named_until_it_is_trusted(open_desk: Callable[..., Locator], project: Project) -> None:
+def test_what_is_not_used_is_named_until_it_is_trusted(brisk: None, open_bare: OpenDesk, project: Project) -> None:
     state = project.path / ".aiswarm"
     (state / "profiles").mkdir()
     (state / "profiles" / "claude.yaml").write_text("summary: <b>x</b>\ncommand: [sh]\n")
     (state / "settings.toml").write_text('confinement = "off"\nintegration_gates = ["true"]\n')
-    note = open_desk().get_by_role("note")
+    note = open_bare().get_by_role("note")
     expect(note).to_have_text(
         "Not used, because you have not trusted it: .aiswarm/settings.toml (confinement, integration_gates), "
         ".aiswarm/profiles/claude.yaml. workbench trust shows it."
