@@ -57,12 +57,6 @@ def test_the_progress_of_a_sweep_becomes_its_table_in_one_output(
     assert error.evalue.startswith("PARTLY_FAILED: ")
 
 
-def test_a_batch_run_has_the_table_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    [[table]] = outputs(project, "wb.sweep('some.ipynb', name='made')", page=False, monkeypatch=monkeypatch)
-    assert table.output_type == "execute_result"
-    assert "1 of 1: 1 completed" in table.data["text/plain"]
-
-
 BAD = {
     "parameters={'sede': [1]}": "UNKNOWN_PARAMETER: some.ipynb has no parameter sede.",
     "parameters={'times': ['a']}": 'BAD_PARAMETER: times is "a", and some.ipynb takes a whole number there.',
@@ -81,30 +75,23 @@ BAD = {
 }
 
 
+FAILED = ("CELL_FAILED: Cell 2: ", "INPUT_REQUESTED: Cell 2 ", "KERNEL_DIED: ", "repeat this with retry_failed=True")
+
+
 @pytest.mark.parametrize("page", [True, False], ids=["page", "batch"])
-def test_a_sweep_that_cannot_begin_is_one_coded_line_and_nothing_is_recorded(
+def test_a_sweep_that_cannot_begin_is_one_coded_line_and_runs_that_fail_are_coded_lines_of_the_table(
     project: Path, monkeypatch: pytest.MonkeyPatch, page: bool
 ) -> None:
     first, last = "wb.sweep('some.ipynb', name='made')", "len(wb.runs)"
     cells = [f"wb.sweep('some.ipynb', {how})" for how in BAD]
-    _, *tried, [runs] = outputs(project, first, *cells, last, page=page, monkeypatch=monkeypatch)
+    failing = "wb.sweep('some.ipynb', parameters={'fault': ['raises', 'asks', 'dies', 'none']}, name='failing')"
+    [made], *tried, [runs], [table] = outputs(project, first, *cells, last, failing, page=page, monkeypatch=monkeypatch)
+    assert made.output_type == ("display_data" if page else "execute_result")
+    assert "1 of 1: 1 completed" in made.data["text/plain"]
     for [error], said in zip(tried, BAD.values(), strict=True):
         assert error.evalue.startswith(said), error.evalue
         assert "\n" not in error.evalue
         assert len(error.traceback) == 1, "only a line, without the frames of Workbench"
-    assert runs.data["text/plain"] == "1"
-
-
-@pytest.mark.parametrize("page", [True, False], ids=["page", "batch"])
-def test_runs_that_fail_are_coded_lines_of_the_table(
-    project: Path, monkeypatch: pytest.MonkeyPatch, page: bool
-) -> None:
-    cell = "wb.sweep('some.ipynb', parameters={'fault': ['raises', 'asks', 'dies', 'none']}, name='made')"
-    [[table]] = outputs(project, cell, page=page, monkeypatch=monkeypatch)
-    for said in (
-        "CELL_FAILED: Cell 2: ",
-        "INPUT_REQUESTED: Cell 2 ",
-        "KERNEL_DIED: ",
-        "repeat this with retry_failed=True",
-    ):
+    assert runs.data["text/plain"] == "1", "nothing is recorded of them"
+    for said in FAILED:
         assert table.data["text/plain"].count(said) == 1
