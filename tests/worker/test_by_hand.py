@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Command, git
+from tests.conftest import Command, Served, git
 from workbench.client import HttpClient
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120), pytest.mark.long]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 
 Start = Callable[..., Any]
 
@@ -46,6 +46,40 @@ async def start(settings: Settings) -> AsyncIterator[Start]:
         await process.communicate()
 
 
+async def test_attempts_of_a_real_worker_complete_fail_and_are_retried(
+    served: Served, repository: Path, start: Start
+) -> None:
+    """Commands run in the box, in the worktree; the work of those that fail is not on its branch."""
+    lab = Path((await served.workbench.call("create_worktree", name="lab"))["path"])
+    new = {"persona_id": "implementer", "target_worktree": "lab", "max_retries": 1}
+    again = "touch again-$WORKBENCH_ATTEMPT; [ $WORKBENCH_ATTEMPT = 2 ] || exit 75"
+    made = "touch ../outside; pwd > made; echo '{\"result\": 7}' > $WORKBENCH_RESULT"
+    tasks = [
+        {"title": run, "run": run, **new}
+        for run in (made, "touch failed; echo [ > $WORKBENCH_RESULT", "exit 75", again)
+    ]
+    await served.workbench.call("create_tasks", tasks=tasks)
+    worker = await start("worker", "--persona", "implementer", "--worktree", "lab", "--tasks", "6")
+    _, said = await worker.communicate()
+    assert worker.returncode == 0, said
+    found = [await served.workbench.call("get_task", task_id=number) for number in (1, 2, 3, 4)]
+    assert [(one["status"], [attempt["outcome"] for attempt in one["attempts"]]) for one in found] == [
+        ("completed", ["completed"]),
+        ("failed", ["failed"]),
+        ("failed", ["failed", "failed"]),
+        ("completed", ["failed", "completed"]),
+    ]
+    assert found[0]["result_data"] == 7
+    assert ["status 75" in (one["error_message"] or "") for one in found] == [False, False, True, False]
+    head = git("rev-parse", "wb/lab/main", cwd=repository)
+    assert found[3]["artifacts"] == [f"commit:{head}"]
+    assert git("ls-tree", "--name-only", head, cwd=repository).split() == ["README.md", "again-2", "made"]
+    assert git("show", f"{head}:made", cwd=repository) == str(lab)
+    enforced = (await served.workbench.call("get_confinement"))["enforced"]
+    assert (lab.parent / "outside").exists() is not enforced
+    assert b"wba_" not in said
+
+
 async def serving(start: Start, settings: Settings) -> tuple[asyncio.subprocess.Process, HttpClient]:
     """A server on a port of its own, and a client of its."""
     server = await start("serve", "--port", "0")
@@ -64,6 +98,7 @@ async def done(client: HttpClient, title: str) -> dict[str, Any]:
     return await client.call("get_task", task_id=task_id)
 
 
+@pytest.mark.long
 async def test_a_worker_by_hand_outlives_the_server_and_finds_the_next_one(
     settings: Settings, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,6 +125,7 @@ async def test_a_worker_by_hand_outlives_the_server_and_finds_the_next_one(
     await other.__aexit__()
 
 
+@pytest.mark.long
 async def test_a_worker_by_hand_has_a_definition(settings: Settings, start: Start) -> None:
     _, client = await serving(start, settings)
     await client.call("create_worktree", name="lab")
@@ -105,6 +141,7 @@ async def test_a_worker_by_hand_has_a_definition(settings: Settings, start: Star
     await client.__aexit__()
 
 
+@pytest.mark.long
 async def test_a_worker_by_hand_needs_a_server(command: Command) -> None:
     ran = await command("worker", "--persona", "implementer")
     assert (ran.status, ran.err.partition(":")[0]) == (1, "NO_SERVER")
