@@ -5,24 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import random
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from tests.chaos.chance import SOAK, chance
+
 pytestmark = [pytest.mark.anyio, pytest.mark.chaos]
 
 SCRIPT = Path(__file__).with_name("koi_node.py")
-SOAK = int(os.environ.get("WORKBENCH_SOAK", "0"))
-ROUNDS = 50 * SOAK or 5
-SEED = int(os.environ.get("WORKBENCH_SEED", "16"))
-"""Of the random moments."""
+ROUNDS = 50 * SOAK or 2
 CONVERGED = 15.0
 """Seconds within which both sides agree."""
 LONGEST_LINE = 1_048_576
@@ -93,15 +92,15 @@ class Node:
         told = ["\n    ".join([f"  {subject}", *lines]) for subject, lines in parts.items()]
         return "\n".join([f"{self.name} has published {self.own}", *told])
 
-    async def change(self, chance: random.Random) -> None:
+    async def change(self, random: Random) -> None:
         """Publish, change or withdraw a personality."""
-        name = chance.choice(self.names)
+        name = random.choice(self.names)
         self.doubtful.add(name)
-        if name in self.own and chance.random() < 0.4:
+        if name in self.own and random.random() < 0.4:
             await self.ask(forget=name)
             del self.own[name]
         else:
-            value = chance.randrange(1_000_000)
+            value = random.randrange(1_000_000)
             await self.ask(put=name, value=value)
             self.own[name] = value
         self.doubtful.discard(name)
@@ -142,27 +141,27 @@ async def nodes(tmp_path: Path) -> AsyncIterator[tuple[Node, Node]]:
 
 @pytest.mark.timeout(60 + 60 * ROUNDS)
 async def test_registries_agree_again_after_either_side_was_killed(nodes: tuple[Node, Node]) -> None:
-    chance = random.Random(SEED)
+    random = chance()
     for number in range(ROUNDS):
         victim, other = nodes if number % 2 else reversed(nodes)
         stop = asyncio.Event()
-        busy = [asyncio.create_task(_change(node, chance, stop)) for node in nodes]
-        await asyncio.sleep(chance.random() * 0.3)  # the moment of the kill
+        busy = [asyncio.create_task(_change(node, random, stop)) for node in nodes]
+        await asyncio.sleep(random.random() * 0.3)  # the moment of the kill
         await victim.kill()
         stop.set()
         await asyncio.gather(*busy)
-        await other.change(chance)
+        await other.change(random)
         await victim.start()
         await victim.settle()
-        await victim.change(chance)
+        await victim.change(random)
         await _converge(nodes, f"after kill {number + 1}, of {victim.name}")
 
 
-async def _change(node: Node, chance: random.Random, stop: asyncio.Event) -> None:
+async def _change(node: Node, random: Random, stop: asyncio.Event) -> None:
     """Change what a node publishes until it is killed, or told to stop."""
     with suppress(BrokenPipeError, ConnectionResetError):
         while not stop.is_set():
-            await node.change(chance)
+            await node.change(random)
 
 
 async def _converge(nodes: tuple[Node, Node], when: str) -> None:
@@ -172,7 +171,7 @@ async def _converge(nodes: tuple[Node, Node], when: str) -> None:
             await _agree(nodes)
     except TimeoutError:
         stories = [await node.story() for node in nodes]
-        pytest.fail("\n\n".join([f"The nodes do not agree {when} (seed {SEED}).", *stories]), pytrace=False)
+        pytest.fail("\n\n".join([f"The nodes do not agree {when}.", *stories]), pytrace=False)
 
 
 async def _agree(nodes: tuple[Node, Node]) -> None:

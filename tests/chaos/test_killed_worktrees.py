@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import random
 import sys
 import threading
 from collections.abc import Iterator
@@ -17,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.chaos.chance import SOAK, chance
 from tests.conftest import git
 from tests.services.worktrees.lab import commit
 from workbench.app import Workbench
@@ -27,7 +26,7 @@ from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio
 
-SOAK = int(os.environ.get("WORKBENCH_SOAK", "0"))
+ROUNDS = 100 * SOAK or 3
 MINE = frozenset({"GIT_BUSY", "TARGET_MOVED", "STORE_BUSY"})
 """What one process may say because of the other."""
 ROWS = Query("rows", "SELECT * FROM worktrees ORDER BY name")
@@ -143,11 +142,12 @@ async def test_whenever_they_are_killed_nothing_is_lost_or_left_half_done(
 ) -> None:
     (repository / ".gitignore").write_text(".aiswarm/\n")
     commit(repository, "begin.txt")
-    rng = random.Random(4)
+    random = chance()
     said: list[dict[str, Any]] = []
-    for round_ in range(100 if SOAK else 10):
+    for round_ in range(ROUNDS):
         processes = [child(__file__, repository, f"r{round_}-{me}", "20") for me in ("a", "b")]
-        said += await together(processes, lines=rng.randrange(1, 20), seconds=rng.uniform(0, 0.3))
+        lines = random.randrange(1 if round_ < ROUNDS - 1 else 15, 20)  # with 15 one of them has done all of it
+        said += await together(processes, lines, random.uniform(0, 0.3))
         await check(settings, repository, said)
     assert {line["what"] for line in said} >= {"created", "committed", "integrated", "discarded"}
 

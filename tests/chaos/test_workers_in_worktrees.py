@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import signal
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -14,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.chaos.chance import SOAK, chance
 from tests.conftest import Served, git
 from workbench.app import Workbench
 from workbench.settings import Settings
@@ -21,7 +24,7 @@ from workbench.shells.serve import Servers
 
 pytestmark = [pytest.mark.anyio, pytest.mark.chaos]
 
-ROUNDS = 500 if (SOAK := bool(os.environ.get("WORKBENCH_SOAK"))) else 25
+ROUNDS = 500 * SOAK or 8
 AT_ONCE = 2
 
 WORK = {
@@ -47,9 +50,15 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-async def cycle(served: Served, number: int, random: Random) -> None:
+def rounds(random: Random) -> Iterator[tuple[str, str]]:
+    """Works and ends, for ever; each of them in every six."""
+    while True:
+        yield from zip(random.sample(sorted(WORK), len(WORK)), random.sample(ENDS, len(ENDS)), strict=True)
+
+
+async def cycle(served: Served, number: int, what: str, how: str) -> None:
     """An agent and its worktree from their beginning to their end."""
-    name, what, how = f"w{number}", random.choice(sorted(WORK)), random.choice(ENDS)
+    name = f"w{number}"
     call = served.workbench.call
     await call("create_worktree", name=name)
     spawned = await call("spawn_agent", persona_id="implementer", assigned_worktree=name, name=name)
@@ -118,13 +127,14 @@ async def test_whatever_ends_an_agent_nothing_of_it_stays(
     before = psutil.Process().num_fds()
     async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
         served = Served(workbench, await servers.start(0), servers)
-        numbers = iter(range(ROUNDS))
+        numbered = enumerate(itertools.islice(rounds(chance()), ROUNDS))
 
-        async def go_on(seed: int) -> None:
-            for number in numbers:
-                await cycle(served, number, Random(seed * 10_000 + number))
+        async def go_on() -> None:
+            for number, (what, how) in numbered:
+                print(f"{how}: {what}", flush=True)
+                await cycle(served, number, what, how)
 
-        await asyncio.gather(*(go_on(seed) for seed in range(AT_ONCE)))
+        await asyncio.gather(*(go_on() for _ in range(AT_ONCE)))
         while left := [a for a in (await workbench.call("get_managed_agents"))["agents"] if a["process"]["running"]]:
             await asyncio.sleep(0.02)
         assert left == []

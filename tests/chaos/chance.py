@@ -1,0 +1,19 @@
+"""Which rounds of a matrix a test tries: chance decides, by a seed that the test prints.
+
+`WORKBENCH_SEED=…` repeats a run; `WORKBENCH_SOAK=1` (`make soak`) has all rounds.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from random import Random
+
+SOAK = int(os.environ.get("WORKBENCH_SOAK", "0"))
+SEED = int(os.environ.get("WORKBENCH_SEED", "0")) or time.time_ns() % 1_000_000
+
+
+def chance() -> Random:
+    """Randomness that can be had again; pytest shows with a failure what this prints."""
+    print(f"WORKBENCH_SEED={SEED}", flush=True)
+    return Random(SEED)
