@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -42,71 +42,50 @@ CODES = {
 }
 
 
-@pytest.fixture(scope="module")
-def faulty(lab: SweepLab) -> dict[str, Any]:
-    """The runs of a sweep in which all but three fail, each in another way, by that."""
-    notebook = lab.notebook("faults.ipynb", "fault: str = 'well'", f"exec({FAULTS!r}[fault])")
-    before = Path.cwd()
-    lab.sweep(notebook, {"timeout": 40, "memory": 500_000_000}, parameters={"fault": [*FAULTS]})
+def test_a_fault_is_one_coded_failure_of_its_run(lab: SweepLab) -> None:
+    """Two sweeps at once: what hangs is to be ended soon, and what is well is not, however busy the machine."""
+    notebook, before = lab.notebook("faults.ipynb", "fault: str = 'well'", f"exec({FAULTS!r}[fault])"), Path.cwd()
+    others = [fault for fault in FAULTS if fault != "hangs"]
+    with ThreadPoolExecutor() as both:
+        hanging = both.submit(lab.sweep, notebook, {"timeout": 20, "name": "hang"}, parameters={"fault": ["hangs"]})
+        lab.sweep(notebook, {"timeout": 120, "memory": 500_000_000}, parameters={"fault": others})
+        hanging.result()
     assert Path.cwd() == before
-    return {run["parameters"]["fault"]: run for run in lab.runs("faults")}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_one_coded_failure_of_its_run(faulty: dict[str, Any], fault: str) -> None:
-    run = faulty[fault]
-    assert (run["state"], run["error_code"]) == ("failed" if fault in CODES else "completed", CODES.get(fault))
-    assert "\n" not in (run["error"] or "")
-
-
-def test_the_error_of_a_cell_has_its_number_in_the_notebook_that_was_swept(faulty: dict[str, Any]) -> None:
-    """The executed one has another cell, with the values of the parameters."""
+    faulty = {run["parameters"]["fault"]: run for run in lab.runs("faults") + lab.runs("hang")}
+    assert {fault: (run["state"], run["error_code"]) for fault, run in faulty.items()} == {
+        fault: ("failed" if fault in CODES else "completed", CODES.get(fault)) for fault in FAULTS
+    }
+    assert [fault for fault, run in faulty.items() if "\n" in (run["error"] or "")] == []
+    assert [fault for fault, run in faulty.items() if not (lab.place / run["output"]).is_file()] == []
+    # The executed notebook has another cell, with the values of the parameters.
     assert faulty["raises"]["error"] == "Cell 2: ZeroDivisionError: division by zero"
     assert faulty["dies"]["error"] == "The kernel ended by itself in cell 2."
     assert faulty["asks"]["error"].startswith("Cell 2 asks for input")
-
-
-def test_every_run_keeps_its_notebook_whatever_happened(lab: SweepLab, faulty: dict[str, Any]) -> None:
-    assert [name for name, run in faulty.items() if not (lab.place / run["output"]).is_file()] == []
-
-
-def test_a_run_that_prints_100_mb_has_a_small_notebook_that_says_so(lab: SweepLab, faulty: dict[str, Any]) -> None:
     assert (lab.place / faulty["prints"]["output"]).stat().st_size < 110_000
     assert "max_sweep_output_bytes" in lab.printed(faulty["prints"])
-
-
-def test_a_run_that_is_ended_leaves_no_process(lab: SweepLab, faulty: dict[str, Any]) -> None:
     left = int(lab.printed(faulty["hangs"]))
     assert not psutil.pid_exists(left) or not is_running(psutil.Process(left))
 
 
-def test_each_run_gets_its_values_and_knows_its_record(lab: SweepLab) -> None:
+def test_each_run_gets_its_values_and_knows_its_record_and_its_session(lab: SweepLab) -> None:
+    known = "*map(os.environ.get, ('WORKBENCH_RUN', 'WORKBENCH_SESSION'))"
     notebook = lab.notebook(
-        "values.ipynb",
-        "seed: int = 0\nrate = 0.5",
-        "import os\nprint(seed, rate, os.environ['WORKBENCH_RUN'], os.getcwd())",
+        "values.ipynb", "seed: int = 0\nrate = 0.5", f"import os\nprint(seed, rate, os.getcwd(), {known})"
     )
     lab.sweep(notebook, parameters={"seed": [1, 2]}, repeat=2)
-    runs = lab.runs("values")
-    assert [lab.printed(run).split() for run in runs] == [
-        [str(run["parameters"]["seed"]), "0.5", f"{run['id']}:1", str(lab.place)] for run in runs
+    lab.sweep(notebook, {"name": "shared", "share": True}, parameters={"seed": [1]})
+    own, [shared] = lab.runs("values"), lab.runs("shared")
+    assert [lab.printed(run).split() for run in [*own, shared]] == [
+        [str(run["parameters"]["seed"]), "0.5", str(lab.place), f"{run['id']}:1", str(run["session_id"])]
+        for run in [*own, {**shared, "session_id": None}]
     ]
-    assert sorted(run["parameters"]["seed"] for run in runs) == [1, 1, 2, 2]
+    assert sorted(run["parameters"]["seed"] for run in own) == [1, 1, 2, 2]
+    assert len({run["session_id"] for run in own}) == 4
     assert "WORKBENCH_RUN" not in os.environ
 
 
-def test_each_run_has_a_session_of_its_own_unless_it_shares(lab: SweepLab) -> None:
-    notebook = lab.notebook("spaces.ipynb", "seed = 0", "import os\nprint(os.environ.get('WORKBENCH_SESSION'))")
-    lab.sweep(notebook, {"name": "own"}, parameters={"seed": [1, 2]})
-    lab.sweep(notebook, {"name": "shared", "share": True}, parameters={"seed": [1, 2]})
-    own = lab.runs("own")
-    assert len({run["session_id"] for run in own}) == 2
-    assert [lab.printed(run).strip() for run in own] == [run["session_id"] for run in own]
-    assert [lab.printed(run).strip() for run in lab.runs("shared")] == ["None", "None"]
-
-
-def test_agents_that_a_run_has_started_end_with_it_however_it_ends_unless_it_shares(lab: SweepLab) -> None:
-    notebook = lab.notebook(
+def test_agents_that_a_run_has_started_end_with_it_however_it_ends_unless_it_shares(here: SweepLab) -> None:
+    notebook = here.notebook(
         "spawns.ipynb",
         "end = ''",
         "%load_ext workbench\n%workbench start",
@@ -114,14 +93,14 @@ def test_agents_that_a_run_has_started_end_with_it_however_it_ends_unless_it_sha
         "exec(end)",
     )
     ends = ("pass", "1 / 0", "import os; os._exit(3)")
-    lab.sweep(notebook, {"name": "spawns"}, parameters={"end": ends})
-    lab.sweep(notebook, {"name": "spawns-shared", "share": True})
-    spawned = lab.call("get_managed_agents")["agents"]
-    own = {run["session_id"] for run in lab.runs("spawns")}
+    here.sweep(notebook, {"name": "spawns"}, parameters={"end": ends})
+    here.sweep(notebook, {"name": "spawns-shared", "share": True})
+    spawned = here.call("get_managed_agents")["agents"]
+    own = {run["session_id"] for run in here.runs("spawns")}
     running = {one["session_id"]: one["process"]["running"] for one in spawned}
     assert running == {**dict.fromkeys(own, False), None: True}
     [shared] = [one for one in spawned if one["process"]["running"]]
-    lab.call("terminate_agent", agent_id=shared["agent_id"])
+    here.call("terminate_agent", agent_id=shared["agent_id"])
 
 
 def test_agents_that_a_killed_try_of_a_run_has_left_end_before_the_next_try(here: SweepLab) -> None:
@@ -138,23 +117,23 @@ def test_agents_that_a_killed_try_of_a_run_has_left_end_before_the_next_try(here
 
 def test_what_failed_is_run_again_by_the_name_of_the_sweep_alone(here: SweepLab) -> None:
     notebook = here.notebook(
-        "again.ipynb", "x: float = 0.0\nwanted = 'no'", "assert wanted == open('wanted.txt').read()"
+        "failed.ipynb", "x: float = 0.0\nwanted = 'no'", "assert wanted == open('wanted.txt').read()"
     )
     (here.place / "wanted.txt").write_text("no")
     here.sweep(notebook, parameters={"x": [0.0, 1.0], "wanted": ["no", "yes"]})
-    assert sorted(run["state"] for run in here.runs("again")) == ["completed"] * 2 + ["failed"] * 2
+    assert sorted(run["state"] for run in here.runs("failed")) == ["completed"] * 2 + ["failed"] * 2
     (here.place / "wanted.txt").write_text("yes")
     how = {"resume": False, "retry_failed": True, "dry_run": False, "parameters": (), "over": (), "repeat": None}
     chosen = dict.fromkeys(("workers", "timeout", "memory", "share", "dask"))
-    asked = of_options(100, here.place, None, name="again", **how, **chosen)
+    asked = of_options(100, here.place, None, name="failed", **how, **chosen)
     run_sweep(here.settings, asked, lambda: nullcontext(here.call), lambda: nullcontext(lambda _: None))
-    assert [(run["state"], run["tries"]) for run in here.runs("again")].count(("completed", 2)) == 2
+    assert [(run["state"], run["tries"]) for run in here.runs("failed")].count(("completed", 2)) == 2
     with pytest.raises(NotFound, match="SWEEP_NOT_FOUND"):
         other = of_options(100, here.place, None, name="other", **how, **chosen)
         run_sweep(here.settings, other, lambda: nullcontext(here.call), lambda: nullcontext(lambda _: None))
     for changed in ({"retry_failed": False}, {"parameters": ("x=1",)}, {"repeat": 2}):
         with pytest.raises(BadInput, match="BAD_SWEEP"):
-            of_options(100, here.place, None, name="again", **{**how, **changed}, **chosen)
+            of_options(100, here.place, None, name="failed", **{**how, **changed}, **chosen)
 
 
 def test_an_empty_name_is_refused_and_not_taken_for_none(here: SweepLab) -> None:
@@ -186,48 +165,48 @@ def running_agents(lab: SweepLab) -> set[str]:
     return {one["agent_id"] for one in lab.call("get_managed_agents")["agents"] if one["process"]["running"]}
 
 
-def test_a_sweep_goes_over_personas_that_exist(lab: SweepLab) -> None:
-    notebook = lab.notebook("people.ipynb", "persona = ''", "print(persona)")
-    lab.sweep(notebook, over={"persona": ("implementer", "reviewer")})
-    runs = lab.runs("people")
-    assert [lab.printed(run).strip() for run in runs] == ["implementer", "reviewer"]
-    assert [lab.call("get_run", run_id=run["id"])["environment"]["persona"] for run in runs] == [
+def test_a_sweep_goes_over_personas_that_exist(here: SweepLab) -> None:
+    notebook = here.notebook("people.ipynb", "persona = ''", "print(persona)")
+    here.sweep(notebook, over={"persona": ("implementer", "reviewer")})
+    runs = here.runs("people")
+    assert [here.printed(run).strip() for run in runs] == ["implementer", "reviewer"]
+    assert [here.call("get_run", run_id=run["id"])["environment"]["persona"] for run in runs] == [
         "implementer",
         "reviewer",
     ]
     with pytest.raises(NotFound):
-        lab.sweep(notebook, {"name": "nobody"}, over={"persona": ("implementr",)})
+        here.sweep(notebook, {"name": "nobody"}, over={"persona": ("implementr",)})
     with pytest.raises(NotFound):
-        lab.sweep(notebook, {"name": "nobody"}, parameters={}, over={"persona": ("nobody",)})
+        here.sweep(notebook, {"name": "nobody"}, parameters={}, over={"persona": ("nobody",)})
 
 
-def test_a_resumed_sweep_repeats_nothing_that_finished(lab: SweepLab) -> None:
-    note = lab.place / "executed.txt"
-    notebook = lab.notebook(
+def test_a_resumed_sweep_repeats_nothing_that_finished(here: SweepLab) -> None:
+    note = here.place / "executed.txt"
+    notebook = here.notebook(
         "again.ipynb",
         "seed = 0",
         f"import pathlib\nwith open({str(note)!r}, 'a') as file: file.write(f'{{seed}}\\n')",
-        f"assert seed != 2 or pathlib.Path({str(lab.place / 'mended')!r}).exists()",
+        f"assert seed != 2 or pathlib.Path({str(here.place / 'mended')!r}).exists()",
     )
     three = {"seed": [1, 2, 3]}
-    lab.sweep(notebook, parameters=three)
+    here.sweep(notebook, parameters=three)
     assert sorted(note.read_text().split()) == ["1", "2", "3"]
     with pytest.raises(Conflict) as refused:
-        lab.sweep(notebook, parameters=three)
+        here.sweep(notebook, parameters=three)
     assert refused.value.code == "SWEEP_EXISTS"
     with pytest.raises(Conflict) as changed:
-        lab.sweep(notebook, parameters={"seed": [1, 2]}, resume=True)
+        here.sweep(notebook, parameters={"seed": [1, 2]}, resume=True)
     assert changed.value.code == "SWEEP_CHANGED"
     assert "began with other values. Named without a notebook and values, it goes on" in changed.value.message
-    going_on = lab.sweep(notebook, parameters=three, resume=True)
+    going_on = here.sweep(notebook, parameters=three, resume=True)
     assert isinstance(going_on, PartialFailure)
     assert "3 of 3: 2 completed, 1 failed" in going_on.text()
     assert going_on.note == "To run again what failed, repeat this with --retry-failed."
     assert sorted(note.read_text().split()) == ["1", "2", "3"]
-    (lab.place / "mended").touch()
-    lab.sweep(notebook, parameters=three, retry_failed=True)
+    (here.place / "mended").touch()
+    here.sweep(notebook, parameters=three, retry_failed=True)
     assert sorted(note.read_text().split()) == ["1", "2", "2", "3"]
-    assert [(run["state"], run["tries"]) for run in lab.runs("again")] == [
+    assert [(run["state"], run["tries"]) for run in here.runs("again")] == [
         ("completed", 1),
         ("completed", 2),
         ("completed", 1),
