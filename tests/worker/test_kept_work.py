@@ -13,7 +13,7 @@ import pytest
 
 from tests import given
 from tests.conftest import Admit, Served, git
-from tests.worker.working import directory_of, working
+from tests.worker.working import directory_of, output_of, working
 from workbench.app import Workbench
 from workbench.rules import access
 from workbench.rules.profile import Profile
@@ -54,14 +54,17 @@ WORK = "echo 1 > committed.txt; git add .; git commit -qm One; echo 2 > staged.t
 IGNORED = "echo '*.log' > .gitignore; git add .; git commit -qm Ignore; echo 4 > out.log"
 
 
-async def test_what_a_failed_attempt_made_is_kept_and_its_branch_is_where_the_attempt_began(
+async def test_what_failed_attempts_made_is_kept_and_their_branch_is_where_they_began(
     served: Served, settle: Admit, repository: Path
 ) -> None:
     ada = await settle("ada", "lab")
     before = git("rev-parse", "wb/lab/main", cwd=repository)
     task_id = await given.task(served.workbench, run=f"{IGNORED}; {WORK}; echo 5 > README.md; exit 1", max_retries=0)
+    nothing = await given.task(served.workbench, run="exit 1", max_retries=0)
+    side = "git checkout -qb side; echo 2 > side.txt; git add .; git commit -qm Side; git checkout -q -"
+    aside = await given.task(served.workbench, run=f"echo 1 > README.md; git stash -q; {side}; exit 1", max_retries=0)
     async with working(served, ada.token):
-        task = await given.reached(served.workbench, task_id, "failed")
+        task, *others = [await given.reached(served.workbench, one, "failed") for one in (task_id, nothing, aside)]
     attempt = task["attempts"][0]
     assert files_of(repository, ref(task_id)) == {
         ".gitignore": "*.log",
@@ -82,46 +85,31 @@ async def test_what_a_failed_attempt_made_is_kept_and_its_branch_is_where_the_at
     assert sorted(p.name for p in directory_of(served).iterdir()) == [".git", "README.md"]
     assert git("status", "--porcelain", cwd=directory_of(served)) == ""
     kinds = [e["kind"] for e in (await served.workbench.call("list_events", kinds=["task.*"]))["events"]]
-    assert kinds.count("task.work_kept") == 1
-
-
-async def test_an_attempt_that_made_nothing_leaves_nothing(served: Served, settle: Admit, repository: Path) -> None:
-    ada = await settle("ada", "lab")
-    task_id = await given.task(served.workbench, run="exit 1", max_retries=0)
-    async with working(served, ada.token):
-        task = await given.reached(served.workbench, task_id, "failed")
-    assert task["attempts"][0]["kept"] is None
-    assert git("for-each-ref", "refs/workbench", cwd=repository) == ""
-
-
-async def test_commits_on_other_branches_and_stashes_of_a_failed_attempt_are_kept_too(
-    served: Served, settle: Admit, repository: Path
-) -> None:
-    ada = await settle("ada", "lab")
-    stash = "echo 1 > README.md; git stash -q"
-    run = (
-        f"{stash}; git checkout -qb side; echo 2 > side.txt; git add .; git commit -qm Side; git checkout -q -; exit 1"
-    )
-    task_id = await given.task(served.workbench, run=run, max_retries=0)
-    async with working(served, ada.token):
-        await given.reached(served.workbench, task_id, "failed")
-    subjects = git("log", "--format=%s", ref(task_id), "^main", cwd=repository)
+    assert kinds.count("task.work_kept") == 2
+    assert others[0]["attempts"][0]["kept"] is None
+    subjects = git("log", "--format=%s", ref(aside), "^main", cwd=repository)  # other branches and stashes are kept too
     assert "Side" in subjects.splitlines()
     assert "WIP on wb/lab/main" in subjects
+    refs = git("for-each-ref", "--format=%(refname)", "refs/workbench", cwd=repository).split()
+    assert refs == [ref(task_id), ref(aside)]
 
 
 async def test_each_attempt_keeps_its_own_work_and_the_one_that_completes_has_no_other(
     served: Served, settle: Admit, repository: Path
 ) -> None:
     ada = await settle("ada", "lab")
-    run = "echo $WORKBENCH_ATTEMPT > made-$WORKBENCH_ATTEMPT; [ $WORKBENCH_ATTEMPT = 3 ] || exit 75"
+    leave = "echo $WORKBENCH_ATTEMPT > made-$WORKBENCH_ATTEMPT; echo $WORKBENCH_ATTEMPT > README.md"
+    run = f"ls; {leave}; [ $WORKBENCH_ATTEMPT = 3 ] || exit 75"
     task_id = await given.task(served.workbench, run=run, max_retries=2)
     async with working(served, ada.token):
         task = await given.reached(served.workbench, task_id, "completed", "failed")
     made = [sorted(set(files_of(repository, ref(task_id, n))) - {"README.md"}) for n in (1, 2)]
     assert made == [["made-1"], ["made-2"]]
     changed = git("diff", "--name-only", "main", "wb/lab/main", cwd=repository).split()
-    assert (changed, task["attempts"][2]["kept"]) == (["made-3"], None)
+    assert (changed, task["attempts"][2]["kept"]) == (["README.md", "made-3"], None)
+    assert [a["outcome"] for a in task["attempts"]] == ["failed", "failed", "completed"]
+    assert "status 75 and asked to be tried again.\nREADME.md" in task["attempts"][0]["error_message"]
+    assert await output_of(served, task_id) == ["README.md"] * 3
 
 
 async def test_commits_that_were_imported_during_a_failed_attempt_are_taken_off_the_branch(
@@ -170,16 +158,20 @@ async def test_work_on_another_branch_is_on_the_branch_of_the_worktree_when_its_
     assert "side.txt" in files_of(repository, head)
 
 
-async def test_a_stale_finish_is_refused_and_its_work_is_kept(served: Served, settle: Admit, repository: Path) -> None:
+async def test_a_stale_finish_is_refused_its_work_is_kept_and_the_worker_goes_on(
+    served: Served, settle: Admit, repository: Path
+) -> None:
     ada = await settle("ada", "lab")
     before = git("rev-parse", "wb/lab/main", cwd=repository)
     run = "echo late > late.txt; touch ../begun; until [ -e ../go ]; do sleep 0.01; done"
     task_id = await given.task(served.workbench, run=run)
-    async with working(served, ada.token, heartbeat_seconds=3_600):
+    async with working(served, ada.token, heartbeat_seconds=3_600) as running:
         await given.appeared(directory_of(served).parent / "begun")
         await served.workbench.call("cancel_task", task_id=task_id)
         (directory_of(served).parent / "go").touch()
         await over(served, task_id)
+        await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
+        assert not running.done()
     assert (await given.task_now(served.workbench, task_id))["status"] == "cancelled"
     assert files_of(repository, ref(task_id))["late.txt"] == "late"
     assert git("rev-parse", "wb/lab/main", cwd=repository) == before
