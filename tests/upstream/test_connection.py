@@ -39,47 +39,60 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_its_tools_are_listed_and_called_with_progress(target: Target, era: str) -> None:
+async def test_all_that_a_server_offers_works_over_every_transport_in_every_era(target: Target, era: str) -> None:
+    async with running(connecting(target, era), check=1_000) as watched:
+        upstream = await watched.ready()
+        assert {"add", "count", "fill", "grow", "hang", "paint"} < set(upstream.offers.tools)
+        assert upstream.about == "small 1.5"
+        await _calls_with_progress(upstream)
+        await _questions_reach_the_caller_whose_call_it_is(upstream)
+        with pytest.raises(Unavailable, match=r"TOOL_SERVER_ERROR.*(?i:sampling)"):
+            await upstream.call("sample", {})
+        await _an_answer_that_is_too_large_is_an_error_of_its_call_alone(upstream)
+        await upstream.call("grow", {})
+        await watched.until(lambda one: "more" in one.offers.tools)
+        assert (await upstream.call("more", {})).is_error is False
+        hanging = asyncio.create_task(upstream.call("hang", {}))
+        assert (await upstream.call("add", ADD)).structured_content == {"result": 3}  # the other one is on its way
+    with pytest.raises(Unavailable) as failed:
+        await hanging
+    assert failed.value.code == "TOOL_SERVER_DOWN"
+    assert upstream.state is State.STOPPED
+
+
+async def _calls_with_progress(upstream: Upstream) -> None:
     steps: list[tuple[float, str | None]] = []
 
     async def note(done: float, total: float | None, text: str | None) -> None:
         steps.append((done, text))
 
-    async with running(connecting(target, era)) as watched:
-        upstream = await watched.ready()
-        assert {"add", "count", "fill", "grow", "hang", "paint"} < set(upstream.offers.tools)
-        assert upstream.about == "small 1.5"
-        assert (await upstream.call("add", ADD)).structured_content == {"result": 3}
-        assert (await upstream.call("count", {"to": 2}, note)).is_error is False
-        assert steps[-1] == (1, "number 1")
-        assert (await upstream.call("add", {"a": "x"})).is_error is True
+    assert (await upstream.call("add", ADD)).structured_content == {"result": 3}
+    assert (await upstream.call("count", {"to": 2}, note)).is_error is False
+    assert steps[-1] == (1, "number 1")
+    assert (await upstream.call("add", {"a": "x"})).is_error is True
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_question_reaches_the_caller_whose_call_it_is(target: Target, era: str) -> None:
+async def _questions_reach_the_caller_whose_call_it_is(upstream: Upstream) -> None:
     asked: list[tuple[str, Mapping[str, Any]]] = []
 
     async def ask(message: str, schema: Mapping[str, Any]) -> Reply:
         asked.append((message, schema))
         return Reply("accept", {"colour": "red"})
 
-    async with running(connecting(target, era)) as watched:
-        upstream = await watched.ready()
-        done = await upstream.call("paint", {"what": "the door"}, ask=ask)
-        assert done.structured_content == {"result": "red"}
-        assert [message for message, _ in asked] == ["Which colour for the door?"]
-        assert asked[0][1]["properties"]["colour"]["type"] == "string"
-        done = await upstream.call("paint", {"what": "the door"})
-        assert done.structured_content == {"result": "no colour for the door"}
+    done = await upstream.call("paint", {"what": "the door"}, ask=ask)
+    assert done.structured_content == {"result": "red"}
+    assert [message for message, _ in asked] == ["Which colour for the door?"]
+    assert asked[0][1]["properties"]["colour"]["type"] == "string"
+    done = await upstream.call("paint", {"what": "the door"})
+    assert done.structured_content == {"result": "no colour for the door"}
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_server_that_asks_for_a_model_is_refused_and_goes_on(target: Target, era: str) -> None:
-    async with running(connecting(target, era)) as watched:
-        upstream = await watched.ready()
-        with pytest.raises(Unavailable, match=r"TOOL_SERVER_ERROR.*(?i:sampling)"):
-            await upstream.call("sample", {})
-        assert (await upstream.call("add", ADD)).structured_content == {"result": 3}
+async def _an_answer_that_is_too_large_is_an_error_of_its_call_alone(upstream: Upstream) -> None:
+    other = asyncio.create_task(upstream.call("fill", {"size": LARGEST // 4}))
+    with pytest.raises(Unavailable, match=f"TOOL_RESULT_TOO_LARGE.*{LARGEST:,} bytes"):
+        await upstream.call("fill", {"size": 50 << 20})
+    assert len(str((await other).structured_content)) > LARGEST // 4
+    assert upstream.state is State.READY
 
 
 async def test_a_question_that_could_be_of_several_calls_is_declined() -> None:
@@ -96,10 +109,23 @@ async def test_a_question_that_could_be_of_several_calls_is_declined() -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_cancelled_call_is_cancelled_at_the_server(tmp_path: Path, era: str) -> None:
+async def test_a_flood_of_progress_is_thinned_out_and_a_cancelled_call_is_cancelled_at_the_server(
+    tmp_path: Path, era: str
+) -> None:
+    steps: list[float] = []
+
+    async def note(done: float, total: float | None, text: str | None) -> None:
+        steps.append(done)
+
     mark, tail = tmp_path / "cancelled", LogTail()
     async with running(connecting(program(f"cancelled={mark}"), era, tail)) as watched:
         upstream = await watched.ready()
+        flooding = asyncio.create_task(upstream.call("count", {"to": 6_000}, note))
+        assert (await upstream.call("add", ADD)).structured_content == {"result": 3}
+        await flooding
+        assert len(steps) < 2_000
+        assert steps == sorted(steps)
+
         hanging = asyncio.create_task(upstream.call("hang", {}))
         while "hang began" not in tail.text:
             await asyncio.sleep(0.02)
@@ -112,8 +138,8 @@ async def test_a_cancelled_call_is_cancelled_at_the_server(tmp_path: Path, era: 
         assert (await upstream.call("add", ADD)).structured_content == {"result": 3}
 
 
-async def test_a_server_that_dies_in_mid_call_fails_that_call_and_is_started_again() -> None:
-    async with running(connecting(program())) as watched:
+async def test_a_server_that_dies_in_mid_call_or_while_it_is_idle_is_started_again() -> None:
+    async with running(connecting(program()), check=1_000) as watched:
         upstream = await watched.ready()
         with pytest.raises(Unavailable, match=r"TOOL_SERVER_DOWN.*it ended before it had answered"):
             await upstream.call("exit_now", {})
@@ -123,6 +149,11 @@ async def test_a_server_that_dies_in_mid_call_fails_that_call_and_is_started_aga
             await upstream.call("add", ADD)
         await watched.ready()
         assert (await upstream.call("add", ADD)).structured_content == {"result": 3}
+
+        [server] = [one for one in psutil.Process().children() if "tools_server.py" in " ".join(one.cmdline())]
+        server.kill()
+        await watched.until(lambda one: one.state is not State.READY)
+        await watched.ready()
 
 
 async def test_a_server_that_dies_right_after_it_has_listed_its_tools_is_not_taken_for_ready(
@@ -148,61 +179,28 @@ async def test_a_server_that_dies_right_after_it_has_listed_its_tools_is_not_tak
         assert upstream.restarts > 0
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_call_that_is_under_way_when_its_server_is_stopped_fails(target: Target, era: str) -> None:
-    async with running(connecting(target, era)) as watched:
+async def test_a_server_that_hangs_while_it_is_idle_is_ended_and_one_that_is_busy_is_not() -> None:
+    async with running(connecting(program(), "legacy"), check=0.1) as watched:
         upstream = await watched.ready()
-        hanging = asyncio.create_task(upstream.call("hang", {}))
-        assert (await upstream.call("add", ADD)).structured_content == {"result": 3}  # the other one is on its way
-    with pytest.raises(Unavailable) as failed:
-        await hanging
-    assert failed.value.code == "TOOL_SERVER_DOWN"
-    assert upstream.state is State.STOPPED
-
-
-async def test_a_server_that_dies_while_it_is_idle_is_started_again_at_once() -> None:
-    async with running(connecting(program()), check=1_000) as watched:
-        await watched.ready()
-        for child in psutil.Process().children():
-            if "tools_server.py" in " ".join(child.cmdline()):
-                child.kill()
-        await watched.until(lambda one: one.state is not State.READY)
-        await watched.ready()
-
-
-async def test_a_server_that_hangs_while_it_is_idle_is_ended_and_started_again() -> None:
-    async with running(connecting(program()), check=0.2, start=8.0) as watched:
-        await watched.ready()
+        usual, upstream._limits = upstream._limits, Limits(start=0.5, check=0.1)
+        for busy in ("sleep", "grow_and_sleep"):  # longer than it may take to answer
+            done = await upstream.call(busy, {"seconds": 1.5})
+            assert done.structured_content == {"result": "slept"}
+            assert (upstream.state, upstream.restarts) == (State.READY, 0)
         [server] = [one for one in psutil.Process().children() if "tools_server.py" in " ".join(one.cmdline())]
         server.suspend()
-        upstream = await watched.until(lambda one: one.state is State.FAILED)
-        assert upstream.problem == "it did not answer within 8 s"
-        await watched.ready()
+        await watched.until(lambda one: one.state is State.FAILED)
+        assert upstream.problem == "it did not answer within 0.5 s"
+        upstream._limits = usual
+        await watched.until(lambda one: one.state is State.READY)
         assert not server.is_running()
-
-
-async def test_a_server_that_is_busy_is_not_taken_for_one_that_hangs() -> None:
-    async with running(connecting(program()), check=0.1) as watched:
-        upstream = await watched.ready()
-        upstream._limits = Limits(start=0.5, check=0.1)  # the start itself takes longer
-        done = await upstream.call("sleep", {"seconds": 3.0})
-        assert done.structured_content == {"result": "slept"}
-        assert (upstream.state, upstream.restarts) == (State.READY, 0)
-
-
-async def test_a_server_that_is_busy_after_it_has_announced_new_tools_is_not_ended() -> None:
-    async with running(connecting(program(), "legacy")) as watched:
-        upstream = await watched.ready()
-        upstream._limits = Limits(start=0.5)
-        done = await upstream.call("grow_and_sleep", {"seconds": 3.0})
-        assert done.structured_content == {"result": "slept"}
 
 
 async def test_a_server_that_does_not_answer_in_time_is_down_until_it_does(tmp_path: Path) -> None:
     switch = tmp_path / "on"
-    async with running(connecting(program(f"switch={switch}")), start=3.0) as watched:
+    async with running(connecting(program(f"switch={switch}")), start=1.0) as watched:
         upstream = await watched.until(lambda one: one.state is State.FAILED)
-        assert upstream.problem == "it did not answer within 3 s"
+        assert upstream.problem == "it did not answer within 1 s"
         assert await asyncio.wait_for(upstream.settled(), 1) is None
         switch.touch()
 
@@ -211,15 +209,6 @@ async def test_a_program_that_does_not_exist_is_a_reason_not_a_crash(tmp_path: P
     async with running(connecting(Program(["/no/such/program"], {}, tmp_path))) as watched:
         upstream = await watched.until(lambda one: one.state is State.FAILED)
         assert "No such file" in (upstream.problem or "")
-
-
-@pytest.mark.parametrize("era", ERAS)
-async def test_new_tools_are_found_as_soon_as_the_server_says_so(target: Target, era: str) -> None:
-    async with running(connecting(target, era), check=1_000) as watched:
-        upstream = await watched.ready()
-        await upstream.call("grow", {})
-        await watched.until(lambda one: "more" in one.offers.tools)
-        assert (await upstream.call("more", {})).is_error is False
 
 
 async def test_a_tool_that_takes_too_long_is_given_up() -> None:
@@ -231,58 +220,26 @@ async def test_a_tool_that_takes_too_long_is_given_up() -> None:
 
 async def test_a_question_suspends_the_time_limit() -> None:
     async def ask(message: str, schema: Mapping[str, Any]) -> Reply:
-        await asyncio.sleep(3.5)  # longer than a call may take
+        await asyncio.sleep(2.2)  # longer than a call may take
         return Reply("accept", {"colour": "red"})
 
-    async with running(connecting(program()), answer=3.0) as watched:
+    async with running(connecting(program()), answer=2.0) as watched:
         upstream = await watched.ready()
         done = await upstream.call("paint", {"what": "the door"}, ask=ask)
         assert done.structured_content == {"result": "red"}
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_an_answer_of_50_mb_is_an_error_of_its_call_alone(target: Target, era: str) -> None:
-    async with running(connecting(target, era)) as watched:
-        upstream = await watched.ready()
-        other = asyncio.create_task(upstream.call("fill", {"size": LARGEST // 4}))
-        with pytest.raises(Unavailable, match=f"TOOL_RESULT_TOO_LARGE.*{LARGEST:,} bytes"):
-            await upstream.call("fill", {"size": 50 << 20})
-        assert len(str((await other).structured_content)) > LARGEST // 4
-        assert upstream.state is State.READY
-
-
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_flood_of_progress_is_thinned_out(era: str) -> None:
-    steps: list[float] = []
-
-    async def note(done: float, total: float | None, text: str | None) -> None:
-        steps.append(done)
-
-    async with running(connecting(program(), era)) as watched:
-        upstream = await watched.ready()
-        flooding = asyncio.create_task(upstream.call("count", {"to": 6_000}, note))
-        assert (await upstream.call("add", ADD)).structured_content == {"result": 3}
-        await flooding
-        assert len(steps) < 2_000
-        assert steps == sorted(steps)
-
-
-async def test_500_tools_are_listed_and_of_5000_the_first() -> None:
-    async with running(connecting(program("tools=500"))) as watched:
+async def test_500_tools_are_listed_and_of_1500_the_first() -> None:
+    tail = LogTail()
+    async with running(connecting(program("tools=500"), tail=tail)) as watched:
         offers = (await watched.ready()).offers
         assert len([name for name in offers.tools if name.startswith("tool_")]) == 500
-    async with running(connecting(program("tools=5000"), largest=10 << 20)) as watched:
+        assert "greetings from the tests' server" in tail.text, "what it writes to its standard error is kept"
+    async with running(connecting(program("tools=1500"), largest=10 << 20)) as watched:
         offers = (await watched.ready()).offers
         assert len(offers.tools) == MOST_TOOLS
-        assert offers.left_out > 4_000
+        assert offers.left_out > 500
         assert "the first 1,000 tools are used" in offers.problems[0]
-
-
-async def test_what_a_program_writes_to_its_standard_error_is_kept() -> None:
-    tail = LogTail()
-    async with running(connecting(program(), tail=tail)) as watched:
-        await watched.ready()
-        assert "greetings from the tests' server" in tail.text
 
 
 async def test_a_url_where_no_server_is_has_a_reason_and_is_tried_again() -> None:
