@@ -631,12 +631,12 @@ find(({state:t})=>t==="running")}};function Xd(n,{type:t,data:e}){t in Ia?Zd(n,I
 "The provider failed, and is asked again.":void 0}function Zd(n,t,e){let s=n.parts.at(-1);s?.type===t?s.text+=e:n.parts.push({type:t,text:e})}function Qd(n,t){let e=n.
 parts.find(({type:s,call_id:i})=>s==="tool"&&i===t.call_id);e?Object.assign(e,tu(t)):n.parts.push({type:"tool",source:"local",...t})}function tu(n){return Object.
 fromEntries(Object.entries(n).filter(([,t])=>t!=null))}var eu=30,su=20,Fa=50,Zs=class{constructor(t,e,s,i){this.onChange=s,this.requests=new w(t),this.id=null,this.transcript=new Je;let o=a=>this.requests.showError(
-a);this.polling=new G(e,eu,()=>this.follow(),o,i)}begin(t){this.id=t,this.isRead=!1,this.transcript=new Je,this.requests.clearError(),this.now()}now(){this.polling.
-runNow()}async follow(){let{id:t}=this;if(!t)return;this.isRead||await this.read(t);let{transcript:e}=this,s=await this.send("read_frames",{after:e.after,wait_seconds:su});
-t===this.id&&(this.requests.clearError(),e.takeFrames(s)?await this.read(t):s.frames.length&&this.onChange())}async read(t){let e=await this.send("list_messages",
-{limit:Fa});t===this.id&&(this.transcript.takePage(e),this.isRead=!0,this.requests.clearError(),this.onChange())}async readEarlier(){let{id:t,transcript:e}=this,
-s=await this.send("list_messages",{before:e.before,limit:Fa});t===this.id&&s.messages.at(-1)?.number<e.messages[0]?.number&&e.takeEarlier(s),this.onChange()}send(t,e){
-return this.requests.send(t,{conversation_id:this.id,...e})}};var iu={highlight:"308838d1d8b3",markdown:"06f76993d632"};async function ye(n){return(await Wa(n,"highlight")).highlight}async function Qs(n){return(await Wa(n,
+a);this.polling=new G(e,eu,()=>this.follow(),o,i)}begin(t){this.leave?.(),this.left=new Promise(e=>this.leave=e),this.id=t,this.isRead=!1,this.transcript=new Je,
+this.requests.clearError(),this.now()}now(){this.polling.runNow()}async follow(){let{id:t}=this;if(!t)return;this.isRead||await this.read(t);let{transcript:e}=this,
+s=this.send("read_frames",{after:e.after,wait_seconds:su}),i=await Promise.race([s,this.left]);t===this.id&&(this.requests.clearError(),e.takeFrames(i)?await this.
+read(t):i.frames.length&&this.onChange())}async read(t){let e=await this.send("list_messages",{limit:Fa});t===this.id&&(this.transcript.takePage(e),this.isRead=
+!0,this.requests.clearError(),this.onChange())}async readEarlier(){let{id:t,transcript:e}=this,s=await this.send("list_messages",{before:e.before,limit:Fa});t===
+this.id&&s.messages.at(-1)?.number<e.messages[0]?.number&&e.takeEarlier(s),this.onChange()}send(t,e){return this.requests.send(t,{conversation_id:this.id,...e})}};var iu={highlight:"308838d1d8b3",markdown:"06f76993d632"};async function ye(n){return(await Wa(n,"highlight")).highlight}async function Qs(n){return(await Wa(n,
 "markdown")).parse}function Wa(n,t){let e=Symbol.for(`workbench.${t}.${iu[t]}`);return globalThis[e]??=nu(n,t).catch(s=>{throw delete globalThis[e],s}),globalThis[e]}
 async function nu(n,t){let e=await n.asset(t),s=URL.createObjectURL(new Blob([e],{type:"text/javascript"}));try{return await import(s)}finally{URL.revokeObjectURL(
 s)}}var ou=/^(https?|mailto):/i,ru="wb-markdown-heading",ve=class{constructor(t,e){this.announce=e,this.text="",this.clear(),this.element=r("div",{class:"wb-markdow\

@@ -28,6 +28,8 @@ export class Following {
 
   /** Follow another conversation from now on; null: none. @param {string|null} id */
   begin(id) {
+    this.leave?.();
+    this.left = new Promise((leave) => (this.leave = leave));
     this.id = id;
     this.isRead = false;
     this.transcript = new Transcript();
@@ -46,7 +48,8 @@ export class Following {
     if (!id) return;
     if (!this.isRead) await this.read(id);
     const { transcript } = this;
-    const page = await this.send("read_frames", { after: transcript.after, wait_seconds: WAIT_SECONDS });
+    const frames = this.send("read_frames", { after: transcript.after, wait_seconds: WAIT_SECONDS });
+    const page = await Promise.race([frames, this.left]); // whoever opens another conversation does not wait for these
     if (id !== this.id) return;
     this.requests.clearError();
     if (transcript.takeFrames(page)) await this.read(id);
