@@ -151,22 +151,20 @@ async def test_every_text_a_persona_had_is_kept(settings: Settings, clock: Clock
             await workbench.call("list_persona_versions", persona_id="wizard")
 
 
-@pytest.mark.parametrize(
-    ("persona_id", "text"),
-    [
-        *[(bad, "You edit.") for bad in ("", "../x", "a/b", "A", "x" * 51, ".hidden")],
-        ("editor", "---\nrole: boss\n---\n"),
-        ("editor", ""),
-        ("editor", "x" * 200_001),
-    ],
-)
-async def test_what_is_no_persona_is_not_saved(
-    workbench: Workbench, settings: Settings, persona_id: str, text: str
-) -> None:
-    with pytest.raises(BadInput, match=r"PERSONA_INVALID|INVALID_ARGUMENTS"):
-        await workbench.call("save_persona", persona_id=persona_id, text=text)
-    assert not (settings.home / "personas").exists()
-    assert {p["id"] for p in (await workbench.call("get_personas"))["personas"]} == set(BUILT_IN)
+NO_PERSONAS = [
+    *[(bad, "You edit.") for bad in ("", "../x", "a/b", "A", "x" * 51, ".hidden")],
+    ("editor", "---\nrole: boss\n---\n"),
+    ("editor", ""),
+    ("editor", "x" * 200_001),
+]
+
+
+async def test_what_is_no_persona_is_not_saved(workbench: Workbench, settings: Settings) -> None:
+    for persona_id, text in NO_PERSONAS:
+        with pytest.raises(BadInput, match=r"PERSONA_INVALID|INVALID_ARGUMENTS"):
+            await workbench.call("save_persona", persona_id=persona_id, text=text)
+        assert not (settings.home / "personas").exists(), persona_id
+        assert {p["id"] for p in (await workbench.call("get_personas"))["personas"]} == set(BUILT_IN)
 
 
 async def test_a_persona_whose_file_cannot_be_written_stays_as_it_is(workbench: Workbench, settings: Settings) -> None:

@@ -76,22 +76,22 @@ async def test_numbers_of_a_session_have_neither_gaps_nor_repeats_whoever_writes
     assert [row["sequence_number"] for row in kept] == list(range(120, 0, -1))
 
 
-@pytest.mark.parametrize(
-    ("content", "code"),
-    [
-        ({}, "INVALID_ARGUMENTS"),
-        ({"title": "  "}, "INVALID_ARGUMENTS"),
-        ({"title": "x" * 501}, "INVALID_ARGUMENTS"),
-        ({"title": "x", "author": "me"}, "INVALID_ARGUMENTS"),
-        ({"content": {"not": "text"}}, "INVALID_ARGUMENTS"),
-        ({"content": "é" * 131_073}, "TOO_LARGE"),
-        ({"title": "x", "metadata": {"x": "é" * 5_000}}, "TOO_LARGE"),
-    ],
-)
-async def test_what_cannot_be_written_leaves_no_trace(hall: Workbench, content: dict[str, Any], code: str) -> None:
-    with pytest.raises(BadInput, match=code):
-        await hall.call("write", session_id="one", content=content)
-    assert (await hall.call("list_events", kinds=["context.*"]))["events"] == []
+NOT_WRITTEN: list[tuple[dict[str, Any], str]] = [
+    ({}, "INVALID_ARGUMENTS"),
+    ({"title": "  "}, "INVALID_ARGUMENTS"),
+    ({"title": "x" * 501}, "INVALID_ARGUMENTS"),
+    ({"title": "x", "author": "me"}, "INVALID_ARGUMENTS"),
+    ({"content": {"not": "text"}}, "INVALID_ARGUMENTS"),
+    ({"content": "é" * 131_073}, "TOO_LARGE"),
+    ({"title": "x", "metadata": {"x": "é" * 5_000}}, "TOO_LARGE"),
+]
+
+
+async def test_what_cannot_be_written_leaves_no_trace(hall: Workbench) -> None:
+    for content, code in NOT_WRITTEN:
+        with pytest.raises(BadInput, match=code):
+            await hall.call("write", session_id="one", content=content)
+        assert (await hall.call("list_events", kinds=["context.*"]))["events"] == [], content
     assert (await write(hall, "first"))["sequence_number"] == 1
 
 
@@ -128,34 +128,33 @@ async def test_an_unknown_type_is_refused_with_those_that_are_known(hall: Workbe
     assert refused.value.details["known"] == ["contexts", "sessions", "projects", "teams", "agents", "tasks"]
 
 
-@pytest.mark.parametrize(
-    ("resource_type", "filters", "known"),
-    [
-        ("contexts", {"colour": "red"}, "session_id, agent_id, search, title, sequence_after"),
-        ("contexts", {"sequence_after": 2**63}, "sequence_after"),
-        ("contexts", {"sequence_after": "x"}, "sequence_after"),
-        ("projects", {"name": "x"}, "search"),
-        ("sessions", {"team_id": "x"}, "project_id, search"),
-        ("teams", {"project_id": "x"}, "session_id, search"),
-        ("agents", {"search": "x"}, "status, team_id, session_id"),
-        ("agents", {"status": "asleep"}, "status, team_id, session_id"),
-        ("tasks", {"title": "x"}, "status, persona_id"),
-    ],
-)
-async def test_a_filter_that_is_not_known_is_refused_with_those_that_are(
-    hall: Workbench, resource_type: str, filters: dict[str, Any], known: str
-) -> None:
-    with pytest.raises(BadInput, match=f"INVALID_ARGUMENTS: filters.*The filters are .*{known}") as refused:
-        await hall.call("read", resource_type=resource_type, filters=filters)
-    assert refused.value.details["problems"][0]["field"] == f"filters.{next(iter(filters))}"
+UNKNOWN_FILTERS: list[tuple[str, dict[str, Any], str]] = [
+    ("contexts", {"colour": "red"}, "session_id, agent_id, search, title, sequence_after"),
+    ("contexts", {"sequence_after": 2**63}, "sequence_after"),
+    ("contexts", {"sequence_after": "x"}, "sequence_after"),
+    ("projects", {"name": "x"}, "search"),
+    ("sessions", {"team_id": "x"}, "project_id, search"),
+    ("teams", {"project_id": "x"}, "session_id, search"),
+    ("agents", {"search": "x"}, "status, team_id, session_id"),
+    ("agents", {"status": "asleep"}, "status, team_id, session_id"),
+    ("tasks", {"title": "x"}, "status, persona_id"),
+]
 
 
-@pytest.mark.parametrize(
-    "how", [{"limit": 0}, {"limit": 501}, {"since": "yesterday"}, {"since": "2030-01-01T00:00:00"}]
-)
-async def test_bounds_that_make_no_sense_are_refused(hall: Workbench, how: dict[str, Any]) -> None:
-    with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
-        await hall.call("read", **how)
+async def test_a_filter_that_is_not_known_is_refused_with_those_that_are(hall: Workbench) -> None:
+    for resource_type, filters, known in UNKNOWN_FILTERS:
+        with pytest.raises(BadInput, match=f"INVALID_ARGUMENTS: filters.*The filters are .*{known}") as refused:
+            await hall.call("read", resource_type=resource_type, filters=filters)
+        assert refused.value.details["problems"][0]["field"] == f"filters.{next(iter(filters))}"
+
+
+NO_BOUNDS = [{"limit": 0}, {"limit": 501}, {"since": "yesterday"}, {"since": "2030-01-01T00:00:00"}]
+
+
+async def test_bounds_that_make_no_sense_are_refused(hall: Workbench) -> None:
+    for how in NO_BOUNDS:
+        with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+            await hall.call("read", **how)
 
 
 async def test_contexts_are_found_by_their_words(hall: Workbench, admit: Admit) -> None:
