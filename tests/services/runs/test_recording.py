@@ -49,28 +49,27 @@ async def test_numbers_that_json_lacks_are_texts(lab: Lab) -> None:
         await lab.call("record_metrics", run_id=run, metrics={"x": float("nan")})
 
 
-@pytest.mark.parametrize(
-    "metrics",
-    [
-        {},
-        {"": 1},
-        {"a<b": 1},
-        {"a": None},
-        {"a": {"b": 1}},
-        {"a": "x" * 1_001},
-        {"a": [[1]]},
-        {"a\n": 1},
-        {"a": 10**400},
-        {f"m{n}": n for n in range(1_001)},
-        {"a": [0.0] * 10_001},
-    ],
-    ids=lambda metrics: str(metrics)[:20],
-)
-async def test_what_is_no_metric_is_refused(lab: Lab, metrics: Any) -> None:
+NO_METRICS: list[Any] = [
+    {},
+    {"": 1},
+    {"a<b": 1},
+    {"a": None},
+    {"a": {"b": 1}},
+    {"a": "x" * 1_001},
+    {"a": [[1]]},
+    {"a\n": 1},
+    {"a": 10**400},
+    {f"m{n}": n for n in range(1_001)},
+    {"a": [0.0] * 10_001},
+]
+
+
+async def test_what_is_no_metric_is_refused(lab: Lab) -> None:
     run = (await lab.start())["id"]
-    with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
-        await lab.call("record_metrics", run_id=run, metrics=metrics)
-    assert (await lab.call("get_run", run_id=run))["series"] == []
+    for metrics in NO_METRICS:
+        with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+            await lab.call("record_metrics", run_id=run, metrics=metrics)
+        assert (await lab.call("get_run", run_id=run))["series"] == []
 
 
 async def test_a_run_records_no_more_than_its_limit(settings: Settings) -> None:

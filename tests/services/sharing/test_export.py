@@ -71,19 +71,17 @@ async def test_both_forms_have_the_same_columns_and_rows(filled: Workbench, admi
     assert all(str(value).endswith("Z") for value in times)
 
 
-@pytest.mark.parametrize(("resource", "format"), list(product(TABLES, ("csv", "json"))))
-async def test_an_export_of_nothing_is_a_header_or_an_empty_list(
-    workbench: Workbench, resource: str, format: str
-) -> None:
-    made = await workbench.call("export", resource=resource, format=format)
-    assert made["filename"].startswith(f"workbench-{resource}-")
-    assert made["filename"].endswith(f".{format}")
-    if format == "json":
-        assert (made["content_type"], json.loads(made["content"])) == ("application/json", [])
-    else:
-        assert made["content_type"] == "text/csv; charset=utf-8"
-        assert made["content"].endswith("\r\n")
-        assert made["content"].count("\r\n") == 1
+async def test_an_export_of_nothing_is_a_header_or_an_empty_list(workbench: Workbench) -> None:
+    for resource, format in product(TABLES, ("csv", "json")):
+        made = await workbench.call("export", resource=resource, format=format)
+        assert made["filename"].startswith(f"workbench-{resource}-")
+        assert made["filename"].endswith(f".{format}")
+        if format == "json":
+            assert (made["content_type"], json.loads(made["content"])) == ("application/json", []), resource
+        else:
+            assert made["content_type"] == "text/csv; charset=utf-8"
+            assert made["content"].endswith("\r\n")
+            assert made["content"].count("\r\n") == 1, resource
 
 
 async def test_what_is_deleted_is_not_exported_nor_what_is_under_it(filled: Workbench, admit: Admit) -> None:

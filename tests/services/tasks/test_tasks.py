@@ -77,35 +77,33 @@ async def test_what_is_not_said_comes_from_the_settings(workbench: Workbench, se
     assert (made["max_retries"], made["priority"], made["description"]) == (settings.max_retries, 500, "")
 
 
-@pytest.mark.parametrize(
-    ("more", "code"),
-    [
-        ({"persona_id": "wizard"}, "PERSONA_NOT_FOUND"),
-        ({"dependencies": [99]}, "TASK_NOT_FOUND"),
-        ({"parent_task_id": 99}, "TASK_NOT_FOUND"),
-        ({"assigned_agent_id": "nobody"}, "AGENT_NOT_FOUND"),
-        ({"target_worktree": "../x"}, "BAD_WORKTREE_NAME"),
-        ({"target_worktree": "main"}, "BAD_WORKTREE_NAME"),
-        ({"title": ""}, "INVALID_ARGUMENTS"),
-        ({"title": "x" * 201}, "INVALID_ARGUMENTS"),
-        ({"description": "x" * 100_001}, "INVALID_ARGUMENTS"),
-        ({"priority": 1_000_001}, "INVALID_ARGUMENTS"),
-        ({"max_retries": -1}, "INVALID_ARGUMENTS"),
-        ({"lease_seconds": 0}, "INVALID_ARGUMENTS"),
-        ({"lease_seconds": 86_401}, "INVALID_ARGUMENTS"),
-        ({"lease_seconds": float("nan")}, "INVALID_ARGUMENTS"),
-        ({"dependencies": [1] * 1_001}, "INVALID_ARGUMENTS"),
-        ({"run": {"sh": "x"}}, "INVALID_ARGUMENTS"),
-        ({"metadata": {"x": "y" * 1_048_576}}, "TOO_LARGE"),
-        ({"owner": "me"}, "INVALID_ARGUMENTS"),
-    ],
-)
-async def test_a_task_that_cannot_be_is_refused_and_leaves_nothing(
-    workbench: Workbench, more: dict[str, Any], code: str
-) -> None:
-    with pytest.raises((BadInput, NotFound), match=f"^{code}"):
-        await workbench.call("create_task", **{"title": "t", "persona_id": "implementer"} | more)
-    assert (await workbench.call("list_tasks"))["tasks"] == []
+NO_TASKS: list[tuple[dict[str, Any], str]] = [
+    ({"persona_id": "wizard"}, "PERSONA_NOT_FOUND"),
+    ({"dependencies": [99]}, "TASK_NOT_FOUND"),
+    ({"parent_task_id": 99}, "TASK_NOT_FOUND"),
+    ({"assigned_agent_id": "nobody"}, "AGENT_NOT_FOUND"),
+    ({"target_worktree": "../x"}, "BAD_WORKTREE_NAME"),
+    ({"target_worktree": "main"}, "BAD_WORKTREE_NAME"),
+    ({"title": ""}, "INVALID_ARGUMENTS"),
+    ({"title": "x" * 201}, "INVALID_ARGUMENTS"),
+    ({"description": "x" * 100_001}, "INVALID_ARGUMENTS"),
+    ({"priority": 1_000_001}, "INVALID_ARGUMENTS"),
+    ({"max_retries": -1}, "INVALID_ARGUMENTS"),
+    ({"lease_seconds": 0}, "INVALID_ARGUMENTS"),
+    ({"lease_seconds": 86_401}, "INVALID_ARGUMENTS"),
+    ({"lease_seconds": float("nan")}, "INVALID_ARGUMENTS"),
+    ({"dependencies": [1] * 1_001}, "INVALID_ARGUMENTS"),
+    ({"run": {"sh": "x"}}, "INVALID_ARGUMENTS"),
+    ({"metadata": {"x": "y" * 1_048_576}}, "TOO_LARGE"),
+    ({"owner": "me"}, "INVALID_ARGUMENTS"),
+]
+
+
+async def test_a_task_that_cannot_be_is_refused_and_leaves_nothing(workbench: Workbench) -> None:
+    for more, code in NO_TASKS:
+        with pytest.raises((BadInput, NotFound), match=f"^{code}"):
+            await workbench.call("create_task", **{"title": "t", "persona_id": "implementer"} | more)
+        assert (await workbench.call("list_tasks"))["tasks"] == [], more
     assert await events(workbench, "task.*") == []
 
 
