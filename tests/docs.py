@@ -15,7 +15,7 @@ from typing import Any
 
 from kernel_ext.objects import mistakes
 from tests import command_reference
-from tests.op_codes import EVERYWHERE, codes_of
+from tests.op_codes import EVERYWHERE, codes_of, parsed
 from workbench import errors
 from workbench.analytics import views
 from workbench.analytics.reports import STANDARD
@@ -72,6 +72,7 @@ def schema_text(file: schema.File) -> str:
     return json.dumps(schema.of_file(file), indent=2, ensure_ascii=False) + "\n"
 
 
+@cache
 def event_kinds() -> list[str]:
     """All kinds of events that the code emits."""
     return sorted({kind for tree in _modules() for kind in emitted(tree)} | _events_of_spaces())
@@ -87,8 +88,8 @@ def _events_of_spaces() -> set[str]:
 def emitted(module: ast.AST) -> set[str]:
     """The kinds that a module passes to `emit`, directly or through its variables and parameters."""
     calls = [node for node in ast.walk(module) if isinstance(node, ast.Call)]
-    given = _given(module, calls)
     waiting = [call.args[0] for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "emit"]
+    given = _given(module, calls) if waiting else {}
     seen: set[str] = set()
     kinds: set[str] = set()
     while waiting:
@@ -124,6 +125,7 @@ def _given(module: ast.AST, calls: Sequence[ast.Call]) -> dict[str, list[ast.exp
     return given
 
 
+@cache
 def error_codes() -> dict[str, tuple[int, str]]:
     """All error codes, with their status and the message of their first use."""
     found: dict[str, tuple[int, str]] = {}
@@ -216,7 +218,7 @@ def _nodes() -> Iterator[ast.AST]:
 @cache
 def _modules() -> tuple[ast.Module, ...]:
     paths = (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")))
-    return tuple(ast.parse(path.read_text("utf-8")) for path in paths)
+    return tuple(map(parsed, paths))
 
 
 def _message(node: ast.expr) -> str:

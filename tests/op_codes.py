@@ -116,7 +116,13 @@ def _is_handler(node: ast.stmt) -> bool:
 
 def _modules() -> Iterator[tuple[str, ast.Module]]:
     for path in _files(""):
-        yield _name(path), ast.parse(path.read_text("utf-8"))
+        yield _name(path), parsed(path)
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a module; to make those of all takes seconds."""
+    return ast.parse(path.read_text("utf-8"))
 
 
 def _names(layers: Iterable[str]) -> Iterator[str]:
