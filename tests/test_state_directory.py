@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import git
+from tests.conftest import git, typed
 from workbench import state_directory
 from workbench.app import Workbench
-from workbench.cli import main
 from workbench.errors import Refused, Unavailable
 from workbench.project import user_files
 from workbench.settings import Settings
@@ -24,19 +23,15 @@ Type = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def run(repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Type:
+def run(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Type:
     """`run("tasks")`: a command in a repository that is no project yet; its status and what it wrote."""
     monkeypatch.chdir(repository)
 
-    def typed(*words: str) -> tuple[int, str]:
-        status = 0
-        try:
-            main(words)
-        except SystemExit as end:
-            status = int(end.code or 0)
-        return status, "".join(capsys.readouterr())
+    def said(*words: str) -> tuple[int, str]:
+        ran = typed(*words)
+        return ran.status, ran.out + ran.err
 
-    return typed
+    return said
 
 
 def open_once(project: Path) -> None:

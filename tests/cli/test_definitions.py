@@ -147,9 +147,8 @@ def test_providers_are_installed_checked_and_shown_without_secrets(run: Type, re
     assert run("define", "providers", "show", reviewer, "openai").out == "openai is not installed.\n"
 
 
-@pytest.mark.parametrize(
-    ("words", "error"),
-    {
+def test_a_mistake_is_one_line_with_a_code(run: Type, reviewer: str, files: Path) -> None:
+    mistakes = {
         ("rules", "add", "reviewer", "latin.md"): "FILE_UNREADABLE: latin.md cannot be read: ",
         ("rules", "add", "reviewer", "nowhere.md"): "FILE_UNREADABLE: nowhere.md cannot be read: ",
         ("tools", "add", "reviewer", "list.yaml"): "FILE_UNREADABLE: list.yaml does not contain a mapping",
@@ -158,19 +157,14 @@ def test_providers_are_installed_checked_and_shown_without_secrets(run: Type, re
         ("show", "nobody"): "AGENT_NOT_FOUND: No agent has the path, id or name nobody. `workbench define` lists them.",
         ("create", "reviewer"): "AGENT_EXISTS: ",
         ("clone", "reviewer", "x", "--path", "../x"): "INVALID_PATH: ",
-    }.items(),
-)
-def test_a_mistake_is_one_line_with_a_code(
-    run: Type, reviewer: str, files: Path, words: tuple[str, ...], error: str
-) -> None:
-    ran = run("define", *words)
-    assert (ran.status, ran.out, ran.err.count("\n")) == (1, "", 1)
-    assert ran.err.startswith(error)
+    }
+    for words, error in mistakes.items():
+        ran = run("define", *words)
+        assert (ran.status, ran.out, ran.err.count("\n"), ran.err[: len(error)]) == (1, "", 1, error), words
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_a_command_that_says_too_little_is_bad_usage(run: Type, reviewer: str) -> None:
+    for words in (
         ("rules", "add", "reviewer", "-"),
         ("rules", "update", "reviewer", "x"),
         ("servers", "add", "reviewer", "x"),
@@ -181,12 +175,9 @@ def test_a_mistake_is_one_line_with_a_code(
         ("servers", "add", "reviewer", "x", "--command", "npx 'y"),
         ("servers", "add", "reviewer", "x", "--command", ""),
         ("create", "x", "--set", "temperature"),
-    ],
-)
-def test_a_command_that_says_too_little_is_bad_usage(run: Type, reviewer: str, words: tuple[str, ...]) -> None:
-    ran = run("define", *words, given="Use polite language.\n")
-    assert ran.status == 2
-    assert "BAD_USAGE: " in ran.err
+    ):
+        ran = run("define", *words, given="Use polite language.\n")
+        assert (ran.status, "BAD_USAGE: " in ran.err) == (2, True), words
 
 
 def test_tab_offers_definitions(run: Type, reviewer: str) -> None:
