@@ -124,7 +124,7 @@ class RestShell(Shell):
 
 
 class CliShell(Shell):
-    """A process of its own for each call; the token travels in its environment."""
+    """A command for each call; the token travels in its environment."""
 
     async def call(self, token: str | None, name: str, /, **arguments: Any) -> Outcome:
         ran = await self.command("--json", "call", name, json.dumps(arguments), token=token)
