@@ -61,35 +61,28 @@ def take_part(workbench: Workbench) -> Identity:
     return identity
 
 
-@pytest.mark.parametrize("path", REQUESTS)
-async def test_a_project_that_takes_no_part_says_so(path: str, served: Served, visit: Visit) -> None:
-    answer = await visit().post(f"/koi-net{path}", content=b"{}")
-    assert error_of(answer) == (503, "KOI_NOT_JOINED")
-
-
-@pytest.mark.parametrize("path", REQUESTS)
-async def test_a_node_that_is_not_known_gets_the_error_of_the_protocol(
-    path: str, served: Served, visit: Visit, stranger: Identity
+async def test_a_node_that_is_not_known_gets_the_error_of_the_protocol_if_the_project_takes_part(
+    served: Served, visit: Visit, stranger: Identity
 ) -> None:
+    for path in REQUESTS:
+        answer = await visit().post(f"/koi-net{path}", content=b"{}")
+        assert error_of(answer) == (503, "KOI_NOT_JOINED"), path
     here = take_part(served.workbench)
-    answer = await visit().post(f"/koi-net{path}", content=signed(stranger, REQUESTS[path], here.rid))
-    assert answer.status_code == 400
-    assert ErrorResponse.model_validate(answer.json()).error == ErrorType.UNKNOWN_NODE
+    for path, payload in REQUESTS.items():
+        answer = await visit().post(f"/koi-net{path}", content=signed(stranger, payload, here.rid))
+        assert answer.status_code == 400, path
+        assert ErrorResponse.model_validate(answer.json()).error == ErrorType.UNKNOWN_NODE
 
 
-@pytest.mark.parametrize("body", [b"", b"null", b"{}", b"[]", b"not JSON", b"\xff", b'{"payload": []}'])
-async def test_what_is_no_envelope_gets_a_coded_refusal(body: bytes, served: Served, visit: Visit) -> None:
+async def test_what_is_no_envelope_is_too_large_or_comes_otherwise_gets_a_coded_refusal(
+    served: Served, visit: Visit
+) -> None:
     take_part(served.workbench)
-    assert error_of(await visit().post("/koi-net/events/broadcast", content=body)) == (400, "KOI_MALFORMED")
-
-
-async def test_requests_may_not_be_larger_than_the_setting(served: Served, visit: Visit) -> None:
-    take_part(served.workbench)
+    for body in (b"", b"null", b"{}", b"[]", b"not JSON", b"\xff", b'{"payload": []}'):
+        answer = await visit().post("/koi-net/events/broadcast", content=body)
+        assert error_of(answer) == (400, "KOI_MALFORMED"), body
     answer = await visit().post("/koi-net/events/broadcast", content=b" " * 65_537)
     assert error_of(answer) == (400, "TOO_LARGE")
-
-
-async def test_other_methods_and_paths_are_refused(served: Served, visit: Visit) -> None:
     assert error_of(await visit().get("/koi-net/events/broadcast")) == (405, "METHOD_NOT_ALLOWED")
     assert error_of(await visit().post("/koi-net/nothing")) == (404, "NO_SUCH_ENDPOINT")
 

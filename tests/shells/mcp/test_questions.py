@@ -95,14 +95,12 @@ async def test_a_tool_asks_over_standard_input_and_output(served: Served, admit:
 
 
 @pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize("action", ["decline", "cancel"])
-async def test_a_tool_learns_that_nobody_answers(
-    served: Served, admit: Admit, tools: Tools, era: str, action: str
-) -> None:
+async def test_a_tool_learns_that_nobody_answers(served: Served, admit: Admit, tools: Tools, era: str) -> None:
     tools.offer("greet", greet)
     ada = await admit("ada", tools=["*"])
-    async with session(served, ada.token, era, elicitation_callback=Person({"action": action})) as client:
-        assert said(await client.call_tool("greet", {})) == f"The answer was {action}."
+    for action in ("decline", "cancel"):
+        async with session(served, ada.token, era, elicitation_callback=Person({"action": action})) as client:
+            assert said(await client.call_tool("greet", {})) == f"The answer was {action}."
     async with session(served, ada.token, era) as client:
         assert said(await client.call_tool("greet", {})) == "Nobody can be asked."
 
@@ -114,33 +112,32 @@ async def first_question(client: Client, name: str) -> InputRequiredResult:
     return asked
 
 
-@pytest.mark.parametrize("changed", ["agent", "arguments", "state", "repeated"])
-async def test_only_the_same_call_of_the_same_agent_goes_on(
-    served: Served, admit: Admit, tools: Tools, changed: str
-) -> None:
+async def test_only_the_same_call_of_the_same_agent_goes_on(served: Served, admit: Admit, tools: Tools) -> None:
     tools.offer("greet", greet)
     ada, bob = await admit("ada", tools=["*"]), await admit("bob", tools=["*"])
+    answers = {"question_1": ElicitResult.model_validate(accepted("Ada"))}
+
+    async def answer(by: Client, state: str, **arguments: Any) -> None:
+        await by.session.call_tool(
+            "greet", arguments, input_responses=answers, request_state=state, allow_input_required=True
+        )
+
     async with (
         session(served, ada.token, elicitation_callback=Person()) as client,
         session(served, bob.token, elicitation_callback=Person()) as other,
     ):
-        state = (await first_question(client, "greet")).request_state
-        assert state is not None
-        answers = {"question_1": ElicitResult.model_validate(accepted("Ada"))}
-        if changed == "repeated":
-            await client.session.call_tool(
-                "greet", {}, input_responses=answers, request_state=state, allow_input_required=True
-            )
-        by = other if changed == "agent" else client
-        with pytest.raises(MCPError) as failure:
-            await by.session.call_tool(
-                "greet",
-                {"loudly": True} if changed == "arguments" else {},
-                input_responses=answers,
-                request_state=f"{state}x" if changed == "state" else state,
-                allow_input_required=True,
-            )
-    assert failure.value.code == INVALID_PARAMS
+        for changed in ("agent", "arguments", "state", "repeated"):
+            state = (await first_question(client, "greet")).request_state
+            assert state is not None
+            if changed == "repeated":
+                await answer(client, state)
+            with pytest.raises(MCPError) as failure:
+                await answer(
+                    other if changed == "agent" else client,
+                    f"{state}x" if changed == "state" else state,
+                    **({"loudly": True} if changed == "arguments" else {}),
+                )
+            assert failure.value.code == INVALID_PARAMS, changed
 
 
 async def test_an_answer_that_is_missing_is_asked_for_again(served: Served, admit: Admit, tools: Tools) -> None:
@@ -192,14 +189,11 @@ async def test_calls_that_wait_for_answers_are_limited_and_end_after_a_time(
 # Progress
 
 
-CALLED = [("count", {}), ("call_tool", {"name": "count"})]
+CALLED: dict[str, dict[str, Any]] = {"count": {}, "call_tool": {"name": "count"}}
 
 
 @pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize(("name", "arguments"), CALLED, ids=["itself", "by call_tool"])
-async def test_a_client_gets_the_progress_of_a_tool(
-    served: Served, admit: Admit, tools: Tools, era: str, name: str, arguments: dict[str, Any]
-) -> None:
+async def test_a_client_gets_the_progress_of_a_tool(served: Served, admit: Admit, tools: Tools, era: str) -> None:
     heard: asyncio.Queue[tuple[float, float | None, str | None]] = asyncio.Queue()
 
     async def count(ctx: Ctx, call: Call) -> Outcome:
@@ -210,8 +204,6 @@ async def test_a_client_gets_the_progress_of_a_tool(
                 await reported[n - 1].wait()
         return Outcome([text("counted")])
 
-    reported = [asyncio.Event() for _ in range(3)]
-
     async def note(done: float, total: float | None, message: str | None) -> None:
         heard.put_nowait((done, total, message))
         reported[int(done) - 1].set()
@@ -219,8 +211,10 @@ async def test_a_client_gets_the_progress_of_a_tool(
     tools.offer("count", count)
     ada = await admit("ada", tools=["*"])
     async with session(served, ada.token, era) as client:
-        await client.call_tool(name, arguments, progress_callback=note)
-    assert [heard.get_nowait() for _ in range(heard.qsize())] == [(n, 3, f"{n} of 3") for n in (1, 2, 3)]
+        for name, arguments in CALLED.items():
+            reported = [asyncio.Event() for _ in range(3)]
+            await client.call_tool(name, arguments, progress_callback=note)
+            assert [heard.get_nowait() for _ in range(heard.qsize())] == [(n, 3, f"{n} of 3") for n in (1, 2, 3)]
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -43,44 +43,50 @@ async def listed(served: Served, token: str, era: str = "auto") -> set[str]:
         return {tool.name for tool in (await client.list_tools()).tools} - set(served.workbench.catalogue)
 
 
+GRANTS: dict[str, tuple[list[str] | None, set[str]]] = {
+    "none": (None, set()),
+    "all": (["*"], {"add", "notes__search", "mail__send"}),
+    "sources": (["notebook", "mail"], {"add", "mail__send"}),
+    "one": (["notes__search"], {"notes__search"}),
+}
+
+
 @pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize(
-    ("granted", "expected"),
-    [
-        (None, set()),
-        (["*"], {"add", "notes__search", "mail__send"}),
-        (["notebook", "mail"], {"add", "mail__send"}),
-        (["notes__search"], {"notes__search"}),
-    ],
-)
 async def test_an_agent_is_offered_the_tools_that_it_was_granted_and_that_work(
-    served: Served, admit: Admit, tools: Tools, era: str, granted: list[str] | None, expected: set[str]
-) -> None:
-    offer(tools)
-    ada = await admit("ada", tools=granted)
-    assert await listed(served, ada.token, era) == expected
-    assert await listed(served, served.workbench.operator_token) == {"add", "notes__search", "mail__send"}
-
-
-async def test_an_agent_that_may_only_read_is_offered_no_tools(served: Served, admit: Admit, tools: Tools) -> None:
-    offer(tools)
-    ada = await admit("ada", tools=["*"], tool="read")
-    assert await listed(served, ada.token) == set()
-    async with session(served, ada.token) as client:
-        with pytest.raises(MCPError, match="no operation 'add'"):
-            await client.call_tool("add", {})
-
-
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_tool_says_what_it_takes_and_what_it_may_break(
     served: Served, admit: Admit, tools: Tools, era: str
 ) -> None:
+    offer(tools)
+    for name, (granted, expected) in GRANTS.items():
+        assert await listed(served, (await admit(f"of-{name}", tools=granted)).token, era) == expected, name
+    assert await listed(served, served.workbench.operator_token) == {"add", "notes__search", "mail__send"}
+    reader = await admit("reader", tools=["*"], tool="read")
+    assert await listed(served, reader.token) == set()
+    async with session(served, reader.token) as client:
+        with pytest.raises(MCPError, match="no operation 'add'"):
+            await client.call_tool("add", {})
+    one = await admit("other", tools=["notes"])
+    async with session(served, one.token) as client:
+        with pytest.raises(MCPError) as failure:
+            await client.call_tool("mail__send", {})
+    assert failure.value.data["code"] == "UNKNOWN_TOOL"
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_tool_says_what_it_takes_and_what_it_may_break_and_its_results_arrive_as_they_are(
+    served: Served, admit: Admit, tools: Tools, era: str
+) -> None:
+    blocks = [text("Three things:"), IMAGE, RESOURCE, LINK]
+    tools.offer("show", returning(*blocks))
+    tools.offer("list", returning(structured=[1, 2]), result=NUMBERS)
+    tools.offer("complain", returning(text("No such note."), is_error=True))
     tools.offer("count", returning(structured={"count": 1}), result=COUNT, parameters={"properties": {"of": {}}})
     tools.offer("numbers", returning(structured=[1, 2]), result=NUMBERS, reads=False)
     ada = await admit("ada", tools=["*"])
     async with session(served, ada.token, era) as client:
         found = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert (await client.call_tool("count", {})).structured_content == {"count": 1}
+        result = await client.call_tool("list", {})
+        shown, complaint = await client.call_tool("show", {}), await client.call_tool("complain", {})
     count, numbers = found["count"], found["numbers"]
     assert (count.description, count.output_schema) == ("Does count.", COUNT)
     assert count.input_schema == {"type": "object", "properties": {"of": {}}}
@@ -88,35 +94,14 @@ async def test_a_tool_says_what_it_takes_and_what_it_may_break(
     assert numbers.annotations is not None
     assert (count.annotations.read_only_hint, numbers.annotations.read_only_hint) == (True, False)
     assert numbers.output_schema == (None if era == "legacy" else NUMBERS)
-
-
-@pytest.mark.parametrize("era", ERAS)
-async def test_rich_content_arrives_as_it_is(served: Served, admit: Admit, tools: Tools, era: str) -> None:
-    blocks = [text("Three things:"), IMAGE, RESOURCE, LINK]
-    tools.offer("show", returning(*blocks))
-    tools.offer("complain", returning(text("No such note."), is_error=True))
-    ada = await admit("ada", tools=["*"])
-    async with session(served, ada.token, era) as client:
-        shown, complaint = await client.call_tool("show", {}), await client.call_tool("complain", {})
-    sent = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in shown.content]
-    assert (sent, shown.is_error) == (blocks, False)
-    assert complaint.is_error
-    assert complaint.structured_content is None
-
-
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_result_that_is_no_object_is_a_text_in_sessions(
-    served: Served, admit: Admit, tools: Tools, era: str
-) -> None:
-    tools.offer("numbers", returning(structured=[1, 2]), result=NUMBERS)
-    ada = await admit("ada", tools=["*"])
-    async with session(served, ada.token, era) as client:
-        await client.list_tools()
-        result = await client.call_tool("numbers", {})
     [block] = result.content
     assert block.type == "text"
     assert json.loads(block.text) == [1, 2]
     assert result.structured_content == (None if era == "legacy" else [1, 2])
+    sent = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in shown.content]
+    assert (sent, shown.is_error) == (blocks, False)
+    assert complaint.is_error
+    assert complaint.structured_content is None
 
 
 async def fail(ctx: Ctx, call: Call) -> Outcome:
@@ -145,15 +130,6 @@ async def test_a_call_that_fails_says_why(served: Served, admit: Admit, tools: T
         with pytest.raises(MCPError, match="Did you mean fail") as failure:
             await client.call_tool("fails", {})
     assert (failure.value.code, failure.value.data["code"]) == (INVALID_PARAMS, "UNKNOWN_TOOL")
-
-
-async def test_a_tool_that_was_not_granted_is_unknown(served: Served, admit: Admit, tools: Tools) -> None:
-    offer(tools)
-    ada = await admit("ada", tools=["notes"])
-    async with session(served, ada.token) as client:
-        with pytest.raises(MCPError) as failure:
-            await client.call_tool("mail__send", {})
-    assert failure.value.data["code"] == "UNKNOWN_TOOL"
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -192,10 +168,12 @@ async def test_a_tool_that_the_operator_forbids_is_no_longer_offered(
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_an_agent_on_standard_input_and_output_gets_the_same(
+async def test_an_agent_on_standard_input_and_output_gets_the_same_and_cancels_the_tool_with_its_call(
     served: Served, admit: Admit, tools: Tools, era: str
 ) -> None:
+    endless = Endless()
     offer(tools)
+    tools.offer("endless", endless)
     ada = await admit("ada", tools=["notebook"])
     changed = asyncio.Event()
 
@@ -218,6 +196,10 @@ async def test_an_agent_on_standard_input_and_output_gets_the_same(
                 await anext(aiter(changes))
         found = {tool.name for tool in (await client.list_tools(cache_mode="refresh")).tools}
         assert {"add", "subtract"} <= found
+        call = asyncio.create_task(client.call_tool("endless", {}))
+        await endless.began.wait()
+        call.cancel()
+        await endless.was_cancelled.wait()
 
 
 async def states(workbench: Workbench) -> list[str]:
@@ -243,20 +225,6 @@ async def test_a_client_that_cancels_a_call_cancels_the_tool(
         await endless.was_cancelled.wait()
         assert not (await client.call_tool("add", {})).is_error
     assert await states(served.workbench) == ["cancelled", "completed"]
-
-
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_client_on_standard_input_that_cancels_a_call_cancels_the_tool(
-    served: Served, admit: Admit, tools: Tools, era: str
-) -> None:
-    endless = Endless()
-    tools.offer("endless", endless)
-    ada = await admit("ada", tools=["*"])
-    async with stdio_session(served.workbench.settings.project, ada.token, era) as client:
-        call = asyncio.create_task(client.call_tool("endless", {}))
-        await endless.began.wait()
-        call.cancel()
-        await endless.was_cancelled.wait()
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -328,23 +328,19 @@ NO_MESSAGES = [
 ]
 
 
-@pytest.mark.parametrize("sent", NO_MESSAGES)
-async def test_what_is_no_message_gets_an_error_and_the_connection_stays(client: Clients, sent: str | bytes) -> None:
+async def test_what_is_no_message_or_of_no_conversation_gets_an_error_and_the_connection_stays(client: Clients) -> None:
     line = await client()
-    await line.socket.send(sent)
-    refused = await line.hear()
-    assert (refused["type"], refused["code"]) == ("error", "BAD_MESSAGE")
-    await line.send(type="ping")
-    assert (await line.hear())["type"] == "pong"
-
-
-@pytest.mark.parametrize("kind", ["message", "subscribe", "stop", "retry"])
-async def test_an_unknown_conversation_has_a_code(client: Clients, kind: str) -> None:
-    line = await client()
-    await line.send(type=kind, conversation_id="nothing", content="Hello", request_id=1)
-    refused = await line.hear()
-    assert (refused["code"], refused["request_id"]) == ("CONVERSATION_NOT_FOUND", 1)
-    assert refused["conversation_id"] == "nothing"
+    for sent in NO_MESSAGES:
+        await line.socket.send(sent)
+        refused = await line.hear()
+        assert (refused["type"], refused["code"]) == ("error", "BAD_MESSAGE"), sent
+        await line.send(type="ping")
+        assert (await line.hear())["type"] == "pong"
+    for kind in ("message", "subscribe", "stop", "retry"):
+        await line.send(type=kind, conversation_id="nothing", content="Hello", request_id=1)
+        refused = await line.hear()
+        assert (refused["code"], refused["request_id"]) == ("CONVERSATION_NOT_FOUND", 1), kind
+        assert refused["conversation_id"] == "nothing"
 
 
 async def test_only_the_operator_chats(client: Clients, admit: Admit) -> None:

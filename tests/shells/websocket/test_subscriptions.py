@@ -84,7 +84,7 @@ async def test_events_never_come_before_the_answer_to_subscribing(served: Served
         assert mine == ["subscribe_response"] + ["event"] * 10
 
 
-@limited(feed_queue=50)
+@limited(feed_queue=10)
 async def test_a_reader_that_is_too_slow_is_cut_off_and_nobody_waits_for_it(
     served: Served, talk: Talks, admit: Admit
 ) -> None:
@@ -94,7 +94,7 @@ async def test_a_reader_that_is_too_slow_is_cut_off_and_nobody_waits_for_it(
     assert (await sluggard.say("slow", "subscribe", after=None, kinds=["task.*"]))["type"] == "subscribe_response"
     assert (await other.say("quick", "subscribe", after=None, kinds=["task.*"]))["type"] == "subscribe_response"
     sluggard.socket.transport.pause_reading()
-    for _ in range(200):
+    for _ in range(120):  # more than fits between both ends
         await served.workbench.store.write(lambda tx: tx.emit("task.noted", "task:1", note="x" * 100_000))
         assert (await other.hear())["type"] == "event"
     sluggard.socket.transport.resume_reading()
@@ -125,19 +125,18 @@ async def test_a_connection_has_a_limited_number_of_subscriptions(talk: Talks, a
     assert (await line.say("ada", "subscribe", after=None))["code"] == "TOO_MANY_SUBSCRIPTIONS"
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        {"tool_messages": 1},
-        {"kinds": []},
-        {"kinds": "task.*"},
-        {"after": -1},
-        {"after": "x"},
-        {"mine": 5},
-        {"limit": 5},
-    ],
-    ids=str,
-)
-async def test_what_makes_no_subscription_is_refused(talk: Talks, admit: Admit, data: dict[str, Any]) -> None:
-    ada = await admit("ada")
-    assert (await (await talk("me", ada.token)).say("ada", "subscribe", **data))["code"] == "INVALID_ARGUMENTS"
+NO_SUBSCRIPTIONS: list[dict[str, Any]] = [
+    {"tool_messages": 1},
+    {"kinds": []},
+    {"kinds": "task.*"},
+    {"after": -1},
+    {"after": "x"},
+    {"mine": 5},
+    {"limit": 5},
+]
+
+
+async def test_what_makes_no_subscription_is_refused(talk: Talks, admit: Admit) -> None:
+    line = await talk("me", (await admit("ada")).token)
+    codes = [(await line.say("ada", "subscribe", **data)).get("code") for data in NO_SUBSCRIPTIONS]
+    assert codes == ["INVALID_ARGUMENTS"] * len(NO_SUBSCRIPTIONS)
