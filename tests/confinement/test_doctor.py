@@ -5,34 +5,44 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Served
 from workbench.app import Workbench
+from workbench.cli import main
 from workbench.confinement import abilities
 
 pytestmark = pytest.mark.long
 
 
-def doctor(project: Path, *options: str, **environment: str) -> tuple[int, dict[str, tuple[str, str]]]:
-    """Exit status, and what it says of each thing: state and text."""
-    done = subprocess.run(
-        [sys.executable, "-m", "workbench.cli", "--json", *options, "doctor"],
-        cwd=project,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.stderr == ""
-    return done.returncode, {row["what"]: (row["state"], row["says"]) for row in json.loads(done.stdout)}
+Doctor = Callable[..., tuple[int, dict[str, tuple[str, str]]]]
 
 
-def test_a_machine_that_has_all_is_told_so(repository: Path) -> None:
+@pytest.fixture
+def doctor(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Doctor:
+    """`doctor(directory, *options, NAME=value)`: its exit status, and what it says of each thing: state and text."""
+
+    def ask(directory: Path, *options: str, **environment: str) -> tuple[int, dict[str, tuple[str, str]]]:
+        monkeypatch.chdir(directory)
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        status = 0
+        try:
+            main(["--json", *options, "doctor"])
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+        out, err = capsys.readouterr()
+        assert err == ""
+        return status, {row["what"]: (row["state"], row["says"]) for row in json.loads(out)}
+
+    return ask
+
+
+def test_a_machine_that_has_all_is_told_so(doctor: Doctor, repository: Path) -> None:
     status, found = doctor(repository)
     assert status == 0
     assert found["Python"] == ("ok", sys.version.split()[0])
@@ -45,13 +55,15 @@ def test_a_machine_that_has_all_is_told_so(repository: Path) -> None:
     assert found["JupyterLab"][0] in ("ok", "-")
 
 
-def test_without_git_the_exit_status_is_1_and_it_says_what_to_install(repository: Path, tmp_path: Path) -> None:
+def test_without_git_the_exit_status_is_1_and_it_says_what_to_install(
+    doctor: Doctor, repository: Path, tmp_path: Path
+) -> None:
     status, found = doctor(repository, "--project", str(repository), PATH=str(tmp_path))
     assert status == 1
     assert found["git"] == ("missing", "git is not installed. Install git 2.38 or newer.")
 
 
-def test_a_project_in_no_repository_is_told_how_to_have_one(tmp_path: Path) -> None:
+def test_a_project_in_no_repository_is_told_how_to_have_one(doctor: Doctor, tmp_path: Path) -> None:
     status, found = doctor(tmp_path, "--project", str(tmp_path))
     assert status == 0
     assert found["git"][0] == "warning"
@@ -59,20 +71,22 @@ def test_a_project_in_no_repository_is_told_how_to_have_one(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("command", ["claude", "codex", "gemini"])
-def test_programs_of_agents_are_found_in_the_path(repository: Path, tmp_path: Path, command: str) -> None:
+def test_programs_of_agents_are_found_in_the_path(
+    doctor: Doctor, repository: Path, tmp_path: Path, command: str
+) -> None:
     (tmp_path / command).write_text("#!/bin/sh\n")
     (tmp_path / command).chmod(0o755)
     _, found = doctor(repository, PATH=f"{tmp_path}:{os.environ['PATH']}")
     assert ("ok", str(tmp_path / command)) in found.values()
 
 
-def test_it_looks_and_leaves_nothing(repository: Path) -> None:
+def test_it_looks_and_leaves_nothing(doctor: Doctor, repository: Path) -> None:
     before = sorted(repository.rglob("*"))
     doctor(repository)
     assert sorted(repository.rglob("*")) == before
 
 
-def test_that_confinement_is_off_is_a_warning(repository: Path) -> None:
+def test_that_confinement_is_off_is_a_warning(doctor: Doctor, repository: Path) -> None:
     status, found = doctor(repository, WORKBENCH_CONFINEMENT="off")
     assert status == 0
     assert found["confinement"] == ("warning", "Workers are not confined: the setting confinement is off.")
@@ -92,7 +106,7 @@ async def test_what_is_enforced_can_be_asked_for_by_all_who_may_read(workbench: 
 
 
 @pytest.mark.anyio
-async def test_a_server_that_runs_is_named(served: Served) -> None:
+async def test_a_server_that_runs_is_named(doctor: Doctor, served: Served) -> None:
     project = served.workbench.settings.project
     _, found = await asyncio.to_thread(doctor, project, "--project", str(project))
     assert found["server"] == ("ok", f"{served.info.url}, process {os.getpid()}")
