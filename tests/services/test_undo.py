@@ -19,8 +19,13 @@ pytestmark = pytest.mark.anyio
 
 
 async def undo(workbench: Workbench, subject: str, kind: str) -> dict[str, Any]:
-    """Undo the newest change of something."""
-    return await workbench.call("undo", subject=subject, kind=kind)
+    """Undo the newest change of something; the event of that names the one it undoes."""
+    before = (await workbench.call("list_newest_events", limit=1))["events"]
+    undone = await workbench.call("undo", subject=subject, kind=kind)
+    after = (await workbench.call("list_events", after=before[0]["id"]))["events"]
+    assert undone["event_id"] in [event["data"].get("undoes") for event in after]
+    assert (undone["kind"], undone["subject"].partition(":")[0]) == (kind, subject.partition(":")[0])
+    return undone
 
 
 async def as_agent(workbench: Workbench, agent: Admitted, op: str, **arguments: Any) -> dict[str, Any]:
@@ -78,6 +83,8 @@ async def test_a_cancelled_tree_is_pending_again_and_what_was_done_before_stays(
     before = [await given.task_now(workbench, one) for one in (root, done, open_one, waits)]
     await workbench.call("cancel_task", task_id=root, reason="a slip")
     assert (await given.task_now(workbench, waits))["status"] == "cancelled"
+    with pytest.raises(Conflict, match=rf"UNDO_REFUSED.* Task {waits} was cancelled with task {root}\. Undo that"):
+        await undo(workbench, f"task:{waits}", "task.cancelled")
     undone = await undo(workbench, f"task:{root}", "task.cancelled")
     assert [await given.task_now(workbench, one) for one in (root, done, open_one, waits)] == before
     events = (await workbench.call("list_events", kinds=["task.*"], subject=f"task:{root}"))["events"]
@@ -104,8 +111,9 @@ async def test_what_somebody_acted_on_is_not_undone(workbench: Workbench, admit:
     one = await create(workbench)
     await workbench.call("set_priority", task_id=one, priority=900)
     await as_agent(workbench, ada, "claim_task", task_id=one)
-    with pytest.raises(Conflict, match=r"UNDO_REFUSED.*task\.claimed"):
-        await undo(workbench, f"task:{one}", "task.prioritised")
+    for kind in ("task.prioritised", "task.cancelled"):
+        with pytest.raises(Conflict, match=rf"task\.claimed has happened to task:{one} since\."):
+            await undo(workbench, f"task:{one}", kind)
     root = await create(workbench)
     below = await create(workbench, parent_task_id=root)
     await workbench.call("cancel_task", task_id=root)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import Admit, Clock
 from workbench.app import Workbench
+from workbench.errors import Unauthenticated
 from workbench.model import SECOND, Level
 from workbench.services.access.authentication import CallerCache
 from workbench.settings import Settings
@@ -48,3 +49,19 @@ async def test_a_grant_counts_until_its_time_and_not_from_then_on(settings: Sett
         clock.now += 1
         over = await workbench.identify(token)
         assert (over.level, over.barred) == (Level.ANONYMOUS, "GRANT_EXPIRED")
+
+
+async def test_an_agent_without_a_token_is_known_by_its_id_only_if_it_may_be(
+    workbench: Workbench, admit: Admit
+) -> None:
+    token = (await admit("ada")).token
+    for agent_id, code in (("ada", "TOKEN_REQUIRED"), ("nobody", "INVALID_AGENT")):
+        with pytest.raises(Unauthenticated) as refused:
+            await CallerCache(workbench.store).identify_by_id(agent_id)
+        assert refused.value.code == code
+    for wrong in ("", "wba_", f"{token}x", token[:-1]):
+        with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
+            await workbench.identify(wrong)
+    await workbench.call("revoke_agent", agent_id="ada")
+    with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
+        await workbench.identify(token)

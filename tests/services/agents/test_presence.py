@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.conftest import Admit
+from tests.conftest import Admit, Clock
 from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound, Refused
+from workbench.model import SECOND
 from workbench.ops import ANONYMOUS, OPERATOR
+from workbench.services.agents import presence
+from workbench.settings import Settings
 from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio
@@ -24,6 +29,18 @@ async def there(workbench: Workbench, **filters: str) -> list[tuple[str, str]]:
     """Who is there, and how."""
     found = (await workbench.call("get_active_agents", **filters))["agents"]
     return [(agent["agent_id"], agent["presence"]) for agent in found]
+
+
+async def session_of(workbench: Workbench) -> str:
+    """A new session's id."""
+    project = (await workbench.call("create_project", name="p"))["id"]
+    return str((await workbench.call("create_session", project_id=project, name="s"))["id"])
+
+
+async def ended(settings: Settings) -> list[dict[str, Any]]:
+    """All events of a project that is closed."""
+    async with Workbench.open(settings) as workbench:
+        return list((await workbench.call("list_events", limit=100))["events"])
 
 
 async def test_registering_for_a_persona_is_registering(workbench: Workbench) -> None:
@@ -56,6 +73,40 @@ async def test_an_agent_whose_connection_ends_is_active_while_its_process_runs(
     async with workbench.connected(ada, "websocket", "b"):
         await workbench.store.write(lambda tx: tx.run(ENDED, now=tx.now))
     assert (await workbench.call("get_agent", agent_id="ada"))["registration_status"] == "inactive"
+
+
+async def test_a_connection_is_told_with_its_kind_its_client_and_why_it_ended(
+    workbench: Workbench, admit: Admit
+) -> None:
+    ada = (await admit("ada", session_id=(await session_of(workbench)))).caller
+    async with workbench.connected(ada, "websocket", "a"):
+        pass
+    async with workbench.connected(ada, "sse", "b"):
+        await workbench.store.write(lambda tx: presence.close_others(tx, "another server"))
+    found = (await workbench.call("list_events", kinds=["agent.connected", "agent.disconnected"]))["events"]
+    assert [event["data"] for event in found] == [
+        {"transport": "websocket", "client_id": "a"},
+        {"transport": "websocket", "reason": "disconnected"},
+        {"transport": "sse", "client_id": "b"},
+        {"transport": "sse", "reason": "the server was restarted"},
+    ]
+    assert {(event["subject"], event["session"]) for event in found} == {(f"agent:{ada.agent}", ada.session)}
+
+
+async def test_an_agent_is_silent_when_it_has_sent_nothing_for_longer_than_the_setting(
+    settings: Settings, clock: Clock
+) -> None:
+    changed = settings.model_copy(update={"silent_seconds": 1_000.0})
+    async with Workbench.open(changed, clock=clock) as workbench:
+        token = (await workbench.call("register", name="ada"))["token"]
+        await workbench.call("approve", approval_id=1, choices={"agent_id": "ada"})
+        await workbench.dispatch(await workbench.identify(token), "heartbeat_and_get_tasks", {})
+        for more, state in ((1_000 * SECOND, "active"), (1, "inactive")):
+            clock.now += more
+            await presence.expire_due(workbench._ctx)
+            assert (await workbench.call("get_agent", agent_id="ada"))["registration_status"] == state
+    (event,) = [one for one in await ended(settings) if one["kind"] == "agent.deactivated"]
+    assert (event["actor"], event["data"]) == ("system", {"reason": "no heartbeat"})
 
 
 async def test_an_agent_that_says_goodbye_gives_its_tasks_back_and_may_return(

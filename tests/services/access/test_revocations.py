@@ -1,0 +1,33 @@
+"""Who waits for an agent is told when its token becomes invalid, and why; who no longer waits is forgotten."""
+
+from __future__ import annotations
+
+import pytest
+
+from workbench.model import Level
+from workbench.ops import OPERATOR, Caller
+from workbench.services.access.revocations import REASONS, Revocations
+
+pytestmark = pytest.mark.anyio
+
+ADA = Caller(Level.WORKER, "ada", agent="a1")
+BOB = Caller(Level.WORKER, "bob", agent="b2")
+
+
+@pytest.mark.parametrize(("kind", "reason"), REASONS.items())
+async def test_everybody_who_waits_for_the_agent_is_told_once(kind: str, reason: str) -> None:
+    revocations = Revocations()
+    with revocations.awaited(ADA) as one, revocations.awaited(ADA) as two, revocations.awaited(BOB) as other:
+        for told in (kind, "agent.revoked"):
+            revocations.note({"subject": "agent:a1", "kind": told})
+        assert (one.result(), two.result(), other.done()) == (reason, reason, False)
+
+
+async def test_who_no_longer_waits_is_forgotten() -> None:
+    revocations = Revocations()
+    with revocations.awaited(ADA) as one:
+        with revocations.awaited(ADA), revocations.awaited(OPERATOR) as nobody:
+            pass
+        revocations.note({"subject": "agent:a1", "kind": "agent.deleted"})
+        assert (one.done(), nobody.done()) == (True, False)
+    assert revocations._waiting == {}
