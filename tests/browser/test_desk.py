@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.desk_lab import (
@@ -65,27 +64,30 @@ def test_a_rejected_agent_gets_the_reason(open_bare: OpenDesk, project: Project)
     expect(card(desk, "mallory")).to_contain_text("Rejected.")
 
 
-@pytest.mark.parametrize(
-    "cell",
-    ["import time; time.sleep(60)", "while True: pass", "desk.tooltip = 'busy'\nimport time; time.sleep(60)"],
-    ids=["sleeping", "computing", "after the cell wrote to the panel"],
-)
-def test_a_person_decides_while_a_cell_runs(open_desk: OpenDesk, project: Project, page: Page, cell: str) -> None:
-    desk = open_desk(cell)
-    first = project.call("register", name="first", persona_id="tester")
-    expect(card(desk, "first")).to_be_visible()
-    run(page, 2)
-    running = page.locator(".jp-Notebook .jp-CodeCell").nth(2).locator(".jp-InputPrompt", has_text="[*]")
-    expect(running).to_be_visible()
-    card(desk, "first").get_by_role("button", name="Admit").click()
-    expect(card(desk, "first")).to_contain_text("Admitted as first.")
-    assert project.call("registration_status", first["token"])["status"] == "assigned"
+BUSY = ("import time; time.sleep(60)", "while True: pass", "desk.tooltip = 'busy'\nimport time; time.sleep(60)")
+"""Cells that sleep, compute, and sleep after they wrote to the panel."""
 
-    second = project.call("register", name="second", persona_id="tester")
-    waiting = project.ask("registration_status", second["token"], wait_seconds=25)
-    card(desk, "second").get_by_role("button", name="Admit").click()
-    assert waiting.result(20)["status"] == "assigned"
-    expect(running).to_be_visible()
+
+def test_a_person_decides_while_a_cell_runs(open_desk: OpenDesk, project: Project, page: Page) -> None:
+    desk = open_desk(*BUSY)
+    for cell in range(2, 5):
+        early, late = f"early-{cell}", f"late-{cell}"
+        first = project.call("register", name=early, persona_id="tester")
+        expect(card(desk, early)).to_be_visible()
+        run(page, cell)
+        running = page.locator(".jp-Notebook .jp-CodeCell").nth(cell).locator(".jp-InputPrompt", has_text="[*]")
+        expect(running).to_be_visible()
+        card(desk, early).get_by_role("button", name="Admit").click()
+        expect(card(desk, early)).to_contain_text(f"Admitted as {early}.")
+        assert project.call("registration_status", first["token"])["status"] == "assigned"
+
+        second = project.call("register", name=late, persona_id="tester")
+        waiting = project.ask("registration_status", second["token"], wait_seconds=25)
+        card(desk, late).get_by_role("button", name="Admit").click()
+        assert waiting.result(20)["status"] == "assigned"
+        expect(running).to_be_visible()
+        command(page, "notebook:interrupt-kernel", wait=False)
+        expect(running).to_be_hidden()
 
 
 def test_a_plan_appears_as_a_tree_with_live_progress(open_bare: OpenDesk, project: Project) -> None:
@@ -353,24 +355,3 @@ def test_while_no_agent_is_left_for_open_tasks_the_panel_offers_to_restart_those
     notice.get_by_role("button", name="Restart it").click()
     expect(notice).to_be_hidden()
     project.operate("terminate_agent", agent_id=spawned["agent_id"])
-
-
-def test_a_closed_panel_keeps_what_it_showed_and_says_how_to_go_on(
-    open_desk: OpenDesk, project: Project, page: Page
-) -> None:
-    desk = open_desk("desk.close()")
-    project.call("register", name="ada")
-    expect(card(desk, "ada")).to_be_visible()
-    run(page, 2)
-    expect(desk.get_by_text("PANEL_CLOSED")).to_be_visible()
-    expect(desk.get_by_role("button", name="Reconnect")).to_be_hidden()
-    expect(card(desk, "ada").get_by_role("button", name="Admit")).to_have_attribute("aria-disabled", "true")
-
-
-def test_a_reloaded_page_shows_everything_again(open_desk: OpenDesk, project: Project, page: Page) -> None:
-    desk = open_desk()
-    project.call("register", name="ada")
-    expect(card(desk, "ada")).to_be_visible()
-    command(page, "docmanager:save")
-    page.reload()
-    expect(card(desk, "ada")).to_be_visible(timeout=30_000)

@@ -9,7 +9,7 @@ from nbconvert import HTMLExporter
 from playwright.sync_api import Page, expect
 from traitlets.config import Config
 
-from tests.browser.desk_lab import Lab, OpenDesk, Project, command, run, shot, wait_until
+from tests.browser.desk_lab import Lab, OpenDesk, Project, card, command, run, shot, wait_until
 
 
 def saved_html(project: Project, page: Page) -> str:
@@ -29,7 +29,9 @@ def test_the_last_state_is_saved_and_shown_when_the_kernel_has_ended(
     assert "as ada" in _converted(project)
 
     page.reload()
-    expect(page.locator(".wb-desk")).to_have_attribute("data-link", "live")  # its kernel runs: it is live again
+    desk = page.locator(".wb-desk")
+    expect(desk).to_have_attribute("data-link", "live")  # its kernel runs: it is live again
+    expect(card(desk, "ada")).to_be_visible()
     lab.end_kernels()
     page.goto(f"{lab.url}doc/tree/{project.path.name}/desk.ipynb?reset")
     shown = page.locator(".jp-OutputArea-output").filter(has_text="Workbench, as it was on ")
@@ -37,12 +39,14 @@ def test_the_last_state_is_saved_and_shown_when_the_kernel_has_ended(
     shot(shown, "saved-without-kernel")
 
 
-def test_what_a_stop_leaves_is_saved(open_desk: OpenDesk, project: Project, page: Page) -> None:
+def test_what_a_stop_leaves_stays_in_the_panel_and_is_saved(open_desk: OpenDesk, project: Project, page: Page) -> None:
     desk = open_desk("desk.close(); host.stop()")
     project.call("register", name="bert", persona_id="tester")
-    expect(desk.get_by_role("listitem", name="bert", exact=True)).to_be_visible()
+    expect(card(desk, "bert")).to_be_visible()
     run(page, 2)
     expect(desk.get_by_text("PANEL_CLOSED")).to_be_visible()
+    expect(desk.get_by_role("button", name="Reconnect")).to_be_hidden()
+    expect(card(desk, "bert").get_by_role("button", name="Admit")).to_have_attribute("aria-disabled", "true")
     wait_until(lambda: "bert" in saved_html(project, page), "the state at the end is saved")
 
 
