@@ -30,6 +30,7 @@ PATIENCE = 30.0
 def _killed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What cannot be ended is given up soon."""
     monkeypatch.setattr(termination, "KILL_SECONDS", 1.5)
+    monkeypatch.setattr(termination, "RETRY_KILL_SECONDS", 0.1)
 
 
 async def spawn(served: Served, name: str, **more: Any) -> dict[str, Any]:

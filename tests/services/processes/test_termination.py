@@ -84,27 +84,28 @@ async def test_revoking_ends_the_process_too(served: Served, lab: Path) -> None:
     assert (await given.reached(served.workbench, task_id, "pending"))["attempts"][0]["outcome"] == "released"
 
 
-@pytest.mark.parametrize("how", ["integrate", "discard"])
-async def test_with_its_worktree_a_worker_ends(served: Served, repository: Path, how: str) -> None:
-    await served.workbench.call("create_worktree", name="lab")
-    inside = await spawn(served, assigned_worktree="lab", name="inside")
+async def test_with_its_worktree_a_worker_ends(served: Served, repository: Path) -> None:
+    call = served.workbench.call
     outside = await spawn(served, name="outside")
+    pids = [
+        (await spawn(served, assigned_worktree=n, new_worktree=True, name=f"in-{n}"))["pid"] for n in ("lab", "annex")
+    ]
     await given.reached(
         served.workbench, await given.task(served.workbench, run="touch new.txt", target_worktree="lab"), "completed"
     )
-    status = (await served.workbench.call("get_worktree_status"))["worktrees"][0]
-    assert (status["agents"], status["open_tasks"]) == (["inside"], 0)
-    if how == "integrate":
-        asked = await served.workbench.call("integrate_worktree", worktree_name="lab")
-        await served.workbench.call("approve", approval_id=asked["approval_id"])
-        await finished(served.workbench, asked["approval_id"])
-        assert (repository / "new.txt").exists()
-    else:
-        await served.workbench.call("discard_worktree", worktree_name="lab")
-    await ended(inside["pid"])
-    while (repository / ".aiswarm" / "worktrees" / "lab").exists():  # removed after its agents have ended
+    status = {one["name"]: one for one in (await call("get_worktree_status"))["worktrees"]}
+    assert (status["lab"]["agents"], status["lab"]["open_tasks"]) == (["in-lab"], 0)
+    asked = await call("integrate_worktree", worktree_name="lab")
+    await call("approve", approval_id=asked["approval_id"])
+    await finished(served.workbench, asked["approval_id"])
+    assert (repository / "new.txt").exists()
+    assert (await process(served, "in-annex"))["running"]
+    await call("discard_worktree", worktree_name="annex")
+    await ended(*pids)
+    while any((repository / ".aiswarm" / "worktrees").iterdir()):  # removed after their agents have ended
         await asyncio.sleep(0.01)
-    assert (await agent(served, "inside"))["registration_status"] == "inactive"
+    states = [(await agent(served, f"in-{name}"))["registration_status"] for name in ("lab", "annex")]
+    assert states == ["inactive", "inactive"]
     assert psutil.pid_exists(outside["pid"])
     assert (await process(served, "outside"))["running"]
 

@@ -66,7 +66,9 @@ async def test_a_command_finds_the_definition_in_files_and_the_run_names_its_con
     assert (event["data"]["definition"], event["data"]["definition_hash"]) == (definition_id, now)
 
 
-async def test_a_restarted_agent_has_its_definition_as_it_is_then(served: Served, lab: Path) -> None:
+async def test_a_restarted_agent_has_its_definition_as_it_is_then_wherever_it_was_moved(
+    served: Served, lab: Path
+) -> None:
     definition_id = await define(served)
     await spawn(served, definition=definition_id, name="walt", assigned_worktree="lab")
     first = await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
@@ -74,6 +76,8 @@ async def test_a_restarted_agent_has_its_definition_as_it_is_then(served: Served
     prompt.write_text("You doubt.\n")
     again = await given.reached(served.workbench, await given.task(served.workbench, run=SHOW), "completed")
     assert PROMPT in await output(served, again["id"])
+    agents = served.workbench.settings.home / "agents"
+    (agents / "reviewer").rename(agents / "critic")
     await served.workbench.call("restart_agent", agent_id="walt")
     third = await given.reached(served.workbench, await given.task(served.workbench, run=SHOW), "completed")
     assert (await output(served, third["id"])).startswith("You doubt.")
@@ -100,16 +104,6 @@ async def test_an_agent_whose_definition_is_gone_or_broken_is_not_ended_for_a_re
     with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
         await served.workbench.call("restart_agent", agent_id="walt")
     assert (await process(served, "walt"))["running"]
-
-
-async def test_a_definition_that_was_moved_is_found_by_its_id(served: Served, lab: Path) -> None:
-    await define(served)
-    await spawn(served, definition="./agents/reviewer", name="walt", assigned_worktree="lab")
-    agents = served.workbench.settings.home / "agents"
-    (agents / "reviewer").rename(agents / "critic")
-    await served.workbench.call("restart_agent", agent_id="walt")
-    task = await given.reached(served.workbench, await given.task(served.workbench, run=SHOW), "completed")
-    assert PROMPT in await output(served, task["id"])
 
 
 async def test_a_program_that_takes_a_prompt_gets_the_system_prompt_before_it(served: Served, lab: Path) -> None:
