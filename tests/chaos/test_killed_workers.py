@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from tests import given
+from tests.chaos.chance import SOAK, chance
 from tests.conftest import Served
 from workbench.app import Workbench
 from workbench.errors import Conflict
@@ -31,8 +32,6 @@ from workbench.store.queries import Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
-SOAK = int(os.environ.get("WORKBENCH_SOAK", "0"))
-"""With it, the long run has 50 kills among 2,000 tasks for each unit; without, a fifth of that."""
 PROCESSES = 4
 AGENTS = 4
 """Agents of one process."""
@@ -199,8 +198,8 @@ async def check(project: Path, acknowledged: list[Done], tasks: int) -> list[int
 @pytest.mark.chaos
 @pytest.mark.timeout(3_000 if SOAK else 900)
 async def test_processes_that_are_killed_lose_no_task_and_finish_none_twice(child: Any, repository: Path) -> None:
-    tasks, kills = (2_000 * SOAK, 50 * SOAK) if SOAK else (400, 10)
-    random = Random(tasks)
+    tasks, kills = 2_000 * SOAK or 160, 50 * SOAK or 4
+    random = chance()
     tokens = await prepare(repository, tasks, (PROCESSES + kills) * AGENTS)
     moments = sorted(random.sample(range(1, tasks * 3 // 4), kills))
     done = await asyncio.to_thread(Crew(child, repository, tokens).work, moments, random)

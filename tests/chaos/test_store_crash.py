@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import signal
 import sqlite3
 import subprocess
@@ -15,16 +14,15 @@ import sys
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 
+from tests.chaos.chance import SOAK, chance
 from workbench.store.base import Tx
 from workbench.store.queries import Query
 from workbench.store.sqlite import open_store
 
-SOAK = int(os.environ.get("WORKBENCH_SOAK", "0"))
 CHAOS = [pytest.mark.chaos, pytest.mark.timeout(3_000 if SOAK else 900)]
 """How many times longer the long runs are: each unit adds ten times their usual length."""
 
@@ -92,14 +90,14 @@ def check(path: Path, acknowledged: list[str]) -> None:
     ("writes", "rounds"),
     [
         pytest.param(300, 2, id="short"),
-        pytest.param(10_000, 4 * (1 + 10 * SOAK), id="long", marks=CHAOS),
+        pytest.param(10_000, 44 * SOAK or 3, id="long", marks=CHAOS),
     ],
 )
 def test_a_writer_that_is_killed_loses_nothing_acknowledged(
     child: Any, tmp_path: Path, writes: int, rounds: int
 ) -> None:
     path = tmp_path / "coordination.db"
-    random = Random(writes)
+    random = chance()
     acknowledged: list[str] = []
     for number in range(rounds):
         process = child(__file__, path, f"round{number}")
@@ -111,7 +109,7 @@ def test_a_writer_that_is_killed_loses_nothing_acknowledged(
     ("writes", "rounds"),
     [
         pytest.param(100, 1, id="short"),
-        pytest.param(2_000, 4 * (1 + 10 * SOAK), id="long", marks=CHAOS),
+        pytest.param(2_000, 44 * SOAK or 2, id="long", marks=CHAOS),
     ],
 )
 def test_a_writer_that_is_killed_does_not_hold_up_the_others(
@@ -119,7 +117,7 @@ def test_a_writer_that_is_killed_does_not_hold_up_the_others(
 ) -> None:
     path = tmp_path / "coordination.db"
     survivor = child(__file__, path, "survivor")
-    random = Random(writes)
+    random = chance()
     acknowledged: list[str] = []
     survived: list[str] = []
     for number in range(rounds):

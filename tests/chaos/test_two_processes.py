@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.chaos.chance import SOAK
 from workbench.app import Workbench
 from workbench.errors import Conflict
 from workbench.ops import Caller
@@ -24,7 +24,6 @@ from workbench.store.queries import Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
-SOAK = int(os.environ.get("WORKBENCH_SOAK", "0"))
 CHAOS = [pytest.mark.chaos, pytest.mark.timeout(3_000 if SOAK else 900)]
 
 ATTEMPTS = Query(
@@ -109,7 +108,7 @@ async def check(workbench: Workbench, took: list[dict[str, list[int]]], ids: lis
 
 @pytest.mark.parametrize(
     ("size", "agents", "rounds"),
-    [pytest.param(200, 2, 1, id="short"), pytest.param(2_000, 8, 1 + 3 * SOAK, id="long", marks=CHAOS)],
+    [pytest.param(200, 2, 1, id="short"), pytest.param(1_000 * (1 + SOAK), 8, 1 + 3 * SOAK, id="long", marks=CHAOS)],
 )
 async def test_two_processes_that_claim_at_once_never_get_the_same_task(
     child: Any, workbench: Workbench, admit: Any, size: int, agents: int, rounds: int
@@ -129,7 +128,7 @@ async def test_two_processes_that_claim_at_once_never_get_the_same_task(
     ("size", "processes", "agents"),
     [
         pytest.param(200, 2, 4, id="short"),
-        pytest.param(5_000 * (1 + 3 * SOAK), 8, 8, id="long", marks=CHAOS),
+        pytest.param(20_000 * SOAK or 1_500, 8, 8, id="long", marks=CHAOS),
     ],
 )
 async def test_agents_of_several_processes_complete_every_task_once(
