@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.chaos.chance import SOAK
 from tests.sweeps.lab import write_notebook
 from workbench.cli.client import ProjectClient
 from workbench.cli.sweeps.connection import connected
@@ -26,8 +27,7 @@ from workbench.rules.sweeps.marks import sweep_mark
 from workbench.settings import Settings
 from workbench.sweeps.watch import end_marked
 
-SOAK = bool(os.environ.get("WORKBENCH_SOAK"))
-RUNS = 200 if SOAK else 20
+RUNS = 200 if SOAK else 10
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(3_600 if SOAK else 600)]
 
@@ -102,30 +102,27 @@ def dask_workers(sweep: subprocess.Popen[str]) -> list[psutil.Process]:
     return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
 
 
-@pytest.fixture(params=["threads", "dask"])
-def where(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """The options for a sweep in threads, and for one on a Dask cluster of this machine."""
-    if request.param == "threads":
-        return ()
-    pytest.importorskip("distributed", reason="the extra dask is not installed")
-    return ("--dask", "local")
+DASK = ("--dask", "local")
+"""The options for a sweep on a Dask cluster of this machine."""
 
 
-def test_a_sweep_that_is_killed_three_times_has_each_run_once_with_equal_results(
-    repository: Path, start: Start, where: tuple[str, ...]
+@pytest.mark.parametrize(("where", "kills"), [((), 3), (DASK, 1)], ids=["threads", "dask"])
+def test_a_sweep_that_is_killed_has_each_run_once_with_equal_results(
+    repository: Path, start: Start, where: tuple[str, ...], kills: int
 ) -> None:
     """With Dask one of its workers is killed, too."""
+    pytest.importorskip("distributed", reason="the extra dask is not installed")
     result = "import hashlib\nprint(hashlib.sha256(str(seed).encode()).hexdigest())"
     count = "with open('executed.txt', 'a') as file: file.write(f'{seed}\\n')"
     write_notebook(repository / "short.ipynb", "seed: int = 0", result, count)
-    options = ("-p", f"seed=1..{RUNS}", "--workers", "4", *where)
-    for part in (1, 2, 3):
-        killed = start("short.ipynb", *options, "--name", "killed", *(["--resume"] if part > 1 else []))
-        until(killed, lambda part=part: len(executed(repository)) >= part * RUNS // 8)  # type: ignore[misc]
+    options = ("short.ipynb", "-p", f"seed=1..{RUNS}", "--workers", "2", *where, "--name", "killed")
+    for resume in [()] + [("--resume",)] * (kills - 1):
+        killed, done = start(*options, *resume), len(executed(repository))
+        until(killed, lambda done=done: len(executed(repository)) > done + RUNS // 20)  # type: ignore[misc]
         killed.kill()
         killed.communicate()
     before = {run["key"]: run["tries"] for run in recorded(repository, "killed") if run["state"] == "completed"}
-    resumed = start("short.ipynb", *options, "--name", "killed", "--resume")
+    resumed = start(*options, "--resume")
     if where:
         done = len(executed(repository))
         until(resumed, lambda: len(executed(repository)) > done)
@@ -137,15 +134,18 @@ def test_a_sweep_that_is_killed_three_times_has_each_run_once_with_equal_results
     assert [printed(repository, run) for run in runs] == [[f"{result}\n"] for result in results]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    ("number", "where"), [(signal.SIGTERM, ()), (signal.SIGINT, ()), (signal.SIGINT, DASK)], ids=["TERM", "INT", "dask"]
+)
 def test_an_interrupted_sweep_lets_code_clean_up_and_leaves_nothing(
     repository: Path, start: Start, number: signal.Signals, where: tuple[str, ...]
 ) -> None:
-    """Ctrl-C in a terminal reaches all processes of the sweep's group."""
+    """Ctrl-C in a terminal reaches all processes of the sweep's group. Code that ignores it is ended all the same."""
+    pytest.importorskip("distributed", reason="the extra dask is not installed")
     cell = (
         "import subprocess, time\nsubprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
-        "open(f'began-{seed}', 'w').close()\ntry:\n    time.sleep(1000)\nfinally:\n"
-        "    open(f'ended-{seed}', 'w').close()"
+        "open(f'began-{seed}', 'w').close()\nwhile True:\n    try:\n        time.sleep(1000)\n"
+        "    except KeyboardInterrupt:\n        open(f'ended-{seed}', 'w').close()\n        if seed == 1: raise"
     )
     write_notebook(repository / "slow.ipynb", "seed: int = 0", cell)
     sweep = start("slow.ipynb", "-p", "seed=1..4", "--workers", "2", *where)
@@ -162,24 +162,8 @@ def test_an_interrupted_sweep_lets_code_clean_up_and_leaves_nothing(
     assert left_running(repository, "slow") == []
 
 
-def test_code_that_ignores_the_interrupt_is_ended_all_the_same(
-    repository: Path, start: Start, where: tuple[str, ...]
-) -> None:
-    cell = (
-        "import time\nopen('began', 'w').close()\nwhile True:\n    try:\n        time.sleep(1000)\n"
-        "    except KeyboardInterrupt:\n        pass"
-    )
-    write_notebook(repository / "deaf.ipynb", "seed: int = 0", cell)
-    sweep = start("deaf.ipynb", "-p", "seed=1..2", "--workers", "1", *where)
-    until(sweep, (repository / "began").exists)
-    sweep.send_signal(signal.SIGINT)
-    out, err = sweep.communicate()
-    assert sweep.returncode == 130, out + err
-    assert left_running(repository, "deaf") == []
-
-
 def test_a_kernel_that_leaves_processes_when_its_sweep_is_killed_is_cleared_up_by_the_next(
-    repository: Path, start: Start, where: tuple[str, ...]
+    repository: Path, start: Start
 ) -> None:
     cell = (
         "import subprocess, time\nif seed == 1 and not __import__('os').path.exists('began'):\n"
@@ -187,12 +171,12 @@ def test_a_kernel_that_leaves_processes_when_its_sweep_is_killed_is_cleared_up_b
         "    time.sleep(1000)"
     )
     write_notebook(repository / "left.ipynb", "seed: int = 0", cell)
-    sweep = start("left.ipynb", "-p", "seed=1", *where)
+    sweep = start("left.ipynb", "-p", "seed=1")
     until(sweep, (repository / "began").exists)
     sweep.kill()
     sweep.communicate()
     assert left_running(Settings(project=repository).project, "left") != []
-    again = start("left.ipynb", "-p", "seed=1", "--resume", *where)
+    again = start("left.ipynb", "-p", "seed=1", "--resume")
     out, err = again.communicate()
     assert again.returncode == 0, out + err
     assert left_running(repository, "left") == []
@@ -202,10 +186,12 @@ def test_a_kernel_that_leaves_processes_when_its_sweep_is_killed_is_cleared_up_b
 def test_a_dask_worker_that_hangs_is_ended_when_its_killed_sweep_is_resumed(repository: Path, start: Start) -> None:
     pytest.importorskip("distributed", reason="the extra dask is not installed")
     worker = killed_with_a_stopped_worker(repository, start)
+    assert left_running(repository, "stops") != []
     again = start("stops.ipynb", "-p", "seed=1", "--name", "stops", "--resume")
     out, err = again.communicate()
     assert again.returncode == 0, out + err
     assert not is_running(worker)
+    assert left_running(repository, "stops") == []
     assert [(run["state"], run["tries"]) for run in recorded(repository, "stops")] == [("completed", 2)]
 
 
