@@ -5,24 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 
+from tests.chaos.chance import SOAK, chance
 from tests.chaos.test_kill_matrix import Project, Victim
 from tests.services.chat.conftest import define
 from workbench.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.chaos]
 
-ROUNDS = 2
+ROUNDS = 10 * SOAK or 1
 WORDS = [{"say": " ".join(f"word{n}" for n in range(2_000)), "pause": 0.005}]
 
 
 @pytest.fixture
 def project(repository: Path) -> Iterator[Project]:
-    made = Project(repository, Random(7))
+    made = Project(repository, chance())
     made.serve(Victim.SERVER)
     yield made
     kill(made)

@@ -66,15 +66,9 @@ def test_a_sweep_that_is_interrupted_while_it_starts_says_how_it_goes_on(reposit
     assert (ran.status, ran.err.splitlines(keepends=True)[-1]) == (130, said), ran
     assert "Traceback" not in ran.err
     assert left_running(repository) == []
-
-
-@pytest.mark.parametrize("moment", ["its server is made known", "its first kernel starts"])
-def test_what_an_interrupted_sweep_says_is_true(repository: Path, moment: str) -> None:
-    write_notebook(repository / "slow.ipynb", "seed: int = 0", "print(seed)")
-    event, word, said = MOMENTS[moment]
-    interrupted(event, word, repository, "sweep", "slow.ipynb")
-    ran = typed(repository, "sweep", "slow.ipynb", *(["--resume"] if said is AFTER else []))
-    assert (ran.status, "1 completed" in ran.out) == (0, True), ran
+    if moment in ("its server is made known", "its first kernel starts"):  # what it said is true
+        ran = typed(repository, "sweep", "slow.ipynb", *(["--resume"] if said is AFTER else []))
+        assert (ran.status, "1 completed" in ran.out) == (0, True), ran
 
 
 def test_a_run_that_fails_is_one_line_on_standard_error(repository: Path) -> None:
