@@ -34,7 +34,7 @@ if fills and seed == 2 and not Path("mended").exists():
         except OSError:
             pass
 """
-RUNS = "1..4"
+RUNS = "1..3"
 
 
 @pytest.fixture(params=["state", "outputs"])
@@ -68,14 +68,14 @@ def test_a_disk_that_fills_fails_runs_with_a_code_and_a_resumed_sweep_does_the_r
     first = sweep(repository, "--name", "fills")
     assert first.returncode == 1
     code = "STORE_FULL" if disk.name == ".aiswarm" else "PROJECT_UNWRITABLE"
-    assert first.stdout.count(f"{code}: ") == 3, first.stdout + first.stderr
+    assert first.stdout.count(f"{code}: ") == 2, first.stdout + first.stderr
     mark = sweep_mark("fills", str(repository))
     assert [one for one in psutil.process_iter() if mark in marks_of(one) and is_running(one)] == []
     (disk / "filler").unlink()
     (repository / "mended").touch()
     again = sweep(repository, "--name", "fills", "--retry-failed")
     assert again.returncode == 0, again.stdout + again.stderr
-    assert [run["state"] for run in runs(repository)] == ["completed"] * 4
+    assert [run["state"] for run in runs(repository)] == ["completed"] * 3
     assert runs(repository)[0]["tries"] == 1
     left = [path.name for path in (repository / ".aiswarm" / "runs" / "fills").iterdir() if path.suffix == ".ipynb"]
-    assert len(left) == 4
+    assert len(left) == 3
