@@ -1,0 +1,67 @@
+"""What an agent may do, from its row: a table of what differs from a worker with everything granted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from workbench.model import Access, Capability, Level, Tool
+from workbench.ops import Caller
+from workbench.services.access.authentication import COMMANDS_ONLY, OWN_TRAITS, SUPERVISED, _caller
+
+OWN = {Capability.OWN_DEFINITION, Capability.CHANGE_OWN_DEFINITION, Capability.TOOLS, Capability.OWN_PERSONALITY}
+READING = frozenset({Capability.OWN_DEFINITION, Capability.TOOLS})
+ROW = {
+    **{"id": "a1", "assigned_agent_id": "ada", "name": "Ada", "persona_id": "tester", "assigned_worktree": "lab"},
+    **{"session_id": "s1", "team_id": "t1", "access_level": "team_level", "registration_status": "assigned"},
+    **{"tool": "write", "may_write": 1, "may_read": 1, "role": "worker", "rejection": None, "token_hash": "hash"},
+    **{"capabilities": "{}", "definition_id": "d1", "self_tools": "write", "may_define": 1},
+    "tools": f'["search", "{OWN_TRAITS}"]',
+}
+WORKER = Caller(
+    *(Level.WORKER, "ada", "a1", "tester", "lab", "s1", "t1", Access.TEAM_LEVEL, Tool.WRITE),
+    capabilities=frozenset(OWN),
+    definition="d1",
+    tools=frozenset({"search", OWN_TRAITS}),
+)
+NOBODY = {"level": Level.ANONYMOUS, "capabilities": READING}
+
+
+@pytest.mark.parametrize(
+    ("row", "caller"),
+    [
+        ({}, {}),
+        ({"registration_status": "active"}, {"active": True}),
+        ({"registration_status": "pending"}, NOBODY),
+        ({"registration_status": "rejected", "rejection": "no"}, {**NOBODY, "rejection": "no"}),
+        ({"registration_status": "rejected"}, {**NOBODY, "rejection": ""}),
+        ({"role": "planner"}, {"level": Level.PLANNER, "capabilities": frozenset({*OWN, Capability.DEFINITIONS})}),
+        ({"role": "planner", "may_define": 0}, {"level": Level.PLANNER}),
+        ({"tool": "read"}, {"level": Level.READ, "tool": Tool.READ, "capabilities": READING}),
+        ({"tool": "read", "may_write": 0}, {"level": Level.READ, "tool": Tool.READ, "capabilities": READING}),
+        (
+            {"may_write": 0},
+            {"level": Level.READ, "tool": Tool.READ, "barred": "TOOL_DISABLED", "capabilities": READING},
+        ),
+        ({"may_read": 0}, {"reads": False}),
+        ({"tool": "read", "may_read": 0}, {**NOBODY, "tool": Tool.READ, "barred": "TOOL_DISABLED", "reads": False}),
+        ({"self_tools": "read"}, {"capabilities": frozenset(OWN - {Capability.CHANGE_OWN_DEFINITION})}),
+        ({"self_tools": "off"}, {"capabilities": frozenset({Capability.TOOLS, Capability.OWN_PERSONALITY})}),
+        (
+            {"definition_id": None},
+            {"definition": None, "capabilities": frozenset({Capability.TOOLS, Capability.OWN_PERSONALITY})},
+        ),
+        (
+            {"tools": "[]"},
+            {"tools": frozenset(), "capabilities": frozenset(OWN - {Capability.TOOLS, Capability.OWN_PERSONALITY})},
+        ),
+        ({"capabilities": f'{{"{COMMANDS_ONLY}": true}}'}, {"commands_only": True}),
+        ({"capabilities": f'{{"{SUPERVISED}": true}}'}, {"supervised": True}),
+    ],
+)
+def test_a_caller_is_what_its_row_grants(row: dict[str, Any], caller: dict[str, Any]) -> None:
+    found = _caller({**ROW, **row})
+    assert found == replace(WORKER, **caller)
+    assert (found.display_name, found.token_hash) == ("Ada", "hash")
