@@ -142,3 +142,7 @@ def test_limits_that_let_nothing_run_are_refused(limits: dict[str, Any]) -> None
 @pytest.mark.parametrize(("notebook", "name"), [("a/My Notebook (2).ipynb", "my-notebook-2"), ("x/ß.ipynb", "sweep")])
 def test_a_sweep_is_named_after_its_notebook(notebook: str, name: str) -> None:
     assert default_name(notebook) == name
+
+
+def test_the_key_of_a_run_stays_what_it_is_so_that_an_update_finds_the_runs_that_are_done() -> None:
+    assert run_key("h", {"a": 1}, {"x": "y"}, 2) == "30325195a59d61a7c22258cf6797d81f7a8fc86de4122aa7205c59dce757c20c"

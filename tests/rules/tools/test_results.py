@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.rules.tools.results import as_json, shortened
+from workbench.rules.tools.results import as_json, is_small, shortened
 from workbench.rules.wire import json_safety
 
 
@@ -58,3 +58,28 @@ def test_a_value_that_contains_itself_or_nests_too_deeply_is_shown_by_its_repres
 def test_a_long_text_is_shown_in_part() -> None:
     assert shortened("x" * 1_000, 100) == "x" * 99 + "…"
     assert shortened("x", 100) == "x"
+
+
+@pytest.mark.parametrize(
+    ("value", "nodes", "characters", "small"),
+    [
+        ("abc", 1, 4, True),
+        ("abc", 1, 3, False),
+        ({"ab": "c"}, 2, 4, True),
+        ({"ab": "c"}, 2, 3, False),
+        ({"ab": "c"}, 1, 9, False),
+        ([1, [2]], 4, 1, True),
+        ([1, [2]], 3, 1, False),
+        ([""] * 499, 500, 1, True),
+        ([""] * 500, 500, 1, False),
+    ],
+)
+def test_a_value_is_small_up_to_so_many_nodes_and_characters(
+    value: Any, nodes: int, characters: int, small: bool
+) -> None:
+    assert is_small(value, nodes, characters) is small
+
+
+def test_without_limits_of_its_own_it_has_five_hundred_nodes_and_fifty_thousand_characters() -> None:
+    sizes = [is_small([0] * many) for many in (499, 500)] + [is_small("x" * many) for many in (49_999, 50_000)]
+    assert sizes == [True, False, True, False]

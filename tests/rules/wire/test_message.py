@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from workbench.errors import BadInput, NotFound
+from workbench.errors import BadInput, NotFound, WorkbenchError
 from workbench.rules.wire import json_safety, message
 from workbench.rules.wire.message import Frame, parse
 
@@ -149,3 +149,45 @@ def test_what_failed_keeps_its_code_and_family() -> None:
     told = message.failed("Registration", NotFound("PERSONA_NOT_FOUND", "There is none.", persona="x"))
     assert (type(told), told.code, told.details) == (NotFound, "PERSONA_NOT_FOUND", {"persona": "x"})
     assert told.message == "Registration failed: There is none."
+
+
+def test_what_the_server_answers_is_what_the_spec_says() -> None:
+    select = (
+        "Please select a tool to continue: register (new agent), read (read-only access), write (read-write access)"
+    )
+    sent = {"type": "authentication_success", "agent_id": "a", "agent_name": "A", "tool": "read"}
+    expected = json.dumps(["me", "authenticate", {"agent_id": "your_assigned_id", "token": "your_token"}])
+    assert message.prompt() == {
+        "type": "tool_selection_prompt",
+        "available_tools": ["register", "read", "write"],
+        "message": select,
+    }
+    assert message.authentication_success("a", "A", "read") == {
+        **sent,
+        "message": "Authentication successful. You can now use read operations.",
+    }
+    assert message.agent_id_required("me", "read") == {
+        "type": "agent_id_required",
+        "message": "To use 'read' tool, provide your assigned agent_id",
+        "expected_format": expected,
+    }
+    assert message.response("read", {"data": []}) == {"type": "read_response", "data": []}
+    assert message.response("write", {"success": True}) == {"type": "write_response", "success": True}
+    assert message.response("whoami", {"a": 1}) == {"type": "whoami_response", "data": {"a": 1}}
+    assert message.agent_status("a", "pending") == {"type": "agent_status", "agent_id": "a", "status": "pending"}
+    assert message.announce_ack("a", x=1) == {"type": "announce_ack", "agent_id": "a", "x": 1}
+    assert message.contexts("a", {"data": [1]}) == {"type": "contexts", "agent_id": "a", "results": [1]}
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (message.invalid_tool(), "INVALID_TOOL: Invalid tool selection. Must be 'register', 'read', or 'write'"),
+        (message.agent_id_missing(), "TOKEN_REQUIRED: agent_id required for read/write operations"),
+        (message.not_assigned(), "NOT_ASSIGNED: Agent not yet assigned by human administrator"),
+        (message.not_admitted(None), "NOT_ASSIGNED: Agent not yet assigned by human administrator"),
+        (message.failed("Reading", BadInput("X", "no", a=1)), "X: Reading failed: no"),
+    ],
+)
+def test_errors_have_the_words_of_the_spec(error: WorkbenchError, said: str) -> None:
+    assert f"{error.code}: {error.message}" == said
