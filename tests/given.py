@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -20,14 +18,6 @@ from workbench.ops import OPERATOR
 SECONDS = 60.0
 """How long something is waited for that a test expects."""
 STEP_SECONDS = 0.02
-SEED = int(os.environ.get("WORKBENCH_SEED", "0")) or time.time_ns() % 1_000_000
-"""Printed where it decides; set WORKBENCH_SEED to repeat a run."""
-
-
-def chance(of: str) -> Random:
-    """What chooses the rounds of a test that cannot try all each time."""
-    print(f"{of}: seed {SEED}")
-    return Random(f"{SEED} {of}")
 
 
 async def whole_task(

@@ -24,7 +24,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.chaos.chance import SOAK, chance
+from tests.chance import SOAK, chance
 from tests.conftest import git
 from workbench.client import HttpClient
 from workbench.errors import Unauthenticated, Unavailable

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.chance import SOAK, chance
+from tests.chance import SOAK, chance
 from tests.chaos.test_kill_matrix import Project, Victim
 from tests.services.chat.conftest import define
 from workbench.settings import Settings

@@ -9,14 +9,13 @@ import itertools
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from random import Random
 from typing import TextIO
 
 import pytest
 
+from tests.chance import SOAK, chance
 from tests.conftest import Child, ended
 from workbench.definitions.directory import Directory
 from workbench.definitions.group import Replacement, replace_together
@@ -24,9 +23,6 @@ from workbench.definitions.journal import PRIVATE
 from workbench.errors import NotFound
 from workbench.rules.definitions.model import Definition, Entry
 
-SOAK = bool(os.environ.get("WORKBENCH_SOAK"))
-SEED = int(os.environ.get("WORKBENCH_SEED", "0")) or time.time_ns() % 1_000_000
-"""Chooses the moments of the kills; printed. Set WORKBENCH_SEED to repeat a run."""
 KILLS = 15
 """At so many steps of each change a process is killed; the soak kills at all of them."""
 
@@ -125,7 +121,7 @@ def start(place: Path) -> None:
 def test_definitions_are_the_old_or_the_new_ones_at_whatever_step_their_writer_is_killed(
     child: Child, tmp_path: Path, action: str
 ) -> None:
-    (before, after, _), random = ACTIONS[action], Random(SEED)
+    (before, after, _), random = ACTIONS[action], chance()
     processes = child(__file__, tmp_path)
 
     def tried(step: int) -> tuple[int, Versions]:
@@ -142,7 +138,7 @@ def test_definitions_are_the_old_or_the_new_ones_at_whatever_step_their_writer_i
     steps, now = tried(0)
     assert now == after
     chosen = range(1, steps + 1) if SOAK else sorted({1, steps, *random.sample(range(1, steps + 1), KILLS)})
-    print(f"seed {SEED}: killed at {[*chosen]} of {steps} steps")
+    print(f"killed at {[*chosen]} of {steps} steps")
     found = [tried(step) for step in chosen]
     assert {said for said, _ in found} == {-signal.SIGKILL}
     assert [now for _, now in found if now not in (before, after)] == []
@@ -178,8 +174,7 @@ def written(lines: TextIO, dead: set[int], count: int) -> tuple[int, int]:
 async def test_a_definition_is_the_old_or_the_new_one_whenever_its_writer_is_killed(
     child: Child, tmp_path: Path, kills: int
 ) -> None:
-    directory, random, number = Directory(tmp_path / "agents" / "reader"), Random(SEED), 0
-    print(f"seed {SEED}")
+    directory, random, number = Directory(tmp_path / "agents" / "reader"), chance(), 0
     directory.create(READER)
     processes, dead = child(__file__, directory.path), set[int]()
     for _ in range(kills):

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.chance import SOAK, chance
+from tests.chance import SOAK, chance
 
 pytestmark = [pytest.mark.anyio, pytest.mark.chaos]
 

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from tests import given
-from tests.chaos.chance import SOAK, chance
+from tests.chance import SOAK, chance
 from tests.conftest import Served
 from workbench.app import Workbench
 from workbench.errors import Conflict

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.chance import SOAK, chance
+from tests.chance import SOAK, chance
 from tests.conftest import git
 from tests.services.worktrees.lab import commit
 from workbench.app import Workbench

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.chance import SOAK, chance
+from tests.chance import SOAK, chance
 from workbench.store.base import Tx
 from workbench.store.queries import Query
 from workbench.store.sqlite import open_store

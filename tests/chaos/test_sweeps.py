@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.chaos.chance import SOAK
+from tests.chance import SOAK
 from tests.sweeps.lab import write_notebook
 from workbench.cli.client import ProjectClient
 from workbench.cli.sweeps.connection import connected

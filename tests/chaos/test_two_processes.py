@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.chance import SOAK
+from tests.chance import SOAK
 from workbench.app import Workbench
 from workbench.errors import Conflict
 from workbench.ops import Caller

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.chaos.chance import SOAK, chance
+from tests.chance import SOAK, chance
 from tests.conftest import Served, git
 from workbench.app import Workbench
 from workbench.settings import Settings

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.chance import SOAK
 from tests.git.parts import ANNA, Picture, commit, git, script
 from tests.given import refused
 from workbench.git import MergePreview, Repository
@@ -21,7 +22,6 @@ pytestmark = pytest.mark.long
 IN_ONE = 10
 """Cases that are asked about at once; there are 200, or soaked 1,000."""
 SEEDS = [*range(20), *(pytest.param(seed, marks=pytest.mark.chaos) for seed in range(20, 100))]
-SOAKED = bool(os.environ.get("WORKBENCH_SOAK"))
 PATHS = ["a", "b", "d/a", "d/b", "d/e/a", "n", "ü n"]
 LINES = [f"line {number}\n" for number in range(12)]
 
@@ -146,7 +146,7 @@ def judged(scratch: Path, ours: str, theirs: str) -> MergePreview:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("seed", SEEDS if SOAKED else SEEDS[:20])
+@pytest.mark.parametrize("seed", SEEDS if SOAK else SEEDS[:20])
 def test_predictions_agree_with_real_merges(root: Path, tmp_path: Path, seed: int) -> None:
     draw, stream = random.Random(seed), Stream()
     marks = [case(draw, stream) for _ in range(IN_ONE)]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import random
-import time
 from pathlib import Path
 
 import papermill
 import pytest
 from papermill.translators import PythonTranslator
 
+from tests.chance import chance
 from tests.notebooks.stored import FOLDER, NOTEBOOKS, code_cells, is_compared, is_picture
 
 ELSEWHERE = {"00_quickstart", "01_registration"}
@@ -27,16 +25,14 @@ OTHERS = {
     "09_operations": {"tasks": 1},
 }
 """Other parameters than those that the stored outputs are from."""
-SEED = int(os.environ.get("WORKBENCH_SEED", "0")) or time.time_ns() % 1_000_000
-"""Printed; set WORKBENCH_SEED to repeat a run."""
 
 
 @pytest.mark.long
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("first", range(3))
 def test_papermill_runs_the_whole_notebook_with_other_parameters(first: int, tmp_path: Path) -> None:
-    name = random.Random(SEED).choice(sorted(OTHERS)[first::3])  # of every third; nbval runs them all
-    print(f"seed {SEED}: {name}")
+    name = chance().choice(sorted(OTHERS)[first::3])  # of every third; nbval runs them all
+    print(name)
     path = FOLDER / f"{name}.ipynb"
     made = papermill.execute_notebook(path, tmp_path / path.name, OTHERS[name], cwd=tmp_path, progress_bar=False)
     assert made.metadata.papermill.exception is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import os
 import shutil
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.chance import SOAK
 from tests.services.definitions.rows import TOOL
 from workbench import state_directory
 from workbench.app import Workbench
@@ -29,7 +29,6 @@ from workbench.services import SERVICES
 from workbench.settings import Settings
 from workbench.store.sqlite import SqliteStore, open_store
 
-SOAK = bool(os.environ.get("WORKBENCH_SOAK"))
 Fields = dict[str, Any]
 
 AGENTS = st.sampled_from(["ada", "ada", "ada", "bob", "bob", "eve"])

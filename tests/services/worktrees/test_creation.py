@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests import given
+from tests.chance import chance
 from tests.conftest import git
 from tests.services.worktrees.lab import ask, commit, everything, kinds, one
 from workbench.app import Workbench
@@ -245,7 +246,7 @@ async def test_of_200_hostile_names_none_leaves_anything(workbench: Workbench, r
             assert error.code in ("WORKTREE_NOT_FOUND", "INVALID_ARGUMENTS"), name
     assert everything(repository) == before
     taken = [name for name in names if git_takes(name)]
-    chosen = given.chance("hostile branches").sample(taken, WORKTREES)
+    chosen = chance("hostile branches").sample(taken, WORKTREES)
     for name in [name for name in names if name not in taken] + chosen:
         try:
             made = await workbench.call("create_worktree", name="lab", branch_name=name)

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests import given
+from tests.chance import chance
 from tests.conftest import git
 from tests.services.worktrees.lab import approval, ask, commit, finished, kinds, one
 from workbench.app import Workbench
@@ -52,7 +53,7 @@ async def another(settings: Settings, how: str) -> AsyncIterator[Workbench]:
 @pytest.fixture
 def how(request: pytest.FixtureRequest) -> str:
     """What the other process does: the seed decides, except where a test asks for both."""
-    return getattr(request, "param", None) or given.chance(request.node.name).choice(["serves", "works"])
+    return getattr(request, "param", None) or chance(request.node.name).choice(["serves", "works"])
 
 
 def there(root: Path) -> dict[str, bool]:
@@ -290,7 +291,7 @@ async def test_on_a_full_disk_nothing_is_left_half_done(small_disk: Path, reposi
         question = await ask(workbench)
         filler = small_disk / "filler"
         seen = set()
-        some = given.chance("free bytes").sample((2_500_000, 1_200_000, 300_000, 60_000, 8_000), 2)
+        some = chance("free bytes").sample((2_500_000, 1_200_000, 300_000, 60_000, 8_000), 2)
         for free in (*some, 0):
             _fill(small_disk, filler, free)
             for name, arguments in (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from contextlib import ExitStack
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
+from tests.chance import SOAK
 from tests.conftest import Clock
 from tests.services.tasks.leases.calls import HOLDING
 from workbench.app import Workbench
@@ -437,8 +437,6 @@ TestLeasesInAnyOrder.settings = hypothesis.settings(max_examples=8, stateful_ste
 class ForLong(Leases):
     """The same, in many more orders."""
 
-
-SOAK = int(os.environ.get("WORKBENCH_SOAK", "0"))
 
 TestLeasesInAnyOrderForLong = pytest.mark.chaos(pytest.mark.timeout(3_000)(ForLong.TestCase))
 

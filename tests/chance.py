@@ -13,7 +13,7 @@ SOAK = int(os.environ.get("WORKBENCH_SOAK", "0"))
 SEED = int(os.environ.get("WORKBENCH_SEED", "0")) or time.time_ns() % 1_000_000
 
 
-def chance() -> Random:
-    """Randomness that can be had again; pytest shows with a failure what this prints."""
+def chance(of: str = "") -> Random:
+    """Randomness for one choice of a run. It can be had again: pytest shows with a failure what this prints."""
     print(f"WORKBENCH_SEED={SEED}", flush=True)
-    return Random(SEED)
+    return Random(f"{SEED} {of}")
