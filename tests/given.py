@@ -109,6 +109,11 @@ def wait_until(look: Callable[[], Any], what: str = "it", seconds: float = SECON
     return seen
 
 
-async def appeared(path: Path) -> str:
+async def appeared(path: Path) -> None:
+    """Return once there is a file."""
+    await until(path.exists)
+
+
+async def written(path: Path) -> str:
     """What is in a file, once there is something."""
     return str(await until(lambda: path.exists() and path.read_text()))

@@ -29,9 +29,10 @@ import papermill
 import psutil
 from websockets.asyncio.client import connect
 
+from tests import given
 from tests.conftest import Clock, git
 from tests.services.personalities.nodes import Here, Other, forget, reject
-from tests.services.personalities.two_nodes import Side, side, until
+from tests.services.personalities.two_nodes import Side, side
 from workbench.app import Workbench
 from workbench.git import Repository
 from workbench.koi.identity import load_or_create
@@ -170,9 +171,9 @@ class _Making:
         await network.workbench.call("publish_personality", name="rosa", traits={"mood": "calm"})
         await network.workbench.call("publish_personality", name="gone", traits={"mood": "calm"})
         directory = self.workbench._ctx.node.directory
-        await until(lambda: directory.find("rosa") is not None and directory.find("gone") is not None)
+        await given.until(lambda: directory.find("rosa") is not None and directory.find("gone") is not None)
         await network.workbench.call("withdraw_personality", name="gone")
-        await until(lambda: directory.find("gone") is None)
+        await given.until(lambda: directory.find("gone") is None)
         await self.call("set_peer_permission", peer="neighbour", permission="never", trait="mood")
         await self.call("publish_personality", name="walt", traits={"mood": "keen"})
         clock = Clock()

@@ -20,11 +20,12 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from tests import given
 from tests.conftest import Served
 from tests.saved_project.make import PLACE
-from tests.services.processes.running import process, reached, serving
+from tests.services.processes.running import process, serving
 from tests.services.processes.test_reattach import events
-from tests.worker.working import appeared, working
+from tests.worker.working import working
 from workbench import state_directory
 from workbench.app import Workbench
 from workbench.ops import ANONYMOUS
@@ -137,7 +138,7 @@ async def test_its_people_and_agents_go_on(saved: Saved) -> None:
         (waiting,) = (await call("list_approvals", kind="integration"))["approvals"]
         assert (await call("get_requested_changes", worktree_name="review"))["requests"]
         await call("approve", approval_id=waiting["id"])
-        await appeared(saved.settings.project / "review.txt")
+        await given.appeared(saved.settings.project / "review.txt")
         assert (saved.settings.project / "review.txt").read_text() == "review\n"
         (asked,) = (await call("list_approvals", kind="registration"))["approvals"]
         await call("approve", approval_id=asked["id"], choices={"agent_id": "newcomer"})
@@ -149,14 +150,14 @@ async def test_its_people_and_agents_go_on(saved: Saved) -> None:
         await call("approve", approval_id=made["approval_id"], choices={"agent_id": "worker"})
         task = await call("create_task", title="New", persona_id="implementer", run="true", assigned_agent_id="worker")
         async with working(served, made["token"], lab=None):
-            assert (await reached(served, task["id"], "completed", "failed"))["status"] == "completed"
+            assert (await given.reached(served.workbench, task["id"], "completed", "failed"))["status"] == "completed"
 
 
 @pytest.mark.long
 async def test_the_worker_that_ran_has_ended_and_what_it_made_is_adopted(saved: Saved) -> None:
     async with serving(saved.settings) as served:
         task_id = await task_of(served, RUNNING)
-        task = await reached(served, task_id, "pending")
+        task = await given.reached(served.workbench, task_id, "pending")
         assert [attempt["outcome"] for attempt in task["attempts"]] == ["released"]
         assert (await process(served, "walt"))["running"] is False
         while not await events(served, "task.work_kept"):
@@ -164,4 +165,4 @@ async def test_the_worker_that_ran_has_ended_and_what_it_made_is_adopted(saved: 
         adopted = await served.workbench.call("adopt_attempt", task_id=task_id, attempt=1)
         assert adopted["worktree"] == "lab"
         await served.workbench.call("approve", approval_id=adopted["approval_id"])
-        await appeared(saved.settings.project / "begun")
+        await given.appeared(saved.settings.project / "begun")

@@ -39,7 +39,7 @@ def place(served: Served) -> Path:
 
 async def begun(served: Served) -> int:
     """The pid of the command of the first attempt, once it writes."""
-    pid = int(await given.appeared(place(served) / "pid"))
+    pid = int(await given.written(place(served) / "pid"))
     await given.appeared(place(served) / "beats.txt")
     return pid
 

@@ -20,7 +20,7 @@ async def test_the_usage_of_a_worker_is_known_while_it_works(served: Served, lab
     task_id = await given.task(
         served.workbench, run="echo hello; echo $$ > pid; (setsid sleep 600 &); while :; do :; done"
     )
-    command = int(await given.appeared(lab / "pid"))
+    command = int(await given.written(lab / "pid"))
     found = await process(served, "walt")
     while found["cpu_seconds"] < 1 or "sleep" not in {one["name"] for one in found["children"]}:
         found = await process(served, "walt")

@@ -49,7 +49,7 @@ async def working(settings: Settings, **more: Any) -> Left:
         lab = Path((await served.workbench.call("create_worktree", name="lab"))["path"])
         walt = await spawn(served, name="walt", assigned_worktree="lab")
         await given.task(served.workbench, run=UNTIL_GO, **more)
-        return Left(lab, walt["pid"], int(await given.appeared(lab / "pid")))
+        return Left(lab, walt["pid"], int(await given.written(lab / "pid")))
 
 
 async def events(served: Served, kind: str) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 async def test_a_killed_worker_is_noticed_and_takes_its_command_along(served: Served, lab: Path) -> None:
     made = await spawn(served, name="walt", assigned_worktree="lab")
     task_id = await given.task(served.workbench, run="echo $$ > pid; trap '' TERM; setsid sleep 600 & sleep 600")
-    command = int(await given.appeared(lab / "pid"))
+    command = int(await given.written(lab / "pid"))
     os.kill(made["pid"], signal.SIGKILL)
     task = await given.reached(served.workbench, task_id, "pending")
     assert [(a["agent_id"], a["outcome"], a["error_message"]) for a in task["attempts"]] == [
@@ -46,7 +46,7 @@ async def test_a_killed_worker_is_noticed_and_takes_its_command_along(served: Se
 async def test_a_terminated_worker_gives_its_task_back_and_the_next_one_does_it(served: Served, lab: Path) -> None:
     made = await spawn(served, name="walt", assigned_worktree="lab")
     task_id = await given.task(served.workbench, run="[ $WORKBENCH_ATTEMPT = 2 ] || { echo $$ > pid; exec sleep 600; }")
-    command = int(await given.appeared(lab / "pid"))
+    command = int(await given.written(lab / "pid"))
     await served.workbench.call("terminate_agent", agent_id="walt")
     await ended(made["pid"], command)
     await spawn(served, name="wilma", assigned_worktree="lab")
@@ -77,7 +77,7 @@ async def test_only_the_planner_that_spawned_it_or_the_person_ends_an_agent(serv
 async def test_revoking_ends_the_process_too(served: Served, lab: Path) -> None:
     made = await spawn(served, name="walt", assigned_worktree="lab")
     task_id = await given.task(served.workbench, run="echo $$ > pid; exec sleep 600")
-    command = int(await given.appeared(lab / "pid"))
+    command = int(await given.written(lab / "pid"))
     revoked = await served.workbench.call("revoke_agent", agent_id="walt")
     assert revoked["registration_status"] == "revoked"
     await ended(made["pid"], command)

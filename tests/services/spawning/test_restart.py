@@ -32,7 +32,7 @@ async def test_a_worker_is_started_again_with_the_same_identity(served: Served, 
     first = await given.task(
         served.workbench, run="[ $WORKBENCH_ATTEMPT = 2 ] || { echo $$ > pid; sleep 600; }; echo key of ${#KEY}"
     )
-    command = int(await given.appeared(lab / "pid"))
+    command = int(await given.written(lab / "pid"))
     again = await served.workbench.call("restart_agent", agent_id="walt")
     assert (again["agent_id"], again["state"], again["worktree"]) == ("walt", "running", "lab")
     await ended(made["pid"], command)
