@@ -10,11 +10,18 @@ import pytest
 
 from tests.docs import ROOT
 from tests.kernel.conftest import Kernel
-from tests.test_demo import PLAN
 
 THREADS = "sorted(t.name for t in threading.enumerate() if type(t) is threading.Thread)"
 """Threads of subclasses are left out: ZeroMQ starts one of its own for large messages."""
 NOTEBOOK = ROOT / "notebooks" / "00_quickstart.ipynb"
+
+PLAN = """\
+plan: greetings
+tasks:
+  - {name: hello, title: Write hello, persona: implementer, worktree: hello, run: "echo hello > hello.txt"}
+  - {name: world, title: Write world, persona: tester, worktree: world, run: "echo world > world.txt", after: [hello]}
+  - {name: judge, title: Judge both, persona: reviewer, after: [hello, world]}
+"""
 
 
 def cells(**parameters: object) -> list[str]:
