@@ -26,6 +26,7 @@ import psutil
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
+from tests.chance import SOAK
 from workbench import state_directory
 from workbench.app import Workbench
 from workbench.cli import main
@@ -40,9 +41,13 @@ from workbench.store.sqlite import open_store
 LONG_SECONDS = 400
 """Tests with such a deadline, or a longer one, begin before the others."""
 
-# How long examples take depends on the load of the machine; each test has a deadline of its own.
+# How long examples take depends on the load of the machine; each test has a deadline of its own. The examples of each
+# run are others.
 hypothesis.settings.register_profile(
-    "workbench", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "workbench",
+    max_examples=250 * SOAK or 25,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("workbench")
 

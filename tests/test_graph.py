@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.graph import HEIGHT, LIMIT, WIDTH, Graph, places
@@ -96,7 +96,6 @@ NUMBERS = st.integers(1, 30)
 EDGES = st.sets(st.tuples(NUMBERS, NUMBERS).filter(lambda pair: pair[0] > pair[1]), max_size=60)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.sets(NUMBERS), EDGES)
 def test_everything_is_right_of_what_it_waits_for_and_in_a_place_of_its_own(
     ids: set[int], edges: set[tuple[int, int]]
@@ -155,7 +154,6 @@ def test_an_edge_goes_round_the_boxes_between_its_ends() -> None:
     assert crossed(chain) == []
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.sets(NUMBERS, min_size=1), EDGES)
 def test_no_edge_crosses_a_box(alone: set[int], edges: set[tuple[int, int]]) -> None:
     ids = sorted({*alone, *(number for pair in edges for number in pair)})

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.git.parts import ANNA, MEGABYTE, Picture, add, commit, git, inside, remove, write
@@ -136,7 +136,6 @@ def test_there_are_two_hundred_hostile_names() -> None:
     assert len(set(HOSTILE_NAMES)) >= 200
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.text(alphabet=st.sampled_from("ab./-@{}~^:?*[\\ \n\x7fklco") | st.characters(), max_size=8))
 def test_every_name_we_take_git_takes_too(name: str) -> None:
     with suppress(BadInput):

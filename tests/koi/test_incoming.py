@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rid_lib.ext.utils import sha256_hash_json
 
@@ -72,7 +72,6 @@ def events(sender: Identity, *sent: Any) -> bytes:
 # Round trips
 
 
-@settings(max_examples=25)
 @given(contents=st.dictionaries(st.text(), json_values))
 def test_what_is_signed_and_sent_is_read_as_it_was(ada: Identity, contents: dict[str, Any]) -> None:
     bundle = Bundle.generate(AgentPersonality("ada", "1"), contents)
@@ -93,7 +92,6 @@ def test_whatever_arrives_is_read_or_refused(raw: bytes) -> None:
     assert caught.value.code == "KOI_MALFORMED"
 
 
-@settings(max_examples=25)
 @given(
     strange=st.lists(json_values | st.fixed_dictionaries({**dict.fromkeys(GOOD, json_values), "manifest": json_values}))
 )

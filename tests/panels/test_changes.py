@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 pytestmark = pytest.mark.node
 Ask = Callable[..., Any]
 LINES = st.lists(st.sampled_from(["a", "b", "", "- x", "+ y", "@@ z", "\\ w", "--- q"]), max_size=12)
-OFTEN = settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+OFTEN = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
 @pytest.fixture(scope="module")

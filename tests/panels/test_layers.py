@@ -63,7 +63,7 @@ def test_nothing_is_laid_out_too(lay_out: LayOut) -> None:
     assert lay_out([], []) == {"places": {}, "edges": [], "layers": [], "columns": 0, "rows": 1}
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(edges=EDGES)
 def test_edges_go_to_the_right_and_no_two_nodes_share_a_place(lay_out: LayOut, edges: list[tuple[int, int]]) -> None:
     ids = sorted({end for edge in edges for end in edge})

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 ROOT = Path(__file__).parent.parent.parent
@@ -62,7 +62,6 @@ STEPS = st.one_of(
 
 
 @pytest.mark.timeout(300)  # each example starts Node.js
-@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 50), st.lists(STEPS, max_size=15))
 def test_the_known_lines_have_no_gap_and_end_with_the_newest(step: int, steps: list[tuple[str, Any]]) -> None:
     total, fails = 0, False

@@ -149,7 +149,7 @@ def front_end() -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.node
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(states=STATES)
 def test_the_front_end_comes_to_the_same_state(front_end: subprocess.Popen[str], states: list[dict[str, Any]]) -> None:
     snapshot = {name: list(rows.values()) for name, rows in states[0].items()}

@@ -224,9 +224,7 @@ Step = (
 
 
 @hypothesis.given(steps=st.lists(Step, max_size=25))
-@settings(
-    deadline=None, max_examples=80, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_whoever_joins_and_leaves_when_every_subscriber_hears_each_event_once_and_in_order(
     store: SqliteStore, steps: list[Any]
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.errors import BadInput
@@ -232,7 +232,6 @@ SIGNS = st.sampled_from("[]{}:,&*!|>'\"%@`#-?\n \t\\")
 MARKS = st.sampled_from(["\n  - ", ": ", "!!int ", "!!map ", "!!set ", "? ", "<<: ", "plan", "tasks", "after"])
 
 
-@settings(deadline=None)
 @given(st.text() | st.lists(SIGNS | MARKS | st.text(max_size=3), max_size=40).map("".join))
 def test_no_text_is_answered_by_anything_but_a_plan_or_a_list_of_problems(text: str) -> None:
     for whole in (text, plan(task("a", f"metadata: {text}")), plan(task("a"), text)):
@@ -295,7 +294,6 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     return {"plan": draw(st.from_regex(r"[a-z0-9]{1,9}", fullmatch=True)), "tasks": draw(st.permutations(tasks))}
 
 
-@settings(deadline=None)
 @given(st.characters(categories=["Cc"]))
 def test_no_control_character_but_tabs_and_ends_of_lines_is_in_a_text(character: str) -> None:
     text = plan(task("a", f'description: "\\x{ord(character):02x}"'))
@@ -310,7 +308,6 @@ def text_of(text: str) -> str | None:
         return None
 
 
-@settings(max_examples=40, deadline=None)
 @given(documents())
 def test_a_plan_that_was_written_as_yaml_is_read_as_it_was(document: dict[str, Any]) -> None:
     made = parse(yaml.safe_dump(document))
@@ -318,7 +315,6 @@ def test_a_plan_that_was_written_as_yaml_is_read_as_it_was(document: dict[str, A
     assert said == document
 
 
-@settings(max_examples=100, deadline=None)
 @given(documents(), st.sampled_from(["yaml", "markdown"]))
 def test_a_plan_that_is_written_is_read_as_it_was(document: dict[str, Any], form: Format) -> None:
     made = parse(yaml.safe_dump(document), personas=PERSONAS)
@@ -363,7 +359,6 @@ def test_plans_mean_the_same_when_only_their_form_differs() -> None:
     assert digest(said) != digest(parse(form.replace("x\n", "y\n")))
 
 
-@settings(max_examples=40, deadline=None)
 @given(documents())
 def test_in_order_each_task_comes_after_what_it_waits_for_and_otherwise_as_written(document: dict[str, Any]) -> None:
     made = parse(yaml.safe_dump(document))
@@ -374,7 +369,6 @@ def test_in_order_each_task_comes_after_what_it_waits_for_and_otherwise_as_writt
     assert names[: len(free)] == free
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from("abcdef"), st.lists(st.sampled_from("abcdefg"), max_size=3)))
 def test_a_circle_is_found_exactly_where_there_is_one(edges: dict[str, list[str]]) -> None:
     known = {node: [n for n in to if n in edges] for node, to in edges.items()}

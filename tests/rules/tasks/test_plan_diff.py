@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rules.tasks.test_plan import documents
@@ -47,7 +47,6 @@ def test_values_that_only_python_takes_for_equal_differ(one: Any, other: Any) ->
     assert compare([task("a", metadata={"x": one})], [task("a", metadata={"x": other})]).text
 
 
-@settings(max_examples=40)
 @given(documents(), documents(), st.randoms())
 def test_a_diff_is_empty_exactly_between_plans_that_mean_the_same(
     one: dict[str, Any], other: dict[str, Any], random: Any

@@ -17,7 +17,7 @@ from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
 
-ONCE_FOR_ALL = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ONCE_FOR_ALL = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture

@@ -201,7 +201,7 @@ def reaches(edges: set[tuple[int, int]], start: int, goal: int) -> bool:
     return start == goal or any(reaches(edges - {edge}, edge[1], goal) for edge in edges if edge[0] == start)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @hypothesis.given(steps=st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(0, 5)), max_size=25))
 async def test_whatever_is_added_and_removed_there_is_never_a_circle(
     workbench: Workbench, steps: list[tuple[bool, int, int]]

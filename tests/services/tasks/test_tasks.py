@@ -161,7 +161,7 @@ async def test_tasks_are_listed_in_pages_that_neither_skip_nor_repeat(workbench:
     assert (await workbench.call("list_tasks", limit=6))["next_cursor"] is not None
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @hypothesis.given(data=st.data())
 async def test_the_pages_of_any_list_are_together_the_list(workbench: Workbench, data: st.DataObject) -> None:
     if not (await workbench.call("list_tasks"))["tasks"]:

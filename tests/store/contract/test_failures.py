@@ -60,7 +60,7 @@ Steps = st.lists(
 
 
 @given(steps=Steps)
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_a_batch_does_what_its_changes_would_have_done_one_by_one(store: Store, steps: Any) -> None:
     """Any mixture of changes that succeed, raise, break a constraint or are bad SQL."""
     last = await store.read(lambda tx: max((e.id for e in events_after(tx, 0, 100_000)), default=0))

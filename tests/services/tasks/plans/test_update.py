@@ -172,7 +172,7 @@ async def test_an_update_cannot_have_tasks_wait_for_each_other_by_way_of_others(
     assert await listed(workbench) == before
 
 
-@settings_of_hypothesis(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings_of_hypothesis(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(one=documents(), other=documents(), form=st.sampled_from(["yaml", "markdown"]))
 async def test_an_update_makes_any_plan_any_other_and_the_export_says_so(
     workbench: Workbench, one: dict[str, Any], other: dict[str, Any], form: Format
