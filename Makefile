@@ -10,6 +10,9 @@ JSON ?=
 ONLY ?=
 SAMPLE ?=
 PARALLEL := --numprocesses=4 # even on two cores: many tests wait for processes
+MEMORY := $(shell df --output=target,avail -k /dev/shm 2>/dev/null | awk '$$1 == "/dev/shm" && $$2 > 8000000 {print $$1}')
+# On a disk, tests wait for it a third of their time.
+IN_MEMORY := $(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY))
 COMPUTING := --numprocesses=logical --maxprocesses=4
 PRETTIER = $(and $(shell command -v node),$(wildcard node_modules/.bin/prettier))
 unexport PYTHONDONTWRITEBYTECODE # compiling the tests takes each process longer than collecting them
@@ -68,11 +71,11 @@ lab: $(VENV)/.lab
 	$(BIN)/jupyter lab notebooks/00_quickstart.ipynb
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest $(PARALLEL) --dist=worksteal -m "$(CHEAP)"
+	$(IN_MEMORY) $(BIN)/python -m pytest $(PARALLEL) --dist=worksteal -m "$(CHEAP)"
 
 test-all: $(VENV)/.test
 	WORKBENCH_QUICKSTART_APPROVE=auto $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-sanitize-with=notebooks/sanitize.cfg --nbval-cell-timeout=300 --timeout=600 $(COMPUTING) --dist=loadfile notebooks/
-	$(BIN)/python -m pytest $(PARALLEL) --dist=worksteal -m "not ($(CHEAP))"
+	$(IN_MEMORY) $(BIN)/python -m pytest $(PARALLEL) --dist=worksteal -m "not ($(CHEAP))"
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
