@@ -166,3 +166,21 @@ async def test_the_worker_that_ran_has_ended_and_what_it_made_is_adopted(saved: 
         assert adopted["worktree"] == "lab"
         await served.workbench.call("approve", approval_id=adopted["approval_id"])
         await given.appeared(saved.settings.project / "begun")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(60)
+async def test_the_agent_whose_worker_has_ended_is_restarted_and_does_its_task(saved: Saved) -> None:
+    async with serving(saved.settings) as served:
+        task_id = await task_of(served, RUNNING)
+        await given.reached(served.workbench, task_id, "pending")
+        await served.workbench.call("restart_agent", agent_id="walt")
+
+        async def is_over() -> bool:
+            (saved.lab / "go").touch()  # again and again: what the first attempt left is removed before the second
+            return (await given.task_now(served.workbench, task_id))["status"] in ("completed", "failed")
+
+        await given.until(is_over)
+        task = await given.task_now(served.workbench, task_id)
+        assert [attempt["outcome"] for attempt in task["attempts"]] == ["released", "completed"]
+        assert (saved.lab / "made.txt").read_text() == "made\n"
