@@ -30,12 +30,12 @@ def test_every_file_of_a_view_is_listed() -> None:
     assert sorted(files) == sorted(VIEWS)
 
 
-@pytest.mark.parametrize("view", views.described(), ids=lambda view: view.name)
-def test_the_manual_has_every_column(view: views.View) -> None:
-    section = MANUAL.split(f"### `{view.name}`")[1].partition("\n#")[0]
-    assert view.meaning in section
-    for column in view.columns:
-        assert f"| `{column.name}` | {column.type.lower()} | {column.meaning} |" in section
+def test_the_manual_has_every_column() -> None:
+    for view in views.described():
+        section = MANUAL.split(f"### `{view.name}`")[1].partition("\n#")[0]
+        assert view.meaning in section
+        rows = [f"| `{one.name}` | {one.type.lower()} | {one.meaning} |" for one in view.columns]
+        assert [row for row in rows if row not in section] == []
 
 
 def test_an_unknown_view_is_an_error_that_names_the_others() -> None:
