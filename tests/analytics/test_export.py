@@ -91,26 +91,24 @@ async def test_parquet_reads_back_equal(
 
 
 @pytest.mark.parametrize("form", ["parquet", "jsonl", "json", "csv"])
-@pytest.mark.parametrize("view", ["tasks", "attempts", "approvals", "worktrees", "events"])
 async def test_a_single_view_reads_back_equal(
-    workbench: Workbench, settings: Settings, ada: Admitted, tmp_path: Path, view: str, form: str
+    workbench: Workbench, settings: Settings, ada: Admitted, tmp_path: Path, form: str
 ) -> None:
     """Parquet with its values, the others with all their rows; what they keep of values is tested below."""
-    file = tmp_path / f"one.{form}"
-    file.write_text("of an earlier export")
-    made = await saved_view(settings, view, file, form)
-    live = Live(files=True)
+    file, live = tmp_path / f"one.{form}", Live(files=True)
     news = await refresh(live, workbench.store)
     reader = {"parquet": "read_parquet", "csv": "read_csv"}.get(form, "read_json")
     every = "COLUMNS(*)" if form == "parquet" else "count(*)"
-    here, there = (
-        live.answer(news, f"SELECT {every} FROM {source}").fetchall() for source in (view, f"{reader}('{file}')")
-    )
-    assert sorted(map(repr, here)) == sorted(map(repr, there))
-    assert made == Saved(
-        file.name, live.answer(news, f"SELECT count(*) FROM {view}").fetchall()[0][0], file.stat().st_size
-    )
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".export")] == []
+    for view in ("tasks", "attempts", "approvals", "worktrees", "events"):
+        file.write_text("of an earlier export")
+        made = await saved_view(settings, view, file, form)
+        here, there = (
+            live.answer(news, f"SELECT {every} FROM {source}").fetchall() for source in (view, f"{reader}('{file}')")
+        )
+        assert (view, sorted(map(repr, here))) == (view, sorted(map(repr, there)))
+        count = live.answer(news, f"SELECT count(*) FROM {view}").fetchall()[0][0]
+        assert made == Saved(file.name, count, file.stat().st_size)
+        assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".export")] == []
 
 
 async def test_csv_is_safe_for_spreadsheets_and_json_lines_keep_values(
