@@ -8,7 +8,6 @@ import shutil
 import sqlite3
 import sys
 import threading
-from collections.abc import AsyncIterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -43,11 +42,10 @@ def _little_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench]:
+async def workbench(workbench: Workbench) -> Workbench:
     """An open project with some tasks, whose titles try the way through the files."""
-    async with Workbench.open(settings, clock=clock) as opened:
-        await create_tasks(opened)
-        yield opened
+    await create_tasks(workbench)
+    return workbench
 
 
 async def create_tasks(workbench: Workbench, count: int = TASKS) -> None:

@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -33,13 +33,6 @@ pytestmark = pytest.mark.anyio
 
 FILES = (*VIEWS, *(table for table in TABLES if table != "raw_events"))
 TITLES = ["é\U0001f427", "a'b\"c\\d", "two\nlines", "NULL", "1", "=1+1", "'=1", " x ", "-"]
-
-
-@pytest.fixture
-async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench]:
-    """An open project."""
-    async with Workbench.open(settings, clock=clock) as opened:
-        yield opened
 
 
 @pytest.fixture

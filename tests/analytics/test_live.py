@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -41,13 +41,6 @@ from workbench.store.queries import Query
 from workbench.store.sqlite import open_store
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench]:
-    """An open project whose time the test moves."""
-    async with Workbench.open(settings, clock=clock) as opened:
-        yield opened
 
 
 async def rows(live: Live, workbench: Workbench, query: str) -> list[Any]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,25 +26,23 @@ from workbench.analytics.reports.words import duration, enumerated
 from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound, Unavailable
 from workbench.services.tasks import expiry
-from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
 
+PNG = b"\x89PNG\r\n\x1a\n"
 QUERIES = Path(reports.__file__).parent / "queries"
 
 
-@pytest.fixture
-async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench]:
-    """An open project whose time the test moves."""
-    async with Workbench.open(settings, clock=clock) as opened:
-        yield opened
+async def reported(workbench: Workbench) -> Callable[[str], Report]:
+    """The reports of the project as it is, by name."""
+    live = Live()
+    news = await refresh(live, workbench.store)
+    return partial(report, ask=lambda query, **options: live.answer(news, query, **options))
 
 
 async def made(workbench: Workbench, name: str) -> Report:
     """A report of the project as it is."""
-    live = Live()
-    news = await refresh(live, workbench.store)
-    return report(name, lambda query, **options: live.answer(news, query, **options))
+    return (await reported(workbench))(name)
 
 
 async def live_through(workbench: Workbench, admit: Admit, clock: Clock) -> None:
@@ -81,11 +80,12 @@ async def test_the_reports_have_names_and_no_other_is_made(workbench: Workbench)
     ]
     assert sorted(path.stem for path in QUERIES.glob("*.sql")) == names()
     assert [one.name for one in STANDARD.values() if not one.about or not one.empty.endswith(".")] == []
+    reports = await reported(workbench)
     for name in ("nothing", "../views", "", "tasks.sql"):
         with pytest.raises(BadInput, match=r"UNKNOWN_REPORT.*Available: approvals, comparison, critical_path"):
-            await made(workbench, name)
+            reports(name)
     with pytest.raises(BadInput, match=r"There is no report 'wait'\. Did you mean waits\? Available: approvals, "):
-        await made(workbench, "wait")
+        reports("wait")
 
 
 def test_only_groups_of_tasks_are_compared() -> None:
@@ -112,19 +112,29 @@ def test_of_many_names_the_first_are_listed() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", sorted(STANDARD))
-async def test_a_report_on_an_empty_project_is_a_sentence(workbench: Workbench, name: str, tmp_path: Path) -> None:
-    found = await made(workbench, name)
-    expected = "0 of 0 tasks completed in 0 attempts by 0 agents; 0 worktrees merged."
-    assert (found.sentence, found.chart) == (expected if name == "totals" else STANDARD[name].empty, None)
-    assert repr(found).startswith(found.sentence)
-    assert found.sentence in found.save(tmp_path / "report.html").read_text()
-    assert found.data["rows"] == ([] if name != "totals" else found.data["rows"])
+async def test_a_report_on_an_empty_project_is_a_sentence(workbench: Workbench, tmp_path: Path) -> None:
+    reports = await reported(workbench)
+    for name in STANDARD:
+        found = reports(name)
+        expected = "0 of 0 tasks completed in 0 attempts by 0 agents; 0 worktrees merged."
+        assert (found.sentence, found.chart) == (expected if name == "totals" else STANDARD[name].empty, None)
+        assert repr(found).startswith(found.sentence)
+        assert found.sentence in found.save(tmp_path / "report.html").read_text()
+        assert found.data["rows"] == ([] if name != "totals" else found.data["rows"])
+        bundle = found._repr_mimebundle_()
+        assert set(bundle) == {"text/plain", "text/html"}
+        assert bundle["text/html"].startswith(f"<p>{found.sentence}</p>")
+        with pytest.raises(BadInput, match="NO_PICTURE"):
+            found.save(tmp_path / "x.png")
 
 
-async def test_the_tasks_report_has_a_row_for_each_task(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+async def test_reports_have_a_row_for_each_task_a_bar_for_each_attempt_and_totals(
+    workbench: Workbench, admit: Admit, clock: Clock
+) -> None:
     await live_through(workbench, admit, clock)
-    frame = (await made(workbench, "tasks")).frame
+    await workbench.call("register", name="waits")
+    reports = await reported(workbench)
+    frame = reports("tasks").frame
     assert frame[["id", "title", "status", "attempts"]].to_numpy().tolist() == [
         [1, "first", "completed", 2],
         [2, "second", "claimed", 1],
@@ -133,10 +143,18 @@ async def test_the_tasks_report_has_a_row_for_each_task(workbench: Workbench, ad
     assert frame["wait_s"].tolist()[:2] == [2.0, 5.0]
     assert frame["duration_s"].tolist()[0] == 8.5
     assert frame["wait_s"].isna().tolist() == [False, False, True]
+    assert reports("gantt").frame.to_numpy().tolist() == [
+        ["first", "ada", 1, 0.0, 3.0, "failed"],
+        ["first", "ada", 2, 3.0, 8.5, "completed"],
+        ["second", "ada", 1, 3.0, 8.5, "running"],
+    ]
+    events = (await workbench.call("list_events", limit=1000))["events"]
+    assert reports("totals").frame.to_dict("records") == [
+        {"tasks": 3, "completed": 1, "attempts": 3, "agents": 1, "worktrees_integrated": 0, "events": len(events)},
+    ]
 
 
 async def test_the_reports_of_tools_have_their_calls_and_how_long_they_took(workbench: Workbench) -> None:
-    assert len((await made(workbench, "tools")).frame) == len((await made(workbench, "tool_sources")).frame) == 0
     for name in ("list_tasks", "list_tasks", "get_task"):
         with suppress(NotFound):
             await workbench.call("call_tool", name=name, arguments={"task_id": 1} if name == "get_task" else {})
@@ -149,63 +167,33 @@ async def test_the_reports_of_tools_have_their_calls_and_how_long_they_took(work
     assert (tools["median_ms"] <= tools["longest_ms"]).all()
 
 
-async def test_the_totals_count(workbench: Workbench, admit: Admit, clock: Clock) -> None:
-    await live_through(workbench, admit, clock)
-    await workbench.call("register", name="waits")
-    frame = (await made(workbench, "totals")).frame
-    events = (await workbench.call("list_events", limit=1000))["events"]
-    assert frame.to_dict("records") == [
-        {"tasks": 3, "completed": 1, "attempts": 3, "agents": 1, "worktrees_integrated": 0, "events": len(events)},
-    ]
-
-
-async def test_the_gantt_has_a_bar_for_each_attempt(workbench: Workbench, admit: Admit, clock: Clock) -> None:
-    await live_through(workbench, admit, clock)
-    frame = (await made(workbench, "gantt")).frame
-    assert frame.to_numpy().tolist() == [
-        ["first", "ada", 1, 0.0, 3.0, "failed"],
-        ["first", "ada", 2, 3.0, 8.5, "completed"],
-        ["second", "ada", 1, 3.0, 8.5, "running"],
-    ]
-
-
-@pytest.mark.parametrize(
-    ("suffix", "head"), [(".png", b"\x89PNG\r\n\x1a\n"), (".svg", b"<svg "), (".html", b"<!DOCTYPE")]
-)
-async def test_the_gantt_is_a_picture(
-    workbench: Workbench, admit: Admit, clock: Clock, tmp_path: Path, suffix: str, head: bytes
+async def test_the_gantt_is_a_picture_in_a_cell_in_the_colours_of_the_page(
+    workbench: Workbench, admit: Admit, clock: Clock, tmp_path: Path
 ) -> None:
     await live_through(workbench, admit, clock)
     gantt = await made(workbench, "gantt")
-    saved = gantt.save(tmp_path / f"gantt{suffix}")
-    picture = saved.read_bytes()
-    assert picture.lstrip()[: len(head)] == head
-    if suffix == ".svg":
-        assert all(word in picture.decode() for word in ("first", "second", "failed", OUTCOMES["running"]))
-        assert OUTCOMES["expired"] not in picture.decode()
-    if suffix == ".png":
-        shown = gantt._repr_mimebundle_()
-        assert set(shown) == {"text/plain", "text/html", "image/png"}
-        assert shown["text/plain"].splitlines()[0].startswith("3 attempts at 2 tasks by 1 agent within 8.5 s; 1")
-        assert shown["text/plain"].splitlines()[2].split()[:2] == ["task", "agent"]
-        assert base64.b64decode(shown["image/png"]).startswith(head)
+    png, svg, page = (gantt.save(tmp_path / f"gantt{suffix}").read_bytes() for suffix in (".png", ".svg", ".html"))
+    assert png.startswith(PNG)
+    assert svg.lstrip().startswith(b"<svg ")
+    assert page.startswith(b"<!DOCTYPE")
+    assert all(word in svg.decode() for word in ("first", "second", "failed", OUTCOMES["running"]))
+    assert OUTCOMES["expired"] not in svg.decode()
+    shown = gantt._repr_mimebundle_()
+    assert set(shown) == {"text/plain", "text/html", "image/png"}
+    assert shown["text/plain"].splitlines()[0].startswith("3 attempts at 2 tasks by 1 agent within 8.5 s; 1")
+    assert shown["text/plain"].splitlines()[2].split()[:2] == ["task", "agent"]
+    assert base64.b64decode(shown["image/png"]).startswith(PNG)
+    drawn = drawing(shown["text/html"])
+    texts = re.findall(r"<text [^>]*>", drawn)
+    assert len(texts) > 5
+    assert all('fill="currentColor"' in text for text in texts)
+    assert 'fill="white"' not in drawn
 
 
 def drawing(page: str) -> str:
     """The SVG in the HTML of a cell."""
     [source] = re.findall(r'<img src="data:image/svg\+xml;base64,([^"]+)"', page)
     return base64.b64decode(source).decode()
-
-
-async def test_the_gantt_of_a_cell_has_the_colours_of_the_page(
-    workbench: Workbench, admit: Admit, clock: Clock
-) -> None:
-    await live_through(workbench, admit, clock)
-    page = drawing((await made(workbench, "gantt"))._repr_mimebundle_()["text/html"])
-    texts = re.findall(r"<text [^>]*>", page)
-    assert len(texts) > 5
-    assert all('fill="currentColor"' in text for text in texts)
-    assert 'fill="white"' not in page
 
 
 def attempts(count: int) -> pandas.DataFrame:
@@ -221,7 +209,7 @@ def gantt_of(count: int) -> Report:
 
 
 def test_a_gantt_of_many_tasks_shows_the_last_and_says_so() -> None:
-    assert "began last" not in drawing(gantt_of(MOST_ROWS)._repr_mimebundle_()["text/html"])
+    assert "began last" not in gantt_of(MOST_ROWS).html()
     shown = gantt_of(2_000)._repr_mimebundle_()
     svg = drawing(shown["text/html"])
     assert f"The {MOST_ROWS} of 2,000 tasks that began last; the report" in svg
@@ -234,8 +222,8 @@ def test_bars_of_very_many_names_and_intervals_are_capped_with_a_word() -> None:
     many = pandas.DataFrame({"kind": "attempt", "class": [f"Error{n}" for n in range(5_000)], "failures": 1})
     picture = STANDARD["failures"].picture
     assert picture is not None
-    svg = drawing(Report("failures", many, "", picture(many))._repr_mimebundle_()["text/html"])
-    assert f"The {MOST_ROWS} of 5,000 causes that are most frequent; the report" in svg
+    page = Report("failures", many, "", picture(many)).html()
+    assert f"The {MOST_ROWS} of 5,000 causes that are most frequent; the report" in page
     row = {"agent": "ada", "persona": "x", "here_s": 9.0, "share": 0.5}
     spans = pandas.DataFrame([{**row, "start_s": n, "end_s": n + 0.5, "busy_s": 0.5} for n in range(MOST_MARKS + 5)])
     picture = STANDARD["utilisation"].picture
@@ -323,17 +311,6 @@ async def test_a_report_that_cannot_be_saved_leaves_the_file_as_it_was(workbench
         with pytest.raises(Unavailable, match=r"OUTPUT_UNWRITABLE.*No space left on device\."):
             found.save(place / "report.html")
         assert (place / "report.html").read_text() == "before"
-
-
-@pytest.mark.parametrize("name", ["gantt", "tasks", "totals"])
-async def test_a_report_without_a_picture_is_a_table(workbench: Workbench, tmp_path: Path, name: str) -> None:
-    found = await made(workbench, name)
-    assert found.chart is None
-    bundle = found._repr_mimebundle_()
-    assert set(bundle) == {"text/plain", "text/html"}
-    assert bundle["text/html"].startswith(f"<p>{found.sentence}</p>")
-    with pytest.raises(BadInput, match="NO_PICTURE"):
-        found.save(tmp_path / "x.png")
 
 
 def test_numbers_of_a_report_are_shown_with_the_digits_that_can_be_read() -> None:

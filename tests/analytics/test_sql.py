@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import AsyncIterator
 from importlib.util import find_spec
 from typing import Any
 
@@ -12,13 +11,11 @@ import duckdb
 import pandas
 import pytest
 
-from tests.conftest import Clock
 from workbench.analytics import results
 from workbench.analytics.live import Live, refresh
 from workbench.analytics.questions import Question
 from workbench.app import Workbench
 from workbench.errors import BadInput, Unavailable
-from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
 
@@ -26,12 +23,11 @@ ENDLESS = "SELECT count(*) FROM range(100000000000) a, range(1000) b WHERE a.ran
 
 
 @pytest.fixture
-async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench]:
+async def workbench(workbench: Workbench) -> Workbench:
     """An open project with three tasks."""
-    async with Workbench.open(settings, clock=clock) as opened:
-        for title in ("Count", "Weigh", "Measure"):
-            await opened.call("create_task", title=title, persona_id="implementer")
-        yield opened
+    for title in ("Count", "Weigh", "Measure"):
+        await workbench.call("create_task", title=title, persona_id="implementer")
+    return workbench
 
 
 async def asked(live: Live, workbench: Workbench, query: str, **options: Any) -> Any:
@@ -49,15 +45,20 @@ async def test_parameters_are_values_and_others_are_ignored(workbench: Workbench
     ]
 
 
-@pytest.mark.parametrize("query", ["SELECT $title", "SELECT ?", "SELECT $1", "SELECT $a, $title"])
-async def test_a_parameter_without_a_value_is_named(workbench: Workbench, query: str) -> None:
-    with pytest.raises(BadInput, match=r"^SQL_FAILED: No value for \$(title|1)\."):
-        await asked(Live(), workbench, query, values={"a": 1})
-
-
-async def test_a_value_that_sql_has_no_type_for_is_refused(workbench: Workbench) -> None:
+async def test_a_parameter_without_a_value_is_named_and_one_that_sql_has_no_type_for_is_refused(
+    workbench: Workbench,
+) -> None:
+    live = Live()
+    for query, name in (
+        ("SELECT $title", "title"),
+        ("SELECT ?", "1"),
+        ("SELECT $1", "1"),
+        ("SELECT $a, $title", "title"),
+    ):
+        with pytest.raises(BadInput, match=rf"^SQL_FAILED: No value for \${name}\."):
+            await asked(live, workbench, query, values={"a": 1})
     with pytest.raises(BadInput, match="SQL_FAILED"):
-        await asked(Live(), workbench, "SELECT $live", values={"live": Live()})
+        await asked(live, workbench, "SELECT $live", values={"live": live})
 
 
 async def test_temporary_views_stay_and_follow_the_project(workbench: Workbench) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,16 +10,8 @@ import pytest
 from tests.conftest import Admit, Clock
 from workbench.analytics.live import Live, refresh
 from workbench.app import Workbench
-from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def workbench(migrated: Settings, clock: Clock) -> AsyncIterator[Workbench]:
-    """An open project whose time the test moves."""
-    async with Workbench.open(migrated, clock=clock) as opened:
-        yield opened
 
 
 async def waits(workbench: Workbench) -> Sequence[tuple[Any, ...]]:
