@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
+from tests.conftest import with_store
 from tests.services.runs.conftest import Lab
 from workbench.analytics import changes
 from workbench.analytics.changes import Update, read_update
@@ -82,17 +83,17 @@ def lab(workbench: Workbench) -> Lab:
     ],
     ids=["started again", "replaced", "applied late"],
 )
-async def test_following_values_finds_those_that_are_left(settings: Settings, steps: Sequence[Step]) -> None:
-    await follow(settings, steps)
+async def test_following_values_finds_those_that_are_left(migrated: Settings, steps: Sequence[Step]) -> None:
+    await follow(migrated, steps)
 
 
 @pytest.mark.long
 @limits(max_examples=20, deadline=None)
-@given(STEPS)
-def test_following_values_is_as_good_as_reading_all_of_them(steps: Sequence[Step]) -> None:
+@given(steps=STEPS)
+def test_following_values_is_as_good_as_reading_all_of_them(empty_store: Path, steps: Sequence[Step]) -> None:
     with TemporaryDirectory() as folder, asyncio.Runner() as runner, pytest.MonkeyPatch.context() as patch:
         patch.setattr(changes, "PAGE", 3)
-        runner.run(follow(Settings(project=Path(folder)), steps))
+        runner.run(follow(with_store(Settings(project=Path(folder)), empty_store), steps))
 
 
 async def follow(project: Settings, steps: Sequence[Step]) -> None:

@@ -17,7 +17,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from tests import given
-from tests.conftest import Admit, Clock
+from tests.conftest import Admit, Clock, with_store
 from workbench.analytics import reports
 from workbench.analytics.changes import START, SUBJECT, read_update
 from workbench.analytics.live import Live, ask, refresh
@@ -451,10 +451,10 @@ STEPS = st.tuples(st.sampled_from(CALLS), st.integers(0, 6), st.booleans())
 
 
 @limits(max_examples=8, deadline=None)
-@hypothesis.given(st.lists(STEPS, min_size=20, max_size=60))
-def test_following_events_is_as_good_as_loading_everything_anew(steps: list[Any]) -> None:
+@hypothesis.given(steps=st.lists(STEPS, min_size=20, max_size=60))
+def test_following_events_is_as_good_as_loading_everything_anew(empty_store: Path, steps: list[Any]) -> None:
     with TemporaryDirectory() as folder, asyncio.Runner() as runner:
-        runner.run(follow(Settings(project=Path(folder), retry_base_seconds=1), steps))
+        runner.run(follow(with_store(Settings(project=Path(folder), retry_base_seconds=1), empty_store), steps))
 
 
 async def follow(project: Settings, steps: list[Any]) -> None:
