@@ -75,8 +75,11 @@ async def test_tokens_come_while_the_provider_still_writes(ask: Asking, dialect:
 
 
 @pytest.mark.parametrize("dialect", EVERY, ids=str)
-async def test_parallel_calls_run_at_once_and_both_results_reach_the_model(ask: Asking, dialect: Dialect) -> None:
-    async with provider(dialect.reply(TWO_CALLS), dialect.reply(Step(["Done."]))) as server:
+async def test_parallel_calls_run_at_once_both_results_reach_the_model_and_tokens_of_all_steps_are_counted(
+    ask: Asking, dialect: Dialect
+) -> None:
+    steps = [Step(TWO_CALLS.text, TWO_CALLS.calls, usage=(100, 20)), Step(["Done."], usage=(150, 5))]
+    async with provider(*map(dialect.reply, steps)) as server:
         found = await gathered(ask(server, dialect, Adding(at_once=2)))
     results = [frame.result for frame in found if isinstance(frame, ToolCompleted)]
     assert sorted(results) == ["sum=3", "sum=7"]
@@ -84,13 +87,6 @@ async def test_parallel_calls_run_at_once_and_both_results_reach_the_model(ask: 
     sent = json.dumps(server.requests[1].body)
     assert "sum=3" in sent
     assert "sum=7" in sent
-
-
-@pytest.mark.parametrize("dialect", EVERY, ids=str)
-async def test_tokens_of_all_steps_are_counted(ask: Asking, dialect: Dialect) -> None:
-    steps = [Step(TWO_CALLS.text, TWO_CALLS.calls, usage=(100, 20)), Step(["Done."], usage=(150, 5))]
-    async with provider(*map(dialect.reply, steps)) as server:
-        found = await gathered(ask(server, dialect, Adding()))
     counted = [(frame.usage.requests, frame.usage.output_tokens) for frame in found if isinstance(frame, Used)]
     assert counted == [(1, 20), (2, 25)]
     usage = completed(found).usage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -18,11 +19,18 @@ SAMPLES = ["small", "full", "without-contexts", "registered"]
 NOW = 1_800_000_000 * SECOND
 
 
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with every sample, to be copied."""
+    directory = tmp_path_factory.mktemp("legacy")
+    make_legacy.make(directory)
+    return directory
+
+
 @pytest.fixture
-def samples(tmp_path: Path) -> Path:
-    """A directory with every sample."""
-    make_legacy.make(tmp_path / "samples")
-    return tmp_path / "samples"
+def samples(made: Path, tmp_path: Path) -> Path:
+    """A directory with every sample, which a test may change."""
+    return Path(shutil.copytree(made, tmp_path / "samples"))
 
 
 @pytest.fixture

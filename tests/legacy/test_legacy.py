@@ -25,7 +25,9 @@ from workbench.settings import Settings
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_every_row_is_brought_and_keeps_its_id(samples: Path, settings: Settings, sample: str) -> None:
+def test_every_row_is_brought_with_its_id_and_refers_only_to_what_is_there_and_a_second_time_changes_nothing(
+    samples: Path, settings: Settings, sample: str
+) -> None:
     source = samples / f"{sample}.db"
     imported = import_legacy(settings, source)
     tables = {table for table in TABLES if table != "contexts" or sample != "without-contexts"}
@@ -35,6 +37,13 @@ def test_every_row_is_brought_and_keeps_its_id(samples: Path, settings: Settings
         assert {i for i in there if i and i.strip()} <= set(here)
         assert len(here) == imported.tables[table].added >= imported.tables[table].found == len(there)
     assert imported.tables["contexts"].found == len(read(source).rows["contexts"])
+    assert column(settings.database, "PRAGMA integrity_check") == ["ok"]
+    assert asked(settings.database, "PRAGMA foreign_key_check") == []
+    before, files = dump(settings.database), sorted(settings.home.rglob("*"))
+    again = import_legacy(settings, source)
+    assert (added(again), again.backup) == ({}, None)
+    assert dump(settings.database) == before
+    assert sorted(settings.home.rglob("*")) == files
 
 
 def test_what_the_rows_say_is_brought_with_times_in_utc(samples: Path, settings: Settings) -> None:
@@ -67,15 +76,6 @@ def test_what_the_rows_say_is_brought_with_times_in_utc(samples: Path, settings:
 def test_brought_contexts_are_found_by_their_words(samples: Path, settings: Settings) -> None:
     import_legacy(settings, samples / "small.db")
     assert column(settings.database, "SELECT rowid FROM contexts_text WHERE contexts_text MATCH 'gentoo'") == [1, 2, 3]
-
-
-@pytest.mark.parametrize("sample", SAMPLES)
-def test_what_is_brought_is_sound_and_refers_only_to_what_is_there(
-    samples: Path, settings: Settings, sample: str
-) -> None:
-    import_legacy(settings, samples / f"{sample}.db")
-    assert column(settings.database, "PRAGMA integrity_check") == ["ok"]
-    assert asked(settings.database, "PRAGMA foreign_key_check") == []
 
 
 def test_agents_are_admitted_by_their_id_alone_and_with_the_access_they_had(samples: Path, settings: Settings) -> None:
@@ -124,17 +124,6 @@ def test_an_agent_that_was_there_before_registrations_were_is_admitted_and_a_rea
 
 
 # Again.
-
-
-@pytest.mark.parametrize("sample", SAMPLES)
-def test_a_second_time_changes_nothing_and_makes_no_backup(samples: Path, settings: Settings, sample: str) -> None:
-    import_legacy(settings, samples / f"{sample}.db")
-    before, files = dump(settings.database), sorted(settings.home.rglob("*"))
-    imported = import_legacy(settings, samples / f"{sample}.db")
-    assert added(imported) == {}
-    assert imported.backup is None
-    assert dump(settings.database) == before
-    assert sorted(settings.home.rglob("*")) == files
 
 
 def test_what_was_changed_here_since_is_left_as_it_is(samples: Path, settings: Settings) -> None:

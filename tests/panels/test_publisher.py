@@ -145,12 +145,11 @@ def test_a_stopped_host_is_reported_and_found_again(serving: KernelHost, page: F
     publisher.stop()
 
 
-@pytest.mark.parametrize("events", [0, 1, 2, 3, 7, 8])
-def test_the_newest_event_is_found(serving: KernelHost, events: int) -> None:
+def test_the_newest_event_is_found(serving: KernelHost) -> None:
     before = serving.submit(newest_event(serving)).result(WAIT_SECONDS)
-    for number in range(events):
+    for number in range(1, 9):
         serving.call("create_task", title=f"{number}", persona_id="tester")
-    assert serving.submit(newest_event(serving)).result(WAIT_SECONDS) == before + events
+        assert serving.submit(newest_event(serving)).result(WAIT_SECONDS) == before + number
 
 
 def test_agents_and_what_they_belong_to_follow_their_changes(
