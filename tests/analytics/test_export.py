@@ -11,6 +11,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import duckdb
@@ -83,22 +84,23 @@ async def test_parquet_reads_back_equal(
     assert list((tmp_path / "out").glob(".*")) == []
 
 
-@pytest.mark.parametrize("form", ["parquet", "jsonl", "json", "csv"])
 async def test_a_single_view_reads_back_equal(
-    workbench: Workbench, settings: Settings, ada: Admitted, tmp_path: Path, form: str
+    workbench: Workbench, settings: Settings, ada: Admitted, tmp_path: Path
 ) -> None:
     """Parquet with its values, the others with all their rows; what they keep of values is tested below."""
-    file, live = tmp_path / f"one.{form}", Live(files=True)
+    live = Live(files=True)
     news = await refresh(live, workbench.store)
-    reader = {"parquet": "read_parquet", "csv": "read_csv"}.get(form, "read_json")
-    every = "COLUMNS(*)" if form == "parquet" else "count(*)"
-    for view in ("tasks", "attempts", "approvals", "worktrees", "events"):
+    readers = {"parquet": "read_parquet", "jsonl": "read_json", "json": "read_json", "csv": "read_csv"}
+    for form, view in product(readers, ("tasks", "attempts", "approvals", "worktrees", "events")):
+        file = tmp_path / f"one.{form}"
+        every = "COLUMNS(*)" if form == "parquet" else "count(*)"
         file.write_text("of an earlier export")
         made = await saved_view(settings, view, file, form)
         here, there = (
-            live.answer(news, f"SELECT {every} FROM {source}").fetchall() for source in (view, f"{reader}('{file}')")
+            live.answer(news, f"SELECT {every} FROM {source}").fetchall()
+            for source in (view, f"{readers[form]}('{file}')")
         )
-        assert (view, sorted(map(repr, here))) == (view, sorted(map(repr, there)))
+        assert (form, view, sorted(map(repr, here))) == (form, view, sorted(map(repr, there)))
         count = live.answer(news, f"SELECT count(*) FROM {view}").fetchall()[0][0]
         assert made == Saved(file.name, count, file.stat().st_size)
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".export")] == []
