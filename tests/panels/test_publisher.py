@@ -29,6 +29,12 @@ def publisher(any_host: KernelHost, page: FrontEnd) -> Iterator[Publisher]:
     made.stop()
 
 
+@pytest.fixture
+def short_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message that could not be sent is sent again soon."""
+    monkeypatch.setattr(publisher_module, "RETRY_SECONDS", 0.1)
+
+
 def tasks(host: KernelHost) -> Any:
     return host.submit(read_tasks(host.acall)).result(WAIT_SECONDS)
 
@@ -238,6 +244,7 @@ def test_of_very_many_events_a_page_learns_only_that_anything_may_have_changed(
     assert None in [message["touched"] for message in page.messages if message["kind"] == "diff"]
 
 
+@pytest.mark.usefixtures("short_pause")
 @pytest.mark.parametrize("message", ["snapshot", "diff"])
 def test_a_message_that_cannot_be_sent_is_logged_and_a_snapshot_follows(
     serving: KernelHost, page: FrontEnd, caplog: pytest.LogCaptureFixture, message: str
@@ -259,6 +266,7 @@ def test_a_message_that_cannot_be_sent_is_logged_and_a_snapshot_follows(
     assert "not JSON" in caplog.text
 
 
+@pytest.mark.usefixtures("short_pause")
 def test_a_snapshot_that_was_asked_for_again_and_cannot_be_sent_is_sent_after_a_pause(
     serving: KernelHost, page: FrontEnd
 ) -> None:
