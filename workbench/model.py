@@ -51,10 +51,11 @@ def wall_clock() -> int:
 
 
 def uuid7(now: int) -> UUID:
-    """A UUID version 7 (RFC 9562 §5.7) for a time in microseconds; sorts by its millisecond."""
-    random = int.from_bytes(os.urandom(10), "big")
-    high = (now // 1_000) << 80 | 0x7 << 76 | (random >> 62 & 0xFFF) << 64
-    return UUID(int=high | 0b10 << 62 | random & (1 << 62) - 1)
+    """A UUID version 7 (RFC 9562 §5.7) for a time in microseconds; sorts by its microsecond (§6.2, method 3)."""
+    milliseconds, microseconds = divmod(now, 1_000)
+    high = milliseconds << 80 | 0x7 << 76 | (microseconds << 12) // 1_000 << 64
+    random = int.from_bytes(os.urandom(8), "big") & (1 << 62) - 1
+    return UUID(int=high | 0b10 << 62 | random)
 
 
 class Wire(BaseModel):
