@@ -49,9 +49,7 @@ async def test_an_agent_may_not_open_the_store(served: Served, command: Command,
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "words", [["sql", "SELECT 1"], ["report", "tasks"], ["export", "tasks"]], ids=lambda words: words[0]
-)
+@pytest.mark.parametrize("words", [["sql", "SELECT 1"], ["report", "tasks"]], ids=lambda words: words[0])
 def test_an_interrupt_of_the_database_itself_is_one_line(tmp_path: Path, words: list[str]) -> None:
     ran = interrupted_in_duckdb(tmp_path, *words)
     assert (ran.status, ran.out) == (130, "")
