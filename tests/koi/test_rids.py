@@ -31,7 +31,7 @@ def test_rids_of_personalities_and_nodes_are_parsed() -> None:
     assert parse("orn:koi-net.node:ada+00ff") == KoiNetNode("ada", "00ff")
 
 
-@pytest.mark.parametrize("text", WRONG, ids=lambda text: text[:40] or "empty")
+@pytest.mark.parametrize("text", WRONG, ids=lambda text: " ".join(text.split())[:40] or "empty")
 def test_a_rid_that_is_not_accepted_is_kept_as_it_is_and_spoils_no_other(text: str) -> None:
     with pytest.raises(ValueError):
         parse(text)
