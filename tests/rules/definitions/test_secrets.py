@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from workbench.rules.definitions.model import Definition
-from workbench.rules.definitions.secrets import MASK, masked, parse, redacted, sounds_secret, written_out
+from workbench.rules.definitions.secrets import MASK, masked, parse, redacted, redacted_data, sounds_secret, written_out
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,11 @@ def test_of_a_secret_with_several_lines_each_is_masked() -> None:
     key = "-----BEGIN KEY-----\nMIIabcdefghij\n-----END KEY-----"
     assert redacted(f"it is {key}!", [key]) == f"it is {MASK}!"
     assert redacted("MIIabcdefghij", [key]) == MASK
+
+
+def test_secrets_are_masked_in_all_texts_of_data_and_what_is_no_text_stays() -> None:
+    data = {"key-abcd": ["key-abcd", {"deep": ("x key-abcd")}, 7, None, True], "abc": "abc", "n": 1.5}
+    masked_data = {MASK: [MASK, {"deep": f"x {MASK}"}, 7, None, True], "abc": "abc", "n": 1.5}
+    assert redacted_data(data, ["key-abcd", "abc"]) == masked_data
+    assert redacted_data("the word abcd", ["abcd"]) == f"the word {MASK}"
+    assert redacted("abcdefgh", ["abcd", "abcdefgh"]) == MASK

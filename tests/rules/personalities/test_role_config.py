@@ -62,7 +62,10 @@ def test_a_port_at_which_nothing_is_served_is_named_with_where_the_endpoints_are
     hub = {"coordinator": {"name": "hub", "base_url": "http://127.0.0.1:9000/koi-net", "mcp_registry_port": 9001}}
     coordinator = load(json.dumps(hub), {}).coordinator
     assert coordinator is not None
-    assert "mcp_registry_port 9001" in str(unserved_port(coordinator))
+    assert unserved_port(coordinator) == (
+        "Nothing is served at the mcp_registry_port 9001: the endpoints that the specification has there are at "
+        "http://127.0.0.1:9000."
+    )
 
 
 def test_the_environment_alone_configures_a_coordinator() -> None:

@@ -99,9 +99,13 @@ def test_what_cannot_be_a_trait_is_refused_by_name(traits: dict[str, Any]) -> No
 def test_a_profile_has_limits() -> None:
     with pytest.raises(BadInput, match="TOO_MANY_TRAITS"):
         require_room(parse({f"t{n}": 1 for n in range(MOST_TRAITS + 1)}))
-    with pytest.raises(BadInput, match="TRAITS_TOO_LARGE"):
-        require_room(parse({"a": "x" * LARGEST_TRAITS}))
-    require_room(parse({"a": "x" * (LARGEST_TRAITS - 1_000)}))
+    require_room(parse({f"t{n}": 1 for n in range(MOST_TRAITS)}))
+    empty = sum(len(trait.model_dump_json()) for trait in parse({"a": "", "b": ""}))
+    require_room(parse({"a": "ä", "b": "x" * (LARGEST_TRAITS - empty - 2)}))
+    with pytest.raises(BadInput, match="TRAITS_TOO_LARGE") as refused:
+        require_room(parse({"a": "ä", "b": "x" * (LARGEST_TRAITS - empty - 1)}))
+    assert refused.value.code == "TRAITS_TOO_LARGE"
+    assert f"have {LARGEST_TRAITS + 1:,} bytes" in str(refused.value)
 
 
 def test_traits_that_are_functions_are_not_set_by_hand() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from workbench.errors import BadInput
-from workbench.rules.sweeps.notebook import Parameter, check, content_hash, declared
+from workbench.rules.sweeps.notebook import Parameter, check, content_hash, declared, is_python, language
 
 
 def notebook(source: str, tags: tuple[str, ...] = ("parameters",), **cell: Any) -> dict[str, Any]:
@@ -79,3 +79,22 @@ def test_outputs_do_not_change_the_content_and_source_and_tags_do() -> None:
     assert content_hash(notebook("a = 1", outputs=[{"x": 1}], execution_count=3)) == base
     assert content_hash(notebook(["a ", "= 1"])) == base  # type: ignore[arg-type]
     assert base not in (content_hash(notebook("a = 2")), content_hash(notebook("a = 1", ())))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "name", "python"),
+    [
+        ({}, "", True),
+        (None, "", True),
+        ({"kernelspec": None, "language_info": None}, "", True),
+        ({"kernelspec": {"language": "Python"}}, "python", True),
+        ({"language_info": {"name": "python3"}}, "python3", True),
+        ({"language_info": {"name": "ipython"}}, "ipython", True),
+        ({"kernelspec": {"language": "R"}, "language_info": {"name": "python"}}, "r", False),
+        ({"kernelspec": {"name": "ir"}, "language_info": {"name": "R"}}, "r", False),
+        ({"language_info": {"name": "julia"}}, "julia", False),
+    ],
+)
+def test_the_language_of_a_notebook_is_its_kernels_or_else_its_own(metadata: Any, name: str, python: bool) -> None:
+    one = {"cells": [], "metadata": metadata}
+    assert (language(one), is_python(one)) == (name, python)

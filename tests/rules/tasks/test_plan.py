@@ -387,3 +387,21 @@ def test_a_chain_as_long_as_a_plan_may_be_needs_no_deep_stack() -> None:
     chain = {str(n): [str(n + 1)] for n in range(10_000)}
     assert find_cycle(chain) is None
     assert len(find_cycle(chain | {"10000": ["0"]}) or []) == 10_002
+
+
+@pytest.mark.parametrize(
+    ("edges", "cycle"),
+    [
+        ({}, None),
+        ({"a": ["a"]}, ["a", "a"]),
+        ({"a": ["b"], "b": ["c"], "c": ["b"]}, ["b", "c", "b"]),
+        ({"a": ["elsewhere", "b"], "b": ["a"]}, ["a", "b", "a"]),
+        ({"a": ["b", "c"], "b": ["d"], "c": ["d"], "d": []}, None),
+        ({"a": [], "b": ["a", "c"], "c": ["b"]}, ["b", "c", "b"]),
+        ({"a": ["b", "c"], "b": [], "c": ["a"]}, ["a", "c", "a"]),
+    ],
+)
+def test_the_cycle_that_is_found_first_is_told_without_the_way_to_it(
+    edges: dict[str, list[str]], cycle: list[str] | None
+) -> None:
+    assert find_cycle(edges) == cycle

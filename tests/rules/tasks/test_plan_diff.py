@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rules.tasks.test_plan import documents
-from workbench.model import TaskState
-from workbench.rules.tasks.plan import Defaults, PlannedTask, compare, obstacles
+from workbench.model import OnFailure, TaskState
+from workbench.rules.tasks.plan import Defaults, PlannedTask, compare, dead_ends, obstacles
 
 
 def task(name: str, **said: Any) -> PlannedTask:
@@ -108,3 +108,28 @@ def test_what_a_task_does_not_say_is_filled_in_and_left_out_again() -> None:
         assert defaults.filled(said) == full
         assert defaults.stripped(full) == said
     assert defaults.filled(task("a", lease_seconds=1e-9)).lease_seconds == 1e-6
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "state", "refused"),
+    [
+        ({}, {"after": ["a"]}, TaskState.FAILED, True),
+        ({}, {"after": ["a", "a"]}, TaskState.CANCELLED, True),
+        ({}, {"after": ["a"]}, TaskState.PENDING, False),
+        ({}, {"after": ["a"]}, TaskState.COMPLETED, False),
+        ({}, {"after": ["a"], "on_failure": OnFailure.BLOCK}, TaskState.FAILED, False),
+        ({}, {"after": ["elsewhere"]}, TaskState.FAILED, False),
+        ({"after": ["a"]}, {"after": ["a"], "title": "Other"}, TaskState.FAILED, False),
+        ({"after": ["a"], "on_failure": OnFailure.BLOCK}, {"after": ["a"]}, TaskState.FAILED, True),
+        (None, {"after": ["a"]}, TaskState.FAILED, True),
+    ],
+)
+def test_a_new_dependency_on_what_has_failed_is_a_dead_end(
+    old: dict[str, Any] | None, new: dict[str, Any], state: TaskState, refused: bool
+) -> None:
+    cancel = {"on_failure": OnFailure.CANCEL}
+    before = [task("a")] + ([] if old is None else [task("b", **(cancel | old))])
+    after = [task("a"), task("b", **(cancel | new))]
+    found = dead_ends(compare(before, after), after, {"a": state, "b": TaskState.PENDING}, {"a": 3, "b": 5})
+    reason = f"'b' comes after 'a', which is {state}, with on_failure=cancel"
+    assert found == ([{"line": 5, "task": "b", "depends_on": "a", "reason": reason}] if refused else [])
