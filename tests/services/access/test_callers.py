@@ -57,6 +57,12 @@ NOBODY = {"level": Level.ANONYMOUS, "capabilities": READING}
             {"tools": "[]"},
             {"tools": frozenset(), "capabilities": frozenset(OWN - {Capability.TOOLS, Capability.OWN_PERSONALITY})},
         ),
+        (
+            {"tools": '["search"]'},
+            {"tools": frozenset({"search"}), "capabilities": frozenset(OWN - {Capability.OWN_PERSONALITY})},
+        ),
+        ({"role": "planner", "tool": "read"}, {"level": Level.READ, "tool": Tool.READ, "capabilities": READING}),
+        ({"role": "planner", "registration_status": "pending"}, NOBODY),
         ({"capabilities": f'{{"{COMMANDS_ONLY}": true}}'}, {"commands_only": True}),
         ({"capabilities": f'{{"{SUPERVISED}": true}}'}, {"supervised": True}),
     ],
