@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -180,14 +181,18 @@ def test_what_the_server_answers_is_what_the_spec_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("made", "said"),
     [
-        (message.invalid_tool(), "INVALID_TOOL: Invalid tool selection. Must be 'register', 'read', or 'write'"),
-        (message.agent_id_missing(), "TOKEN_REQUIRED: agent_id required for read/write operations"),
-        (message.not_assigned(), "NOT_ASSIGNED: Agent not yet assigned by human administrator"),
-        (message.not_admitted(None), "NOT_ASSIGNED: Agent not yet assigned by human administrator"),
-        (message.failed("Reading", BadInput("X", "no", a=1)), "X: Reading failed: no"),
+        (
+            lambda: message.invalid_tool(),
+            "INVALID_TOOL: Invalid tool selection. Must be 'register', 'read', or 'write'",
+        ),
+        (lambda: message.agent_id_missing(), "TOKEN_REQUIRED: agent_id required for read/write operations"),
+        (lambda: message.not_assigned(), "NOT_ASSIGNED: Agent not yet assigned by human administrator"),
+        (lambda: message.not_admitted(None), "NOT_ASSIGNED: Agent not yet assigned by human administrator"),
+        (lambda: message.failed("Reading", BadInput("X", "no", a=1)), "X: Reading failed: no"),
     ],
 )
-def test_errors_have_the_words_of_the_spec(error: WorkbenchError, said: str) -> None:
+def test_errors_have_the_words_of_the_spec(made: Callable[[], WorkbenchError], said: str) -> None:
+    error = made()
     assert f"{error.code}: {error.message}" == said
