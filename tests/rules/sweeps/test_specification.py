@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from workbench.errors import BadInput
-from workbench.rules.sweeps.specification import from_yaml
+from workbench.rules.sweeps.specification import check_options, from_yaml
 
 WRONG = {
     "plan: []": "A sweep has no key 'plan'. It has notebook, name, parameters, over, repeat, workers, timeout, memory, "
@@ -24,3 +24,11 @@ def test_what_is_wrong_in_a_file_is_said_in_plain_words(line: str) -> None:
     with pytest.raises(BadInput) as refused:
         from_yaml(f"notebook: experiment.ipynb\n{line}\n", 100)
     assert refused.value.message == WRONG[line]
+
+
+def test_an_option_that_is_not_known_is_answered_with_the_nearest_or_all() -> None:
+    with pytest.raises(BadInput, match=r"has no option memry.*Did you mean memory"):
+        check_options({"memry": "1GB"})
+    with pytest.raises(BadInput, match=r"has no option qqqq.*Its options are .*memory"):
+        check_options({"qqqq": 1})
+    assert check_options({"memory": None}) == {}

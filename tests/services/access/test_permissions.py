@@ -55,8 +55,9 @@ async def test_permissions_that_make_no_sense_are_refused(workbench: Workbench, 
 
 
 async def test_a_tool_that_is_not_there_cannot_be_changed(workbench: Workbench) -> None:
-    with pytest.raises(NotFound, match="TOOL_NOT_FOUND"):
+    with pytest.raises(NotFound, match=r"There is no tool 'admin'. list_agent_tools lists them.") as refused:
         await workbench.call("update_agent_tool", tool_id="admin", enabled=True)
+    assert refused.value.code == "TOOL_NOT_FOUND"
 
 
 async def test_agents_look_at_the_tools_and_do_not_change_them(workbench: Workbench, admit: Admit) -> None:
