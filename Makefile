@@ -105,7 +105,7 @@ pictures: $(VENV)/.test
 	WORKBENCH_PICTURES=1 $(BIN)/python -m pytest -m browser tests/browser/test_pictures.py
 
 soak: $(VENV)/.test
-	WORKBENCH_SOAK=1 $(BIN)/python -m pytest -m "chaos or hypothesis" --timeout=3600
+	WORKBENCH_SOAK=1 $(BIN)/python -m pytest -m "chaos or hypothesis or long" --timeout=3600
 
 clean:
 	rm -rf $(VENV) demo-output build dist mutants

@@ -24,6 +24,7 @@ def write(path: Path) -> None:
         atomic_file.replace(path, text(number))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(60)
 def test_who_reads_while_others_write_sees_one_text_and_all_of_it(tmp_path: Path) -> None:
     path, whole = tmp_path / "list.txt", {text(number) for number in range(20)}

@@ -25,6 +25,7 @@ def is_old(made: object) -> bool:
     return any(one is made for one in gc.get_objects(generation=OLDEST))
 
 
+@pytest.mark.long
 def test_what_is_imported_is_not_searched_for_garbage_and_counts_as_old() -> None:
     gc.enable()
     with importing():
@@ -38,6 +39,7 @@ def test_what_is_imported_is_not_searched_for_garbage_and_counts_as_old() -> Non
     assert gc.get_freeze_count() == 0
 
 
+@pytest.mark.long
 def test_garbage_among_imports_is_found_later() -> None:
     with importing():
         ring: list[object] = []

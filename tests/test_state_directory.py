@@ -85,6 +85,7 @@ LOOKERS = (
 )
 
 
+@pytest.mark.long
 def test_looking_creates_nothing(run: Type, repository: Path) -> None:
     (repository / "plan.yaml").write_text("plan: p\ntasks:\n  - {name: t, title: T, persona: implementer}\n")
     records = set(user_files.directory().rglob("*"))

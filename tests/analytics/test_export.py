@@ -84,6 +84,7 @@ async def test_parquet_reads_back_equal(
     assert list((tmp_path / "out").glob(".*")) == []
 
 
+@pytest.mark.long
 async def test_a_single_view_reads_back_equal(
     workbench: Workbench, settings: Settings, ada: Admitted, tmp_path: Path
 ) -> None:
@@ -106,6 +107,7 @@ async def test_a_single_view_reads_back_equal(
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".export")] == []
 
 
+@pytest.mark.long
 async def test_csv_is_safe_for_spreadsheets_and_json_lines_keep_values(
     settings: Settings, ada: Admitted, tmp_path: Path
 ) -> None:
@@ -131,6 +133,7 @@ async def test_no_token_is_exported(workbench: Workbench, settings: Settings, ad
         assert secret not in text
 
 
+@pytest.mark.long
 async def test_what_is_in_a_directory_is_replaced_only_with_force(
     workbench: Workbench, settings: Settings, ada: Admitted, tmp_path: Path
 ) -> None:

@@ -450,6 +450,7 @@ PLAN = "tasks:\n- {name: b, title: B, persona: implementer, after: [a]}\n- {name
 STEPS = st.tuples(st.sampled_from(CALLS), st.integers(0, 6), st.booleans())
 
 
+@pytest.mark.long
 @limits(max_examples=8, deadline=None)
 @hypothesis.given(steps=st.lists(STEPS, min_size=20, max_size=60))
 def test_following_events_is_as_good_as_loading_everything_anew(empty_store: Path, steps: list[Any]) -> None:

@@ -208,6 +208,7 @@ def gantt_of(count: int) -> Report:
     return Report("gantt", attempts(count), GANTT.sentence(attempts(count)), GANTT.picture(attempts(count)))
 
 
+@pytest.mark.long
 def test_a_gantt_of_many_tasks_shows_the_last_and_says_so() -> None:
     assert "began last" not in gantt_of(MOST_ROWS).html()
     shown = gantt_of(2_000)._repr_mimebundle_()

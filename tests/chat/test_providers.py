@@ -147,6 +147,7 @@ async def test_what_is_no_answer_has_a_code(ask: Asking, dialect: Dialect) -> No
     assert error.code in ("PROVIDER_ANSWER_INVALID", "PROVIDER_FAILED")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dialect", [OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC], ids=str)
 async def test_what_no_store_takes_is_replaced(ask: Asking, dialect: Dialect) -> None:
     async with provider(dialect.reply(Step(["a\0b", "\ud800c"]))) as server:

@@ -107,6 +107,7 @@ async def test_a_file_larger_than_a_request_is_imported_while_a_server_runs(
     assert len((await served.workbench.call("read", limit=10))["data"]) == 6
 
 
+@pytest.mark.long
 def test_a_query_uses_another_project_and_is_drawn(run: Type, repository: Path, tmp_path: Path) -> None:
     run("call", "create_task", "title=Count", "persona_id=tester")
     other = tmp_path / "other"
@@ -127,6 +128,7 @@ def test_a_query_uses_another_project_and_is_drawn(run: Type, repository: Path, 
     assert report.startswith("this project and other: ")
 
 
+@pytest.mark.long
 def test_two_plans_and_two_runs_are_compared(run: Type) -> None:
     for plan in ("alpha", "beta", "gamma"):
         text = f"plan: {plan}\ntasks:\n- {{name: one, title: One, persona: tester}}\n"

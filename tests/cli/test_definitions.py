@@ -230,6 +230,7 @@ def test_a_definition_is_validated(run: Type, reviewer: str, repository: Path) -
     assert "rules/x.md" in ran.out
 
 
+@pytest.mark.long
 def test_trust_is_shown_asked_for_and_taken_back(run: Type, reviewer: str) -> None:
     assert run("define", "trust", reviewer).out == "It needs trust for nothing.\n"
     assert run("define", "servers", "add", reviewer, "files", "--command", "no-such-program").status == 0

@@ -32,6 +32,7 @@ def test_a_worktree_is_made_and_merged_or_given_up(run: Type, repository: Path) 
     assert run("worktrees").out == "There are no active worktrees.\n"
 
 
+@pytest.mark.long
 def test_worktrees_are_made_compared_updated_and_cleared_up(run: Type, repository: Path) -> None:
     assert run("worktrees", "conflicts").out == "No conflicts are predicted.\n"
     assert run("worktrees", "create", "one", "--from", "main").out.startswith("Created one on branch wb/one/main in /")
@@ -54,6 +55,7 @@ def test_worktrees_are_made_compared_updated_and_cleared_up(run: Type, repositor
     assert (repository / "README.md").read_text() == "# one\n"
 
 
+@pytest.mark.long
 def test_a_conflict_is_resolved_by_the_steps_that_are_shown(run: Type, repository: Path) -> None:
     place = Path(data(run("--json", "worktrees", "create", "lab"))["path"])
     (place / "README.md").write_text("# Theirs\n")
@@ -87,6 +89,7 @@ def test_a_command_in_a_worktree_sees_its_target_as_it_is(run: Type, repository:
     assert (place / "mine.txt").read_text() == "mine\n"
 
 
+@pytest.mark.long
 def test_closed_worktrees_and_decided_approvals_stay_visible(run: Type, repository: Path) -> None:
     for name in ("lab", "other"):
         place = Path(data(run("--json", "worktrees", "create", name))["path"])
@@ -112,6 +115,7 @@ def test_closed_worktrees_and_decided_approvals_stay_visible(run: Type, reposito
     assert run("approvals").out == "Nothing needs your approval.\n"
 
 
+@pytest.mark.long
 def test_open_tasks_are_named_before_their_worktree_is_integrated(run: Type, repository: Path) -> None:
     place = Path(data(run("--json", "worktrees", "create", "lab"))["path"])
     git("commit", "-q", "--allow-empty", "-m", "Lab", cwd=place)

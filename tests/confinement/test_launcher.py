@@ -135,6 +135,7 @@ def test_resource_limits_hold_as_far_as_given(box: Box) -> None:
     assert python(box, program) == f"{(unlimited, unlimited)} {(unlimited, unlimited)} (0, 0)\n"
 
 
+@pytest.mark.long
 def test_a_command_that_burns_more_than_its_time_is_ended(box: Box) -> None:
     assert run(box, "sh", "-c", "while :; do :; done", limits=Limits(cpu_seconds=0.1)).returncode == -9
 

@@ -54,6 +54,7 @@ def test_nothing_is_created_where_something_is(directory: Directory) -> None:
     assert code_of(lambda: directory.create(READER)) == "AGENT_EXISTS"
 
 
+@pytest.mark.long
 def test_rules_that_two_processes_add_at_once_are_all_there(directory: Directory) -> None:
     adding = [subprocess.Popen([sys.executable, "-c", ADDS, str(directory.path), who]) for who in ("one", "two")]
     assert [process.wait(50) for process in adding] == [0, 0]

@@ -269,6 +269,7 @@ def test_an_edit_that_keeps_the_time_and_the_size_is_noticed(registry: Registry,
         assert registry.get("reviewer").definition.prompt == f"Version {number}."
 
 
+@pytest.mark.long
 def test_threads_share_a_registry_while_definitions_come_change_and_go(registry: Registry, base: Path) -> None:
     def work(number: int) -> int:
         name = f"worker-{number}"

@@ -156,6 +156,7 @@ async def test_a_function_that_goes_on_after_every_exception_is_interrupted(runn
     await asyncio.to_thread(ended.wait)
 
 
+@pytest.mark.long
 async def test_an_asynchronous_function_that_never_yields_does_not_outlive_the_end(runner: FunctionRunner) -> None:
     begun, ended = threading.Event(), threading.Event()
 

@@ -155,6 +155,7 @@ def test_what_the_old_server_wrote_since_is_added(samples: Path, settings: Setti
 # While others work.
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_a_server_of_the_project_sees_what_another_process_brings(
     samples: Path, served: Served, child: Child

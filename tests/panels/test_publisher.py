@@ -235,6 +235,7 @@ def test_a_list_of_many_pages_is_read_to_its_end(serving: KernelHost, page: Fron
     assert {row["name"] for row in page.tables["projects"].values()} == {f"project {n}" for n in range(520)}
 
 
+@pytest.mark.long
 def test_of_very_many_events_a_page_learns_only_that_anything_may_have_changed(
     serving: KernelHost, publisher: Publisher, page: FrontEnd
 ) -> None:

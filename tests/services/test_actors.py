@@ -36,6 +36,7 @@ async def pending(workbench: Workbench) -> dict[str, Any] | None:
     return next(iter((await workbench.call("list_approvals"))["approvals"]), None)
 
 
+@pytest.mark.long
 async def test_the_end_of_a_process_is_noted_by_the_system(served: Served) -> None:
     task = await given.task(served.workbench, run="true")
     spawned = await running.spawn(served, task_id=task)
@@ -55,6 +56,7 @@ async def test_a_queued_merge_names_its_approver_and_its_consequences_the_system
     assert await actors(served.workbench, "worktree.integrated") == {("worktree.integrated", "operator")}
 
 
+@pytest.mark.long
 async def test_a_merge_that_is_sent_back_is_sent_back_by_the_system_and_requested_by_the_planner(
     settings: Settings, admit: Admit, repository: Path
 ) -> None:

@@ -110,6 +110,7 @@ async def test_comments_move_with_their_lines_until_those_change(workbench: Work
     assert [one["outdated"] for one in comments] == [True, True, True]
 
 
+@pytest.mark.long
 async def test_as_many_git_commands_run_for_many_requests_as_for_a_few(
     workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -95,6 +95,7 @@ def test_other_files_are_refused_with_the_reason(text: str, reason: str) -> None
     assert reason in refused.value.message
 
 
+@pytest.mark.long
 def test_a_definition_that_is_too_large_is_not_exported() -> None:
     rules = [{"name": f"r{number}", "text": "x" * 200_000} for number in range(21)]
     with pytest.raises(BadInput, match="TOO_LARGE"):

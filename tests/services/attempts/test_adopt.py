@@ -52,6 +52,7 @@ async def test_kept_work_is_shown_and_is_a_candidate_that_is_merged_when_it_is_a
     assert (await given.task_now(served.workbench, kept["id"]))["status"] == "failed"
 
 
+@pytest.mark.long
 async def test_what_conflicts_is_not_adopted_until_the_worktree_is_discarded_and_then_in_a_new_one(
     served: Served, kept: dict[str, Any]
 ) -> None:
@@ -65,6 +66,7 @@ async def test_what_conflicts_is_not_adopted_until_the_worktree_is_discarded_and
     assert made["worktree"] == f"attempt-{kept['id']}-1"
 
 
+@pytest.mark.long
 async def test_prune_deletes_kept_work_when_it_is_old_enough(
     served: Served, kept: dict[str, Any], repository: Path
 ) -> None:

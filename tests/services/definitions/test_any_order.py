@@ -417,7 +417,7 @@ class Definitions(RuleBasedStateMachine):
 
 TestDefinitionsInAnyOrder = pytest.mark.timeout(400)(Definitions.TestCase)  # the search for a short example takes long
 
-TestDefinitionsInAnyOrder.settings = hypothesis.settings(max_examples=15, stateful_step_count=25, deadline=None)
+TestDefinitionsInAnyOrder.settings = hypothesis.settings(max_examples=6, stateful_step_count=25, deadline=None)
 
 
 class InManyOrders(Definitions):

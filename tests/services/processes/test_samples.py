@@ -52,6 +52,7 @@ async def rows(live: Live, workbench: Workbench, query: str = "FROM process_samp
     return live.answer(await refresh(live, workbench.store), query).fetchall()
 
 
+@pytest.mark.long
 async def test_a_query_follows_what_processes_use(workbench: Workbench, admit: Admit, clock: Clock) -> None:
     uid, live = (await admit("ada")).caller.agent, Live()
     assert await rows(live, workbench) == []

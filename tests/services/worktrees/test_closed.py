@@ -46,6 +46,7 @@ async def test_closed_worktrees_stay_visible_even_when_their_name_is_used_again(
     assert (discarded["approval"]["approval_id"], discarded["approval"]["decision"]) == (pending, "rejected")
 
 
+@pytest.mark.long
 async def test_active_ones_are_listed_oldest_first_the_history_by_pages_and_any_by_name(workbench: Workbench) -> None:
     for name in ("b", "a", "c"):
         await given.worktree(workbench, name)

@@ -140,6 +140,7 @@ async def test_a_bare_repository_is_refused(tmp_path: Path) -> None:
             await given.worktree(workbench)
 
 
+@pytest.mark.long
 async def test_a_detached_head_needs_the_branch_to_start_from(workbench: Workbench, repository: Path) -> None:
     git("checkout", "-q", "--detach", cwd=repository)
     git("branch", "-q", "-m", "main", "trunk", cwd=repository)
@@ -151,6 +152,7 @@ async def test_a_detached_head_needs_the_branch_to_start_from(workbench: Workben
     assert git("show", "trunk:new.txt", cwd=repository) == "new"
 
 
+@pytest.mark.long
 async def test_a_shallow_repository_with_submodules_works(tmp_path: Path, repository: Path) -> None:
     commit(repository, "second.txt")
     inner = tmp_path / "inner"
@@ -169,6 +171,7 @@ async def test_a_shallow_repository_with_submodules_works(tmp_path: Path, reposi
         assert git("fsck", "--connectivity-only", cwd=shallow) == ""
 
 
+@pytest.mark.long
 async def test_names_that_differ_in_case_alone_can_change_places(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     git("mv", "README.md", "Readme.md", cwd=place)
@@ -308,6 +311,7 @@ async def test_a_planner_continues_only_branches_of_worktrees(
     assert made["branch_name"] == "wb/lab/main"
 
 
+@pytest.mark.long
 async def test_a_continued_branch_survives_a_creation_that_fails(workbench: Workbench, repository: Path) -> None:
     tip = commit(await given.worktree(workbench))
     await workbench.call("discard_worktree", worktree_name="lab")

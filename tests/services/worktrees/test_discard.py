@@ -53,6 +53,7 @@ async def test_uncommitted_files_are_not_given_up_without_force(workbench: Workb
     assert git("show", "back:draft.txt", cwd=repository) == "a draft"
 
 
+@pytest.mark.long
 async def test_commits_that_are_nowhere_else_are_not_given_up_without_force_and_are_saved_with_what_followed_them(
     workbench: Workbench, repository: Path, tmp_path: Path
 ) -> None:
@@ -75,6 +76,7 @@ async def test_commits_that_are_nowhere_else_are_not_given_up_without_force_and_
     assert git("show", "refs/back/workbench/saved/lab/uncommitted:draft.txt", cwd=repository) == "a draft"
 
 
+@pytest.mark.long
 async def test_other_branches_and_a_stash_of_a_worktree_are_not_lost_either(
     workbench: Workbench, repository: Path
 ) -> None:
@@ -130,6 +132,7 @@ async def test_a_worktree_whose_files_are_gone_can_be_given_up(workbench: Workbe
     assert git("worktree", "list", cwd=repository).count("\n") == 0
 
 
+@pytest.mark.long
 async def test_what_was_left_uncommitted_when_a_worktree_was_merged_is_saved(
     workbench: Workbench, repository: Path
 ) -> None:

@@ -74,6 +74,7 @@ async def test_what_does_not_conflict_is_merged_at_once(workbench: Workbench, re
     assert (place / "mine.txt").exists()
 
 
+@pytest.mark.long
 async def test_a_file_that_one_side_deleted_and_a_binary_one_are_settled_by_git(
     workbench: Workbench, repository: Path
 ) -> None:
@@ -97,6 +98,7 @@ async def test_a_file_that_one_side_deleted_and_a_binary_one_are_settled_by_git(
     assert not (place / "old.txt").exists()
 
 
+@pytest.mark.long
 async def test_no_merge_is_started_where_work_is_in_the_way(workbench: Workbench, repository: Path) -> None:
     place = await in_conflict(workbench, repository)
     (place / "draft.txt").write_text("draft\n")

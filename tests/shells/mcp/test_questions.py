@@ -85,6 +85,7 @@ async def test_a_tool_asks_the_client_that_called_it(served: Served, admit: Admi
     assert person.asked == asked * 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_tool_asks_over_standard_input_and_output(served: Served, admit: Admit, tools: Tools, era: str) -> None:
     tools.offer("greet", greet)

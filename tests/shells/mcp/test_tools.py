@@ -167,6 +167,7 @@ async def test_a_tool_that_the_operator_forbids_is_no_longer_offered(
         assert code_of(await client.call_tool("mail__send", {})) == "TOOL_FORBIDDEN"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("era", ERAS)
 async def test_an_agent_on_standard_input_and_output_gets_the_same_and_cancels_the_tool_with_its_call(
     served: Served, admit: Admit, tools: Tools, era: str

@@ -75,6 +75,7 @@ async def test_repeated_frames_are_answered_again_and_registrations_are_limited(
     assert (await line.say("me", "register", name="Eve"))["code"] == "TOO_MANY_PENDING"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("way", ["websocket", "http", "mcp"])
 async def test_two_hundred_agents_of_this_machine_may_register_at_once(served: Served, way: str) -> None:

@@ -431,7 +431,7 @@ def has_no_circle(edges: set[tuple[int, int]]) -> bool:
 
 TestLeasesInAnyOrder = pytest.mark.timeout(400)(Leases.TestCase)  # it takes long only when it looks for a short example
 
-TestLeasesInAnyOrder.settings = hypothesis.settings(max_examples=8, stateful_step_count=50, deadline=None)
+TestLeasesInAnyOrder.settings = hypothesis.settings(max_examples=5, stateful_step_count=50, deadline=None)
 
 
 class ForLong(Leases):
