@@ -154,10 +154,17 @@ def place() -> Iterator[Path]:
     shutil.rmtree(made)
 
 
+@pytest.fixture(scope="session")
+def settings_of_tests(tmp_path_factory: pytest.TempPathFactory, _plain_home: None) -> Settings:
+    """What `settings` is a copy of. To look through the environment and the files takes ten times as long."""
+    nowhere = tmp_path_factory.mktemp("nowhere")
+    return Settings(project=nowhere, port=0, retry_base_seconds=0.0, terminate_grace_seconds=1.0)
+
+
 @pytest.fixture
-def settings(repository: Path) -> Settings:
+def settings(settings_of_tests: Settings, repository: Path) -> Settings:
     """The settings of a fresh project."""
-    return Settings(project=repository, port=0, retry_base_seconds=0.0, terminate_grace_seconds=1.0)
+    return settings_of_tests.model_copy(update={"project": repository.resolve()})
 
 
 @pytest.fixture(scope="session")
