@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from tests import given
 from tests.cli.conftest import data
 from tests.conftest import Command, Ran, Served
 
@@ -32,6 +33,11 @@ async def test_with_a_server_it_is_the_server_that_is_asked(served: Served, comm
         "ada": "ended",
         "bob": "running",
     }
+
+    async def admitted() -> bool:
+        return "admitted as bob" in (await command("logs", "bob")).out
+
+    await given.until(admitted)
     following = asyncio.create_task(program("logs", "bob", "--follow"))
     while not following.done():
         await command("terminate", "bob")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -125,6 +126,12 @@ def test_a_program_that_the_person_has_but_the_box_does_not_is_named_with_its_di
 )
 def test_other_failures_are_not_blamed_on_the_box(scene: Scene, script: str) -> None:
     assert explained(scene, script) == []
+
+
+def test_what_lies_in_a_directory_in_memory_is_a_file_like_any_other(scene: Scene) -> None:
+    with TemporaryDirectory(dir="/dev/shm") as directory:
+        (data := Path(directory, "data.csv")).write_text("1")
+        assert explained(scene, f"cat {data}") == [f"{data} {CANNOT_BE_READ}"]
 
 
 def test_what_the_settings_open_is_not_named(scene: Scene) -> None:

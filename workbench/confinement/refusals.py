@@ -33,7 +33,8 @@ _SPEAKER = re.compile(r"^\S+: (?:line )?\d+: ")
 """What a shell's messages begin with: itself and the line of its script, neither of which was refused."""
 _LISTENING = re.compile(r"\.bind\(|\blisten (?:EACCES|EPERM)|attempting to bind", re.I)
 _CONNECTING = re.compile(r"\bconnect(?:_tcp|_ex)?\(|\bin (?:connect|create_connection)\b")
-_LOCKS = re.compile(r"SemLock|/dev/shm|shm_open|sem_open")
+_LOCKS = re.compile(r"SemLock|/dev/shm(?!/[^/\s]+/)|shm_open|sem_open")
+"""Locks are files of /dev/shm itself: what a person keeps in a directory there is a file like any other."""
 _QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"")
 _BETWEEN_WORDS = re.compile(r"[\s:'\",;()<>\[\]]+")
 _PORT = re.compile(
@@ -122,7 +123,7 @@ def _of_path(path: Path, box: Box) -> Iterator[str]:
         yield f"{path} belongs to Workbench, and no setting opens it."
     elif mode is not None and stat.S_ISSOCK(mode):
         yield f"{path} is a UNIX socket, and no setting opens those."
-    elif real.is_relative_to("/dev") and os.access(real, os.R_OK):
+    elif mode is not None and (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)) and os.access(real, os.R_OK):
         yield f"The device {path} is closed: the setting confinement_write opens it."
     elif mode is None or box.may_read(real):
         if os.access(real if mode is not None else real.parent, os.W_OK):
