@@ -1,43 +1,32 @@
-"""Times and durations as the panel writes them."""
+"""Times, durations and what workers wrote, as the panel writes them."""
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-ROOT = Path(__file__).parent.parent.parent
+from tests.panels.conftest import Ask
+from workbench.inert import inert
+
 NOW = 1_700_000_000_000
 """November 14, 2023, 22:13:20 UTC."""
+CHARACTERS = [chr(number) for number in (*range(0x20000), *range(0xDFFF0, 0xE1010))]
 pytestmark = pytest.mark.node
 
 
-def written(name: str, *values: Any) -> str:
-    """What a function of the panel makes of values, in the time zone of Greenwich."""
-    if shutil.which("node") is None:
-        pytest.skip("Node.js is not installed; the panel's own code is tested in it")
-    ran = subprocess.run(
-        ["node", "tests/panels/format.mjs"], input=json.dumps([name, *values]), cwd=ROOT,
-        env=os.environ | {"TZ": "UTC"}, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
-    return str(json.loads(ran.stdout))
-
-
-def test_a_time_of_another_year_has_its_year() -> None:
-    assert written("dateTime", "2023-11-14T10:05:00Z", NOW) == "Nov 14, 10:05"
-    assert written("dateTime", "2021-11-14T10:05:00Z", NOW) == "Nov 14, 2021, 10:05"
-
-
-def test_the_day_begins_at_0_hours() -> None:
-    assert written("dateTime", "2023-11-14T00:05:00Z", NOW) == "Nov 14, 00:05"
-    assert written("timeOfDay", "2023-11-14T00:05:07Z") == "00:05:07"
-    assert written("hourMinute", NOW - NOW % 86_400_000) == "00:00"
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("dateTime", "2023-11-14T10:05:00Z", "Nov 14, 10:05"),
+        ("dateTime", "2021-11-14T10:05:00Z", "Nov 14, 2021, 10:05"),
+        ("dateTime", "2023-11-14T00:05:00Z", "Nov 14, 00:05"),
+        ("timeOfDay", "2023-11-14T00:05:07Z", "00:05:07"),
+        ("hourMinute", NOW - NOW % 86_400_000, "00:00"),
+    ],
+)
+def test_a_time_has_a_day_that_begins_at_0_hours_and_its_year_if_it_is_another(
+    call: Ask, name: str, value: str | int, text: str
+) -> None:
+    assert call("lib/format.js", name, value, NOW) == text
 
 
 @pytest.mark.parametrize(
@@ -45,5 +34,10 @@ def test_the_day_begins_at_0_hours() -> None:
     [(0, "0 ms"), (20.4, "20 ms"), (999.4, "999 ms"), (999.7, "1.0 s"), (1_500, "1.5 s"), (59_900, "59 s"),
      (60_000, "1 min"), (7_500_000, "2 h 5 min"), (-5, "0 ms")],
 )  # fmt: skip
-def test_a_duration_has_the_unit_that_fits_it(milliseconds: float, text: str) -> None:
-    assert written("duration", milliseconds) == text
+def test_a_duration_has_the_unit_that_fits_it(call: Ask, milliseconds: float, text: str) -> None:
+    assert call("lib/format.js", "duration", milliseconds) == text
+
+
+def test_every_character_is_shown_as_on_a_terminal_without_anything_that_is_obeyed(in_node: Ask) -> None:
+    shown = in_node("call.mjs")(["lib/inert.js", "inert", [[text] for text in CHARACTERS]])
+    assert [a for a, b in zip(CHARACTERS, shown, strict=True) if inert(a) != b] == []

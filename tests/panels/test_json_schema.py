@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, Field
 
-ROOT = Path(__file__).parents[2]
+from tests.panels.conftest import Ask
+
 pytestmark = pytest.mark.node
 
 
-def read(schema: Any, **typed: str) -> dict[str, Any]:
+@pytest.fixture
+def read(call: Ask) -> Ask:
     """The parameters of a schema, and the arguments in what was typed, with their problems."""
-    if shutil.which("node") is None:
-        pytest.skip("Node.js is not installed; the panel's own code is tested in it")
-    ran = subprocess.run(
-        ["node", "tests/panels/read_schema.mjs"],
-        input=json.dumps([schema, typed]), cwd=ROOT, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
-    found: dict[str, Any] = json.loads(ran.stdout)
-    return found
+
+    def read(schema: Any, **typed: str) -> dict[str, Any]:
+        parameters = call("tools/json_schema.js", "parametersOf", schema)
+        read = parameters and call("tools/json_schema.js", "argumentsOf", parameters, typed)
+        return {"parameters": parameters, **(read or {})}
+
+    return read
 
 
 class Place(BaseModel):
@@ -40,7 +36,7 @@ class Query(BaseModel):
     secret: str = Field("", json_schema_extra={"format": "password"})
 
 
-def test_each_type_has_its_kind_of_field() -> None:
+def test_each_type_has_its_kind_of_field(read: Ask) -> None:
     found = read(Query.model_json_schema())["parameters"]
     assert {one["name"]: (one["kind"], one["required"]) for one in found} == {
         "words": ("text", True),
@@ -53,13 +49,13 @@ def test_each_type_has_its_kind_of_field() -> None:
     assert (found[3]["initial"], found[3]["options"]) == ("1", [True, False])
 
 
-def test_what_is_typed_becomes_values_of_the_right_types() -> None:
+def test_what_is_typed_becomes_values_of_the_right_types(read: Ask) -> None:
     found = read(Query.model_json_schema(), words="", limit=" 7 ", near='{"x": 1.5}', exact="0", secret="")
     assert found["values"] == {"words": "", "limit": 7, "near": {"x": 1.5}, "exact": True}
     assert found["problems"] == {}
 
 
-def test_what_cannot_be_sent_has_a_problem_at_its_field() -> None:
+def test_what_cannot_be_sent_has_a_problem_at_its_field(read: Ask) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "number"}, "c": {}, "d": {}}}
     found = read(schema | {"required": ["d"]}, a="1.5", b="many", c="{")
     assert found["values"] == {}
@@ -70,12 +66,12 @@ def test_what_cannot_be_sent_has_a_problem_at_its_field() -> None:
     "schema",
     [None, True, {}, {"type": "object"}, {"properties": []}, {"properties": {"a": None, "b": 7, "c": {"enum": 1}}}],
 )
-def test_a_schema_that_is_none_is_no_fault(schema: Any) -> None:
+def test_a_schema_that_is_none_is_no_fault(read: Ask, schema: Any) -> None:
     found = read(schema)["parameters"]
     assert found is None or {one["kind"] for one in found} == {"json"}
 
 
-def test_a_schema_that_refers_to_itself_ends() -> None:
+def test_a_schema_that_refers_to_itself_ends(read: Ask) -> None:
     node = {"$ref": "#/$defs/Node"}
     found = read({"properties": {"node": node}, "$defs": {"Node": node}})
     assert [one["kind"] for one in found["parameters"]] == ["json"]

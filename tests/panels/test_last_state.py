@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from tests.panels.conftest import Ask
 
 pytestmark = pytest.mark.node
 
@@ -28,15 +27,11 @@ def notebook(*outputs: Any) -> dict[str, Any]:
     return dict(new_notebook(cells=cells))
 
 
-def saved(content: dict[str, Any], model_id: str = "one", html: str = "<p>at last</p>") -> dict[str, Any]:
-    """The notebook as it is saved while this panel is open."""
-    if (node_js := shutil.which("node")) is None:
-        pytest.skip("node is not installed; the panel's code is tested in it")
-    script = Path(__file__).with_name("last_state.mjs")
-    asked = json.dumps({"notebook": content, "id": model_id, "html": html})
-    done = subprocess.run([node_js, script], input=asked, capture_output=True, text=True, check=True, timeout=60)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+@pytest.fixture
+def saved(call: Ask) -> Ask:
+    """A notebook as it is saved while a panel is open."""
+    save = partial(call, "link/last_state.js", "withLastState")
+    return lambda content, model_id="one", html="<p>at last</p>": save(content, model_id, html)
 
 
 def states(content: dict[str, Any]) -> dict[str, Any]:
@@ -44,7 +39,7 @@ def states(content: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def test_the_output_has_the_last_state_as_html_and_a_widget_stands_in() -> None:
+def test_the_output_has_the_last_state_as_html_and_a_widget_stands_in(saved: Ask) -> None:
     found = saved(notebook(displayed("one"), displayed("another")))
     mine, other = (output["data"] for output in found["cells"][1]["outputs"])
     assert (mine["text/html"], mine["text/plain"], mine[VIEW]["model_id"]) == ("<p>at last</p>", "at first", "one")
@@ -55,14 +50,14 @@ def test_the_output_has_the_last_state_as_html_and_a_widget_stands_in() -> None:
     nbformat.validate(nbformat.from_dict(found))
 
 
-def test_other_widgets_stay_and_stand_ins_of_removed_panels_go() -> None:
+def test_other_widgets_stay_and_stand_ins_of_removed_panels_go(saved: Ask) -> None:
     before = saved(notebook(displayed("one")))
     before["cells"][1]["outputs"] = [displayed("two")]
     states(before)["slider"] = {"model_name": "IntSliderModel", "state": {}}
     assert set(states(saved(before, "two"))) == {"two", "two-last-state", "slider"}
 
 
-@pytest.mark.parametrize(("model_id", "html"), [("elsewhere", "<p></p>"), ("one", "")], ids=["not shown", "no state"])
-def test_a_notebook_without_the_panel_is_saved_as_it_is(model_id: str, html: str) -> None:
+@pytest.mark.parametrize(("model_id", "html"), [("elsewhere", "<p></p>"), ("one", "")])
+def test_a_notebook_without_the_panel_is_saved_as_it_is(saved: Ask, model_id: str, html: str) -> None:
     content = notebook(displayed("one"))
     assert saved(content, model_id, html) == content

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_ext.panels.rows import (
@@ -27,6 +22,7 @@ from kernel_ext.panels.rows import (
     waits_for,
     worktree_row,
 )
+from tests.panels.conftest import Ask
 
 
 def task(task_id: int, parent: int | None = None, **more: Any) -> dict[str, Any]:
@@ -45,16 +41,14 @@ STATES = st.lists(st.dictionaries(st.sampled_from(["approvals", "tasks"]), ROWS)
 
 
 @given(STATES)
-def test_diffs_applied_to_a_snapshot_always_give_the_newest_state(states: list[dict[str, Any]]) -> None:
+def test_diffs_applied_to_a_snapshot_give_the_newest_state_and_are_empty_when_nothing_changed(
+    states: list[dict[str, Any]],
+) -> None:
     shown: dict[str, Any] = states[0]
+    assert diff(shown, shown) == {}
     for before, after in pairwise(states):
         shown = apply(shown, diff(before, after))
         assert {name: rows for name, rows in shown.items() if rows} == {n: rows for n, rows in after.items() if rows}
-
-
-@given(STATES)
-def test_nothing_is_sent_when_nothing_changed(states: list[dict[str, Any]]) -> None:
-    assert diff(states[0], states[0]) == {}
 
 
 @pytest.mark.parametrize(
@@ -69,7 +63,6 @@ def test_nothing_is_sent_when_nothing_changed(states: list[dict[str, Any]]) -> N
         ),
         ({"tasks": {1: row(1)}, "approvals": {}}, {"tasks": {1: row(1)}, "approvals": {}}, {}),
     ],
-    ids=["added", "removed", "changed", "same"],
 )
 def test_a_diff_names_only_what_changed(old: Any, new: Any, expected: Change) -> None:
     assert diff(old, new) == expected
@@ -100,7 +93,6 @@ def test_a_chain_may_be_deeper_than_the_stack() -> None:
         (row(9, "completed", 2), []),
         (row(9, "pending", 77), []),
     ],
-    ids=["two unfinished", "all finished", "finished itself", "unknown"],
 )
 def test_a_task_waits_for_what_is_not_completed(task: dict[str, Any], expected: list[int]) -> None:
     assert waits_for(task, by_id([row(1, "completed"), row(2, "failed"), row(3)])) == expected
@@ -136,28 +128,11 @@ def test_an_own_personality_without_a_network_is_a_row_like_the_others() -> None
     assert row["provenance"] == {"freshness": "unpublished"}
 
 
-@pytest.fixture(scope="module")
-def front_end() -> Iterator[subprocess.Popen[str]]:
-    """The panel's own store in Node, fed with lines of JSON."""
-    if (node_js := shutil.which("node")) is None:
-        pytest.skip("node is not installed; the panel's store is tested in it")
-    script = Path(__file__).with_name("apply_changes.mjs")
-    with subprocess.Popen([node_js, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        yield process
-        assert process.stdin is not None
-        process.stdin.close()
-
-
 @pytest.mark.node
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(states=STATES)
-def test_the_front_end_comes_to_the_same_state(front_end: subprocess.Popen[str], states: list[dict[str, Any]]) -> None:
+def test_the_front_end_comes_to_the_same_state(in_node: Ask, states: list[dict[str, Any]]) -> None:
     snapshot = {name: list(rows.values()) for name, rows in states[0].items()}
     changes = [diff(before, after) for before, after in pairwise(states)]
-    assert front_end.stdin is not None
-    assert front_end.stdout is not None
-    front_end.stdin.write(json.dumps({"snapshot": snapshot, "changes": changes}) + "\n")
-    front_end.stdin.flush()
-    shown = json.loads(front_end.stdout.readline())
+    shown = in_node("apply_changes.mjs")({"snapshot": snapshot, "changes": changes})
     expected = {name: sorted(rows.values(), key=lambda r: r["id"]) for name, rows in states[-1].items() if rows}
     assert shown == {"tables": expected, "version": len(states), "missed": True}
