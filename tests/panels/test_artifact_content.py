@@ -8,20 +8,9 @@ from typing import Any
 from kernel_ext.objects.artifacts import ArtifactContent
 
 FOUND = {
-    "name": "a",
-    "path": "out/a",
-    "media_type": "text/plain",
-    "bytes": 5,
-    "sha256": "0" * 64,
-    "added_at": "2026-01-01T00:00:00Z",
-    "form": "text",
-    "picture_type": None,
-    "data": None,
-    "text": None,
-    "columns": [],
-    "rows": [],
-    "cut": False,
-    "changed": False,
+    **{"name": "a", "path": "out/a", "media_type": "text/plain", "bytes": 5, "sha256": "0" * 64},
+    **{"added_at": "2026-01-01T00:00:00Z", "form": "text", "picture_type": None, "data": None, "text": None},
+    **{"columns": [], "rows": [], "cut": False, "changed": False},
 }
 
 

@@ -66,21 +66,22 @@ def test_without_a_front_end_there_are_tables_and_no_comm(host: KernelHost) -> N
     desk.close()
 
 
-def test_an_empty_project_says_so(host: KernelHost) -> None:
-    assert (
-        text(Desk(host))
-        == "Waiting for you\nNothing is waiting for you.\n\nAgents\nNo agents yet.\n\nTasks\nNo tasks yet."
-    )
+EMPTY = "Waiting for you\nNothing is waiting for you.\n\nAgents\nNo agents yet.\n\nTasks\nNo tasks yet."
+LIVE_ONLY = "Chat\nIt is shown only live, in a notebook whose kernel runs. Run this cell to see it."
 
 
-def test_a_tab_without_a_table_says_that_it_is_live_only(host: KernelHost) -> None:
-    assert text(Desk(host, tab="Chat", alone=True)) == (
-        "Chat\nIt is shown only live, in a notebook whose kernel runs. Run this cell to see it."
-    )
+def test_what_is_empty_live_only_or_stopped_says_so(host: KernelHost) -> None:
+    desk = Desk(host)
+    assert text(desk) == EMPTY
+    assert text(Desk(host, tab="Chat", alone=True)) == LIVE_ONLY
     assert text(Desk(host, tab="Inbox", alone=True)) == "Waiting for you\nNothing is waiting for you."
+    desk.close()
+    assert desk.last_state == ""  # what was never displayed is not read again at the end
+    host.stop()
+    assert "NOT_STARTED" in text(desk)
 
 
-def test_worktrees_are_a_table_without_commits_and_times(host: KernelHost) -> None:
+def test_worktrees_and_definitions_are_tables_and_say_why_one_cannot_be_read(host: KernelHost) -> None:
     path = Path(host.call("create_worktree", name="robust")["path"])
     (path / "left.txt").write_text("not committed")
     lines = text(Desk(host)).split("Worktrees\n")[1].splitlines()
@@ -88,9 +89,6 @@ def test_worktrees_are_a_table_without_commits_and_times(host: KernelHost) -> No
         ["Worktree", "Branch", "State", "Commits", "Files", "Uncommitted", "Conflicts"],
         ["robust", "wb/robust/main", "→", "main", "active", "0", "ahead,", "0", "behind", "0", "1"],
     ]
-
-
-def test_definitions_are_a_table_and_say_why_one_cannot_be_read(host: KernelHost) -> None:
     host.call("agent_create", agentPath="./agents/reviewer", name="Reviewer", description="Reads changes")
     (broken := host.settings.home / "agents" / "broken").mkdir()
     (broken / "agent.yaml").write_text("metadata: [1\n")
@@ -108,20 +106,34 @@ def test_of_many_definitions_the_first_are_listed() -> None:
     assert ([row[0] for row in table.rows[:2]], len(table.rows), table.note) == (["a000", "a001"], 50, "… and 10 more")
 
 
+MERGE = {"worktree": "robust", "branch": "wb/robust/main", "target": "main", "conflicts": []}
+CALL = {"tool": "f", "caller": "ada", "arguments": {"path": "a"}}
+NPX = 'mcpServers.a: starts "npx"'
+
+
 @pytest.mark.parametrize(
-    ("ahead", "files", "size"), [(1, ["a.py"], "1 commit, 1 file"), (2, ["a.py", "b.py"], "2 commits, 2 files")]
+    ("kind", "payload", "name", "request_"),
+    [
+        ("integration", MERGE | {"ahead": 1, "files": ["a"]}, "robust", "wb/robust/main → main: 1 commit, 1 file"),
+        (
+            "integration",
+            MERGE | {"ahead": 2, "files": ["a", "b"]},
+            "robust",
+            "wb/robust/main → main: 2 commits, 2 files",
+        ),
+        ("trust", {"definition": "Reviewer", "needs": [{"summary": NPX}]}, "Reviewer", NPX),
+        ("tool_call", CALL, "f", 'called by ada with {"path":"a"}'),
+    ],
 )
-def test_a_question_of_integration_counts_commits_and_files(ahead: int, files: list[str], size: str) -> None:
-    merge = {"branch": "wb/robust/main", "target": "main", "conflicts": []}
-    payload = {"worktree": "robust", "ahead": ahead, "files": files, **merge}
-    table = inbox_table([{"kind": "integration", "subject": "robust", "payload": payload}])
-    assert table.rows == [["robust", "integration", f"wb/robust/main → main: {size}"]]
+def test_a_question_says_what_is_asked(kind: str, payload: dict[str, Any], name: str, request_: str) -> None:
+    assert inbox_table([{"kind": kind, "subject": "x", "payload": payload}]).rows == [[name, kind, request_]]
 
 
-def test_a_question_of_trust_shows_what_is_trusted() -> None:
-    payload = {"definition": "Reviewer", "needs": [{"summary": 'mcpServers.a: starts "npx"'}]}
-    asked = {"kind": "trust", "subject": "definition:7", "payload": payload}
-    assert inbox_table([asked]).rows == [["Reviewer", "trust", 'mcpServers.a: starts "npx"']]
+def test_of_long_arguments_the_beginning_is_shown() -> None:
+    payload = CALL | {"arguments": {"path": "a" * 500}}
+    [[_, _, request]] = inbox_table([{"kind": "tool_call", "subject": "x", "payload": payload}]).rows
+    assert request.startswith('called by ada with {"path":"aaa')
+    assert len(request) < 300
 
 
 def test_runs_are_a_table_without_times_alone_and_beside_the_others(host: KernelHost) -> None:
@@ -141,7 +153,10 @@ def test_runs_are_a_table_without_times_alone_and_beside_the_others(host: Kernel
     assert text(Desk(host)).endswith("\n".join(lines))
 
 
-def test_of_many_runs_the_newest_are_listed(host: KernelHost) -> None:
+def test_of_many_tasks_the_first_and_of_many_runs_the_newest_are_listed(host: KernelHost) -> None:
+    for number in range(53):
+        host.call("create_task", title=f"{number}", persona_id="tester")
+    assert "… and 3 more" in text(Desk(host))
     for number in range(51):
         host.call("start_run", name=f"{number}")
     shown = text(Desk(host, tab="Runs", alone=True)).splitlines()
@@ -159,23 +174,10 @@ def test_of_many_runs_the_newest_are_listed(host: KernelHost) -> None:
             "confined, but for ports",
         ),
     ],
-    ids=["queued", "running", "ended"],
 )
 def test_processes_are_described_in_words(process: dict[str, Any], state: str, confinement: str) -> None:
     row = {"id": "ada", "persona_id": "tester", "profile": "script", "worktree": "w", **process}
     assert process_table({"ada": row}).rows == [["ada", "tester", "script", state, "w", confinement]]
-
-
-def test_of_many_tasks_the_first_are_listed(host: KernelHost) -> None:
-    for number in range(53):
-        host.call("create_task", title=f"{number}", persona_id="tester")
-    assert "… and 3 more" in text(Desk(host))
-
-
-def test_a_stopped_workbench_is_described_too(host: KernelHost) -> None:
-    desk = Desk(host)
-    host.stop()
-    assert "NOT_STARTED" in text(desk)
 
 
 @pytest.mark.parametrize(("value", "expected"), [("1", True), ("0", False), ("no", False), ("", False)])
@@ -261,17 +263,3 @@ def test_the_last_state_is_kept_while_a_page_follows_and_at_the_end(host: Kernel
     assert "&lt;b&gt;Eve&lt;/b&gt;" in live.last_state
     assert "NOT_STARTED" not in live.last_state
     assert len(live.last_state) >= len(before)
-
-
-def test_a_panel_that_was_never_displayed_is_not_read_again_at_the_end(host: KernelHost) -> None:
-    desk = Desk(host)
-    desk.close()
-    assert desk.last_state == ""
-
-
-def test_a_call_that_waits_for_permission_shows_its_arguments() -> None:
-    payload = {"tool": "files__delete", "caller": "ada", "arguments": {"path": "a" * 500}}
-    ((name, kind, request),) = inbox_table([{"kind": "tool_call", "subject": "tool_call:7", "payload": payload}]).rows
-    assert (name, kind) == ("files__delete", "tool_call")
-    assert request.startswith('called by ada with {"path":"aaa')
-    assert len(request) < 300

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -19,6 +20,22 @@ from tests.panels.front_end import WAIT_SECONDS, FrontEnd
 from tests.services.personalities.known import know, profile
 from workbench.settings import Settings
 
+Follow = Callable[..., Publisher]
+
+
+@pytest.fixture
+def follow(serving: KernelHost, page: FrontEnd) -> Iterator[Follow]:
+    """Shows the project in the page, until the test ends."""
+    with ExitStack() as ends:
+
+        def follow(*keep: Callable[[Any], None]) -> Publisher:
+            made = Publisher(serving, page.take, *keep)
+            ends.callback(made.stop)
+            made.resync()
+            return made
+
+        yield follow
+
 
 @pytest.fixture
 def publisher(any_host: KernelHost, page: FrontEnd) -> Iterator[Publisher]:
@@ -29,17 +46,13 @@ def publisher(any_host: KernelHost, page: FrontEnd) -> Iterator[Publisher]:
     made.stop()
 
 
-@pytest.fixture
-def short_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message that could not be sent is sent again soon."""
-    monkeypatch.setattr(publisher_module, "RETRY_SECONDS", 0.1)
-
-
 def tasks(host: KernelHost) -> Any:
     return host.submit(read_tasks(host.acall)).result(WAIT_SECONDS)
 
 
-def test_a_page_follows_everything_that_happens(serving: KernelHost, publisher: Publisher, page: FrontEnd) -> None:
+def test_a_page_follows_everything_and_gets_a_snapshot_when_it_asks_again(
+    serving: KernelHost, publisher: Publisher, page: FrontEnd
+) -> None:
     serving.call("register", name="ada")
     page.until(lambda: page.names() == {"ada"})
     parent = serving.call("create_task", title="Parent", persona_id="tester")["id"]
@@ -49,6 +62,10 @@ def test_a_page_follows_everything_that_happens(serving: KernelHost, publisher: 
     assert page.tables["tasks"] == tasks(serving)
     assert page.kinds()[0] == "snapshot"
     assert set(page.kinds()[1:]) == {"diff"}
+    publisher.resync()
+    page.until(lambda: page.kinds().count("snapshot") == 2)
+    serving.call("register", name="bert")
+    page.until(lambda: page.names() == {"bert"})
 
 
 def test_many_events_at_once_are_a_few_messages(serving: KernelHost, publisher: Publisher, page: FrontEnd) -> None:
@@ -60,13 +77,12 @@ def test_many_events_at_once_are_a_few_messages(serving: KernelHost, publisher: 
 
 
 def test_a_few_changed_tasks_of_many_are_read_one_by_one_with_those_that_depend_on_them(
-    serving: KernelHost, page: FrontEnd
+    serving: KernelHost, page: FrontEnd, follow: Follow
 ) -> None:
     lines = "".join(f"- {{name: t{n}, title: T, persona: tester}}\n" for n in range(200))
     last = "- {name: last, title: Last, persona: tester, after: [t7]}\n"
     made = serving.call("create_plan", text=f"plan: many\ntasks:\n{lines}{last}")["tasks"]
-    publisher = Publisher(serving, page.take)
-    publisher.resync()
+    follow()
     page.until(lambda: len(page.tables.get("tasks", {})) == 201)
     assert page.tables["tasks"][made["last"]]["blocked"] is True
     serving.call("remove_dependency", task_id=made["last"], depends_on=made["t7"])
@@ -74,7 +90,6 @@ def test_a_few_changed_tasks_of_many_are_read_one_by_one_with_those_that_depend_
     serving.call("set_priority", task_id=made["t9"], priority=900)
     page.until(lambda: page.tables["tasks"][made["t9"]]["priority"] == 900)
     page.until(lambda: page.tables["tasks"] == tasks(serving))
-    publisher.stop()
 
 
 def test_a_page_learns_what_events_were_about_even_when_no_row_has_changed(
@@ -118,17 +133,6 @@ def test_a_project_without_a_repository_says_why_it_has_no_worktrees(tmp_path: P
         host.stop()
 
 
-def test_a_page_that_asks_again_gets_a_snapshot_and_goes_on(
-    serving: KernelHost, publisher: Publisher, page: FrontEnd
-) -> None:
-    serving.call("register", name="ada")
-    page.until(lambda: page.names() == {"ada"})
-    publisher.resync()
-    page.until(lambda: page.kinds().count("snapshot") == 2)
-    serving.call("register", name="bert")
-    page.until(lambda: page.names() == {"ada", "bert"})
-
-
 def test_a_panel_that_is_not_displayed_sends_nothing(serving: KernelHost, page: FrontEnd) -> None:
     publisher = Publisher(serving, page.take)
     serving.call("register", name="ada")
@@ -136,9 +140,8 @@ def test_a_panel_that_is_not_displayed_sends_nothing(serving: KernelHost, page: 
     assert page.messages == []
 
 
-def test_a_stopped_host_is_reported_and_found_again(serving: KernelHost, page: FrontEnd) -> None:
-    publisher = Publisher(serving, page.take)
-    publisher.resync()
+def test_a_stopped_host_is_reported_and_found_again(serving: KernelHost, page: FrontEnd, follow: Follow) -> None:
+    publisher = follow()
     page.until(lambda: "snapshot" in page.kinds())
     serving.stop()
     page.until(lambda: page.kinds()[-1] == "stopped")
@@ -148,7 +151,9 @@ def test_a_stopped_host_is_reported_and_found_again(serving: KernelHost, page: F
     serving.start(0)
     publisher.resync()
     page.until(lambda: page.kinds().count("snapshot") == 2)
-    publisher.stop()
+    serving.call("register", name="ada")
+    page.until(lambda: "ada" in page.names())
+    assert "retrying" not in page.kinds()
 
 
 def test_the_newest_event_is_found(serving: KernelHost) -> None:
@@ -158,7 +163,7 @@ def test_the_newest_event_is_found(serving: KernelHost) -> None:
         assert serving.submit(newest_event(serving)).result(WAIT_SECONDS) == before + number
 
 
-def test_agents_and_what_they_belong_to_follow_their_changes(
+def test_agents_projects_rules_tools_and_definitions_follow_their_changes(
     serving: KernelHost, publisher: Publisher, page: FrontEnd
 ) -> None:
     project = serving.call("create_project", name="Lab")["id"]
@@ -174,10 +179,6 @@ def test_agents_and_what_they_belong_to_follow_their_changes(
     serving.call("delete_project", project_id=project)
     page.until(lambda: not page.tables["projects"] and not page.tables["sessions"] and not page.tables["teams"])
 
-
-def test_rules_tools_and_the_allowlist_follow_their_changes(
-    serving: KernelHost, publisher: Publisher, page: FrontEnd
-) -> None:
     assert set(page.tables["tools"]) == {"register", "read", "write"}
     serving.call("add_admission_rule", name="night", pattern="worker-*", grants={"tool": "read"})
     serving.call("allow_agent", agent_id="ada")
@@ -187,8 +188,6 @@ def test_rules_tools_and_the_allowlist_follow_their_changes(
     serving.call("remove_admission_rule", name="night")
     page.until(lambda: not page.tables["rules"])
 
-
-def test_definitions_follow_their_changes(serving: KernelHost, publisher: Publisher, page: FrontEnd) -> None:
     serving.call("agent_create", agentPath="./agents/reviewer", name="Reviewer")
     page.until(lambda: "./agents/reviewer" in page.tables.get("definitions", {}))
     row = page.tables["definitions"]["./agents/reviewer"]
@@ -197,7 +196,9 @@ def test_definitions_follow_their_changes(serving: KernelHost, publisher: Publis
     page.until(lambda: not page.tables["definitions"])
 
 
-def test_of_many_personalities_only_those_that_change_are_read_again(serving: KernelHost, page: FrontEnd) -> None:
+def test_of_many_personalities_only_those_that_change_are_read_again(
+    serving: KernelHost, page: FrontEnd, follow: Follow
+) -> None:
     asked: list[dict[str, Any]] = []
     call = serving.acall
 
@@ -211,8 +212,7 @@ def test_of_many_personalities_only_those_that_change_are_read_again(serving: Ke
     assert workbench is not None
     for n in range(20):
         serving.wait(know(workbench, profile(f"agent-{n}", mood="calm")))
-    publisher = Publisher(serving, page.take)
-    publisher.resync()
+    follow()
     page.until(lambda: len(page.tables.get("personalities", {})) == 20)
     serving.wait(know(workbench, profile("agent-7", "1.1", mood="keen"), at=2))
     serving.call("publish_personality", name="mine")
@@ -220,18 +220,15 @@ def test_of_many_personalities_only_those_that_change_are_read_again(serving: Ke
     page.until(lambda: "mine" in page.tables["personalities"])
     serving.call("withdraw_personality", name="mine")
     page.until(lambda: "mine" not in page.tables["personalities"])
-    publisher.stop()
     assert len(page.tables["personalities"]) == 20
     assert {name for arguments in asked for name in arguments.get("names", [])} == {"agent-7", "mine"}
 
 
-def test_a_list_of_many_pages_is_read_to_its_end(serving: KernelHost, page: FrontEnd) -> None:
+def test_a_list_of_many_pages_is_read_to_its_end(serving: KernelHost, page: FrontEnd, follow: Follow) -> None:
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda n: serving.call("create_project", name=f"project {n}"), range(520)))
-    publisher = Publisher(serving, page.take)
-    publisher.resync()
+    follow()
     page.until(lambda: page.version is not None)
-    publisher.stop()
     assert {row["name"] for row in page.tables["projects"].values()} == {f"project {n}" for n in range(520)}
 
 
@@ -245,46 +242,30 @@ def test_of_very_many_events_a_page_learns_only_that_anything_may_have_changed(
     assert None in [message["touched"] for message in page.messages if message["kind"] == "diff"]
 
 
-@pytest.mark.usefixtures("short_pause")
-@pytest.mark.parametrize("message", ["snapshot", "diff"])
-def test_a_message_that_cannot_be_sent_is_logged_and_a_snapshot_follows(
-    serving: KernelHost, page: FrontEnd, caplog: pytest.LogCaptureFixture, message: str
-) -> None:
-    publisher = Publisher(serving, page.take)
+@pytest.mark.parametrize("message", ["snapshot", "diff", "second snapshot"])
+def test_a_message_that_cannot_be_sent_is_logged_and_a_snapshot_follows_after_a_pause(
+    serving: KernelHost, page: FrontEnd, follow: Follow, caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch, message: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(publisher_module, "RETRY_SECONDS", 0.1)
     if message == "snapshot":
         page.failures.append(ValueError("not JSON"))
-        publisher.resync()
-    else:
-        publisher.resync()
+    publisher = follow()
+    if message != "snapshot":
         page.until(lambda: {"worktrees", "conflicts", "processes"} <= set(page.tables))
         page.failures.append(ValueError("not JSON"))
-        serving.call("register", name="ada")
+        publisher.resync() if message == "second snapshot" else serving.call("register", name="ada")
     page.until(lambda: "retrying" in page.kinds())
     serving.call("register", name="bert")
     page.until(lambda: "bert" in page.names())
-    publisher.stop()
     assert page.kinds()[page.kinds().index("retrying") + 1] == "snapshot"
     assert "not JSON" in caplog.text
 
 
-@pytest.mark.usefixtures("short_pause")
-def test_a_snapshot_that_was_asked_for_again_and_cannot_be_sent_is_sent_after_a_pause(
-    serving: KernelHost, page: FrontEnd
-) -> None:
-    publisher = Publisher(serving, page.take)
-    publisher.resync()
-    page.until(lambda: {"worktrees", "conflicts", "processes"} <= set(page.tables))
-    page.failures.append(ValueError("not JSON"))
-    publisher.resync()
-    page.until(lambda: page.kinds().count("snapshot") == 2)
-    publisher.stop()
-
-
 def test_a_closed_page_ends_the_publisher_and_nothing_is_logged(
-    serving: KernelHost, page: FrontEnd, caplog: pytest.LogCaptureFixture
+    serving: KernelHost, page: FrontEnd, follow: Follow, caplog: pytest.LogCaptureFixture
 ) -> None:
-    publisher = Publisher(serving, page.take)
-    publisher.resync()
+    publisher = follow()
     page.until(lambda: {"worktrees", "conflicts", "processes"} <= set(page.tables))
     page.failures.append(PanelClosed())
     serving.call("register", name="ada")
@@ -292,26 +273,10 @@ def test_a_closed_page_ends_the_publisher_and_nothing_is_logged(
     assert [record for record in caplog.records if record.name.startswith("kernel_ext")] == []
     publisher.resync()
     page.until(lambda: page.names() == {"ada"})
-    publisher.stop()
-
-
-def test_it_follows_a_host_that_was_started_again(serving: KernelHost, page: FrontEnd) -> None:
-    publisher = Publisher(serving, page.take)
-    publisher.resync()
-    page.until(lambda: "diff" in page.kinds())
-    serving.stop()
-    page.until(lambda: "stopped" in page.kinds())
-    serving.start(0)
-    publisher.resync()
-    page.until(lambda: page.kinds().count("snapshot") == 2)
-    serving.call("register", name="ada")
-    page.until(lambda: "ada" in page.names())
-    assert "retrying" not in page.kinds()
-    publisher.stop()
 
 
 def test_the_tables_are_kept_after_changes_and_a_failure_to_keep_them_does_not_reach_the_page(
-    serving: KernelHost, page: FrontEnd, caplog: pytest.LogCaptureFixture
+    serving: KernelHost, page: FrontEnd, follow: Follow, caplog: pytest.LogCaptureFixture
 ) -> None:
     kept: list[Any] = []
 
@@ -319,8 +284,7 @@ def test_the_tables_are_kept_after_changes_and_a_failure_to_keep_them_does_not_r
         kept.append(tables)
         raise ValueError("it cannot be drawn")
 
-    publisher = Publisher(serving, page.take, keep)
-    publisher.resync()
+    publisher = follow(keep)
     page.until(lambda: page.version is not None)
     serving.call("register", name="ada")
     page.until(lambda: page.names() == {"ada"})
@@ -328,16 +292,14 @@ def test_the_tables_are_kept_after_changes_and_a_failure_to_keep_them_does_not_r
     assert set(kept[0]) >= {"approvals", "agents", "tasks"}
     assert "it cannot be drawn" in caplog.text
     assert publisher.tables is not None
-    publisher.stop()
 
 
 def test_what_the_page_reads_by_itself_is_kept_too_and_not_sent(
-    serving: KernelHost, page: FrontEnd, monkeypatch: pytest.MonkeyPatch
+    serving: KernelHost, page: FrontEnd, follow: Follow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(publisher_module, "KEEP_SECONDS", 0)
     kept = SimpleQueue[Any]()
-    publisher = Publisher(serving, page.take, kept.put)
-    publisher.resync()
+    publisher = follow(kept.put)
     page.until(lambda: page.version is not None)
     run = serving.call("start_run", name="first")["id"]
     while run not in kept.get(timeout=WAIT_SECONDS)["runs"]:
@@ -348,4 +310,3 @@ def test_what_the_page_reads_by_itself_is_kept_too_and_not_sent(
     assert publisher.tables is not None
     assert publisher.tables["runs"][run]["name"] == "first"
     assert "runs" not in page.tables
-    publisher.stop()

@@ -20,7 +20,7 @@ SRC = Path(__file__).parents[2] / "kernel_ext" / "panels" / "src"
 NOUNS = ("project", "session", "team", "agent")
 
 
-def request(request_id: str, op: str, **arguments: Any) -> dict[str, Any]:
+def request(request_id: Any, op: str, **arguments: Any) -> dict[str, Any]:
     return {"kind": "action", "request": request_id, "op": op, "arguments": arguments}
 
 
@@ -37,23 +37,24 @@ def test_an_action_is_done_once_however_often_it_is_requested(any_host: KernelHo
     assert (outcome["agent_id"], outcome["status"]) == ("first", "assigned")
 
 
-def test_a_refused_action_is_answered_with_its_code(any_host: KernelHost, page: FrontEnd) -> None:
-    RequestHandler(any_host, page.take).take(request("a", "reject", approval_id=77))
-    page.until(lambda: bool(page.answers()))
-    assert (page.answers()[0]["ok"], page.answers()[0]["error"]["code"]) == (False, "APPROVAL_NOT_FOUND")
-
-
 @pytest.mark.parametrize(
-    "message",
-    [
-        {"kind": "action", "request": "a", "op": "approve"},
-        {"kind": "action", "request": "a", "op": ["approve"], "arguments": {}},
-    ],
-    ids=["no arguments", "not a name"],
+    ("op", "arguments", "code"),
+    [("reject", {"approval_id": 77}, "APPROVAL_NOT_FOUND"), ("no_such_operation", {}, "UNKNOWN_OPERATION")],
 )
-def test_a_malformed_request_is_refused(serving: KernelHost, page: FrontEnd, message: dict[str, Any]) -> None:
-    RequestHandler(serving, page.take).take(message)
-    assert page.answers()[0]["error"]["code"] == "BAD_MESSAGE"
+def test_a_refused_action_is_answered_with_its_code(
+    any_host: KernelHost, page: FrontEnd, op: str, arguments: dict[str, Any], code: str
+) -> None:
+    RequestHandler(any_host, page.take).take(request("a", op, **arguments))
+    page.until(lambda: bool(page.answers()))
+    assert (page.answers()[0]["ok"], page.answers()[0]["error"]["code"]) == (False, code)
+
+
+def test_a_malformed_request_is_refused(serving: KernelHost, page: FrontEnd) -> None:
+    malformed = {"kind": "action", "request": "a", "op": "approve"}
+    for message in (malformed, malformed | {"op": ["approve"], "arguments": {}}):
+        page.messages.clear()
+        RequestHandler(serving, page.take).take(message)
+        assert [answer["error"]["code"] for answer in page.answers()] == ["BAD_MESSAGE"]
 
 
 def test_a_new_token_is_sent_once_and_not_kept(any_host: KernelHost, page: FrontEnd) -> None:
@@ -77,10 +78,11 @@ def test_what_is_only_read_is_read_again(any_host: KernelHost, page: FrontEnd) -
     assert [answer["outcome"]["priority"] for answer in page.answers()] == [1, 2]
 
 
-@pytest.mark.parametrize("request_id", [None, "", "x" * 65, 7, []])
-def test_a_request_that_cannot_be_answered_is_not_run(serving: KernelHost, page: FrontEnd, request_id: Any) -> None:
+def test_a_request_that_cannot_be_answered_is_not_run(serving: KernelHost, page: FrontEnd) -> None:
     serving.call("register", name="ada")
-    RequestHandler(serving, page.take).take(request(request_id, "approve", approval_id=1))
+    requests = RequestHandler(serving, page.take)
+    for request_id in (None, "", "x" * 65, 7, []):
+        requests.take(request(request_id, "approve", approval_id=1))
     assert page.messages == []
     assert serving.call("list_approvals")["approvals"] != []
 
@@ -88,12 +90,6 @@ def test_a_request_that_cannot_be_answered_is_not_run(serving: KernelHost, page:
 def test_an_action_without_a_running_host_is_refused_at_once(settings: Settings, page: FrontEnd) -> None:
     RequestHandler(KernelHost(settings), page.take).take(request("a", "approve", approval_id=1))
     assert page.answers()[0]["error"]["code"] == "NOT_STARTED"
-
-
-def test_an_operation_that_does_not_exist_is_refused_by_its_code(any_host: KernelHost, page: FrontEnd) -> None:
-    RequestHandler(any_host, page.take).take(request("a", "no_such_operation"))
-    page.until(lambda: bool(page.answers()))
-    assert page.answers()[0]["error"]["code"] == "UNKNOWN_OPERATION"
 
 
 def test_every_operation_that_the_panel_asks_for_exists() -> None:
