@@ -19,6 +19,7 @@ from tests.browser.desk_lab import (
     view,
 )
 from tests.browser.scenes import admitted, busy, proposal, repository
+from workbench.withheld import trust, withheld
 
 TWO = """\
 plan: two
@@ -32,7 +33,7 @@ def row(desk: Locator, title: str) -> Locator:
     return desk.get_by_role("row").filter(has_text=title)
 
 
-def test_an_agent_that_registers_appears_by_itself_and_one_click_admits_it(
+def test_an_agent_that_registers_appears_by_itself_and_is_admitted_or_rejected_with_a_reason(
     open_bare: OpenDesk, project: Project
 ) -> None:
     desk = open_bare()
@@ -50,9 +51,6 @@ def test_an_agent_that_registers_appears_by_itself_and_one_click_admits_it(
     desk.get_by_role("tab", name="Tasks").hover()  # the card stays as long as the pointer is on it
     expect(desk.get_by_text("Nothing is waiting for you.")).to_be_visible(timeout=10_000)
 
-
-def test_a_rejected_agent_gets_the_reason(open_bare: OpenDesk, project: Project) -> None:
-    desk = open_bare()
     registered = project.call("register", name="mallory")
     waiting = project.ask("registration_status", registered["token"], wait_seconds=25)
     card(desk, "mallory").get_by_role("button", name="Reject… mallory").click()
@@ -116,21 +114,6 @@ def test_a_plan_appears_as_a_tree_with_live_progress(open_bare: OpenDesk, projec
     expect(row(desk, "Second")).to_have_attribute("aria-expanded", "true")
 
 
-def test_a_merge_is_shown_and_approved(open_bare: OpenDesk, project: Project) -> None:
-    repository(project.path)
-    desk = open_bare()
-    proposal(project, "robust")
-    mine = card(desk, "robust")
-    expect(mine).to_contain_text(" → main · 1 commit · 2 files +3 −1 · no conflicts with main")
-    mine.get_by_role("button", name="Details…").click()
-    expect(mine).to_contain_text("Add robust statistics")
-    expect(mine).to_contain_text("stats.py")
-    shot(desk, "integration")
-    mine.get_by_role("button", name="Approve and integrate").click()
-    expect(mine).to_contain_text("Integrated into main.")
-    assert (project.path / "stats.py").exists()
-
-
 def test_a_coming_conflict_is_named_before_and_refused_in_place(open_bare: OpenDesk, project: Project) -> None:
     repository(project.path)
     desk = open_bare()
@@ -152,14 +135,15 @@ def test_a_coming_conflict_is_named_before_and_refused_in_place(open_bare: OpenD
     assert "other" in (project.path / "model.py").read_text()
 
 
-def test_an_error_is_shown_at_its_field_with_its_code(open_bare: OpenDesk, project: Project) -> None:
-    admitted_first = "ada"
+def test_an_error_is_shown_at_its_field_and_a_decision_made_elsewhere_leaves_an_open_form(
+    open_bare: OpenDesk, project: Project
+) -> None:
     desk = open_bare()
-    admitted(project, admitted_first)
+    admitted(project, "ada")
     project.call("register", name="second")
     mine = card(desk, "second")
     mine.get_by_role("button", name="Details…").click()
-    mine.get_by_label("Agent id").fill(admitted_first)
+    mine.get_by_label("Agent id").fill("ada")
     mine.get_by_label("Agent id").press("Enter")
     expect(mine).to_contain_text("AGENT_ID_TAKEN")
     expect(mine.get_by_label("Agent id")).to_be_focused()
@@ -168,6 +152,11 @@ def test_an_error_is_shown_at_its_field_with_its_code(open_bare: OpenDesk, proje
     mine.get_by_label("Agent id").fill("free")
     mine.get_by_role("button", name="Admit").click()
     expect(mine).to_contain_text("Admitted as free.")
+
+    registered = project.call("register", name="eve")
+    card(desk, "eve").get_by_role("button", name="Details…").click()
+    project.operate("approve", approval_id=registered["approval_id"])
+    expect(card(desk, "eve")).to_contain_text("It was decided elsewhere.")
 
 
 def test_everything_can_be_done_with_the_keyboard(open_desk: OpenDesk, project: Project, page: Page) -> None:
@@ -264,6 +253,12 @@ def test_a_narrow_panel_keeps_what_matters(open_bare: OpenDesk, project: Project
     shot(desk, "narrow")
     expect_fitting(desk)
     expect(card(desk, "Hugo").get_by_role("button", name="Admit")).to_be_visible()
+    view(desk, "Tasks")
+    row(desk, "Review the models").click()
+    desk.scroll_into_view_if_needed()
+    expect(row(desk, "Review the models").get_by_text("Blocked")).to_be_visible()
+    shot(desk, "tasks-narrow")
+    expect_fitting(desk)
 
 
 def test_ten_thousand_tasks_are_a_few_elements_and_stay_live(open_bare: OpenDesk, project: Project, page: Page) -> None:
@@ -302,14 +297,6 @@ def test_what_agents_say_is_shown_as_text(open_bare: OpenDesk, project: Project,
     expect(desk.locator("script, img, iframe")).to_have_count(0)
 
 
-def test_a_decision_made_elsewhere_does_not_remove_an_open_form(open_bare: OpenDesk, project: Project) -> None:
-    desk = open_bare()
-    registered = project.call("register", name="ada")
-    card(desk, "ada").get_by_role("button", name="Details…").click()
-    project.operate("approve", approval_id=registered["approval_id"])
-    expect(card(desk, "ada")).to_contain_text("It was decided elsewhere.")
-
-
 def test_a_restarted_kernel_is_reported_in_place_and_its_cells_run_again_show_all_that_waited(
     open_desk: OpenDesk, project: Project, page: Page
 ) -> None:
@@ -340,6 +327,20 @@ def test_a_stopped_workbench_is_reported_in_place_and_found_again(
     expect(desk).to_have_attribute("data-link", "live")
     project.call("register", name="ada")
     expect(card(desk, "ada")).to_be_visible()
+
+
+def test_what_is_not_used_is_named_until_it_is_trusted(brisk: None, open_bare: OpenDesk, project: Project) -> None:
+    state = project.path / ".aiswarm"
+    (state / "profiles").mkdir()
+    (state / "profiles" / "claude.yaml").write_text("summary: <b>x</b>\ncommand: [sh]\n")
+    (state / "settings.toml").write_text('confinement = "off"\nintegration_gates = ["true"]\n')
+    note = open_bare().get_by_role("note")
+    expect(note).to_have_text(
+        "Not used, because you have not trusted it: .aiswarm/settings.toml (confinement, integration_gates), "
+        ".aiswarm/profiles/claude.yaml. workbench trust shows it."
+    )
+    trust(project.path, withheld(project.path))
+    expect(note).to_be_hidden()
 
 
 def test_while_no_agent_is_left_for_open_tasks_the_panel_offers_to_restart_those_that_ended(

@@ -7,7 +7,7 @@ import re
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.desk_lab import OpenDesk, Project, expect_fitting, expect_readable, resize, shot
+from tests.browser.desk_lab import OpenDesk, Project, expect_fitting, expect_readable, shot
 from tests.browser.scenes import admitted, busy, eventful, repository, worktree
 
 
@@ -100,11 +100,19 @@ def test_a_task_is_created_by_hand_and_opened(open_bare: OpenDesk, project: Proj
     expect(desk.get_by_role("button", name="New task…")).to_be_focused()
 
 
-def test_a_task_is_reprioritised_reassigned_cancelled_and_retried(open_bare: OpenDesk, project: Project) -> None:
+def test_a_task_is_reprioritised_after_a_refusal_reassigned_cancelled_and_retried(
+    open_bare: OpenDesk, project: Project
+) -> None:
     desk = tasks(open_bare())
     project.operate("create_task", title="Count them", persona_id="tester")
     admitted(project, "tess", "tester")
     task = opened(desk, "Count them")
+    task.get_by_role("spinbutton").fill("99999999")
+    task.get_by_role("spinbutton").press("Enter")
+    expect(task).to_contain_text("INVALID_ARGUMENTS")
+    shot(desk, "task-error")
+    task.get_by_role("spinbutton").press("Escape")
+    expect(task.get_by_role("spinbutton")).to_have_value("500")
     task.get_by_role("spinbutton").fill("900")
     task.get_by_role("spinbutton").press("Enter")
     expect(desk.get_by_role("status")).to_have_text("Task 1: priority 900. You can undo it for ten seconds.")
@@ -123,18 +131,6 @@ def test_a_task_is_reprioritised_reassigned_cancelled_and_retried(open_bare: Ope
     expect(task).to_contain_text("Pending")
     kinds = [event["kind"] for event in project.operate("list_events", subject="task:1")["events"]]
     assert kinds[1:] == ["task.prioritised", "task.reassigned", "task.cancelled", "task.revived"]
-
-
-def test_a_refusal_is_shown_where_the_request_was_made(open_bare: OpenDesk, project: Project, page: Page) -> None:
-    desk = tasks(open_bare())
-    project.operate("create_task", title="Count them", persona_id="tester")
-    task = opened(desk, "Count them")
-    task.get_by_role("spinbutton").fill("99999999")
-    task.get_by_role("spinbutton").press("Enter")
-    expect(task).to_contain_text("INVALID_ARGUMENTS")
-    shot(desk, "task-error")
-    task.get_by_role("spinbutton").press("Escape")
-    expect(task.get_by_role("spinbutton")).to_have_value("500")
 
 
 def test_tasks_are_chosen_by_what_they_belong_to(open_bare: OpenDesk, project: Project) -> None:
@@ -234,17 +230,6 @@ def test_everything_about_tasks_can_be_done_with_the_keyboard(
     expect(desk.get_by_role("treegrid")).to_be_focused()
     page.keyboard.type("bdda")
     expect(page.locator(".jp-Notebook .jp-Cell")).to_have_count(cells)
-
-
-def test_a_narrow_panel_shows_the_task_below(open_bare: OpenDesk, project: Project) -> None:
-    desk = tasks(open_bare())
-    busy(project)
-    opened(desk, "Review the models")
-    resize(desk, 480)
-    desk.scroll_into_view_if_needed()
-    expect(row(desk, "Review the models").get_by_text("Blocked")).to_be_visible()
-    shot(desk, "tasks-narrow")
-    expect_fitting(desk)
 
 
 def test_what_is_kept_of_an_attempt_is_shown_in_its_task(open_bare: OpenDesk, project: Project) -> None:

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.desk_lab import OpenDesk, Project, card, expect_fitting, resize, shot, view
@@ -16,6 +17,13 @@ from workbench.withheld import trust, withheld
 STATS = '"""Robust statistics."""\n\nfrom statistics import median\n\n\ndef middle(values: list[float]) -> float:\n'
 STATS += "    return median(values) or 0.5  # the mean is not robust\n"
 TALKS = "for n in 1 2 3 4 5; do echo counted $n; done; while [ ! -e go ]; do sleep 0.1; done; echo counted the last one"
+
+
+@pytest.fixture
+def desk(open_bare: OpenDesk, project: Project) -> Locator:
+    """The desk of a repository."""
+    repository(project.path)
+    return open_bare()
 
 
 def page_of(desk: Locator, name: str) -> Locator:
@@ -46,9 +54,7 @@ def process(project: Project, agent_id: str) -> dict[str, Any]:
     return project.operate("get_agent_process_info", agent_id=agent_id)
 
 
-def test_without_worktrees_the_tab_explains_them_and_creates_one(open_bare: OpenDesk, project: Project) -> None:
-    repository(project.path)
-    desk = open_bare()
+def test_without_worktrees_the_tab_explains_them_and_creates_one(desk: Locator, project: Project) -> None:
     view(desk, "Worktrees")
     expect(desk.get_by_text("A worktree is a directory with its own branch")).to_be_visible()
     shot(desk, "worktrees-empty")
@@ -72,9 +78,7 @@ def test_without_a_repository_the_tab_says_what_to_do(open_bare: OpenDesk, proje
     expect(desk.get_by_role("button", name="New worktree…")).to_have_count(0)
 
 
-def test_two_clicks_review_and_integrate(open_bare: OpenDesk, project: Project) -> None:
-    repository(project.path)
-    desk = open_bare()
+def test_two_clicks_review_and_integrate(desk: Locator, project: Project) -> None:
     worktree(project, "robust", {"src/stats.py": STATS}, {"model.py": changed(3, 33)})
     project.operate("integrate_worktree", worktree_name="robust")
     view(desk, "Worktrees")
@@ -93,21 +97,23 @@ def test_two_clicks_review_and_integrate(open_bare: OpenDesk, project: Project) 
     expect(desk.get_by_text("A worktree is a directory with its own branch")).to_be_visible()
 
 
-def test_what_is_asked_on_the_card_is_answered_in_the_inbox(open_bare: OpenDesk, project: Project) -> None:
-    repository(project.path)
-    desk = open_bare()
+def test_what_is_asked_on_the_card_is_answered_in_the_inbox(desk: Locator, project: Project) -> None:
     view(desk, "Worktrees")
-    worktree(project, "robust", {"src/stats.py": STATS})
+    worktree(project, "robust", {"stats.py": "mean = 1\nmedian = 2\n", "model.py": changed(3, 33)})
     card(desk, "robust").get_by_role("button", name="Request integration").click()
     expect(card(desk, "robust")).to_contain_text("Awaits approval")
     view(desk, "Inbox")
     mine = card(desk, "robust")
     commit = project.operate("list_approvals")["approvals"][0]["payload"]["source_commit"]
+    expect(mine).to_contain_text(" → main · 1 commit · 2 files +3 −1 · no conflicts with main")
     mine.get_by_role("button", name=re.compile("^Details")).click()
     expect(mine.get_by_text(commit, exact=True)).to_be_visible()
+    expect(mine).to_contain_text("Step 1 of robust")
+    expect(mine).to_contain_text("stats.py")
     shot(desk, "integration-details")
     mine.get_by_role("button", name="Approve and integrate").click()
     expect(mine).to_contain_text("Integrated into main.")
+    assert (project.path / "stats.py").exists()
 
 
 def test_failed_gates_are_shown_with_their_output_and_overruled_in_a_second_step(
@@ -133,9 +139,7 @@ def test_failed_gates_are_shown_with_their_output_and_overruled_in_a_second_step
     assert (project.path / "src" / "stats.py").exists()
 
 
-def test_what_a_discard_loses_is_listed_before_and_kept_in_a_bundle(open_bare: OpenDesk, project: Project) -> None:
-    repository(project.path)
-    desk = open_bare()
+def test_what_a_discard_loses_is_listed_before_and_kept_in_a_bundle(desk: Locator, project: Project) -> None:
     path = worktree(project, "robust", {"src/stats.py": STATS}, left={"notes.txt": "not committed\n"})
     view(desk, "Worktrees")
     expect(card(desk, "robust")).to_contain_text("1 uncommitted", timeout=20_000)
@@ -155,11 +159,7 @@ def test_what_a_discard_loses_is_listed_before_and_kept_in_a_bundle(open_bare: O
     assert not path.exists()
 
 
-def test_a_discard_that_is_refused_says_what_would_be_lost_and_is_insisted_on(
-    open_bare: OpenDesk, project: Project
-) -> None:
-    repository(project.path)
-    desk = open_bare()
+def test_a_discard_that_is_refused_says_what_would_be_lost_and_is_insisted_on(desk: Locator, project: Project) -> None:
     path = worktree(project, "robust", {"src/stats.py": STATS})
     view(desk, "Worktrees")
     expect(card(desk, "robust")).to_contain_text("1 ahead", timeout=20_000)
@@ -179,9 +179,7 @@ def test_a_discard_that_is_refused_says_what_would_be_lost_and_is_insisted_on(
     assert not path.exists()
 
 
-def test_conflicts_are_a_table_with_the_files_of_each_pair(open_bare: OpenDesk, project: Project, page: Page) -> None:
-    repository(project.path)
-    desk = open_bare()
+def test_conflicts_are_a_table_with_the_files_of_each_pair(desk: Locator, project: Project, page: Page) -> None:
     view(desk, "Worktrees")
     worktree(project, "calm", {"calm.py": STATS})
     expect(card(desk, "calm")).to_contain_text("1 ahead", timeout=20_000)
@@ -204,9 +202,7 @@ def test_conflicts_are_a_table_with_the_files_of_each_pair(open_bare: OpenDesk, 
     expect(page_of(desk, "robust")).to_contain_text("Conflicts with bills in model.py, src/stats.py")
 
 
-def test_conflicts_that_come_later_are_shown_and_resolved_by_steps(open_bare: OpenDesk, project: Project) -> None:
-    repository(project.path)
-    desk = open_bare()
+def test_conflicts_that_come_later_are_shown_and_resolved_by_steps(desk: Locator, project: Project) -> None:
     place = worktree(project, "robust", {"model.py": changed(3, 33)})
     project.operate("integrate_worktree", worktree_name="robust")
     mine = card(desk, "robust")
@@ -245,9 +241,7 @@ def test_conflicts_that_come_later_are_shown_and_resolved_by_steps(open_bare: Op
     assert (project.path / "model.py").read_text() == changed(3, 34)
 
 
-def test_closed_worktrees_and_decided_approvals_stay_in_view(open_bare: OpenDesk, project: Project) -> None:
-    repository(project.path)
-    desk = open_bare()
+def test_closed_worktrees_and_decided_approvals_stay_in_view(desk: Locator, project: Project) -> None:
     for name in ("robust", "bills"):
         worktree(project, name, {f"{name}.py": "x = 1\n"})
     asked = project.operate("integrate_worktree", worktree_name="robust")
@@ -266,9 +260,7 @@ def test_closed_worktrees_and_decided_approvals_stay_in_view(open_bare: OpenDesk
     shot(desk, "worktrees-closed")
 
 
-def test_changes_are_read_with_the_keyboard(open_bare: OpenDesk, project: Project, page: Page) -> None:
-    repository(project.path)
-    desk = open_bare()
+def test_changes_are_read_with_the_keyboard(desk: Locator, project: Project, page: Page) -> None:
     files = {f"part_{n}.py": STATS for n in range(4)} | {"picture.png": "\0binary"}
     worktree(project, "robust", files, left={"notes.md": "# Later\n"})
     view(desk, "Worktrees")
@@ -293,9 +285,7 @@ def test_changes_are_read_with_the_keyboard(open_bare: OpenDesk, project: Projec
     expect(card(desk, "robust").get_by_role("button", name="robust", exact=True)).to_be_focused()
 
 
-def test_newer_commits_do_not_replace_what_is_being_read(open_bare: OpenDesk, project: Project) -> None:
-    repository(project.path)
-    desk = open_bare()
+def test_newer_commits_do_not_replace_what_is_being_read(desk: Locator, project: Project) -> None:
     path = worktree(project, "robust", {"src/stats.py": STATS})
     project.operate("integrate_worktree", worktree_name="robust")
     view(desk, "Worktrees")
@@ -312,9 +302,7 @@ def test_newer_commits_do_not_replace_what_is_being_read(open_bare: OpenDesk, pr
     shot(desk, "worktrees-moved")
 
 
-def test_the_log_of_a_process_is_followed_live_and_it_is_terminated(open_bare: OpenDesk, project: Project) -> None:
-    repository(project.path)
-    desk = open_bare()
+def test_the_log_of_a_process_is_followed_live_and_it_is_terminated(desk: Locator, project: Project) -> None:
     view(desk, "Agents")
     desk.get_by_role("button", name=re.compile("^Processes")).click()
     expect(desk.get_by_text("Workbench has not started any agent yet.")).to_be_visible()
@@ -346,12 +334,11 @@ def test_the_log_of_a_process_is_followed_live_and_it_is_terminated(open_bare: O
     expect(row_of(desk, agent_id)).to_contain_text("Ended")
 
 
-def test_a_narrow_panel_shows_it_all_without_scrolling_sideways(
-    open_bare: OpenDesk, project: Project, page: Page
-) -> None:
-    repository(project.path)
-    desk = open_bare()
-    _many(project)
+def test_a_narrow_panel_shows_it_all_without_scrolling_sideways(desk: Locator, project: Project, page: Page) -> None:
+    worktree(project, "bills", {"model.py": changed(3, 33)})
+    worktree(project, "islands")
+    worktree(project, "robust", {"src/stats.py": STATS}, {"model.py": changed(3, 44)})
+    project.operate("integrate_worktree", worktree_name="robust")
     resize(desk, 380)
     view(desk, "Worktrees")
     expect(card(desk, "robust")).to_be_visible()
@@ -361,10 +348,3 @@ def test_a_narrow_panel_shows_it_all_without_scrolling_sideways(
     expect(page_of(desk, "robust").locator(".wb-diff-added").first).to_be_visible()
     shot(desk, "worktree-narrow")
     expect_fitting(desk)
-
-
-def _many(project: Project) -> None:
-    worktree(project, "bills", {"model.py": changed(3, 33)})
-    worktree(project, "islands")
-    worktree(project, "robust", {"src/stats.py": STATS}, {"model.py": changed(3, 44)})
-    project.operate("integrate_worktree", worktree_name="robust")
