@@ -13,6 +13,7 @@ from kernel_ext.hosting.host import KernelHost
 from kernel_ext.panels import STATIC
 from kernel_ext.panels.publisher import Publisher
 from kernel_ext.panels.request_handler import RequestHandler
+from tests.browser.desk_lab import Project
 
 HARNESS = (Path(__file__).parent / "panel.js").read_text()
 DELIVER = """() => {
@@ -36,6 +37,7 @@ class BareDesk:
     def __init__(self, host: KernelHost, page: Page) -> None:
         self.host = host
         self.page = page
+        self.project = Project(Path(host.settings.project))
         self.asked: list[Message] = []
         """All requests of the page."""
         self.sent: list[tuple[Message, str]] = []
@@ -64,9 +66,9 @@ class BareDesk:
         """Answer requests for an operation, or for a bundle, with an error instead of running them, until `restore`."""
         self._failing.add(what)
 
-    def restore(self) -> None:
-        """Run requests again."""
-        self._failing.clear()
+    def restore(self, *which: str) -> None:
+        """Run requests again: these, or all."""
+        self._failing -= set(which) or self._failing
 
     def hold(self, kind: str) -> None:
         """Keep requests of a kind back, until `release`."""

@@ -14,7 +14,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.bare_desk import BareDesk
 from tests.browser.desk_lab import card, view, wait_until
-from tests.browser.scenes import git
+from tests.browser.scenes import admitted, git, worktree
 from workbench.services.integration import queue
 
 GATE = "while [ ! -e {go} ]; do sleep 0.05; done; echo checked; exit {code}"
@@ -29,55 +29,43 @@ TIMERS_BY_HAND = """(() => {
   window.elapse = (ms) => held.get(ms).splice(0).forEach((run) => run());
 })();"""
 """Before a page is loaded: its timers of ten and of four seconds end when the test says so."""
+HOLD_FRAMES = """() => {
+  const { take, requestAnimationFrame: draw } = window;
+  const held = [];
+  window.taken = 0;
+  window.take = (...message) => ((window.taken += 1), take(...message));
+  window.requestAnimationFrame = (callback) => held.push(callback);
+  window.releaseFrames = () => {
+    window.requestAnimationFrame = draw;
+    for (const callback of held) draw(callback);
+  };
+}"""
 Open = Callable[..., BareDesk]
 
 
-def worktree(desk: BareDesk, name: str, files: dict[str, str]) -> Path:
-    """A worktree with one commit."""
-    path = Path(desk.host.call("create_worktree", name=name)["path"])
-    for file, text in files.items():
-        (path / file).write_text(text)
-    git("add", ".", cwd=path)
-    git("commit", "-q", "-m", f"Work in {name}", cwd=path)
-    return path
-
-
-def test_the_log_of_a_task_goes_on_after_a_failed_request(open_bare_desk: Open) -> None:
+def test_the_details_and_the_log_of_a_task_are_read_again_after_a_failed_request(open_bare_desk: Open) -> None:
     desk = open_bare_desk()
-    host = desk.host
-    token = host.call("register", name="ada", persona_id="tester")
-    host.call("approve", approval_id=token["approval_id"])
-    task_id = host.call("create_task", title="Count", persona_id="tester")["id"]
-
-    def as_agent(name: str, **arguments: str) -> None:
-        host.submit(host.acall_as(token["token"], name, task_id=task_id, **arguments)).result(20)
-
-    as_agent("claim_task")
-    as_agent("report_task_progress", progress_note="first")
-    view(desk.element, "Tasks")
-    desk.element.get_by_role("row").filter(has_text="Count").click()
-    log = desk.element.get_by_role("log")
-    expect(log).to_contain_text("first")
-    desk.fail("get_task_logs")
-    as_agent("report_task_progress", progress_note="second")
-    details = desk.element.get_by_role("region", name="Count")
-    expect(details.get_by_text("STORE_BUSY")).to_be_visible()
-    desk.restore()
-    expect(log).to_contain_text("second", timeout=40_000)
-    expect(details.get_by_text("STORE_BUSY")).to_be_hidden()
-
-
-def test_the_details_of_a_task_are_read_again_after_a_failed_request(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
-    desk.host.call("create_task", title="Count", persona_id="tester", description="All of them.")
+    token = admitted(desk.project, "ada", "tester")
+    task_id = desk.host.call("create_task", title="Count", persona_id="tester", description="All of them.")["id"]
+    desk.project.call("claim_task", token, task_id=task_id)
+    desk.project.call("report_task_progress", token, task_id=task_id, progress_note="first")
     view(desk.element, "Tasks")
     desk.fail("get_task")
     desk.element.get_by_role("row").filter(has_text="Count").click()
     details = desk.element.get_by_role("region", name="Count")
-    expect(details.get_by_text("STORE_BUSY")).to_be_visible()
+    busy = details.get_by_text("STORE_BUSY").filter(visible=True)
+    expect(busy).to_be_visible()
     desk.restore()
     expect(details).to_contain_text("All of them.", timeout=40_000)
-    expect(details.get_by_text("STORE_BUSY")).to_be_hidden()
+    expect(busy).to_be_hidden()
+    log = desk.element.get_by_role("log")
+    expect(log).to_contain_text("first")
+    desk.fail("get_task_logs")
+    desk.project.call("report_task_progress", token, task_id=task_id, progress_note="second")
+    expect(busy).to_be_visible()
+    desk.restore()
+    expect(log).to_contain_text("second", timeout=40_000)
+    expect(busy).to_be_hidden()
 
 
 def test_the_figures_of_the_server_go_on_after_failed_requests(open_bare_desk: Open) -> None:
@@ -108,21 +96,31 @@ def test_the_log_of_a_process_goes_on_after_failed_requests(open_bare_desk: Open
     desk.host.call("terminate_agent", agent_id=agent_id, reason="The test is over.")
 
 
-def test_changes_are_read_again_after_a_failed_request(open_bare_desk: Open) -> None:
+def test_changes_are_read_again_after_a_failed_request_and_stay_plain_without_a_highlighter(
+    open_bare_desk: Open,
+) -> None:
     desk = open_bare_desk()
-    worktree(desk, "robust", {"stats.py": SOURCE})
+    worktree(desk.project, "robust", {"stats.py": SOURCE})
     view(desk.element, "Worktrees")
+    opener = card(desk.element, "robust").get_by_role("button", name="robust", exact=True)
     desk.fail("get_worktree_diff")
-    card(desk.element, "robust").get_by_role("button", name="robust", exact=True).click()
+    desk.fail("highlight")
+    opener.click()
     expect(desk.element.get_by_text("STORE_BUSY")).to_be_visible()
-    desk.restore()
+    desk.restore("get_worktree_diff")
     expect(desk.element.get_by_text("return sorted(values)")).to_be_visible(timeout=40_000)
+    expect(desk.element.locator(".wb-error:visible")).to_have_count(0)
+    assert desk.element.locator("[class^=hljs]").count() == 0
+    desk.restore()
+    desk.element.get_by_role("button", name="Back to all worktrees").click()
+    opener.click()
+    expect(desk.element.locator(".hljs-keyword").get_by_text("return", exact=True)).to_be_visible()
 
 
 def test_a_diff_is_plain_at_once_and_coloured_when_the_highlighter_has_come(open_bare_desk: Open) -> None:
     desk = open_bare_desk()
-    worktree(desk, "robust", {"stats.py": SOURCE, "notes.txt": "plain\n", "page.html": "<b>bold</b>\n"})
-    worktree(desk, "other", {"sum.py": "def total(): pass\n"})
+    worktree(desk.project, "robust", {"stats.py": SOURCE, "notes.txt": "plain\n", "page.html": "<b>bold</b>\n"})
+    worktree(desk.project, "other", {"sum.py": "def total(): pass\n"})
     desk.hold("asset")
     view(desk.element, "Worktrees")
     card(desk.element, "robust").get_by_role("button", name="robust", exact=True).click()
@@ -139,65 +137,36 @@ def test_a_diff_is_plain_at_once_and_coloured_when_the_highlighter_has_come(open
     assert [message["kind"] for message in desk.asked].count("asset") == 1
 
 
-def test_a_diff_stays_plain_when_the_highlighter_cannot_be_loaded_and_the_next_one_tries_again(
-    open_bare_desk: Open,
+def test_approved_integrations_are_followed_through_their_queue_and_gates_to_the_end(
+    open_bare_desk: Open, tmp_path: Path
 ) -> None:
-    desk = open_bare_desk()
-    worktree(desk, "robust", {"stats.py": SOURCE})
-    desk.fail("highlight")
-    view(desk.element, "Worktrees")
-    opener = card(desk.element, "robust").get_by_role("button", name="robust", exact=True)
-    opener.click()
-    expect(desk.element.get_by_text("return sorted(values)")).to_be_visible()
-    expect(desk.element.locator(".wb-error:visible")).to_have_count(0)
-    assert desk.element.locator("[class^=hljs]").count() == 0
-    desk.restore()
-    desk.element.get_by_role("button", name="Back to all worktrees").click()
-    opener.click()
-    expect(desk.element.locator(".hljs-keyword").get_by_text("return", exact=True)).to_be_visible()
-
-
-def test_an_approved_integration_is_followed_through_its_gates_to_the_end(open_bare_desk: Open, tmp_path: Path) -> None:
-    go = tmp_path / "go"
-    desk = open_bare_desk(integration_gates=[GATE.format(go=go, code=0)])
-    worktree(desk, "robust", {"stats.py": SOURCE})
-    desk.host.call("integrate_worktree", worktree_name="robust")
-    view(desk.element, "Inbox")
-    mine = card(desk.element, "robust")
-    mine.get_by_role("button", name="Approve and integrate").click()
-    expect(mine).to_contain_text("Approved. Running gates; then it is merged into main.")
-    expect(mine.get_by_role("button", name=re.compile("^Approve"))).to_be_hidden()
-    expect(mine.get_by_text("running", exact=True)).to_be_visible()
-    view(desk.element, "Worktrees")
-    expect(card(desk.element, "robust")).to_contain_text("Integrating")
-    view(desk.element, "Inbox")
-    go.touch()
-    expect(mine).to_contain_text("Integrated into main.", timeout=30_000)
-    assert (tmp_path / "project" / "stats.py").exists()
-
-
-def test_integrations_that_wait_for_each_other_say_their_place(open_bare_desk: Open, tmp_path: Path) -> None:
     go = tmp_path / "go"
     desk = open_bare_desk(integration_gates=[GATE.format(go=go, code=0)])
     for name in ("bills", "robust"):
-        worktree(desk, name, {f"{name}.py": SOURCE})
+        worktree(desk.project, name, {f"{name}.py": SOURCE})
         desk.host.call("integrate_worktree", worktree_name=name)
     view(desk.element, "Inbox")
-    for name in ("bills", "robust"):
-        card(desk.element, name).get_by_role("button", name="Approve and integrate").click()
-    expect(card(desk.element, "robust")).to_contain_text("Approved. Queued, 2nd for main.")
+    first, second = (card(desk.element, name) for name in ("bills", "robust"))
+    first.get_by_role("button", name="Approve and integrate").click()
+    expect(first).to_contain_text("Approved. Running gates; then it is merged into main.")
+    expect(first.get_by_role("button", name=re.compile("^Approve"))).to_be_hidden()
+    expect(first.get_by_text("running", exact=True)).to_be_visible()
+    second.get_by_role("button", name="Approve and integrate").click()
+    expect(second).to_contain_text("Approved. Queued, 2nd for main.")
     view(desk.element, "Worktrees")
-    expect(card(desk.element, "robust")).to_contain_text("Queued, 2nd")
+    expect(first).to_contain_text("Integrating")
+    expect(second).to_contain_text("Queued, 2nd")
     view(desk.element, "Inbox")
     go.touch()
-    for name in ("bills", "robust"):
-        expect(card(desk.element, name)).to_contain_text("Integrated into main.", timeout=30_000)
+    for mine in (first, second):
+        expect(mine).to_contain_text("Integrated into main.", timeout=30_000)
+    assert (tmp_path / "project" / "bills.py").exists()
 
 
 def test_an_integration_whose_gates_fail_is_sent_back_with_its_reason(open_bare_desk: Open, tmp_path: Path) -> None:
     go = tmp_path / "go"
     desk = open_bare_desk(integration_gates=[GATE.format(go=go, code=3)])
-    worktree(desk, "robust", {"stats.py": SOURCE})
+    worktree(desk.project, "robust", {"stats.py": SOURCE})
     desk.host.call("integrate_worktree", worktree_name="robust")
     view(desk.element, "Worktrees")
     card(desk.element, "robust").get_by_role("button", name="Review and approve").click()
@@ -220,7 +189,7 @@ def test_the_reason_of_a_refusal_stays_until_the_question_is_asked_again(
         return await ask(*arguments)
 
     desk = open_bare_desk()
-    worktree(desk, "robust", {"model.py": SOURCE})
+    worktree(desk.project, "robust", {"model.py": SOURCE})
     (tmp_path / "project" / "model.py").write_text("other = 1\n")
     git("commit", "-q", "-a", "-m", "Change the same lines", cwd=tmp_path / "project")
     desk.host.call("integrate_worktree", worktree_name="robust")
@@ -297,7 +266,7 @@ def prioritise(desk: BareDesk, priority: int) -> None:
 
 def test_an_approval_that_is_being_replaced_cannot_be_decided(open_bare_desk: Open, tmp_path: Path) -> None:
     desk = open_bare_desk()
-    place = worktree(desk, "robust", {"stats.py": SOURCE})
+    place = worktree(desk.project, "robust", {"stats.py": SOURCE})
     desk.host.call("integrate_worktree", worktree_name="robust")
     view(desk.element, "Worktrees")
     card(desk.element, "robust").get_by_role("button", name="Review and approve").click()
@@ -324,8 +293,7 @@ def test_an_approval_that_is_being_replaced_cannot_be_decided(open_bare_desk: Op
 @pytest.mark.parametrize("first", ["answer", "rows"])
 def test_the_details_of_an_agent_stay_open_while_it_gets_another_id(open_bare_desk: Open, first: str) -> None:
     desk = open_bare_desk()
-    made = desk.host.call("register", name="tess", persona_id="tester")
-    desk.host.call("approve", approval_id=made["approval_id"])
+    admitted(desk.project, "tess", "tester")
     view(desk.element, "Agents")
     desk.element.get_by_role("button", name="tess", exact=True).click()
     field = desk.element.get_by_label("Agent id", exact=True)
@@ -345,3 +313,27 @@ def test_the_details_of_an_agent_stay_open_while_it_gets_another_id(open_bare_de
 
 def polls(desk: BareDesk) -> int:
     return [message.get("op") for message in desk.asked].count("get_managed_agents")
+
+
+def test_messages_reach_a_page_that_draws_slowly_in_the_order_in_which_they_were_sent(
+    open_bare_desk: Open,
+) -> None:
+    desk = open_bare_desk()
+    view(desk.element, "Inbox")
+    desk.page.evaluate(HOLD_FRAMES)
+    desk.hold_rows()
+    for name in ("ada", "bob"):
+        register(desk, name)
+    desk.release_news()
+    desk.page.wait_for_function("() => window.taken > 0", polling=20)
+    register(desk, "cyd")
+    desk.page.wait_for_function("() => window.taken > 1", polling=20)
+    desk.page.evaluate("() => window.releaseFrames()")
+    expect(desk.element.get_by_role("listitem", name="cyd", exact=True)).to_be_visible()
+    assert [message["kind"] for message in desk.asked].count("resync") == 1
+
+
+def register(desk: BareDesk, name: str) -> None:
+    """Register an agent, and wait for the diff about it."""
+    desk.host.call("register", name=name, persona_id="planner")
+    wait_until(lambda: any(f'"{name}"' in rows for _, rows in desk.sent), f"the page is sent {name}")

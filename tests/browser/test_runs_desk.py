@@ -8,14 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.bare_desk import BareDesk
 from tests.browser.desk_lab import shot, view
 
-pytestmark = pytest.mark.browser
-
+Open = Callable[..., BareDesk]
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
@@ -28,16 +26,12 @@ def _run(desk: BareDesk, name: str, losses: list[float], state: str = "completed
     return int(made["id"])
 
 
-def _names(desk: BareDesk) -> list[str]:
-    return [text.split()[1] for text in desk.element.locator(".wb-runs .wb-opener").all_inner_texts()]
-
-
 def _open(desk: BareDesk, run: int) -> Locator:
     desk.element.get_by_role("button", name=f"{run} ", exact=False).first.click()
     return desk.element.locator(".wb-table-details:visible")
 
 
-def test_runs_come_as_they_are_recorded_and_are_sorted_and_filtered(open_bare_desk: Callable[..., BareDesk]) -> None:
+def test_runs_come_as_they_are_recorded_and_are_sorted_and_filtered(open_bare_desk: Open) -> None:
     desk = open_bare_desk()
     view(desk.element, "Runs")
     expect(desk.element.get_by_text("No runs yet.").locator("code")).to_contain_text("with wb.run(")
@@ -52,9 +46,8 @@ def test_runs_come_as_they_are_recorded_and_are_sorted_and_filtered(open_bare_de
     desk.element.get_by_role("button", name="loss", exact=True).click()
     expect(rows).to_have_text(["2 quick", "1 slow", "3 broken"])
     for heading in ("Run", "State", "Started", "Took"):
-        expect(desk.element.get_by_role("columnheader", name=heading, exact=True)).to_have_attribute(
-            "aria-sort", "none"
-        )
+        column = desk.element.get_by_role("columnheader", name=heading, exact=True)
+        expect(column).to_have_attribute("aria-sort", "none")
     desk.element.get_by_role("button", name="Run", exact=True).click()
     expect(rows).to_have_text(["3 broken", "2 quick", "1 slow"])
     desk.element.get_by_role("button", name="State", exact=True).click()
@@ -69,17 +62,13 @@ def test_runs_come_as_they_are_recorded_and_are_sorted_and_filtered(open_bare_de
     expect(rows).to_have_text(["3 broken"])
 
 
-def test_filters_and_order_of_runs_are_saved_as_a_view(open_bare_desk: Callable[..., BareDesk]) -> None:
+def test_filters_and_order_of_runs_are_saved_as_a_view(open_bare_desk: Open) -> None:
     desk = open_bare_desk()
     view(desk.element, "Runs")
     for name, loss in (("slow", 0.5), ("quick", 0.1), ("broken", 0.9)):
         _run(desk, name, [1.0, loss])
-    desk.host.call(
-        "save_view",
-        area="runs",
-        name="Best",
-        state={"where": ["loss<0.6"], "sort": {"by": "loss", "direction": "ascending"}},
-    )
+    best = {"where": ["loss<0.6"], "sort": {"by": "loss", "direction": "ascending"}}
+    desk.host.call("save_view", area="runs", name="Best", state=best)
     rows = desk.element.locator(".wb-runs .wb-opener")
     expect(rows).to_have_text(["3 broken", "2 quick", "1 slow"])
     views = desk.element.get_by_role("tabpanel", name="Runs").get_by_role("button", name=re.compile("^View"))
@@ -97,7 +86,7 @@ def test_filters_and_order_of_runs_are_saved_as_a_view(open_bare_desk: Callable[
     expect(views).to_have_text("View: Paper")
 
 
-def test_a_run_shows_its_series_and_takes_notes_and_tags(open_bare_desk: Callable[..., BareDesk]) -> None:
+def test_a_run_shows_its_series_and_takes_notes_and_tags(open_bare_desk: Open) -> None:
     desk = open_bare_desk()
     run = _run(desk, "trial", [1.0, 0.5, 0.25], lr=0.1)
     view(desk.element, "Runs")
@@ -118,9 +107,7 @@ def test_a_run_shows_its_series_and_takes_notes_and_tags(open_bare_desk: Callabl
     assert desk.host.call("get_run", run_id=run)["archived_at"] is not None
 
 
-def test_artifacts_open_in_place_and_nothing_in_them_runs(
-    open_bare_desk: Callable[..., BareDesk], tmp_path: Path
-) -> None:
+def test_artifacts_open_in_place_and_nothing_in_them_runs(open_bare_desk: Open, tmp_path: Path) -> None:
     desk = open_bare_desk()
     run = _run(desk, "trial", [1.0])
     project = tmp_path / "project"
@@ -143,7 +130,9 @@ def test_artifacts_open_in_place_and_nothing_in_them_runs(
     assert desk.page.evaluate("() => window.broken") is None
 
 
-def test_runs_are_compared_in_a_table_and_by_parallel_coordinates(open_bare_desk: Callable[..., BareDesk]) -> None:
+def test_runs_are_compared_and_a_sweep_with_failed_ones_has_the_command_that_runs_them_again(
+    open_bare_desk: Open,
+) -> None:
     desk = open_bare_desk()
     runs = [_run(desk, f"trial{n}", [1.0, 0.5 / n], lr=0.1 * n) for n in (1, 2, 3)]
     view(desk.element, "Runs")
@@ -154,16 +143,11 @@ def test_runs_are_compared_in_a_table_and_by_parallel_coordinates(open_bare_desk
     expect(compared.get_by_role("row", name="parameter lr")).to_contain_text("0.1")
     compared.get_by_role("button", name=f"Run {runs[1]} trial2").press("Enter")
     expect(desk.element.locator(".wb-table-details:visible")).to_contain_text("trial2")
-
-
-def test_a_sweep_with_failed_runs_has_the_command_that_runs_them_again(open_bare_desk: Callable[..., BareDesk]) -> None:
-    desk = open_bare_desk()
     about = {"notebook": "train.ipynb", "notebook_sha256": "0" * 64, "specification": {"runs": 2}}
     sweep = desk.host.call("start_sweep", name="seeds", **about)["id"]
     for number, state in ((1, "completed"), (2, "failed")):
         run = desk.host.call("start_run", name=f"seeds {number}", sweep_id=sweep)["id"]
         desk.host.call("end_run", run_id=run, state=state)
-    view(desk.element, "Runs")
     desk.element.get_by_role("button", name="Sweeps 1").click()
     expect(desk.element.get_by_text("%workbench sweep --name seeds --retry-failed")).to_be_visible()
     expect(desk.element.get_by_role("button", name="Copy the command that runs again what failed")).to_be_visible()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,18 +11,10 @@ from playwright.sync_api import expect
 
 from tests.browser.bare_desk import BareDesk
 from tests.browser.desk_lab import resize, shot, view, wait_until
-from tests.browser.scenes import changed, git
+from tests.browser.scenes import admitted, changed, worktree
 
 Open = Callable[..., BareDesk]
 TITLE = "Compare the bill shapes of the three species of penguins, with the years side by side, and draw them"
-
-
-def worktree(desk: BareDesk, name: str, files: dict[str, str]) -> None:
-    path = Path(desk.host.call("create_worktree", name=name)["path"])
-    for file, text in files.items():
-        (path / file).write_text(text)
-    git("add", ".", cwd=path)
-    git("commit", "-q", "-m", f"Work in {name}", cwd=path)
 
 
 def task(desk: BareDesk, title: str, **more: Any) -> int:
@@ -52,7 +43,7 @@ def widths(desk: BareDesk) -> dict[str, float]:
 def test_titles_grow_first_and_the_other_columns_give_way(open_bare_desk: Open) -> None:
     desk = open_bare_desk()
     view(desk.element, "Tasks")
-    worktree(desk, "penguins", {"bills.py": "x = 1\n"})
+    worktree(desk.project, "penguins", {"bills.py": "x = 1\n"})
     first = task(desk, TITLE, priority=900, target_worktree="penguins")
     task(desk, "Report", dependencies=[first])
     title = desk.element.locator(".wb-title", has_text=TITLE)
@@ -100,8 +91,7 @@ def test_tasks_are_sorted_by_a_column_with_the_keyboard(open_bare_desk: Open) ->
 def test_agents_are_sorted_by_a_column(open_bare_desk: Open) -> None:
     desk = open_bare_desk()
     for name, persona in (("ada", "tester"), ("bert", "implementer"), ("eve", "reviewer")):
-        registered = desk.host.call("register", name=name, persona_id=persona)
-        desk.host.call("approve", approval_id=registered["approval_id"])
+        admitted(desk.project, name, persona)
     view(desk.element, "Agents")
     rows = desk.element.locator(".wb-agents .wb-table-row")
     expect(rows).to_have_text([re.compile(name) for name in ("^ada", "^bert", "^eve")])
@@ -115,7 +105,7 @@ def test_agents_are_sorted_by_a_column(open_bare_desk: Open) -> None:
 def test_conflicts_are_grouped_by_file(open_bare_desk: Open) -> None:
     desk = open_bare_desk()
     for number, name in enumerate(("bills", "islands", "mass"), 40):
-        worktree(desk, name, {"model.py": changed(3, number)})
+        worktree(desk.project, name, {"model.py": changed(3, number)})
     view(desk.element, "Worktrees")
     desk.element.get_by_role("button", name=re.compile("^Conflicts")).click()
     files = desk.element.get_by_role("table", name="Conflicts by file")
@@ -129,7 +119,7 @@ def test_conflicts_are_grouped_by_file(open_bare_desk: Open) -> None:
 
 def test_a_card_with_failed_gates_has_no_primary_button(open_bare_desk: Open) -> None:
     desk = open_bare_desk(integration_gates=["exit 3"])
-    worktree(desk, "robust", {"stats.py": "x = 1\n"})
+    worktree(desk.project, "robust", {"stats.py": "x = 1\n"})
     desk.host.call("integrate_worktree", worktree_name="robust")
     view(desk.element, "Worktrees")
     card = desk.element.get_by_role("listitem", name="robust", exact=True)
@@ -153,26 +143,10 @@ LINES = """elements => {
 """How many elements stand in each line."""
 
 
-def test_the_lines_of_a_merge_have_most_of_the_width_of_its_card(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
-    worktree(desk, "penguins", {"bills.py": "x = 1\n"})
-    desk.host.call("integrate_worktree", worktree_name="penguins")
-    view(desk.element, "Inbox")
-    card = desk.element.get_by_role("listitem", name="penguins", exact=True)
-    expect(card.get_by_role("button", name="Approve and integrate")).to_be_visible()
-    for width in (700, 900, 1000, 1280, 1600):
-        resize(desk.element, width)
-        body = card.locator(".wb-card-body").evaluate("e => e.offsetWidth")
-        assert body > min(0.5 * width, 600), (width, body)
-    resize(desk.element, 900)
-    shot(desk.element, "merge-card")
-
-
 def test_no_tab_and_no_control_stands_alone_below_the_others(open_bare_desk: Open) -> None:
     desk = open_bare_desk()
     task(desk, "Count")
-    registered = desk.host.call("register", name="ada", persona_id="tester")
-    desk.host.call("approve", approval_id=registered["approval_id"])
+    admitted(desk.project, "ada", "tester")
     desk.host.call("start_run", name="baseline")
     for name in ("Tasks", "Agents", "Runs"):
         view(desk.element, name)
@@ -205,32 +179,11 @@ def test_the_whole_graph_fits(open_bare_desk: Open, count: int) -> None:
         ), width
 
 
-def test_figures_of_the_server_have_units(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
-    task(desk, "Count")
-    view(desk.element, "Admin")
-    figures = desk.element.locator(".wb-numbers")
-    expect(figures).to_contain_text("1 task")
-    expect(figures).to_contain_text(re.compile(r"[\d.]+ KB\s*database"))
-    values = figures.locator(".wb-number-value").all_inner_texts()
-    assert [value for value in values if not re.fullmatch(r"–|[\d.,]+ \S.*", value)] == []
-
-
-def test_the_empty_inbox_leads_to_the_ways_to_connect_an_agent(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
-    view(desk.element, "Inbox")
-    link = desk.element.get_by_role("button", name="Connect an agent")
-    link.press("Enter")
-    expect(desk.element.get_by_role("tab", name="Admin")).to_have_attribute("aria-selected", "true")
-    expect(desk.element.get_by_role("heading", name="Connect an agent")).to_be_focused()
-    expect(desk.element.get_by_text("Claude Code").first).to_be_in_viewport()
-
-
-def test_worktree_cards_keep_their_lines(open_bare_desk: Open) -> None:
+def test_cards_keep_their_lines_and_those_of_a_merge_have_most_of_their_width(open_bare_desk: Open) -> None:
     desk = open_bare_desk()
     long = "compare-bill-shapes-by-year"
-    worktree(desk, long, {"model.py": changed(3, 33)})
-    worktree(desk, "bills", {"model.py": changed(3, 34)})
+    worktree(desk.project, long, {"model.py": changed(3, 33)})
+    worktree(desk.project, "bills", {"model.py": changed(3, 34)})
     desk.host.call("integrate_worktree", worktree_name=long)
     view(desk.element, "Worktrees")
     cards = desk.element.locator(".wb-worktree")
@@ -244,3 +197,28 @@ def test_worktree_cards_keep_their_lines(open_bare_desk: Open) -> None:
             assert max(heights) <= 30, (width, heights)
         for name in desk.element.locator(".wb-worktree .wb-opener").all():
             assert name.evaluate("e => e.scrollWidth <= e.clientWidth"), width
+    view(desk.element, "Inbox")
+    merge = desk.element.get_by_role("listitem", name=long, exact=True)
+    expect(merge.get_by_role("button", name="Approve and integrate")).to_be_visible()
+    for width in (700, 900, 1000, 1280, 1600):
+        resize(desk.element, width)
+        body = merge.locator(".wb-card-body").evaluate("e => e.offsetWidth")
+        assert body > min(0.5 * width, 600), (width, body)
+    resize(desk.element, 900)
+    shot(desk.element, "merge-card")
+
+
+def test_the_empty_inbox_leads_to_the_ways_to_connect_an_agent_and_figures_have_units(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    view(desk.element, "Inbox")
+    link = desk.element.get_by_role("button", name="Connect an agent")
+    link.press("Enter")
+    expect(desk.element.get_by_role("tab", name="Admin")).to_have_attribute("aria-selected", "true")
+    expect(desk.element.get_by_role("heading", name="Connect an agent")).to_be_focused()
+    expect(desk.element.get_by_text("Claude Code").first).to_be_in_viewport()
+    task(desk, "Count")
+    figures = desk.element.locator(".wb-numbers")
+    expect(figures).to_contain_text("1 task")
+    expect(figures).to_contain_text(re.compile(r"[\d.]+ KB\s*database"))
+    values = figures.locator(".wb-number-value").all_inner_texts()
+    assert [value for value in values if not re.fullmatch(r"–|[\d.,]+ \S.*", value)] == []
