@@ -141,35 +141,6 @@ def test_what_is_typed_stays_while_answers_come_and_other_conversations_are_read
     expect(pane.locator(".wb-from-user")).to_have_text([re.compile("Begin."), re.compile("Half a sen")])
 
 
-def test_a_message_that_cannot_be_sent_stays_typed(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
-    conversation(desk)
-    pane = opened(desk)
-    desk.fail("send_message")
-    write(pane, "Hello")
-    expect(pane.locator(".wb-error:visible")).to_contain_text("STORE_BUSY")
-    expect(pane.get_by_label("Message", exact=True)).to_have_value("Hello")
-    desk.restore()
-    pane.get_by_label("Message", exact=True).press("Enter")
-    expect(pane).to_contain_text("You said: Hello")
-    expect(pane.locator(".wb-error:visible")).to_have_count(0)
-
-
-def test_a_conversation_that_goes_on_elsewhere_is_followed(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
-    made = conversation(desk)
-    pane = opened(desk)
-    expect(pane).to_contain_text("Nothing is written yet.")
-    desk.host.call("send_message", conversation_id=made, content="From a cell")
-    expect(pane).to_contain_text("You said: From a cell")
-    view(desk.element, "Tasks")
-    desk.host.call("send_message", conversation_id=made, content="While it is hidden")
-    view(desk.element, "Chat")
-    expect(pane).to_contain_text("You said: While it is hidden")
-    desk.host.call("delete_conversation", conversation_id=made)
-    expect(pane).to_be_hidden()
-
-
 def test_an_answer_that_fails_says_why_and_can_be_tried_again(open_bare_desk: Open) -> None:
     desk = open_bare_desk()
     conversation(desk, model="openai:gpt-none")
@@ -202,12 +173,25 @@ def test_what_a_model_writes_is_shown_and_not_obeyed(open_bare_desk: Open) -> No
     assert [url for url in requested if not url.startswith("blob:")] == []
 
 
-def test_a_conversation_is_saved_as_a_notebook_and_deleted_after_a_second_question(open_bare_desk: Open) -> None:
+def test_a_conversation_is_followed_keeps_what_cannot_be_sent_is_saved_and_deleted(open_bare_desk: Open) -> None:
     desk = open_bare_desk()
-    conversation(desk)
+    made = conversation(desk)
     pane = opened(desk)
+    expect(pane).to_contain_text("Nothing is written yet.")
+    desk.host.call("send_message", conversation_id=made, content="From a cell")
+    expect(pane).to_contain_text("You said: From a cell")
+    view(desk.element, "Tasks")
+    desk.host.call("send_message", conversation_id=made, content="While it is hidden")
+    view(desk.element, "Chat")
+    expect(pane).to_contain_text("You said: While it is hidden")
+    desk.fail("send_message")
     write(pane, "Hello")
+    expect(pane.locator(".wb-error:visible")).to_contain_text("STORE_BUSY")
+    expect(pane.get_by_label("Message", exact=True)).to_have_value("Hello")
+    desk.restore()
+    pane.get_by_label("Message", exact=True).press("Enter")
     expect(pane).to_contain_text("You said: Hello")
+    expect(pane.locator(".wb-error:visible")).to_have_count(0)
     with desk.page.expect_download() as started:
         pane.get_by_role("button", name="Save as Notebook").click()
     assert "You said: Hello" in Path(started.value.path()).read_text()

@@ -45,6 +45,15 @@ def rule(desk: BareDesk, name: str, **fields: object) -> None:
     desk.host.call("agent_add_rule", agentTarget=REVIEWER, rule={"name": name, "text": f"Text of {name}.", **fields})
 
 
+@pytest.fixture
+def pane(desk: BareDesk) -> Locator:
+    """The pane of the definition, with its rule `tests` open."""
+    rule(desk, "tests", include="always")
+    pane = opened(desk)
+    place(desk, "tests")
+    return pane
+
+
 def test_a_definition_is_created_and_given_a_rule_that_the_preview_shows(desk: BareDesk) -> None:
     desk.element.get_by_role("button", name="New definition…").click()
     form = desk.element.get_by_role("form", name="New definition")
@@ -67,10 +76,7 @@ def test_a_definition_is_created_and_given_a_rule_that_the_preview_shows(desk: B
     assert written.endswith("Always use polite language.\n")
 
 
-def test_what_an_editor_changes_is_shown_and_what_is_being_typed_stays(desk: BareDesk) -> None:
-    rule(desk, "tests", include="always")
-    pane = opened(desk)
-    place(desk, "tests")
+def test_what_an_editor_changes_is_shown_and_what_is_being_typed_stays(desk: BareDesk, pane: Locator) -> None:
     pane.get_by_label("Description").fill("Mine, not saved yet")
     file = directory(desk) / "rules" / "tests.md"
     file.write_text(file.read_text().replace("Text of tests.", "Run them all."))
@@ -93,10 +99,7 @@ TYPE_SAVE_TYPE = """(area) => {
 }"""
 
 
-def test_what_is_typed_while_a_value_is_saved_stays_an_unsaved_change(desk: BareDesk) -> None:
-    rule(desk, "tests")
-    pane = opened(desk)
-    place(desk, "tests")
+def test_what_is_typed_while_a_value_is_saved_stays_an_unsaved_change(desk: BareDesk, pane: Locator) -> None:
     text = pane.get_by_label("Text")
     text.evaluate(TYPE_SAVE_TYPE)
     file = directory(desk) / "rules" / "tests.md"
@@ -109,10 +112,7 @@ def test_what_is_typed_while_a_value_is_saved_stays_an_unsaved_change(desk: Bare
     assert "What is typed before the answer comes." in file.read_text()
 
 
-def test_unsaved_values_are_kept_while_other_places_are_read(desk: BareDesk) -> None:
-    rule(desk, "tests")
-    pane = opened(desk)
-    place(desk, "tests")
+def test_unsaved_values_are_kept_while_other_places_are_read(desk: BareDesk, pane: Locator) -> None:
     pane.get_by_label("Text").fill("Half a sen")
     place(desk, "Preview")
     expect(desk.element.locator(".wb-places").get_by_role("button", name="tests")).to_contain_text("unsaved")
@@ -127,35 +127,22 @@ def test_unsaved_values_are_kept_while_other_places_are_read(desk: BareDesk) -> 
     assert "A whole sentence." in (directory(desk) / "rules" / "tests.md").read_text()
 
 
-def test_a_refused_value_is_shown_at_its_field_and_nothing_is_written(desk: BareDesk) -> None:
-    rule(desk, "tests")
+def test_a_rule_whose_value_was_refused_is_renamed_and_deleted_after_a_second_question(
+    desk: BareDesk, pane: Locator
+) -> None:
     before = (directory(desk) / "rules" / "tests.md").read_text()
-    pane = opened(desk)
-    place(desk, "tests")
     pane.get_by_label("Name").fill("no blanks")
     pane.get_by_role("button", name="Save").click()
     expect(pane.locator(".wb-error:visible")).to_contain_text("VALIDATION_ERROR")
     expect(pane.get_by_label("Name")).to_have_attribute("aria-invalid", "true")
     expect(pane.get_by_label("Name")).to_be_focused()
     assert (directory(desk) / "rules" / "tests.md").read_text() == before
-
-
-def test_a_renamed_rule_stays_open_under_its_new_name(desk: BareDesk) -> None:
-    rule(desk, "tests")
-    pane = opened(desk)
-    place(desk, "tests")
     pane.get_by_label("Name").fill("run-tests")
     pane.get_by_role("button", name="Save").click()
     expect(pane.get_by_role("form", name="rule run-tests")).to_be_visible()
     assert [path.name for path in (directory(desk) / "rules").iterdir()] == ["run-tests.md"]
-
-
-def test_a_rule_is_deleted_after_a_second_question(desk: BareDesk) -> None:
-    rule(desk, "tests")
-    pane = opened(desk)
-    place(desk, "tests")
-    pane.get_by_role("button", name="Delete rule… tests").click()
-    pane.get_by_role("button", name="Delete tests").click()
+    pane.get_by_role("button", name="Delete rule… run-tests").click()
+    pane.get_by_role("button", name="Delete run-tests").click()
     expect(pane.get_by_text("No rules yet.")).to_be_visible()
     expect(pane.get_by_role("button", name="New rule…")).to_be_focused()
     assert list((directory(desk) / "rules").iterdir()) == []
@@ -187,7 +174,9 @@ def test_a_definition_that_cannot_be_read_says_why_until_it_can(brisk: None, des
     expect(desk.element.get_by_text("./agents/broken")).to_be_hidden(timeout=40_000)
 
 
-def test_a_secret_that_is_written_out_does_not_reach_the_page_and_survives_a_change(desk: BareDesk) -> None:
+def test_a_secret_that_is_written_out_reaches_neither_the_page_nor_another_address_and_survives_a_change(
+    desk: BareDesk,
+) -> None:
     config = {"AWS_ACCESS_KEY_ID": "env://KEY", "AWS_SECRET_ACCESS_KEY": "very-secret", "AWS_REGION": "eu-central-1"}
     desk.host.call("agent_install_provider", agentTarget=REVIEWER, providerType="bedrock", config=config)
     pane = opened(desk)
@@ -203,12 +192,8 @@ def test_a_secret_that_is_written_out_does_not_reach_the_page_and_survives_a_cha
     assert "eu-west-1" in written
     assert "very-secret" not in desk.page.content()
     assert "very-secret" not in json.dumps(desk.sent)
-
-
-def test_a_key_that_is_not_shown_is_not_sent_to_another_address(desk: BareDesk) -> None:
-    config = {"OPENAI_API_KEY": "sk-very-secret", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
-    desk.host.call("agent_install_provider", agentTarget=REVIEWER, providerType="openai", config=config)
-    pane = opened(desk)
+    openai = {"OPENAI_API_KEY": "sk-very-secret", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    desk.host.call("agent_install_provider", agentTarget=REVIEWER, providerType="openai", config=openai)
     place(desk, "openai")
     pane.get_by_label("Address").fill("http://127.0.0.1:10/v1")
     pane.get_by_role("button", name="Save").click()
@@ -217,22 +202,6 @@ def test_a_key_that_is_not_shown_is_not_sent_to_another_address(desk: BareDesk) 
     pane.get_by_role("button", name="Save").click()
     expect(pane.get_by_role("button", name="Discard changes")).to_be_hidden()
     assert "sk-very-secret" not in (directory(desk) / "agent.yaml").read_text()
-
-
-def test_a_server_is_added_from_the_lines_of_a_manual(desk: BareDesk) -> None:
-    pane = opened(desk)
-    place(desk, "MCP servers")
-    pane.get_by_role("button", name="New MCP server…").click()
-    pane.get_by_label("Configuration").fill("{")
-    pane.get_by_label("Name").fill("github")
-    pane.get_by_role("button", name="Add MCP server").click()
-    expect(pane.get_by_label("Configuration")).to_have_attribute("aria-invalid", "true")
-    server = {"command": "mcp-github", "args": ["--stdio"], "env": {"GITHUB_TOKEN": "env://GITHUB_TOKEN"}}
-    pane.get_by_label("Configuration").fill(json.dumps({"mcpServers": {"github": server}}))
-    pane.get_by_role("button", name="Add MCP server").click()
-    expect(pane.get_by_role("form", name="MCP server github")).to_be_visible()
-    found = desk.host.call("agent_get_mcp_server", agentTarget=REVIEWER, serverName="github")["server"]
-    assert {name: found[name] for name in server} == server
 
 
 SERVER = """\
@@ -266,29 +235,6 @@ def test_what_an_editor_added_is_trusted_only_after_its_command_was_shown(desk: 
     expect(pane.get_by_text("You have not trusted mcpServers.github.")).to_be_visible()
 
 
-def test_problems_lead_to_their_places(desk: BareDesk) -> None:
-    rule(desk, "tests", include="agent")
-    pane = opened(desk)
-    expect(pane.get_by_role("list", name="Problems")).to_contain_text("The agent chooses it by its description")
-    pane.get_by_role("button", name="Open rules.tests").click()
-    expect(pane.get_by_label("Name")).to_be_visible()
-    pane.get_by_label("Description").fill("When tests fail")
-    pane.get_by_role("button", name="Save").click()
-    expect(pane.get_by_role("list", name="Problems")).to_be_hidden()
-    expect(desk.element.locator(".wb-place-mark:visible")).to_have_count(0)
-
-
-def test_names_that_agents_write_are_shown_and_not_obeyed(desk: BareDesk) -> None:
-    text = "<img src=x onerror=alert(1)>\u202eevil"
-    desk.host.call("agent_update_metadata", agentTarget=REVIEWER, metadata={"description": text})
-    rule(desk, "tests", description=text)
-    pane = opened(desk)
-    expect(pane.get_by_label("Version")).to_be_visible()
-    place(desk, "Rules")
-    expect(pane).to_contain_text("<img src=x onerror=alert(1)>\\u202eevil")
-    expect(desk.element.locator("img")).to_have_count(0)
-
-
 def test_arrows_lead_from_one_definition_to_the_next(desk: BareDesk) -> None:
     desk.host.call("agent_create", agentPath="./agents/analyst", name="Analyst")
     first, second = (desk.element.get_by_role("button", name=name, exact=True) for name in ("Analyst", "Reviewer"))
@@ -300,19 +246,7 @@ def test_arrows_lead_from_one_definition_to_the_next(desk: BareDesk) -> None:
     expect(second).to_be_focused()
 
 
-def test_the_history_shows_what_each_version_changed(desk: BareDesk) -> None:
-    rule(desk, "tests")
-    changes = {"text": "Run all of them."}
-    desk.host.call("agent_update_rule", agentTarget=REVIEWER, ruleName="tests", rule=changes)
-    pane = opened(desk)
-    place(desk, "History")
-    pane.get_by_role("button", name="Changes: rule tests changed").click()
-    expect(pane.get_by_role("table", name="Changes in rules/tests.md")).to_contain_text("Run all of them.")
-    desk.host.call("agent_update_rule", agentTarget=REVIEWER, ruleName="tests", rule={"text": "Run none."})
-    expect(pane.get_by_role("button", name="Changes: rule tests changed")).to_have_count(2)
-
-
-def test_an_agent_is_admitted_with_a_definition_of_its_own(desk: BareDesk) -> None:
+def test_an_agent_gets_a_definition_of_its_own_and_a_planner_manages_them_until_it_may_not(desk: BareDesk) -> None:
     desk.host.call("register", name="ada", persona_id="implementer")
     view(desk.element, "Inbox")
     card = desk.element.get_by_role("listitem", name="ada", exact=True)
@@ -323,9 +257,6 @@ def test_an_agent_is_admitted_with_a_definition_of_its_own(desk: BareDesk) -> No
     card.get_by_label("Its own definition").select_option("May read it")
     card.get_by_role("button", name="Admit").click()
     expect(card).to_contain_text("definition Reviewer (which it can read)")
-
-
-def test_a_planner_is_let_manage_definitions_and_no_longer(desk: BareDesk) -> None:
     approval = desk.host.call("register", name="nox", persona_id="planner")["approval_id"]
     desk.host.call("approve", approval_id=approval)
     view(desk.element, "Agents")
@@ -366,3 +297,45 @@ def test_a_definition_is_created_from_a_template_and_from_a_persona(desk: BareDe
         expect(pane.get_by_label("Version")).to_be_visible()
         place(desk, "Prompt")
         expect(pane.get_by_role("textbox")).not_to_have_value("")
+
+
+def test_problems_lead_to_their_places_and_names_that_agents_write_are_not_obeyed(desk: BareDesk) -> None:
+    rule(desk, "tests", include="agent")
+    pane = opened(desk)
+    expect(pane.get_by_role("list", name="Problems")).to_contain_text("The agent chooses it by its description")
+    pane.get_by_role("button", name="Open rules.tests").click()
+    expect(pane.get_by_label("Name")).to_be_visible()
+    pane.get_by_label("Description").fill("When tests fail")
+    pane.get_by_role("button", name="Save").click()
+    expect(pane.get_by_role("list", name="Problems")).to_be_hidden()
+    expect(desk.element.locator(".wb-place-mark:visible")).to_have_count(0)
+    text = "<img src=x onerror=alert(1)>\u202eevil"
+    desk.host.call("agent_update_metadata", agentTarget=REVIEWER, metadata={"description": text})
+    rule(desk, "evil", description=text)
+    place(desk, "Rules")
+    expect(pane).to_contain_text("<img src=x onerror=alert(1)>\\u202eevil")
+    expect(desk.element.locator("img")).to_have_count(0)
+
+
+def test_a_server_is_added_from_the_lines_of_a_manual_and_the_history_shows_each_change(desk: BareDesk) -> None:
+    rule(desk, "tests")
+    changes = {"text": "Run all of them."}
+    desk.host.call("agent_update_rule", agentTarget=REVIEWER, ruleName="tests", rule=changes)
+    pane = opened(desk)
+    place(desk, "History")
+    pane.get_by_role("button", name="Changes: rule tests changed").click()
+    expect(pane.get_by_role("table", name="Changes in rules/tests.md")).to_contain_text("Run all of them.")
+    desk.host.call("agent_update_rule", agentTarget=REVIEWER, ruleName="tests", rule={"text": "Run none."})
+    expect(pane.get_by_role("button", name="Changes: rule tests changed")).to_have_count(2)
+    place(desk, "MCP servers")
+    pane.get_by_role("button", name="New MCP server…").click()
+    pane.get_by_label("Configuration").fill("{")
+    pane.get_by_label("Name").fill("github")
+    pane.get_by_role("button", name="Add MCP server").click()
+    expect(pane.get_by_label("Configuration")).to_have_attribute("aria-invalid", "true")
+    server = {"command": "mcp-github", "args": ["--stdio"], "env": {"GITHUB_TOKEN": "env://GITHUB_TOKEN"}}
+    pane.get_by_label("Configuration").fill(json.dumps({"mcpServers": {"github": server}}))
+    pane.get_by_role("button", name="Add MCP server").click()
+    expect(pane.get_by_role("form", name="MCP server github")).to_be_visible()
+    found = desk.host.call("agent_get_mcp_server", agentTarget=REVIEWER, serverName="github")["server"]
+    assert {name: found[name] for name in server} == server

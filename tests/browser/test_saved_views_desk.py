@@ -10,6 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.bare_desk import LASTING_UNDO, BareDesk
 from tests.browser.desk_lab import shot, view
+from tests.browser.scenes import admitted
 
 Open = Callable[..., BareDesk]
 pytestmark = pytest.mark.usefixtures("lasting_undo")
@@ -53,7 +54,7 @@ def save(desk: BareDesk, name: str) -> None:
     desk.element.get_by_role("group", name="Saved views").get_by_role("button", name=re.compile("Save|Replace")).click()
 
 
-def test_a_view_is_saved_picked_in_another_panel_renamed_and_deleted(desk: BareDesk, other: BareDesk) -> None:
+def test_a_view_is_saved_replaced_picked_in_another_panel_renamed_and_deleted(desk: BareDesk, other: BareDesk) -> None:
     desk.element.get_by_role("searchbox", name=re.compile("^Filter tasks")).fill("count")
     desk.element.get_by_role("columnheader", name="Task").get_by_role("button").click()
     expect(titles(desk)).to_have_text(["Count islands", "Count penguins"])
@@ -74,22 +75,20 @@ def test_a_view_is_saved_picked_in_another_panel_renamed_and_deleted(desk: BareD
     expect(views(desk)).to_have_text("Views")
     other.element.get_by_role("button", name="Undo", exact=True).click()
     expect(views(desk)).to_have_text("View: Counts")
-
-
-def test_a_view_of_the_same_name_is_replaced_and_escape_closes_the_box(desk: BareDesk, page: Page) -> None:
-    save(desk, "Mine")
     desk.element.get_by_role("searchbox", name=re.compile("^Filter tasks")).fill("report")
     expect(views(desk)).to_have_text("Views")
-    save(desk, "Mine")
-    expect(views(desk)).to_have_text("View: Mine")
+    save(desk, "Counts")
+    expect(views(desk)).to_have_text("View: Counts")
     (saved,) = desk.host.call("list_saved_views", area="tasks")["views"]
     assert saved["state"]["text"] == "report"
-    page.keyboard.press("Escape")
+    desk.page.keyboard.press("Escape")
     expect(views(desk)).to_be_focused()
     expect(views(desk)).to_have_attribute("aria-expanded", "false")
 
 
-def test_a_cancelled_task_comes_back_with_the_keyboard(desk: BareDesk, page: Page) -> None:
+def test_a_cancelled_task_comes_back_with_the_keyboard_and_an_undo_that_is_refused_says_why(
+    desk: BareDesk, page: Page
+) -> None:
     titles(desk).filter(has_text="penguins").click()
     desk.element.get_by_role("button", name=re.compile("^Cancel… task")).click()
     desk.element.get_by_role("button", name="Cancel task 1").click()
@@ -101,13 +100,8 @@ def test_a_cancelled_task_comes_back_with_the_keyboard(desk: BareDesk, page: Pag
     page.keyboard.press("Control+z")
     expect(toast).to_be_hidden()
     assert desk.host.call("get_task", task_id=1)["status"] == "pending"
-
-
-def test_an_undo_that_is_refused_says_why(desk: BareDesk) -> None:
-    titles(desk).filter(has_text="penguins").click()
     desk.element.get_by_role("spinbutton", name=re.compile("^Priority of task 1")).fill("900")
     desk.element.get_by_role("button", name="Set", exact=True).click()
-    toast = desk.element.get_by_role("group", name="Undo")
     expect(toast).to_be_visible()
     desk.host.call("cancel_task", task_id=1)
     toast.get_by_role("button", name="Undo").click()
@@ -119,8 +113,7 @@ def test_agents_that_were_moved_together_are_moved_back_together(desk: BareDesk)
     project = desk.host.call("create_project", name="Penguins")["id"]
     session = desk.host.call("create_session", project_id=project, name="Field season")["id"]
     for name in ("ada", "bob"):
-        asked = desk.host.call("register", name=name, persona_id="implementer")["approval_id"]
-        desk.host.call("approve", approval_id=asked, choices={"agent_id": name})
+        admitted(desk.project, name)
     view(desk.element, "Agents")
     desk.element.get_by_label("Select ada").check()
     desk.element.get_by_label("Select bob").check()
