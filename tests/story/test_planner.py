@@ -23,18 +23,13 @@ class Person:
     def __init__(self, served: Served) -> None:
         self._workbench = served.workbench
 
-    async def rejects(self, approval_id: int, reason: str, waiting: Coroutine[Any, Any, Answer]) -> Answer:
-        """Reject a request; what the planner that waits for the decision gets."""
-        return await self._while(waiting, "reject", approval_id=approval_id, reason=reason)
-
-    async def approves(self, approval_id: int, waiting: Coroutine[Any, Any, Answer]) -> Answer:
-        """Approve a request; what the planner that waits for the decision gets."""
-        return await self._while(waiting, "approve", approval_id=approval_id)
-
-    async def _while(self, waiting: Coroutine[Any, Any, Answer], operation: str, **arguments: Any) -> Answer:
+    async def decides(
+        self, operation: str, approval_id: int, waiting: Coroutine[Any, Any, Answer], **how: str
+    ) -> Answer:
+        """Approve or reject a request; what the planner that waits for the decision gets."""
         answer = asyncio.create_task(waiting)
         await followed(self._workbench)
-        await self._workbench.call(operation, **arguments)
+        await self._workbench.call(operation, approval_id=approval_id, **how)
         return await answer
 
 
@@ -42,11 +37,11 @@ async def registered(person: Person, stranger: Planner) -> str:
     """The token of a planner that is rejected once, then admitted."""
     made = await stranger.use("register", name=Own("somebody"), persona_id="planner")
     waiting = stranger.use("registration_status", token=made["token"], wait_seconds=30)
-    refused = await person.rejects(made["approval_id"], "Say whose planner you are.", waiting)
+    refused = await person.decides("reject", made["approval_id"], waiting, reason="Say whose planner you are.")
     assert (refused["status"], refused["reason"]) == ("rejected", "Say whose planner you are.")
     made = await stranger.use("register", name=Own("Ruth's planner"), persona_id="planner")
     waiting = stranger.use("registration_status", token=made["token"], wait_seconds=30)
-    admitted = await person.approves(made["approval_id"], waiting)
+    admitted = await person.decides("approve", made["approval_id"], waiting)
     assert (admitted["status"], admitted["role"]) == ("assigned", "planner")
     return str(made["token"])
 
@@ -82,7 +77,7 @@ async def test_a_planner_with_its_list_of_tools_gets_from_the_registration_to_th
         lab = (await pam.use("create_worktree", name=Own("greeting")))["name"]
         spawned = await pam.use("spawn_agent", persona_id=persona, assigned_worktree=lab)
         waiting = pam.use("get_approval", approval_id=spawned["approval_id"], wait_seconds=30)
-        assert (await person.approves(spawned["approval_id"], waiting))["status"] == "approved"
+        assert (await person.decides("approve", spawned["approval_id"], waiting))["status"] == "approved"
 
         plan = await pam.use("create_plan", text=Own(PLAN.format(persona=persona, worktree=lab)))
         await completed(pam, plan["tasks"]["greet"])
@@ -91,7 +86,7 @@ async def test_a_planner_with_its_list_of_tools_gets_from_the_registration_to_th
 
         asked = await pam.use("integrate_worktree", worktree_name=lab)
         waiting = pam.use("get_approval", approval_id=asked["approval_id"], wait_seconds=30)
-        refused = await person.rejects(asked["approval_id"], "Greet the penguins.", waiting)
+        refused = await person.decides("reject", asked["approval_id"], waiting, reason="Greet the penguins.")
         assert (refused["status"], refused["reason"]) == ("rejected", "Greet the penguins.")
         assert git("ls-tree", "--name-only", "main", cwd=repository) == "README.md"
 
@@ -101,7 +96,7 @@ async def test_a_planner_with_its_list_of_tools_gets_from_the_registration_to_th
         await completed(pam, task["id"])
         asked = await pam.use("integrate_worktree", worktree_name=lab)
         waiting = pam.use("get_approval", approval_id=asked["approval_id"], wait_seconds=30)
-        decided = await person.approves(asked["approval_id"], waiting)
+        decided = await person.decides("approve", asked["approval_id"], waiting)
         while not decided["settled"]:
             decided = await pam.use("get_approval", approval_id=asked["approval_id"], wait_seconds=30)
         assert decided["outcome"]["state"] == "integrated"

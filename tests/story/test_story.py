@@ -285,7 +285,7 @@ async def test_the_story_is_the_same_through_every_shell(shell: Shell, served: S
     assert told.keys() == TRANSCRIPT.keys()
 
 
-async def test_an_operation_of_one_file_is_callable_through_every_shell(
+async def test_an_operation_of_one_file_is_callable_through_every_shell_and_a_bug_is_told_as_no_more(
     shell: Shell, served: Served, admit: Admit
 ) -> None:
     ada = await admit("ada")
@@ -298,10 +298,6 @@ async def test_an_operation_of_one_file_is_callable_through_every_shell(
         {"text": "Hello Grace!", "by": "operator"},
         Refusal("INVALID_ARGUMENTS", 400),
     ]
-
-
-async def test_a_bug_is_told_as_an_internal_error_and_no_more(shell: Shell, served: Served, admit: Admit) -> None:
-    ada = await admit("ada")
     if isinstance(shell, PythonShell):
         with pytest.raises(RuntimeError):
             await shell.call(ada.token, "stumble")
