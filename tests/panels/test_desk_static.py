@@ -12,7 +12,6 @@ import pytest
 from kernel_ext.hosting.host import KernelHost
 from kernel_ext.panels import WIDGET_VIEW, PanelClosed, has_frontend
 from kernel_ext.panels.desk import Desk, definition_table, inbox_table, process_table
-from workbench.settings import Settings
 
 EXPECTED = """\
 Waiting for you
@@ -31,12 +30,9 @@ Id  Task      State                 Persona   Worktree  Agent  Progress
 
 
 @pytest.fixture
-def host(migrated: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[KernelHost]:
+def host(serving: KernelHost, monkeypatch: pytest.MonkeyPatch) -> KernelHost:
     monkeypatch.delenv("WORKBENCH_FRONTEND", raising=False)
-    made = KernelHost(migrated)
-    made.start(0)
-    yield made
-    made.stop()
+    return serving
 
 
 def text(desk: Desk) -> str:

@@ -65,64 +65,40 @@ def shell(request: pytest.FixtureRequest, served: Served, command: Command, talk
     return SHELLS[request.param](served, command, talk)
 
 
+def empty(*names: str) -> dict[str, Any]:
+    """Fields of which nothing is known yet."""
+    return dict.fromkeys(names)
+
+
 LINE: dict[str, Any] = {
     "id": 1,
     "title": "Zähle die Pinguine 🐧",
     "status": "pending",
     "persona_id": "implementer",
     "priority": 700,
-    "worktree": None,
-    "plan": None,
-    "name": None,
-    "parent_task_id": None,
-    "session_id": None,
-    "assigned_agent_id": None,
     "progress": 0,
     "attempt": 0,
     "retry_count": 0,
     "blocked": False,
-    "not_before": None,
-    "error_message": None,
+    **empty("worktree", "plan", "name", "parent_task_id", "session_id", "assigned_agent_id", "not_before"),
+    **empty("error_message"),
 }
 TASK: dict[str, Any] = LINE | {
     "description": "",
-    "run": None,
-    "context_ref": None,
     "metadata": {"island": "Dream"},
-    "dependencies": [],
-    "blocked_by": [],
     "created_by": "operator",
     "created_at": "<time>",
-    "claimed_at": None,
-    "started_at": None,
-    "completed_at": None,
-    "lease_expires_at": None,
     "max_retries": 2,
     "lease_seconds": 120.0,
-    "reserved_for": None,
     "on_failure": "block",
-    "no_retry": [],
-    "result_data": None,
-    "artifacts": [],
-    "attempts": [],
+    **{"dependencies": [], "blocked_by": [], "no_retry": [], "artifacts": [], "attempts": []},
+    **empty("run", "context_ref", "claimed_at", "started_at", "completed_at", "lease_expires_at", "reserved_for"),
+    **empty("result_data"),
 }
 ATTEMPT: dict[str, Any] = {
-    "attempt": 1,
-    "agent_id": "ada",
-    "definition_id": None,
-    "definition_hash": None,
-    "claimed_at": "<time>",
-    "started_at": None,
-    "ended_at": None,
-    "outcome": None,
-    "error_class": None,
-    "error_message": None,
-    "worktree": None,
-    "base_commit": None,
-    "waits_for": None,
-    "finishing": None,
-    "kept": None,
-    "problem": None,
+    **{"attempt": 1, "agent_id": "ada", "claimed_at": "<time>"},
+    **empty("definition_id", "definition_hash", "started_at", "ended_at", "outcome", "error_class", "error_message"),
+    **empty("worktree", "base_commit", "waits_for", "finishing", "kept", "problem"),
 }
 CREATED = TASK | {"note": "Task 1 has no command (run): only an LLM agent or a person can do it."}
 REGISTERED = {
