@@ -36,10 +36,10 @@ def repository(path: Path) -> None:
     git("commit", "-q", "-m", "Begin", cwd=path)
 
 
-def admitted(project: Project, name: str, persona: str = "implementer") -> str:
+def admitted(project: Project, name: str, persona: str = "implementer", **choices: Any) -> str:
     """An admitted agent; its token."""
     registered = project.call("register", name=name, persona_id=persona)
-    project.operate("approve", approval_id=registered["approval_id"])
+    project.operate("approve", approval_id=registered["approval_id"], choices=choices)
     token: str = registered["token"]
     return token
 
@@ -251,12 +251,8 @@ def laboratory(project: Project) -> dict[str, str]:
         wanted = {key: made.get(str(value), value) for key, value in choices.items()}
         project.operate("approve", approval_id=registered["approval_id"], choices=wanted)
     project.operate("revoke_agent", agent_id="old-crawler", reason="It asked for too much.")
-    project.operate(
-        "add_admission_rule",
-        name="night shift",
-        pattern="night-*",
-        grants={"tool": "read", "session_id": made["Analysis"], "expires_in_seconds": 28_800},
-    )
+    grants = {"tool": "read", "session_id": made["Analysis"], "expires_in_seconds": 28_800}
+    project.operate("add_admission_rule", name="night shift", pattern="night-*", grants=grants)
     return made
 
 

@@ -9,24 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 from websockets.sync.client import ClientConnection, connect
 
-from tests.browser.desk_lab import (
-    OpenDesk,
-    Project,
-    card,
-    command,
-    expect_fitting,
-    resize,
-    shot,
-    view,
-    wait_until,
-)
+from tests.browser.desk_lab import OpenDesk, Project, card, command, expect_fitting, resize, shot, view, wait_until
 from tests.browser.scenes import admitted, laboratory
-
-VIEWS = ("Agents", "Projects", "Admin")
 
 
 def line(desk: Locator, agent_id: str) -> Locator:
@@ -155,15 +142,35 @@ def test_an_agent_is_changed_renamed_and_revoked_in_its_row(open_bare: OpenDesk,
     expect(line(desk, "tess-2")).to_contain_text("Revoked")
 
 
-def test_the_history_of_an_agent_shows_what_changed_who_did_it_and_why(open_bare: OpenDesk, project: Project) -> None:
+def test_agents_are_found_and_assigned_at_once_and_their_history_shows_what_changed_who_did_it_and_why(
+    open_bare: OpenDesk, project: Project
+) -> None:
     desk = open_bare()
-    laboratory(project)
+    made = laboratory(project)
+    view(desk, "Agents")
+    expect(desk.locator(".wb-table-row")).to_have_count(4)
+    desk.get_by_role("searchbox", name="Filter agents").fill("review")
+    expect(desk.locator(".wb-table-row")).to_have_count(1)
+    desk.get_by_role("searchbox", name="Filter agents").fill("")
+    desk.get_by_label("Filter agents by session").select_option(made["Analysis"])
+    expect(desk.locator(".wb-table-row")).to_have_count(2)
+    desk.get_by_role("searchbox", name="Filter agents").fill("nobody")
+    desk.get_by_role("button", name="Show all").click()
+    expect(desk.locator(".wb-table-row")).to_have_count(4)
+    desk.get_by_label("Select ada").check()
+    desk.get_by_label("Select nox").check()
+    assign = desk.get_by_role("button", name="Assign")
+    expect(assign).to_have_attribute("aria-disabled", "true")
+    desk.get_by_label("Session for the selected agents").select_option(made["Forecast"])
+    assign.click()
+    expect(line(desk, "ada")).to_contain_text("Forecast")
+    expect(line(desk, "nox")).to_contain_text("Forecast")
+    assert agent(project, "ada")["persona_id"] == "implementer"
     project.operate("create_project", name="Survey")
     project.operate("create_session", project_id="Survey", name="Night")
     project.operate(
         "update_agent", agent_id="ada", changes={"session_id": "Night", "tool": "read"}, reason="Only to look on."
     )
-    view(desk, "Agents")
     opened(desk, "ada")
     newest = desk.locator(".wb-history li").filter(has_text="updated").first
     expect(newest).to_contain_text("→ Night")
@@ -192,38 +199,6 @@ def test_a_new_token_is_shown_once_and_is_in_no_output(open_desk: OpenDesk, proj
     assert token not in (project.path / "desk.ipynb").read_text()
 
 
-def test_many_agents_are_assigned_to_a_session_at_once_and_what_is_not_chosen_stays(
-    open_bare: OpenDesk, project: Project
-) -> None:
-    desk = open_bare()
-    made = laboratory(project)
-    view(desk, "Agents")
-    desk.get_by_label("Select ada").check()
-    desk.get_by_label("Select nox").check()
-    assign = desk.get_by_role("button", name="Assign")
-    expect(assign).to_have_attribute("aria-disabled", "true")
-    desk.get_by_label("Session for the selected agents").select_option(made["Forecast"])
-    assign.click()
-    expect(line(desk, "ada")).to_contain_text("Forecast")
-    expect(line(desk, "nox")).to_contain_text("Forecast")
-    assert agent(project, "ada")["persona_id"] == "implementer"
-
-
-def test_agents_are_found_by_text_state_and_session(open_bare: OpenDesk, project: Project) -> None:
-    desk = open_bare()
-    made = laboratory(project)
-    view(desk, "Agents")
-    expect(desk.locator(".wb-table-row")).to_have_count(4)
-    desk.get_by_role("searchbox", name="Filter agents").fill("review")
-    expect(desk.locator(".wb-table-row")).to_have_count(1)
-    desk.get_by_role("searchbox", name="Filter agents").fill("")
-    desk.get_by_label("Filter agents by session").select_option(made["Analysis"])
-    expect(desk.locator(".wb-table-row")).to_have_count(2)
-    desk.get_by_role("searchbox", name="Filter agents").fill("nobody")
-    desk.get_by_role("button", name="Show all").click()
-    expect(desk.locator(".wb-table-row")).to_have_count(4)
-
-
 def test_projects_sessions_and_teams_are_made_named_moved_deleted_and_restored(
     open_bare: OpenDesk, project: Project
 ) -> None:
@@ -250,15 +225,8 @@ def test_projects_sessions_and_teams_are_made_named_moved_deleted_and_restored(
     desk.get_by_role("button", name="Restore Lab").click()
     expect(desk.get_by_role("button", name="Rename… Day 2")).to_be_visible()
     assert [one["name"] for one in project.operate("list_sessions")["sessions"]] == ["Day 2"]
-
-
-def test_a_name_that_is_taken_is_refused_in_place(open_bare: OpenDesk, project: Project) -> None:
-    project_name = "Lab"
-    desk = open_bare()
-    project.operate("create_project", name=project_name)
-    view(desk, "Projects")
     desk.get_by_role("button", name="New project…").click()
-    desk.get_by_label("Name of the project").fill(project_name)
+    desk.get_by_label("Name of the project").fill("Lab")
     desk.get_by_label("Name of the project").press("Enter")
     expect(desk.get_by_text("NAME_TAKEN")).to_be_visible()
     expect(desk.get_by_label("Name of the project")).to_be_focused()
@@ -267,7 +235,9 @@ def test_a_name_that_is_taken_is_refused_in_place(open_bare: OpenDesk, project: 
     expect(desk.get_by_role("button", name="New project…")).to_be_focused()
 
 
-def test_a_rule_that_is_added_here_admits_without_a_click(open_bare: OpenDesk, project: Project) -> None:
+def test_a_rule_admits_without_a_click_rows_are_downloaded_a_tool_switched_off_and_an_id_allowed(
+    open_bare: OpenDesk, project: Project, page: Page
+) -> None:
     desk = open_bare()
     view(desk, "Admin")
     desk.get_by_role("button", name="New rule…").click()
@@ -284,11 +254,11 @@ def test_a_rule_that_is_added_here_admits_without_a_click(open_bare: OpenDesk, p
     desk.get_by_role("button", name="Remove the rule night").click()
     expect(desk.get_by_text("admits night-*")).to_be_hidden()
     assert project.call("register", name="night-2")["status"] == "pending"
-
-
-def test_a_tool_is_switched_off_and_an_id_is_allowed(open_bare: OpenDesk, project: Project) -> None:
-    desk = open_bare()
-    view(desk, "Admin")
+    admitted(project, "ada")
+    expect(desk.get_by_text("queue length")).to_be_visible()
+    with page.expect_download() as kept:
+        desk.get_by_role("button", name="Download as CSV").click()
+    assert "ada" in Path(kept.value.path()).read_text()
     desk.get_by_label("Register enabled").uncheck()
     wait_until(
         lambda: (
@@ -301,16 +271,6 @@ def test_a_tool_is_switched_off_and_an_id_is_allowed(open_bare: OpenDesk, projec
     expect(desk.get_by_text("Only the listed agents may act.")).to_be_visible()
     desk.get_by_role("button", name="Remove ada from the allowlist").click()
     expect(desk.get_by_text("Empty: every admitted agent may act.")).to_be_visible()
-
-
-def test_rows_are_downloaded_and_numbers_are_read(open_bare: OpenDesk, project: Project, page: Page) -> None:
-    desk = open_bare()
-    admitted(project, "ada")
-    view(desk, "Admin")
-    expect(desk.get_by_text("queue length")).to_be_visible()
-    with page.expect_download() as kept:
-        desk.get_by_role("button", name="Download as CSV").click()
-    assert "ada" in Path(kept.value.path()).read_text()
 
 
 def test_the_views_are_reached_with_the_keyboard(open_desk: OpenDesk, project: Project, page: Page) -> None:
@@ -338,13 +298,13 @@ def test_the_views_are_reached_with_the_keyboard(open_desk: OpenDesk, project: P
     expect(page.locator(".jp-Notebook .jp-Cell")).to_have_count(cells)
 
 
-@pytest.mark.parametrize("tab", VIEWS)
-def test_a_narrow_view_keeps_within_its_width(open_bare: OpenDesk, project: Project, tab: str) -> None:
+def test_a_narrow_view_keeps_within_its_width(open_bare: OpenDesk, project: Project) -> None:
     desk = open_bare()
     laboratory(project)
     resize(desk, 480)
-    view(desk, tab)
-    if tab == "Agents":
-        opened(desk, "ada")
-    shot(desk, f"narrow-{tab.lower()}")
-    expect_fitting(desk)
+    for tab in ("Projects", "Admin", "Agents"):
+        view(desk, tab)
+        if tab == "Agents":
+            opened(desk, "ada")
+        shot(desk, f"narrow-{tab.lower()}")
+        expect_fitting(desk, tab)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 
 import pytest
@@ -11,7 +10,7 @@ from playwright.sync_api import Locator, expect
 from rid_lib.types import KoiNetNode
 
 from tests.browser.bare_desk import BareDesk
-from tests.browser.desk_lab import card, shot
+from tests.browser.desk_lab import card, shot, view
 from tests.services.personalities.known import ALICE, COORDINATOR, know, meet, own, profile
 from workbench.koi.identity import load_or_create
 from workbench.rules.personalities.profile import PersonalityProfile
@@ -24,12 +23,8 @@ COUNT = {"is_callable": True, "description": "Count the penguins on a picture."}
 @pytest.fixture
 def desk(open_bare_desk: Open) -> BareDesk:
     desk = open_bare_desk()
-    view(desk, "Personalities")
+    view(desk.element, "Personalities")
     return desk
-
-
-def view(desk: BareDesk, name: str) -> None:
-    desk.element.get_by_role("tab", name=re.compile(f"^{name}")).click()
 
 
 def receive(desk: BareDesk, *profiles: PersonalityProfile) -> None:
@@ -100,11 +95,8 @@ def test_own_personalities_come_first_and_words_and_filters_find_others(desk: Ba
 
 
 def test_a_page_tells_where_it_comes_from_and_what_each_version_changed(desk: BareDesk) -> None:
-    receive(
-        desk,
-        profile("counter", "1.0", mood="calm", notes="x" * 9_000),
-        profile("counter", "1.1", mood="curious", count=COUNT),
-    )
+    newer = profile("counter", "1.1", mood="curious", count=COUNT)
+    receive(desk, profile("counter", "1.0", mood="calm", notes="x" * 9_000), newer)
     page = opened(desk, "counter")
     expect(page.get_by_role("heading", name="counter", exact=True)).to_be_focused()
     expect(page).to_contain_text(str(ALICE))
@@ -122,19 +114,14 @@ def test_a_page_tells_where_it_comes_from_and_what_each_version_changed(desk: Ba
     expect(card(desk.element, "counter").get_by_role("button", name="counter", exact=True)).to_be_focused()
 
 
-def test_a_tool_that_cannot_be_called_shows_what_it_takes(desk: BareDesk) -> None:
+def test_a_page_shows_what_a_tool_takes_and_stays_as_it_was_while_it_cannot_be_read_again(desk: BareDesk) -> None:
     takes = COUNT | {"input_schema": {"type": "object", "properties": {"picture": {"type": "string"}}}}
-    receive(desk, profile("counter", count=takes, other=COUNT))
+    receive(desk, profile("counter", mood="calm", count=takes, other=COUNT))
     page = opened(desk, "counter")
     page.get_by_role("button", name="count", exact=True).click()
     expect(page).to_contain_text('"picture"')
     page.get_by_role("button", name="other", exact=True).press("Enter")
     expect(page).to_contain_text("it takes any object.")
-
-
-def test_a_page_stays_as_it_was_while_it_cannot_be_read_again(desk: BareDesk) -> None:
-    receive(desk, profile("counter", mood="calm"))
-    page = opened(desk, "counter")
     expect(page).to_contain_text("calm")
     desk.fail("get_personality")
     receive(desk, profile("counter", "1.1", mood="curious"))

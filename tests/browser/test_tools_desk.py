@@ -7,8 +7,8 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,9 @@ from playwright.sync_api import Locator, expect
 
 from tests.browser.bare_desk import BareDesk
 from tests.browser.desk_lab import shot, view
+from tests.browser.scenes import admitted
 from tests.services.tools.conftest import READING, Shelf
 from tests.upstream.servers import SERVER
-from workbench.client import HttpClient
 from workbench.ops import Ctx
 from workbench.services.tools import catalogue
 from workbench.services.tools.sources import SOURCES
@@ -37,33 +37,15 @@ def shelf(monkeypatch: pytest.MonkeyPatch) -> Shelf:
     return made
 
 
-@pytest.fixture
-def threads() -> Iterator[ThreadPoolExecutor]:
-    """Where agents call tools."""
-    made = ThreadPoolExecutor(4)
-    yield made
-    made.shutdown(wait=False, cancel_futures=True)
-
-
 class Agent:
     """An agent that was granted all tools."""
 
-    def __init__(self, desk: BareDesk, threads: ThreadPoolExecutor) -> None:
-        self._threads = threads
-        registered = desk.host.call("register", name="ada", persona_id="implementer")
-        self._token = registered["token"]
-        assert desk.host.info is not None
-        self._url = desk.host.info.url
-        desk.host.call("approve", approval_id=registered["approval_id"], choices={"tools": ["*"]})
+    def __init__(self, desk: BareDesk) -> None:
+        self._desk, self._token = desk, admitted(desk.project, "ada", tools=["*"])
 
     def calls(self, tool: str, /, **arguments: Any) -> Future[dict[str, Any]]:
         """A call, under way."""
-
-        async def work() -> dict[str, Any]:
-            async with HttpClient(self._url, self._token) as client:
-                return await client.call("call_tool", name=tool, arguments=arguments)
-
-        return self._threads.submit(lambda: asyncio.run(work()))
+        return self._desk.project.ask("call_tool", self._token, name=tool, arguments=arguments)
 
 
 async def forever(ctx: Ctx, call: Call) -> Outcome:
@@ -86,7 +68,7 @@ def opened(desk: BareDesk, tool: str) -> Locator:
     return desk.element.locator(".wb-tools .wb-table-details:visible")
 
 
-def test_a_tool_is_found_and_tried_with_arguments_that_are_checked(desk: BareDesk) -> None:
+def test_a_tool_is_found_and_tried_with_arguments_that_are_checked_here_and_by_the_server(desk: BareDesk) -> None:
     details = opened(desk, "create_task")
     form = details.get_by_role("form", name="Try create_task")
     form.get_by_label("persona_id").fill("tester")
@@ -96,6 +78,11 @@ def test_a_tool_is_found_and_tried_with_arguments_that_are_checked(desk: BareDes
     expect(form).to_contain_text("Type a whole number.")
     form.get_by_label("priority").fill("700")
     form.get_by_label("title").fill("Count\nthe penguins")
+    form.get_by_label("dependencies").fill('["first"]')
+    form.get_by_role("button", name="Run").click()
+    expect(form.get_by_label("dependencies")).to_have_attribute("aria-invalid", "true")
+    expect(form.get_by_label("dependencies")).to_be_focused()
+    form.get_by_label("dependencies").fill("")
     form.get_by_role("button", name="JSON").click()
     expect(form.get_by_label("Arguments as JSON")).to_have_value(re.compile('"priority": 700'))
     form.get_by_role("button", name="Fields").click()
@@ -105,17 +92,17 @@ def test_a_tool_is_found_and_tried_with_arguments_that_are_checked(desk: BareDes
     assert (task["title"], task["priority"]) == ("Count\nthe penguins", 700)
 
 
-def test_what_the_server_refuses_is_shown_at_its_argument(desk: BareDesk) -> None:
-    details = opened(desk, "create_task")
-    details.get_by_label("title").fill("Count")
-    details.get_by_label("persona_id").fill("tester")
-    details.get_by_label("dependencies").fill('["first"]')
-    details.get_by_role("button", name="Run").click()
-    expect(details.get_by_label("dependencies")).to_have_attribute("aria-invalid", "true")
-    expect(details.get_by_label("dependencies")).to_be_focused()
-
-
-def test_tools_are_filtered_by_kind_and_words_and_one_that_is_open_stays(desk: BareDesk) -> None:
+def test_the_catalogue_is_sorted_and_filtered_and_a_tool_that_is_open_stays(desk: BareDesk) -> None:
+    table = desk.element.locator(".wb-tools")
+    effects = table.locator("td.wb-col-hints")
+    heading = table.get_by_role("columnheader", name="Effects")
+    heading.get_by_role("button").click()
+    expect(effects.first).to_have_text("changes")
+    expect(heading).to_have_attribute("aria-sort", "ascending")
+    heading.get_by_role("button").press("Enter")
+    expect(effects.first).to_have_text("reads")
+    table.get_by_role("button", name="Tool", exact=True).click()
+    expect(table.locator(".wb-opener").first).to_have_text("add_admission_rule")
     opened(desk, "get_personas")
     desk.element.get_by_role("searchbox", name="Filter tools").fill("worktree conflicts")
     expect(desk.element.get_by_role("button", name="list_conflicts", exact=True)).to_be_visible()
@@ -147,12 +134,10 @@ def test_an_agent_is_granted_tools_and_loses_them(open_bare_desk: Open) -> None:
     assert desk.host.call("get_agent", agent_id="ada")["tools"] == []
 
 
-def test_a_call_waits_for_permission_and_is_allowed_once_then_always(
-    open_bare_desk: Open, shelf: Shelf, threads: ThreadPoolExecutor
-) -> None:
+def test_a_call_waits_for_permission_and_is_allowed_once_then_always(open_bare_desk: Open, shelf: Shelf) -> None:
     shelf.put("hub__delete", description="Delete a file.", parameters=TEXT)
     desk = open_bare_desk()
-    ada = Agent(desk, threads)
+    ada = Agent(desk)
     view(desk.element, "Inbox")
     card = desk.element.get_by_role("listitem", name="hub__delete", exact=True)
     first = ada.calls("hub__delete", path="a.txt", key="secret-key")
@@ -170,12 +155,10 @@ def test_a_call_waits_for_permission_and_is_allowed_once_then_always(
     assert not any("secret-key" in text for _, text in desk.sent)
 
 
-def test_a_tool_that_has_changed_shows_the_difference_and_is_banned(
-    open_bare_desk: Open, shelf: Shelf, threads: ThreadPoolExecutor
-) -> None:
+def test_a_tool_that_has_changed_shows_the_difference_and_is_banned(open_bare_desk: Open, shelf: Shelf) -> None:
     shelf.put("hub__delete", description="Delete a file.", parameters=TEXT)
     desk = open_bare_desk()
-    ada = Agent(desk, threads)
+    ada = Agent(desk)
     desk.host.call("set_tool_permission", name="hub__delete", permission="always")
     shelf.change("hub__delete", description="Delete everything.")
     call = ada.calls("hub__delete", path="a.txt")
@@ -200,12 +183,12 @@ def test_a_tool_that_has_changed_shows_the_difference_and_is_banned(
     assert desk.host.call("list_tool_permissions")["permissions"][0]["permission"] == "ask"
 
 
-def test_calls_appear_as_they_happen_and_one_that_runs_is_cancelled(
-    open_bare_desk: Open, shelf: Shelf, threads: ThreadPoolExecutor
+def test_calls_appear_as_they_happen_are_filtered_and_one_that_runs_is_cancelled(
+    open_bare_desk: Open, shelf: Shelf
 ) -> None:
     shelf.put("hub__wait", forever, description="Wait.")
     desk = open_bare_desk()
-    ada = Agent(desk, threads)
+    ada = Agent(desk)
     desk.host.call("set_tool_permission", name="hub__wait", permission="always")
     view(desk.element, "Tools")
     desk.element.get_by_role("button", name="Calls", exact=True).click()
@@ -225,18 +208,9 @@ def test_calls_appear_as_they_happen_and_one_that_runs_is_cancelled(
     expect(rows).to_have_text([re.compile("get_personas")])
     desk.element.get_by_role("button", name="get_personas", exact=True).click()
     expect(desk.element.locator(".wb-calls .wb-table-details:visible")).to_contain_text('"personas"')
-
-
-def test_calls_are_filtered_by_tool_and_agent(open_bare_desk: Open, shelf: Shelf, threads: ThreadPoolExecutor) -> None:
-    shelf.put("hub__wait", forever, description="Wait.")
-    desk = open_bare_desk()
-    desk.host.call("set_tool_permission", name="hub__wait", permission="always")
-    desk.host.call("call_tool", name="get_personas", arguments={})
-    Agent(desk, threads).calls("hub__wait")
-    view(desk.element, "Tools")
-    desk.element.get_by_role("button", name="Calls", exact=True).click()
-    rows = desk.element.locator(".wb-calls .wb-table-row")
+    desk.element.get_by_label("Filter calls by source").select_option("")
     tool, agent = (desk.element.get_by_label(f"Filter calls by {name}") for name in ("tool", "agent"))
+    desk.element.get_by_role("button", name="get_personas", exact=True).click()
     expect(rows).to_have_count(2)
     agent.select_option("ada")
     expect(rows).to_have_text([re.compile("hub__wait")])
@@ -248,9 +222,7 @@ def test_calls_are_filtered_by_tool_and_agent(open_bare_desk: Open, shelf: Shelf
     shot(desk.element, "calls_filtered")
 
 
-def test_how_far_a_call_is_is_shown_while_it_runs(
-    open_bare_desk: Open, shelf: Shelf, threads: ThreadPoolExecutor
-) -> None:
+def test_how_far_a_call_is_is_shown_while_it_runs(open_bare_desk: Open, shelf: Shelf) -> None:
     steps: asyncio.Queue[tuple[float, str]] = asyncio.Queue()
 
     async def works(ctx: Ctx, call: Call) -> Outcome:
@@ -265,7 +237,7 @@ def test_how_far_a_call_is_is_shown_while_it_runs(
     shelf.put("hub__read", works, hints=READING)
     view(desk.element, "Tools")
     desk.element.get_by_role("button", name="Calls").click()
-    running = Agent(desk, threads).calls("hub__read")
+    running = Agent(desk).calls("hub__read")
     row = desk.element.locator(".wb-calls tbody tr").filter(has_text="hub__read")
     expect(row).to_contain_text("Running")
     for done in (1, 3):
@@ -321,18 +293,3 @@ def test_a_server_is_added_used_switched_off_and_removed(desk: BareDesk) -> None
     row.get_by_role("button", name="Remove hub", exact=True).click()
     expect(desk.element.get_by_text("No MCP servers yet.")).to_be_visible()
     assert desk.host.call("list_tool_servers")["servers"] == []
-
-
-def test_the_catalogue_is_sorted_by_what_a_tool_does(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
-    view(desk.element, "Tools")
-    table = desk.element.locator(".wb-tools")
-    effects = table.locator("td.wb-col-hints")
-    heading = table.get_by_role("columnheader", name="Effects")
-    heading.get_by_role("button").click()
-    expect(effects.first).to_have_text("changes")
-    expect(heading).to_have_attribute("aria-sort", "ascending")
-    heading.get_by_role("button").press("Enter")
-    expect(effects.first).to_have_text("reads")
-    table.get_by_role("button", name="Tool", exact=True).click()
-    expect(table.locator(".wb-opener").first).to_have_text("add_admission_rule")
