@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Clock
+from tests.services.personalities.known import online
 from tests.services.personalities.nodes import Here, Other
 from workbench.app import Workbench
 from workbench.koi.identity import load_or_create
-from workbench.koi.node import Presence
-from workbench.koi.requests import PeerClient
 from workbench.settings import Settings
 
 
@@ -21,12 +20,8 @@ async def here(clock: Clock, tmp_path: Path) -> AsyncIterator[Here]:
     """A node, with a key of its own."""
     project = tmp_path / "project"
     project.mkdir()
-    async with Workbench.open(Settings(project=project), clock=clock) as workbench:
-        identity = load_or_create(tmp_path / "here.pem", "here")
-        client = PeerClient(identity, seconds=5, largest=1_000_000)
-        workbench._ctx.node.presence = Presence(identity, "http://127.0.0.1:2/koi-net", client)
+    async with Workbench.open(Settings(project=project), clock=clock) as workbench, online(workbench, name="here"):
         yield Here(workbench, workbench._ctx, clock)
-        await client.close()
 
 
 @pytest.fixture

@@ -100,7 +100,6 @@ async def join(workbench: Workbench) -> None:
 
 
 def _values(made: PersonalityProfile, at: int, event_type: str) -> dict[str, Any]:
-    contents = made.model_dump_json()
     return {
         "rid": str(made.rid),
         "name": made.rid.name,
@@ -108,16 +107,18 @@ def _values(made: PersonalityProfile, at: int, event_type: str) -> dict[str, Any
         "owner": str(made.node_rid),
         "tools": len(made.tools),
         "sha256": sha256_hash_json(made.model_dump(mode="json")),
-        "contents": contents,
+        "contents": made.model_dump_json(),
         "event_type": event_type,
         "at": at,
     }
 
 
 @asynccontextmanager
-async def online(workbench: Workbench, base_url: str = "http://127.0.0.1:2/koi-net") -> AsyncIterator[KoiNetNode]:
+async def online(
+    workbench: Workbench, base_url: str = "http://127.0.0.1:2/koi-net", name: str = "lab"
+) -> AsyncIterator[KoiNetNode]:
     """Take part in a network that has no other nodes."""
-    identity = load_or_create(key_file(workbench.settings), "lab")
+    identity = load_or_create(key_file(workbench.settings), name)
     client = PeerClient(identity, seconds=5, largest=1_000_000)
     workbench._ctx.node.presence = Presence(identity, base_url, client)
     try:

@@ -47,8 +47,7 @@ class Other:
 
     def profile(self, name: str, version: str = "1", **traits: Any) -> dict[str, Any]:
         """The contents of a personality of its own."""
-        listed = [{"name": key, "value": value, "type": type(value).__name__} for key, value in traits.items()]
-        return {"rid": f"{PERSONALITY}:{name}/{version}", "node_rid": str(self.rid), "traits": listed}
+        return contents_of(self.rid, name, version, **traits)
 
     def personality(self, name: str, version: str = "1", at: int | None = None, **traits: Any) -> Event:
         """A NEW personality of its own."""
@@ -72,14 +71,15 @@ class Other:
         *types: str,
         edge_type: EdgeType = EdgeType.WEBHOOK,
     ) -> Event:
-        made = EdgeProfile(
-            source=source,
-            target=target,
-            edge_type=edge_type,
-            status=status,
-            rid_types=list(types) or [PERSONALITY],
-        )
+        wanted = list(types) or [PERSONALITY]
+        made = EdgeProfile(source=source, target=target, edge_type=edge_type, status=status, rid_types=wanted)
         return event(NEW, self.bundle(edge_rid(source, target), made.model_dump(mode="json")))
+
+
+def contents_of(node: KoiNetNode, name: str, version: str, **traits: Any) -> dict[str, Any]:
+    """A personality of a node, as it is sent."""
+    listed = [{"name": key, "value": value, "type": type(value).__name__} for key, value in traits.items()]
+    return {"rid": f"{PERSONALITY}:{name}/{version}", "node_rid": str(node), "traits": listed}
 
 
 def event(event_type: EventType, bundle: Bundle) -> Event:
@@ -111,10 +111,27 @@ class Here:
 
     async def publish(self, name: str, version: str = "1", **traits: Any) -> Handled:
         """Publish a personality of its own."""
-        listed = [{"name": key, "value": value, "type": type(value).__name__} for key, value in traits.items()]
-        contents = {"rid": f"{PERSONALITY}:{name}/{version}", "node_rid": str(self.rid), "traits": listed}
-        rid = AgentPersonality(name, version)
+        rid, contents = AgentPersonality(name, version), contents_of(self.rid, name, version, **traits)
         return await handle(self.ctx, [Event(rid=rid, event_type=NEW, contents=contents)], None)
+
+    async def forget(self, *rids: RID) -> None:
+        """Forget something of its own, and tell others."""
+        await handle(self.ctx, [Event(rid=rid, event_type=FORGET) for rid in rids], None)
+
+    async def meet(self, *others: Other) -> None:
+        """Have other nodes introduce themselves."""
+        for one in others:
+            await self.receive(one, *one.handshake())
+
+    def limit(self, **settings: int) -> None:
+        """Change settings."""
+        self.ctx = self.ctx._replace(settings=self.ctx.settings.model_copy(update=settings))
+
+    def trait(self, name: str, trait: str) -> Any:
+        """The value of a trait of a personality that it knows in memory."""
+        known = self.ctx.node.directory.find(name)
+        found = known and known.profile.get_trait(trait)
+        return found and found.value
 
     async def receive(self, sender: Other, *events: Event) -> tuple[int, bytes]:
         """Receive events that another node has signed."""
@@ -131,10 +148,8 @@ class Here:
         return await self.ctx.read(lambda tx: tx.all(Query("test", text), values))
 
     async def refusals(self) -> dict[str, int]:
-        return {
-            row["code"]: row["count"]
-            for row in await self.rows("SELECT code, SUM(count) AS count FROM koi_refusals GROUP BY code")
-        }
+        found = await self.rows("SELECT code, SUM(count) AS count FROM koi_refusals GROUP BY code")
+        return {row["code"]: row["count"] for row in found}
 
     async def run(self, text: str) -> None:
         await self.ctx.write(lambda tx: tx.run(Query("test", text)))

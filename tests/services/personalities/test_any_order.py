@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tests.conftest import Clock
+from tests.services.personalities.known import online
 from tests.services.personalities.nodes import FORGET, NEW, Here, Other, event
 from workbench.app import Workbench
 from workbench.errors import Refused
 from workbench.koi.envelope import signed
 from workbench.koi.identity import load_or_create
-from workbench.koi.node import Presence
 from workbench.koi.payloads import Event, EventsPayload
-from workbench.koi.requests import BROADCAST, PeerClient
+from workbench.koi.requests import BROADCAST
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.personalities import bundles, receiving
 from workbench.services.personalities.pipeline import directory
@@ -114,12 +114,9 @@ class Messages(RuleBasedStateMachine):
     async def _open(self) -> None:
         folder = Path(self.closing.enter_context(TemporaryDirectory()))
         workbench = await self.closing.enter_async_context(Workbench.open(Settings(project=folder), clock=self.clock))
-        names = ("here", "ada", "bob", "relay")
+        await self.closing.enter_async_context(online(workbench, name="here"))
+        names = ("ada", "bob", "relay")
         self.others = {name: Other(load_or_create(folder / f"{name}.pem", name), self.clock) for name in names}
-        here = self.others.pop("here").identity
-        client = PeerClient(here, seconds=1, largest=1_000)
-        self.closing.push_async_callback(client.close)
-        workbench._ctx.node.presence = Presence(here, "http://127.0.0.1:2/koi-net", client)
         self.here = Here(workbench, workbench._ctx, self.clock)
 
     def teardown(self) -> None:
@@ -128,8 +125,7 @@ class Messages(RuleBasedStateMachine):
 
     @initialize()
     def introduce(self) -> None:
-        for one in self.others.values():
-            self.runner.run(self.here.receive(one, *one.handshake()))
+        self.runner.run(self.here.meet(*self.others.values()))
         self.runner.run(self.here.make_relay(self.others["relay"]))
         self.runner.run(self.here.publish("own"))
         self.model.known["own/1"] = (self.clock.now, -1)
@@ -156,8 +152,7 @@ class Messages(RuleBasedStateMachine):
 
     @rule()
     def handshake(self) -> None:
-        ada = self.others["ada"]
-        self.runner.run(self.here.receive(ada, *ada.handshake()))
+        self.runner.run(self.here.meet(self.others["ada"]))
 
     def _send(self, sender: str, sent: Sent) -> None:
         payload = EventsPayload(events=[self._event(sent)])
@@ -181,18 +176,12 @@ class Messages(RuleBasedStateMachine):
     @invariant()
     def knows_what_the_model_knows(self) -> None:
         assert self.runner.run(self.here.registry()) == set(self.model.known)
-        moods = {
-            known.profile.rid.reference: (known.manifest_at, known.profile.get_trait("mood"))
-            for name in self.model.owners
-            for known in self.here.ctx.node.directory.versions(name)
-        }
-        found = {key: (at, trait.value if trait else -1) for key, (at, trait) in moods.items()}
+        versions = [one for name in self.model.owners for one in self.here.ctx.node.directory.versions(name)]
+        traits = {known.profile.rid.reference: known.profile.get_trait("mood") for known in versions}
+        moods = {key: trait.value if trait else -1 for key, trait in traits.items()}
         stored = self.runner.run(self.here.rows("SELECT rid, manifest_at FROM koi_bundles WHERE rid LIKE '%person%'"))
         times = {row["rid"].rpartition(":")[2]: row["manifest_at"] for row in stored}
-        assert times == {key: at for key, (at, _) in self.model.known.items()}
-        assert {key: mood for key, (_, mood) in found.items()} == {
-            key: mood for key, (_, mood) in self.model.known.items()
-        }
+        assert {key: (times[key], moods[key]) for key in times | moods} == self.model.known
 
     @invariant()
     def counts_what_it_refuses(self) -> None:
