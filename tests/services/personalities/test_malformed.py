@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
+from rid_lib import RID
 from rid_lib.types import KoiNetEdge
 
+from tests.koi.listening import always, listening, response
 from tests.services.personalities.nodes import NEW, UPDATE, Here, Other, event
 from workbench.errors import BadInput
 from workbench.koi.envelope import signed
@@ -28,77 +28,60 @@ from workbench.koi.payloads import (
     Payload,
 )
 from workbench.koi.requests import BROADCAST, RIDS
+from workbench.model import SECOND
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.personalities import receiving
 from workbench.services.personalities.pipeline import final
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
-Wrong = Callable[[Here, Other, Other], Event]
-STOPPERS: dict[str, tuple[Wrong, str]] = {
-    "contents that are no edge": (
-        lambda here, ada, bob: event(NEW, ada.bundle(edge_rid(here.rid, ada.rid), {"source": "nobody"})),
-        "KOI_CONTENTS_INVALID",
-    ),
-    "an edge between others": (
-        lambda here, ada, bob: event(NEW, ada.bundle(KoiNetEdge("0" * 64), ada.edge(here.rid, ada.rid).contents or {})),
-        "KOI_WRONG_RID",
-    ),
-    "contents that are no node": (
-        lambda here, ada, bob: event(NEW, ada.bundle(bob.rid, {"node_type": "OTHER"})),
-        "KOI_CONTENTS_INVALID",
-    ),
-    "a node without a key": (
-        lambda here, ada, bob: event(NEW, bob.node(public_key=None)),
-        "KOI_INVALID_KEY",
-    ),
-    "a RID alone, of something that the sender does not have": (
-        lambda here, ada, bob: Event(rid=AgentPersonality("missing", "1"), event_type=NEW),
-        "KOI_NO_MANIFEST",
-    ),
-    "a manifest alone, of something that the sender does not have": (
-        lambda here, ada, bob: ada.personality("missing").model_copy(update={"contents": None}),
-        "KOI_NO_CONTENTS",
-    ),
-    "empty contents": (
-        lambda here, ada, bob: event(NEW, ada.bundle(AgentPersonality("empty", "1"), {})),
-        "KOI_WRONG_RID",
-    ),
-    "a RID that is too long": (
-        lambda here, ada, bob: event(NEW, ada.bundle(AgentPersonality("a" * 300, "1"), ada.profile("a" * 300))),
-        "KOI_RID_INVALID",
-    ),
-    "another type of RID": (
-        lambda here, ada, bob: Event.model_validate({"rid": "orn:example.note:1", "event_type": "NEW"}),
-        "KOI_RID_INVALID",
-    ),
-    "a profile whose owner is no node": (
-        lambda here, ada, bob: event(
-            NEW, ada.bundle(AgentPersonality("odd", "1"), ada.profile("odd") | {"node_rid": "orn:example.other:1"})
-        ),
-        "KOI_CONTENTS_INVALID",
-    ),
-    "a profile with traits of another form": (
-        lambda here, ada, bob: event(
-            NEW, ada.bundle(AgentPersonality("odd", "1"), ada.profile("odd") | {"traits": {"a": 1}})
-        ),
-        "KOI_CONTENTS_INVALID",
-    ),
-    "a profile that is too large": (
-        lambda here, ada, bob: ada.personality("large", story="x" * 300_000),
-        "KOI_TOO_LARGE",
-    ),
-}
+ODD = AgentPersonality("odd", "1")
 
 
-@pytest.mark.parametrize("wrong", STOPPERS)
-async def test_one_wrong_event_harms_no_other(here: Here, ada: Other, bob: Other, wrong: str) -> None:
-    make, code = STOPPERS[wrong]
-    await here.receive(ada, *ada.handshake())
-    status, _ = await here.receive(ada, ada.personality("before"), make(here, ada, bob), ada.personality("after"))
-    assert status == 200
-    assert await here.registry() == {"before/1", "after/1"}
-    assert await here.refusals() == {code: 1}
+def wrong_events(here: Here, ada: Other, bob: Other) -> dict[str, list[Event]]:
+    """What ada may send, by the code with which it is refused."""
+
+    def new(rid: RID, contents: dict[str, Any]) -> Event:
+        return event(NEW, ada.bundle(rid, contents))
+
+    odd = ada.personality("odd", mood="calm")
+    return {
+        "KOI_CONTENTS_INVALID": [
+            new(edge_rid(here.rid, ada.rid), {"source": "nobody"}),
+            new(bob.rid, {"node_type": "OTHER"}),
+            new(ODD, ada.profile("odd") | {"node_rid": "orn:example.other:1"}),
+            new(ODD, ada.profile("odd") | {"traits": {"a": 1}}),
+        ],
+        "KOI_WRONG_RID": [
+            new(KoiNetEdge("0" * 64), ada.edge(here.rid, ada.rid).contents or {}),
+            new(ODD, {}),
+            new(ODD, ada.profile("elsewhere")),
+            odd.model_copy(update={"rid": AgentPersonality("elsewhere", "1")}),
+        ],
+        "KOI_RID_INVALID": [
+            new(AgentPersonality("a" * 300, "1"), ada.profile("a" * 300)),
+            Event.model_validate({"rid": "orn:example.note:1", "event_type": "NEW"}),
+        ],
+        "KOI_INVALID_KEY": [event(NEW, bob.node(public_key=None))],
+        "KOI_NO_MANIFEST": [Event(rid=ODD, event_type=NEW)],  # the sender does not have it either
+        "KOI_NO_CONTENTS": [odd.model_copy(update={"contents": None})],
+        "KOI_HASH_MISMATCH": [odd.model_copy(update={"contents": ada.profile("odd")})],
+        "KOI_TOO_LARGE": [ada.personality("odd", story="x" * 300_000)],
+        "KOI_FROM_THE_FUTURE": [ada.personality("odd", at=here.clock.now + 301 * SECOND)],
+    }
+
+
+async def test_a_wrong_event_is_counted_by_its_code_and_harms_no_other(here: Here, ada: Other, bob: Other) -> None:
+    await here.meet(ada)
+    registry, refusals = set(), dict[str, int]()
+    for code, events in wrong_events(here, ada, bob).items():
+        for number, wrong in enumerate(events, 1):
+            before, after = f"before-{code}-{number}", f"after-{code}-{number}"
+            soon = here.clock.now + 299 * SECOND  # clocks may differ by that
+            status, _ = await here.receive(ada, ada.personality(before, at=soon), wrong, ada.personality(after))
+            registry |= {f"{before}/1", f"{after}/1"}
+            refusals[code] = number
+            assert (status, await here.refusals(), await here.registry()) == (200, refusals, registry), wrong
 
 
 async def test_an_error_in_this_node_costs_one_event(here: Here, ada: Other, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +93,7 @@ async def test_an_error_in_this_node_costs_one_event(here: Here, ada: Other, mon
             raise ZeroDivisionError
 
     monkeypatch.setattr(final, "_put_personality", failing)
-    await here.receive(ada, *ada.handshake())
+    await here.meet(ada)
     await here.receive(ada, ada.personality("before"), ada.personality("bad"), ada.personality("after"))
     assert await here.registry() == {"before/1", "after/1"}
     assert await here.refusals() == {"KOI_FAILED": 1}
@@ -118,105 +101,75 @@ async def test_an_error_in_this_node_costs_one_event(here: Here, ada: Other, mon
     assert published == ["personality:before/1", "personality:after/1"]
 
 
-@pytest.mark.parametrize(
-    "raw", [b"", b"null", b"[]", b'{"payload": {}}', b"\xff\xfe", b'{"payload":' * 500, b"{" + b'"a":1,' * 10]
-)
-async def test_what_is_no_envelope_is_refused_and_counted(here: Here, raw: bytes) -> None:
-    with pytest.raises(BadInput, match="KOI_MALFORMED"):
-        await receiving.answer(here.ctx, BROADCAST, raw)
-    assert await here.refusals() == {"KOI_MALFORMED": 1}
-
-
-async def test_a_request_at_the_wrong_endpoint_is_refused(here: Here, ada: Other) -> None:
+async def test_what_is_no_envelope_and_a_request_at_the_wrong_endpoint_are_refused_and_counted(
+    here: Here, ada: Other
+) -> None:
+    wrong = [b"", b"null", b"[]", b'{"payload": {}}', b"\xff\xfe", b'{"payload":' * 500, b"{" + b'"a":1,' * 10]
+    for raw in wrong:
+        with pytest.raises(BadInput, match="KOI_MALFORMED"):
+            await receiving.answer(here.ctx, BROADCAST, raw)
+    assert await here.refusals() == {"KOI_MALFORMED": len(wrong)}
     with pytest.raises(BadInput, match="KOI_MALFORMED"):
         await here.ask(ada, RIDS, EventsPayload(events=[]))
 
 
 @dataclass
 class Provider:
-    """The endpoints of another node, on a real port: it provides some bundles."""
+    """The endpoints of another node: it provides some bundles."""
 
     node: Other
-    bundles: dict[str, Bundle] = field(default_factory=dict)
+    bundles: dict[RID, Bundle] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
-    def answer(self, raw: bytes) -> bytes:
+    def provide(self, provided: Event, contents: dict[str, Any] | None = None) -> None:
+        """Have what an event is about, perhaps with other contents."""
+        assert provided.manifest is not None
+        self.bundles[provided.rid] = Bundle(manifest=provided.manifest, contents=contents or provided.contents or {})
+
+    async def answer(self, raw: bytes) -> bytes:
         envelope = opened(raw).envelope
         self.asked.append(envelope.payload.type)
-        return signed(self.node.identity, self._payload(envelope.payload), envelope.source_node)
+        return response(signed(self.node.identity, self._payload(envelope.payload), envelope.source_node))
 
     def _payload(self, payload: Payload) -> Payload:
+        assert isinstance(payload, FetchManifests | FetchBundles)
+        found = [self.bundles[rid] for rid in payload.rids if rid in self.bundles]
         if isinstance(payload, FetchManifests):
-            found = [self.bundles[str(rid)].manifest for rid in payload.rids if str(rid) in self.bundles]
-            return ManifestsPayload(manifests=found)
-        assert isinstance(payload, FetchBundles)
-        return BundlesPayload(bundles=[self.bundles[str(rid)] for rid in payload.rids if str(rid) in self.bundles])
+            return ManifestsPayload(manifests=[bundle.manifest for bundle in found])
+        return BundlesPayload(bundles=found)
 
 
-@contextmanager
-def serving(provider: Provider) -> Iterator[str]:
-    """Its base URL."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = provider.answer(self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *arguments: object) -> None:
-            """Nothing is printed."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/koi-net"
-        finally:
-            server.shutdown()
-            thread.join()
+@pytest.fixture
+async def provider(here: Here, ada: Other) -> AsyncIterator[Provider]:
+    """The endpoints of ada, who is known here."""
+    made = Provider(ada)
+    async with listening(always(made.answer)) as url:
+        await here.receive(ada, event(NEW, ada.node(base_url=f"{url}/koi-net")))
+        yield made
 
 
-async def test_what_an_event_lacks_is_fetched_from_its_sender_at_once(here: Here, ada: Other) -> None:
-    provider = Provider(ada)
-    with serving(provider) as url:
-        introduced = event(NEW, ada.node(base_url=url))
-        first, second = ada.personality("first"), ada.personality("second")
-        for one in (first, second):
-            assert one.manifest is not None
-            provider.bundles[str(one.rid)] = Bundle(manifest=one.manifest, contents=one.contents or {})
-        await here.receive(ada, introduced)
-        await here.receive(
-            ada,
-            Event(rid=first.rid, event_type=NEW),
-            second.model_copy(update={"contents": None}),
-            Event(rid=AgentPersonality("missing", "1"), event_type=NEW),
-        )
-    assert await here.registry() == {"first/1", "second/1"}
+async def test_what_an_event_lacks_is_fetched_from_its_sender_at_once_unless_it_is_known_already(
+    here: Here, ada: Other, provider: Provider
+) -> None:
+    known, first, second = (ada.personality(name) for name in ("known", "first", "second"))
+    await here.receive(ada, known)
+    await here.receive(ada, known.model_copy(update={"contents": None, "event_type": UPDATE}))
+    assert provider.asked == []
+    provider.provide(first)
+    provider.provide(second)
+    without_contents = second.model_copy(update={"contents": None})
+    await here.receive(ada, Event(rid=first.rid, event_type=NEW), without_contents, Event(rid=ODD, event_type=NEW))
+    assert await here.registry() == {"known/1", "first/1", "second/1"}
     assert provider.asked == ["fetch_manifests", "fetch_bundles"]
     assert await here.refusals() == {"KOI_NO_MANIFEST": 1}
 
 
-async def test_what_is_known_already_is_not_fetched(here: Here, ada: Other) -> None:
-    provider = Provider(ada)
-    with serving(provider) as url:
-        known = ada.personality("helper")
-        await here.receive(ada, event(NEW, ada.node(base_url=url)), known)
-        await here.receive(ada, known.model_copy(update={"contents": None, "event_type": UPDATE}))
-    assert provider.asked == []
-    assert await here.refusals() == {}
-
-
-async def test_a_bundle_that_was_fetched_is_checked_like_any_other(here: Here, ada: Other, bob: Other) -> None:
-    provider = Provider(ada)
-    with serving(provider) as url:
-        stolen = bob.personality("helper")
-        assert stolen.manifest is not None
-        provider.bundles[str(stolen.rid)] = Bundle(manifest=stolen.manifest, contents={"rid": str(stolen.rid)})
-        await here.receive(ada, event(NEW, ada.node(base_url=url)))
-        await here.receive(ada, Event(rid=stolen.rid, event_type=NEW))
-        provider.bundles[str(stolen.rid)] = Bundle(manifest=stolen.manifest, contents=stolen.contents or {})
+async def test_a_bundle_that_was_fetched_is_checked_like_any_other(
+    here: Here, ada: Other, bob: Other, provider: Provider
+) -> None:
+    stolen = bob.personality("helper")
+    for contents in ({"rid": str(stolen.rid)}, None):
+        provider.provide(stolen, contents)
         await here.receive(ada, Event(rid=stolen.rid, event_type=NEW))
     assert await here.registry() == set()
     assert await here.refusals() == {"KOI_HASH_MISMATCH": 1, "KOI_NOT_THE_OWNER": 1}
@@ -224,11 +177,11 @@ async def test_a_bundle_that_was_fetched_is_checked_like_any_other(here: Here, a
 
 async def test_others_are_answered_with_what_this_node_has(here: Here, ada: Other) -> None:
     await here.publish("own")
-    await here.receive(ada, *ada.handshake())
+    await here.meet(ada)
     status, body = await here.ask(ada, "/bundles/fetch", FetchBundles(rids=[AgentPersonality("own", "1"), ada.rid]))
     assert status == 200
     answered = opened(body)
     assert answered.envelope.target_node == ada.rid
-    assert answered.is_signed_with(here.ctx.node.presence.identity.public_key)  # type: ignore[union-attr]
+    assert answered.is_signed_with(here.identity.public_key)
     names = [bundle["manifest"]["rid"] for bundle in json.loads(body)["payload"]["bundles"]]
     assert names == ["orn:agent.personality:own/1", str(ada.rid)]

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.services.personalities.nodes import NEW, Here, Other, event, forget
-from workbench.errors import NotFound, WorkbenchError
+from workbench.errors import NotFound
 from workbench.koi.envelope import signed
 from workbench.koi.payloads import EventsPayload
 from workbench.koi.requests import BROADCAST
@@ -24,9 +25,7 @@ async def released(here: Here, name: str = "helper", **more: Any) -> dict[str, A
 
 async def code_of(here: Here, name: str, **more: Any) -> str:
     """Why a name cannot be released."""
-    with pytest.raises(WorkbenchError) as refused:
-        await released(here, name, **more)
-    return refused.value.code
+    return (await given.refusal(released(here, name, **more))).code
 
 
 async def owner(here: Here, name: str = "helper") -> str | None:
@@ -55,14 +54,13 @@ async def test_what_the_former_owner_signed_is_refused_when_it_is_sent_again_and
 ) -> None:
     body = EventsPayload(events=[ada.personality("helper", "1"), ada.personality("helper", "2")])
     old = signed(ada.identity, body, here.rid)
-    await here.receive(ada, *ada.handshake())
+    await here.meet(ada, bob)
     await receiving.answer(here.ctx, BROADCAST, old)
     await here.receive(ada, forget("helper", "2"))
     await released(here)
     await receiving.answer(here.ctx, BROADCAST, old)
     here.clock.forward(3_600)
     await here.receive(ada, ada.personality("helper", "3"))
-    await here.receive(bob, *bob.handshake())
     await here.make_relay(bob)
     await here.receive(bob, ada.personality("helper", "4"))
     assert await here.registry() == set()

@@ -7,17 +7,20 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.services.personalities.nodes import FORGET, NEW, Here, Other, forget
+from tests.services.personalities.nodes import NEW, Here, Other, forget
 from workbench.koi.identity import Identity
 from workbench.koi.node import Presence
 from workbench.koi.nodes import EdgeStatus, EdgeType, edge_rid
 from workbench.koi.payloads import Event, PollEvents
 from workbench.koi.requests import POLL
 from workbench.koi.rids import NODE, PERSONALITY
+from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.personalities.peers import rows
 from workbench.services.personalities.pipeline.run import handle
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
+
+OWN = AgentPersonality("own", "1")
 
 
 @pytest.fixture
@@ -64,23 +67,24 @@ async def test_what_this_node_owns_goes_to_all_neighbours_that_are_not_blocked(
 ) -> None:
     await subscribe(here, ada, NODE)
     await here.receive(bob, *bob.handshake(), bob.edge(bob.rid, here.rid))
-    await here.receive(cid, *cid.handshake())
+    await here.meet(cid)
     await here.publish("own")
+    assert here.ctx.node.has_mail.is_set()
+    assert await here.outbox() >= {("ada", f"{PERSONALITY}:own/1", "NEW")}
     assert await sent(here) == {("ada", "own/1"), ("bob", "own/1")}
     await here.workbench.call("block_peer", peer=str(bob.rid))
-    await handle(here.ctx, [forget("own")], None)
+    await here.forget(OWN)
     assert await sent(here) == {("ada", "own/1")}
 
 
 async def test_of_an_edge_of_this_node_its_other_end_is_told(here: Here, ada: Other, bob: Other) -> None:
     await subscribe(here, ada, PERSONALITY)
-    await here.receive(bob, *bob.handshake())
+    await here.meet(bob)
     rid = edge_rid(here.rid, ada.rid)
     [row] = await here.rows("SELECT contents FROM koi_bundles WHERE rid = :rid", rid=str(rid))
     approved = json.loads(row["contents"]) | {"status": "APPROVED"}
     await handle(here.ctx, [Event(rid=rid, event_type=NEW, contents=approved)], None)
-    assert ("ada", str(rid), "UPDATE") in await here.outbox()
-    assert [node for node, about, _ in await here.outbox() if about == str(rid)] == ["ada"]
+    assert [one for one in await here.outbox() if one[1] == str(rid)] == [("ada", str(rid), "UPDATE")]
     assert ("edge.approved", f"edge:{rid}") in await here.events()
 
 
@@ -90,7 +94,7 @@ async def test_a_node_that_leaves_tells_its_neighbours_what_leaves_with_it(here:
     await here.run("DELETE FROM koi_outbox")
     contents = ada.node().contents | {"public_key": here.identity.public_key, "base_url": None}
     await handle(here.ctx, [Event(rid=here.rid, event_type=NEW, contents=contents)], None)
-    await handle(here.ctx, [Event(rid=here.rid, event_type=FORGET)], None)
+    await here.forget(here.rid)
     assert {(rid, kind) for _, rid, kind in await here.outbox()} == {
         (f"{PERSONALITY}:own/1", "FORGET"),
         (str(edge_rid(here.rid, ada.rid)), "FORGET"),
@@ -104,11 +108,11 @@ async def test_a_poll_gets_what_waits_and_a_forget_is_dated(here: Here, ada: Oth
     await here.publish("own", "1")
     await here.publish("own", "2")
     here.clock.forward(1)
-    await handle(here.ctx, [forget("own", "1")], None)
-    events = json.loads((await here.ask(ada, POLL, PollEvents()))[1])["payload"]["events"]
-    said = [(one["rid"].rpartition(":")[2], one["event_type"]) for one in events]
-    assert said == [("own/2", "NEW"), ("own/1", "FORGET")]
-    assert events[1]["manifest"]["timestamp"] > events[0]["manifest"]["timestamp"]
+    await here.forget(OWN)
+    new, gone = json.loads((await here.ask(ada, POLL, PollEvents()))[1])["payload"]["events"]
+    assert (new["rid"], new["event_type"]) == (f"{PERSONALITY}:own/2", "NEW")
+    assert (gone["rid"], gone["event_type"]) == (str(OWN), "FORGET")
+    assert gone["manifest"]["timestamp"] > new["manifest"]["timestamp"]
 
 
 async def test_what_is_for_a_node_that_polls_waits_until_it_does_also_if_it_could_be_sent(

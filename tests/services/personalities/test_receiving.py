@@ -8,11 +8,12 @@ from contextlib import suppress
 
 import pytest
 
-from tests.services.personalities.nodes import FORGET, NEW, Here, Other, event, forget, protocol_error
+from tests import given
+from tests.services.personalities.nodes import FORGET, NEW, Here, Other, event, forget
+from workbench.app import Workbench
 from workbench.koi.payloads import Event
 from workbench.rules.personalities.rid import AgentPersonality
-from workbench.services.personalities import bundles
-from workbench.services.personalities.peers import outbox, rows
+from workbench.services.personalities.peers import rows
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
@@ -20,19 +21,25 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 async def test_a_node_introduces_itself_and_publishes_a_personality(here: Here, ada: Other) -> None:
     assert await here.receive(ada, *ada.handshake(), ada.personality("helper", mood="calm")) == (200, b"null")
     assert await here.registry() == {"helper/1"}
-    found = here.ctx.node.directory.find("helper")
-    assert found is not None
-    assert not found.is_own
-    assert found.profile.get_trait("mood").value == "calm"  # type: ignore[union-attr]
+    assert here.trait("helper", "mood") == "calm"
     assert await here.events() == [("peer.met", f"peer:{ada.rid}"), ("personality.published", "personality:helper/1")]
     assert await here.refusals() == {}
 
 
-async def test_a_sender_that_is_not_known_is_refused_as_the_protocol_says(here: Here, ada: Other) -> None:
-    status, body = await here.receive(ada, ada.personality("helper"))
-    assert (status, protocol_error(body)) == (400, "unknown_node")
-    assert await here.registry() == set()
-    assert await here.refusals() == {"KOI_UNKNOWN_NODE": 1}
+async def test_a_process_that_does_not_serve_knows_the_personalities_and_follows_them(here: Here, ada: Other) -> None:
+    await here.publish("own")
+    await here.receive(ada, *ada.handshake(), ada.personality("helper", "1"), ada.personality("helper", "2", mood=""))
+    async with Workbench.open(here.ctx.settings, clock=here.clock) as beside:
+        there = Here(beside, beside._ctx, here.clock)
+        assert await there.registry() == {"own/1", "helper/1", "helper/2"}
+        directory = beside._ctx.node.directory
+        latest = [(one.profile.rid.reference, one.is_own) for one in directory.latest()]
+        assert latest == [("helper/2", False), ("own/1", True)]
+        here.clock.forward(1)
+        await here.receive(ada, ada.personality("helper", "2", mood="keen"), forget("helper", "1"))
+        await given.until(lambda: len(list(directory.versions("helper"))) == 1)
+        assert there.trait("helper", "mood") == "keen"
+        assert await there.registry() == {"own/1", "helper/2"}
 
 
 async def test_a_newer_version_of_the_contents_replaces_them_and_an_older_one_does_not(here: Here, ada: Other) -> None:
@@ -42,7 +49,7 @@ async def test_a_newer_version_of_the_contents_replaces_them_and_an_older_one_do
     await here.receive(ada, *ada.handshake(), first)
     await here.receive(ada, second)
     await here.receive(ada, first)
-    assert here.ctx.node.directory.find("helper").profile.get_trait("mood").value == "keen"  # type: ignore[union-attr]
+    assert here.trait("helper", "mood") == "keen"
     assert await here.refusals() == {"KOI_OUTDATED": 1}
     assert [kind for kind, _ in await here.events()] == ["peer.met", "personality.published", "personality.updated"]
 
@@ -60,55 +67,32 @@ async def test_what_was_forgotten_comes_back_only_if_it_is_newer(here: Here, ada
     assert await here.registry() == {"helper/1"}
 
 
-async def test_what_was_published_again_as_it_had_been_is_not_removed_by_an_older_forget(
-    here: Here, ada: Other
-) -> None:
-    await here.receive(ada, *ada.handshake(), ada.personality("helper", mood="calm"))
-    here.clock.forward(1)
-    manifest = bundles.manifest_of(AgentPersonality("helper", "1"), here.clock.now, outbox.NOTHING)
-    missed = Event(rid=manifest.rid, event_type=FORGET, manifest=manifest)
-    here.clock.forward(1)
-    await here.receive(ada, ada.personality("helper", mood="calm"))
-    await here.receive(ada, missed)
-    assert await here.registry() == {"helper/1"}
-    assert await here.refusals() == {"KOI_OUTDATED": 1}
-    assert [kind for kind, _ in await here.events()] == ["peer.met", "personality.published"]
-
-
-async def test_the_latest_version_is_that_with_the_newest_date_also_if_only_the_date_is_new(
+async def test_versions_stand_side_by_side_and_the_latest_has_the_newest_date_also_if_only_that_is_new(
     here: Here, ada: Other
 ) -> None:
     await here.receive(ada, *ada.handshake(), ada.personality("helper", "1"))
     for version in ("2", "1"):
         here.clock.forward(1)
         await here.receive(ada, ada.personality("helper", version))
-    assert await here.registry() == {"helper/1", "helper/2"}
-    assert here.ctx.node.directory.find("helper").profile.rid.version == "1"  # type: ignore[union-attr]
+        assert await here.registry() == {"helper/1", "helper/2"}
+        assert here.ctx.node.directory.find("helper").profile.rid.version == version  # type: ignore[union-attr]
+    await here.receive(ada, forget("helper", "1"))
+    assert await here.registry() == {"helper/2"}
 
 
 async def test_a_node_that_sends_something_is_not_waited_for_any_longer(here: Here, ada: Other) -> None:
-    await here.receive(ada, *ada.handshake())
+    await here.meet(ada)
     for expected in ([None], [here.clock.now + 8_000_000]):  # soon after, it is: it may send and not be reachable
         await here.ctx.write(lambda tx: rows.failed(tx, ada.rid, "it is down", tx.now + 8_000_000))
-        await here.receive(ada, *ada.handshake())
+        await here.meet(ada)
         assert [row["retry_at"] for row in await here.rows("SELECT retry_at FROM koi_nodes")] == expected
-
-
-async def test_versions_stand_side_by_side_and_the_newest_is_the_latest(here: Here, ada: Other) -> None:
-    await here.receive(ada, *ada.handshake(), ada.personality("helper", "1"))
-    here.clock.forward(1)
-    await here.receive(ada, ada.personality("helper", "2"))
-    assert await here.registry() == {"helper/1", "helper/2"}
-    assert here.ctx.node.directory.find("helper").profile.rid.version == "2"  # type: ignore[union-attr]
-    await here.receive(ada, forget("helper", "2"))
-    assert await here.registry() == {"helper/1"}
 
 
 async def test_another_node_can_neither_change_nor_forget_what_it_does_not_own(
     here: Here, ada: Other, bob: Other
 ) -> None:
     await here.receive(ada, *ada.handshake(), ada.personality("helper"))
-    await here.receive(bob, *bob.handshake())
+    await here.meet(bob)
     here.clock.forward(1)
     await here.receive(bob, bob.personality("helper"))
     await here.receive(bob, ada.personality("helper", mood="changed"))
@@ -123,7 +107,7 @@ async def test_another_node_can_neither_change_nor_forget_what_it_does_not_own(
 
 async def test_this_nodes_own_is_changed_by_nobody_else(here: Here, ada: Other) -> None:
     await here.publish("own", mood="calm")
-    await here.receive(ada, *ada.handshake())
+    await here.meet(ada)
     here.clock.forward(1)
     stolen = here.ctx.node.directory.find("own").profile.model_dump(mode="json") | {"traits": []}  # type: ignore[union-attr]
     await here.receive(ada, event(NEW, ada.bundle(AgentPersonality("own", "1"), stolen)), forget("own"))
@@ -132,15 +116,8 @@ async def test_this_nodes_own_is_changed_by_nobody_else(here: Here, ada: Other) 
     assert await here.registry() == {"own/1"}
 
 
-async def test_what_this_node_publishes_is_put_into_the_outbox_of_its_neighbours(here: Here, ada: Other) -> None:
-    await here.receive(ada, *ada.handshake(), ada.edge(here.rid, ada.rid))
-    await here.publish("own")
-    assert here.ctx.node.has_mail.is_set()
-    assert await here.outbox() == {("ada", "orn:agent.personality:own/1", "NEW")}
-
-
 async def test_a_request_that_is_cancelled_leaves_store_and_memory_alike(here: Here, ada: Other) -> None:
-    await here.receive(ada, *ada.handshake())
+    await here.meet(ada)
     go_on = threading.Event()
     ahead = asyncio.create_task(here.ctx.write(lambda tx: go_on.wait(20)))
     receiving = asyncio.create_task(here.receive(ada, ada.personality("helper")))
