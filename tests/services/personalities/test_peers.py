@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from rid_lib.types import KoiNetNode
 
+from tests import given
 from workbench.app import Workbench
-from workbench.errors import WorkbenchError
 from workbench.koi import rids
 from workbench.koi.nodes import NodeProfile, NodeType
 from workbench.koi.payloads import EventType
@@ -42,30 +42,30 @@ async def noted(workbench: Workbench, *nodes: KoiNetNode, **more: Any) -> None:
     await workbench.store.write(note)
 
 
-async def test_a_node_whose_bundle_was_accepted_is_listed(workbench: Workbench) -> None:
+async def peer_now(workbench: Workbench, ref: str = "ada") -> dict[str, Any]:
+    """How a peer is now."""
+    return dict((await workbench.call("get_peer", peer=ref))["peer"])
+
+
+async def test_a_node_whose_bundle_was_accepted_is_listed_and_keeps_what_is_known_of_it_at_another_address(
+    workbench: Workbench,
+) -> None:
     await noted(workbench, BOB, ADA)
-    found = (await workbench.call("list_peers"))["peers"]
-    assert [(peer["name"], peer["state"], peer["waiting"]) for peer in found] == [
-        ("ada", "reachable", 0),
-        ("bob", "reachable", 0),
-    ]
-
-
-async def test_a_node_at_another_address_keeps_what_is_known_of_it(workbench: Workbench) -> None:
-    await noted(workbench, ADA)
-    before = (await workbench.call("get_peer", peer="ada"))["peer"]
+    peers = (await workbench.call("list_peers"))["peers"]
+    listed = [(peer["name"], peer["state"], peer["waiting"]) for peer in peers]
+    assert listed == [("ada", "reachable", 0), ("bob", "reachable", 0)]
     await noted(workbench, ADA, base_url="http://127.0.0.1:2/koi-net")
-    after = (await workbench.call("get_peer", peer="ada"))["peer"]
-    assert (after["base_url"], after["first_seen"]) == ("http://127.0.0.1:2/koi-net", before["first_seen"])
+    ada = await peer_now(workbench)
+    assert (ada["base_url"], ada["first_seen"]) == ("http://127.0.0.1:2/koi-net", peers[0]["first_seen"])
 
 
 async def test_a_node_that_does_not_answer_says_why_and_when_it_is_tried_again(workbench: Workbench) -> None:
     await noted(workbench, ADA)
     await workbench.store.write(lambda tx: rows.failed(tx, ADA, "it is down", tx.now + 1))
-    peer = (await workbench.call("get_peer", peer=str(ADA)))["peer"]
+    peer = await peer_now(workbench, str(ADA))
     assert (peer["state"], peer["failures"], peer["last_error"]) == ("unreachable", 1, "it is down")
     await workbench.store.write(lambda tx: rows.reached(tx, ADA))
-    peer = (await workbench.call("get_peer", peer=str(ADA)))["peer"]
+    peer = await peer_now(workbench)
     assert (peer["state"], peer["failures"], peer["last_error"], peer["retry_at"]) == ("reachable", 0, None, None)
 
 
@@ -92,20 +92,20 @@ async def test_a_blocked_node_stays_blocked_when_it_leaves(workbench: Workbench)
 async def test_an_event_that_is_added_while_its_predecessor_is_sent_is_not_removed_with_it(
     workbench: Workbench,
 ) -> None:
+    async def add() -> list[int]:
+        await workbench.store.write(lambda tx: outbox.put(tx, str(ADA), RID, EventType.FORGET))
+        return [one.id for one in await workbench.store.read(lambda tx: outbox.first(tx, str(ADA), 10))]
+
     await noted(workbench, ADA)
-    await workbench.store.write(lambda tx: outbox.put(tx, str(ADA), RID, EventType.FORGET))
-    [sent] = await workbench.store.read(lambda tx: outbox.first(tx, str(ADA), 10))
-    await workbench.store.write(lambda tx: outbox.put(tx, str(ADA), RID, EventType.FORGET))
-    await workbench.store.write(lambda tx: outbox.remove(tx, [sent.id]))
-    assert len(await workbench.store.read(lambda tx: outbox.first(tx, str(ADA), 10))) == 1
+    sent, [added] = await add(), await add()
+    await workbench.store.write(lambda tx: outbox.remove(tx, sent))
+    assert [one.id for one in await workbench.store.read(lambda tx: outbox.first(tx, str(ADA), 10))] == [added]
 
 
 async def test_an_unknown_peer_and_an_ambiguous_name_are_refused(workbench: Workbench) -> None:
     await noted(workbench, ADA, KoiNetNode("ada", "c" * 64))
     for ref, code in (("eve", "PEER_NOT_FOUND"), ("ada", "PEER_AMBIGUOUS")):
-        with pytest.raises(WorkbenchError) as refused:
-            await workbench.call("get_peer", peer=ref)
-        assert refused.value.code == code
+        assert (await given.refusal(peer_now(workbench, ref))).code == code
 
 
 def _bundles(tx: Reader) -> list[Stored]:
