@@ -96,6 +96,15 @@ def free_port() -> int:
 Network = Callable[..., Awaitable[Station]]
 
 
+async def pair(network: Network, **more: Any) -> tuple[Station, Station]:
+    """A hub, and ada who has joined it and whose helper it knows."""
+    hub = await network("hub")
+    ada = await network("ada", hub, **more)
+    await ada.publish("helper")
+    await hub.has(helper={})
+    return hub, ada
+
+
 @pytest.fixture
 async def network(tmp_path: Path) -> AsyncIterator[Network]:
     """`await network("ada", hub)`: a project that is served and has joined. One name means one project.

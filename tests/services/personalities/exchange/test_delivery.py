@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
+from tests.koi.listening import always, listening, response
 from tests.services.personalities.nodes import NEW, Here, Other, event
 from workbench.errors import Refused, Unavailable
 from workbench.koi.envelope import signed
@@ -20,10 +19,10 @@ from workbench.services.personalities.exchange import delivery, reconciliation
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
-BAD_SIGNATURE = (400, b'{"type":"error_response","error":"invalid_signature"}')
-FAILED = (500, b"Internal Server Error")
-NEVER = (422, b'{"detail":"no"}')
-Answer = tuple[int, bytes]
+BAD_SIGNATURE = ("400 Bad Request", b'{"type":"error_response","error":"invalid_signature"}')
+FAILED = ("500 Internal Server Error", b"Internal Server Error")
+NEVER = ("422 Unprocessable Entity", b'{"detail":"no"}')
+Answer = tuple[str, bytes]
 
 
 @dataclass
@@ -38,52 +37,46 @@ class Picky:
     """
 
     node: Other
+    here: Here
     answers: dict[str, Answer] = field(default_factory=dict)
     to_all: Answer | None = None
     accepted: list[str] = field(default_factory=list)
     requests: int = 0
-    peer: Peer | None = None
+    url: str = ""
 
-    def answer(self, here: Here, raw: bytes) -> Answer:
-        """Status and body of the answer to an envelope."""
+    @property
+    def peer(self) -> Peer:
+        """How it is asked."""
+        return Peer(self.node.rid, self.url, self.node.identity.public_key)
+
+    async def deliver(self) -> None:
+        """Send it what waits for it."""
+        await delivery.deliver(self.here.ctx, self.peer)
+
+    async def answer(self, raw: bytes) -> bytes:
+        """The response to an envelope."""
         self.requests += 1
         payload = opened(raw).envelope.payload
         if isinstance(payload, FetchManifests):
-            return 200, signed(self.node.identity, ManifestsPayload(manifests=[]), here.rid)
+            return response(signed(self.node.identity, ManifestsPayload(manifests=[]), self.here.rid))
         assert isinstance(payload, EventsPayload)
         names: list[Any] = [getattr(one.rid, "name", None) for one in payload.events]
         found = [self.answers[name] for name in names if name in self.answers]
         if self.to_all or found:
-            return self.to_all or found[0]
+            status, body = self.to_all or found[0]
+            return response(body, status)
         self.accepted += names
-        return 200, b"null"
+        return response(b"null")
 
 
 @pytest.fixture
 async def picky(here: Here, ada: Other) -> AsyncIterator[Picky]:
     """A subscriber of this node's personalities."""
-    made = Picky(ada)
-    async with AsyncExitStack() as stack:
-
-        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            stack.callback(writer.transport.abort)
-            with suppress(ConnectionError, asyncio.IncompleteReadError):
-                while True:
-                    head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-                    length = int(head.split("content-length:")[1].split("\r\n")[0])
-                    status, body = made.answer(here, await reader.readexactly(length))
-                    writer.write(b"HTTP/1.1 %d x\r\nContent-Length: %d\r\n\r\n" % (status, len(body)) + body)
-
-        server = await stack.enter_async_context(await asyncio.start_server(talk, "127.0.0.1", 0))
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/koi-net"
-        await here.receive(ada, event(NEW, ada.node(base_url=url)), ada.edge(here.rid, ada.rid))
-        made.peer = Peer(ada.rid, url, ada.identity.public_key)
+    made = Picky(ada, here)
+    async with listening(always(made.answer)) as url:
+        made.url = f"{url}/koi-net"
+        await here.receive(ada, event(NEW, ada.node(base_url=made.url)), ada.edge(here.rid, ada.rid))
         yield made
-
-
-async def deliver(here: Here, picky: Picky) -> None:
-    assert picky.peer is not None
-    await delivery.deliver(here.ctx, picky.peer)
 
 
 async def rejections(here: Here) -> Mapping[str, tuple[str, bool]]:
@@ -99,7 +92,6 @@ async def rejections(here: Here) -> Mapping[str, tuple[str, bool]]:
         (FAILED, ("KOI_BAD_ANSWER", False)),
         (NEVER, ("KOI_BAD_ANSWER", True)),
     ],
-    ids=["its signature is said not to fit", "the peer fails with it", "the peer cannot read it"],
 )
 @pytest.mark.parametrize("names", [("bad",), ("bad", "one", "two"), ("one", "bad", "two")], ids=" ".join)
 async def test_an_event_that_a_peer_always_rejects_is_recorded_and_the_others_arrive(
@@ -108,26 +100,26 @@ async def test_an_event_that_a_peer_always_rejects_is_recorded_and_the_others_ar
     picky.answers["bad"] = answer
     for name in names:
         await here.publish(name)
-    await deliver(here, picky)
+    await picky.deliver()
     assert picky.accepted == [name for name in names if name != "bad"]
     assert await rejections(here) == {"bad": recorded}
     assert await here.outbox() == set()
     await here.publish("later")
-    await deliver(here, picky)
+    await picky.deliver()
     assert picky.accepted[-1] == "later"
 
 
-@pytest.mark.parametrize("answer", [BAD_SIGNATURE, FAILED], ids=["signature", "failure"])
+@pytest.mark.parametrize("answer", [BAD_SIGNATURE, FAILED])
 async def test_events_wait_if_the_peer_rejects_every_request(here: Here, picky: Picky, answer: Answer) -> None:
     picky.to_all = answer
     for name in ("one", "two"):
         await here.publish(name)
     with pytest.raises((Refused, Unavailable)):
-        await deliver(here, picky)
+        await picky.deliver()
     assert picky.requests == 2  # both together, and none at all
     assert await rejections(here) == {}
     picky.to_all = None
-    await deliver(here, picky)
+    await picky.deliver()
     assert picky.accepted == ["one", "two"]
 
 
@@ -137,10 +129,9 @@ async def test_what_a_peer_has_failed_with_is_sent_again_when_both_are_compared(
 ) -> None:
     picky.answers["bad"] = answer
     await here.publish("bad")
-    await deliver(here, picky)
+    await picky.deliver()
     picky.answers.clear()
-    assert picky.peer is not None
     await reconciliation.compare(here.ctx, picky.peer)
-    await deliver(here, picky)
+    await picky.deliver()
     assert picky.accepted == (["bad"] if is_sent_again else [])
     assert set(await rejections(here)) == (set() if is_sent_again else {"bad"})

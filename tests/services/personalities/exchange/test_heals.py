@@ -8,49 +8,40 @@ import sqlite3
 import pytest
 
 from tests import given
-from tests.services.personalities.exchange.conftest import Network, Station
+from tests.services.personalities.exchange.conftest import Network, Station, pair
 from workbench.store.queries import Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 
 async def test_a_node_that_was_down_learns_what_it_missed(network: Network) -> None:
-    hub = await network("hub")
-    ada = await network("ada", hub)
-    await ada.publish("helper", mood="kind")
+    hub, ada = await pair(network)
     await ada.publish("guide")
-    await hub.has(helper={"mood": "kind"}, guide={})
+    await hub.has(helper={}, guide={})
     await hub.stop()
     await ada.publish("helper", mood="brisk")
     await ada.withdraw("guide")
     await ada.publish("scout")
     hub = await network("hub")
     await hub.has(helper={"mood": "brisk"}, scout={})
-
-
-async def test_a_restarted_node_is_the_same_and_keeps_what_it_knew(network: Network) -> None:
+    await hub.stop()
+    await ada.withdraw("helper")
+    await ada.workbench.store.write(lambda tx: tx.run(Query("lose", "DELETE FROM koi_outbox")))  # nobody is told
     hub = await network("hub")
-    ada = await network("ada", hub)
-    await ada.publish("helper")
-    await hub.has(helper={})
-    rid = hub.rid
-    for station in (ada, hub):
-        await station.stop()
-    hub = await network("hub")
-    assert (hub.rid, hub.registry()) == (rid, {"helper/1": {}})
+    await hub.has(scout={})
 
 
-async def test_events_of_both_sides_arrive_after_both_were_restarted(network: Network) -> None:
-    hub = await network("hub")
-    contact = hub.url
-    ada = await network("ada", contact)
-    await ada.publish("helper")
-    await hub.has(helper={})
+async def test_restarted_nodes_are_the_same_keep_what_they_knew_and_get_the_events_of_both_sides(
+    network: Network,
+) -> None:
+    hub, ada = await pair(network)
+    contact, rid = hub.url, hub.rid
     await hub.stop()
     await ada.withdraw("helper")
     await ada.publish("scout")
     await ada.stop()
     hub = await network("hub")
+    assert (hub.rid, hub.registry()) == (rid, {"helper/1": {}})
     await hub.publish("guide")
     ada = await network("ada", contact)
     await hub.has(guide={}, scout={})
@@ -58,10 +49,7 @@ async def test_events_of_both_sides_arrive_after_both_were_restarted(network: Ne
 
 
 async def test_a_node_with_another_address_is_found_again(network: Network) -> None:
-    hub = await network("hub")
-    ada = await network("ada", hub)
-    await ada.publish("helper")
-    await hub.has(helper={})
+    hub, ada = await pair(network)
     await ada.stop()
     ada = await network("ada", hub, moves=True)
     await given.until(lambda: _knows_address(hub, ada))
@@ -69,23 +57,8 @@ async def test_a_node_with_another_address_is_found_again(network: Network) -> N
     await ada.has(guide={}, helper={})
 
 
-async def test_what_an_owner_withdrew_and_could_not_say_is_forgotten(network: Network) -> None:
-    hub = await network("hub")
-    ada = await network("ada", hub)
-    await ada.publish("helper")
-    await hub.has(helper={})
-    await hub.stop()
-    await ada.withdraw("helper")
-    await ada.workbench.store.write(lambda tx: tx.run(Query("lose", "DELETE FROM koi_outbox")))
-    hub = await network("hub")
-    await hub.has()
-
-
 async def test_a_first_contact_that_has_lost_everything_is_greeted_anew(network: Network) -> None:
-    hub = await network("hub")
-    ada = await network("ada", hub, koi_reconcile_seconds=10.0)  # ada may have greeted it while it was ending
-    await ada.publish("helper")
-    await hub.has(helper={})
+    hub, ada = await pair(network, koi_reconcile_seconds=10.0)  # ada may have greeted it while it was ending
     await hub.stop()
     _forget_all(hub)
     hub = await network("hub")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
-from typing import Any
 
 import pytest
 
 from tests import given
-from tests.services.personalities.exchange.conftest import Network, Station
-from workbench.errors import WorkbenchError
+from tests.koi.listening import listening
+from tests.services.personalities.exchange.conftest import Network, Station, pair
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
@@ -19,19 +17,12 @@ pytestmark = [pytest.mark.anyio, pytest.mark.long]
 @pytest.fixture
 async def silence() -> AsyncIterator[str]:
     """The URL of something that takes requests, and answers none."""
-    writers: list[asyncio.StreamWriter] = []
-    server = await asyncio.start_server(lambda _, writer: writers.append(writer), "127.0.0.1", 0)
-    async with server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/koi-net"
-        for writer in writers:
-            writer.close()
-            with suppress(ConnectionError):
-                await writer.wait_closed()
 
+    async def read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
 
-async def state(station: Station, peer: str) -> str:
-    """How a peer is doing, as a node sees it."""
-    return str((await station.call("get_peer", peer=peer))["peer"]["state"])
+    async with listening(read) as url:
+        yield f"{url}/koi-net"
 
 
 async def test_a_peer_that_is_down_or_silent_delays_no_other(network: Network, silence: str) -> None:
@@ -58,11 +49,8 @@ async def _waits(hub: Station, names: tuple[str, ...]) -> bool:
 
 
 async def test_another_node_at_the_address_of_the_first_contact_is_refused_and_shown(network: Network) -> None:
-    hub = await network("hub")
-    contact, pinned = hub.url, hub.rid
-    ada = await network("ada", contact)
-    await ada.publish("helper")
-    await hub.has(helper={})
+    hub, ada = await pair(network)
+    pinned = hub.rid
     await hub.stop()
     (hub.project / ".aiswarm" / "koi" / "key.pem").unlink()
     (hub.project / ".aiswarm" / "coordination.db").unlink()
@@ -82,31 +70,25 @@ async def test_another_node_at_the_address_of_the_first_contact_is_refused_and_s
 async def test_a_blocked_peer_gets_nothing_and_what_it_published_is_dropped_until_it_is_unblocked(
     network: Network,
 ) -> None:
-    hub = await network("hub")
-    ada = await network("ada", hub)
-    await ada.publish("helper")
-    await hub.has(helper={})
+    hub, ada = await pair(network)
     await hub.call("block_peer", peer="ada")
     await hub.has()
     await hub.publish("guide")
     await ada.publish("scout")
-    await given.until(lambda: _is_unreachable(ada))
+
+    async def is_unreachable() -> bool:
+        return (await ada.call("get_peer", peer="hub"))["peer"]["state"] == "unreachable"
+
+    await given.until(is_unreachable)
     assert ada.registry() == {"helper/1": {}, "scout/1": {}}
     await hub.call("unblock_peer", peer="ada")
     await hub.has(guide={}, helper={}, scout={})
     await ada.has(guide={}, helper={}, scout={})
 
 
-async def _is_unreachable(station: Station) -> bool:
-    return await state(station, "hub") == "unreachable"
-
-
 async def test_who_leaves_is_forgotten_and_may_come_back(network: Network) -> None:
-    hub = await network("hub")
-    ada = await network("ada", hub)
-    await ada.publish("helper")
+    hub, ada = await pair(network)
     await hub.publish("guide")
-    await hub.has(guide={}, helper={})
     await ada.has(guide={}, helper={})
     left = await ada.call("leave_network")
     assert (left["joined"], left["is_online"], left["edges"], left["peers"]) == (False, False, [], 0)
@@ -117,17 +99,12 @@ async def test_who_leaves_is_forgotten_and_may_come_back(network: Network) -> No
     await ada.has(guide={}, helper={})
 
 
-@pytest.mark.parametrize(
-    ("asked", "code"),
-    [
+async def test_joining_is_refused_with_a_reason(network: Network) -> None:
+    hub, nobody = await network("hub"), "http://127.0.0.1:1/koi-net"
+    for asked, code in (
         ({"first_contact": "hub"}, "BAD_FIRST_CONTACT"),
         ({"first_contact_rid": "orn:koi-net.node:x+y"}, "BAD_FIRST_CONTACT"),
-        ({"first_contact": "http://127.0.0.1:1/koi-net", "first_contact_rid": "x"}, "BAD_FIRST_CONTACT"),
-        ({"first_contact": "http://127.0.0.1:1/koi-net"}, "KOI_JOINED"),
-    ],
-)
-async def test_joining_is_refused_with_a_reason(network: Network, asked: dict[str, Any], code: str) -> None:
-    hub = await network("hub")
-    with pytest.raises(WorkbenchError) as refused:
-        await hub.call("join_network", **asked)
-    assert refused.value.code == code
+        ({"first_contact": nobody, "first_contact_rid": "x"}, "BAD_FIRST_CONTACT"),
+        ({"first_contact": nobody}, "KOI_JOINED"),
+    ):
+        assert (await given.refusal(hub.call("join_network", **asked))).code == code, asked

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 
 import pytest
 
+from tests.koi.listening import always, listening, response
 from tests.services.personalities.nodes import FORGET, NEW, Here, Other, event
 from workbench.koi.envelope import signed
 from workbench.koi.incoming import opened
@@ -42,35 +42,19 @@ async def serve(here: Here) -> AsyncIterator[Serve]:
     async with AsyncExitStack() as stack:
 
         async def started(node: Other, answer: Answer) -> Peer:
-            async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                stack.callback(writer.transport.abort)
-                with suppress(ConnectionError, asyncio.IncompleteReadError):
-                    while True:
-                        body = signed(node.identity, await answer(await _payload(reader)), here.rid)
-                        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            async def respond(body: bytes) -> bytes:
+                return response(signed(node.identity, await answer(opened(body).envelope.payload), here.rid))
 
-            server = await stack.enter_async_context(await asyncio.start_server(talk, "127.0.0.1", 0))
-            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/koi-net"
+            url = f"{await stack.enter_async_context(listening(always(respond)))}/koi-net"
             await handle(here.ctx, [event(NEW, node.node(base_url=url, provides=PROVIDES))], node.rid)
             return Peer(node.rid, url, node.identity.public_key)
 
         yield started
 
 
-async def _payload(reader: asyncio.StreamReader) -> Payload:
-    """What the next request asks for."""
-    head = (await reader.readuntil(b"\r\n\r\n")).decode()
-    length = next(line for line in head.splitlines() if line.lower().startswith("content-length"))
-    return opened(await reader.readexactly(int(length.split(":")[1]))).envelope.payload
-
-
 def asks_for_edge(asked: Payload) -> bool:
     """Whether a request is about the edge between the two nodes, and not about all personalities."""
     return isinstance(asked, FetchManifests) and bool(asked.rids)
-
-
-async def withdraw(here: Here, name: str) -> None:
-    await handle(here.ctx, [Event(rid=AgentPersonality(name, "1"), event_type=FORGET)], None)
 
 
 async def waiting(here: Here, node: Other) -> list[Event | None]:
@@ -84,7 +68,7 @@ async def test_what_is_published_again_during_a_comparison_is_not_forgotten_by_t
     await here.publish("helper")
     [row] = await here.rows("SELECT manifest, contents FROM koi_bundles WHERE rid LIKE '%helper/1'")
     old = Bundle.model_validate_json(f'{{"manifest": {row["manifest"]}, "contents": {row["contents"]}}}')
-    await withdraw(here, "helper")
+    await here.forget(HELPER)
     guide = ada.personality("guide")
     assert guide.manifest is not None
 
@@ -100,21 +84,18 @@ async def test_what_is_published_again_during_a_comparison_is_not_forgotten_by_t
     assert await here.registry() == {"helper/1", "guide/1"}
 
 
-async def test_a_forget_that_waits_does_not_deny_what_is_published_by_then(here: Here, ada: Other) -> None:
-    await here.receive(ada, *ada.handshake())
+async def test_a_forget_that_waits_does_not_deny_what_is_published_by_then_and_else_says_up_to_when(
+    here: Here, ada: Other
+) -> None:
+    await here.receive(ada, *ada.handshake(), ada.edge(here.rid, ada.rid))
     await here.publish("helper", mood="kind")
+    await here.ctx.write(lambda tx: outbox.empty(tx, str(ada.rid)))
     await here.ctx.write(lambda tx: outbox.put(tx, str(ada.rid), HELPER, FORGET))
     [sent] = await waiting(here, ada)
     assert sent is not None
     assert (sent.rid, sent.event_type) == (HELPER, NEW)
     assert sent.contents is not None
-
-
-async def test_a_forget_that_waits_says_up_to_when(here: Here, ada: Other) -> None:
-    await here.receive(ada, *ada.handshake(), ada.edge(here.rid, ada.rid))
-    await here.publish("helper")
-    await here.ctx.write(lambda tx: outbox.empty(tx, str(ada.rid)))
-    await withdraw(here, "helper")
+    await here.forget(HELPER)
     [sent] = await waiting(here, ada)
     assert sent is not None
     assert (sent.rid, sent.event_type) == (HELPER, FORGET)
@@ -161,7 +142,7 @@ async def test_of_many_changes_that_wait_for_a_peer_only_the_last_of_each_person
     for value in range(5):
         for name in ("guide", "helper"):
             await here.publish(name, value=value)
-    await withdraw(here, "guide")
+    await here.forget(AgentPersonality("guide", "1"))
     helper, guide = [one for one in await waiting(here, ada) if one is not None]
     assert (helper.rid, (helper.contents or {})["traits"][0]["value"]) == (HELPER, 4)
     assert (guide.rid.reference, guide.event_type) == ("guide/1", FORGET)

@@ -10,8 +10,11 @@ from tests.services.personalities.exchange.conftest import Network
 pytestmark = pytest.mark.anyio
 
 
-async def test_nodes_meet_and_approve_edges_in_both_directions(network: Network) -> None:
+async def test_nodes_meet_approve_edges_in_both_directions_and_each_learns_what_the_other_publishes(
+    network: Network,
+) -> None:
     hub = await network("hub")
+    await hub.publish("guide")
     ada = await network("ada", hub)
 
     async def agreed() -> bool:
@@ -24,22 +27,12 @@ async def test_nodes_meet_and_approve_edges_in_both_directions(network: Network)
     assert (peer["sends_to_us"], peer["gets_from_us"]) == ("APPROVED", "APPROVED")
     assert (await ada.call("get_network"))["first_contact"] == {"url": hub.url, "rid": hub.rid, "error": None}
 
-
-async def test_what_one_publishes_changes_and_withdraws_the_other_learns(network: Network) -> None:
-    hub = await network("hub")
-    ada = await network("ada", hub)
+    await ada.has(guide={})  # which was published before they met
     await ada.publish("helper", mood="kind")
-    await hub.has(helper={"mood": "kind"})
+    await hub.has(guide={}, helper={"mood": "kind"})
     await ada.publish("helper", mood="brisk")
-    await hub.has(helper={"mood": "brisk"})
+    await hub.has(guide={}, helper={"mood": "brisk"})
     await hub.publish("guide", pace=1)
     await ada.has(helper={"mood": "brisk"}, guide={"pace": 1})
     await ada.withdraw("helper")
     await hub.has(guide={"pace": 1})
-
-
-async def test_what_was_published_before_they_met_is_learned(network: Network) -> None:
-    hub = await network("hub")
-    await hub.publish("guide")
-    ada = await network("ada", hub)
-    await ada.has(guide={})
