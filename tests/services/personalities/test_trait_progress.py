@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
 
 from tests.conftest import Served
-from tests.services.personalities.test_trait_calls import MEAN, allowed, code_of, taken
-from tests.services.personalities.two_nodes import Side, side
+from tests.koi.listening import always, listening, response
+from tests.services.personalities.test_trait_calls import allowed, cancelled, code_of, finish, here, taken, there
+from tests.services.personalities.two_nodes import Side
 from tests.shells.mcp.sessions import session
 from workbench.koi.envelope import signed
 from workbench.koi.incoming import opened
@@ -27,25 +24,13 @@ from workbench.services.tools.tool import Outcome
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
+__all__ = ["here", "there"]
 Seen = tuple[float, float | None, str | None]
 
 
-@pytest.fixture
-async def here(tmp_path: Path) -> AsyncIterator[Side]:
-    """The project whose trait is called."""
-    async with side(tmp_path / "here", "here") as opened_side:
-        await opened_side.workbench.call("offer_tools", host_id="k", name="kernel 1", tools=[MEAN])
-        await opened_side.knows("ada", "mean")
-        yield opened_side
-
-
-@pytest.fixture
-async def there(tmp_path: Path, here: Side) -> AsyncIterator[Side]:
-    """The project that calls it."""
-    async with side(tmp_path / "there", "there", here) as opened_side:
-        await opened_side.knows("ada", "mean")
-        await allowed(here, opened_side)
-        yield opened_side
+@pytest.fixture(autouse=True)
+async def _allowed(here: Side, there: Side) -> None:
+    await allowed(here, there)
 
 
 class Following:
@@ -63,14 +48,7 @@ class Following:
 
 async def report(here: Side, call_id: str, done: float, message: str | None = None) -> None:
     """Report as the kernel here, that runs the call."""
-    await here.workbench.call(
-        "report_tool_progress", host_id="k", call_id=call_id, progress=done, total=3, message=message
-    )
-
-
-async def finish(here: Side, call_id: str, value: Any = 2.0) -> None:
-    """Answer as the kernel here."""
-    await here.workbench.call("finish_tool_call", host_id="k", call_id=call_id, answer={"value": value})
+    await here.call("report_tool_progress", host_id="k", call_id=call_id, progress=done, total=3, message=message)
 
 
 async def test_the_caller_at_another_node_learns_how_far_the_call_is(here: Side, there: Side) -> None:
@@ -107,35 +85,33 @@ async def test_an_mcp_client_gets_the_progress_of_a_function_of_another_project(
         assert not (await call).is_error
 
 
-async def test_a_call_that_reports_is_cancelled_interrupted_and_refused_as_every_other(here: Side, there: Side) -> None:
-    cancelled = Following(there)
-    call_id = (await taken(here))["call_id"]
+async def reporting(here: Side, there: Side) -> tuple[Following, str]:
+    """A call that has reported, and its id."""
+    following, call_id = Following(there), (await taken(here))["call_id"]
     await report(here, call_id, 1)
-    await cancelled.seen.get()
-    cancelled.call.cancel()
-    found = await here.workbench.call("take_tool_calls", host_id="k", running=[call_id], wait_seconds=30)
-    assert found["cancelled"] == [call_id]
-    blocked = Following(there)
-    call_id = (await taken(here))["call_id"]
-    await report(here, call_id, 1)
-    await blocked.seen.get()
-    await here.workbench.call("block_peer", peer=there.rid)
-    assert await code_of(blocked.call) == "KOI_BLOCKED"
+    await following.seen.get()
+    return following, call_id
+
+
+async def test_a_call_that_reports_is_cancelled_and_refused_as_every_other(here: Side, there: Side) -> None:
+    following, call_id = await reporting(here, there)
+    following.call.cancel()
+    assert await cancelled(here, call_id)
+    following, _ = await reporting(here, there)
+    await here.call("block_peer", peer=there.rid)
+    assert await code_of(following.call) == "KOI_BLOCKED"
 
 
 async def test_servers_that_stop_end_a_call_that_reports_with_a_code(here: Side, there: Side) -> None:
-    following = Following(there)
-    await report(here, (await taken(here))["call_id"], 1)
-    await following.seen.get()
+    following, _ = await reporting(here, there)
     await here.servers.stop()
     assert await code_of(following.call) == "TOOL_INTERRUPTED"
 
 
-def call_of(there: Side, call_id: str = "c1") -> TraitCall:
+def call_of(there: Side) -> TraitCall:
     """A call as the node there signs it."""
-    described = {"call_id": call_id, "sent_at": iso(there.ctx.store.now()), "rid": AgentPersonality("ada", "1.0")}
-    more = {"trait": "mean", "arguments": {}, "caller": "eve", "seconds": 30.0}
-    return TraitCall.model_validate(described | more)
+    rid, sent_at = AgentPersonality("ada", "1.0"), iso(there.ctx.store.now())
+    return TraitCall(call_id="c1", sent_at=sent_at, rid=rid, trait="mean", arguments={}, caller="eve", seconds=30.0)
 
 
 async def sent(here: Side, there: Side, **headers: str) -> httpx2.Response:
@@ -170,26 +146,6 @@ async def test_reports_are_signed_few_and_short_and_the_answer_is_the_last_line(
     assert isinstance(opened(answer).envelope.payload, TraitResult)
 
 
-async def answering(lines: list[bytes], kind: str) -> tuple[asyncio.Server, str]:
-    """A server that answers every request with these lines; its address."""
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
-            head = (await reader.readuntil(b"\r\n\r\n")).decode()
-            [length] = [line for line in head.lower().split("\r\n") if line.startswith("content-length")]
-            await reader.readexactly(int(length.partition(":")[2]))
-            body = b"\n".join(lines)
-            writer.write(f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode())
-            writer.write(body)
-            await writer.drain()
-        writer.close()
-        with suppress(ConnectionError):
-            await writer.wait_closed()
-
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    return server, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-
-
 def by(one: Side, other: Side, payload: Payload) -> bytes:
     """A payload that a node has signed for another one."""
     return signed(one.identity, payload, other.identity.rid)
@@ -200,15 +156,17 @@ async def test_what_is_wrong_with_reports_harms_no_call(here: Side, there: Side,
     made = TraitProgress(call_id="c1", number=1, progress=1)
     wrong = [b"{", b"", by(there, there, made), by(here, there, TraitResult(call_id="c1")), b"x" * (LARGEST_REPORT + 1)]
     answer = by(here, there, TraitResult(call_id="c1", content=[{"type": "text", "text": "done"}]))
-    lines = [*wrong, answer] if kind == FOLLOWED else [answer]
-    server, url = await answering(lines, kind)
+    body = b"\n".join([*wrong, answer] if kind == FOLLOWED else [answer])
     presence, seen = there.ctx.node.presence, []
     assert presence is not None
+
+    async def respond(asked: bytes) -> bytes:
+        return response(body, headers=f"Content-Type: {kind}\r\n")
 
     async def note(payload: Payload) -> None:
         seen.append(payload)
 
-    async with server:
+    async with listening(always(respond)) as url:
         peer = Peer(here.identity.rid, url, here.identity.public_key)
         found = await presence.client.follow(peer, "/tools/call/mean", call_of(there), seconds=20, report=note)
     assert isinstance(found, TraitResult)

@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.koi.listening import listening, response
 from tests.services.personalities.two_nodes import Side, side
 from workbench.errors import Unavailable
 from workbench.koi.envelope import signed
@@ -38,22 +39,15 @@ async def here(tmp_path: Path) -> AsyncIterator[Side]:
 async def there(tmp_path: Path, here: Side) -> AsyncIterator[Side]:
     """The project that may call it."""
     async with side(tmp_path / "there", "there", here) as opened_side:
-        await here.workbench.call("set_peer_permission", peer=opened_side.rid, permission="always")
+        await here.call("set_peer_permission", peer=opened_side.rid, permission="always")
         yield opened_side
 
 
 def call_of(there: Side, **more: Any) -> TraitCall:
     """A call that is in order, but for `more`."""
-    described = {
-        "call_id": "c1",
-        "sent_at": iso(there.ctx.store.now()),
-        "rid": AgentPersonality("bob", "1"),
-        "trait": "mood",
-        "arguments": {},
-        "caller": "eve",
-        "seconds": 30.0,
-    }
-    return TraitCall.model_validate(described | more)
+    rid, sent_at = AgentPersonality("bob", "1"), iso(there.ctx.store.now())
+    described = {"call_id": "c1", "sent_at": sent_at, "rid": rid, "trait": "mood", "arguments": {}, "caller": "eve"}
+    return TraitCall.model_validate({**described, "seconds": 30.0, **more})
 
 
 async def post(here: Side, body: bytes | str, path: str = "bob/tools/call/mood", **headers: str) -> httpx2.Response:
@@ -85,25 +79,20 @@ def code_of(response: httpx2.Response, here: Side) -> str:
 
 async def permit(here: Side, there: Side, permission: str, **more: Any) -> None:
     """Decide what the node there may call."""
-    await here.workbench.call("set_peer_permission", peer=there.rid, permission=permission, **more)
+    await here.call("set_peer_permission", peer=there.rid, permission=permission, **more)
 
 
 async def refusals(here: Side, there: Side) -> dict[str, int]:
     """How many calls of the node there were refused, by code. Events that crossed while both nodes met are no calls."""
-    found = await here.workbench.call("get_peer", peer=there.rid)
+    found = await here.call("get_peer", peer=there.rid)
     return {one["code"]: one["count"] for one in found["refusals"] if one["code"] != CROSSED}
 
 
 async def refused(here: Side, there: Side) -> int:
     """How many calls were refused, whoever sent them."""
-    found = (await here.workbench.call("get_peer", peer=there.rid))["refusals"]
+    found = (await here.call("get_peer", peer=there.rid))["refusals"]
     crossed = sum(one["count"] for one in found if one["code"] == CROSSED)
-    return int((await here.workbench.call("get_network"))["refused"]) - crossed
-
-
-async def records(one: Side) -> list[dict[str, Any]]:
-    """The calls that were recorded."""
-    return list((await one.workbench.call("list_tool_calls"))["calls"])
+    return int((await here.call("get_network"))["refused"]) - crossed
 
 
 async def test_a_call_in_order_is_answered_and_is_not_run_again(here: Side, there: Side) -> None:
@@ -113,7 +102,7 @@ async def test_a_call_in_order_is_answered_and_is_not_run_again(here: Side, ther
     assert code_of(await post(here, body), here) == "CALL_REPLAYED"
     here.ctx.node.received_calls._received.clear()  # as after a restart
     assert code_of(await post(here, body), here) == "CALL_REPLAYED"
-    assert len(await records(here)) == 1
+    assert len(await here.records()) == 1
     here.ctx.node.presence = None  # it takes part no more
     response = await post(here, body)
     assert (response.status_code, response.json()["error"]["code"]) == (503, "KOI_NOT_JOINED")
@@ -138,7 +127,7 @@ async def test_what_no_node_has_signed_as_koi_net_does_is_refused_and_counted_fo
     stranger = load_or_create(tmp_path / "stranger.pem", "stranger")
     unknown = signed(stranger, call_of(there), here.identity.rid)
     assert (await post(here, unknown)).json()["error"] == "unknown_node"
-    assert await records(here) == []
+    assert await here.records() == []
 
 
 async def test_a_call_that_is_not_of_now_or_for_another_trait_is_refused(here: Side, there: Side) -> None:
@@ -158,7 +147,7 @@ async def test_a_call_that_is_not_of_now_or_for_another_trait_is_refused(here: S
     for agent, trait in (("nobody", "mood"), ("bob", "hope"), ("bob", "age"), ("eve", "mood")):
         found = await code(f"{agent}/tools/call/{trait}", rid=AgentPersonality(agent, "1"), trait=trait)
         assert found == "UNKNOWN_TOOL", (agent, trait)
-    assert await records(here) == []
+    assert await here.records() == []
 
 
 async def test_arguments_are_checked_and_what_fails_is_neither_a_call_nor_a_refusal(here: Side, there: Side) -> None:
@@ -166,7 +155,7 @@ async def test_arguments_are_checked_and_what_fails_is_neither_a_call_nor_a_refu
     await here.publish("cleo", mood={**MOOD, "input_schema": schema})
     call = call_of(there, rid=AgentPersonality("cleo", "1"))
     assert code_of(await send(here, there, call, "cleo/tools/call/mood"), here) == "INVALID_ARGUMENTS"
-    assert await records(here) == []
+    assert await here.records() == []
     assert await refusals(here, there) == {}
 
 
@@ -181,12 +170,12 @@ async def test_every_refused_call_is_counted_for_its_node(here: Side, there: Sid
     await permit(here, there, "always", calls_per_minute=1)
     await send(here, there, call_of(there, call_id="c5"))
     await send(here, there, call_of(there, call_id="c6"))
-    await here.workbench.call("block_peer", peer=there.rid)
+    await here.call("block_peer", peer=there.rid)
     assert code_of(await send(here, there, call_of(there, call_id="c7")), here) == "KOI_BLOCKED"
     codes = ["CALL_REPLAYED", "CALL_TOO_OLD", "KOI_BLOCKED", "RATE_LIMITED", "TOOL_FORBIDDEN", "UNKNOWN_TOOL"]
     assert await refusals(here, there) == dict.fromkeys(codes, 1)
     assert await refused(here, there) == len(codes)
-    found = await here.workbench.call("get_peer", peer=there.rid)
+    found = await here.call("get_peer", peer=there.rid)
     assert found["peer"]["refused"] == sum(one["count"] for one in found["refusals"])
     [limited] = [one for one in found["refusals"] if one["code"] == "RATE_LIMITED"]
     assert limited["last_reason"].startswith("bob__mood: This node may send 1 such calls a minute.")
@@ -197,12 +186,10 @@ async def test_a_call_waits_as_long_as_its_caller_and_is_counted_if_the_operator
 ) -> None:
     await permit(here, there, "ask")
     assert code_of(await send(here, there, call_of(there, seconds=0.2)), here) == "TOOL_TIMEOUT"
-    assert (await here.workbench.call("list_approvals", kind="peer_call"))["approvals"] == []
-    async with here.workbench.feed.subscribe("approval.*") as news:
-        calling = asyncio.create_task(send(here, there, call_of(there, call_id="c2")))
-        while not (asked := (await here.workbench.call("list_approvals", kind="peer_call"))["approvals"]):
-            await anext(news)
-    await here.workbench.call("reject", approval_id=asked[0]["id"])
+    assert await here.question(0) == []
+    calling = asyncio.create_task(send(here, there, call_of(there, call_id="c2")))
+    [asked] = await here.question()
+    await here.call("reject", approval_id=asked["id"])
     assert code_of(await calling, here) == "TOOL_DENIED"
     assert await refusals(here, there) == {"TOOL_DENIED": 1}
 
@@ -216,24 +203,22 @@ async def test_who_has_a_token_sends_plain_arguments_an_agent_needs_the_grant_to
     wrong = await post(here, b"{}", Authorization="Bearer wbo_wrong")
     assert (wrong.status_code, wrong.json()["error"]["code"]) == (401, "INVALID_TOKEN")
 
-    made = await here.workbench.call("register", name="eve", persona_id="implementer")
+    made = await here.call("register", name="eve", persona_id="implementer")
     token = f"Bearer {made['token']}"
     assert (await post(here, b"{}", Authorization=token)).status_code in (401, 403)
-    await here.workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "eve"})
+    await here.call("approve", approval_id=made["approval_id"], choices={"agent_id": "eve"})
     assert (await post(here, b"{}", Authorization=token)).status_code == 403
-    await here.workbench.call("update_agent", agent_id="eve", changes={"tools": ["bob"]})
-    await here.workbench.call("set_tool_permission", name="bob__mood", permission="always")
+    await here.call("update_agent", agent_id="eve", changes={"tools": ["bob"]})
+    await here.call("set_tool_permission", name="bob__mood", permission="always")
     assert (await post(here, b"{}", Authorization=token)).json()["result"] == "calm"
 
 
 async def test_a_node_that_forgot_this_one_is_introduced_to_it_again(here: Side, tmp_path: Path) -> None:
     async with side(tmp_path / "late", "late") as late:
         await late.believe(here, here.info.url, "bob", mood=MOOD)
-        call = asyncio.create_task(late.workbench.call("call_tool", name="bob__mood", arguments={}))
-        async with here.workbench.feed.subscribe("approval.*") as news:
-            while not (asked := (await here.workbench.call("list_approvals", kind="peer_call"))["approvals"]):
-                await anext(news)
-        await here.workbench.call("approve", approval_id=asked[0]["id"])
+        call = asyncio.create_task(late.call("call_tool", name="bob__mood", arguments={}))
+        [asked] = await here.question()
+        await here.call("approve", approval_id=asked["id"])
         assert (await call)["result"] == "calm"
 
 
@@ -246,15 +231,12 @@ async def test_nothing_is_sent_to_an_address_where_the_node_itself_does_not_answ
     async def service(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         reached.append((await reader.readuntil(b"\r\n")).decode())
         head = status.format(here=f"{here.info.url}/koi-net/rids/fetch")
-        writer.write(f"HTTP/1.1 {head}\r\nContent-Length: 4\r\nConnection: close\r\n\r\nnull".encode())
-        writer.close()
+        writer.write(response(b"null", head, "Connection: close\r\n"))
 
-    server = await asyncio.start_server(service, "127.0.0.1", 0)
-    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with server, side(tmp_path / "late", "late") as late:
+    async with listening(service) as address, side(tmp_path / "late", "late") as late:
         await late.believe(here, address, "bob", mood=MOOD)
         with pytest.raises(Unavailable, match="KOI_BAD_ANSWER"):
-            await late.workbench.call("call_tool", name="bob__mood", arguments={"a": 1})
+            await late.call("call_tool", name="bob__mood", arguments={"a": 1})
     paths = {line.split()[1] for line in reached}
     assert "/koi-net/rids/fetch" in paths
     assert not any(path.startswith("/agents") for path in paths)

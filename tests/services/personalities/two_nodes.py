@@ -42,6 +42,21 @@ class Side:
         """The RID of its node."""
         return str(self.identity.rid)
 
+    async def call(self, op: str, /, **arguments: Any) -> dict[str, Any]:
+        """An operation, as the operator."""
+        return await self.workbench.call(op, **arguments)
+
+    async def question(self, number: int = 1, kind: str = "peer_call") -> list[dict[str, Any]]:
+        """The questions about calls, when there are so many."""
+        async with self.workbench.feed.subscribe("approval.*") as news:
+            while len(found := (await self.call("list_approvals", kind=kind))["approvals"]) != number:
+                await anext(news)
+        return list(found)
+
+    async def records(self) -> list[dict[str, Any]]:
+        """The calls, the newest first."""
+        return list((await self.call("list_tool_calls"))["calls"])
+
     async def publish(self, agent: str, **traits: Any) -> None:
         """Publish an agent with callable traits."""
         described = {name: {"is_callable": True, **trait} for name, trait in traits.items()}
