@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
+from workbench.koi.identity import Identity
+
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -44,3 +46,10 @@ def always(answer: Callable[[bytes], Awaitable[bytes]]) -> Talk:
             writer.write(await answer((await request(reader))[1]))
 
     return talk
+
+
+def as_sent(sender: Identity, payload: str, receiver: Identity | None = None) -> bytes:
+    """An envelope with a payload as text, which is signed as it is; to the sender itself, if to nobody else."""
+    target = (receiver or sender).rid
+    text = f'{{"payload":{payload},"source_node":"{sender.rid}","target_node":"{target}"}}'
+    return f'{text[:-1]},"signature":"{sender.sign(text.encode())}"}}'.encode()

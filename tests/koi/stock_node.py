@@ -64,8 +64,6 @@ from koi_net.components.interfaces import HandlerType, KnowledgeHandler  # noqa:
 from koi_net.config import FullNodeConfig, PartialNodeConfig  # noqa: E402
 from koi_net.core import FullNode, PartialNode  # noqa: E402
 from koi_net.protocol import Event, EventType, KnowledgeObject  # noqa: E402
-from koi_net.protocol.api.models import ApiModels  # noqa: E402
-from pydantic import TypeAdapter  # noqa: E402
 
 
 def write(line: dict[str, Any]) -> None:
@@ -165,45 +163,20 @@ class Commands:
         kinds = [RIDType.from_string(name) for name in types]
         return sorted(map(str, self.node.cache.list_rids(kinds)))
 
-    def handshake(self, rid: str) -> None:
-        """Introduce itself to a node."""
-        self.node.handshaker.handshake_with(RID.from_string(rid))
-
-    def know(self, bundle: dict[str, Any]) -> None:
-        """Process a bundle as if it came from the network, such as the profile of a node."""
-        found = Bundle.model_validate(bundle)
-        self.node.kobj_queue.push(bundle=found, source=found.rid)
-
-    def send(self, node: str, events: list[dict[str, Any]]) -> None:
-        """Broadcast events to one node, past the queue."""
-        self._requests.broadcast_events(RID.from_string(node), events=[Event.model_validate(one) for one in events])
-
-    def fetch_rids(self, node: str, rid_types: list[str]) -> dict[str, Any]:
+    def fetch_rids(self, node: str, rid_types: list[str]) -> Any:
         """Ask a node; koi-net checks the answer."""
         kinds = [RIDType.from_string(name) for name in rid_types]
-        found: dict[str, Any] = self._requests.fetch_rids(RID.from_string(node), rid_types=kinds).model_dump(
-            mode="json"
-        )
-        return found
+        return self._requests.fetch_rids(RID.from_string(node), rid_types=kinds).model_dump(mode="json")
 
-    def fetch_manifests(self, node: str, rids: list[str]) -> dict[str, Any]:
+    def fetch_manifests(self, node: str, rids: list[str]) -> Any:
         """Ask a node; koi-net checks the answer."""
         asked = [RID.from_string(rid) for rid in rids]
-        found: dict[str, Any] = self._requests.fetch_manifests(RID.from_string(node), rids=asked).model_dump(
-            mode="json"
-        )
-        return found
+        return self._requests.fetch_manifests(RID.from_string(node), rids=asked).model_dump(mode="json")
 
-    def fetch_bundles(self, node: str, rids: list[str]) -> dict[str, Any]:
+    def fetch_bundles(self, node: str, rids: list[str]) -> Any:
         """Ask a node; koi-net checks the answer."""
         asked = [RID.from_string(rid) for rid in rids]
-        found: dict[str, Any] = self._requests.fetch_bundles(RID.from_string(node), rids=asked).model_dump(mode="json")
-        return found
-
-    def poll(self, node: str) -> dict[str, Any]:
-        """Poll a node; koi-net checks the answer."""
-        found: dict[str, Any] = self._requests.poll_events(RID.from_string(node)).model_dump(mode="json")
-        return found
+        return self._requests.fetch_bundles(RID.from_string(node), rids=asked).model_dump(mode="json")
 
     def poll_neighbors(self) -> list[str]:
         """Poll every node with which it shares an edge, and process what they answer, as koi-net's poller does in a
@@ -214,14 +187,6 @@ class Commands:
                 self.node.kobj_queue.push(event=event, source=node)
                 found.append(str(event.rid))
         return found
-
-    def sign(self, payload: dict[str, Any], target: str) -> str:
-        """An envelope as koi-net sends it."""
-        made = self.node.secure_manager.create_envelope(
-            payload=TypeAdapter(ApiModels).validate_python(payload), target=RID.from_string(target)
-        )
-        text: str = made.model_dump_json(exclude_none=True)
-        return text
 
     @property
     def _requests(self) -> Any:

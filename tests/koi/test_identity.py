@@ -13,18 +13,16 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
-from workbench.errors import BadInput, Unavailable
+from tests.given import refused
+from workbench.errors import Unavailable
 from workbench.koi import rids
 from workbench.koi.identity import belongs, is_signed, load_or_create
 
-PEM, PKCS8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-NO_PASSWORD = serialization.NoEncryption()
 
-
-def pem_of(key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey, password: bytes | None = None) -> bytes:
+def pem_of(key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey, password: bytes = b"") -> bytes:
     """A key in a file."""
-    locked = serialization.BestAvailableEncryption(password) if password else NO_PASSWORD
-    return key.private_bytes(PEM, PKCS8, locked)
+    lock = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
+    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, lock)
 
 
 def test_a_key_is_made_once_and_readable_by_its_owner_alone(tmp_path: Path) -> None:
@@ -46,17 +44,13 @@ def test_processes_that_begin_at_once_have_the_same_key(tmp_path: Path) -> None:
         "import sys, pathlib; from workbench.koi.identity import load_or_create; sys.stdin.readline();"
         f"print(load_or_create(pathlib.Path({str(tmp_path / 'key.pem')!r}), 'ada').rid)"
     )
-    begun = [
-        subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for _ in range(4)
-    ]
+    argv = [sys.executable, "-c", code]
+    begun = [subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     for process in begun:
         assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    found = {process.communicate()[0] for process in begun}
-    assert len(found) == 1
-    assert "orn:koi-net.node:ada+" in found.pop()
+        print("go", file=process.stdin, flush=True)
+    [rid] = {process.communicate()[0] for process in begun}
+    assert "orn:koi-net.node:ada+" in rid
     assert os.listdir(tmp_path) == ["key.pem"]
 
 
@@ -77,19 +71,19 @@ def test_a_file_that_has_no_key_is_reported_and_left_as_it_is(tmp_path: Path, co
     path = tmp_path / "key.pem"
     path.write_bytes(content)
     path.chmod(0o600)
-    with pytest.raises(Unavailable, match="restore it, or delete it") as caught:
-        load_or_create(path, "ada")
-    assert caught.value.code == "KOI_KEY_UNREADABLE"
+    error = refused("KOI_KEY_UNREADABLE", load_or_create, path, "ada")
+    assert "restore it, or delete it" in error.message
+    assert isinstance(error, Unavailable)
     assert path.read_bytes() == content
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
-def test_a_key_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
+def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "key.pem"
     load_or_create(path, "ada")
-    path.chmod(mode)
-    with pytest.raises(Unavailable, match="others have access"):
-        load_or_create(path, "ada")
+    for mode in (0o640, 0o604, 0o666):
+        path.chmod(mode)
+        with pytest.raises(Unavailable, match="others have access"):
+            load_or_create(path, "ada")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
@@ -101,27 +95,20 @@ def test_a_key_of_another_user_is_refused(tmp_path: Path) -> None:
         load_or_create(path, "ada")
 
 
-def test_no_link_is_followed_and_no_directory_read(tmp_path: Path) -> None:
+def test_no_link_is_followed_no_directory_read_and_none_made_below_a_file(tmp_path: Path) -> None:
     load_or_create(tmp_path / "real.pem", "ada")
     (tmp_path / "link.pem").symlink_to("real.pem")
     (tmp_path / "dangling.pem").symlink_to("nothing")
     (tmp_path / "directory.pem").mkdir()
     os.mkfifo(tmp_path / "pipe.pem", 0o600)
     for name in ("link", "dangling", "directory", "pipe"):
-        with pytest.raises(Unavailable, match="KOI_KEY_UNREADABLE"):
-            load_or_create(tmp_path / f"{name}.pem", "ada")
-
-
-def test_a_directory_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(Unavailable, match="PROJECT_UNWRITABLE"):
-        load_or_create(tmp_path / "file" / "key.pem", "ada")
+        refused("KOI_KEY_UNREADABLE", load_or_create, tmp_path / f"{name}.pem", "ada")
+    refused("PROJECT_UNWRITABLE", load_or_create, tmp_path / "real.pem" / "key.pem", "ada")
 
 
 @pytest.mark.parametrize("name", ["", "a+b", "a\nb", "x" * 129, "\x00"])
 def test_a_name_that_would_give_no_rid_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(BadInput, match="BAD_NODE_NAME"):
-        load_or_create(tmp_path / "key.pem", name)
+    refused("BAD_NODE_NAME", load_or_create, tmp_path / "key.pem", name)
 
 
 def test_a_signature_is_of_one_message_by_one_key(tmp_path: Path) -> None:

@@ -23,23 +23,17 @@ async def _done() -> None:
     return
 
 
-async def test_one_of_a_kind_runs_for_a_peer_and_others_beside_it() -> None:
-    tasks = PeerTasks()
+async def test_one_of_a_kind_runs_for_a_peer_and_others_beside_it_and_again_once_it_has_ended() -> None:
+    ended = asyncio.Event()
+    tasks = PeerTasks(ended.set)
     assert tasks.start("delivery", "ada", _wait)
     assert not tasks.start("delivery", "ada", _wait)
     assert tasks.start("delivery", "ben", _wait)
-    assert tasks.start("meeting", "ada", _wait)
+    assert tasks.start("meeting", "ada", _done)
+    await ended.wait()
+    assert tasks.start("meeting", "ada", _done)
     await tasks.close()
     assert not tasks.start("delivery", "eve", _wait)
-
-
-async def test_a_task_that_has_ended_may_be_started_again() -> None:
-    ended = asyncio.Event()
-    tasks = PeerTasks(ended.set)
-    assert tasks.start("delivery", "ada", _done)
-    await ended.wait()
-    assert tasks.start("delivery", "ada", _done)
-    await tasks.close()
 
 
 async def test_a_defect_does_not_fill_the_log_because_its_task_is_started_again_only_after_a_pause(
@@ -50,17 +44,15 @@ async def test_a_defect_does_not_fill_the_log_because_its_task_is_started_again_
     assert tasks.start("delivery", "ada", _fail)
     while not caplog.records:
         await asyncio.sleep(0)
+    assert [record.getMessage() for record in caplog.records] == ["delivery ada failed"]
     assert not tasks.start("delivery", "ada", _fail)
     assert not released.is_set()
     assert tasks.start("delivery", "ben", _done)
     await tasks.close()
 
-
-async def test_after_the_pause_a_task_that_failed_may_be_started_again(caplog: pytest.LogCaptureFixture) -> None:
-    released = asyncio.Event()
-    tasks = PeerTasks(released.set, failed_seconds=0)
+    again = asyncio.Event()
+    tasks = PeerTasks(again.set, failed_seconds=0)
     assert tasks.start("delivery", "ada", _fail)
-    await released.wait()
-    assert [record.getMessage() for record in caplog.records] == ["delivery ada failed"]
+    await again.wait()
     assert tasks.start("delivery", "ada", _done)
     await tasks.close()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import gzip
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
+from tests.koi.listening import Talk, as_sent, listening, request, response
 from workbench.errors import Refused, Unavailable
 from workbench.koi.envelope import signed
 from workbench.koi.identity import Identity, load_or_create
@@ -21,13 +22,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
 LARGEST = 100_000
 ADA = RidsPayload(rids=[AgentPersonality("ada", "1")])
-
-Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-
-
-def response(body: bytes, status: str = "200 OK", headers: str = "") -> bytes:
-    """An HTTP response."""
-    return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{headers}\r\n".encode() + body
+Serve = Callable[[Talk], Awaitable[Peer]]
 
 
 @pytest.fixture
@@ -50,33 +45,22 @@ async def client(here: Identity) -> AsyncIterator[PeerClient]:
     await made.close()
 
 
-Serve = Callable[[Talk], Awaitable[Peer]]
-
-
 @pytest.fixture
 async def serve(there: Identity) -> AsyncIterator[Serve]:
     """`await serve(talk)`: the peer, which handles each connection like this."""
     async with AsyncExitStack() as stack:
 
         async def started(talk: Talk) -> Peer:
-            async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                stack.callback(writer.transport.abort)
-                with suppress(ConnectionError, asyncio.IncompleteReadError):
-                    await talk(reader, writer)
-                writer.close()
-
-            server = await stack.enter_async_context(await asyncio.start_server(handle, "127.0.0.1", 0))
-            port = server.sockets[0].getsockname()[1]
-            return Peer(there.rid, f"http://127.0.0.1:{port}/koi-net", there.public_key)
+            url = await stack.enter_async_context(listening(talk))
+            return Peer(there.rid, f"{url}/koi-net", there.public_key)
 
         yield started
 
 
-async def request(reader: asyncio.StreamReader) -> tuple[str, bytes]:
-    """The head and the body of the next request."""
-    head = (await reader.readuntil(b"\r\n\r\n")).decode()
-    length = next(line for line in head.splitlines() if line.lower().startswith("content-length"))
-    return head, await reader.readexactly(int(length.split(":")[1]))
+@pytest.fixture
+def right(here: Identity, there: Identity) -> bytes:
+    """The answer that is expected."""
+    return response(signed(there, ADA, here.rid))
 
 
 def answering(*answers: bytes) -> Talk:
@@ -102,13 +86,13 @@ async def failure(client: PeerClient, peer: Peer, seconds: float | None = None) 
 
 
 async def test_a_request_is_a_signed_envelope_and_so_is_its_answer(
-    client: PeerClient, serve: Serve, here: Identity, there: Identity
+    client: PeerClient, serve: Serve, right: bytes
 ) -> None:
     sent: list[tuple[str, bytes]] = []
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         sent.append(await request(reader))
-        writer.write(response(signed(there, ADA, here.rid)))
+        writer.write(right)
 
     assert await client.ask(await serve(talk), RIDS, FetchRids()) == ADA
     [(head, body)] = sent
@@ -117,31 +101,26 @@ async def test_a_request_is_a_signed_envelope_and_so_is_its_answer(
     assert body.startswith(b'{"payload":{"type":"fetch_rids","rid_types":[]},"source_node":"orn:koi-net.node:here+')
 
 
-async def test_requests_share_a_connection(client: PeerClient, serve: Serve, here: Identity, there: Identity) -> None:
-    answer = response(signed(there, ADA, here.rid))
-    peer = await serve(answering(answer, answer, answer))
-    for _ in range(3):
-        assert await client.ask(peer, RIDS, FetchRids()) == ADA
-
-
-async def test_a_connection_that_the_peer_has_closed_meanwhile_is_replaced(
-    client: PeerClient, serve: Serve, here: Identity, there: Identity
+async def test_requests_share_a_connection_that_is_replaced_if_the_peer_has_closed_it_meanwhile(
+    client: PeerClient, serve: Serve, right: bytes
 ) -> None:
-    closed = asyncio.Event()
+    connections, closed = 0, asyncio.Event()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await request(reader)
-        writer.write(response(signed(there, ADA, here.rid)))
-        await writer.drain()
+        nonlocal connections
+        connections += 1
+        await answering(right, right)(reader, writer)
         writer.close()
         await writer.wait_closed()
         closed.set()
 
     peer = await serve(talk)
-    for _ in range(3):
-        assert await client.ask(peer, RIDS, FetchRids()) == ADA
+    for number in (1, 2):
+        for _ in range(2):
+            assert await client.ask(peer, RIDS, FetchRids()) == ADA
         await closed.wait()
         closed.clear()
+        assert connections == number
 
 
 @pytest.mark.parametrize("body", [b"null", b"", b" null\n"])
@@ -152,10 +131,7 @@ async def test_an_answer_without_a_payload_is_none(client: PeerClient, serve: Se
 async def test_what_is_malformed_in_an_answer_costs_only_itself(
     client: PeerClient, serve: Serve, here: Identity, there: Identity
 ) -> None:
-    text = (
-        f'{{"payload":{{"type":"events_payload","events":[1]}},"source_node":"{there.rid}","target_node":"{here.rid}"}}'
-    )
-    raw = f'{text[:-1]},"signature":"{there.sign(text.encode())}"}}'.encode()
+    raw = as_sent(there, '{"type":"events_payload","events":[1]}', here)
     incoming = await client.exchange(await serve(answering(response(raw))), POLL, PollEvents())
     assert incoming is not None
     assert incoming.envelope.payload == EventsPayload(events=[])
@@ -165,30 +141,27 @@ async def test_what_is_malformed_in_an_answer_costs_only_itself(
 # What is not
 
 
-@pytest.mark.parametrize("error", ["unknown_node", "invalid_key", "invalid_signature", "invalid_target"])
-async def test_an_error_of_the_protocol_is_passed_on(client: PeerClient, serve: Serve, error: str) -> None:
-    body = f'{{"type":"error_response","error":"{error}"}}'.encode()
-    peer = await serve(answering(response(body, "400 Bad Request")))
-    with pytest.raises(Refused, match=error) as caught:
-        await client.ask(peer, RIDS, FetchRids())
-    assert (caught.value.code, caught.value.details["error"]) == ("KOI_REFUSED", error)
+async def test_an_error_of_the_protocol_is_passed_on(client: PeerClient, serve: Serve) -> None:
+    for error in ("unknown_node", "invalid_key", "invalid_signature", "invalid_target"):
+        body = f'{{"type":"error_response","error":"{error}"}}'.encode()
+        peer = await serve(answering(response(body, "400 Bad Request")))
+        with pytest.raises(Refused, match=error) as caught:
+            await client.ask(peer, RIDS, FetchRids())
+        assert (caught.value.code, caught.value.details["error"]) == ("KOI_REFUSED", error)
 
 
-WRONG = {
-    "no JSON": response(b"<html>"),
-    "no envelope": response(b"{}"),
-    "another error": response(b'{"type":"error_response","error":"what"}', "400 Bad Request"),
-    "a server error": response(b"{}", "500 Internal Server Error"),
-    "a validation error": response(b'{"detail":[]}', "422 Unprocessable Entity"),
-    "a redirection": response(b"", "307 Temporary Redirect", "Location: http://127.0.0.1:9/\r\n"),
-    "too much": response(b" " * (LARGEST + 1)),
-    "compressed": response(gzip.compress(b"null" * 1_000), headers="Content-Encoding: gzip\r\n"),
-}
-
-
-@pytest.mark.parametrize("answer", WRONG.values(), ids=WRONG)
-async def test_a_wrong_answer_is_an_error_with_a_code(client: PeerClient, serve: Serve, answer: bytes) -> None:
-    assert (await failure(client, await serve(answering(answer))))[0] == "KOI_BAD_ANSWER"
+async def test_a_wrong_answer_is_an_error_with_a_code(client: PeerClient, serve: Serve) -> None:
+    for answer in (
+        response(b"<html>"),
+        response(b"{}"),
+        response(b'{"type":"error_response","error":"what"}', "400 Bad Request"),
+        response(b"{}", "500 Internal Server Error"),
+        response(b'{"detail":[]}', "422 Unprocessable Entity"),
+        response(b"", "307 Temporary Redirect", "Location: http://127.0.0.1:9/\r\n"),
+        response(b" " * (LARGEST + 1)),
+        response(gzip.compress(b"null" * 1_000), headers="Content-Encoding: gzip\r\n"),
+    ):
+        assert (await failure(client, await serve(answering(answer))))[0] == "KOI_BAD_ANSWER", answer[:200]
 
 
 async def test_answers_signed_by_another_or_for_another_are_wrong(
@@ -214,7 +187,12 @@ async def test_an_endless_answer_is_cut_off(client: PeerClient, serve: Serve) ->
     assert (code, "larger than" in message) == ("KOI_BAD_ANSWER", True)
 
 
-async def test_an_answer_that_comes_byte_by_byte_has_one_deadline(client: PeerClient, serve: Serve) -> None:
+async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Say nothing."""
+    await reader.read()
+
+
+async def test_an_answer_has_one_deadline_also_if_it_comes_byte_by_byte(client: PeerClient, serve: Serve) -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await request(reader)
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
@@ -223,15 +201,9 @@ async def test_an_answer_that_comes_byte_by_byte_has_one_deadline(client: PeerCl
             await writer.drain()
             await asyncio.sleep(0.01)
 
-    code, message = await failure(client, await serve(talk), 0.2)
-    assert (code, "no answer within 0.2 s" in message) == ("KOI_UNREACHABLE", True)
-
-
-async def test_a_peer_that_says_nothing_has_the_same_deadline(client: PeerClient, serve: Serve) -> None:
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-
-    assert (await failure(client, await serve(talk), 0.2))[0] == "KOI_UNREACHABLE"
+    for peer in (talk, silent):
+        code, message = await failure(client, await serve(peer), 0.2)
+        assert (code, "no answer within 0.2 s" in message) == ("KOI_UNREACHABLE", True)
 
 
 async def test_garbage_instead_of_http_is_an_error_with_a_code(client: PeerClient, serve: Serve) -> None:
@@ -249,31 +221,27 @@ async def test_a_url_that_leads_nowhere_is_an_error_with_a_code(client: PeerClie
 
 
 async def test_proxies_of_the_environment_are_not_used(
-    monkeypatch: pytest.MonkeyPatch, serve: Serve, here: Identity, there: Identity
+    monkeypatch: pytest.MonkeyPatch, serve: Serve, here: Identity, right: bytes
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     client = PeerClient(here, seconds=5, largest=LARGEST)
-    peer = await serve(answering(response(signed(there, ADA, here.rid))))
-    assert await client.ask(peer, RIDS, FetchRids()) == ADA
+    assert await client.ask(await serve(answering(right)), RIDS, FetchRids()) == ADA
     await client.close()
 
 
-async def test_many_slow_requests_hold_up_no_other(
-    client: PeerClient, serve: Serve, here: Identity, there: Identity
-) -> None:
+async def test_many_slow_requests_hold_up_no_other(client: PeerClient, serve: Serve, right: bytes) -> None:
     begun = asyncio.Semaphore(0)
 
     async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         begun.release()
         await reader.read()
 
-    silent = await serve(slow)
-    waiting = [asyncio.create_task(client.ask(silent, RIDS, FetchRids(), seconds=20)) for _ in range(120)]
+    peer = await serve(slow)
+    waiting = [asyncio.create_task(client.ask(peer, RIDS, FetchRids(), seconds=20)) for _ in range(120)]
     for _ in waiting:
         await begun.acquire()
-    peer = await serve(answering(response(signed(there, ADA, here.rid))))
-    assert await client.ask(peer, RIDS, FetchRids()) == ADA
+    assert await client.ask(await serve(answering(right)), RIDS, FetchRids()) == ADA
     for task in waiting:
         task.cancel()
     await asyncio.wait(waiting)
