@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Admitted
 from workbench.app import Workbench
 from workbench.errors import NotFound
@@ -19,10 +20,10 @@ UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-")
 @pytest.fixture
 async def ada(workbench: Workbench, admit: Admit) -> Admitted:
     """An agent that was admitted into the session `north` and its team `red`."""
-    await workbench.call("create_project", name="map")
+    await given.project(workbench)
     for name in ("north", "south"):
-        await workbench.call("create_session", project_id="map", name=name)
-    await workbench.call("create_team", name="red", session_id="north")
+        await given.session(workbench, name)
+    await given.team(workbench, "red", "north")
     admitted: Admitted = await admit("ada", session_id="north", team_id="red")
     return admitted
 
@@ -38,11 +39,17 @@ def changes(entry: dict[str, Any]) -> dict[str, tuple[str | None, str | None]]:
     return {change["field"]: (change["old"], change["new"]) for change in entry["changes"]}
 
 
-async def test_a_change_is_shown_with_old_and_new_values_actor_and_reason(workbench: Workbench, ada: Admitted) -> None:
+async def test_what_was_granted_and_each_change_are_shown_with_actor_and_reason_and_no_internal_ids(
+    workbench: Workbench, ada: Admitted
+) -> None:
+    entry = next(one for one in await history(workbench) if one["kind"] == "agent.assigned")
+    granted = {"id": "ada", "session": "north", "team": "red", "role": "worker", "tool": "write"}
+    assert changes(entry) == {field: (None, value) for field, value in granted.items()}
     new = {"session_id": "south", "tool": "read", "expires_at": "2031-02-03T04:05:06Z"}
-    await workbench.call("update_agent", agent_id="ada", changes=new, reason="She moves on.")
-    entry = (await history(workbench))[0]
-    assert (entry["kind"], entry["actor"], entry["reason"]) == ("agent.updated", "operator", "She moves on.")
+    async with workbench.connected(ada.caller, "websocket", "a"):
+        await workbench.call("update_agent", agent_id="ada", changes=new, reason="She moves on.")
+    entry = next(one for one in await history(workbench) if one["kind"] == "agent.updated")
+    assert (entry["actor"], entry["reason"]) == ("operator", "She moves on.")
     assert changes(entry) == {
         "session": ("north", "south"),
         "team": ("red", None),
@@ -51,22 +58,6 @@ async def test_a_change_is_shown_with_old_and_new_values_actor_and_reason(workbe
     }
     await workbench.call("update_agent", agent_id="ada", changes={"expires_at": None})
     assert changes((await history(workbench))[0]) == {"expiry": ("2031-02-03T04:05:06.000Z", None)}
-
-
-async def test_the_admission_shows_what_was_granted(workbench: Workbench, ada: Admitted) -> None:
-    entry = next(one for one in await history(workbench) if one["kind"] == "agent.assigned")
-    assert changes(entry) == {
-        "id": (None, "ada"),
-        "session": (None, "north"),
-        "team": (None, "red"),
-        "role": (None, "worker"),
-        "tool": (None, "write"),
-    }
-
-
-async def test_no_internal_ids_are_shown(workbench: Workbench, ada: Admitted) -> None:
-    async with workbench.connected(ada.caller, "websocket", "a"):
-        await workbench.call("update_agent", agent_id="ada", changes={"session_id": "south"})
     await workbench.call("revoke_agent", agent_id="ada", reason="Done.")
     entries = await history(workbench)
     assert (entries[0]["kind"], entries[0]["reason"]) == ("agent.revoked", "Done.")
@@ -86,11 +77,10 @@ async def test_a_history_is_found_by_a_former_id_and_after_the_agent_was_deleted
 
 async def test_a_long_history_comes_in_pages(workbench: Workbench, ada: Admitted) -> None:
     whole, paged, before = await history(workbench), [], None
-    while True:
+    while before is not None or not paged:
         page = await workbench.call("get_agent_history", agent_id="ada", limit=2, before=before)
         paged += page["entries"]
-        if (before := page["next_before"]) is None:
-            break
+        before = page["next_before"]
     assert paged == whole
     assert [entry["id"] for entry in whole] == sorted((entry["id"] for entry in whole), reverse=True)
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Admitted
 from workbench.app import Workbench
-from workbench.errors import BadInput, NotFound, Refused, Unauthenticated, WorkbenchError
+from workbench.errors import BadInput, NotFound, Refused, Unauthenticated
 from workbench.ops import ANONYMOUS, OPERATOR
 from workbench.services.sharing.contexts import SQL
 from workbench.settings import Settings
@@ -35,6 +37,14 @@ class World:
         caller = self.agents[who].caller if who in self.agents else OPERATOR
         return await self.workbench.dispatch(await self.workbench.renewed(caller), name, arguments)
 
+    async def adas(self, name: str, who: str = "ada", **arguments: Any) -> dict[str, Any]:
+        """Run an operation about the context that ada has written."""
+        return await self.call(f"{name}_context", who, context_id=self.written["ada"], **arguments)
+
+    async def update(self, agent_id: str, **changes: Any) -> None:
+        """Change an agent."""
+        await self.workbench.call("update_agent", agent_id=agent_id, changes=changes)
+
     async def titles(self, who: str, **how: Any) -> list[str]:
         """The titles of the contexts somebody reads."""
         return [row["title"] for row in (await self.call("read", who, **how))["data"]]
@@ -43,198 +53,159 @@ class World:
 @pytest.fixture
 async def world(workbench: Workbench, admit: Admit) -> World:
     """Everybody has written a context of the title of their name."""
-    await workbench.call("create_project", name="alpha")
+    await given.project(workbench)
     for name in ("one", "two"):
-        await workbench.call("create_session", project_id="alpha", name=name)
-    await workbench.call("create_team", name="red", session_id="one")
-    places = {
-        "ada": {"team_id": "red"},
-        "bob": {"team_id": "red"},
-        "eve": {"session_id": "one"},
-        "zoe": {"session_id": "two"},
-    }
-    agents = {name: await admit(name, **place) for name, place in places.items()}
-    made = World(workbench, agents, {})
-    for name in agents:
+        await given.session(workbench, name)
+    await given.team(workbench, "red", "one")
+    red = {"team_id": "red"}
+    places = {"ada": red, "bob": red, "eve": {"session_id": "one"}, "zoe": {"session_id": "two"}}
+    made = World(workbench, {name: await admit(name, **place) for name, place in places.items()}, {})
+    for name in places:
         content = {"title": name, "content": f"of {name}", "metadata": {"by": name}}
         made.written[name] = (await made.call("write", name, content=content))["context_id"]
     return made
 
 
-@pytest.mark.parametrize(
-    ("level", "team", "session", "seen"),
-    [
-        ("self_only", "red", "one", "ada"),
-        ("team_level", "red", "one", "bob ada"),
-        ("session_level", "red", "one", "eve bob ada"),
-        ("team_level", None, "one", "ada"),
-        ("session_level", None, None, "ada"),
-        ("session_level", None, "two", "zoe ada"),
-    ],
-)
-async def test_an_agent_reads_as_far_as_its_access_goes(
-    world: World, level: str, team: str | None, session: str | None, seen: str
-) -> None:
-    changes = {"access_level": level, "session_id": session, "team_id": team}
-    await world.workbench.call("update_agent", agent_id="ada", changes=changes)
-    assert await world.titles("ada") == seen.split()
+async def test_an_agent_reads_as_far_as_its_access_goes_and_no_filter_shows_more(world: World) -> None:
+    ways: list[dict[str, str]] = [{"search": "of"}, {"title": "zoe"}, {"title": "eve"}]
+    ways += [{"agent_id": name} for name in world.agents] + [{"agent_id": "zoe", "search": "of"}]
+    for level, team, session, seen in (
+        ("self_only", "red", "one", ["ada"]),
+        ("team_level", "red", "one", ["bob", "ada"]),
+        ("session_level", "red", "one", ["eve", "bob", "ada"]),
+        ("team_level", None, "one", ["ada"]),
+        ("session_level", None, None, ["ada"]),
+        ("session_level", None, "two", ["zoe", "ada"]),
+    ):
+        await world.update("ada", access_level=level, session_id=session, team_id=team)
+        assert await world.titles("ada") == seen
+        for name, context_id in world.written.items():
+            reading = world.call("get_context", "ada", context_id=context_id)
+            if name in seen:
+                assert (await reading)["title"] == name
+            else:
+                assert (await given.refusal(reading)).code == "CONTEXT_NOT_FOUND"
+        own_session = [{"session_id": session}] if session else []
+        for filters, since in product([*ways, *own_session], (None, 0)):
+            assert set(await world.titles("ada", filters=filters, since=since)) <= set(seen)
+        with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
+            await world.titles("ada", filters={"session_id": "one" if session == "two" else "two"})
     assert await world.titles("operator") == ["zoe", "eve", "bob", "ada"]
-    for name, context_id in world.written.items():
-        if name in seen.split():
-            assert (await world.call("get_context", "ada", context_id=context_id))["title"] == name
-        else:
-            with pytest.raises(NotFound, match="CONTEXT_NOT_FOUND"):
-                await world.call("get_context", "ada", context_id=context_id)
 
 
-@pytest.mark.parametrize("level", ["self_only", "team_level", "session_level"])
-async def test_no_filter_shows_more_than_access_does(world: World, level: str) -> None:
-    await world.workbench.call("update_agent", agent_id="ada", changes={"access_level": level})
-    seen = set(await world.titles("ada"))
-    ways = [{"search": "of"}, {"title": "zoe"}, {"title": "eve"}, {"session_id": "one"}, {"agent_id": "ada"}]
-    ways += [{"agent_id": name} for name in ("bob", "eve", "zoe")] + [{"agent_id": "zoe", "search": "of"}]
-    for filters, since in product(ways, (None, 0)):
-        assert set(await world.titles("ada", filters=filters, since=since)) <= seen
-    with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
-        await world.titles("ada", filters={"session_id": "two"})
-
-
-async def test_a_context_is_shown_with_all_that_was_said(world: World) -> None:
-    found = await world.call("get_context", "ada", context_id=world.written["ada"])
-    assert (found["title"], found["content"], found["metadata"]) == ("ada", "of ada", {"by": "ada"})
-    assert (found["agent_id"], found["session"], found["sequence_number"]) == ("ada", "one", 1)
-    assert found["created_at"] == found["updated_at"]
-    assert (await world.call("read", "ada"))["data"] == [found]
-
-
-async def test_who_wrote_a_context_changes_it(world: World) -> None:
-    mine = {"context_id": world.written["ada"]}
-    before = await world.call("get_context", "ada", **mine)
-    assert await world.call("update_context", "ada", **mine) == before
-    changed = await world.call("update_context", "ada", **mine, content="quite other words", metadata={})
-    assert changed == before | {
-        "content": "quite other words",
-        "metadata": {},
-        "updated_at": changed["updated_at"],
-    }
+async def test_who_wrote_a_context_reads_all_that_was_said_and_changes_it(world: World) -> None:
+    before = await world.adas("get")
+    assert (before["title"], before["content"], before["metadata"]) == ("ada", "of ada", {"by": "ada"})
+    assert (before["agent_id"], before["session"], before["sequence_number"]) == ("ada", "one", 1)
+    assert before["created_at"] == before["updated_at"]
+    assert (await world.call("read", "ada"))["data"] == [before]
+    assert await world.adas("update") == before
+    new: dict[str, Any] = {"content": "quite other words", "metadata": {}}
+    changed = await world.adas("update", **new)
+    assert changed == before | new | {"updated_at": changed["updated_at"]}
     assert await world.titles("ada", filters={"search": "quite other"}) == ["ada"]
     assert await world.titles("ada", filters={"search": "of ada"}) == []
-    assert (await world.call("update_context", "operator", **mine, title="by the person"))["title"] == "by the person"
+    assert (await world.adas("update", "operator", title="by the person"))["title"] == "by the person"
 
 
-async def test_nobody_else_changes_it(world: World) -> None:
-    await world.workbench.call("update_agent", agent_id="bob", changes={"access_level": "session_level"})
-    for name in ("update_context", "delete_context"):
+async def test_nobody_else_changes_it_and_no_stranger_reads_it(world: World) -> None:
+    await world.update("bob", access_level="session_level")
+    for name in ("update", "delete"):
         with pytest.raises(Refused, match="FORBIDDEN"):
-            await world.call(name, "bob", context_id=world.written["ada"])
+            await world.adas(name, "bob")
         with pytest.raises(NotFound, match="CONTEXT_NOT_FOUND"):
-            await world.call(name, "eve", context_id=world.written["ada"])
-    await world.call("delete_context", "ada", context_id=world.written["ada"])
+            await world.adas(name, "eve")
+    with pytest.raises(Unauthenticated, match="TOKEN_REQUIRED"):
+        await world.workbench.dispatch(ANONYMOUS, "get_context", {"context_id": world.written["ada"]})
+    await world.adas("delete")
     with pytest.raises(Refused, match="FORBIDDEN"):
-        await world.call("restore_context", "bob", context_id=world.written["ada"])
-    await world.workbench.call("update_agent", agent_id="ada", changes={"tool": "read"})
+        await world.adas("restore", "bob")
+    await world.update("ada", tool="read")
     with pytest.raises(Refused, match="FORBIDDEN"):
-        await world.call("restore_context", "ada", context_id=world.written["ada"])
+        await world.adas("restore")
 
 
 async def test_a_deleted_context_is_gone_until_it_is_restored_and_keeps_its_number(world: World) -> None:
-    mine = {"context_id": world.written["ada"]}
-    before = await world.call("get_context", "ada", **mine)
-    deleted = await world.call("delete_context", "ada", **mine)
-    assert deleted["deleted_at"] is not None
+    before = await world.adas("get")
+    assert (await world.adas("delete"))["deleted_at"] is not None
     for how in ({}, {"since": 0}, *({"filters": one} for one in WAYS)):
         assert await world.titles("ada", **how) == [], how
-    for name in ("get_context", "update_context", "delete_context"):
+    for name in ("get", "update", "delete"):
         with pytest.raises(NotFound, match="CONTEXT_NOT_FOUND"):
-            await world.call(name, "ada", **mine)
+            await world.adas(name)
     assert (await world.call("write", "ada", content={"title": "next"}))["sequence_number"] == 4
-    assert await world.call("restore_context", "ada", **mine) == before
+    assert await world.adas("restore") == before
     with pytest.raises(NotFound, match="CONTEXT_NOT_FOUND: There is no deleted context"):
-        await world.call("restore_context", "ada", **mine)
+        await world.adas("restore")
 
 
 async def test_what_happens_to_a_context_is_told_without_what_it_says(world: World) -> None:
-    mine = {"context_id": world.written["ada"]}
-    await world.call("update_context", "ada", **mine, content="secret plans")
-    await world.call("delete_context", "ada", **mine)
-    await world.call("restore_context", "ada", **mine)
-    events = (await world.workbench.call("list_events", subject=f"context:{mine['context_id']}"))["events"]
+    await world.adas("update", content="secret plans")
+    await world.adas("delete")
+    await world.adas("restore")
+    events = (await world.workbench.call("list_events", subject=f"context:{world.written['ada']}"))["events"]
     session = (await world.workbench.call("get_session", session_id="one"))["id"]
     team, author = (await world.call("whoami", "ada"))["team_id"], f"agent:{world.agents['ada'].caller.agent}"
-    assert {(event["data"].pop("team"), event["data"].pop("author")) for event in events} == {(team, author)}
-    assert [(event["kind"], event["actor"], event["session"], event["data"]) for event in events] == [
-        ("context.written", "ada", session, {"sequence_number": 1}),
-        ("context.updated", "ada", session, {"sequence_number": 1, "changes": ["content"]}),
-        ("context.deleted", "ada", session, {"sequence_number": 1}),
-        ("context.restored", "ada", session, {"sequence_number": 1}),
+    number = {"sequence_number": 1, "team": team, "author": author}
+    assert {(event["actor"], event["session"]) for event in events} == {("ada", session)}
+    assert [(event["kind"], event["data"]) for event in events] == [
+        ("context.written", number),
+        ("context.updated", number | {"changes": ["content"]}),
+        ("context.deleted", number),
+        ("context.restored", number),
     ]
 
 
-@pytest.mark.parametrize(
-    ("change", "code"),
-    [
+async def test_a_change_beyond_the_limits_is_refused_and_changes_nothing(world: World) -> None:
+    before = await world.adas("get")
+    for change, code in (
         ({"title": "x" * 501}, "INVALID_ARGUMENTS"),
         ({"content": "é" * 131_073}, "TOO_LARGE"),
         ({"metadata": {"x": "é" * 5_000}}, "TOO_LARGE"),
         ({"metadata": []}, "INVALID_ARGUMENTS"),
-    ],
-)
-async def test_a_change_beyond_the_limits_is_refused_and_changes_nothing(
-    world: World, change: dict[str, Any], code: str
-) -> None:
-    mine = {"context_id": world.written["ada"]}
-    before = await world.call("get_context", "ada", **mine)
-    with pytest.raises(BadInput, match=code):
-        await world.call("update_context", "ada", **mine, **change)
-    assert await world.call("get_context", "ada", **mine) == before
-
-
-async def test_a_stranger_does_not_read(world: World) -> None:
-    with pytest.raises(Unauthenticated, match="TOKEN_REQUIRED"):
-        await world.workbench.dispatch(ANONYMOUS, "get_context", {"context_id": world.written["ada"]})
+    ):
+        with pytest.raises(BadInput, match=code):
+            await world.adas("update", **change)
+    assert await world.adas("get") == before
 
 
 async def test_a_tool_that_may_not_touch_contexts_does_not(world: World) -> None:
-    mine = {"context_id": world.written["ada"]}
-
-    async def codes() -> list[str]:
-        found = []
-        for name in ("get_context", "update_context", "delete_context"):
-            try:
-                await world.call(name, "ada", **mine)
-            except WorkbenchError as error:
-                found.append(error.code)
-        return found
-
     await world.workbench.call("update_agent_tool", tool_id="write", permissions={"read": [], "write": []})
-    assert await codes() == ["NOT_PERMITTED"] * 3
+    for name in ("get", "update", "delete"):
+        assert (await given.refusal(world.adas(name))).code == "NOT_PERMITTED"
     await world.workbench.call("update_agent_tool", tool_id="write", permissions={"read": ["contexts"]})
-    assert await codes() == ["NOT_PERMITTED"] * 2
-    assert (await world.workbench.call("get_context", **mine))["title"] == "ada"
+    assert (await world.adas("get"))["title"] == "ada"
+    for name in ("update", "delete"):
+        assert (await given.refusal(world.adas(name))).code == "NOT_PERMITTED"
+    assert (await world.adas("get", "operator"))["title"] == "ada"
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["newest", "of_session", "of_agent", "with_words", "numbered_after", "changed", "get", "rows", "next_number"],
-)
-async def test_no_question_reads_through_all_contexts(workbench: Workbench, settings: Settings, name: str) -> None:
-    query = next(query for query in SQL if query.name == name)
-    db = sqlite3.connect(f"file:{settings.database}?mode=ro", uri=True)
-    try:
-        plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {query.sqlite}", dict.fromkeys(query.parameters))]
-    finally:
-        db.close()
-    assert [step for step in plan if step.startswith(("SCAN c", "SCAN contexts", "SCAN s"))] == []
-    sorted_ = [step for step in plan if "ORDER BY" in step]
-    assert sorted_ == [] or name in ("numbered_after", "changed")  # of those that are new, which are few
+async def test_no_question_reads_through_all_contexts(workbench: Workbench, settings: Settings) -> None:
+    names = (
+        "newest",
+        "of_session",
+        "of_agent",
+        "with_words",
+        "numbered_after",
+        "changed",
+        "get",
+        "rows",
+        "next_number",
+    )
+    with closing(sqlite3.connect(f"file:{settings.database}?mode=ro", uri=True)) as db:
+        for query in [query for query in SQL if query.name in names]:
+            plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {query.sqlite}", dict.fromkeys(query.parameters))]
+            assert [step for step in plan if step.startswith(("SCAN c", "SCAN contexts", "SCAN s"))] == [], query.name
+            if query.name not in ("numbered_after", "changed"):  # of those that are new, which are few
+                assert [step for step in plan if "ORDER BY" in step] == [], query.name
+    assert set(names) <= {query.name for query in SQL}
 
 
-@pytest.mark.parametrize(("reader", "sees"), [("ada", True), ("bob", True), ("eve", False), ("zoe", False)])
-async def test_who_may_read_a_context_gets_the_events_of_what_others_do_to_it(
-    world: World, reader: str, sees: bool
-) -> None:
-    await world.workbench.call("update_agent", agent_id="bob", changes={"access_level": "team_level"})
-    await world.workbench.call("update_context", context_id=world.written["ada"], title="corrected")
-    await world.workbench.call("delete_context", context_id=world.written["ada"])
-    found = (await world.call("list_events", reader, kinds=["context.updated", "context.deleted"]))["events"]
-    assert [event["kind"] for event in found] == (["context.updated", "context.deleted"] if sees else [])
+async def test_who_may_read_a_context_gets_the_events_of_what_others_do_to_it(world: World) -> None:
+    await world.update("bob", access_level="team_level")
+    await world.adas("update", "operator", title="corrected")
+    await world.adas("delete", "operator")
+    kinds = ["context.updated", "context.deleted"]
+    for reader, seen in (("ada", kinds), ("bob", kinds), ("eve", []), ("zoe", [])):
+        events = (await world.call("list_events", reader, kinds=kinds))["events"]
+        assert [event["kind"] for event in events] == seen, reader

@@ -11,16 +11,25 @@ from tests import given
 from tests.conftest import Admit, followed
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, Unauthenticated
-from workbench.ops import ANONYMOUS, OPERATOR
+from workbench.ops import ANONYMOUS, OPERATOR, Caller
 from workbench.services.sharing import events
 from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
 
 
-async def listed(workbench: Workbench, **how: Any) -> dict[str, Any]:
+async def listed(workbench: Workbench, caller: Caller = OPERATOR, **how: Any) -> dict[str, Any]:
     """A page of events."""
-    return await workbench.call("list_events", **how)
+    return await workbench.dispatch(caller, "list_events", how)
+
+
+async def all_of(workbench: Workbench, caller: Caller = OPERATOR, **how: Any) -> list[dict[str, Any]]:
+    """The events of all pages from the first on."""
+    found, after = [], -1
+    while (page := await listed(workbench, caller, after=max(after, 0), **how))["next_after"] != after:
+        found += page["events"]
+        after = page["next_after"]
+    return found
 
 
 async def test_events_are_told_in_order_with_who_did_what_to_whom(workbench: Workbench, admit: Admit) -> None:
@@ -48,12 +57,8 @@ async def test_pages_neither_skip_nor_repeat_also_when_kinds_are_chosen(workbenc
         await given.task(workbench, f"t{number}")
         await admit(f"a{number}")
     for kinds in (["*"], ["task.*"], ["task.created", "agent.*"], ["nothing.*"]):
-        whole = [e["id"] for e in (await listed(workbench, kinds=kinds, limit=1000))["events"]]
-        seen, after = [], -1
-        while (page := await listed(workbench, kinds=kinds, limit=3, after=max(after, 0)))["next_after"] != after:
-            seen += [e["id"] for e in page["events"]]
-            after = page["next_after"]
-        assert seen == whole
+        whole = (await listed(workbench, kinds=kinds, limit=1000))["events"]
+        assert await all_of(workbench, kinds=kinds, limit=3) == whole
 
 
 @pytest.mark.timeout(20)
@@ -86,22 +91,14 @@ async def test_the_newest_events_come_in_pages_that_neither_skip_nor_repeat(
     for name in ("PAGES", "PAGE"):
         monkeypatch.setattr(events, name, 3)
     for caller, kinds in ((OPERATOR, ["*"]), (OPERATOR, ["agent.*", "task.prioritised"]), (ada.caller, ["*"])):
-        forward: list[Any] = []
-        after = 0
-        while (page := await workbench.dispatch(caller, "list_events", {"after": after, "kinds": kinds})) and (
-            page["next_after"] != after
-        ):
-            forward, after = forward + page["events"], page["next_after"]
         backward: list[Any] = []
         wanted: dict[str, Any] = {"kinds": kinds, "limit": 2}
-        while True:
+        while wanted.get("before", 1) is not None:
             page = await workbench.dispatch(caller, "list_newest_events", wanted)
             assert len(page["events"]) <= 2
             backward = page["events"] + backward
-            if page["next_before"] is None:
-                break
             wanted["before"] = page["next_before"]
-        assert backward == forward
+        assert backward == await all_of(workbench, caller, kinds=kinds)
     [created] = (await workbench.call("list_newest_events", subject="task:7"))["events"]
     assert created["data"]["title"] == "t6"
 
@@ -126,7 +123,7 @@ async def test_nobody_waits_longer_than_the_setting_allows(settings: Settings) -
         assert await listed(workbench, after=last, wait_seconds=3_600) == {"events": [], "next_after": last}
 
 
-async def test_an_event_is_there_exactly_when_its_change_is(workbench: Workbench) -> None:
+async def test_an_event_is_there_exactly_when_its_change_is_and_no_stranger_reads_it(workbench: Workbench) -> None:
     last = (await listed(workbench))["next_after"]
     with pytest.raises(BadInput):
         await workbench.call("create_plan", text="tasks: []")
@@ -136,50 +133,37 @@ async def test_an_event_is_there_exactly_when_its_change_is(workbench: Workbench
     tasks = (await workbench.call("list_tasks"))["tasks"]
     assert len(tasks) == 5
     assert sorted(subjects) == sorted(f"task:{task['id']}" for task in tasks)
-
-
-async def test_a_stranger_does_not_read_the_feed(workbench: Workbench) -> None:
     with pytest.raises(Unauthenticated, match="TOKEN_REQUIRED"):
-        await workbench.dispatch(ANONYMOUS, "list_events", {})
+        await listed(workbench, ANONYMOUS)
 
 
-OF_THE_TEAM = {"context.written by mate"}
-OF_THE_SESSION = {"agent.activated by mate"} | {
-    f"{kind} by neighbour"
-    for kind in (
-        *("agent.activated", "agent.connected", "agent.disconnected", "agent.deactivated"),
-        "context.written",
-    )
-}
-
-
-@pytest.mark.parametrize(
-    ("access_level", "seen"),
-    [("self_only", set()), ("team_level", OF_THE_TEAM), ("session_level", OF_THE_TEAM | OF_THE_SESSION)],
-)
 async def test_what_others_do_is_told_as_far_as_access_goes_and_never_across_sessions(
-    workbench: Workbench, admit: Admit, access_level: str, seen: set[str]
+    workbench: Workbench, admit: Admit
 ) -> None:
-    project = await workbench.call("create_project", name="secret")
-    here = (await workbench.call("create_session", project_id=project["id"], name="here"))["id"]
-    there = (await workbench.call("create_session", project_id=project["id"], name="there"))["id"]
-    team = (await workbench.call("create_team", name="red", session_id=here))["id"]
-    me = (await admit("ada", team_id=team, access_level=access_level)).caller
-    mate, neighbour = (await admit("mate", team_id=team)).caller, (await admit("neighbour", session_id=here)).caller
-    stranger = (await admit("stranger", session_id=there)).caller
+    await given.project(workbench)
+    for name in ("here", "there"):
+        await given.session(workbench, name)
+    await given.team(workbench, "red", "here")
+    levels = ("self_only", "team_level", "session_level")
+    readers = {level: (await admit(f"ada-{level}", team_id="red", access_level=level)).caller for level in levels}
+    mate, neighbour = (await admit("mate", team_id="red")).caller, (await admit("neighbour", session_id="here")).caller
+    stranger = (await admit("stranger", session_id="there")).caller
     await workbench.dispatch(ANONYMOUS, "register", {"name": "who"})
-    after = (await workbench.call("list_events", after=None))["next_after"]
+    after = (await listed(workbench, after=None))["next_after"]
     for other in (mate, neighbour, stranger):
         await workbench.dispatch(other, "write", {"content": {"title": "x"}})
     for other in (neighbour, stranger):
         async with workbench.connected(other, "websocket", "x"):
             pass
-    told = (await workbench.dispatch(me, "list_events", {"after": 0, "limit": 1000}))["events"]
-    foreign = [event for event in told if event["actor"] not in ("ada", "operator") and event["subject"] != "agent:ada"]
-    found = {f"{event['kind']} by {event['actor']}" for event in foreign if event["id"] > after}
-    assert found == seen
-    assert not any(event["kind"].startswith(("project.", "approval.")) for event in told)
-    assert not any("who" in str(event["data"]) for event in told)
+    comings = [f"agent.{done}" for done in ("activated", "connected", "disconnected", "deactivated")]
+    of_the_team = {("context.written", "mate")}
+    of_the_session = {("agent.activated", "mate"), *((kind, "neighbour") for kind in (*comings, "context.written"))}
+    for level, seen in zip(levels, (set(), of_the_team, of_the_team | of_the_session), strict=True):
+        told = (await listed(workbench, readers[level], after=0, limit=1000))["events"]
+        news = {(e["kind"], e["actor"]) for e in told if e["id"] > after and not e["actor"].startswith("ada-")}
+        assert news == seen, level
+        assert not any(event["kind"].startswith(("project.", "approval.")) for event in told)
+        assert not any("who" in str(event["data"]) for event in told)
 
 
 async def test_an_id_that_another_agent_had_is_not_given_away_with_its_history(
