@@ -12,8 +12,6 @@ from tests.conftest import Served
 from workbench.app import Workbench
 from workbench.settings import Settings
 
-TERMINAL = ("complete", "error")
-
 
 class Chat:
     """A conversation, as its person uses it."""
@@ -31,24 +29,28 @@ class Chat:
         """Send a message without waiting for the answer."""
         return await self.call("send_message", content=content)
 
-    async def frames(self, until: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
-        """The next frames, up to one that is enough."""
+    async def until(self, *types: str) -> list[dict[str, Any]]:
+        """The next frames, up to one of some types."""
         found: list[dict[str, Any]] = []
-        while True:
+        while not found or found[-1]["type"] not in types:
             page = await self.call("read_frames", after=self.read, wait_seconds=30, limit=1)
-            for frame in page["frames"]:
-                self.read = frame["number"]
-                found.append(frame)
-                if until(frame):
-                    return found
+            found += page["frames"]
+            self.read = found[-1]["number"] if found else self.read
+        return found
 
     async def ended(self) -> list[dict[str, Any]]:
         """The next frames, up to the end of an answer."""
-        return await self.frames(lambda frame: frame["type"] in TERMINAL)
+        return await self.until("complete", "error")
 
     async def ask(self, content: str) -> dict[str, Any]:
         """Send a message and wait for its answer."""
         await self.send(content)
+        await self.ended()
+        return (await self.messages())[-1]
+
+    async def retry(self, **more: Any) -> dict[str, Any]:
+        """Retry the last answer; the new one."""
+        await self.call("retry_answer", **more)
         await self.ended()
         return (await self.messages())[-1]
 

@@ -16,50 +16,36 @@ Begin = Callable[..., Any]
 SLOW = {"say": "one two three four", "pause": 20}
 
 
-def text(frames: list[dict[str, Any]]) -> str:
-    return "".join(frame["data"]["content"] for frame in frames if frame["type"] == "token")
-
-
-async def test_a_message_is_answered_and_the_frames_are_numbered_without_gaps(begin: Begin) -> None:
-    chat = await begin([{"say": "Hello to you."}])
-    sent = await chat.send("Hi!")
+async def test_messages_are_answered_and_the_frames_are_numbered_without_gaps(begin: Begin) -> None:
+    chat = await begin([{"say": "Hello to you."}, {"say": "Second."}])
+    sent = await chat.send("Hi!\nReally.")
     frames = await chat.ended()
     assert [frame["number"] for frame in frames] == list(range(1, len(frames) + 1))
-    assert (frames[0]["type"], frames[0]["data"]) == ("message", {"content": "Hi!"})
-    assert (text(frames), frames[-1]["type"]) == ("Hello to you.", "complete")
+    assert (frames[0]["type"], frames[0]["data"]) == ("message", {"content": "Hi!\nReally."})
+    text = "".join(frame["data"]["content"] for frame in frames if frame["type"] == "token")
+    assert (text, frames[-1]["type"]) == ("Hello to you.", "complete")
     assert frames[-1]["data"]["message_id"] == sent["answer"]["id"]
     mine, answer = await chat.messages()
-    assert (mine["role"], mine["state"], mine["content"]) == ("user", "sent", "Hi!")
+    assert (mine["role"], mine["state"], mine["content"]) == ("user", "sent", "Hi!\nReally.")
     assert (answer["state"], answer["content"], answer["model"]) == ("completed", "Hello to you.", "test:script")
     assert answer["parts"] == [{"type": "text", "text": "Hello to you."}]
-
-
-async def test_the_conversation_goes_on_and_has_the_first_line_as_its_title(begin: Begin) -> None:
-    chat = await begin([{"say": "First."}, {"say": "Second."}])
-    await chat.ask("What is up?\nReally.")
     assert (await chat.ask("And then?"))["content"] == "Second."
     conversation = await chat.call("get_conversation")
-    assert (conversation["title"], conversation["messages"], conversation["answer_id"]) == ("What is up?", 4, None)
+    assert (conversation["title"], conversation["messages"], conversation["answer_id"]) == ("Hi!", 4, None)
     assert conversation["usage"]["answers"] == 2
 
 
-async def test_an_answer_is_stopped_and_what_came_of_it_stays(begin: Begin) -> None:
+async def test_a_second_message_waits_until_the_answer_to_the_first_has_ended_or_was_stopped(begin: Begin) -> None:
     chat = await begin([SLOW, {"say": "Going on."}])
-    await chat.send("Count")
-    await chat.frames(lambda frame: frame["type"] == "message")
+    sent = await chat.send("Count")
+    await chat.until("message")
+    with pytest.raises(Conflict, match="ANSWER_RUNNING") as caught:
+        await chat.send("Quicker")
+    assert caught.value.details == {"message_id": sent["answer"]["id"]}
     stopped = (await chat.call("stop_answer"))["message"]
     assert stopped["state"] == "stopped"
     assert (await chat.ended())[-1]["data"]["state"] == "stopped"
     assert (await chat.call("stop_answer"))["message"]["id"] == stopped["id"]
-
-
-async def test_a_second_message_waits_for_the_answer_to_the_first(begin: Begin) -> None:
-    chat = await begin([SLOW])
-    sent = await chat.send("Count")
-    with pytest.raises(Conflict, match="ANSWER_RUNNING") as caught:
-        await chat.send("Quicker")
-    assert caught.value.details == {"message_id": sent["answer"]["id"]}
-    await chat.call("stop_answer")
 
 
 async def test_of_two_messages_at_once_one_is_answered(begin: Begin) -> None:
@@ -73,7 +59,7 @@ async def test_of_two_messages_at_once_one_is_answered(begin: Begin) -> None:
 async def test_a_conversation_that_is_deleted_ends_its_answer_and_its_readers(begin: Begin) -> None:
     chat = await begin([SLOW])
     await chat.send("Count")
-    await chat.frames(lambda frame: frame["type"] == "message")
+    await chat.until("message")
     reading = asyncio.create_task(chat.ended())
     await asyncio.sleep(0)
     await chat.call("delete_conversation")

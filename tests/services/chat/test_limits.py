@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,22 +20,19 @@ Begin = Callable[..., Any]
 NOTHING = Spent(answers=0, tokens=0, cost_usd=0.0, unpriced=0)
 
 
-@pytest.mark.parametrize(
-    ("limits", "spent", "limit"),
-    [
-        ({"turns": 1}, {"answers": 1}, "turns"),
-        ({"tokens": 100}, {"tokens": 100}, "tokens"),
-        ({"cost_usd": 0.5}, {"cost_usd": 0.5}, "cost_usd"),
-        ({"cost_usd": 0.5}, {"unpriced": 1}, "cost_usd"),
-    ],
-)
-def test_a_limit_that_is_reached_is_named(limits: dict[str, Any], spent: dict[str, Any], limit: str) -> None:
-    used = Spent(**{"answers": 0, "tokens": 0, "cost_usd": 0.0, "unpriced": 0} | spent)
-    with pytest.raises(Conflict, match="CHAT_LIMIT") as caught:
-        require_left(ConversationLimits(**limits), used)
-    assert caught.value.details == {"limit": limit}
-    require_left(ConversationLimits(**limits), NOTHING)
-    require_left(ConversationLimits(), used)
+def test_a_limit_that_is_reached_is_named() -> None:
+    for limit, most, spent in (
+        ("turns", 1, {"answers": 1}),
+        ("tokens", 100, {"tokens": 100}),
+        ("cost_usd", 0.5, {"cost_usd": 0.5}),
+        ("cost_usd", 0.5, {"unpriced": 1}),
+    ):
+        used, limits = replace(NOTHING, **spent), ConversationLimits(**{limit: most})
+        with pytest.raises(Conflict, match="CHAT_LIMIT") as caught:
+            require_left(limits, used)
+        assert caught.value.details == {"limit": limit}
+        require_left(limits, NOTHING)
+        require_left(ConversationLimits(), used)
 
 
 def test_an_answer_may_use_what_is_left() -> None:
@@ -47,6 +45,8 @@ def test_an_answer_may_use_what_is_left() -> None:
 async def test_a_conversation_beyond_its_turns_takes_no_message_until_the_limit_is_raised(begin: Begin) -> None:
     chat: Chat = await begin(limits={"turns": 1})
     await chat.ask("One")
+    usage = (await chat.call("get_conversation"))["usage"]
+    assert (usage["cost_usd"], usage["unpriced"], usage["requests"]) == (None, 1, 1)
     with pytest.raises(Conflict, match="CHAT_LIMIT"):
         await chat.send("Two")
     assert len(await chat.messages()) == 2
@@ -59,13 +59,6 @@ async def test_an_answer_that_takes_too_long_fails_with_what_had_come(begin: Beg
     answer = await chat.ask("Count")
     assert (answer["state"], answer["error_code"]) == ("failed", "CHAT_LIMIT")
     assert answer["error"] == "The answer took longer than 0.6 s."
-
-
-async def test_an_unknown_price_is_no_price(begin: Begin) -> None:
-    chat: Chat = await begin()
-    await chat.ask("One")
-    usage = (await chat.call("get_conversation"))["usage"]
-    assert (usage["cost_usd"], usage["unpriced"], usage["requests"]) == (None, 1, 1)
 
 
 async def test_time_in_which_an_answer_waits_for_the_operator_does_not_count() -> None:

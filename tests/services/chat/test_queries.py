@@ -25,8 +25,7 @@ async def test_messages_are_followed_until_their_conversation_is_deleted(begin: 
     await chat.ask("Hi")
     answer = ("Hi", "Helper", 2, "assistant", "completed", "Hello.")
     assert await rows() == [("Hi", "Helper", 1, "user", "sent", "Hi", False), (*answer, False)]
-    await chat.call("retry_answer")
-    await chat.ended()
+    await chat.retry()
     assert (await rows())[1] == (*answer, True)
     await chat.call("delete_conversation")
     assert await rows() == []
@@ -48,8 +47,7 @@ async def test_each_event_of_a_conversation_reads_the_messages_it_is_about(begin
         assert await numbers() == [sent, sent + 1]
     await chat.call("update_conversation", title="Greetings")
     assert await numbers() == []
-    await chat.call("retry_answer")
-    await chat.ended()
+    await chat.retry()
     assert await numbers() == [6, 7]
     found = live.answer(await refresh(live, chat.workbench.store), QUERY).fetchall()
     assert [row[0] for row in found] == ["Greetings"] * 7

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Served
 from tests.services.chat.conftest import Chat, define
 from workbench.app import Workbench
 from workbench.errors import Conflict
 from workbench.services.chat import recovery
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio
 
@@ -22,17 +22,11 @@ Begin = Callable[..., Any]
 SLOW = {"say": "one two three four", "pause": 20}
 
 
-def ended(frames: list[dict[str, Any]]) -> dict[str, Any]:
-    """How an answer ended."""
-    data: dict[str, Any] = frames[-1]["data"]
-    return data
-
-
 async def state(workbench: Workbench, message_id: str) -> str | None:
     """The history that is kept with an answer."""
-    query = "SELECT history FROM messages WHERE id = ?"
-    rows = await workbench.store.read(lambda tx: tx._db.execute(query, (message_id,)).fetchone())  # type: ignore[attr-defined]
-    found: str | None = rows[0]
+    query = Query("history", "SELECT history FROM messages WHERE id = :id")
+    [row] = await workbench.store.read(lambda tx: tx.all(query, {"id": message_id}))
+    found: str | None = row["history"]
     return found
 
 
@@ -40,19 +34,17 @@ async def test_an_answer_whose_server_stops_is_interrupted_and_can_be_retried(se
     async with Workbench.open(settings) as workbench:
         async with Servers(workbench) as servers:
             await servers.start(0)
-            path = define(settings, [SLOW])
-            made = await workbench.call("create_conversation", definition=path)
+            made = await workbench.call("create_conversation", definition=define(settings, [SLOW]))
             chat = Chat(workbench, made["id"])
             await chat.send("Count")
-            await chat.frames(lambda frame: frame["type"] == "message")
+            await chat.until("message")
         answer = (await chat.messages())[-1]
         assert (answer["state"], answer["error_code"]) == ("interrupted", "ANSWER_INTERRUPTED")
         define(settings, [{"say": "Quickly."}])
         async with Servers(workbench) as servers:
             await servers.start(0)
             await chat.ended()
-            await chat.call("retry_answer", message_id=answer["id"])
-            await chat.ended()
+            await chat.retry(message_id=answer["id"])
             assert [message["content"] for message in await chat.messages()] == ["Count", "Quickly."]
             everything = await chat.messages(replaced=True)
             assert [message["state"] for message in everything] == ["sent", "interrupted", "completed"]
@@ -64,99 +56,80 @@ async def test_an_answer_that_another_server_takes_for_lost_is_interrupted_and_i
 ) -> None:
     chat = await begin([{"say": "one two", "calls": [{"tool": "create_task", "input": {}}]}], tools=["workbench"])
     await chat.send("Count")
-    await chat.frames(lambda frame: frame["type"] == "tool_waiting")
+    await chat.until("tool_waiting")
     async with Workbench.open(settings) as successor:
         await recovery.recover(successor._ctx)
         answer = (await Chat(successor, chat.id).messages())[-1]
         assert (answer["state"], answer["content"]) == ("interrupted", "one two")
         assert [part["type"] for part in answer["parts"]] == ["text", "tool"]
         assert answer["parts"][1]["state"] == "cancelled"
-        assert ended(await chat.ended())["code"] == "ANSWER_INTERRUPTED"
+        assert (await chat.ended())[-1]["data"]["code"] == "ANSWER_INTERRUPTED"
     await chat.call("stop_answer")
     assert (await chat.messages())[-1]["state"] == "interrupted"
 
 
-async def test_the_model_knows_what_came_of_an_answer_that_was_stopped(
-    begin: Begin, served: Served, settings: Settings
-) -> None:
+async def test_the_model_knows_what_came_of_an_answer_that_was_stopped(begin: Begin, settings: Settings) -> None:
     chat = await begin([{"calls": [{"tool": "list_tasks"}]}, SLOW], tools=["workbench"])
     await chat.send("Count")
-    await chat.frames(lambda frame: frame["type"] == "tool_complete")
+    await chat.until("tool_complete")
     await chat.call("stop_answer")
     await chat.ended()
     define(settings, [{"say": "Going on."}])
-    answer = await chat.ask("Go on")
-    history = json.loads(await state(served.workbench, answer["id"]) or "")
-    text = json.dumps(history)
-    assert "list_tasks" in text
-    assert [said in text for said in ("Count", "Go on")] == [True, True]
+    history = await state(chat.workbench, (await chat.ask("Go on"))["id"]) or ""
+    assert [said in history for said in ("list_tasks", "Count", "Go on")] == [True, True, True]
 
 
-async def test_a_history_of_another_version_of_the_engine_is_made_anew(begin: Begin, served: Served) -> None:
+async def test_a_history_of_another_version_of_the_engine_is_made_anew(begin: Begin) -> None:
     chat = await begin([{"say": "First."}, {"say": "Second."}])
     await chat.ask("One")
     old = json.dumps({"version": "another", "messages": [1]})
-    await served.workbench.store.write(lambda tx: tx._db.execute("UPDATE messages SET history = ?", (old,)))  # type: ignore[attr-defined]
+    await chat.workbench.store.write(lambda tx: tx.run(Query("age", "UPDATE messages SET history = :old"), old=old))
     answer = await chat.ask("Two")
     assert (answer["state"], answer["content"]) == ("completed", "Second.")
 
 
-async def test_only_the_last_answer_is_retried_and_with_what_preceded_it(begin: Begin) -> None:
+async def test_only_the_last_answer_is_retried_and_with_what_preceded_it_and_no_older_history_is_kept(
+    begin: Begin,
+) -> None:
     chat = await begin([{"say": "First."}, {"say": "Second."}, {"say": "Third."}])
     with pytest.raises(Conflict, match="NOTHING_TO_RETRY"):
-        await chat.call("retry_answer")
-    first = await chat.ask("One")
-    await chat.ask("Two")
+        await chat.retry()
+    answers = [(await chat.ask("One"))["id"], (await chat.ask("Two"))["id"]]
     with pytest.raises(Conflict, match="NOTHING_TO_RETRY"):
-        await chat.call("retry_answer", message_id=first["id"])
-    await chat.call("retry_answer")
-    await chat.ended()
+        await chat.retry(message_id=answers[0])
+    answers[1] = (await chat.retry())["id"]
     assert [message["content"] for message in await chat.messages()] == ["One", "First.", "Two", "Second."]
-    assert (await chat.ask("Three"))["content"] == "Third."
-
-
-async def test_the_histories_that_no_question_needs_are_forgotten(begin: Begin, served: Served) -> None:
-    chat = await begin()
-    answers = [(await chat.ask(text))["id"] for text in ("One", "Two", "Three")]
-    kept = [await state(served.workbench, answer) is not None for answer in answers]
+    third = await chat.ask("Three")
+    assert third["content"] == "Third."
+    kept = [await state(chat.workbench, answer) is not None for answer in (*answers, third["id"])]
     assert kept == [False, True, True]
 
 
-async def test_the_definition_of_an_answer_is_that_of_its_time(begin: Begin, settings: Settings) -> None:
+async def test_the_definition_of_an_answer_is_that_of_its_time_and_its_deletion_fails_the_answer_until_it_is_back(
+    begin: Begin, settings: Settings
+) -> None:
     chat = await begin([{"say": "Before."}])
     first = await chat.ask("One")
     define(settings, [{"say": "Before."}, {"say": "After."}])
     second = await chat.ask("Two")
     assert (first["content"], second["content"]) == ("Before.", "After.")
     assert first["definition_hash"] != second["definition_hash"]
-
-
-async def test_a_definition_that_was_deleted_fails_the_answer_and_retry_finds_it_again(
-    begin: Begin, settings: Settings
-) -> None:
-    chat = await begin([{"say": "Hello."}])
-    await chat.call("update_conversation", title="Kept")
     await chat.workbench.call("agent_delete", agentTarget="helper", confirm=True)
-    answer = await chat.ask("One")
+    answer = await chat.ask("Three")
     assert (answer["state"], answer["error_code"]) == ("failed", "AGENT_NOT_FOUND")
-    define(settings, [{"say": "Back."}])
-    await chat.call("retry_answer")
-    await chat.ended()
-    assert (await chat.messages())[-1]["content"] == "Back."
+    define(settings, [{"say": "Back."}] * 3)
+    assert (await chat.retry())["content"] == "Back."
 
 
-async def test_a_provider_that_is_not_trusted_fails_the_answer_and_asks_the_operator(
-    begin: Begin, settings: Settings
-) -> None:
+async def test_a_provider_that_is_not_trusted_fails_the_answer_and_asks_the_operator(begin: Begin) -> None:
     chat = await begin([{"say": "Hello."}], "providers:\n  openai:\n    OPENAI_API_KEY: sk-secret-of-theirs\n")
     await chat.call("update_conversation", model="openai:gpt-5")
     await chat.send("One")
-    failed = ended(await chat.ended())
+    failed = (await chat.ended())[-1]["data"]
     assert failed["code"] == "DEFINITION_NOT_TRUSTED"
     assert failed["details"]["approval_id"] is not None
     await chat.call("update_conversation", model="test:script")
-    await chat.call("retry_answer")
-    assert ended(await chat.ended())["state"] == "completed"
+    assert (await chat.retry())["state"] == "completed"
 
 
 async def test_a_provider_without_a_key_says_what_is_missing(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:

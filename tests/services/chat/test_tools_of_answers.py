@@ -26,6 +26,9 @@ def calling(tool: str, **arguments: Any) -> list[dict[str, Any]]:
     return [{"say": "Wait.", "calls": [{"tool": tool, "input": arguments}]}, {"say": "Done."}]
 
 
+TIDY = calling("create_task", title="Tidy up", persona_id="tester")
+
+
 def of_type(frames: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     return [frame["data"] for frame in frames if frame["type"] == kind]
 
@@ -35,6 +38,13 @@ async def tool_part(chat: Chat) -> dict[str, Any]:
     [found] = [part for part in (await chat.messages())[-1]["parts"] if part["type"] == "tool"]
     part: dict[str, Any] = found
     return part
+
+
+async def asked(chat: Chat, kind: str, until: str = "complete") -> dict[str, Any]:
+    """Send a message; the only frame of a kind, up to one that is waited for."""
+    await chat.send("Do it.")
+    [frame] = of_type(await chat.until(until), kind)
+    return dict(frame)
 
 
 async def test_an_operation_that_reads_is_called_if_the_conversation_asks_for_workbench(begin: Begin) -> None:
@@ -50,27 +60,21 @@ async def test_an_operation_that_reads_is_called_if_the_conversation_asks_for_wo
     assert (part["state"], part["tool_name"], part["record_id"]) == ("completed", "list_tasks", complete["record_id"])
 
 
-async def test_without_a_choice_the_model_has_no_operations(begin: Begin) -> None:
-    chat = await begin(calling("list_tasks"))
-    await chat.send("Which tasks are there?")
-    [complete] = of_type(await chat.ended(), "tool_complete")
-    assert complete["is_error"]
-    assert (await tool_part(chat))["state"] == "failed"
-
-
-async def test_operations_of_the_operator_and_definitions_are_never_offered(begin: Begin) -> None:
+async def test_operations_are_not_offered_without_a_choice_and_those_of_the_operator_and_definitions_never(
+    begin: Begin,
+) -> None:
+    chosen: dict[str, dict[str, Any]] = {"list_tasks": {}}
     for name in ("approve", "agent_create", "send_message", "update_agent"):
-        chat = await begin(calling(name), tools=["workbench", name])
-        await chat.send("Do it.")
-        assert of_type(await chat.ended(), "tool_complete")[0]["is_error"], name
+        chosen[name] = {"tools": ["workbench", name]}
+    for name, choices in chosen.items():
+        chat = await begin(calling(name), **choices)
+        assert (await asked(chat, "tool_complete"))["is_error"], name
+        assert (await tool_part(chat))["state"] == "failed"
 
 
 async def test_a_call_that_changes_something_waits_for_the_operator_in_mid_answer(begin: Begin) -> None:
-    chat = await begin(
-        calling("create_task", title="Tidy up", persona_id="tester"), tools=["workbench"], limits={"seconds": 5}
-    )
-    await chat.send("Make a task.")
-    [waiting] = of_type(await chat.frames(lambda frame: frame["type"] == "tool_waiting"), "tool_waiting")
+    chat = await begin(TIDY, tools=["workbench"], limits={"seconds": 5})
+    waiting = await asked(chat, "tool_waiting", "tool_waiting")
     part = await tool_part(chat)
     assert (part["state"], part["approval_id"]) == ("waiting", waiting["approval_id"])
     question = await chat.workbench.call("get_approval", approval_id=waiting["approval_id"])
@@ -93,8 +97,7 @@ async def test_how_far_a_call_is_comes_as_frames_and_stays_with_the_call(begin: 
 
     shelf.put("hub__work", works, hints=READING)
     chat = await begin(calling("hub__work"), tools=["hub"])
-    await chat.send("Work.")
-    [frame] = of_type(await chat.frames(lambda frame: frame["type"] == "tool_progress"), "tool_progress")
+    frame = await asked(chat, "tool_progress", "tool_progress")
     assert (frame["progress"], frame["total"]) == (2, 5)
     assert "\x1b" not in frame["message"]
     part = await tool_part(chat)
@@ -105,9 +108,8 @@ async def test_how_far_a_call_is_comes_as_frames_and_stays_with_the_call(begin: 
 
 
 async def test_a_call_that_is_refused_is_known_to_the_model_which_goes_on(begin: Begin) -> None:
-    chat = await begin(calling("create_task", title="Tidy up", persona_id="tester"), tools=["workbench"])
-    await chat.send("Make a task.")
-    [waiting] = of_type(await chat.frames(lambda frame: frame["type"] == "tool_waiting"), "tool_waiting")
+    chat = await begin(TIDY, tools=["workbench"])
+    waiting = await asked(chat, "tool_waiting", "tool_waiting")
     await chat.workbench.call("reject", approval_id=waiting["approval_id"], reason="Not now.")
     frames = await chat.ended()
     [complete] = of_type(frames, "tool_complete")
@@ -117,9 +119,8 @@ async def test_a_call_that_is_refused_is_known_to_the_model_which_goes_on(begin:
 
 
 async def test_stopping_an_answer_that_waits_withdraws_the_question(begin: Begin) -> None:
-    chat = await begin(calling("create_task", title="Tidy up", persona_id="tester"), tools=["workbench"])
-    await chat.send("Make a task.")
-    [waiting] = of_type(await chat.frames(lambda frame: frame["type"] == "tool_waiting"), "tool_waiting")
+    chat = await begin(TIDY, tools=["workbench"])
+    waiting = await asked(chat, "tool_waiting", "tool_waiting")
     await chat.call("stop_answer")
     question = await chat.workbench.call("get_approval", approval_id=waiting["approval_id"])
     assert question["status"] == "failed"
@@ -130,9 +131,7 @@ async def test_references_on_request_are_read_with_a_tool(begin: Begin) -> None:
     chat = await begin(calling("get_reference", reference_name="style"))
     reference = {"name": "style", "text": "Short sentences.", "include": "agent"}
     await chat.workbench.call("agent_add_reference", agentTarget="helper", reference=reference)
-    await chat.send("How do we write?")
-    [complete] = of_type(await chat.ended(), "tool_complete")
-    assert "Short sentences." in complete["tool_result"]
+    assert "Short sentences." in (await asked(chat, "tool_complete"))["tool_result"]
 
 
 def test_a_model_reads_text_and_only_the_names_of_pictures() -> None:

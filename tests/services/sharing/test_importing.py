@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import Admit
+from tests.given import project, session, team
 from workbench.app import Workbench
 from workbench.errors import BadInput, Refused
-from workbench.ops import OPERATOR
 from workbench.services.sharing import export, import_file
 from workbench.settings import Settings
 
@@ -28,10 +28,10 @@ NASTY = ["=1+1", "'=1", "''-1", "'", "-1", "\t=1", 'say "hello", you', "two\r\nl
 @pytest.fixture
 async def filled(workbench: Workbench, admit: Admit) -> Workbench:
     """A project with something of everything, and texts that are hard to write down."""
-    await workbench.call("create_project", name="alpha", description="=SUM(A1)")
-    await workbench.call("create_session", project_id="alpha", name="one")
-    await workbench.call("create_team", name="red", session_id="one")
-    await workbench.call("create_team", name="nowhere")
+    await project(workbench, description="=SUM(A1)")
+    await session(workbench, "one")
+    await team(workbench, "red", "one")
+    await team(workbench, "nowhere")
     ada = await admit("ada", team_id="red", access_level="team_level", expires_at="2100-01-31T18:00:00Z")
     await admit("bob", persona_id="tester", tool="read")
     for title in NASTY:
@@ -64,6 +64,13 @@ async def imported(workbench: Workbench, resource: str, content: str, **how: Any
     return await workbench.call("import_records", resource=resource, content=content, **{"dry_run": False, **how})
 
 
+async def copied(source: Workbench, target: Workbench, *resources: str) -> dict[str, Any]:
+    """Import what another project exports; what is said of the last of it."""
+    for resource in resources:
+        made = await imported(target, resource, await exported(source, resource))
+    return made
+
+
 @pytest.mark.parametrize("format", ["csv", "json"])
 async def test_what_was_exported_comes_back_as_it_was(filled: Workbench, other: Workbench, format: str) -> None:
     for resource in ORDER:
@@ -76,11 +83,9 @@ async def test_what_was_exported_comes_back_as_it_was(filled: Workbench, other: 
 
 
 async def test_an_imported_agent_acts_once_it_has_a_token(filled: Workbench, other: Workbench) -> None:
-    for resource in ORDER:
-        await imported(other, resource, await exported(filled, resource))
+    await copied(filled, other, *ORDER)
     assert (await other.call("get_agent", agent_id="ada"))["registration_status"] == "inactive"
-    token = (await other.call("issue_token", agent_id="ada"))["token"]
-    caller = await other.identify(token)
+    caller = await other.identify((await other.call("issue_token", agent_id="ada"))["token"])
     assert len((await other.dispatch(caller, "read", {"limit": 500}))["data"]) == len(NASTY)
     assert (await other.call("get_agent_history", agent_id="ada"))["entries"][-1]["kind"] == "agent.imported"
 
@@ -97,10 +102,10 @@ async def test_a_dry_run_says_the_same_and_changes_nothing(filled: Workbench, ot
 
 
 async def test_what_has_the_same_name_here_is_the_same(filled: Workbench, other: Workbench) -> None:
-    project = await other.call("create_project", name="alpha")
-    assert (await imported(other, "projects", await exported(filled, "projects")))["present"] == 1
-    await imported(other, "sessions", await exported(filled, "sessions"))
-    assert [one["project_id"] for one in await rows(other, "sessions")] == [project["id"]]
+    alpha = await project(other)
+    assert (await copied(filled, other, "projects"))["present"] == 1
+    await copied(filled, other, "sessions")
+    assert [one["project_id"] for one in await rows(other, "sessions")] == [alpha["id"]]
 
 
 async def test_rows_can_be_written_by_hand(workbench: Workbench) -> None:
@@ -116,21 +121,20 @@ async def test_rows_can_be_written_by_hand(workbench: Workbench) -> None:
 
 
 async def test_agents_whose_session_is_not_here_are_in_none(filled: Workbench, other: Workbench) -> None:
-    made = await imported(other, "agents", await exported(filled, "agents"))
+    made = await copied(filled, other, "agents")
     assert made["notes"] == ["Agents whose session or team is not here: 2. To keep it, import those first."]
     assert [one["session"] for one in await rows(other, "agents")] == [None, None]
 
 
 async def test_registrations_that_wait_are_left_out(filled: Workbench, other: Workbench) -> None:
     await filled.call("register", name="eve")
-    for resource in ORDER[:3]:
-        await imported(other, resource, await exported(filled, resource))
-    made = await imported(other, "agents", await exported(filled, "agents"))
+    made = await copied(filled, other, *ORDER[:4])
     assert made["added"] == ["ada", "bob"]
     assert made["notes"] == ["Registrations that waited for a decision, and are left out: 1."]
 
 
-PROBLEMS = {
+UNKNOWN = "There is no {0} 'nowhere'. list_{0}s lists them"
+PROBLEMS: dict[tuple[str, str, str], list[str]] = {
     ("projects", "json", "[{}]"): ["1 name required"],
     ("projects", "json", '[{"name": "a"}, {"name": "b", "colour": "red"}]'): ["2 colour unknown name"],
     ("projects", "json", '[{"name": "a"}, {"name": 7, "id": "../x"}]'): [
@@ -138,58 +142,48 @@ PROBLEMS = {
         "2 name must be text",
     ],
     ("sessions", "csv", "name,project\none,nowhere\ntwo,\n"): [
-        "1 PROJECT_NOT_FOUND There is no project 'nowhere'. list_projects lists them",
+        f"1 PROJECT_NOT_FOUND {UNKNOWN.format('project')}",
         "2 PROJECT_REQUIRED Give project_id or project",
     ],
-    ("teams", "csv", "name,session_id\nred,nowhere\n"): [
-        "1 SESSION_NOT_FOUND There is no session 'nowhere'. list_sessions lists them"
-    ],
+    ("teams", "csv", "name,session_id\nred,nowhere\n"): [f"1 SESSION_NOT_FOUND {UNKNOWN.format('session')}"],
     ("contexts", "json", '[{"title": "a"}]'): ["1 SESSION_REQUIRED Give session_id or session"],
-    ("agents", "csv", "agent_id,persona_id\nada,wizard\nnone,\nAda,\nada,\n"): None,
+    ("agents", "csv", "agent_id,persona_id\nada,wizard\nnone,\nAda,\nada,\n"): [
+        "1 PERSONA_NOT_FOUND There is no persona 'wizard'. Available: implementer, planner, reviewer, tester",
+        "2 BAD_AGENT_ID An agent id has 1 to 64 letters, digits, '.', '_' or '-', begins with a letter or digit, "
+        "and is not a reserved word, such as none or everyone",
+        "4 AGENT_ID_TAKEN Agent ID 'Ada' already exists. Choose another",
+    ],
 }
 
 
 @pytest.mark.parametrize(("file", "problems"), PROBLEMS.items())
 async def test_a_row_that_cannot_be_added_is_named_and_nothing_is_added(
-    workbench: Workbench, file: tuple[str, str, str], problems: list[str] | None
+    workbench: Workbench, file: tuple[str, str, str], problems: list[str]
 ) -> None:
     resource, format, content = file
     for dry_run in (True, False):
         with pytest.raises(BadInput, match="IMPORT_INVALID") as caught:
             await imported(workbench, resource, content, format=format, dry_run=dry_run)
-        found = caught.value.details["problems"]
-        if problems is not None:
-            assert [f"{one['row']} {one['field']} {one['reason']}" for one in found] == problems
-        else:
-            codes = [(one["row"], one["field"]) for one in found]
-            assert codes == [(1, "PERSONA_NOT_FOUND"), (2, "BAD_AGENT_ID"), (4, "AGENT_ID_TAKEN")]
+        found = [f"{one['row']} {one['field']} {one['reason']}" for one in caught.value.details["problems"]]
+        assert found == problems
         assert await rows(workbench, resource) == []
 
 
-@pytest.mark.parametrize(
-    ("format", "content"),
-    [
-        ("json", "{"),
-        ("json", "{}"),
-        ("json", "[1]"),
-        ("json", '[{"name": NaN}]'),
-        ("csv", 'name\n"open'),
-        ("csv", "name,description\na\n"),
-        ("csv", "name\na,b\n"),
-    ],
-)
-async def test_a_file_that_is_no_export_is_refused(workbench: Workbench, format: str, content: str) -> None:
-    with pytest.raises(BadInput, match="IMPORT_INVALID: The file cannot be read: "):
-        await imported(workbench, "projects", content, format=format)
+async def test_a_file_that_is_no_export_is_refused(workbench: Workbench) -> None:
+    for format, contents in (
+        ("json", ["{", "{}", "[1]", '[{"name": NaN}]']),
+        ("csv", ['name\n"open', "name,description\na\n", "name\na,b\n"]),
+    ):
+        for content in contents:
+            with pytest.raises(BadInput, match="IMPORT_INVALID: The file cannot be read: "):
+                await imported(workbench, "projects", content, format=format)
 
 
 async def test_only_the_operator_imports(workbench: Workbench, admit: Admit) -> None:
     planner = await admit("pam", role="planner", access_level="session_level")
     with pytest.raises(Refused, match="FORBIDDEN"):
         await workbench.dispatch(planner.caller, "import_records", {"resource": "agents", "content": "[]"})
-    assert (await workbench.dispatch(OPERATOR, "import_records", {"resource": "agents", "content": "[]"}))[
-        "added"
-    ] == []
+    assert (await imported(workbench, "agents", "[]"))["added"] == []
 
 
 @given(st.text())
