@@ -3,17 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import pytest
 
 from tests.chat.dialects import ADDRESSES, Dialect
-from tests.chat.provider import Provider
+from tests.chat.provider import Provider, Reply, Request, provider
+from tests.chat.wire import Step
 from workbench.chat.engine import answer
-from workbench.chat.frames import Frame
+from workbench.chat.frames import Completed, Frame, Retrying, Token
 from workbench.chat.models import model
 from workbench.chat.question import Limits, Question
 from workbench.chat.tools import NoTools, Toolbox
+from workbench.errors import WorkbenchError
+
+AnyFrame = TypeVar("AnyFrame", bound=Frame)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How an answer went: its frames, what the provider was asked, and the error with which it ended."""
+
+    frames: list[Frame]
+    requests: list[Request]
+    error: WorkbenchError | None
+
+    def of(self, kind: type[AnyFrame]) -> list[AnyFrame]:
+        """The frames of a kind."""
+        return [frame for frame in self.frames if isinstance(frame, kind)]
+
+    @property
+    def text(self) -> str:
+        """The text, as it came."""
+        return "".join(token.text for token in self.of(Token))
+
+    @property
+    def completed(self) -> Completed:
+        """The last frame of an answer that did not fail."""
+        assert self.error is None
+        last = self.frames[-1]
+        assert isinstance(last, Completed)
+        return last
+
+    @property
+    def retries(self) -> list[tuple[str, int]]:
+        """The code and the number of each repetition."""
+        return [(frame.code, frame.attempt) for frame in self.of(Retrying)]
+
+    @property
+    def code(self) -> str:
+        """The code of the error."""
+        assert self.error is not None
+        return self.error.code
 
 
 class Asking:
@@ -32,6 +74,18 @@ class Asking:
         question = Question(**({"instructions": "Be brief.", "prompt": "Hello"} | more))
         chosen = model(dialect.model, dialect.config(provider.address), dialect.settings or {})
         return answer(chosen, question, toolbox or NoTools(), limits, first_wait=0.001)
+
+    async def whole(self, dialect: Dialect, *script: Step | Reply, **more: Any) -> Answer:
+        """A whole answer of a provider with a script."""
+        frames: list[Frame] = []
+        replies = [dialect.reply(one) if isinstance(one, Step) else one for one in script]
+        async with provider(*replies) as server:
+            try:
+                async for frame in self(server, dialect, **more):
+                    frames.append(frame)  # noqa: PERF401 - the frames before an error are kept
+            except WorkbenchError as error:
+                return Answer(frames, server.requests, error)
+        return Answer(frames, server.requests, None)
 
 
 @pytest.fixture

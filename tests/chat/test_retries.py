@@ -7,16 +7,15 @@ from contextlib import aclosing
 import pytest
 
 from tests.chat.conftest import Asking
-from tests.chat.dialects import ANTHROPIC, BEDROCK, GOOGLE, HTTP, OPENAI_CHAT, Dialect
+from tests.chat.dialects import ANTHROPIC, BEDROCK, EVERY, GOOGLE, HTTP, OPENAI_CHAT, Dialect
 from tests.chat.provider import Reply, failure, provider
-from tests.chat.test_providers import completed, gathered
-from tests.chat.test_providers import failure as ending
 from tests.chat.wire import Call, Step
 from workbench.chat.frames import End, Retrying, Token
-from workbench.errors import TooMany
+from workbench.errors import TooMany, WorkbenchError
 
 pytestmark = pytest.mark.anyio
 
+HELLO = Step(["Hello."])
 OVERLOADED = {"type": "overloaded_error", "message": "Overloaded"}
 
 
@@ -32,104 +31,75 @@ def refusal(dialect: Dialect, status: int, **headers: str) -> Reply:
 
 @pytest.mark.parametrize("dialect", HTTP, ids=str)
 @pytest.mark.parametrize(
-    ("status", "code"),
-    [
-        (400, "PROVIDER_REJECTED"),
-        (401, "PROVIDER_KEY_REFUSED"),
-        (404, "MODEL_NOT_FOUND"),
-    ],
+    ("status", "code"), [(400, "PROVIDER_REJECTED"), (401, "PROVIDER_KEY_REFUSED"), (404, "MODEL_NOT_FOUND")]
 )
 async def test_what_cannot_help_is_not_sent_again(ask: Asking, dialect: Dialect, status: int, code: str) -> None:
-    async with provider(refusal(dialect, status)) as server:
-        error, frames = await ending(ask(server, dialect))
-        assert len(server.requests) == 1
-    assert (error.code, frames) == (code, [])
+    found = await ask.whole(dialect, refusal(dialect, status))
+    assert (found.code, found.frames, len(found.requests)) == (code, [], 1)
 
 
-@pytest.mark.parametrize("dialect", [*HTTP, pytest.param(BEDROCK, marks=pytest.mark.long)], ids=str)
+@pytest.mark.parametrize("dialect", EVERY, ids=str)
 @pytest.mark.parametrize(("status", "code"), [(429, "PROVIDER_RATE_LIMIT"), (500, "PROVIDER_FAILED")])
 async def test_a_request_that_fails_is_sent_again_and_each_time_reported(
     ask: Asking, dialect: Dialect, status: int, code: str
 ) -> None:
     refused = refusal(dialect, status)
-    async with provider(refused, refused, dialect.reply(Step(["Hello."]))) as server:
-        frames = await gathered(ask(server, dialect))
-        assert len(server.requests) == 3
-    reported = [(frame.code, frame.attempt) for frame in frames if isinstance(frame, Retrying)]
-    assert reported == [(code, 2), (code, 3)]
-    assert completed(frames).text == "Hello."
+    found = await ask.whole(dialect, refused, refused, HELLO)
+    assert (found.retries, len(found.requests)) == ([(code, 2), (code, 3)], 3)
+    assert found.completed.text == "Hello."
 
 
 async def test_an_answer_fails_after_the_last_attempt(ask: Asking) -> None:
-    async with provider(*[refusal(ANTHROPIC, 529)] * 9) as server:
-        error, frames = await ending(ask(server, ANTHROPIC, attempts=3))
-        assert len(server.requests) == 3
-    assert error.code == "PROVIDER_FAILED"
-    assert [frame.attempts for frame in frames if isinstance(frame, Retrying)] == [3, 3]
+    found = await ask.whole(ANTHROPIC, *[refusal(ANTHROPIC, 529)] * 9, attempts=3)
+    assert (found.code, len(found.requests)) == ("PROVIDER_FAILED", 3)
+    assert [frame.attempts for frame in found.of(Retrying)] == [3, 3]
 
 
 async def test_the_attempts_of_each_step_are_counted_anew(ask: Asking) -> None:
     refused, calls = refusal(OPENAI_CHAT, 500), Step(calls=[Call("c1", "nothing", "{}")])
-    replies = [refused, OPENAI_CHAT.reply(calls), refused, OPENAI_CHAT.reply(Step(["Done."]))]
-    async with provider(*replies) as server:
-        frames = await gathered(ask(server, OPENAI_CHAT, attempts=2))
-    assert [frame.attempt for frame in frames if isinstance(frame, Retrying)] == [2, 2]
-    assert completed(frames).text == "Done."
+    found = await ask.whole(OPENAI_CHAT, refused, calls, refused, HELLO, attempts=2)
+    assert [attempt for _, attempt in found.retries] == [2, 2]
+    assert found.completed.text == "Hello."
 
 
-async def test_a_wait_that_the_provider_asks_for_is_kept_and_reported(ask: Asking) -> None:
-    replies = [refusal(OPENAI_CHAT, 429, retry_after_ms="50"), OPENAI_CHAT.reply(Step(["Hello."]))]
-    async with provider(*replies) as server:
-        frames = await gathered(ask(server, OPENAI_CHAT))
-    assert [frame.seconds for frame in frames if isinstance(frame, Retrying)] == [0.05]
+async def test_a_wait_that_the_provider_asks_for_is_kept_unless_it_is_too_long_or_for_nothing(ask: Asking) -> None:
+    found = await ask.whole(OPENAI_CHAT, refusal(OPENAI_CHAT, 429, retry_after_ms="50"), HELLO)
+    assert [frame.seconds for frame in found.of(Retrying)] == [0.05]
+    found = await ask.whole(OPENAI_CHAT, refusal(OPENAI_CHAT, 429, retry_after="3600"))
+    assert isinstance(found.error, TooMany)
+    assert (found.error.details["retry_after_seconds"], found.frames) == (3600, [])
+    used_up = failure(429, {"error": {"message": "No.", "type": "x", "code": "insufficient_quota"}})
+    found = await ask.whole(OPENAI_CHAT, used_up)
+    assert (found.code, len(found.requests)) == ("PROVIDER_QUOTA", 1)
 
 
-async def test_a_wait_that_is_too_long_is_left_to_the_caller(ask: Asking) -> None:
-    async with provider(refusal(OPENAI_CHAT, 429, retry_after="3600")) as server:
-        error, frames = await ending(ask(server, OPENAI_CHAT))
-    assert isinstance(error, TooMany)
-    assert (error.details["retry_after_seconds"], frames) == (3600, [])
-
-
-async def test_a_used_up_quota_is_not_waited_for(ask: Asking) -> None:
-    refused = failure(429, {"error": {"message": "No.", "type": "x", "code": "insufficient_quota"}})
-    async with provider(refused) as server:
-        error, _ = await ending(ask(server, OPENAI_CHAT))
-        assert len(server.requests) == 1
-    assert error.code == "PROVIDER_QUOTA"
-
-
-@pytest.mark.parametrize("dialect", [OPENAI_CHAT, ANTHROPIC], ids=str)
+@pytest.mark.parametrize("dialect", [OPENAI_CHAT, pytest.param(ANTHROPIC, marks=pytest.mark.long)], ids=str)
 async def test_a_provider_that_does_not_answer_is_asked_again(ask: Asking, dialect: Dialect) -> None:
-    silent, attempts = Reply(hangs=True), 10  # on a slow machine, what answers may be asked again as well
-    async with provider(silent, *[dialect.reply(Step(["Hello."]))] * (attempts - 1)) as server:
-        frames = await gathered(ask(server, dialect, silence_seconds=1.0, attempts=attempts))
-    assert {frame.code for frame in frames if isinstance(frame, Retrying)} == {"PROVIDER_TIMEOUT"}
-    assert completed(frames).text == "Hello."
+    attempts = 10  # on a slow machine, what answers may be asked again as well
+    replies = [Reply(hangs=True), *[HELLO] * (attempts - 1)]
+    found = await ask.whole(dialect, *replies, silence_seconds=1.0, attempts=attempts)
+    assert {code for code, _ in found.retries} == {"PROVIDER_TIMEOUT"}
+    assert found.completed.text == "Hello."
 
 
 async def test_a_provider_that_cannot_be_reached_has_a_code(ask: Asking) -> None:
     async with provider() as server:
         pass
-    error, frames = await ending(ask(server, OPENAI_CHAT, attempts=2))
-    assert error.code == "PROVIDER_UNREACHABLE"
-    assert len(frames) == 1
+    frames = ask(server, OPENAI_CHAT, attempts=2)
+    assert isinstance(await anext(frames), Retrying)
+    with pytest.raises(WorkbenchError, match="PROVIDER_UNREACHABLE"):
+        await anext(frames)
 
 
-async def test_a_stream_that_fails_before_its_first_token_is_opened_again(ask: Asking) -> None:
-    replies = [ANTHROPIC.reply(Step(failure=OVERLOADED, ends=False)), ANTHROPIC.reply(Step(["Hello."]))]
-    async with provider(*replies) as server:
-        frames = await gathered(ask(server, ANTHROPIC))
-    assert isinstance(frames[0], Retrying)
-    assert completed(frames).text == "Hello."
-
-
-async def test_nothing_is_repeated_after_a_token(ask: Asking) -> None:
-    async with provider(*[ANTHROPIC.reply(Step(["Hel"], failure=OVERLOADED, ends=False))] * 2) as server:
-        error, frames = await ending(ask(server, ANTHROPIC))
-        assert len(server.requests) == 1
-    assert (error.code, frames[0]) == ("PROVIDER_FAILED", Token("Hel"))
-    assert not any(isinstance(frame, Retrying) for frame in frames)
+async def test_a_stream_that_fails_before_its_first_token_is_opened_again_and_after_it_nothing_is_repeated(
+    ask: Asking,
+) -> None:
+    found = await ask.whole(ANTHROPIC, Step(failure=OVERLOADED, ends=False), HELLO)
+    assert isinstance(found.frames[0], Retrying)
+    assert found.completed.text == "Hello."
+    found = await ask.whole(ANTHROPIC, *[Step(["Hel"], failure=OVERLOADED, ends=False)] * 2)
+    assert (found.code, found.frames[0]) == ("PROVIDER_FAILED", Token("Hel"))
+    assert (found.retries, len(found.requests)) == ([], 1)
 
 
 async def test_stopping_while_a_repetition_is_waited_for_sends_nothing(ask: Asking) -> None:
@@ -143,7 +113,5 @@ async def test_stopping_while_a_repetition_is_waited_for_sends_nothing(ask: Aski
 @pytest.mark.parametrize("dialect", HTTP, ids=str)
 @pytest.mark.parametrize(("ends", "end"), [(True, End.STOP), (False, End.CUT)])
 async def test_an_empty_answer_is_not_asked_for_again(ask: Asking, dialect: Dialect, ends: bool, end: End) -> None:
-    async with provider(dialect.reply(Step(ends=ends))) as server:
-        found = completed(await gathered(ask(server, dialect)))
-        assert len(server.requests) == 1
-    assert (found.text, found.end) == ("", end)
+    found = await ask.whole(dialect, Step(ends=ends))
+    assert (found.completed.text, found.completed.end, len(found.requests)) == ("", end, 1)

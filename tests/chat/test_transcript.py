@@ -9,12 +9,10 @@ import pytest
 
 from tests.chat.conftest import Asking
 from tests.chat.dialects import EVERY, OPENAI_CHAT, Dialect
-from tests.chat.provider import provider
-from tests.chat.test_providers import completed, gathered
 from tests.chat.wire import Call, Step
+from tests.given import refused
 from workbench.chat import transcript
 from workbench.chat.frames import Frame, Token, ToolCompleted, ToolStarted
-from workbench.errors import Conflict
 
 pytestmark = pytest.mark.anyio
 
@@ -39,64 +37,47 @@ def kept(value: Any) -> Any:
 @pytest.mark.parametrize("dialect", EVERY, ids=str)
 async def test_a_provider_takes_the_history_of_an_interrupted_answer(ask: Asking, dialect: Dialect) -> None:
     extended = kept(transcript.extended(None, "Add, please.", INTERRUPTED))
-    async with provider(dialect.reply(Step(["Yes."]))) as server:
-        found = completed(await gathered(ask(server, dialect, prompt="Go on.", history=extended)))
-    sent = json.dumps(server.requests[0].body)
-    wanted = ("Add, please.", "I add.", "sum=2", transcript.LOST, "And again.", "TOOL_TIMEOUT", "Well", "Go on.")
-    places = [sent.index(part) for part in wanted if part != "sum=2"]
+    found = await ask.whole(dialect, Step(["Yes."]), prompt="Go on.", history=extended)
+    sent = json.dumps(found.requests[0].body)
+    wanted = ("Add, please.", "I add.", transcript.LOST, "And again.", "TOOL_TIMEOUT", "Well", "Go on.")
+    places = [sent.index(part) for part in wanted]
     assert places == sorted(places)
     assert "sum=2" in sent
-    assert "Yes." in json.dumps(kept(found.history))
+    assert "Yes." in json.dumps(kept(found.completed.history))
 
 
 @pytest.mark.parametrize("dialect", EVERY, ids=str)
 async def test_a_conversation_goes_on_with_its_history(ask: Asking, dialect: Dialect) -> None:
     call = Step(["Let me see."], [Call("c1", "nothing", "{}")])
-    async with provider(*map(dialect.reply, [call, Step(["First."]), Step(["Second."])])) as server:
-        first = completed(await gathered(ask(server, dialect, prompt="One?")))
-        second = completed(await gathered(ask(server, dialect, prompt="Two?", history=kept(first.history))))
-    sent = json.dumps(server.requests[2].body)
+    first = (await ask.whole(dialect, call, Step(["First."]), prompt="One?")).completed
+    second = await ask.whole(dialect, Step(["Second."]), prompt="Two?", history=kept(first.history))
+    sent = json.dumps(second.requests[0].body)
     assert all(part in sent for part in ("One?", "Let me see.", "nothing", "First.", "Two?"))
-    assert second.text == "Second."
+    assert second.completed.text == "Second."
 
 
 async def test_an_answer_that_was_lost_before_its_first_frame_leaves_its_question(ask: Asking) -> None:
     extended = kept(transcript.extended(None, "Are you there?", []))
-    async with provider(OPENAI_CHAT.reply(Step(["Yes."]))) as server:
-        await gathered(ask(server, OPENAI_CHAT, prompt="Hello?", history=extended))
-    [_, *sent] = server.requests[0].body["messages"]
-    assert "Are you there?" in json.dumps(sent)
-    assert "Hello?" in json.dumps(sent)
+    found = await ask.whole(OPENAI_CHAT, Step(["Yes."]), prompt="Hello?", history=extended)
+    sent = json.dumps(found.requests[0].body["messages"][1:])
+    assert "Are you there?" in sent
+    assert "Hello?" in sent
 
 
-@pytest.mark.parametrize(
-    "unreadable",
-    [
-        {},
-        {"version": "older/1", "messages": []},
-        {"version": transcript.VERSION},
-        {"version": transcript.VERSION, "messages": [{"kind": "unknown"}]},
-    ],
-)
-def test_a_history_that_cannot_be_read_is_refused(unreadable: dict[str, Any]) -> None:
-    with pytest.raises(Conflict, match="HISTORY_UNREADABLE"):
-        transcript.loaded(unreadable)
+def test_a_history_that_cannot_be_read_is_refused() -> None:
+    of_this_version = {"version": transcript.VERSION}
+    strange: dict[str, Any] = of_this_version | {"messages": [{"kind": "unknown"}]}
+    for unreadable in ({}, {"version": "older/1", "messages": []}, of_this_version, strange):
+        refused("HISTORY_UNREADABLE", transcript.loaded, unreadable)
 
 
 def test_a_history_in_the_form_of_this_version_can_be_read() -> None:
     """What a store may hold: this form must be readable as long as the version is the same."""
+    call = {"part_kind": "tool-call", "tool_name": "add", "args": {"a": 1}, "tool_call_id": "c1"}
+    result = {"part_kind": "tool-return", "tool_name": "add", "content": "1", "tool_call_id": "c1"}
     messages = [
         {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "Hi"}]},
-        {
-            "kind": "response",
-            "parts": [
-                {"part_kind": "text", "content": "Hello"},
-                {"part_kind": "tool-call", "tool_name": "add", "args": {"a": 1}, "tool_call_id": "c1"},
-            ],
-        },
-        {
-            "kind": "request",
-            "parts": [{"part_kind": "tool-return", "tool_name": "add", "content": "1", "tool_call_id": "c1"}],
-        },
+        {"kind": "response", "parts": [{"part_kind": "text", "content": "Hello"}, call]},
+        {"kind": "request", "parts": [result]},
     ]
     assert len(transcript.loaded({"version": transcript.VERSION, "messages": messages})) == 3
