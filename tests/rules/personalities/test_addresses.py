@@ -9,18 +9,15 @@ from workbench.rules.personalities.addresses import call_path, endpoint
 BASE = "http://127.0.0.1:9000/koi-net"
 
 
-@pytest.mark.parametrize(
-    ("base_url", "mcp_url"),
-    [
+def test_the_origin_of_the_node_is_called() -> None:
+    for base_url, mcp_url in (
         (BASE, "http://127.0.0.1:9000/agents/ada"),
         (BASE, "http://127.0.0.1:9000/agents/ada/"),
         ("https://Example.org/koi-net", "https://example.org:443/agents/ada"),
         ("http://example.org/koi-net", "http://example.org:80/agents/ada"),
         ("http://[::1]:9000/koi-net", "http://[::1]:9000/agents/ada"),
-    ],
-)
-def test_the_origin_of_the_node_is_called(base_url: str, mcp_url: str) -> None:
-    assert endpoint(base_url, mcp_url) == mcp_url.rstrip("/")
+    ):
+        assert endpoint(base_url, mcp_url) == mcp_url.rstrip("/")
 
 
 @pytest.mark.parametrize(

@@ -17,34 +17,25 @@ def values(sources: Sources) -> dict[str, object]:
     return {trait.name: trait.value for trait in compose(sources)}
 
 
-def test_a_definition_and_a_persona_become_traits() -> None:
+def test_a_definition_and_a_persona_become_traits_and_what_is_empty_does_not() -> None:
+    skill = {"id": "python", "name": "Python", "description": "", "tags": ["code"], "examples": []}
+    of_the_definition = {"description": "Reads code", "mode": "interactive", "skills": [skill]}
+    of_the_persona = {"persona": "Reviewer of code", "role": "worker"}
     made = values(Sources(definition=REVIEWER, persona=("Reviewer of code", "worker")))
-    assert made == {
-        "description": "Reads code",
-        "mode": "interactive",
-        "skills": [{"id": "python", "name": "Python", "description": "", "tags": ["code"], "examples": []}],
-        "persona": "Reviewer of code",
-        "role": "worker",
-    }
-
-
-def test_what_is_empty_is_no_trait() -> None:
+    assert made == of_the_definition | of_the_persona
     assert values(Sources(definition=Metadata(id="a", name="A"))) == {"mode": "interactive"}
     assert compose(Sources()) == []
 
 
 def test_a_trait_set_by_hand_counts_more_than_the_definition_and_a_function_more_than_both() -> None:
     add = function_trait("mode", "Add.", {"type": "object"}, None, version="1")
-    by_hand = parse({"description": "Reads it all", "mode": "quiet"})
-    made = {t.name: t for t in compose(Sources(definition=REVIEWER, by_hand=by_hand, functions=[add]))}
+    by_hand = parse({"mode": "quiet", "description": "Reads it all"})
+    found = compose(Sources(definition=REVIEWER, by_hand=by_hand, functions=[add]))
+    assert found == compose(Sources(definition=REVIEWER, by_hand=by_hand[::-1], functions=[add]))
+    made = {trait.name: trait for trait in found}
     assert made["description"].value == "Reads it all"
     assert made["mode"] == add
     assert (add.type, add.is_callable, add.input_schema, add.version) == ("function", True, {"type": "object"}, "1")
-
-
-def test_the_order_of_the_sources_does_not_change_the_profile() -> None:
-    one, other = parse({"b": 1, "a": 2}), parse({"a": 2, "b": 1})
-    assert compose(Sources(by_hand=one)) == compose(Sources(by_hand=other))
 
 
 def test_a_profile_has_the_addresses_of_its_server() -> None:

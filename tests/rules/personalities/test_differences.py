@@ -35,25 +35,18 @@ def applied(traits: dict[str, Any], found: Difference) -> dict[str, Any]:
 
 
 @given(TRAITS, TRAITS)
-def test_a_difference_leads_from_one_state_to_the_other(before: dict[str, Any], after: dict[str, Any]) -> None:
+def test_a_difference_leads_from_one_state_to_the_other_and_there_is_none_to_itself(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
     assert applied(before, difference(profile(before), profile(after))) == after
+    turned = dict(reversed(before.items()))
+    assert difference(profile(before), profile(turned)).is_empty
 
 
-@given(TRAITS)
-def test_a_state_does_not_differ_from_itself(traits: dict[str, Any]) -> None:
-    turned = dict(reversed(list(traits.items())))
-    assert difference(profile(traits), profile(turned)).is_empty
-
-
-def test_true_and_one_are_different_values() -> None:
+def test_true_and_one_are_different_values_and_another_address_is_a_difference() -> None:
     [changed] = difference(profile({"a": True}), profile({"a": 1})).changed
-    assert changed.fields == [
-        Field(name="type", before="bool", after="int"),
-        Field(name="value", before=True, after=1),
-    ]
-
-
-def test_another_address_is_a_difference() -> None:
+    of_type, of_value = Field(name="type", before="bool", after="int"), Field(name="value", before=True, after=1)
+    assert changed.fields == [of_type, of_value]
     found = difference(profile({}), profile({}, "http://127.0.0.1:1/agents/ada"))
     assert found.fields == [Field(name="mcp_url", before=None, after="http://127.0.0.1:1/agents/ada")]
 

@@ -16,14 +16,8 @@ def shown(**values: Any) -> list[tuple[str, str]]:
 
 def test_the_description_comes_first_then_traits_then_tools() -> None:
     found = shown(mood="calm", description="Adds", langs=["R", "C"], strict=True, none=None, last=1)
-    assert found[:5] == [
-        ("description", "Adds"),
-        ("mood", "calm"),
-        ("langs", "R, C"),
-        ("strict", "true"),
-        ("none", "null"),
-    ]
-    assert found[5:] == [("tool0", "Add. And more."), ("tool1", "Add. And more."), ("tool2", "Add. And more.")]
+    traits = {"description": "Adds", "mood": "calm", "langs": "R, C", "strict": "true", "none": "null"}
+    assert found == [*traits.items(), *((f"tool{at}", "Add. And more.") for at in range(3))]
 
 
 def test_a_long_value_is_a_line_with_an_ellipsis() -> None:
