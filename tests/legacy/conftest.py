@@ -46,9 +46,14 @@ def asked(path: Path, question: str) -> list[dict[str, Any]]:
         return [dict(row) for row in db.execute(question)]
 
 
+def rows(path: Path, question: str) -> list[tuple[Any, ...]]:
+    """The rows of what a database answers."""
+    return [tuple(row.values()) for row in asked(path, question)]
+
+
 def column(path: Path, question: str) -> list[Any]:
     """The only column of what a database answers."""
-    return [next(iter(row.values())) for row in asked(path, question)]
+    return [one for (one,) in rows(path, question)]
 
 
 def dump(path: Path) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 
 from data.legacy.make_legacy import database, insert
 from tests.conftest import Child, Served
-from tests.legacy.conftest import SAMPLES, added, asked, column, dump
+from tests.legacy.conftest import SAMPLES, added, asked, column, dump, rows
 from workbench.app import Workbench
 from workbench.legacy import import_legacy
 from workbench.legacy.source import TABLES, read
@@ -53,44 +53,31 @@ def test_what_the_rows_say_is_brought_with_times_in_utc(samples: Path, settings:
     assert asked(settings.database, "SELECT * FROM projects") == [
         {"id": "p-birds", "name": "Birds", "description": "Penguins, mostly.", **times}
     ]
-    sessions = asked(settings.database, "SELECT id, project_id, name, description, contexts FROM sessions ORDER BY id")
-    assert [tuple(row.values()) for row in sessions] == [
+    question = "SELECT id, project_id, name, description, contexts FROM sessions ORDER BY id"
+    assert rows(settings.database, question) == [
         ("s-field", "p-birds", "Field", "", 3),
         ("s-lab", "p-birds", "Lab", "", 0),
     ]
-    teams = asked(settings.database, "SELECT id, session_id, name FROM teams ORDER BY id")
-    assert [tuple(row.values()) for row in teams] == [
-        ("t-field", "s-field", "Counters"),
-        ("t-lab", "s-lab", "Counters"),
-    ]
-    ada = asked(settings.database, "SELECT * FROM agents WHERE id = 'a-ada'")[0]
-    assert (ada["registered_at"], ada["last_heartbeat"], ada["deleted_at"]) == (made, seen, None)
+    teams = [("t-field", "s-field", "Counters"), ("t-lab", "s-lab", "Counters")]
+    assert rows(settings.database, "SELECT id, session_id, name FROM teams ORDER BY id") == teams
     question = "SELECT id, project_id, session_id, agent_id, sequence_number, title FROM contexts ORDER BY number"
-    assert [tuple(row.values()) for row in asked(settings.database, question)] == [
+    assert rows(settings.database, question) == [
         ("c-1", "p-birds", "s-field", "a-ada", 1, "Finding 1"),
         ("c-2", "p-birds", "s-field", "a-ada", 2, "Finding 2"),
         ("c-3", "p-birds", "s-field", "a-bob", 3, "Finding 3"),
     ]
-
-
-def test_brought_contexts_are_found_by_their_words(samples: Path, settings: Settings) -> None:
-    import_legacy(settings, samples / "small.db")
     assert column(settings.database, "SELECT rowid FROM contexts_text WHERE contexts_text MATCH 'gentoo'") == [1, 2, 3]
-
-
-def test_agents_are_admitted_by_their_id_alone_and_with_the_access_they_had(samples: Path, settings: Settings) -> None:
-    import_legacy(settings, samples / "small.db")
+    ada = rows(settings.database, "SELECT registered_at, last_heartbeat, deleted_at FROM agents WHERE id = 'a-ada'")
+    assert ada == [(made, seen, None)]
     question = """SELECT id, assigned_agent_id, registration_status, tool, role, access_level, id_only, capabilities,
         session_id, team_id FROM agents ORDER BY id"""
     admitted = ("assigned", "write", "worker")
-    assert [tuple(row.values()) for row in asked(settings.database, question)] == [
+    assert rows(settings.database, question) == [
         ("a-ada", "a-ada", *admitted, "session_level", 1, "{}", "s-field", "t-field"),
         ("a-bob", "a-bob", *admitted, "session_level", 1, "{}", "s-field", "t-field"),
         ("a-eve", "a-eve", *admitted, "self_only", 1, "{}", None, None),
     ]
-    hashes = column(settings.database, "SELECT token_hash FROM agents")
-    assert len(set(hashes)) == 3
-    assert {len(made) for made in hashes} == {64}
+    assert [len(made) for made in set(column(settings.database, "SELECT token_hash FROM agents"))] == [64] * 3
 
 
 def test_what_the_old_registration_decided_is_kept(samples: Path, settings: Settings) -> None:
@@ -98,7 +85,7 @@ def test_what_the_old_registration_decided_is_kept(samples: Path, settings: Sett
     question = """SELECT id, assigned_agent_id, registration_status, id_only, capabilities, deleted_at IS NULL
         FROM agents WHERE name = 'Cyd' ORDER BY id"""
     able = '{"nlp": true}'
-    assert [tuple(row.values()) for row in asked(settings.database, question)] == [
+    assert rows(settings.database, question) == [
         ("pending_c1_20240401_080000", "cyd", "assigned", 1, able, 1),
         ("pending_c2_20240401_080100", "pending_c2_20240401_080100", "rejected", 0, able, 1),
         ("pending_c3_20240401_080200", "pending_c3_20240401_080200", "rejected", 0, able, 0),
@@ -116,37 +103,32 @@ def test_an_agent_that_was_there_before_registrations_were_is_admitted_and_a_rea
         insert(db, "agents", id="ada", name="Ada")
         insert(db, "agents", id="bob", name="Bob", selected_tool="read")
     import_legacy(settings, old)
-    question = "SELECT assigned_agent_id, registration_status, tool FROM agents ORDER BY id"
-    assert [tuple(row.values()) for row in asked(settings.database, question)] == [
-        ("ada", "assigned", "write"),
-        ("bob", "assigned", "read"),
-    ]
+    found = rows(settings.database, "SELECT assigned_agent_id, registration_status, tool FROM agents ORDER BY id")
+    assert found == [("ada", "assigned", "write"), ("bob", "assigned", "read")]
 
 
 # Again.
 
 
-def test_what_was_changed_here_since_is_left_as_it_is(samples: Path, settings: Settings) -> None:
-    import_legacy(settings, samples / "small.db")
+def test_what_was_changed_here_since_is_left_as_it_is_and_what_the_old_server_wrote_since_is_added(
+    samples: Path, settings: Settings
+) -> None:
+    source = samples / "small.db"
+    import_legacy(settings, source)
     with closing(sqlite3.connect(settings.database)) as db, db:
         db.execute("UPDATE projects SET name = 'Penguins'")
         db.execute("UPDATE agents SET assigned_agent_id = 'lovelace' WHERE id = 'a-ada'")
-        db.execute("UPDATE sessions SET deleted_at = 1")
-    before = dump(settings.database)
-    assert added(import_legacy(settings, samples / "small.db")) == {}
-    assert dump(settings.database) == before
-
-
-def test_what_the_old_server_wrote_since_is_added(samples: Path, settings: Settings) -> None:
-    import_legacy(settings, samples / "small.db")
-    with closing(sqlite3.connect(settings.database)) as db, db:
         db.execute("UPDATE sessions SET contexts = 9 WHERE id = 's-field'")
-    with closing(sqlite3.connect(samples / "small.db")) as db, db:
+        db.execute("UPDATE sessions SET deleted_at = 1 WHERE id = 's-lab'")
+    before = dump(settings.database)
+    assert added(import_legacy(settings, source)) == {}
+    assert dump(settings.database) == before
+    with closing(sqlite3.connect(source)) as db, db:
         insert(db, "agents", id="a-new", name="New", session_id="s-field", created_at="2024-05-01")
         for number in (3, 4):
             where = {"session_id": "s-field", "agent_id": "a-new", "sequence_number": number}
             insert(db, "contexts", id=f"new-{number}", **where, created_at=f"2024-05-0{number}")
-    assert added(import_legacy(settings, samples / "small.db")) == {"agents": 1, "contexts": 2}
+    assert added(import_legacy(settings, source)) == {"agents": 1, "contexts": 2}
     question = "SELECT sequence_number FROM contexts WHERE agent_id = 'a-new' ORDER BY id"
     assert column(settings.database, question) == [10, 4]
     assert column(settings.database, "SELECT contexts FROM sessions WHERE id = 's-field'") == [10]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from data.legacy.make_legacy import database, insert
 from tests.conftest import Admit
-from tests.legacy.conftest import NOW, added, asked, column, dump
+from tests.legacy.conftest import NOW, added, asked, column, dump, rows
 from workbench.app import Workbench
 from workbench.legacy import import_legacy, target
 from workbench.legacy.plan import decide
@@ -76,12 +76,8 @@ def test_a_name_that_repeats_under_one_parent_is_numbered_unless_it_is_deleted(o
         for number in range(3):
             insert(db, "teams", id=f"t{number}", name=" ", session_id=None, created_at=number)
     imported = import_legacy(settings, old)
-    assert column(settings.database, "SELECT name FROM sessions ORDER BY id") == [
-        "Monday",
-        "Monday (2)",
-        "Monday",
-        "Monday",
-    ]
+    names = ["Monday", "Monday (2)", "Monday", "Monday"]
+    assert column(settings.database, "SELECT name FROM sessions ORDER BY id") == names
     assert column(settings.database, "SELECT name FROM teams ORDER BY id") == ["t0", "t1", "t2"]
     assert imported.notes == ["Session 's1' (Monday): its name 'Monday' is in use here; its new name is 'Monday (2)'."]
 
@@ -100,7 +96,7 @@ def test_two_legacy_databases_with_the_same_ids_are_both_brought_whole(tmp_path:
     assert len([note for note in imported.notes if "its id is in use here" in note]) == 3
     question = """SELECT p.name AS project, c.title, c.sequence_number AS number FROM contexts c
         JOIN sessions s ON s.id = c.session_id JOIN projects p ON p.id = s.project_id ORDER BY c.number"""
-    assert [tuple(row.values()) for row in asked(settings.database, question)] == [
+    assert rows(settings.database, question) == [
         ("Project 0", "Context 0", 1),
         ("Project 1", "Context 1", 1),
     ]
@@ -119,37 +115,31 @@ def test_what_refers_to_something_that_is_gone_is_kept_without_it(old: Path, set
         insert(db, "contexts", id="c", title="Note", project_id="gone", session_id="gone", agent_id="gone")
     imported = import_legacy(settings, old)
     assert column(settings.database, "SELECT session_id FROM teams") == [None]
-    assert asked(settings.database, "SELECT session_id, team_id, access_level FROM agents") == [
-        {"session_id": None, "team_id": None, "access_level": "self_only"}
+    assert rows(settings.database, "SELECT session_id, team_id, access_level FROM agents") == [
+        (None, None, "self_only")
     ]
-    assert asked(settings.database, "SELECT project_id, session_id, agent_id, sequence_number FROM contexts") == [
-        {"project_id": None, "session_id": None, "agent_id": None, "sequence_number": None}
-    ]
+    question = "SELECT project_id, session_id, agent_id, sequence_number FROM contexts"
+    assert rows(settings.database, question) == [(None, None, None, None)]
     assert len(imported.notes) == 6
     assert "Team 't' (Team): its session_id 'gone' does not exist and is omitted." in imported.notes
 
 
-def test_a_context_is_in_the_project_of_its_session_if_it_names_none(old: Path, settings: Settings) -> None:
+def test_sessions_without_a_project_get_one_that_says_so_and_their_contexts_are_in_it(
+    old: Path, settings: Settings
+) -> None:
     with database(old, "first", "contexts") as db:
-        insert(db, "projects", id="p", name="P")
-        insert(db, "sessions", id="s", name="S", project_id="p")
-        insert(db, "contexts", id="c", session_id="s")
-    assert import_legacy(settings, old).notes == []
-    assert column(settings.database, "SELECT project_id FROM contexts") == ["p"]
-
-
-def test_sessions_without_a_project_get_one_that_says_so(old: Path, settings: Settings) -> None:
-    with database(old, "first") as db:
         for number, project in enumerate(["gone", "gone", None]):
             insert(db, "sessions", id=f"s{number}", name=f"S{number}", project_id=project)
+        insert(db, "projects", id="p", name="P")
+        insert(db, "sessions", id="s3", name="S", project_id="p")
+        insert(db, "contexts", id="c", session_id="s3")
     imported = import_legacy(settings, old)
     question = "SELECT s.id, p.name FROM sessions s JOIN projects p ON p.id = s.project_id ORDER BY s.id"
-    assert [tuple(row.values()) for row in asked(settings.database, question)] == [
-        ("s0", "gone"),
-        ("s1", "gone"),
-        ("s2", "Sessions without a project"),
-    ]
-    assert imported.tables["projects"].model_dump() == {"found": 0, "added": 2}
+    projects = [("s0", "gone"), ("s1", "gone"), ("s2", "Sessions without a project"), ("s3", "P")]
+    assert rows(settings.database, question) == projects
+    assert column(settings.database, "SELECT project_id FROM contexts") == ["p"]
+    assert not [note for note in imported.notes if note.startswith("Context")]
+    assert imported.tables["projects"].model_dump() == {"found": 1, "added": 3}
     assert added(import_legacy(settings, old)) == {}
 
 
@@ -175,18 +165,16 @@ def test_times_that_are_none_are_replaced_and_what_was_deleted_stays_so(old: Pat
         insert(db, "projects", id="b", name="B", created_at=None, deleted_at="")
         insert(db, "agents", id="c", name="C", created_at=None, last_active=7)
     imported = import_legacy(settings, old, clock=lambda: NOW)
-    times = asked(settings.database, "SELECT created_at, updated_at, deleted_at FROM projects ORDER BY id")
-    assert [tuple(row.values()) for row in times] == [(2 * SECOND, 2 * SECOND, None), (NOW, NOW, NOW)]
-    assert asked(settings.database, "SELECT registered_at, last_heartbeat FROM agents") == [
-        {"registered_at": 7 * SECOND, "last_heartbeat": 7 * SECOND}
-    ]
+    times = rows(settings.database, "SELECT created_at, updated_at, deleted_at FROM projects ORDER BY id")
+    assert times == [(2 * SECOND, 2 * SECOND, None), (NOW, NOW, NOW)]
+    times = rows(settings.database, "SELECT registered_at, last_heartbeat FROM agents")
+    assert times == [(7 * SECOND, 7 * SECOND)]
     assert len(imported.notes) == 2
     assert "Project 'a' (A): its created_at 'long ago' is not a time; another of its times is used." in imported.notes
 
 
-@pytest.mark.parametrize(
-    ("written", "kept"),
-    [
+def test_what_is_no_json_object_is_kept_in_one(old: Path, settings: Settings) -> None:
+    metadata: list[tuple[Any, Any]] = [
         (None, {}),
         (" ", {}),
         ('{"a": [1]}', {"a": [1]}),
@@ -195,15 +183,14 @@ def test_times_that_are_none_are_replaced_and_what_was_deleted_stays_so(old: Pat
         ('{"n": NaN}', {"legacy": '{"n": NaN}'}),
         ("[" * 100_000, {"legacy": "[" * 100_000}),
         (b"\xff", {"legacy": "\N{REPLACEMENT CHARACTER}"}),
-    ],
-)
-def test_what_is_no_json_object_is_kept_in_one(old: Path, settings: Settings, written: Any, kept: Any) -> None:
+    ]
     with database(old, "first", "contexts") as db:
-        insert(db, "contexts", id="c", title="A\0B", metadata=written)
+        for number, (written, _) in enumerate(metadata):
+            insert(db, "contexts", id=f"c{number}", title="A\0B", metadata=written)
     import_legacy(settings, old)
-    (context,) = asked(settings.database, "SELECT title, metadata FROM contexts")
-    assert json.loads(context["metadata"]) == kept
-    assert context["title"] == "A\N{REPLACEMENT CHARACTER}B"
+    contexts = rows(settings.database, "SELECT title, metadata FROM contexts ORDER BY id")
+    assert [json.loads(kept) for _, kept in contexts] == [kept for _, kept in metadata]
+    assert {title for title, _ in contexts} == {"A\N{REPLACEMENT CHARACTER}B"}
 
 
 def test_what_is_not_brought_is_said(old: Path, settings: Settings) -> None:
@@ -252,25 +239,20 @@ def new_store() -> Iterator[Connection]:
 
 
 @hypothesis_settings(deadline=None)
-@given(rows=st.fixed_dictionaries(dict.fromkeys(TABLES, ROWS)))
+@given(written=st.fixed_dictionaries(dict.fromkeys(TABLES, ROWS)))
 def test_whatever_the_rows_are_the_store_takes_each_of_them_once(
-    new_store: Connection, rows: dict[str, list[dict[str, Any]]]
+    new_store: Connection, written: dict[str, list[dict[str, Any]]]
 ) -> None:
-    legacy = Legacy("any.db", {table: [Old(table, row) for row in rows[table]] for table in TABLES}, [])
+    legacy = Legacy("any.db", {table: [Old(table, row) for row in written[table]] for table in TABLES}, [])
     new_store.execute("BEGIN")
     try:
         tx = SqliteTx(new_store, NOW, "operator")
         plan = decide(legacy, target.present(tx), NOW)
         target.add(tx, plan, legacy)
-        assert {table: len(plan.rows[table]) for table in TABLES[1:]} == {t: len(rows[t]) for t in TABLES[1:]}
-        assert len(plan.rows["projects"]) >= len(rows["projects"])
-        assert not decide(legacy, target.present(tx), NOW + SECOND).adds
-        assert numbers_are_counted(tx)
+        assert {table: len(plan.rows[table]) for table in TABLES[1:]} == {t: len(written[t]) for t in TABLES[1:]}
+        assert len(plan.rows["projects"]) >= len(written["projects"])
+        present = target.present(tx)
+        assert not decide(legacy, present, NOW + SECOND).adds
+        assert all(number <= present.last[session] for session, number in present.numbers)
     finally:
         new_store.execute("ROLLBACK")
-
-
-def numbers_are_counted(tx: SqliteTx) -> bool:
-    """Whether each session knows the last number it has given out."""
-    present = target.present(tx)
-    return all(number <= present.last[session] for session, number in present.numbers)
