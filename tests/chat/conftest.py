@@ -30,7 +30,6 @@ class Answer:
     error: WorkbenchError | None
 
     def of(self, kind: type[AnyFrame]) -> list[AnyFrame]:
-        """The frames of a kind."""
         return [frame for frame in self.frames if isinstance(frame, kind)]
 
     @property
@@ -40,7 +39,6 @@ class Answer:
 
     @property
     def completed(self) -> Completed:
-        """The last frame of an answer that did not fail."""
         assert self.error is None
         last = self.frames[-1]
         assert isinstance(last, Completed)
@@ -53,14 +51,11 @@ class Answer:
 
     @property
     def code(self) -> str:
-        """The code of the error."""
         assert self.error is not None
         return self.error.code
 
 
 class Asking:
-    """Asks scripted providers."""
-
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._monkeypatch = monkeypatch
 
@@ -90,5 +85,4 @@ class Asking:
 
 @pytest.fixture
 def ask(monkeypatch: pytest.MonkeyPatch) -> Asking:
-    """Asks a scripted provider in its own wire format."""
     return Asking(monkeypatch)

@@ -45,7 +45,6 @@ class Dialect:
         return Reply(self.encode(step), headers={"content-type": self.content_type}, **more)
 
     def config(self, address: str) -> dict[str, str]:
-        """The configuration of the provider at an address."""
         return {**KEYS, "OPENAI_BASE_URL": f"{address}/v1", "OLLAMA_HOST": address}
 
     def __str__(self) -> str:

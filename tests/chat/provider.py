@@ -31,8 +31,6 @@ class Reply:
 
 @dataclass(frozen=True)
 class Request:
-    """A request as it came."""
-
     path: str
     headers: Mapping[str, str]
     body: Any

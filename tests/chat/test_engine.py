@@ -31,7 +31,6 @@ class Adding:
 
 
 async def frames(script: Any, toolbox: Any = None, prompt: str = "Hello", **more: Any) -> list[Frame]:
-    """All frames of an answer."""
     limits = Limits(**{name: more.pop(name) for name in ("steps", "seconds") if name in more})
     question = Question("Be brief.", prompt, **more)
     chosen = model("test:script", {}, {"script": script})

@@ -20,7 +20,6 @@ OVERLOADED = {"type": "overloaded_error", "message": "Overloaded"}
 
 
 def refusal(dialect: Dialect, status: int, **headers: str) -> Reply:
-    """A refusal in the form of a provider."""
     if dialect is BEDROCK:
         kind = {429: "ThrottlingException", 500: "InternalServerException"}[status]
         return failure(status, {"message": "No."}, **{"x-amzn-errortype": kind}, **headers)

@@ -14,8 +14,6 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a tool."""
-
     id: str
     name: str
     arguments: str
@@ -63,7 +61,6 @@ def openai_chat(step: Step) -> list[bytes]:
 
 
 def openai_responses(step: Step) -> list[bytes]:
-    """OpenAI's responses."""
     response: Json = {
         "id": "r1", "object": "response", "created_at": 1, "model": step.model, "output": [], "tools": [],
         "parallel_tool_calls": True, "tool_choice": "auto", "status": "in_progress",

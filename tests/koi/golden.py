@@ -83,7 +83,6 @@ ANSWERS = {
 
 
 def main() -> None:
-    """Write the file."""
     signer, other = PrivateKey.generate(), PrivateKey.generate()
     source, target = (key.public_key().to_node_rid(name) for key, name in ((signer, "golden"), (other, "here")))
 

@@ -27,14 +27,12 @@ async def listening(talk: Talk) -> AsyncIterator[str]:
 
 
 async def request(reader: asyncio.StreamReader) -> tuple[str, bytes]:
-    """The head and the body of the next request."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode()
     length = next(line for line in head.splitlines() if line.lower().startswith("content-length"))
     return head, await reader.readexactly(int(length.split(":")[1]))
 
 
 def response(body: bytes, status: str = "200 OK", headers: str = "") -> bytes:
-    """An HTTP response."""
     return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{headers}\r\n".encode() + body
 
 

@@ -67,7 +67,6 @@ from koi_net.protocol import Event, EventType, KnowledgeObject  # noqa: E402
 
 
 def write(line: dict[str, Any]) -> None:
-    """Send a line to the test."""
     with LOCK:
         LINES.write(json.dumps(line) + "\n")
 
@@ -128,7 +127,6 @@ class Commands:
         self.node = node
 
     def info(self) -> dict[str, Any]:
-        """Who it is, and what it runs."""
         return {
             "rid": str(self.node.identity.rid),
             "profile": self.node.identity.profile.model_dump(mode="json"),
@@ -150,16 +148,13 @@ class Commands:
         return began
 
     def forget(self, rid: str) -> None:
-        """Forget a resource, and say so to others."""
         self.node.kobj_queue.push(rid=RID.from_string(rid), event_type=EventType.FORGET)
 
     def cached(self, rid: str) -> dict[str, Any] | None:
-        """A bundle in the node's cache."""
         found = self.node.cache.read(RID.from_string(rid))
         return None if found is None else found.model_dump(mode="json")
 
     def rids(self, *types: str) -> list[str]:
-        """The RIDs in the node's cache."""
         kinds = [RIDType.from_string(name) for name in types]
         return sorted(map(str, self.node.cache.list_rids(kinds)))
 
@@ -169,12 +164,10 @@ class Commands:
         return self._requests.fetch_rids(RID.from_string(node), rid_types=kinds).model_dump(mode="json")
 
     def fetch_manifests(self, node: str, rids: list[str]) -> Any:
-        """Ask a node; koi-net checks the answer."""
         asked = [RID.from_string(rid) for rid in rids]
         return self._requests.fetch_manifests(RID.from_string(node), rids=asked).model_dump(mode="json")
 
     def fetch_bundles(self, node: str, rids: list[str]) -> Any:
-        """Ask a node; koi-net checks the answer."""
         asked = [RID.from_string(rid) for rid in rids]
         return self._requests.fetch_bundles(RID.from_string(node), rids=asked).model_dump(mode="json")
 

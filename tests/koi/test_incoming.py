@@ -43,7 +43,6 @@ json_values = st.recursive(
 
 @pytest.fixture(scope="module")
 def ada(tmp_path_factory: pytest.TempPathFactory) -> Identity:
-    """A node."""
     return load_or_create(tmp_path_factory.mktemp("ada") / "key.pem", "ada")
 
 
@@ -53,7 +52,6 @@ def nested(levels: int) -> dict[str, Any]:
 
 
 def events(sender: Identity, *sent: Any) -> bytes:
-    """A signed envelope with events."""
     return as_sent(sender, json.dumps({"type": "events_payload", "events": sent}, separators=(",", ":")))
 
 

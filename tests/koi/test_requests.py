@@ -27,19 +27,16 @@ Serve = Callable[[Talk], Awaitable[Peer]]
 
 @pytest.fixture
 def here(tmp_path: Path) -> Identity:
-    """This node."""
     return load_or_create(tmp_path / "here.pem", "here")
 
 
 @pytest.fixture
 def there(tmp_path: Path) -> Identity:
-    """The peer."""
     return load_or_create(tmp_path / "there.pem", "there")
 
 
 @pytest.fixture
 async def client(here: Identity) -> AsyncIterator[PeerClient]:
-    """This node's client."""
     made = PeerClient(here, seconds=5, largest=LARGEST)
     yield made
     await made.close()
@@ -59,7 +56,6 @@ async def serve(there: Identity) -> AsyncIterator[Serve]:
 
 @pytest.fixture
 def right(here: Identity, there: Identity) -> bytes:
-    """The answer that is expected."""
     return response(signed(there, ADA, here.rid))
 
 

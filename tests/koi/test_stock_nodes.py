@@ -71,7 +71,6 @@ async def test_a_stock_node_refuses_what_is_not_in_order_and_stays_right(stock: 
 
 @asynccontextmanager
 async def asking(identity: Identity) -> AsyncIterator[PeerClient]:
-    """The client of a node."""
     client = PeerClient(identity, seconds=10, largest=1_000_000)
     yield client
     await client.close()

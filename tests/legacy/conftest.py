@@ -40,19 +40,16 @@ def old(tmp_path: Path) -> Path:
 
 
 def asked(path: Path, question: str) -> list[dict[str, Any]]:
-    """What a database answers."""
     with closing(sqlite3.connect(path)) as db:
         db.row_factory = sqlite3.Row
         return [dict(row) for row in db.execute(question)]
 
 
 def rows(path: Path, question: str) -> list[tuple[Any, ...]]:
-    """The rows of what a database answers."""
     return [tuple(row.values()) for row in asked(path, question)]
 
 
 def column(path: Path, question: str) -> list[Any]:
-    """The only column of what a database answers."""
     return [one for (one,) in rows(path, question)]
 
 

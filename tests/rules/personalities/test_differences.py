@@ -27,7 +27,6 @@ def profile(traits: dict[str, Any], mcp_url: str | None = None) -> PersonalityPr
 
 
 def applied(traits: dict[str, Any], found: Difference) -> dict[str, Any]:
-    """Traits after a difference."""
     result = {name: value for name, value in traits.items() if name not in {trait.name for trait in found.removed}}
     result |= {trait.name: trait.value for trait in found.added}
     values = {(trait.name, field.name): field.after for trait in found.changed for field in trait.fields}

@@ -22,7 +22,6 @@ class Chat:
         self.read = 0
 
     async def call(self, name: str, **arguments: Any) -> dict[str, Any]:
-        """An operation on it."""
         return await self.workbench.call(name, conversation_id=self.id, **arguments)
 
     async def send(self, content: str) -> dict[str, Any]:
@@ -39,7 +38,6 @@ class Chat:
         return found
 
     async def ended(self) -> list[dict[str, Any]]:
-        """The next frames, up to the end of an answer."""
         return await self.until("complete", "error")
 
     async def ask(self, content: str) -> dict[str, Any]:
@@ -55,7 +53,6 @@ class Chat:
         return (await self.messages())[-1]
 
     async def messages(self, **more: Any) -> list[dict[str, Any]]:
-        """Its messages."""
         found: list[dict[str, Any]] = (await self.call("list_messages", **more))["messages"]
         return found
 

@@ -79,7 +79,6 @@ async def know(
 
 
 async def forget(workbench: Workbench, made: PersonalityProfile, at: int = 1) -> None:
-    """Forget a profile as the pipeline does."""
     values = _values(made, at, "FORGET") | {"origin": str(made.node_rid), "contents": None, "sha256": None}
     await workbench.store.write(lambda tx: [tx.run(query, values) for query in (*FORGET, HISTORY)])
 
@@ -90,12 +89,10 @@ async def meet(workbench: Workbench, node: KoiNetNode, failures: int = 0) -> Non
 
 
 async def own(workbench: Workbench, name: str, owner: KoiNetNode) -> None:
-    """Store which node owns a name."""
     await workbench.store.write(lambda tx: tx.run(OWNER, name=name, owner=str(owner)))
 
 
 async def join(workbench: Workbench) -> None:
-    """Store that this node takes part in a network."""
     await workbench.store.write(lambda tx: tx.run(NETWORK))
 
 

@@ -46,7 +46,6 @@ class Other:
         return Bundle.generate(rid, contents, at or self.clock.now)
 
     def profile(self, name: str, version: str = "1", **traits: Any) -> dict[str, Any]:
-        """The contents of a personality of its own."""
         return contents_of(self.rid, name, version, **traits)
 
     def personality(self, name: str, version: str = "1", at: int | None = None, **traits: Any) -> Event:
@@ -54,7 +53,6 @@ class Other:
         return event(NEW, self.bundle(AgentPersonality(name, version), self.profile(name, version, **traits), at))
 
     def node(self, **changed: Any) -> Bundle:
-        """Its own node."""
         made = NodeProfile(
             base_url="http://127.0.0.1:1/koi-net", node_type=NodeType.FULL, public_key=self.identity.public_key
         )
@@ -83,7 +81,6 @@ def contents_of(node: KoiNetNode, name: str, version: str, **traits: Any) -> dic
 
 
 def event(event_type: EventType, bundle: Bundle) -> Event:
-    """An event with a bundle."""
     return Event(rid=bundle.rid, event_type=event_type, manifest=bundle.manifest, contents=bundle.contents)
 
 
@@ -94,8 +91,6 @@ def forget(name: str, version: str = "1") -> Event:
 
 @dataclass
 class Here:
-    """The node of the open project."""
-
     workbench: Workbench
     ctx: Ctx
     clock: Clock
@@ -110,7 +105,6 @@ class Here:
         return self.identity.rid
 
     async def publish(self, name: str, version: str = "1", **traits: Any) -> Handled:
-        """Publish a personality of its own."""
         rid, contents = AgentPersonality(name, version), contents_of(self.rid, name, version, **traits)
         return await handle(self.ctx, [Event(rid=rid, event_type=NEW, contents=contents)], None)
 
@@ -124,7 +118,6 @@ class Here:
             await self.receive(one, *one.handshake())
 
     def limit(self, **settings: int) -> None:
-        """Change settings."""
         self.ctx = self.ctx._replace(settings=self.ctx.settings.model_copy(update=settings))
 
     def trait(self, name: str, trait: str) -> Any:
@@ -134,7 +127,6 @@ class Here:
         return found and found.value
 
     async def receive(self, sender: Other, *events: Event) -> tuple[int, bytes]:
-        """Receive events that another node has signed."""
         return await self.ask(sender, BROADCAST, EventsPayload(events=list(events)))
 
     async def ask(self, sender: Other, path: str, payload: Payload) -> tuple[int, bytes]:
@@ -211,5 +203,4 @@ async def reject(workbench: Workbench, key: Path) -> None:
 
 
 def protocol_error(body: bytes) -> str:
-    """The error of the protocol in an answer."""
     return str(ErrorResponse.model_validate_json(body).error)

@@ -19,17 +19,14 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
 
 async def released(here: Here, name: str = "helper", **more: Any) -> dict[str, Any]:
-    """Take a name from its owner."""
     return await here.workbench.call("release_personality_name", name=name, **more)
 
 
 async def code_of(here: Here, name: str, **more: Any) -> str:
-    """Why a name cannot be released."""
     return (await given.refusal(released(here, name, **more))).code
 
 
 async def owner(here: Here, name: str = "helper") -> str | None:
-    """The node that owns a name."""
     rows = await here.rows("SELECT owner FROM personality_owners WHERE name = :name", name=name)
     return rows[0]["owner"] if rows else None
 

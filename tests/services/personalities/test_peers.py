@@ -25,13 +25,11 @@ RID = AgentPersonality("helper", "1")
 
 
 def profile(**more: Any) -> NodeProfile:
-    """The profile of a node that serves."""
     described = {"node_type": NodeType.FULL, "base_url": "http://127.0.0.1:1/koi-net", "public_key": "key"}
     return NodeProfile.model_validate(described | more)
 
 
 async def noted(workbench: Workbench, *nodes: KoiNetNode, **more: Any) -> None:
-    """Nodes whose bundles were accepted."""
 
     def note(tx: Tx) -> None:
         for node in nodes:
@@ -43,7 +41,6 @@ async def noted(workbench: Workbench, *nodes: KoiNetNode, **more: Any) -> None:
 
 
 async def peer_now(workbench: Workbench, ref: str = "ada") -> dict[str, Any]:
-    """How a peer is now."""
     return dict((await workbench.call("get_peer", peer=ref))["peer"])
 
 

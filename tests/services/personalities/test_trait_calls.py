@@ -48,12 +48,10 @@ async def there(tmp_path: Path, here: Side) -> AsyncIterator[Side]:
 
 
 def calling(there: Side, name: str = "ada__mean", **arguments: Any) -> asyncio.Task[dict[str, Any]]:
-    """A call by the operator there."""
     return asyncio.create_task(there.call("call_tool", name=name, arguments=arguments))
 
 
 async def allowed(here: Side, there: Side, permission: str = "always", **more: Any) -> None:
-    """Let the node there call everything."""
     await here.call("set_peer_permission", peer=there.rid, permission=permission, **more)
 
 
@@ -64,7 +62,6 @@ async def taken(here: Side, **more: Any) -> dict[str, Any]:
 
 
 async def finish(here: Side, call_id: str, value: Any = 2.0) -> None:
-    """Answer as the kernel here."""
     await here.call("finish_tool_call", host_id="k", call_id=call_id, answer={"value": value})
 
 
@@ -97,14 +94,12 @@ async def result(here: Side, there: Side, value: Any) -> Any:
 
 
 async def eve_of(there: Side, **choices: Any) -> str:
-    """The token of an agent there."""
     made = await there.call("register", name="eve", persona_id="implementer")
     await there.call("approve", approval_id=made["approval_id"], choices={"agent_id": "eve", **choices})
     return str(made["token"])
 
 
 async def code_of(call: asyncio.Task[dict[str, Any]]) -> str:
-    """The code with which a call fails."""
     return (await given.refusal(call)).code
 
 

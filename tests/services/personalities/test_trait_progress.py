@@ -86,7 +86,6 @@ async def test_an_mcp_client_gets_the_progress_of_a_function_of_another_project(
 
 
 async def reporting(here: Side, there: Side) -> tuple[Following, str]:
-    """A call that has reported, and its id."""
     following, call_id = Following(there), (await taken(here))["call_id"]
     await report(here, call_id, 1)
     await following.seen.get()
@@ -109,7 +108,6 @@ async def test_servers_that_stop_end_a_call_that_reports_with_a_code(here: Side,
 
 
 def call_of(there: Side) -> TraitCall:
-    """A call as the node there signs it."""
     rid, sent_at = AgentPersonality("ada", "1.0"), iso(there.ctx.store.now())
     return TraitCall(call_id="c1", sent_at=sent_at, rid=rid, trait="mean", arguments={}, caller="eve", seconds=30.0)
 

@@ -51,13 +51,11 @@ def call_of(there: Side, **more: Any) -> TraitCall:
 
 
 async def post(here: Side, body: bytes | str, path: str = "bob/tools/call/mood", **headers: str) -> httpx2.Response:
-    """Send a request to the server here."""
     async with httpx2.AsyncClient(trust_env=False, verify=False, timeout=30) as client:
         return await client.post(f"{here.info.url}/agents/{path}", content=body, headers=headers)
 
 
 async def send(here: Side, there: Side, payload: Payload, path: str = "bob/tools/call/mood") -> httpx2.Response:
-    """Send a payload that the node there has signed."""
     return await post(here, signed(there.identity, payload, here.identity.rid), path)
 
 
@@ -71,14 +69,12 @@ def result_of(response: httpx2.Response, here: Side) -> TraitResult:
 
 
 def code_of(response: httpx2.Response, here: Side) -> str:
-    """The code of the error in a signed answer."""
     error = result_of(response, here).error
     assert error is not None
     return str(error["code"])
 
 
 async def permit(here: Side, there: Side, permission: str, **more: Any) -> None:
-    """Decide what the node there may call."""
     await here.call("set_peer_permission", peer=there.rid, permission=permission, **more)
 
 

@@ -34,16 +34,13 @@ class Side:
 
     @property
     def ctx(self) -> Ctx:
-        """The context of its operations."""
         return self.workbench._ctx
 
     @property
     def rid(self) -> str:
-        """The RID of its node."""
         return str(self.identity.rid)
 
     async def call(self, op: str, /, **arguments: Any) -> dict[str, Any]:
-        """An operation, as the operator."""
         return await self.workbench.call(op, **arguments)
 
     async def question(self, number: int = 1, kind: str = "peer_call") -> list[dict[str, Any]]:

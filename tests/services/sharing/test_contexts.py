@@ -33,7 +33,6 @@ class World:
     written: dict[str, str]
 
     async def call(self, name: str, who: str, **arguments: Any) -> dict[str, Any]:
-        """Run an operation as an agent, or as the operator."""
         caller = self.agents[who].caller if who in self.agents else OPERATOR
         return await self.workbench.dispatch(await self.workbench.renewed(caller), name, arguments)
 
@@ -42,11 +41,9 @@ class World:
         return await self.call(f"{name}_context", who, context_id=self.written["ada"], **arguments)
 
     async def update(self, agent_id: str, **changes: Any) -> None:
-        """Change an agent."""
         await self.workbench.call("update_agent", agent_id=agent_id, changes=changes)
 
     async def titles(self, who: str, **how: Any) -> list[str]:
-        """The titles of the contexts somebody reads."""
         return [row["title"] for row in (await self.call("read", who, **how))["data"]]
 
 

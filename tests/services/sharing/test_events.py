@@ -19,7 +19,6 @@ pytestmark = pytest.mark.anyio
 
 
 async def listed(workbench: Workbench, caller: Caller = OPERATOR, **how: Any) -> dict[str, Any]:
-    """A page of events."""
     return await workbench.dispatch(caller, "list_events", how)
 
 

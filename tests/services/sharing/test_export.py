@@ -37,7 +37,6 @@ async def filled(workbench: Workbench) -> Workbench:
 
 
 async def rows(workbench: Workbench, resource: str, format: str = "json") -> list[dict[str, Any]]:
-    """The rows of an export."""
     text = (await workbench.call("export", resource=resource, format=format))["content"]
     found: list[dict[str, Any]] = json.loads(text) if format == "json" else list(csv.DictReader(io.StringIO(text, "")))
     return found

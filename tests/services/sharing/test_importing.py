@@ -43,7 +43,6 @@ async def filled(workbench: Workbench, admit: Admit) -> Workbench:
 
 @pytest.fixture
 async def other(tmp_path: Path) -> AsyncIterator[Workbench]:
-    """Another project, empty."""
     (tmp_path / "other").mkdir()
     async with Workbench.open(Settings(project=tmp_path / "other", port=0)) as opened:
         yield opened

@@ -38,13 +38,11 @@ class Station:
 
     @property
     def url(self) -> str:
-        """Its endpoints."""
         assert self.workbench.server is not None
         return f"{self.workbench.server.url}/koi-net"
 
     @property
     def rid(self) -> str:
-        """Its RID."""
         presence = self.workbench._ctx.node.presence
         assert presence is not None
         return str(presence.identity.rid)
@@ -54,7 +52,6 @@ class Station:
         await self.call("publish_personality", name=name, version="1", traits=traits)
 
     async def withdraw(self, name: str) -> None:
-        """Withdraw a personality."""
         await self.call("withdraw_personality", name=name)
 
     def registry(self) -> dict[str, dict[str, Any]]:
@@ -70,11 +67,9 @@ class Station:
         await given.until(lambda: self.registry() == {f"{name}/1": traits for name, traits in expected.items()})
 
     async def call(self, op: str, /, **arguments: Any) -> dict[str, Any]:
-        """An operation, as the operator."""
         return await self.workbench.call(op, **arguments)
 
     async def stop(self) -> None:
-        """Stop serving, and close."""
         await self.stack.aclose()
 
 

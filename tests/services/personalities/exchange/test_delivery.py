@@ -50,7 +50,6 @@ class Picky:
         return Peer(self.node.rid, self.url, self.node.identity.public_key)
 
     async def deliver(self) -> None:
-        """Send it what waits for it."""
         await delivery.deliver(self.here.ctx, self.peer)
 
     async def answer(self, raw: bytes) -> bytes:

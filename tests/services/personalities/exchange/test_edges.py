@@ -29,7 +29,6 @@ async def proposal(here: Here, ada: Other, *types: str) -> Row:
 
 
 async def known_edges(here: Here) -> list[tuple[str, Any]]:
-    """Status and types of the edges that are known."""
     found = await here.rows("SELECT status, rid_types FROM koi_edges ORDER BY rid")
     return [(row["status"], json.loads(row["rid_types"])) for row in found]
 

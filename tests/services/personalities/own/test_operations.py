@@ -31,7 +31,6 @@ class Lab:
     _read_to: int = field(default=0)
 
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
-        """An operation, as the operator."""
         return await self.workbench.call(name, **arguments)
 
     async def events(self, count: int = 1) -> list[tuple[str, str]]:
@@ -48,7 +47,6 @@ class Lab:
         return dict((await self.call("get_personality", name=name))["profile"])
 
     async def traits(self, name: str) -> dict[str, Any]:
-        """The values of the traits that the network sees."""
         return {trait["name"]: trait["value"] for trait in (await self.profile(name))["traits"]}
 
     async def offer(self, *tools: dict[str, Any]) -> None:
