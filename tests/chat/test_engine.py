@@ -68,14 +68,6 @@ async def test_a_tool_that_fails_or_does_not_exist_is_told_to_the_model_which_go
     assert text(await frames([{"calls": [{"tool": "nothing"}]}, {"say": "Then not."}], Adding())) == "Then not."
 
 
-async def test_a_conversation_goes_on_with_its_history() -> None:
-    script = [{"say": "First."}, {"say": "Second."}]
-    first = await frames(script)
-    assert isinstance(first[-1], Completed)
-    history = json.loads(json.dumps(first[-1].history))
-    assert text(await frames(script, history=history)) == "Second."
-
-
 async def test_an_answer_that_takes_too_many_steps_or_too_long_ends_with_a_code() -> None:
     with pytest.raises(Conflict, match="CHAT_LIMIT"):
         await frames([{"calls": [{"tool": "add", "input": {"a": 1, "b": 1}}]}], Adding(), steps=3)

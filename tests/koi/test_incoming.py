@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -193,25 +192,23 @@ async def test_the_loop_goes_on_while_a_large_envelope_is_read(ada: Identity) ->
 # Signatures
 
 
-TAMPERED: dict[str, Callable[[bytes], bytes]] = {
-    "another payload": lambda raw: raw.replace(b"ada/1", b"ada/2"),
-    "another event type": lambda raw: raw.replace(b'"NEW"', b'"FORGET"'),
-    "a second payload at the end": lambda raw: raw[:-1] + b',"payload":{"type":"poll_events"}}',
-    "a second payload after the signature": lambda raw: raw[:-1] + b',"payload":{"type":"events_payload","events":[]}}',
-    "a second payload at the beginning": lambda raw: b'{"payload":{"type":"poll_events"},' + raw[1:],
-    "another signature": lambda raw: raw[:-1] + b',"signature":"AAAA"}',
-    "no signature": lambda raw: raw[: raw.rindex(b',"signature"')] + b',"signature":""}',
-    "not base64": lambda raw: raw[: raw.rindex(b',"signature"')] + ',"signature":"é"}'.encode(),
-}
-
-
-@pytest.mark.parametrize("tamper", TAMPERED.values(), ids=TAMPERED)
-def test_an_envelope_that_was_tampered_with_does_not_verify(ada: Identity, tamper: Callable[[bytes], bytes]) -> None:
+def test_an_envelope_that_was_tampered_with_does_not_verify(ada: Identity) -> None:
     raw = events(ada, GOOD)
-    assert opened(raw).is_signed_with(ada.public_key)
-    tampered = opened(tamper(raw))
-    before = opened(raw).envelope.payload
-    assert not tampered.is_signed_with(ada.public_key) or tampered.envelope.payload == before
+    before = opened(raw)
+    assert before.is_signed_with(ada.public_key)
+    unsigned = raw[: raw.rindex(b',"signature"')]
+    for tampered in (
+        raw.replace(b"ada/1", b"ada/2"),
+        raw.replace(b'"NEW"', b'"FORGET"'),
+        raw[:-1] + b',"payload":{"type":"poll_events"}}',
+        raw[:-1] + b',"payload":{"type":"events_payload","events":[]}}',
+        b'{"payload":{"type":"poll_events"},' + raw[1:],
+        raw[:-1] + b',"signature":"AAAA"}',
+        unsigned + b',"signature":""}',
+        unsigned + ',"signature":"é"}'.encode(),
+    ):
+        found = opened(tampered)
+        assert not found.is_signed_with(ada.public_key) or found.envelope.payload == before.envelope.payload
 
 
 def test_fields_that_are_not_known_are_covered_if_they_were_signed_and_harmless_if_not(ada: Identity) -> None:

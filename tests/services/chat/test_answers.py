@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import nbformat
 import pytest
 
 from workbench.errors import Conflict, NotFound
@@ -13,6 +14,7 @@ from workbench.errors import Conflict, NotFound
 pytestmark = pytest.mark.anyio
 
 Begin = Callable[..., Any]
+SCRIPT = [{"say": "I look.", "calls": [{"tool": "list_tasks"}]}, {"say": "None ``` yet.\u001b[2J"}]
 SLOW = {"say": "one two three four", "pause": 20}
 
 
@@ -66,3 +68,19 @@ async def test_a_conversation_that_is_deleted_ends_its_answer_and_its_readers(be
     with pytest.raises(NotFound, match="CONVERSATION_NOT_FOUND"):
         await reading
     assert not chat.workbench._ctx.answers.is_here(chat.id)
+
+
+async def test_an_export_has_the_messages_and_the_calls_and_nothing_that_acts_on_a_terminal(begin: Begin) -> None:
+    chat = await begin(SCRIPT, tools=["workbench"])
+    await chat.ask("Which tasks?")
+    found = await chat.call("export_conversation")
+    text = found["content"]
+    assert found["filename"].endswith(".md")
+    assert text.startswith("# Which tasks?\n\nBegun ")
+    assert "## You\n\nWhich tasks?\n\n## Helper, test:script\n\nI look.\n\n**list_tasks** (local, completed):" in text
+    assert "\u001b" not in text
+    notebook = nbformat.reads((await chat.call("export_conversation", format="notebook"))["content"], as_version=4)
+    nbformat.validate(notebook)
+    title, cell = notebook.cells
+    assert (title.cell_type, cell.source) == ("markdown", "%%chat\nWhich tasks?")
+    assert "None ``` yet." in cell.outputs[0]["data"]["text/markdown"]

@@ -13,6 +13,7 @@ from workbench.errors import NotFound
 from workbench.koi.envelope import signed
 from workbench.koi.payloads import EventsPayload
 from workbench.koi.requests import BROADCAST
+from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.personalities import receiving
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
@@ -31,18 +32,20 @@ async def owner(here: Here, name: str = "helper") -> str | None:
     return rows[0]["owner"] if rows else None
 
 
-async def test_a_node_with_a_new_key_gets_the_name_that_its_lost_key_owned(
+async def test_a_node_with_a_new_key_gets_the_name_and_no_other_that_its_lost_key_owned(
     here: Here, ada: Other, other: Callable[[str], Other]
 ) -> None:
-    await here.receive(ada, *ada.handshake(), ada.personality("helper", mood="calm"))
+    await here.receive(ada, *ada.handshake(), ada.personality("helper", mood="calm"), ada.personality("helper2"))
     new = other("ada-again")
     await here.receive(new, *new.handshake(), new.personality("helper", mood="keen"))
     assert await here.refusals() == {"KOI_NAME_TAKEN": 1}
     made = await released(here)
     assert (made["former_owner"], made["owner"], made["dropped"]) == (str(ada.rid), None, ["1"])
-    assert await here.registry() == set()
+    assert await here.registry() == {"helper2/1"}
+    kinds = [row["kind"] for row in await here.rows("SELECT kind FROM events ORDER BY id DESC LIMIT 2")]
+    assert kinds == ["name.released", "personality.forgotten"]
     await here.receive(new, new.personality("helper", mood="keen"))
-    assert await here.registry() == {"helper/1"}
+    assert await here.registry() == {"helper/1", "helper2/1"}
     assert await owner(here) == str(new.rid)
 
 
@@ -58,25 +61,17 @@ async def test_what_the_former_owner_signed_is_refused_when_it_is_sent_again_and
     await receiving.answer(here.ctx, BROADCAST, old)
     here.clock.forward(3_600)
     await here.receive(ada, ada.personality("helper", "3"))
+    renamed = ada.profile("helper", "3") | {"node_rid": str(ada.rid).replace("ada+", "eve+")}
+    await here.receive(ada, event(NEW, ada.bundle(AgentPersonality("helper", "3"), renamed)))
     await here.make_relay(bob)
     await here.receive(bob, ada.personality("helper", "4"))
     assert await here.registry() == set()
     assert await owner(here) is None
-    assert await here.refusals() == {"KOI_NAME_RELEASED": 4}
+    assert await here.refusals() == {"KOI_NAME_RELEASED": 5}
     await here.receive(bob, bob.personality("helper"))
     await receiving.answer(here.ctx, BROADCAST, old)
     assert await here.registry() == {"helper/1"}
-    assert await here.refusals() == {"KOI_NAME_RELEASED": 4, "KOI_NAME_TAKEN": 2}
-
-
-async def test_the_former_owner_is_known_by_its_key_and_not_by_what_it_calls_itself(here: Here, ada: Other) -> None:
-    await here.receive(ada, *ada.handshake(), ada.personality("helper"))
-    await released(here)
-    contents = ada.profile("helper") | {"node_rid": str(ada.rid).replace("ada+", "eve+")}
-    rid = ada.personality("helper").rid
-    await here.receive(ada, event(NEW, ada.bundle(rid, contents)))
-    assert await here.registry() == set()
-    assert "KOI_NAME_RELEASED" in await here.refusals()
+    assert await here.refusals() == {"KOI_NAME_RELEASED": 5, "KOI_NAME_TAKEN": 2}
 
 
 async def test_a_name_is_given_to_a_node_so_that_no_other_is_faster(here: Here, ada: Other, bob: Other) -> None:
@@ -90,14 +85,6 @@ async def test_a_name_is_given_to_a_node_so_that_no_other_is_faster(here: Here, 
     assert (await released(here, to="ada"))["owner"] == str(ada.rid)
     await here.receive(ada, ada.personality("helper"))
     assert await here.registry() == {"helper/1"}
-
-
-async def test_only_the_name_is_taken(here: Here, ada: Other) -> None:
-    await here.receive(ada, *ada.handshake(), ada.personality("helper"), ada.personality("helper2"))
-    await released(here)
-    assert await here.registry() == {"helper2/1"}
-    kinds = [row["kind"] for row in await here.rows("SELECT kind FROM events ORDER BY id DESC LIMIT 2")]
-    assert kinds == ["name.released", "personality.forgotten"]
 
 
 async def test_a_permission_that_was_given_for_a_tool_of_the_former_owner_ends(here: Here, ada: Other) -> None:

@@ -74,6 +74,11 @@ def code_of(response: httpx2.Response, here: Side) -> str:
     return str(error["code"])
 
 
+async def sent(here: Side, there: Side, path: str = "bob/tools/call/mood", **call: Any) -> str:
+    """The code of the error in the answer to a call that the node there has signed."""
+    return code_of(await send(here, there, call_of(there, **call), path), here)
+
+
 async def permit(here: Side, there: Side, permission: str, **more: Any) -> None:
     await here.call("set_peer_permission", peer=there.rid, permission=permission, **more)
 
@@ -129,8 +134,8 @@ async def test_what_no_node_has_signed_as_koi_net_does_is_refused_and_counted_fo
 async def test_a_call_that_is_not_of_now_or_for_another_trait_is_refused(here: Side, there: Side) -> None:
     numbers = count(1)
 
-    async def code(address: str = "bob/tools/call/mood", **more: Any) -> str:
-        return code_of(await send(here, there, call_of(there, call_id=f"c{next(numbers)}", **more), address), here)
+    async def code(path: str = "bob/tools/call/mood", **more: Any) -> str:
+        return await sent(here, there, path, call_id=f"c{next(numbers)}", **more)
 
     for seconds in (-61, 61):
         assert await code(sent_at=iso(there.ctx.store.now() + seconds * SECOND)) == "CALL_TOO_OLD", seconds
@@ -143,31 +148,28 @@ async def test_a_call_that_is_not_of_now_or_for_another_trait_is_refused(here: S
     for agent, trait in (("nobody", "mood"), ("bob", "hope"), ("bob", "age"), ("eve", "mood")):
         found = await code(f"{agent}/tools/call/{trait}", rid=AgentPersonality(agent, "1"), trait=trait)
         assert found == "UNKNOWN_TOOL", (agent, trait)
-    assert await here.records() == []
-
-
-async def test_arguments_are_checked_and_what_fails_is_neither_a_call_nor_a_refusal(here: Side, there: Side) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     await here.publish("cleo", mood={**MOOD, "input_schema": schema})
-    call = call_of(there, rid=AgentPersonality("cleo", "1"))
-    assert code_of(await send(here, there, call, "cleo/tools/call/mood"), here) == "INVALID_ARGUMENTS"
+    before = await refusals(here, there)
+    assert await code("cleo/tools/call/mood", rid=AgentPersonality("cleo", "1")) == "INVALID_ARGUMENTS"
+    assert await refusals(here, there) == before  # what fails is neither a call nor a refusal
     assert await here.records() == []
-    assert await refusals(here, there) == {}
 
 
 async def test_every_refused_call_is_counted_for_its_node(here: Side, there: Side) -> None:
-    fresh = call_of(there)
-    await send(here, there, fresh)
-    await send(here, there, fresh)
-    await send(here, there, call_of(there, call_id="c2", sent_at=iso(there.ctx.store.now() - 90 * SECOND)))
-    await send(here, there, call_of(there, call_id="c3", trait="hope"), "bob/tools/call/hope")
+    call = call_of(there)
+    await send(here, there, call)
+    assert code_of(await send(here, there, call), here) == "CALL_REPLAYED"
+    old = iso(there.ctx.store.now() - 90 * SECOND)
+    assert await sent(here, there, call_id="c2", sent_at=old) == "CALL_TOO_OLD"
+    assert await sent(here, there, "bob/tools/call/hope", call_id="c3", trait="hope") == "UNKNOWN_TOOL"
     await permit(here, there, "never")
-    await send(here, there, call_of(there, call_id="c4"))
+    assert await sent(here, there, call_id="c4") == "TOOL_FORBIDDEN"
     await permit(here, there, "always", calls_per_minute=1)
     await send(here, there, call_of(there, call_id="c5"))
-    await send(here, there, call_of(there, call_id="c6"))
+    assert await sent(here, there, call_id="c6") == "RATE_LIMITED"
     await here.call("block_peer", peer=there.rid)
-    assert code_of(await send(here, there, call_of(there, call_id="c7")), here) == "KOI_BLOCKED"
+    assert await sent(here, there, call_id="c7") == "KOI_BLOCKED"
     codes = ["CALL_REPLAYED", "CALL_TOO_OLD", "KOI_BLOCKED", "RATE_LIMITED", "TOOL_FORBIDDEN", "UNKNOWN_TOOL"]
     assert await refusals(here, there) == dict.fromkeys(codes, 1)
     assert await refused(here, there) == len(codes)
@@ -181,12 +183,12 @@ async def test_a_call_waits_as_long_as_its_caller_and_is_counted_if_the_operator
     here: Side, there: Side
 ) -> None:
     await permit(here, there, "ask")
-    assert code_of(await send(here, there, call_of(there, seconds=0.2)), here) == "TOOL_TIMEOUT"
+    assert await sent(here, there, seconds=0.2) == "TOOL_TIMEOUT"
     assert await here.question(0) == []
-    calling = asyncio.create_task(send(here, there, call_of(there, call_id="c2")))
+    calling = asyncio.create_task(sent(here, there, call_id="c2"))
     [asked] = await here.question()
     await here.call("reject", approval_id=asked["id"])
-    assert code_of(await calling, here) == "TOOL_DENIED"
+    assert await calling == "TOOL_DENIED"
     assert await refusals(here, there) == {"TOOL_DENIED": 1}
 
 
