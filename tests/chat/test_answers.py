@@ -46,8 +46,7 @@ async def main():
             ticks += 1
     ticking = asyncio.create_task(tick())
     frames = answers.answer(answers.Choice("test:x", {}, {}), Question("", "Hello"), NoTools())
-    async for frame in frames:
-        break
+    await anext(frames)
     assert "pydantic_ai" in sys.modules
     assert ticks > 3, ticks
     await frames.aclose()
@@ -64,15 +63,14 @@ from workbench.errors import Unavailable
 sys.modules[sys.argv[1]] = None
 
 async def main():
+    choice = answers.Choice(sys.argv[2], {"ANTHROPIC_API_KEY": "k"}, {})
+    error = None
     try:
-        async for frame in answers.answer(answers.Choice(sys.argv[2], {"ANTHROPIC_API_KEY": "k"}, {}),
-                                          Question("", "Hello"), NoTools()):
-            pass
-    except Unavailable as error:
-        assert error.code == "CHAT_NOT_INSTALLED", error
-        assert "workbench-agents[chat]" in error.message
-    else:
-        raise AssertionError("no error")
+        await anext(answers.answer(choice, Question("", "Hello"), NoTools()))
+    except Unavailable as caught:
+        error = caught
+    assert error and error.code == "CHAT_NOT_INSTALLED", error
+    assert "workbench-agents[chat]" in error.message
 
 asyncio.run(main())
 """

@@ -191,17 +191,14 @@ async def test_a_stock_full_node_that_wants_to_poll_gets_everything_by_its_polls
         found = await contents(rid)
         return found is not None and found["status"] == "APPROVED" and await contents(rid_of("early")) is not None
 
-    async def is_known() -> bool:
-        return await contents(rid_of("helper")) is not None
-
-    async def is_forgotten() -> bool:
-        return await contents(rid_of("helper")) is None
+    async def is_known(expected: bool = True) -> bool:
+        return (await contents(rid_of("helper")) is not None) is expected
 
     await polls(is_approved)
     await hub.publish("helper", mood="kind")
     await polls(is_known)
     await hub.withdraw("helper")
-    await polls(is_forgotten)
+    await polls(lambda: is_known(False))
     assert {rid, rid_of("early"), rid_of("helper")} <= set(polled)
 
 
