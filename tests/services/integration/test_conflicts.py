@@ -27,20 +27,21 @@ async def updates(workbench: Workbench) -> int:
     return len((await workbench.call("list_events", kinds=["approval.updated"]))["events"])
 
 
-async def test_a_target_that_moves_makes_the_question_conflict_and_ends_it(
-    workbench: Workbench, repository: Path
-) -> None:
+async def test_conflicts_and_open_tasks_are_shown_as_they_are_now(workbench: Workbench, repository: Path) -> None:
     commit(await given.worktree(workbench), "README.md", "# Theirs\n")
     question = await ask(workbench)
     assert (await shown(workbench, question))["conflicts"] == []
     commit(repository, "README.md", "# Mine\n")
+    task = await given.task(workbench, "Tests", target_worktree="lab")
     now = await shown(workbench, question)
     assert (now["conflicts"], now["behind"]) == (["README.md"], 1)
+    assert (now["open_tasks"], now["open_task_ids"]) == (1, [task])
     assert (await one(workbench))["conflicts"] == ["README.md"]
     assert (await workbench.call("get_approval", approval_id=question))["payload"] == now
     git("reset", "-q", "--hard", "HEAD~1", cwd=repository)
+    await workbench.call("cancel_task", task_id=task)
     now = await shown(workbench, question)
-    assert (now["conflicts"], now["behind"]) == ([], 0)
+    assert (now["conflicts"], now["behind"], now["open_tasks"]) == ([], 0, 0)
     await workbench.call("approve", approval_id=question)
     assert (repository / "README.md").read_text() == "# Theirs\n"
 
@@ -73,16 +74,6 @@ async def test_a_worktree_that_conflicts_already_is_not_brought_into_conflict(
     commit(places["a"], "README.md", "# A\n")
     assert (await shown(workbench, await ask(workbench, "a")))["makes_conflict"] == []
     assert (await one(workbench, "b"))["conflicts"] == ["README.md"]
-
-
-async def test_the_open_tasks_of_the_worktree_are_shown_as_they_are_now(workbench: Workbench, settle: Any) -> None:
-    commit(await given.worktree(workbench))
-    question = await ask(workbench)
-    task = await workbench.call("create_task", title="Tests", persona_id="implementer", target_worktree="lab")
-    now = await shown(workbench, question)
-    assert (now["open_tasks"], now["open_task_ids"]) == (1, [task["id"]])
-    await workbench.call("cancel_task", task_id=task["id"])
-    assert (await shown(workbench, question))["open_tasks"] == 0
 
 
 async def test_an_update_is_announced_once_and_only_if_something_has_changed(

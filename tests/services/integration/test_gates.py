@@ -15,7 +15,7 @@ import pytest
 
 from tests import given
 from tests.conftest import git
-from tests.services.worktrees.lab import approval, ask, commit, everything, finished, kinds, one, settled, states
+from tests.services.worktrees.lab import approval, ask, commit, everything, finished, one, settled, states
 from tests.unkillable import unkillable
 from workbench.app import Workbench
 from workbench.confinement import abilities
@@ -55,15 +55,33 @@ async def at_work(workbench: Workbench, question: int) -> None:
     await given.until(is_running)
 
 
-async def test_without_a_server_gates_run_in_the_call(settings: Settings, repository: Path) -> None:
-    async with project(settings, PASS, "echo said; echo why >&2; exit 3") as workbench:
+async def test_without_a_server_gates_run_in_the_call_and_a_failed_one_needs_the_explicit_choice(
+    settings: Settings, repository: Path
+) -> None:
+    talkative, fails = "seq 1 20000; printf 'last \\000 \\377'", "echo said; echo why >&2; exit 3"
+    async with project(settings, fails, PASS, talkative) as workbench:
         commit(await given.worktree(workbench))
-        found = await approval(workbench, await ask(workbench))
-        first, second = found["payload"]["gates"]
-        assert (first["command"], first["state"], first["exit_code"]) == (PASS, "passed", 0)
-        assert (second["state"], second["exit_code"], second["output"]) == ("failed", 3, "said\nwhy\n")
+        question = await ask(workbench)
+        first, second, third = (await approval(workbench, question))["payload"]["gates"]
+        assert (first["state"], first["exit_code"], first["output"]) == ("failed", 3, "said\nwhy\n")
+        assert (second["command"], second["state"], second["exit_code"]) == (PASS, "passed", 0)
+        assert len(third["output"]) < 17_000
+        assert third["output"].endswith("20000\nlast � �")
+        assert third["output"].split("\n")[0].isdecimal()
         assert leftovers(repository) == []
         assert len(git("worktree", "list", cwd=repository).splitlines()) == 2
+        before = everything(repository)
+        with pytest.raises(Conflict, match="GATES_FAILED") as refused:
+            await workbench.call("approve", approval_id=question)
+        assert refused.value.details["gates"] == [fails]
+        assert everything(repository) == before
+        assert (await approval(workbench, question))["status"] == "pending"
+        for wrong in ({"despite_gates": "yes"}, {"despite": True}):
+            with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+                await workbench.call("approve", approval_id=question, choices=wrong)
+        decided = await workbench.call("approve", approval_id=question, choices={"despite_gates": True})
+        assert decided["outcome"]["state"] == "integrated"
+        assert (repository / "new.txt").exists()
 
 
 async def test_a_gate_that_its_box_refused_a_path_says_which_setting_opens_it(
@@ -137,24 +155,6 @@ async def test_where_a_filter_cannot_run_in_the_box_files_stay_as_stored_until_i
         assert (await given.worktree(workbench, "second") / "data.bin").read_text() == "much data\n"
 
 
-async def test_a_failed_gate_needs_the_explicit_choice(settings: Settings, repository: Path) -> None:
-    async with project(settings, "exit 1", PASS) as workbench:
-        commit(await given.worktree(workbench))
-        question = await ask(workbench)
-        before = everything(repository)
-        with pytest.raises(Conflict, match="GATES_FAILED") as refused:
-            await workbench.call("approve", approval_id=question)
-        assert refused.value.details["gates"] == ["exit 1"]
-        assert everything(repository) == before
-        assert (await approval(workbench, question))["status"] == "pending"
-        for wrong in ({"despite_gates": "yes"}, {"despite": True}):
-            with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
-                await workbench.call("approve", approval_id=question, choices=wrong)
-        decided = await workbench.call("approve", approval_id=question, choices={"despite_gates": True})
-        assert decided["outcome"]["state"] == "integrated"
-        assert (repository / "new.txt").exists()
-
-
 @pytest.mark.long
 async def test_the_repositorys_own_tests_are_a_gate(settings: Settings, repository: Path) -> None:
     (repository / "test_sum.py").write_text("from sums import add\n\ndef test_add():\n    assert add(1, 2) == 3\n")
@@ -170,16 +170,13 @@ async def test_the_repositorys_own_tests_are_a_gate(settings: Settings, reposito
         assert "assert -1 == 3" in failed["payload"]["gates"][0]["output"]
 
 
-async def test_a_gate_that_takes_too_long_is_ended_with_all_it_started(settings: Settings, repository: Path) -> None:
-    pid = repository.parent / "pid"
-    endless = 'sleep 600 & echo $! > "$TMPDIR/pid"; cp "$TMPDIR/pid" pid; echo begun; wait'
-    async with project(settings, endless, gate_seconds=1.0) as workbench:
+async def test_a_gate_that_takes_too_long_is_ended_with_all_it_started(settings: Settings) -> None:
+    async with project(settings, "sleep 0.601e3 & echo begun; wait", gate_seconds=1.0) as workbench:
         commit(await given.worktree(workbench))
         (gate,) = (await approval(workbench, await ask(workbench)))["payload"]["gates"]
         assert (gate["state"], gate["exit_code"], gate["output"]) == ("timeout", None, "begun\n")
         assert gate["seconds"] >= 1.0
-    assert not pid.exists()
-    assert "sleep 601" not in "".join(_commands())
+    assert [command for command in _commands() if command.startswith("sleep 0.601e3")] == []
 
 
 def _commands() -> list[str]:
@@ -205,46 +202,25 @@ async def test_a_process_of_a_gate_that_cannot_be_ended_changes_nothing(settings
             assert leftovers(repository) == []
 
 
-async def test_what_a_gate_says_is_kept_to_its_end(settings: Settings) -> None:
-    async with project(settings, "seq 1 20000; printf 'last \\000 \\377'") as workbench:
-        commit(await given.worktree(workbench))
-        (gate,) = (await approval(workbench, await ask(workbench)))["payload"]["gates"]
-        assert len(gate["output"]) < 17_000
-        assert gate["output"].endswith("20000\nlast � �")
-        assert gate["output"].split("\n")[0].isdecimal()
-
-
-async def test_asking_returns_at_once_and_the_gates_run_meanwhile(settings: Settings, repository: Path) -> None:
-    flag = repository / "go"
-    async with project(settings, f"until test -e {_flag()}; do sleep 0.05; done; echo done", served=True) as workbench:
-        commit(await given.worktree(workbench))
-        question = await ask(workbench)
-        assert states(await approval(workbench, question)) in (["waiting"], ["running"])
-        await at_work(workbench, question)
-        _let_go(repository, question)
-        found = await settled(workbench, question)
-        assert states(found) == ["passed"]
-        assert (await workbench.call("list_events", kinds=["approval.updated"]))["events"] != []
-        assert not flag.exists()
-        await workbench.call("approve", approval_id=question)
-        assert (await finished(workbench, question))["outcome"]["state"] == "integrated"
-        assert (repository / "new.txt").exists()
-
-
-async def test_the_output_of_a_running_gate_is_stored_and_only_its_states_are_announced(
+async def test_asking_returns_at_once_and_the_gates_run_meanwhile(
     settings: Settings, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """What a gate says is stored while it runs; only its states are announced."""
     monkeypatch.setattr(gates, "REPORT_SECONDS", 0.0)
     gate = f"for line in 1 2 3 4; do echo $line; sleep 0.2; done; until test -e {_flag()}; do sleep 0.05; done"
     async with project(settings, gate, served=True) as workbench:
         commit(await given.worktree(workbench))
         question = await ask(workbench)
+        assert states(await approval(workbench, question)) in (["waiting"], ["running"])
         while "4" not in (await approval(workbench, question))["payload"]["gates"][0]["output"]:
             await asyncio.sleep(0.02)
         _let_go(repository, question)
-        await settled(workbench, question)
+        assert states(await settled(workbench, question)) == ["passed"]
         # The commit that would be merged, the gate running, the gate passed.
         assert len((await workbench.call("list_events", kinds=["approval.updated"]))["events"]) == 3
+        await workbench.call("approve", approval_id=question)
+        assert (await finished(workbench, question))["outcome"]["state"] == "integrated"
+        assert (repository / "new.txt").exists()
 
 
 def _flag() -> str:
@@ -273,7 +249,7 @@ async def test_approving_while_gates_run_queues_and_merges_when_they_pass(settin
         found = await finished(workbench, question)
         assert (found["status"], found["outcome"]["state"]) == ("approved", "integrated")
         assert found["outcome"]["commit"] == git("rev-parse", "main", cwd=repository)
-        assert (await kinds(workbench))[-2:] == ["worktree.integrating", "worktree.integrated"]
+        assert (await given.kinds(workbench, "worktree.*"))[-2:] == ["worktree.integrating", "worktree.integrated"]
 
 
 async def test_what_fails_after_it_was_approved_is_asked_again(settings: Settings, repository: Path) -> None:

@@ -38,11 +38,6 @@ async def approval(workbench: Workbench, approval_id: int) -> dict[str, Any]:
     return next(a for a in found if a["id"] == approval_id)
 
 
-async def kinds(workbench: Workbench) -> list[str]:
-    """What happened to worktrees."""
-    return [e["kind"] for e in (await workbench.call("list_events", kinds=["worktree.*"]))["events"]]
-
-
 def everything(root: Path) -> tuple[str, str, str]:
     """What must not change when an integration is refused: refs, state and files of the person's checkout."""
     readme = (root / "README.md").read_text()

@@ -11,7 +11,6 @@ import pytest
 from tests import given
 from tests.services.worktrees.lab import commit
 from workbench.app import Workbench
-from workbench.errors import Refused
 from workbench.services.worktrees import cleanup
 
 pytestmark = pytest.mark.anyio
@@ -42,7 +41,7 @@ async def test_what_is_in_use_stays_and_what_nobody_misses_goes(workbench: Workb
     assert seen["worktree", "lab"] == (False, "It is active: integrate or discard it.")
     assert "may hold work" in seen["worktree", "full"][1]
     assert "only copy" in seen["trash", "old.bundle"][1]
-    assert (home / "gates" / "7").exists()
+    assert [path.name for path in (home / "gates").iterdir()] == ["7"]  # no lock was left behind
 
     done = await workbench.call("prune_worktrees", apply=True)
     assert done["freed"] >= 100_000
@@ -73,12 +72,6 @@ async def test_gates_that_begin_while_it_clears_up_keep_their_files_and_their_lo
     assert sorted(path.name for path in gates.iterdir()) == ["7", "7.lock"]
 
 
-async def test_asking_what_could_go_leaves_no_lock_behind(workbench: Workbench, repository: Path) -> None:
-    (repository / ".aiswarm" / "gates" / "7").mkdir(parents=True)
-    assert ("gates", "7") in await look(workbench)
-    assert [path.name for path in (repository / ".aiswarm" / "gates").iterdir()] == ["7"]
-
-
 async def test_links_that_somebody_put_there_are_not_followed(workbench: Workbench, repository: Path) -> None:
     home, outside = repository / ".aiswarm", repository.parent / "outside"
     outside.mkdir()
@@ -90,9 +83,3 @@ async def test_links_that_somebody_put_there_are_not_followed(workbench: Workben
     found = await workbench.call("prune_worktrees", apply=True)
     assert found["bytes"] < 50_000
     assert (outside / "precious").exists()
-
-
-async def test_only_the_person_clears_up(workbench: Workbench, admit: Any) -> None:
-    planner = await admit("paula", "planner")
-    with pytest.raises(Refused, match="FORBIDDEN"):
-        await workbench.dispatch(planner.caller, "prune_worktrees", {})

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests import given
-from tests.chance import chance
 from tests.conftest import git
-from tests.services.worktrees.lab import ask, commit, everything, kinds, one
+from tests.services.worktrees.lab import ask, commit, everything, one
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 
 pytestmark = pytest.mark.anyio
-
-
-# Creating
 
 
 async def test_a_worktree_is_a_directory_with_a_branch_of_its_own(workbench: Workbench, repository: Path) -> None:
@@ -34,22 +28,19 @@ async def test_a_worktree_is_a_directory_with_a_branch_of_its_own(workbench: Wor
     assert git("rev-parse", "HEAD", cwd=place) == git("rev-parse", "main", cwd=repository)
     assert (place / "README.md").read_text() == "# A project\n"
     assert git("status", "--porcelain", cwd=repository) == ""
-    assert await kinds(workbench) == ["worktree.created"]
+    assert await given.kinds(workbench, "worktree.*") == ["worktree.created"]
 
 
-async def test_a_worktree_starts_where_it_is_told(workbench: Workbench, repository: Path) -> None:
+async def test_a_worktree_starts_where_it_is_told_or_where_the_person_is(
+    workbench: Workbench, repository: Path
+) -> None:
     git("switch", "-q", "-c", "dev", cwd=repository)
     tip = commit(repository)
+    assert (await workbench.call("create_worktree", name="here"))["integration_target"] == "dev"
     git("switch", "-q", "main", cwd=repository)
     made = await workbench.call("create_worktree", name="lab", branch_name="feature/x", source_branch="dev")
     assert (made["branch_name"], made["integration_target"]) == ("feature/x", "dev")
     assert git("rev-parse", "feature/x", cwd=repository) == tip
-
-
-async def test_the_branch_the_person_is_on_is_the_default(workbench: Workbench, repository: Path) -> None:
-    git("switch", "-q", "-c", "dev", cwd=repository)
-    made = await workbench.call("create_worktree", name="lab")
-    assert made["integration_target"] == "dev"
 
 
 HOSTILE = {
@@ -123,23 +114,6 @@ async def test_a_project_that_is_no_repository_has_no_worktrees_but_everything_e
             await servers.start(0)
 
 
-async def test_a_repository_without_a_commit_says_so(tmp_path: Path) -> None:
-    git("init", "-q", cwd=tmp_path)
-    async with Workbench.open(Settings(project=tmp_path)) as workbench:
-        with pytest.raises(BadInput, match="NO_COMMITS"):
-            await given.worktree(workbench)
-
-
-# Odd repositories
-
-
-async def test_a_bare_repository_is_refused(tmp_path: Path) -> None:
-    git("init", "-q", "--bare", cwd=tmp_path)
-    async with Workbench.open(Settings(project=tmp_path)) as workbench:
-        with pytest.raises(BadInput, match="BARE_REPOSITORY"):
-            await given.worktree(workbench)
-
-
 @pytest.mark.long
 async def test_a_detached_head_needs_the_branch_to_start_from(workbench: Workbench, repository: Path) -> None:
     git("checkout", "-q", "--detach", cwd=repository)
@@ -150,36 +124,6 @@ async def test_a_detached_head_needs_the_branch_to_start_from(workbench: Workben
     commit(place)
     await workbench.call("approve", approval_id=await ask(workbench))
     assert git("show", "trunk:new.txt", cwd=repository) == "new"
-
-
-@pytest.mark.long
-async def test_a_shallow_repository_with_submodules_works(tmp_path: Path, repository: Path) -> None:
-    commit(repository, "second.txt")
-    inner = tmp_path / "inner"
-    shutil.copytree(repository, inner)
-    allow = ("-c", "protocol.file.allow=always")
-    git(*allow, "submodule", "--quiet", "add", f"file://{inner}", "inner", cwd=repository)
-    git("commit", "-q", "-m", "A submodule", cwd=repository)
-    shallow = tmp_path / "shallow"
-    git(*allow, "clone", "-q", "--depth=1", f"file://{repository}", str(shallow), cwd=tmp_path)
-    async with Workbench.open(Settings(project=shallow)) as workbench:
-        place = await given.worktree(workbench)
-        commit(place)
-        assert (await one(workbench))["ahead"] == 1
-        await workbench.call("approve", approval_id=await ask(workbench))
-        assert (shallow / "new.txt").exists()
-        assert git("fsck", "--connectivity-only", cwd=shallow) == ""
-
-
-@pytest.mark.long
-async def test_names_that_differ_in_case_alone_can_change_places(workbench: Workbench, repository: Path) -> None:
-    place = await given.worktree(workbench)
-    git("mv", "README.md", "Readme.md", cwd=place)
-    git("commit", "-q", "-m", "Rename", cwd=place)
-    files = (await workbench.call("get_worktree_diff", worktree_name="lab"))["files"]
-    assert [(file["status"], file["old_path"], file["path"]) for file in files] == [("R", "README.md", "Readme.md")]
-    await workbench.call("approve", approval_id=await ask(workbench))
-    assert sorted(path.name for path in repository.glob("*.md")) == ["Readme.md"]
 
 
 # Hostile names
@@ -195,6 +139,7 @@ def hostile_names() -> list[str]:
     words += [
         "a" * 51,
         "a" * 5_000,
+        "1" * 51,
         "..git",
         ".git",
         "x.lock",
@@ -204,8 +149,8 @@ def hostile_names() -> list[str]:
         " ",
         "   ",
         "ａ",
-        "1" * 51,
-        "a\x00/etc",
+        "c:",
+        "a:b",
     ]
     words += [
         "${HOME}",
@@ -216,22 +161,12 @@ def hostile_names() -> list[str]:
         "a%2fb",
         "'; DROP TABLE worktrees; --",
         "\\..\\x",
-        "c:",
-        "a:b",
+        "a\x00/etc",
     ]
     return list(dict.fromkeys(words + inside + edges))[:200]
 
 
-WORKTREES = 8
 """How many of the names that git takes for a branch get a worktree."""
-
-
-def git_takes(name: str) -> bool:
-    """Whether git takes a name for a branch."""
-    try:
-        return subprocess.run(["git", "check-ref-format", "--branch", name], capture_output=True).returncode == 0
-    except ValueError:  # a null character, or no Unicode
-        return False
 
 
 @pytest.mark.long
@@ -248,32 +183,27 @@ async def test_of_200_hostile_names_none_leaves_anything(workbench: Workbench, r
             error = await given.refusal(workbench.call(op, worktree_name=name))
             assert error.code in ("WORKTREE_NOT_FOUND", "INVALID_ARGUMENTS"), name
     assert everything(repository) == before
-    taken = [name for name in names if git_takes(name)]
-    chosen = chance("hostile branches").sample(taken, WORKTREES)
-    for name in [name for name in names if name not in taken] + chosen:
-        try:
-            made = await workbench.call("create_worktree", name="lab", branch_name=name)
-        except WorkbenchError as error:
-            assert error.code in ("BAD_BRANCH_NAME", "BRANCH_EXISTS", "INVALID_ARGUMENTS"), name
-        else:
-            assert git("branch", "--show-current", cwd=Path(made["path"])) == name
-            await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True)
-            assert everything(repository) == before, name
-    assert everything(repository) == before
     for kind in ("worktrees", "repositories", "scratch"):
-        assert {path.name for path in (repository / ".aiswarm" / kind).iterdir()} <= {"before"}
+        assert {path.name for path in (repository / ".aiswarm").glob(f"{kind}/*")} <= {"before"}
 
 
 # Continuing a branch
 
 
-async def test_a_usual_branch_that_exists_is_offered_and_continued(workbench: Workbench, repository: Path) -> None:
+async def test_a_usual_branch_that_exists_is_offered_and_continued_and_survives_a_creation_that_fails(
+    workbench: Workbench, repository: Path
+) -> None:
     tip = commit(await given.worktree(workbench, source_branch="main"))
     await workbench.call("discard_worktree", worktree_name="lab")
     with pytest.raises(Conflict, match="BRANCH_EXISTS") as refused:
         await given.worktree(workbench)
     assert "with 1 commit that main does not have" in refused.value.message
     assert "`workbench worktrees create lab --branch wb/lab/main`" in refused.value.message
+    (in_the_way := repository / ".aiswarm" / "worktrees" / "lab").mkdir()
+    with pytest.raises(Conflict, match="WORKTREE_PATH_TAKEN"):
+        await given.worktree(workbench, branch_name="wb/lab/main")
+    assert git("rev-parse", "wb/lab/main", cwd=repository) == tip
+    in_the_way.rmdir()
     git("switch", "-q", "-c", "dev", cwd=repository)
     place = await given.worktree(workbench, branch_name="wb/lab/main")
     assert (git("rev-parse", "HEAD", cwd=place), (place / "new.txt").read_text()) == (tip, "new\n")
@@ -309,13 +239,3 @@ async def test_a_planner_continues_only_branches_of_worktrees(
         await workbench.dispatch(planner, "create_worktree", {"name": "lab", "branch_name": "mine"})
     made = await workbench.dispatch(planner, "create_worktree", {"name": "lab", "branch_name": "wb/lab/main"})
     assert made["branch_name"] == "wb/lab/main"
-
-
-@pytest.mark.long
-async def test_a_continued_branch_survives_a_creation_that_fails(workbench: Workbench, repository: Path) -> None:
-    tip = commit(await given.worktree(workbench))
-    await workbench.call("discard_worktree", worktree_name="lab")
-    (repository / ".aiswarm" / "worktrees" / "lab").mkdir()
-    with pytest.raises(Conflict, match="WORKTREE_PATH_TAKEN"):
-        await given.worktree(workbench, branch_name="wb/lab/main")
-    assert git("rev-parse", "wb/lab/main", cwd=repository) == tip

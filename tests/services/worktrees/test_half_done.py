@@ -20,7 +20,7 @@ import pytest
 from tests import given
 from tests.chance import chance
 from tests.conftest import git
-from tests.services.worktrees.lab import approval, ask, commit, finished, kinds, one
+from tests.services.worktrees.lab import approval, ask, commit, finished, one
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
 from workbench.git import Repository
@@ -193,7 +193,7 @@ async def test_a_merge_that_was_cut_off_before_it_happened_can_be_approved_again
     async with another(settings, how) as workbench:
         assert (await one(workbench))["status"] == "active"
         assert (await approval(workbench, question))["status"] == "pending"
-        assert "worktree.refused" in await kinds(workbench)
+        assert "worktree.refused" in await given.kinds(workbench, "worktree.*")
         assert git("rev-parse", "main", cwd=repository) == before
         await workbench.call("approve", approval_id=question)
         decided = await finished(workbench, question)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests import given
-from tests.conftest import Admit, Admitted
+from tests.conftest import Admit
 from tests.services.worktrees.lab import approval, commit
 from workbench.app import Workbench
 from workbench.confinement import abilities
@@ -17,20 +17,18 @@ from workbench.errors import Refused
 pytestmark = pytest.mark.anyio
 
 
-async def planner(workbench: Workbench, admit: Admit, name: str) -> Admitted:
-    """A planner."""
-    found: Admitted = await admit(name, "planner")
-    return found
-
-
-async def test_a_planner_manages_only_its_own_worktrees(workbench: Workbench, admit: Admit) -> None:
-    paula, pete = [await planner(workbench, admit, name) for name in ("paula", "pete")]
+async def test_a_planner_manages_only_its_own_worktrees_and_clears_nothing_up(
+    workbench: Workbench, admit: Admit
+) -> None:
+    paula, pete = [await admit(name, "planner") for name in ("paula", "pete")]
     made = await workbench.dispatch(paula.caller, "create_worktree", {"name": "lab"})
     commit(Path(made["path"]))
     assert made["created_by"] == "paula"
     for name in ("integrate_worktree", "request_integration", "discard_worktree"):
         with pytest.raises(Refused, match=r"FORBIDDEN.*belongs to paula"):
             await workbench.dispatch(pete.caller, name, {"worktree_name": "lab"})
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await workbench.dispatch(paula.caller, "prune_worktrees", {})
     asked = await workbench.dispatch(paula.caller, "request_integration", {"worktree_name": "lab"})
     assert (await approval(workbench, asked["approval_id"]))["requester"] == "paula"
     assert (await workbench.dispatch(paula.caller, "discard_worktree", {"worktree_name": "lab"}))["status"] == (

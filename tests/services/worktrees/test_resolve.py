@@ -9,7 +9,7 @@ import pytest
 
 from tests import given
 from tests.conftest import git
-from tests.services.worktrees.lab import approval, ask, commit, kinds
+from tests.services.worktrees.lab import approval, ask, commit, everything, one
 from workbench.app import Workbench
 from workbench.errors import Conflict
 
@@ -34,8 +34,12 @@ async def test_a_refused_merge_is_begun_given_up_and_resolved_as_the_refusal_say
 ) -> None:
     place = await in_conflict(workbench, repository)
     question = await ask(workbench)
+    before = everything(repository)
     with pytest.raises(Conflict, match="MERGE_CONFLICT") as refused:
         await workbench.call("approve", approval_id=question)
+    assert (refused.value.details["files"], everything(repository)) == (["README.md"], before)
+    assert (await approval(workbench, question))["status"] == "failed"
+    assert (await one(workbench))["status"] == "active"
     assert "The worktree lab and main both changed README.md" in refused.value.message
     assert "`workbench worktrees resolve lab`" in refused.value.message
     assert git("rev-parse", "HEAD", cwd=place)[:12] not in refused.value.message
@@ -62,7 +66,7 @@ async def test_a_refused_merge_is_begun_given_up_and_resolved_as_the_refusal_say
     assert (await approval(workbench, question))["payload"]["conflicts"] == []
     await workbench.call("approve", approval_id=question)
     assert (repository / "README.md").read_text() == "# Both\n"
-    assert "worktree.updated" in await kinds(workbench)
+    assert "worktree.updated" in await given.kinds(workbench, "worktree.*")
 
 
 async def test_what_does_not_conflict_is_merged_at_once(workbench: Workbench, repository: Path) -> None:

@@ -33,27 +33,24 @@ async def test_the_status_tells_commits_files_conflicts_and_open_tasks(workbench
     assert (found["conflicts"], found["agents"], found["open_tasks"]) == (["README.md"], [], 1)
 
 
-async def test_a_branch_that_somebody_deleted_comes_back_from_its_worktree(
+async def test_a_branch_that_somebody_deleted_comes_back_and_a_deleted_target_does_not_spoil_the_list(
     workbench: Workbench, repository: Path
 ) -> None:
-    tip = commit(await given.worktree(workbench))
-    assert (await one(workbench))["commit"] == tip
-    git("update-ref", "-d", "refs/heads/wb/lab/main", cwd=repository)
-    assert (await one(workbench))["commit"] == tip
-    assert git("rev-parse", "wb/lab/main", cwd=repository) == tip
-
-
-async def test_a_target_that_somebody_deleted_does_not_spoil_the_list(workbench: Workbench, repository: Path) -> None:
     git("branch", "dev", cwd=repository)
     tip = commit(await given.worktree(workbench, source_branch="dev"))
-    git("branch", "-q", "-D", "dev", cwd=repository)
+    assert (await one(workbench))["commit"] == tip
+    for branch in ("wb/lab/main", "dev"):
+        git("update-ref", "-d", f"refs/heads/{branch}", cwd=repository)
     found = await one(workbench)
     assert (found["commit"], found["ahead"], found["conflicts"]) == (tip, 0, [])
+    assert git("rev-parse", "wb/lab/main", cwd=repository) == tip
     with pytest.raises(NotFound, match="BRANCH_NOT_FOUND"):
         await ask(workbench)
 
 
-async def test_the_difference_is_shown_file_by_file(workbench: Workbench, repository: Path) -> None:
+async def test_the_difference_is_shown_file_by_file_also_when_it_was_merged(
+    workbench: Workbench, repository: Path
+) -> None:
     place = await given.worktree(workbench)
     (place / "blob").write_bytes(b"\0\1")
     commit(place, "sub.txt", "a\nb\n")
@@ -66,6 +63,9 @@ async def test_the_difference_is_shown_file_by_file(workbench: Workbench, reposi
     assert (files["sub.txt"]["added"], files["blob"]["binary"], files["blob"]["patch"]) == (2, True, None)
     only = await workbench.call("get_worktree_diff", worktree_name="lab", path="README.md")
     assert [file["path"] for file in only["files"]] == ["README.md"]
+    await workbench.call("approve", approval_id=await ask(workbench))
+    assert (await workbench.call("get_worktree_diff", worktree_name="lab"))["files"] == found["files"]
+    assert (await workbench.call("get_worktree_diff", worktree_name="lab", uncommitted=True))["files"] == []
 
 
 async def test_what_is_not_committed_is_shown_on_request(workbench: Workbench) -> None:
@@ -91,11 +91,3 @@ async def test_a_long_difference_is_cut(settings: Settings) -> None:
         first, second = (await workbench.call("get_worktree_diff", worktree_name="lab"))["files"]
         assert ("+short" in first["patch"], first["truncated"]) == (True, False)
         assert (second["patch"], second["truncated"], second["added"]) == (None, True, 10_000)
-
-
-async def test_what_was_merged_can_still_be_looked_at(workbench: Workbench) -> None:
-    commit(await given.worktree(workbench))
-    await workbench.call("approve", approval_id=await ask(workbench))
-    found = await workbench.call("get_worktree_diff", worktree_name="lab")
-    assert [file["path"] for file in found["files"]] == ["new.txt"]
-    assert (await workbench.call("get_worktree_diff", worktree_name="lab", uncommitted=True))["files"] == []

@@ -9,7 +9,7 @@ import pytest
 
 from tests import given
 from tests.conftest import git
-from tests.services.worktrees.lab import commit, kinds
+from tests.services.worktrees.lab import commit
 from workbench.app import Workbench
 from workbench.errors import Conflict
 
@@ -28,7 +28,7 @@ async def test_an_update_brings_the_target_in(workbench: Workbench, repository: 
     git("merge-base", "--is-ancestor", mine, "wb/lab/main", cwd=repository)
     again = await workbench.call("update_worktree", worktree_name="lab")
     assert (again["merged"], again["commit"]) == (False, updated["commit"])
-    assert "worktree.updated" in await kinds(workbench)
+    assert "worktree.updated" in await given.kinds(workbench, "worktree.*")
 
 
 async def test_an_update_with_conflicts_lists_them_and_changes_nothing_but_what_is_known_of_the_target(
