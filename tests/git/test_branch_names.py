@@ -35,32 +35,6 @@ def test_a_name_that_git_could_misread_is_no_branch_name(repo: Repository, place
     assert sorted(repo.root.rglob("*")) == before
 
 
-STRANGE_NAMES = [
-    "a",
-    "wb/w1/main",
-    "a-b_c.d",
-    "ünï/漢字",
-    "a@b",
-    "a{b}",
-    "a'b\"c",
-    "$(x)",
-    "a;b|c&d",
-    "a=b,c",
-    "x" * 200,
-]
-
-
-@pytest.mark.timeout(120)
-@pytest.mark.parametrize("part", range(3))
-def test_a_strange_name_that_git_takes_names_a_branch(repo: Repository, place: Path, part: int) -> None:
-    for name in STRANGE_NAMES[part::3]:
-        assert add(repo, place / "w", name, "main") == repo.resolve(name), name
-        made = commit(place / "w", {"file": name})
-        remove(repo, place / "w")
-        assert repo.commits("main", name, 1)[0].id == made, name
-        assert repo.integrate(name, "main", "all", ANNA).kind == "merged", name
-
-
 HOSTILE_NAMES = [
     *BAD_NAMES,
     *(f"a{letter}b" for letter in map(chr, range(0x21))),
@@ -98,6 +72,7 @@ HOSTILE_NAMES = [
         "[",
         "]",
     ),
+    *("a", "wb/w1/main", "a-b_c.d", "ünï/漢字", "a{b}", "a'b\"c", "$(x)", "a;b|c&d", "a=b,c"),
     *("<script>", "a,b", "a+b", "+a", "+refs/heads/*:refs/heads/*", ",", "&amp;", "(a)", "a|b", "wb/../../x"),
 ]
 
@@ -125,15 +100,11 @@ def live(repo: Repository, path: Path, name: str) -> None:
     write(path, {"new": "new\n"})
     made = inside(path).commit_all("new", ANNA)
     assert made == repo.import_branch(inside(path), name, max_bytes=MEGABYTE) == repo.resolve(name)
-    assert repo.only_in(name) == 1
+    assert (repo.only_in(name), repo.commits("main", name, 1)[0].id) == (1, made)
     assert repo.integrate(name, "main", "merge", ANNA).kind == "merged"
     git(repo.root, "reset", "--quiet", "--hard", "HEAD~1")
     remove(repo, path)
     repo.delete_branch(name, made)
-
-
-def test_there_are_two_hundred_hostile_names() -> None:
-    assert len(set(HOSTILE_NAMES)) >= 200
 
 
 @given(st.text(alphabet=st.sampled_from("ab./-@{}~^:?*[\\ \n\x7fklco") | st.characters(), max_size=8))

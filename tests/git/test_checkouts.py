@@ -16,8 +16,13 @@ from workbench.git import Repository
 pytestmark = pytest.mark.long
 
 
-def test_everything_but_ignored_files_is_committed(repo: Repository, work: Path) -> None:
-    write(work, dict.fromkeys(HOSTILE_FILES, "x") | {"x.ignored": "", "shared": "changed\n"})
+def test_everything_but_ignored_files_is_committed_and_nothing_new_is_no_commit(repo: Repository, work: Path) -> None:
+    before = repo.resolve("work")
+    os.utime(work / "new", (1, 1))
+    write(work, {"x.ignored": ""})
+    assert inside(work).commit_all("nothing", ANNA) is None
+    assert git(work, "rev-parse", "HEAD") == before
+    write(work, dict.fromkeys(HOSTILE_FILES, "x") | {"shared": "changed\n"})
     (work / "kept").unlink()
     made = inside(work).commit_all("All\n\nof it", ANNA)
     assert made == bring(work) == repo.resolve("work")
@@ -25,14 +30,6 @@ def test_everything_but_ignored_files_is_committed(repo: Repository, work: Path)
     changed = {change.path for change in repo.diff_stat("main", "work")}
     assert changed == {*HOSTILE_FILES, "shared", "kept", "new"}
     assert log(work, "work") == f"All|{ANNA.name} <{ANNA.email}>|{ANNA.name} <{ANNA.email}>"
-
-
-def test_nothing_new_is_no_commit(repo: Repository, work: Path) -> None:
-    before = repo.resolve("work")
-    os.utime(work / "new", (1, 1))
-    write(work, {"x.ignored": ""})
-    assert inside(work).commit_all("nothing", ANNA) is None
-    assert repo.resolve("work") == before
 
 
 @pytest.mark.parametrize("message", ["", "# not a comment", "a\0b", "\ud800", "-m"])

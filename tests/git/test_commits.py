@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.git.parts import commit, git, write
 from tests.given import refused
 from workbench.git import Repository
@@ -32,12 +30,14 @@ def test_only_commits_that_changed_the_directory_are_listed(root: Path) -> None:
 
 
 def test_the_files_of_each_commit_are_read(root: Path) -> None:
+    before = git(root, "rev-parse", "HEAD")
     first = commit(root, {"a/agent.yaml": "one\n", "a/rules/r.md": "rule\n"})
     second = commit(root, {"a/agent.yaml": "two\n", "a/other.txt": "x"})
     history = history_of(root / "a")
-    assert history.contents([second, first], lambda path: path != "other.txt") == [
+    assert history.contents([second, first, before], lambda path: path != "other.txt") == [
         {"agent.yaml": b"two\n", "rules/r.md": b"rule\n"},
         {"agent.yaml": b"one\n", "rules/r.md": b"rule\n"},
+        {},
     ]
 
 
@@ -67,17 +67,6 @@ def test_links_and_files_that_are_too_large_are_not_read(root: Path) -> None:
     assert history_of(root / "a").contents([first, second], every) == [{"x": b"x"}, {}]
 
 
-def test_a_commit_without_the_directory_has_no_files(root: Path) -> None:
-    before = git(root, "rev-parse", "HEAD")
-    commit(root, {"a/x": "x"})
-    assert history_of(root / "a").contents([before], every) == [{}]
-
-
-def test_a_directory_that_was_never_committed_has_no_commits(root: Path) -> None:
-    write(root, {"a/x": "x"})
-    assert history_of(root / "a").last_commits(10) == []
-
-
 def test_a_directory_that_was_deleted_keeps_its_history(root: Path) -> None:
     made = commit(root, {"agents/a/x": "x"}, "Add a")
     git(root, "rm", "-r", "--quiet", "agents")
@@ -95,13 +84,12 @@ def test_odd_names_of_directories_are_taken_literally(root: Path) -> None:
         assert history.contents([made], every) == [{"agent.yaml": name.encode()}]
 
 
-def test_outside_of_a_repository_there_is_no_history(tmp_path: Path) -> None:
+def test_outside_of_a_repository_or_without_a_commit_there_is_no_history(root: Path, tmp_path: Path) -> None:
     assert DirectoryHistory.of(tmp_path) is None
-
-
-def test_a_repository_without_a_commit_has_no_history(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
     assert DirectoryHistory.of(tmp_path) is None
+    write(root, {"a/x": "x"})
+    assert history_of(root / "a").last_commits(10) == []
 
 
 def test_a_linked_worktree_has_the_history_of_its_own_branch(root: Path, tmp_path: Path) -> None:
@@ -112,16 +100,12 @@ def test_a_linked_worktree_has_the_history_of_its_own_branch(root: Path, tmp_pat
     assert [one.subject for one in history_of(tmp_path / "side" / "a").last_commits(10)] == ["on the side"]
 
 
-def test_commits_are_found_by_their_ids(root: Path) -> None:
+def test_commits_are_found_by_their_ids_and_whatever_else_is_named_is_not(root: Path) -> None:
     made = commit(root, {"a/x": "x"})
     history = history_of(root / "a")
     assert [history.find_commit(name) for name in ("HEAD", made, made[:8])] == [made] * 3
-
-
-@pytest.mark.parametrize("name", ["", "0" * 40, "main", "--all", "HEAD~1", "HEAD^{tree}", ":/first", "x\n", "@{-1}"])
-def test_whatever_else_is_named_is_not_found(root: Path, name: str) -> None:
-    write(root, {"a/x": "x"})
-    refused("VERSION_NOT_FOUND", history_of(root / "a").find_commit, name)
+    for name in ("", "0" * 40, "main", "--all", "HEAD~1", "HEAD^{tree}", ":/first", "x\n", "@{-1}"):
+        refused("VERSION_NOT_FOUND", history.find_commit, name)
 
 
 def test_objects_that_are_missing_are_not_fetched(root: Path, tmp_path: Path) -> None:

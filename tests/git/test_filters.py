@@ -28,20 +28,12 @@ def test_no_filter_runs_outside_when_a_worktree_is_made_from_a_workers_branch(
 ) -> None:
     marker = tmp_path / "marker"
     filtered_by_a_workers_script(root, work, marker, name)
-    repo.add_worktree(place / "v", own(place / "v"), "v", "work")
-    assert not marker.exists()
-    assert (place / "v" / "z.txt").read_text() == "secret\n"
+    for new in (place / "v", place / "filtered by a process"):
+        repo.add_worktree(new, own(new), f"branch-{new.name[0]}", "work")
+        assert not marker.exists()
+        assert (new / "z.txt").read_text() == "secret\n"
+        git(root, "config", f"filter.{name}.process", f"touch {marker}")
     assert inside(place / "v").uncommitted() == []
-
-
-def test_no_process_that_filters_runs_outside(
-    root: Path, repo: Repository, work: Path, place: Path, tmp_path: Path
-) -> None:
-    marker = tmp_path / "marker"
-    filtered_by_a_workers_script(root, work, marker, "strip")
-    git(root, "config", "filter.strip.process", f"touch {marker}")
-    repo.add_worktree(place / "v", own(place / "v"), "v", "work")
-    assert not marker.exists()
 
 
 @pytest.mark.parametrize("name", ["strip", "Strip-2", "strip.v2"])

@@ -15,6 +15,9 @@ pytestmark = pytest.mark.long
 
 def test_commits_that_nothing_else_reaches_are_counted(root: Path, repo: Repository, work: Path) -> None:
     assert repo.only_in("work") == 1
+    git(root, "checkout", "--quiet", "--detach", "work")
+    assert repo.only_in("work") == 0
+    git(root, "checkout", "--quiet", "main")
     commit(work, {"more": ""})
     assert repo.only_in("work") == 2
     git(root, "branch", "copy", "work~1")
@@ -22,11 +25,6 @@ def test_commits_that_nothing_else_reaches_are_counted(root: Path, repo: Reposit
     git(root, "tag", "--annotate", "--message=x", "kept", "work")
     assert (repo.only_in("work"), repo.only_in("main")) == (0, 0)
     refused("BRANCH_NOT_FOUND", repo.only_in, "missing")
-
-
-def test_a_detached_head_keeps_its_commits(root: Path, repo: Repository, work: Path) -> None:
-    git(root, "checkout", "--quiet", "--detach", "work")
-    assert repo.only_in("work") == 0
 
 
 @pytest.mark.parametrize("name", ["a[b".replace("[", "{"), "refs/heads/x", "ünï"])
@@ -69,19 +67,16 @@ def test_a_bundle_restores_what_was_deleted_into_a_fresh_clone(
     assert list(trash.parent.iterdir()) == [trash]
 
 
-def test_a_bundle_of_what_is_elsewhere_too_is_written_all_the_same(
+def test_a_bundle_of_what_is_elsewhere_too_is_written_and_one_that_cannot_be_leaves_nothing(
     root: Path, repo: Repository, work: Path, tmp_path: Path
 ) -> None:
-    git(root, "branch", "copy", "work")
-    repo.write_bundle(tmp_path / "b", ["work"])
-    assert git(root, "bundle", "list-heads", str(tmp_path / "b")) == f"{repo.resolve('work')} refs/heads/work"
-
-
-def test_a_bundle_that_cannot_be_written_leaves_nothing(repo: Repository, work: Path, tmp_path: Path) -> None:
     write(tmp_path, {"file": ""})
     refused("BUNDLE_NOT_WRITTEN", repo.write_bundle, tmp_path / "file" / "b", ["work"])
     refused("BRANCH_NOT_FOUND", repo.write_bundle, tmp_path / "b", ["work", "missing"])
     assert not list(tmp_path.glob("*b"))
+    git(root, "branch", "copy", "work")
+    repo.write_bundle(tmp_path / "b", ["work"])
+    assert git(root, "bundle", "list-heads", str(tmp_path / "b")) == f"{repo.resolve('work')} refs/heads/work"
 
 
 def test_a_branch_that_moved_is_not_deleted(root: Path, repo: Repository, work: Path) -> None:
@@ -99,6 +94,8 @@ def test_a_branch_that_moved_is_not_deleted(root: Path, repo: Repository, work: 
 
 def test_uncommitted_work_is_kept_beside_the_branch(root: Path, repo: Repository, work: Path) -> None:
     last = git(work, "rev-parse", "HEAD")
+    assert inside(work).save_all("refs/workbench/saved", "Saved", ANNA) is None
+    git(work, "rev-parse", "--verify", "--quiet", "refs/workbench/saved", ok=(1,))
     write(work, dict.fromkeys(HOSTILE_FILES, "x\n") | {"new": "changed\n", "staged": "s\n"})
     git(work, "add", "staged")
     (work / "kept").unlink()
@@ -110,11 +107,6 @@ def test_uncommitted_work_is_kept_beside_the_branch(root: Path, repo: Repository
     tracked = git(work, "ls-tree", "-r", "-z", "--name-only", str(saved)).split("\0")
     assert {*tracked} - {""} == {*HOSTILE_FILES, "new", "staged", "shared", ".gitignore"}
     assert not list(own(work).glob("*.index"))
-
-
-def test_nothing_uncommitted_is_nothing_to_keep(work: Path) -> None:
-    assert inside(work).save_all("refs/workbench/saved", "Saved", ANNA) is None
-    git(work, "rev-parse", "--verify", "--quiet", "refs/workbench/saved", ok=(1,))
 
 
 @pytest.mark.parametrize("half", ["merge", "unborn", "detached", "locked"])
@@ -187,12 +179,10 @@ def test_uncommitted_work_in_the_way_of_a_merge_is_kept(root: Path, work: Path, 
     assert (git(work, "status", "--porcelain"), git(work, "rev-parse", "HEAD")) == before
 
 
-@pytest.mark.parametrize("state", ["branch", "detached", "unborn"])
-def test_where_the_worktree_stands_is_told(work: Path, state: str) -> None:
+def test_where_the_worktree_stands_is_told(work: Path) -> None:
     commit_ = git(work, "rev-parse", "HEAD")
-    if state == "detached":
-        git(work, "checkout", "--quiet", "--detach")
-    if state == "unborn":
-        git(work, "checkout", "--quiet", "--orphan", "fresh")
-    expected = {"branch": ("work", commit_), "detached": (None, commit_), "unborn": ("fresh", None)}
-    assert inside(work).head() == expected[state]
+    assert inside(work).head() == ("work", commit_)
+    git(work, "checkout", "--quiet", "--detach")
+    assert inside(work).head() == (None, commit_)
+    git(work, "checkout", "--quiet", "--orphan", "fresh")
+    assert inside(work).head() == ("fresh", None)

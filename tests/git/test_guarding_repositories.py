@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -99,24 +98,3 @@ def test_a_lock_that_was_let_go_can_be_taken_again_and_leaves_no_lock_of_git(roo
     with repo.lock(0.0):
         pass
     assert not list((root / ".git").rglob("*.lock"))
-
-
-def test_threads_take_turns(repo: Repository) -> None:
-    inside_now: list[int] = []
-
-    def enter(number: int) -> bool:
-        with repo.lock():
-            inside_now.append(number)
-            alone = inside_now == [number]
-            inside_now.remove(number)
-        return alone
-
-    with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(enter, range(40)))
-
-
-def test_a_lock_file_that_is_a_link_is_not_followed(root: Path, repo: Repository, tmp_path: Path) -> None:
-    (root / ".git" / "workbench.flock").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(Unavailable, match="PROJECT_UNWRITABLE"), repo.lock():
-        raise AssertionError("it was followed")
-    assert not (tmp_path / "elsewhere").exists()

@@ -22,7 +22,7 @@ from tests.git.parts import (
     write,
 )
 from tests.given import refused
-from workbench.git import Integration, Repository
+from workbench.git import FileChange, Integration, Repository
 
 pytestmark = pytest.mark.long
 
@@ -48,15 +48,15 @@ def life(repo: Repository, path: Path) -> str:
     return merged
 
 
-def test_in_a_plain_one(repo: Repository, place: Path) -> None:
-    life(repo, place / "w")
-
-
 def test_with_a_sha256_one(tmp_path: Path) -> None:
     root = tmp_path / "long"
     git(tmp_path, "init", "--quiet", "--object-format=sha256", "--initial-branch=main", str(root))
-    commit(root, {"a": ""})
-    assert len(life(Repository.open(root), root / ".aiswarm" / "worktrees" / "w")) == 64
+    commit(root, {"a": "1\n"})
+    repo = Repository.open(root)
+    assert len(life(repo, root / ".aiswarm" / "worktrees" / "w")) == 64
+    git(root, "checkout", "--quiet", "--orphan", "lone")
+    commit(root, {"a": "2\n"}, "alone")
+    assert repo.diff_stat("lone", "work") == [FileChange("a", 1, 0), FileChange("made/in worktree", 1, 0)]
 
 
 def test_with_a_detached_head(root: Path, repo: Repository, place: Path) -> None:
@@ -66,12 +66,6 @@ def test_with_a_detached_head(root: Path, repo: Repository, place: Path) -> None
     assert (root / "shared").read_text() == "uncommitted\n"
 
 
-@pytest.mark.parametrize("bare", [True, False])
-def test_without_commits_or_files_it_is_refused(tmp_path: Path, bare: bool) -> None:
-    git(tmp_path, "init", "--quiet", *(["--bare"] if bare else []), "x")
-    refused("BARE_REPOSITORY" if bare else "NO_COMMITS", Repository.open, tmp_path / "x")
-
-
 def test_on_a_branch_without_commits(root: Path, repo: Repository, place: Path) -> None:
     git(root, "checkout", "--quiet", "--orphan", "fresh")
     refused("BRANCH_NOT_FOUND", add, repo, place / "w", "work", "fresh")
@@ -79,14 +73,15 @@ def test_on_a_branch_without_commits(root: Path, repo: Repository, place: Path) 
     assert add(repo, place / "w", "work") == repo.resolve("main")
 
 
-@pytest.mark.parametrize("depth", [1, 2])
-def test_in_a_shallow_clone(root: Path, tmp_path: Path, depth: int) -> None:
+@pytest.mark.parametrize("partly", ["--depth=1", "--depth=2", "--filter=blob:none"])
+def test_in_a_clone_of_a_part(root: Path, tmp_path: Path, partly: str) -> None:
     for number in range(4):
         commit(root, {"shared": f"{number}\n"})
-    git(tmp_path, "clone", "--quiet", f"--depth={depth}", f"file://{root}", "shallow")
-    shallow = tmp_path / "shallow"
-    life(Repository.open(shallow), shallow / ".aiswarm" / "worktrees" / "w")
-    assert git(shallow, "rev-parse", "--is-shallow-repository") == "true"
+    git(root, "config", "uploadpack.allowFilter", "true")
+    git(tmp_path, "clone", "--quiet", partly, f"file://{root}", "part")
+    part = tmp_path / "part"
+    life(Repository.open(part), part / ".aiswarm" / "worktrees" / "w")
+    assert git(part, "rev-parse", "--is-shallow-repository") == ("false" if "filter" in partly else "true")
 
 
 def test_a_worker_that_makes_its_history_shallow_is_found_out(root: Path, repo: Repository, work: Path) -> None:
@@ -187,18 +182,14 @@ def test_what_the_person_configured_for_all_repositories_works_inside(
 ) -> None:
     monkeypatch.delenv("GIT_CONFIG_GLOBAL")
     commit(root, {".gitattributes": "*.f filter=f\n", "a.f": "a\n"})
-    git(root, "config", "--file", str(tmp_path / ".gitconfig"), "filter.f.clean", "tr A-Z a-z")
-    git(
-        root,
-        "config",
-        "--file",
-        str(tmp_path / ".gitconfig"),
-        "filter.f.smudge",
-        'tr a-z A-Z; : "quoted\t\\"'.replace('\\"', ' # ;"'),
-    )
-    git(root, "config", "--file", str(tmp_path / ".gitconfig"), "filter.f.required", "true")
-    git(root, "config", "--file", str(tmp_path / ".gitconfig"), "core.excludesFile", "~/ignored")
-    git(root, "config", "--file", str(tmp_path / ".gitconfig"), "core.attributesFile", "~/attributes")
+    for key, value in {
+        "filter.f.clean": "tr A-Z a-z",
+        "filter.f.smudge": 'tr a-z A-Z; : "quoted\t # ;"',
+        "filter.f.required": "true",
+        "core.excludesFile": "~/ignored",
+        "core.attributesFile": "~/attributes",
+    }.items():
+        git(root, "config", "--file", str(tmp_path / ".gitconfig"), key, value)
     write(tmp_path, {"ignored": "*.mine\n", "attributes": "*.g filter=f\n"})
     write(root, {".git/info/exclude": "*.here\n.aiswarm\n"})
     repo = Repository(root, root / ".git")
@@ -211,9 +202,8 @@ def test_what_the_person_configured_for_all_repositories_works_inside(
     assert sorted(box.uncommitted()) == ["b.f", "c.g", "z"]
     assert box.commit_all("all", ANNA) == repo.import_branch(box, "work", max_bytes=MEGABYTE)
     assert [git(root, "show", f"work:{name}") for name in ("b.f", "c.g")] == ["bee", "cee"]
-    assert git(root, "ls-tree", "-r", "--name-only", "work").splitlines() == [
-        *(".gitattributes", ".gitignore", "a.f", "b.f", "c.g", "kept", "shared", "z"),
-    ]
+    tracked = git(root, "ls-tree", "-r", "--name-only", "work").splitlines()
+    assert tracked == [".gitattributes", ".gitignore", "a.f", "b.f", "c.g", "kept", "shared", "z"]
 
 
 def test_settings_for_line_ends_and_merge_drivers_come_along(root: Path, repo: Repository, place: Path) -> None:
@@ -245,14 +235,6 @@ def test_a_sparse_checkout_and_a_split_index_of_the_persons_are_not_the_worktree
     commit(place / "w", {"out/c": "", "in/d": ""})
     assert repo.integrate("work", "main", "merge", ANNA).kind == "merged"
     assert ((root / "in" / "d").exists(), (root / "out").exists()) == (True, False)
-
-
-def test_a_clone_without_blobs(root: Path, tmp_path: Path) -> None:
-    commit(root, {"later": "1\n" * 100})
-    git(root, "config", "uploadpack.allowFilter", "true")
-    git(tmp_path, "clone", "--quiet", "--filter=blob:none", f"file://{root}", "partial")
-    partial = tmp_path / "partial"
-    life(Repository.open(partial), partial / ".aiswarm" / "worktrees" / "w")
 
 
 @pytest.mark.long

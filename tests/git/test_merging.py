@@ -18,6 +18,7 @@ pytestmark = pytest.mark.long
 def test_a_branch_is_merged_and_the_clean_checkout_follows(root: Path, repo: Repository, work: Path) -> None:
     old, source = git(root, "rev-parse", "main", "work").split()
     write(root, {"untracked": "mine", "x.ignored": "mine"})
+    os.utime(root / "shared", (1, 1))  # touched is not dirty
     done = repo.integrate(source, "main", "Integrate w\n\nApproved.\0", ANNA)
     assert done == Integration(git(root, "rev-parse", "main"), "merged")
     assert git(root, "rev-parse", "main^1", "main^2").split() == [old, source]
@@ -25,13 +26,6 @@ def test_a_branch_is_merged_and_the_clean_checkout_follows(root: Path, repo: Rep
     assert git(root, "status", "--porcelain", "--ignored") == "?? untracked\n!! .aiswarm/\n!! x.ignored"
     assert (root / "new").read_text() == "new\n"
     assert git(root, "symbolic-ref", "HEAD") == "refs/heads/main"
-
-
-def test_a_merge_brings_both_sides_together(root: Path, repo: Repository, work: Path) -> None:
-    commit(root, {"kept": "changed on main\n"})
-    assert repo.integrate("work", "main", "both", ANNA).kind == "merged"
-    assert ((root / "new").read_text(), (root / "kept").read_text()) == ("new\n", "changed on main\n")
-    assert git(root, "status", "--porcelain") == ""
 
 
 def test_a_branch_that_is_not_checked_out_moves_without_touching_the_checkout(
@@ -80,6 +74,8 @@ def test_a_fast_forward_is_made_only_when_asked_for_and_possible(
     git(root, "checkout", "--quiet", target)
     commit(root, {"kept": "changed on the target\n"})
     assert repo.integrate("work", target, "", ANNA, fast_forward=True).kind == "merged"
+    assert ((root / "more").exists(), (root / "kept").read_text()) == (True, "changed on the target\n")
+    assert git(root, "status", "--porcelain") == ""
 
 
 def test_a_conflict_lists_the_files_and_changes_nothing(root: Path, repo: Repository, work: Path) -> None:
@@ -143,11 +139,6 @@ def test_of_edits_and_files_in_the_way_only_those_in_the_way_are_named(
     error = refused("TARGET_DIRTY", repo.integrate, "work", "main", "no", ANNA)
     assert error.details["files"] == ["new"]
     assert Picture.of(root) == before
-
-
-def test_a_file_that_was_only_touched_is_not_dirty(root: Path, repo: Repository, work: Path) -> None:
-    os.utime(root / "shared", (1, 1))
-    assert repo.integrate("work", "main", "merge", ANNA).kind == "merged"
 
 
 IN_THE_WAY = {

@@ -127,20 +127,6 @@ def test_no_hook_ever_runs(
     assert (tmp_path / "ran").exists()
 
 
-def test_a_sha256_repository_works_alike(tmp_path: Path) -> None:
-    root = tmp_path / "long"
-    git(tmp_path, "init", "--quiet", "--object-format=sha256", "--initial-branch=main", str(root))
-    commit(root, {"shared": "1\n"})
-    repo, work = Repository.open(root), root / ".aiswarm" / "worktrees" / "w"
-    start = add(repo, work, "work")
-    made = commit(work, {"new": "new\n"})
-    git(root, "checkout", "--quiet", "--orphan", "lone")
-    commit(root, {}, "alone")
-    assert len(start) == len(made) == 64
-    assert repo.diff_stat("lone", "work") == [FileChange("new", 1, 0), FileChange("shared", 1, 0)]
-    assert repo.integrate(made, "main", "merge", ANNA).kind == "merged"
-
-
 @pytest.mark.parametrize("name", ["", "  ", "...", "<>", "\n", "a\0b"])
 def test_a_name_of_which_git_would_leave_nothing_is_refused(name: str) -> None:
     refused("BAD_IDENTITY", Identity, name, "x@y")

@@ -183,25 +183,18 @@ def test_the_same_is_predicted_where_git_cannot_take_many_at_once(
     assert {preview.tree is None for preview in at_once} == {True, False}
 
 
-def test_pairs_may_come_twice_turned_around_or_not_at_all(root: Path, repo: Repository, work: Path) -> None:
+def test_pairs_may_come_twice_or_turned_around_and_nothing_moves(root: Path, repo: Repository, work: Path) -> None:
     commit(root, {"kept": "changed\n"})
     main, theirs = git(root, "rev-parse", "main"), git(root, "rev-parse", "work")
+    before = Picture.of(root)
     assert repo.predict_merges([]) == []
     there, back, again = repo.predict_merges([("main", "work"), (theirs, main), (main, theirs)])
     assert there == back == again == repo.preview_merge("main", "work")
     assert repo.predict_merges([("main", "main")])[0].conflicts == ()
-
-
-@pytest.mark.parametrize("pair", [("main", "0" * 40), ("missing", "main"), ("main", "main^{tree}"), ("-x", "main")])
-def test_what_is_no_commit_is_not_found(repo: Repository, pair: tuple[str, str]) -> None:
-    refused("BRANCH_NOT_FOUND", repo.predict_merges, [pair, ("main", "main")])
-
-
-def test_a_tree_is_not_found_either(root: Path, repo: Repository) -> None:
-    refused("BRANCH_NOT_FOUND", repo.predict_merges, [("main", git(root, "rev-parse", "main^{tree}"))])
-
-
-def test_nothing_moves_and_no_file_is_touched(root: Path, repo: Repository, work: Path) -> None:
-    before = Picture.of(root)
-    repo.predict_merges([("main", "work"), ("work", "main")])
     assert Picture.of(root) == before
+
+
+def test_what_is_no_commit_is_not_found(root: Path, repo: Repository) -> None:
+    for one in ("0" * 40, "missing", "main^{tree}", "-x", git(root, "rev-parse", "main^{tree}")):
+        for pair in (("main", one), (one, "main")):
+            refused("BRANCH_NOT_FOUND", repo.predict_merges, [pair, ("main", "main")])

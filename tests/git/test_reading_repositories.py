@@ -13,32 +13,24 @@ from workbench.errors import NotFound
 from workbench.git import Commit, FileChange, MergePreview, Repository
 
 
-def test_the_current_branch_is_none_when_head_is_detached(root: Path, repo: Repository) -> None:
-    assert repo.current_branch() == "main"
+def test_the_current_branch_is_that_of_the_main_checkout_and_none_when_head_is_detached(
+    root: Path, repo: Repository, work: Path
+) -> None:
+    assert (inside(work).head()[0], repo.current_branch()) == ("work", "main")
+    git(root, "tag", "v1")
+    assert repo.resolve("main") == git(root, "rev-parse", "HEAD")
+    assert [repo.resolve(n) for n in ("v1", "HEAD", "refs/heads/main", "mai")] == [None] * 4
     git(root, "checkout", "--quiet", "--detach")
     assert repo.current_branch() is None
 
 
-def test_the_current_branch_is_that_of_the_main_checkout(repo: Repository, work: Path) -> None:
-    assert (inside(work).head()[0], repo.current_branch()) == ("work", "main")
-
-
-def test_resolving_finds_branches_only(root: Path, repo: Repository) -> None:
-    git(root, "tag", "v1")
-    assert repo.resolve("main") == git(root, "rev-parse", "HEAD")
-    assert [repo.resolve(n) for n in ("v1", "HEAD", "refs/heads/main", "mai")] == [None] * 4
-
-
-def test_ancestors_are_told_from_others(root: Path, repo: Repository, work: Path) -> None:
+def test_ancestors_are_told_from_others_and_commits_counted_on_both_sides(
+    root: Path, repo: Repository, work: Path
+) -> None:
     assert repo.is_ancestor("main", "work")
     assert repo.is_ancestor(git(root, "rev-parse", "main"), "work")
-    assert not repo.is_ancestor("work", "main")
-    assert not repo.is_ancestor("missing", "main")
-    assert not repo.is_ancestor("main", "missing")
-    assert not repo.is_ancestor("0" * 40, "main")
-
-
-def test_commits_are_counted_on_both_sides(root: Path, repo: Repository, work: Path) -> None:
+    for pair in (("work", "main"), ("missing", "main"), ("main", "missing"), ("0" * 40, "main")):
+        assert not repo.is_ancestor(*pair), pair
     commit(work, {"more": ""})
     commit(root, {"kept": "4\n"})
     assert (repo.ahead_behind("work", "main"), repo.ahead_behind("main", "work")) == ((2, 1), (1, 2))
@@ -57,30 +49,18 @@ def test_a_difference_begins_where_the_branch_left(root: Path, repo: Repository,
     assert repo.diff_stat("main", "work") == [FileChange("new", 1, 0), FileChange("shared", 2, 1)]
 
 
-def test_hostile_file_names_come_out_as_they_are(repo: Repository, work: Path) -> None:
-    commit(work, {f"{number}/{name}": "x\n" for number, name in enumerate(HOSTILE_FILES)})
-    found = {change.path: change.added for change in repo.diff_stat("main", "work")}
-    assert found == {f"{number}/{name}": 1 for number, name in enumerate(HOSTILE_FILES)} | {"new": 1}
-
-
-def test_a_file_name_that_is_not_utf8_is_shown_with_escapes(repo: Repository, work: Path) -> None:
-    Path(os.fsdecode(os.fsencode(work) + b"/caf\xe9")).write_text("")
-    commit(work, {})
-    assert [change.path for change in repo.diff_stat("main", "work")] == ["caf\\xe9", "new"]
-
-
-def test_a_binary_file_has_no_lines(repo: Repository, work: Path) -> None:
-    (work / "data").write_bytes(bytes(range(256)))
-    commit(work, {})
-    assert FileChange("data", None, None) in repo.diff_stat("main", "work")
-
-
-def test_a_rename_is_two_changes_whatever_is_configured(root: Path, repo: Repository, work: Path) -> None:
+def test_files_are_counted_whatever_their_names_and_content_and_however_renames_are_configured(
+    root: Path, repo: Repository, work: Path
+) -> None:
     git(root, "config", "diff.renames", "copies")
     git(work, "mv", "shared", "moved")
-    commit(work, {})
-    changes = repo.diff_stat("main", "work")
-    assert {FileChange("moved", 3, 0), FileChange("shared", 0, 3)} < set(changes)
+    Path(os.fsdecode(os.fsencode(work) + b"/caf\xe9")).write_text("")
+    (work / "data").write_bytes(bytes(range(256)))
+    hostile = {f"{number}/{name}": "x\n" for number, name in enumerate(HOSTILE_FILES)}
+    commit(work, hostile)
+    found = {change.path: (change.added, change.removed) for change in repo.diff_stat("main", "work")}
+    odd = {"caf\\xe9": (0, 0), "data": (None, None), "moved": (3, 0), "shared": (0, 3)}
+    assert found == odd | dict.fromkeys((*hostile, "new"), (1, 0))
 
 
 def test_a_branch_that_shares_no_commit_is_all_new(root: Path, repo: Repository, place: Path) -> None:
@@ -90,22 +70,6 @@ def test_a_branch_that_shares_no_commit_is_all_new(root: Path, repo: Repository,
     assert repo.diff_stat("main", "lone") == [FileChange("alone", 1, 0)]
     assert repo.preview_merge("main", "lone") == MergePreview(None, ())
     refused("UNRELATED_HISTORIES", repo.integrate, "lone", "main", "no", ANNA)
-
-
-def test_nothing_that_the_configuration_names_runs_for_a_difference(
-    root: Path, repo: Repository, work: Path, tmp_path: Path
-) -> None:
-    spy = script(tmp_path / "spy", f"touch {tmp_path / 'ran'}; cat")
-    for key in ("diff.external", "diff.spy.command", "diff.spy.textconv", "core.fsmonitor", "core.pager"):
-        git(root, "config", key, str(spy))
-    write(root, {".gitattributes": "* diff=spy\n"})
-    commit(work, {".gitattributes": "* diff=spy\n", "shared": "other\n"})
-    (tmp_path / "ran").unlink(missing_ok=True)
-    assert FileChange("shared", 1, 3) in repo.diff_stat("main", "work")
-    repo.commits("main", "work", 5)
-    repo.preview_merge("main", "work")
-    repo.dirty_files("main")
-    assert not (tmp_path / "ran").exists()
 
 
 def test_a_changed_submodule_cannot_hide(root: Path, repo: Repository, work: Path) -> None:
@@ -169,19 +133,15 @@ def test_a_preview_gives_the_tree_of_the_merge_and_moves_nothing(root: Path, rep
     assert preview == by_ids == MergePreview(git(root, "rev-parse", "HEAD^{tree}"), ())
 
 
-def test_a_preview_lists_the_files_in_conflict_whatever_their_names(root: Path, repo: Repository, work: Path) -> None:
+def test_a_preview_lists_the_files_in_conflict_whatever_their_names_and_also_one_that_a_side_deleted(
+    root: Path, repo: Repository, work: Path
+) -> None:
     names = [f"{number}/{name}" for number, name in enumerate(HOSTILE_FILES)]
-    commit(work, dict.fromkeys(names, "theirs\n"))
+    commit(work, dict.fromkeys(names, "theirs\n") | {"shared": "changed\n"})
+    git(root, "rm", "--quiet", "shared")
     commit(root, dict.fromkeys(names, "ours\n"))
     preview = repo.preview_merge("main", "work")
-    assert (preview.tree, sorted(preview.conflicts)) == (None, sorted(names))
-
-
-def test_a_file_deleted_here_and_changed_there_is_a_conflict(root: Path, repo: Repository, work: Path) -> None:
-    commit(work, {"shared": "changed\n"})
-    git(root, "rm", "--quiet", "shared")
-    commit(root, {})
-    assert repo.preview_merge("main", "work").conflicts == ("shared",)
+    assert (preview.tree, sorted(preview.conflicts)) == (None, sorted([*names, "shared"]))
 
 
 def test_the_main_checkout_tells_what_is_not_committed(root: Path, repo: Repository) -> None:

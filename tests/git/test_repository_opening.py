@@ -27,12 +27,9 @@ def test_variables_of_the_caller_lead_nowhere_else(root: Path, tmp_path: Path, m
     assert Repository.open(root).current_branch() == "main"
 
 
-def test_a_directory_without_a_repository_is_told_to_make_one(tmp_path: Path) -> None:
+def test_a_directory_without_a_repository_or_a_commit_is_told_to_make_one(tmp_path: Path) -> None:
     assert "git init" in str(refused("NOT_A_REPOSITORY", Repository.open, tmp_path))
     refused("NOT_A_REPOSITORY", Repository.open, tmp_path / "missing")
-
-
-def test_a_repository_without_a_commit_is_told_to_make_one(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
     assert "git commit" in str(refused("NO_COMMITS", Repository.open, tmp_path))
 
@@ -71,12 +68,6 @@ def test_a_repository_that_git_does_not_trust_is_not_taken_for_none(root: Path) 
     assert "ownership" in refused("GIT_FAILED", Repository.open, root).details["stderr"]
 
 
-def test_a_git_directory_that_is_a_link_is_followed(root: Path, tmp_path: Path) -> None:
-    (root / ".git").rename(tmp_path / "away")
-    (root / ".git").symlink_to(tmp_path / "away")
-    assert Repository.open(root) == Repository(root, tmp_path / "away")
-
-
 def test_without_git_the_error_says_so(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     refused("GIT_MISSING", Repository.open, root)
@@ -99,13 +90,10 @@ def test_an_old_git_is_refused(
         refused("GIT_TOO_OLD", Repository.open, root)
 
 
-def test_a_repository_that_went_away_is_reported(root: Path, repo: Repository) -> None:
-    shutil.rmtree(root)
-    assert str(root) in str(refused("GIT_FAILED", repo.current_branch))
-
-
-def test_what_git_says_is_in_the_error(root: Path, repo: Repository) -> None:
+def test_what_git_says_is_in_the_error_and_a_repository_that_went_away_is_named(root: Path, repo: Repository) -> None:
     (root / ".git" / "index").write_bytes(b"not an index at all")
     error = refused("GIT_FAILED", repo.dirty_files, "main")
     assert "index" in error.details["stderr"]
     assert "index" in error.message
+    shutil.rmtree(root)
+    assert str(root) in str(refused("GIT_FAILED", repo.current_branch))

@@ -11,7 +11,7 @@ import pytest
 from tests.git.parts import HOSTILE_FILES, MEGABYTE, add, commit, git, script, write
 from tests.given import refused
 from workbench.errors import WorkbenchError
-from workbench.git import FileDiff, Repository
+from workbench.git import FileChange, FileDiff, Repository
 
 
 def shown(repo: Repository, **more: Any) -> dict[str, FileDiff]:
@@ -59,12 +59,16 @@ def test_patches_apply(root: Path, repo: Repository, work: Path) -> None:
     assert git(root, "write-tree") == git(root, "rev-parse", "work^{tree}")
 
 
-def test_text_that_looks_like_a_patch_is_only_text(repo: Repository, work: Path) -> None:
-    lies = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n\0"[:-1]
+def test_text_that_looks_like_a_patch_is_only_text_and_what_is_not_utf8_is_escaped(
+    repo: Repository, work: Path
+) -> None:
+    lies = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n"
+    (work / "latin").write_bytes("grün\n".encode("latin-1"))
     commit(work, {"lies": lies, "shared": f"1\n{lies}"})
     found = shown(repo)
-    assert {*found} == {"lies", "shared", "new"}
+    assert {*found} == {"latin", "lies", "shared", "new"}
     assert str(found["lies"].patch).count("+diff --git a/x b/x") == 1
+    assert "+gr\\xfcn" in str(found["latin"].patch)
 
 
 def test_hostile_names_are_told_as_they_are(repo: Repository, work: Path) -> None:
@@ -77,11 +81,12 @@ def test_hostile_names_are_told_as_they_are(repo: Repository, work: Path) -> Non
 
 def test_one_file_or_directory_can_be_asked_for(repo: Repository, work: Path) -> None:
     commit(work, {"d/a": "", "d/b": "", "dd": ""})
-    assert [*shown(repo, path="d")] == ["d/a", "d/b"]
-    assert [*shown(repo, path="d/")] == ["d/a", "d/b"]
+    assert [*shown(repo, path="d")] == [*shown(repo, path="d/")] == ["d/a", "d/b"]
     for nothing in ("missing", "../x", "*", ":/", ":(exclude)d", "/etc"):
         with suppress(WorkbenchError):
             assert shown(repo, path=nothing) == {}
+    assert repo.diff("main", "main", max_bytes=MEGABYTE) == []
+    refused("BRANCH_NOT_FOUND", repo.diff, "main", "missing", max_bytes=1)
 
 
 @pytest.mark.parametrize("most", [0, 1, 300, 5_000, 100_000])
@@ -96,28 +101,21 @@ def test_what_is_too_long_is_cut_between_files_and_said(repo: Repository, work: 
     assert all(whole) == (most == 100_000)
 
 
-def test_what_is_not_utf8_is_escaped(repo: Repository, work: Path) -> None:
-    (work / "latin").write_bytes("grün\n".encode("latin-1"))
-    commit(work, {})
-    assert "+gr\\xfcn" in str(shown(repo)["latin"].patch)
-
-
-def test_nothing_that_attributes_or_settings_name_runs(
+def test_nothing_that_attributes_or_settings_name_runs_when_a_repository_is_looked_at(
     root: Path, repo: Repository, work: Path, tmp_path: Path
 ) -> None:
     spy = script(tmp_path / "spy", f"touch {tmp_path / 'ran'}; cat")
-    for key in ("diff.external", "diff.spy.command", "diff.spy.textconv", "core.pager", "pager.diff"):
-        git(root, "config", key, str(spy))
-    for key, value in {"color.ui": "always", "diff.noprefix": "true", "diff.mnemonicPrefix": "true"}.items():
+    keys = ("diff.external", "diff.spy.command", "diff.spy.textconv", "core.fsmonitor", "core.pager", "pager.diff")
+    taste = {"color.ui": "always", "diff.noprefix": "true", "diff.mnemonicPrefix": "true"}
+    for key, value in (taste | dict.fromkeys(keys, str(spy))).items():
         git(root, "config", key, value)
     write(root, {".gitattributes": "* diff=spy\n"})
     commit(work, {".gitattributes": "* diff=spy\n", "shared": "other\n"})
     (tmp_path / "ran").unlink(missing_ok=True)
     patch = str(shown(repo)["shared"].patch)
     assert patch.startswith("diff --git a/shared b/shared\n")
+    assert FileChange("shared", 1, 3) in repo.diff_stat("main", "work")
+    repo.commits("main", "work", 5)
+    repo.preview_merge("main", "work")
+    repo.dirty_files("main")
     assert not (tmp_path / "ran").exists()
-
-
-def test_nothing_changed_is_nothing(repo: Repository) -> None:
-    assert repo.diff("main", "main", max_bytes=MEGABYTE) == []
-    refused("BRANCH_NOT_FOUND", repo.diff, "main", "missing", max_bytes=1)

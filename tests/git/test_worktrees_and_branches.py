@@ -38,36 +38,34 @@ def test_a_worktree_may_start_at_a_tag_a_remote_branch_or_a_short_id(root: Path,
     assert git(root, "config", "--get-regexp", r"^branch\.", ok=(1,)) == ""
 
 
-@pytest.mark.parametrize(
-    "start",
-    ["missing", "main~0", "main^{commit}", "main@{0}", "@{-1}", "@", ":/first", "main..main", "", "-f", "main\0"],
-)
-def test_a_start_that_is_no_plain_name_is_not_found(repo: Repository, place: Path, start: str) -> None:
-    before = Picture.of(repo.root)
-    refused("BRANCH_NOT_FOUND", add, repo, place / "w", "work", start)
-    assert Picture.of(repo.root) == before
+def test_a_start_that_is_no_plain_name_or_a_file_is_not_found(root: Path, repo: Repository, place: Path) -> None:
+    before = Picture.of(root)
+    names = (
+        "missing",
+        "main~0",
+        "main^{commit}",
+        "main@{0}",
+        "@{-1}",
+        "@",
+        ":/first",
+        "main..main",
+        "",
+        "-f",
+        "main\0",
+    )
+    for start in (*names, git(root, "rev-parse", "HEAD:shared")):
+        refused("BRANCH_NOT_FOUND", add, repo, place / "w", "work", start)
+    assert Picture.of(root) == before
 
 
-def test_a_file_is_no_start(root: Path, repo: Repository, place: Path) -> None:
-    blob = git(root, "rev-parse", "HEAD:shared")
-    refused("BRANCH_NOT_FOUND", add, repo, place / "w", "work", blob)
-
-
-@pytest.mark.parametrize("name", ["work", "work/below", "main/below"])
-def test_a_branch_that_exists_or_is_in_the_way_is_not_replaced(
-    repo: Repository, place: Path, work: Path, name: str
-) -> None:
-    before = Picture.of(repo.root)
-    error = refused("BRANCH_EXISTS", add, repo, place / "x", name, "main")
-    assert error.details["branch"] == name.split("/")[0]
-    assert Picture.of(repo.root) == before
-    assert not (place / "x").exists()
-
-
-def test_a_branch_is_in_the_way_of_the_one_above_it(root: Path, repo: Repository, place: Path) -> None:
+def test_a_branch_that_exists_or_is_in_the_way_is_not_replaced(root: Path, repo: Repository, work: Path) -> None:
     git(root, "branch", "a/b/c")
-    error = refused("BRANCH_EXISTS", add, repo, place / "x", "a/b", "main")
-    assert error.details["branch"] == "a/b/c"
+    before = Picture.of(root)
+    for name, in_the_way in {"work": "work", "work/below": "work", "main/below": "main", "a/b": "a/b/c"}.items():
+        error = refused("BRANCH_EXISTS", add, repo, work.parent / "x", name, "main")
+        assert error.details["branch"] == in_the_way
+        assert not (work.parent / "x").exists()
+    assert Picture.of(root) == before
 
 
 @pytest.mark.parametrize("taken", ["directory", "empty directory", "file", "dangling link", "below a file"])
@@ -99,58 +97,40 @@ def test_a_path_that_cannot_be_made_is_reported(repo: Repository, tmp_path: Path
     assert repo.resolve("work") is None
 
 
-def blob_of(root: Path) -> Path:
-    """The object file of a file in the last commit."""
+@pytest.mark.parametrize("code", ["GIT_FAILED", "GIT_TIMEOUT"])
+def test_a_checkout_that_fails_or_hangs_leaves_no_branch_and_no_directory(
+    root: Path, repo: Repository, place: Path, code: str
+) -> None:
     commit(root, {"large.bin": "a\n"})
     name = git(root, "rev-parse", "HEAD:large.bin")
-    return root / ".git" / "objects" / name[:2] / name[2:]
-
-
-def test_a_checkout_that_fails_leaves_no_branch_and_no_directory(root: Path, repo: Repository, place: Path) -> None:
-    blob_of(root).unlink()
+    (blob := root / ".git" / "objects" / name[:2] / name[2:]).unlink()
+    if code == "GIT_TIMEOUT":
+        os.mkfifo(blob)  # git waits for somebody who writes to it
+        repo = replace(repo, checkout_limit=0.5)
     before = Picture.of(root)
-    refused("GIT_FAILED", add, repo, place / "w", "work", "main")
+    refused(code, add, repo, place / "w", "work", "main")
     assert Picture.of(root) == before
-    assert not (place / "w").exists()
-    assert not list((root / ".git").glob("worktrees/*"))
+    assert ((place / "w").exists(), records(root)) == (False, [])
 
 
-def test_a_checkout_that_hangs_is_ended_and_leaves_nothing(root: Path, repo: Repository, place: Path) -> None:
-    (blob := blob_of(root)).unlink()
-    os.mkfifo(blob)  # git waits for somebody who writes to it
-    before = Picture.of(root)
-    refused("GIT_TIMEOUT", add, replace(repo, checkout_limit=0.5), place / "w", "work", "main")
-    assert Picture.of(root) == before
-    assert not (place / "w").exists()
-
-
-def test_of_many_that_want_the_same_branch_one_gets_it(repo: Repository, place: Path) -> None:
+@pytest.mark.parametrize(
+    ("path", "branch", "code"), [("{}", "work", "BRANCH_EXISTS"), ("w", "work{}", "WORKTREE_PATH_TAKEN")]
+)
+def test_of_many_that_want_the_same_branch_or_path_one_gets_it(
+    root: Path, repo: Repository, place: Path, path: str, branch: str, code: str
+) -> None:
     def make(number: int) -> str:
         try:
-            add(repo, place / str(number), "work", "main")
+            add(repo, place / path.format(number), branch.format(number), "main")
         except Conflict as error:
             return error.code
         return "made"
 
     with ThreadPoolExecutor(8) as pool:
         results = sorted(pool.map(make, range(8)))
-    assert results == ["BRANCH_EXISTS"] * 7 + ["made"]
-    assert len(list(place.iterdir())) == len(list((repo.git_dir / "worktrees").iterdir())) == 1
-    assert repo.resolve("work") == repo.resolve("main")
-
-
-def test_of_many_that_want_the_same_path_one_gets_it(repo: Repository, place: Path) -> None:
-    def make(number: int) -> str:
-        try:
-            add(repo, place / "w", f"work{number}", "main")
-        except Conflict as error:
-            return error.code
-        return "made"
-
-    with ThreadPoolExecutor(8) as pool:
-        results = sorted(pool.map(make, range(8)))
-    assert results == ["WORKTREE_PATH_TAKEN"] * 7 + ["made"]
-    assert len(git(repo.root, "branch", "--list", "work*").splitlines()) == 1
+    assert results == [code] * 7 + ["made"]
+    assert len(list(place.iterdir())) == len(records(root)) == 1
+    assert git(root, "for-each-ref", "--format=%(objectname)", "refs/heads/work*") == repo.resolve("main")
 
 
 @pytest.mark.parametrize("locked", [False, True])
@@ -219,13 +199,6 @@ def test_two_worktrees_of_the_same_name_in_one_repository_are_told_apart(root: P
     assert other.exists()
 
 
-def test_links_in_a_worktree_are_removed_and_not_followed(repo: Repository, work: Path, tmp_path: Path) -> None:
-    write(tmp_path / "outside", {"precious": "kept"})
-    (work / "link").symlink_to(tmp_path / "outside")
-    remove(repo, work)
-    assert (tmp_path / "outside" / "precious").read_text() == "kept"
-
-
 def test_a_link_in_the_place_of_a_worktree_is_removed_and_not_followed(
     root: Path, repo: Repository, place: Path, tmp_path: Path
 ) -> None:
@@ -242,15 +215,6 @@ def test_the_main_checkout_is_never_removed(root: Path, repo: Repository, tmp_pa
     (root / "link").symlink_to(tmp_path)
     refused("NOT_A_WORKTREE", remove, repo, root / path)
     assert repo.current_branch() == "main"
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_directories_that_a_worker_closed_are_removed(repo: Repository, work: Path) -> None:
-    write(work / "a" / "b", {"c": ""})
-    (work / "a" / "b").chmod(0)
-    (work / "a").chmod(0o500)
-    remove(repo, work)
-    assert not work.exists()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may delete everywhere")
