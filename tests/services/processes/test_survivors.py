@@ -11,19 +11,16 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Served, ended
-from tests.services.processes.running import process
+from tests.services.processes.running import process, serving, spawn
 from tests.services.worktrees.lab import finished
 from tests.unkillable import unkillable
-from workbench.app import Workbench
 from workbench.errors import Unavailable
 from workbench.services.processes import termination
 from workbench.settings import Settings
-from workbench.shells.serve import Servers
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
-
-PATIENCE = 30.0
 
 
 @pytest.fixture(autouse=True)
@@ -33,28 +30,17 @@ def _killed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(termination, "RETRY_KILL_SECONDS", 0.1)
 
 
-async def spawn(served: Served, name: str, **more: Any) -> dict[str, Any]:
-    """Spawn an agent that is admitted at once."""
-    return await served.workbench.call("spawn_agent", persona_id="implementer", name=name, **more)
-
-
 async def command_of(served: Served, worktree: str) -> int:
     """Have the agent of a new worktree run a command that does not end; the pid of the command."""
     run = "echo $$ > pid.part; mv pid.part pid; exec sleep 600"
-    new = {"title": "Wait", "persona_id": "implementer", "run": run, "target_worktree": worktree}
-    await served.workbench.call("create_task", **new)
-    pid = served.workbench.settings.worktrees / worktree / "pid"
-    async with asyncio.timeout(PATIENCE):
-        while not pid.exists():
-            await asyncio.sleep(0.01)
-    return int(pid.read_text())
+    await given.task(served.workbench, "Wait", run=run, target_worktree=worktree)
+    return int(await given.written(served.workbench.settings.worktrees / worktree / "pid"))
 
 
 async def survives(served: Served, agent_id: str, pid: int) -> dict[str, Any]:
     """The process of an agent, once it is noted that `pid` cannot be ended."""
-    async with asyncio.timeout(PATIENCE):
-        while (found := await process(served, agent_id))["reason"] is None:
-            await asyncio.sleep(0.02)
+    while (found := await process(served, agent_id))["reason"] is None:
+        await asyncio.sleep(0.02)
     assert (found["state"], found["ended_at"]) == ("running", None)
     assert f"SIGKILL did not end {pid}." in found["reason"]
     return found
@@ -62,26 +48,22 @@ async def survives(served: Served, agent_id: str, pid: int) -> dict[str, Any]:
 
 async def reaches(served: Served, agent_id: str, state: str) -> dict[str, Any]:
     """The process of an agent, once it is in a state."""
-    async with asyncio.timeout(PATIENCE):
-        while (found := await process(served, agent_id))["state"] != state:
-            await asyncio.sleep(0.02)
+    while (found := await process(served, agent_id))["state"] != state:
+        await asyncio.sleep(0.02)
     return found
 
 
 async def is_over(served: Served, agent_id: str) -> dict[str, Any]:
     """The process of an agent, once a survivor has ended; it is tried again until then."""
-    async with asyncio.timeout(PATIENCE):
-        while (found := await process(served, agent_id))["state"] != "ended":
-            await termination.end_survivors(served.workbench._ctx)
+    while (found := await process(served, agent_id))["state"] != "ended":
+        await termination.end_survivors(served.workbench._ctx)
     return found
 
 
 async def test_while_a_process_cannot_be_ended_the_next_agent_gets_its_place(settings: Settings) -> None:
-    crowded = settings.model_copy(update={"max_agents_running": 1})
-    async with Workbench.open(crowded) as workbench, Servers(workbench) as servers:
-        served = Served(workbench, await servers.start(0), servers)
-        walt = await spawn(served, "walt", new_worktree=True, assigned_worktree="lab")
-        assert (await spawn(served, "wilma"))["state"] == "queued"
+    async with serving(settings.model_copy(update={"max_agents_running": 1})) as served:
+        walt = await spawn(served, name="walt", new_worktree=True, assigned_worktree="lab")
+        assert (await spawn(served, name="wilma"))["state"] == "queued"
         command = await command_of(served, "lab")
         with unkillable(command):
             os.kill(walt["pid"], signal.SIGKILL)
@@ -90,42 +72,38 @@ async def test_while_a_process_cannot_be_ended_the_next_agent_gets_its_place(set
             await reaches(served, "wilma", "running")
         found = await reaches(served, "walt", "ended")
         assert (found["exit_code"], f"did not end {command}" in found["reason"]) == (-signal.SIGKILL, True)
-        kinds = [e["kind"] for e in (await workbench.call("list_events", kinds=["agent.*"]))["events"]]
+        kinds = await given.kinds(served.workbench, "agent.*")
         assert (kinds.count("agent.survived"), kinds.count("agent.exited")) == (1, 1)
 
 
-async def test_one_process_that_cannot_be_ended_fails_neither_the_stop_nor_the_next_start(settings: Settings) -> None:
-    async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
-        served = Served(workbench, await servers.start(0), servers)
-        await spawn(served, "walt", new_worktree=True, assigned_worktree="lab")
-        wilma = await spawn(served, "wilma")
-        command = await command_of(served, "lab")
-        with unkillable(command):
-            await servers.stop()
-            await ended(wilma["pid"])
-            assert (await process(served, "wilma"))["state"] == "ended"
-            await survives(served, "walt", command)
-            await served.servers.start(0)
-            await survives(served, "walt", command)
-            await servers.stop()
-        await servers.start(0)
-        await is_over(served, "walt")
+async def test_one_process_that_cannot_be_ended_fails_neither_the_stop_nor_the_next_start(served: Served) -> None:
+    await spawn(served, name="walt", new_worktree=True, assigned_worktree="lab")
+    wilma = await spawn(served, name="wilma")
+    command = await command_of(served, "lab")
+    with unkillable(command):
+        await served.servers.stop()
+        await ended(wilma["pid"])
+        assert (await process(served, "wilma"))["state"] == "ended"
+        await survives(served, "walt", command)
+        await served.servers.start(0)
+        await survives(served, "walt", command)
+        await served.servers.stop()
+    await served.servers.start(0)
+    await is_over(served, "walt")
 
 
 async def test_a_process_that_cannot_be_ended_is_still_known_after_a_restart(settings: Settings) -> None:
     """Its supervisor has ended, and it has a session of its own: only what it inherited tells whose it is."""
     with ExitStack() as held:
-        async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
-            served = Served(workbench, await servers.start(0), servers)
-            walt = await spawn(served, "walt", new_worktree=True, assigned_worktree="lab")
+        async with serving(settings) as served:
+            walt = await spawn(served, name="walt", new_worktree=True, assigned_worktree="lab")
             command = await command_of(served, "lab")
             held.enter_context(unkillable(command))
-            await servers.stop()
+            await served.servers.stop()
             await ended(walt["pid"])
-        async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
-            served = Served(workbench, await servers.start(0), servers)
+        async with serving(settings) as served:
             for _ in range(3):
-                await termination.end_survivors(workbench._ctx)
+                await termination.end_survivors(served.workbench._ctx)
                 await survives(served, "walt", command)
             held.close()
             await is_over(served, "walt")
@@ -135,10 +113,9 @@ async def test_a_process_that_cannot_be_ended_is_still_known_after_a_restart(set
 async def test_a_merge_succeeds_although_an_agent_of_the_worktree_cannot_be_ended(
     served: Served, repository: Path
 ) -> None:
-    walt = await spawn(served, "walt", new_worktree=True, assigned_worktree="lab")
-    new = {"title": "Make it", "persona_id": "implementer", "run": "touch new.txt", "target_worktree": "lab"}
-    task = await served.workbench.call("create_task", **new)
-    await served.workbench.call("wait_for_task", task_id=task["id"], wait_seconds=PATIENCE)
+    walt = await spawn(served, name="walt", new_worktree=True, assigned_worktree="lab")
+    task = await given.task(served.workbench, "Make it", run="touch new.txt", target_worktree="lab")
+    await given.reached(served.workbench, task, "completed")
     question = await served.workbench.call("integrate_worktree", worktree_name="lab")
     with unkillable(walt["pid"]):
         await served.workbench.call("approve", approval_id=question["approval_id"])
@@ -146,14 +123,12 @@ async def test_a_merge_succeeds_although_an_agent_of_the_worktree_cannot_be_ende
         assert (found["status"], found["outcome"]["state"]) == ("approved", "integrated")
         assert (repository / "new.txt").exists()
         await survives(served, "walt", walt["pid"])
-        async with asyncio.timeout(PATIENCE):
-            while (repository / ".aiswarm" / "worktrees" / "lab").exists():
-                await asyncio.sleep(0.01)
+        await given.until(lambda: not (repository / ".aiswarm" / "worktrees" / "lab").exists())
     assert "the worktree was integrated" in (await is_over(served, "walt"))["reason"]
 
 
 async def test_terminating_an_agent_that_survives_is_an_error_and_revoking_it_is_not(served: Served) -> None:
-    walt = await spawn(served, "walt")
+    walt = await spawn(served, name="walt")
     with unkillable(walt["pid"]):
         for _ in range(2):
             with pytest.raises(Unavailable, match=f"PROCESS_SURVIVED: SIGKILL did not end {walt['pid']}"):

@@ -6,20 +6,21 @@ import asyncio
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from tests import given
 from tests.conftest import Admit, Served, ended
-from tests.services.processes.running import agent, process, spawn
+from tests.services.processes.running import agent, process, serving, spawn
 from tests.services.worktrees.lab import finished
 from workbench.app import Workbench
 from workbench.errors import Refused, Unavailable
 from workbench.process import ProcessTable
 from workbench.services.spawning import request
 from workbench.settings import Settings
-from workbench.shells.serve import Servers
+from workbench.store.base import Tx
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
@@ -43,11 +44,16 @@ async def test_a_killed_worker_is_noticed_and_takes_its_command_along(served: Se
     assert kinds[-2:] == ["agent.exited", "agent.deactivated"]
 
 
-async def test_a_terminated_worker_gives_its_task_back_and_the_next_one_does_it(served: Served, lab: Path) -> None:
+@pytest.mark.parametrize("how", ["terminate_agent", "revoke_agent"])
+async def test_a_worker_that_was_ended_gives_its_task_back_and_the_next_one_does_it(
+    served: Served, lab: Path, how: str
+) -> None:
     made = await spawn(served, name="walt", assigned_worktree="lab")
     task_id = await given.task(served.workbench, run="[ $WORKBENCH_ATTEMPT = 2 ] || { echo $$ > pid; exec sleep 600; }")
     command = int(await given.written(lab / "pid"))
-    await served.workbench.call("terminate_agent", agent_id="walt")
+    await served.workbench.call(how, agent_id="walt")
+    state = (await agent(served, "walt"))["registration_status"]
+    assert state == ("revoked" if how == "revoke_agent" else "inactive")
     await ended(made["pid"], command)
     await spawn(served, name="wilma", assigned_worktree="lab")
     task = await given.reached(served.workbench, task_id, "completed", "failed")
@@ -72,16 +78,6 @@ async def test_only_the_planner_that_spawned_it_or_the_person_ends_an_agent(serv
     assert [(await process(served, agent_id))["running"] for agent_id in made] == [False, False]
     assert (await agent(served, made[0]))["registration_status"] == "rejected"
     assert (await served.workbench.call("list_approvals"))["approvals"] == []
-
-
-async def test_revoking_ends_the_process_too(served: Served, lab: Path) -> None:
-    made = await spawn(served, name="walt", assigned_worktree="lab")
-    task_id = await given.task(served.workbench, run="echo $$ > pid; exec sleep 600")
-    command = int(await given.written(lab / "pid"))
-    revoked = await served.workbench.call("revoke_agent", agent_id="walt")
-    assert revoked["registration_status"] == "revoked"
-    await ended(made["pid"], command)
-    assert (await given.reached(served.workbench, task_id, "pending"))["attempts"][0]["outcome"] == "released"
 
 
 async def test_with_its_worktree_a_worker_ends(served: Served, repository: Path) -> None:
@@ -121,39 +117,30 @@ async def test_when_the_servers_stop_all_workers_end(served: Served) -> None:
 
 async def test_what_a_crashed_server_left_running_is_ended_and_nothing_else(settings: Settings, tmp_path: Path) -> None:
     table = ProcessTable()
-    left = tmp_path / "left"
-    left.mkdir()
+    (left := tmp_path / "left").mkdir()
     sleeper = table.start(["sleep", "600"], cwd=tmp_path, env=dict(os.environ), log=tmp_path / "log")
     async with Workbench.open(settings) as workbench:
         for name, pid, started in (("left", sleeper.pid, sleeper.started), ("reused", os.getpid(), 1.0)):
             made = await workbench.call("register", name=name, persona_id="implementer")
             await workbench.call("approve", approval_id=made["approval_id"])
             caller = await workbench.identify(made["token"])
-            await workbench.call("create_task", title="t", persona_id="implementer")
+            await given.task(workbench)
             await workbench.dispatch(caller, "claim_task", {})
-            row = {
-                "agent": caller.agent,
-                "pid": pid,
-                "started": started,
-                "profile": "script",
-                "log": "",
-                "now": 1,
-                "mark": None,
-                "definition_hash": None,
-            }
-            spawn_ = {"agent": caller.agent, "profile": "script", "request": "{}", "parent": None, "now": 1}
-            await workbench.store.write(lambda tx, spawn_=spawn_: tx.run(request.SQL.add, spawn_))
-            await workbench.store.write(lambda tx, row=row: tx.run(request.SQL.process, row))
-            began = {"agent": caller.agent, "scratch": str(left), "confinement": '{"enforced": false, "missing": []}'}
-            await workbench.store.write(lambda tx, began=began: tx.run(request.SQL.starting, began))
-            await workbench.store.write(lambda tx, began=began: tx.run(request.SQL.started, began))
-    async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
-        served = Served(workbench, await servers.start(0), servers)
+            spawned = {"agent": caller.agent, "profile": "script", "request": "{}", "parent": None, "now": 1}
+            spawned |= {"scratch": str(left), "confinement": '{"enforced": false, "missing": []}', "log": ""}
+            spawned |= {"pid": pid, "started": started, "mark": None, "definition_hash": None}
+
+            def note(tx: Tx, spawned: dict[str, Any] = spawned) -> None:
+                for query in (request.SQL.add, request.SQL.process, request.SQL.starting, request.SQL.started):
+                    tx.run(query, spawned)
+
+            await workbench.store.write(note)
+    async with serving(settings) as served:
         await ended(sleeper.pid)
         assert [(await process(served, name))["running"] for name in ("left", "reused")] == [False, False]
-        tasks = (await workbench.call("list_tasks"))["tasks"]
+        tasks = (await served.workbench.call("list_tasks"))["tasks"]
         assert [task["status"] for task in tasks] == ["pending", "pending"]
-        agents = (await workbench.call("list_agents"))["agents"]
+        agents = (await served.workbench.call("list_agents"))["agents"]
         assert [a["registration_status"] for a in agents] == ["inactive", "inactive"]
         assert not left.exists()
     table.terminate(sleeper, 0)

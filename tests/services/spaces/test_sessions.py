@@ -27,7 +27,7 @@ async def names(workbench: Workbench, caller: Caller | None = None, **how: Any) 
     return sorted(session["name"] for session in (await listed)["sessions"])
 
 
-async def test_a_session_is_made_in_a_project_and_found_by_id_and_by_name(
+async def test_a_session_is_made_in_a_project_that_is_there_and_found_by_id_and_by_name(
     workbench: Workbench, alpha: dict[str, Any]
 ) -> None:
     made = await workbench.call("create_session", project_id=alpha["id"], name="one", description="First.")
@@ -35,17 +35,13 @@ async def test_a_session_is_made_in_a_project_and_found_by_id_and_by_name(
     assert (made["teams"], made["agents"], made["contexts"], made["deleted_at"]) == (0, 0, 0, None)
     for ref in (made["id"], "one"):
         assert await workbench.call("get_session", session_id=ref) == made
-    (event,) = (await workbench.call("list_events", kinds=["session.*"]))["events"]
-    assert (event["kind"], event["subject"]) == ("session.created", f"session:{made['id']}")
-    assert (event["session"], event["data"]) == (made["id"], {"project_id": alpha["id"], "name": "one"})
-
-
-async def test_a_session_needs_a_project_that_is_there(workbench: Workbench, alpha: dict[str, Any]) -> None:
     await workbench.call("delete_project", project_id="alpha")
     for project in ("nowhere", alpha["id"]):
         with pytest.raises(NotFound, match="PROJECT_NOT_FOUND"):
-            await given.session(workbench, "one", project)
-    assert await names(workbench) == []
+            await given.session(workbench, "two", project)
+    (event,) = (await workbench.call("list_events", kinds=["session.*"]))["events"]
+    assert (event["kind"], event["subject"]) == ("session.created", f"session:{made['id']}")
+    assert (event["session"], event["data"]) == (made["id"], {"project_id": alpha["id"], "name": "one"})
 
 
 async def test_a_name_is_its_own_within_the_project_and_may_be_used_in_another(
@@ -63,6 +59,11 @@ async def test_a_name_is_its_own_within_the_project_and_may_be_used_in_another(
     assert sorted(refused.value.details["candidates"]) == sorted([one["id"], other["id"]])
     await workbench.call("delete_project", project_id="beta")
     assert (await workbench.call("get_session", session_id="one"))["id"] == one["id"]
+    await workbench.call("delete_session", session_id="two")
+    await given.session(workbench, "two")
+    with pytest.raises(Conflict, match="NAME_TAKEN"):
+        await workbench.call("restore_session", session_id=two["id"])
+    assert await names(workbench, project_id="alpha", deleted=True) == ["two"]
 
 
 async def test_sessions_are_listed_by_project_and_by_what_is_said_of_them(
@@ -81,30 +82,18 @@ async def test_sessions_are_listed_by_project_and_by_what_is_said_of_them(
         await names(workbench, project_id="nowhere")
 
 
-async def test_a_session_counts_what_is_in_it_and_not_deleted(
-    workbench: Workbench, alpha: dict[str, Any], admit: Admit
-) -> None:
-    await given.session(workbench, "one")
-    await workbench.call("create_team", name="red", session_id="one")
-    ada = await admit("ada", session_id="one")
-    await admit("bob", session_id="one")
-    written = [
-        await workbench.dispatch(ada.caller, "write", {"content": {"title": title}}) for title in ("a", "b", "c")
-    ]
-    await workbench.call("delete_context", context_id=written[1]["context_id"])
-    await workbench.call("delete_agent", agent_id="bob")
-    found = await workbench.call("get_session", session_id="one")
-    assert (found["teams"], found["agents"], found["contexts"]) == (1, 1, 2)
-
-
-async def test_a_deleted_session_comes_back_with_all_that_was_in_it(
+async def test_a_deleted_session_comes_back_with_all_that_was_in_it_and_not_deleted(
     workbench: Workbench, alpha: dict[str, Any], admit: Admit
 ) -> None:
     made = await given.session(workbench, "one")
-    await workbench.call("create_team", name="red", session_id="one")
+    await given.team(workbench, "red", "one")
     ada = await admit("ada", team_id="red")
-    await workbench.dispatch(ada.caller, "write", {"content": {"title": "kept"}})
+    await admit("bob", session_id="one")
+    lost, _ = [await workbench.dispatch(ada.caller, "write", {"content": {"title": t}}) for t in ("lost", "kept")]
+    await workbench.call("delete_context", context_id=lost["context_id"])
+    await workbench.call("delete_agent", agent_id="bob")
     before = await workbench.call("get_session", session_id="one")
+    assert (before["teams"], before["agents"], before["contexts"]) == (1, 1, 1)
     await workbench.call("delete_session", session_id="one")
     assert (await workbench.call("list_teams"))["teams"] == []
     assert (await workbench.call("read"))["data"] == []
@@ -114,11 +103,10 @@ async def test_a_deleted_session_comes_back_with_all_that_was_in_it(
     with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
         await workbench.call("get_session", session_id=made["id"])
     assert await workbench.call("restore_session", session_id="one") == before
-    assert (before["teams"], before["agents"], before["contexts"]) == (1, 1, 1)
     assert [team["name"] for team in (await workbench.call("list_teams"))["teams"]] == ["red"]
     assert [context["title"] for context in (await workbench.call("read"))["data"]] == ["kept"]
     again = await workbench.dispatch(ada.caller, "write", {"content": {"title": "next"}})
-    assert again["sequence_number"] == 2
+    assert again["sequence_number"] == 3
 
 
 async def test_what_is_under_a_deleted_project_is_gone_with_it_and_comes_back_with_it(
@@ -137,17 +125,6 @@ async def test_what_is_under_a_deleted_project_is_gone_with_it_and_comes_back_wi
     await workbench.call("restore_project", project_id="alpha")
     assert (await names(workbench), await names(workbench, deleted=True)) == (["one"], ["two"])
     assert await workbench.call("get_session", session_id="one") == made
-
-
-async def test_a_session_whose_name_was_taken_meanwhile_is_not_restored(
-    workbench: Workbench, alpha: dict[str, Any]
-) -> None:
-    first = await given.session(workbench, "one")
-    await workbench.call("delete_session", session_id="one")
-    await given.session(workbench, "one")
-    with pytest.raises(Conflict, match="NAME_TAKEN"):
-        await workbench.call("restore_session", session_id=first["id"])
-    assert await names(workbench, deleted=True) == ["one"]
 
 
 async def test_an_agent_sees_its_own_session_only(workbench: Workbench, alpha: dict[str, Any], admit: Admit) -> None:
