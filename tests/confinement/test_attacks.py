@@ -143,29 +143,6 @@ def test_without_a_box_the_attack_succeeds(scene: Scene, supervisor: subprocess.
     assert SECRET in done.stdout
 
 
-@pytest.fixture
-def server() -> Iterator[socket.socket]:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        yield listening
-
-
-CONNECT = "import socket; socket.create_connection(('127.0.0.1', {})); print('connected')"
-
-
-def test_a_worker_reaches_the_ports_it_was_given_and_no_others(scene: Scene, server: socket.socket) -> None:
-    port = server.getsockname()[1]
-    script = f'"$PYTHON" -c "{CONNECT.format(port)}"'
-    refused = scene.work(script)
-    assert "Permission denied" in refused.stdout
-    allowed = scene.work(script, replace(scene.box, connect=(port,)))
-    assert allowed.stdout == "connected\n"
-
-
-def test_a_worker_cannot_serve(scene: Scene) -> None:
-    done = scene.work("""exec "$PYTHON" -c "import socket; socket.create_server(('127.0.0.1', 0))" """)
-    assert "Permission denied" in done.stdout
-
-
 def test_a_worker_reaches_no_abstract_socket(scene: Scene) -> None:
     name = f"\0workbench-{os.getpid()}"
     with socket.socket(socket.AF_UNIX) as listening:

@@ -134,14 +134,11 @@ def test_what_lies_in_a_directory_in_memory_is_a_file_like_any_other(scene: Scen
         assert explained(scene, f"cat {data}") == [f"{data} {CANNOT_BE_READ}"]
 
 
-def test_what_the_settings_open_is_not_named(scene: Scene) -> None:
+def test_what_the_settings_open_is_not_named_and_many_refusals_are_shortened(scene: Scene) -> None:
     box = replace(scene.box, write=(*scene.box.write, scene.home), connect=(9,))
     lines = [f"{scene.home}/data.csv: Permission denied", "connect to 127.0.0.1 port 9: Permission denied"]
     assert explanation(lines, box, scene.worktree) == ""
     assert explanation(lines, replace(scene.box, enforce=False), scene.worktree) == ""
-
-
-def test_many_refusals_are_shortened(scene: Scene) -> None:
     for number in range(SHOWN + 2):
         (scene.home / str(number)).touch()
     lines = [f"{scene.home}/{number}: Permission denied" for number in range(SHOWN + 2)]

@@ -60,19 +60,14 @@ def row(said: str, what: str) -> dict[str, str]:
 
 
 @pytest.mark.long
-def test_the_doctor_warns_and_finds_nothing_that_is_needed_missing(repository: Path) -> None:
-    done = on_an_old_kernel(*DOCTOR, cwd=repository)
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize(("mode", "status", "state"), [("auto", 0, "warning"), ("required", 1, "missing")])
+def test_the_doctor_finds_confinement_missing_where_it_is_required(
+    repository: Path, mode: str, status: int, state: str
+) -> None:
+    done = on_an_old_kernel(*DOCTOR, cwd=repository, WORKBENCH_CONFINEMENT=mode)
     found = row(done.stdout, "confinement")
-    assert found["state"] == "warning"
-    assert found["says"].startswith("Workers are not confined: this system has no Landlock")
-
-
-@pytest.mark.long
-def test_where_confinement_is_required_the_doctor_finds_it_missing(repository: Path) -> None:
-    done = on_an_old_kernel(*DOCTOR, cwd=repository, WORKBENCH_CONFINEMENT="required")
-    assert done.returncode == 1
-    assert row(done.stdout, "confinement")["state"] == "missing"
+    assert (done.returncode, found["state"]) == (status, state), done.stderr
+    assert mode == "required" or found["says"].startswith("Workers are not confined: this system has no Landlock")
 
 
 @pytest.mark.long
@@ -105,28 +100,23 @@ def test_a_command_that_was_to_be_confined_does_not_run(tmp_path: Path) -> None:
 # Older versions of Landlock
 
 
-@pytest.mark.parametrize("abi", range(8))
-def test_what_is_missing_is_what_later_versions_brought(abi: int) -> None:
-    found, newest = of(abi, filtered=True), of(7, filtered=True)
-    assert len(found.enforced) + len(found.missing) == len(newest.enforced)
-    assert found.complete == (abi >= 6)
-    assert newest.enforced[: len(found.enforced)] == found.enforced or abi < 6
-    assert found.summary.startswith(
-        "Workers are confined (" if abi >= 6 else ("Workers are confined in part" if abi else "Workers are not")
-    )
+def test_what_is_missing_is_what_later_versions_brought() -> None:
+    newest = of(7, filtered=True)
+    for abi in range(8):
+        found = of(abi, filtered=True)
+        assert len(found.enforced) + len(found.missing) == len(newest.enforced)
+        assert found.complete == (abi >= 6)
+        assert newest.enforced[: len(found.enforced)] == found.enforced or abi < 6
+        how = "confined (" if abi >= 6 else "confined in part" if abi else "not"
+        assert found.summary.startswith(f"Workers are {how}")
+    unfiltered = of(7, filtered=False)
+    assert (unfiltered.complete, "UNIX sockets" in unfiltered.summary) == (False, True)
 
 
-def test_without_the_filter_of_system_calls_something_is_missing() -> None:
-    found = of(7, filtered=False)
-    assert not found.complete
-    assert "UNIX sockets" in found.summary
-
-
-@pytest.mark.parametrize("abi", range(1, 8))
-def test_no_kernel_is_asked_for_rights_it_does_not_know(abi: int) -> None:
-    fs, net, scope = landlock.handled(abi)
-    assert fs.bit_length() == {1: 13, 2: 14, 3: 15, 4: 15, 5: 16, 6: 16, 7: 16}[abi]
-    assert (bool(net), bool(scope)) == (abi >= 4, abi >= 6)
+def test_no_kernel_is_asked_for_rights_it_does_not_know() -> None:
+    for abi, rights in {1: 13, 2: 14, 3: 15, 4: 15, 5: 16, 6: 16, 7: 16}.items():
+        fs, net, scope = landlock.handled(abi)
+        assert (fs.bit_length(), bool(net), bool(scope)) == (rights, abi >= 4, abi >= 6)
 
 
 @pytest.mark.skipif(not abilities().abi, reason="this system has no Landlock")
@@ -148,16 +138,11 @@ def test_a_box_holds_with_what_an_older_kernel_knows(tmp_path: Path, monkeypatch
 # The settings
 
 
-@pytest.mark.parametrize(("mode", "enforced"), [("auto", bool(abilities().abi)), ("off", False)])
-def test_the_mode_decides(tmp_path: Path, mode: str, enforced: bool) -> None:
-    found = confinement_of(Settings(project=tmp_path, confinement=mode))
-    assert found.enforced == enforced
-    assert bool(found.missing) == (mode == "off" or not abilities().complete)
-
-
-@pytest.mark.skipif(not abilities().complete, reason="this kernel does not enforce all of it")
-def test_what_can_be_enforced_whole_can_be_required(tmp_path: Path) -> None:
-    assert confinement_of(Settings(project=tmp_path, confinement="required")).enforced
+def test_the_mode_decides(tmp_path: Path) -> None:
+    enforced = {"auto": bool(abilities().abi), "off": False} | ({"required": True} if abilities().complete else {})
+    for mode, is_enforced in enforced.items():
+        found = confinement_of(Settings(project=tmp_path, confinement=mode))
+        assert (found.enforced, bool(found.missing)) == (is_enforced, mode == "off" or not abilities().complete)
 
 
 @pytest.mark.parametrize("ports", ["http", "80,", "-1", "80 443", "999999"])

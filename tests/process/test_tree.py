@@ -45,24 +45,16 @@ def test_a_process_that_ignores_sigterm_is_killed(stage: Stage) -> None:
     assert not psutil.pid_exists(ref.pid)
 
 
-def test_a_stopped_process_is_ended(stage: Stage) -> None:
-    ref = stage.start(["sleep", "600"])
+def test_a_stopped_process_is_ended_and_one_that_has_ended_is_neither_found_nor_measured(stage: Stage) -> None:
+    ref, by_itself = stage.start(["sleep", "600"]), stage.start(["true"])
     os.kill(ref.pid, signal.SIGSTOP)
     assert stage.table.terminate(ref, 0.05)
-    assert not stage.table.alive(ref)
-
-
-def test_terminating_twice_finds_nothing_the_second_time(stage: Stage) -> None:
-    ref = stage.start(["sleep", "600"])
-    assert stage.table.terminate(ref, DEADLINE)
-    assert not stage.table.terminate(ref, DEADLINE)
-
-
-def test_terminating_what_has_ended_by_itself_finds_nothing(stage: Stage) -> None:
-    ref = stage.start(["true"])
-    stage.ended(ref)
-    assert not stage.table.terminate(ref, DEADLINE)
-    assert stage.table.exit_code(ref) == 0
+    stage.ended(by_itself)
+    for ended in (ref, by_itself):
+        assert not stage.table.terminate(ended, DEADLINE)
+        usage = stage.table.usage([ended])[ended]
+        assert (usage.cpu_seconds, usage.memory_bytes, list(usage.descendants)) == (0, 0, [])
+    assert stage.table.exit_code(by_itself) == 0
 
 
 @pytest.mark.parametrize(
@@ -190,12 +182,12 @@ def stranger() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-@pytest.mark.parametrize("shift", [-3600.0, 3600.0])
 def test_a_process_with_the_same_pid_and_another_start_time_is_never_signalled(
-    stranger: subprocess.Popen[bytes], shift: float
+    stranger: subprocess.Popen[bytes],
 ) -> None:
-    started = psutil.Process(stranger.pid).create_time() + shift
-    assert not ProcessTable().terminate(ProcessRef(stranger.pid, started), 0)
+    for shift in (-3600.0, 3600.0):
+        started = psutil.Process(stranger.pid).create_time() + shift
+        assert not ProcessTable().terminate(ProcessRef(stranger.pid, started), 0)
     assert stranger.poll() is None
 
 
@@ -259,13 +251,6 @@ def test_the_usage_of_a_process_includes_descendants_that_left_its_session(stage
     usage = stage.table.usage([ref])[ref]
     assert [member.pid for member in usage.descendants] == [child]
     assert usage.memory_bytes > usage.descendants[0].memory_bytes > 0
-
-
-def test_a_process_that_has_ended_uses_nothing(stage: Stage) -> None:
-    ref = stage.start(["true"])
-    stage.ended(ref)
-    usage = stage.table.usage([ref])[ref]
-    assert (usage.cpu_seconds, usage.memory_bytes, list(usage.descendants)) == (0, 0, [])
 
 
 SUBREAPER = r"""
