@@ -40,13 +40,15 @@ def refusal(project: Path) -> str:
 
 
 @pytest.mark.parametrize("name", ["WORKBENCH_PORT", "workbench_port"])
-def test_a_wrong_variable_is_named_with_the_reason_and_the_next_step(
+def test_a_wrong_variable_or_argument_is_named_with_the_reason_and_the_next_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv(name, "99999")
     assert refusal(tmp_path) == (
         "WORKBENCH_PORT: Input should be less than or equal to 65535. Correct or unset the environment variable."
     )
+    with pytest.raises(BadInput, match=r"BAD_SETTINGS: port: Input should be less than .* Correct it\."):
+        Settings(project=tmp_path, port=99_999)
 
 
 def test_a_wrong_line_is_named_with_the_reason_and_the_next_step(tmp_path: Path) -> None:
@@ -84,11 +86,6 @@ def test_a_secret_that_is_wrong_is_not_repeated(tmp_path: Path) -> None:
     own.write_text("access_token = 1234567\n")
     assert str(own) in refusal(tmp_path)
     assert "1234567" not in refusal(tmp_path)
-
-
-def test_a_wrong_argument_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"BAD_SETTINGS: port: Input should be less than .* Correct it\."):
-        Settings(project=tmp_path, port=99_999)
 
 
 def test_whatever_a_variable_holds_is_taken_or_refused_with_a_code(
@@ -179,12 +176,11 @@ def test_a_record_that_others_could_have_written_or_read_is_not_believed(tmp_pat
     assert Settings(project=tmp_path).confinement == "auto"
 
 
-def test_a_relative_directory_for_the_users_files_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_directory_for_the_users_files_is_ignored_and_one_that_cannot_be_written_a_coded_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WORKBENCH_CONFIG", ".")
     assert user_files.directory() == Path.home() / ".config" / "workbench"
-
-
-def test_trust_that_cannot_be_recorded_is_a_coded_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path / "file"))
     with pytest.raises(Unavailable, match="CONFIG_UNWRITABLE"):
@@ -208,14 +204,11 @@ def test_a_settings_file_that_is_no_plain_file_is_refused_at_once(tmp_path: Path
 # Finding the project
 
 
-def test_a_project_has_to_be_there(tmp_path: Path) -> None:
+def test_a_project_has_to_be_there_and_is_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BadInput, match="NOT_A_DIRECTORY"):
         Settings.load(tmp_path / "nowhere")
     assert not (tmp_path / "nowhere").exists()
     assert Settings.load(tmp_path).project == tmp_path.resolve()
-
-
-def test_a_relative_project_is_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WORKBENCH_PROJECT", ".")
     assert Settings().project == Settings.load().project == Settings(project=Path()).project == tmp_path.resolve()

@@ -24,6 +24,8 @@ def test_text_is_aligned_and_says_yes_no_and_nothing() -> None:
     assert table.text().split("\n") == ["ID  Name  Fine?", "1   Ada   yes", "20        no"]
     assert repr(table) == table.text()
     assert table.data == ITEMS
+    headless = Table(["", ""], [["id", 1]])
+    assert (headless.text(), "<th " in headless.html()) == ("id  1", False)
 
 
 def test_html_has_the_same_cells_and_escapes_them() -> None:
@@ -42,11 +44,12 @@ def test_times_states_and_names_with_hyphens_stay_on_one_line() -> None:
     assert ["nowrap" in style for style in styles] == [True] * 4 + [False] * 6
 
 
-def test_an_empty_table_says_what_it_would_hold() -> None:
+def test_an_empty_table_says_what_it_would_hold_and_may_have_other_data() -> None:
     table = Table.of([], COLUMNS, "None <yet>.")
     assert table.text() == "None <yet>."
     assert table.html() == "<p><em>None &lt;yet&gt;.</em></p>"
     assert Table([], []).text() == "Nothing here yet."
+    assert [Table.of([], COLUMNS, "None.", data=data).data for data in ({"x": 1}, [])] == [{"x": 1}, []]
 
 
 def test_what_leads_a_table_stands_above_it_and_alone_where_there_are_no_rows() -> None:
@@ -56,11 +59,6 @@ def test_what_leads_a_table_stands_above_it_and_alone_where_there_are_no_rows() 
     assert Table(["a"], [], "", lead="All is well").text() == "All is well"
     assert Table(["a"], [], "", lead="All is well").html() == '<p style="white-space: pre-line">All is well</p>'
     assert Table(["a"], [], "None.", lead="All is well").text() == "All is well\nNone."
-
-
-def test_the_data_behind_a_table_may_be_more_than_its_rows() -> None:
-    assert Table.of([], COLUMNS, "None.", data={"x": 1}).data == {"x": 1}
-    assert Table.of([], COLUMNS, "None.", data=[]).data == []
 
 
 def test_a_state_is_a_word_with_a_mark_in_html() -> None:
@@ -113,12 +111,6 @@ def test_a_time_is_that_of_the_computer_and_its_own_zone_is_in_the_page(in_berli
 )
 def test_what_only_looks_like_a_time_is_shown_as_it_is(in_berlin: None, text: str) -> None:
     assert Table(["at"], [[text]]).text() == f"at\n{text}"
-
-
-def test_a_table_without_headings_has_no_empty_line_above_it() -> None:
-    table = Table(["", ""], [["id", 1]])
-    assert table.text() == "id  1"
-    assert "<th " not in table.html()
 
 
 CELLS = st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=("Cs",)))

@@ -42,19 +42,10 @@ def _removed(root: Path) -> Iterator[None]:
 
 PERSONS = [
     *(("log", "--all", "--oneline"), ("log", "--graph", "--all", "--stat"), ("status", "--porcelain")),
-    *(
-        ("worktree", "list"),
-        ("worktree", "prune", "--expire=now"),
-        ("branch", "--all", "-vv"),
-        ("pack-refs", "--all", "--prune"),
-    ),
-    *(("gc", "--quiet", "--prune=now"), ("fsck", "--full", "--strict"), ("stash", "list"), ("reflog", "--all")),
-    *(
-        ("add", "--all", "--dry-run"),
-        ("clean", "-nd"),
-        ("describe", "--all"),
-        ("worktree", "list", "--porcelain", "-z"),
-    ),
+    *(("worktree", "list"), ("worktree", "list", "--porcelain", "-z"), ("worktree", "prune", "--expire=now")),
+    *(("branch", "--all", "-vv"), ("pack-refs", "--all", "--prune"), ("gc", "--quiet", "--prune=now")),
+    *(("fsck", "--full", "--strict"), ("stash", "list"), ("reflog", "--all"), ("describe", "--all")),
+    *(("add", "--all", "--dry-run"), ("clean", "-nd")),
 ]
 
 

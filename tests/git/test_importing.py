@@ -67,19 +67,6 @@ def a_tree_with(mode: str, name: str, text: str = "evil\n") -> Callable[[Path], 
     return build
 
 
-def a_blob(place: Path) -> str:
-    return raw(place, "blob", b"blob")
-
-
-def a_tree(place: Path) -> str:
-    return git(place, "rev-parse", "HEAD^{tree}")
-
-
-def a_tag(place: Path) -> str:
-    git(place, "tag", "--annotate", "--message=tag", "evil")
-    return git(place, "rev-parse", "refs/tags/evil")
-
-
 def a_missing_parent(place: Path) -> str:
     tree = git(place, "rev-parse", "HEAD^{tree}")
     who = "author e <e> 1 +0000\ncommitter e <e> 1 +0000\n"
@@ -88,22 +75,18 @@ def a_missing_parent(place: Path) -> str:
     return made
 
 
-def no_author(place: Path) -> str:
-    return raw(place, "commit", f"tree {git(place, 'rev-parse', 'HEAD^{tree}')}\n\nevil\n".encode())
-
-
-def two_of_a_name(place: Path) -> str:
-    what = raw(place, "blob", b"evil")
-    return commit_of(place, tree_of(place, ("100644", "a", what), ("100644", "a", what)))
+def modules(name: str, path: str, url: str) -> Callable[[Path], str]:
+    """A commit with a file of submodules."""
+    return a_tree_with("100644", ".gitmodules", f'[submodule "{name}"]\n\tpath = {path}\n\turl = {url}\n')
 
 
 FORGED: dict[str, Callable[[Path], str]] = {
-    "a blob": a_blob,
-    "a tree": a_tree,
-    "a tag": a_tag,
+    "a blob": lambda place: raw(place, "blob", b"blob"),
+    "a tree": lambda place: git(place, "rev-parse", "HEAD^{tree}"),
+    "a tag": lambda place: git(place, "tag", "-a", "-m", "x", "evil") + git(place, "rev-parse", "refs/tags/evil"),
     "a missing parent": a_missing_parent,
-    "no author": no_author,
-    "a name twice": two_of_a_name,
+    "no author": lambda place: raw(place, "commit", f"tree {git(place, 'rev-parse', 'HEAD^{tree}')}\n\nx\n".encode()),
+    "a name twice": lambda place: commit_of(place, tree_of(place, *[("100644", "a", raw(place, "blob", b"evil"))] * 2)),
     ".git directory": a_tree_with("40000", ".git"),
     ".GIT directory": a_tree_with("40000", ".GIT"),
     ".git file": a_tree_with("100644", ".git"),
@@ -113,13 +96,9 @@ FORGED: dict[str, Callable[[Path], str]] = {
     "two dots": a_tree_with("40000", ".."),
     "a slash": a_tree_with("100644", "../../hooks/post-checkout"),
     "a link to modules": a_tree_with("120000", ".gitmodules"),
-    "modules with an option": a_tree_with(
-        "100644", ".gitmodules", '[submodule "x"]\n\tpath = x\n\turl = --upload-pack=touch /tmp/x\n'
-    ),
-    "modules outside": a_tree_with("100644", ".gitmodules", '[submodule "../../x"]\n\tpath = x\n\turl = https://x\n'),
-    "a module path with an option": a_tree_with(
-        "100644", ".gitmodules", '[submodule "x"]\n\tpath = -x\n\turl = https://x\n'
-    ),
+    "modules with an option": modules("x", "x", "--upload-pack=touch /tmp/x"),
+    "modules outside": modules("../../x", "x", "https://x"),
+    "a module path with an option": modules("x", "-x", "https://x"),
 }
 
 

@@ -29,14 +29,11 @@ def test_the_nearest_state_within_the_repository_is_the_project(repository: Path
 
 
 def test_state_above_a_repository_does_not_take_it_over(tmp_path: Path, repository: Path) -> None:
-    directories(tmp_path / ".aiswarm", tmp_path / "plain", repository / "src")
-    assert find_project(repository / "src") == find_project(repository) == repository
+    directories(tmp_path / "plain", repository / "src")
+    assert find_project(tmp_path / "plain") == tmp_path / "plain"
+    directories(tmp_path / ".aiswarm")
     assert find_project(tmp_path / "plain") == tmp_path
-
-
-def test_without_a_repository_or_state_it_is_the_directory_itself(tmp_path: Path) -> None:
-    directories(tmp_path / "here")
-    assert find_project(tmp_path / "here") == tmp_path / "here"
+    assert find_project(repository / "src") == find_project(repository) == repository
 
 
 @as_root
@@ -64,15 +61,12 @@ def test_inside_a_worktree_of_workers_it_is_the_project_whatever_they_made_there
         assert find_project(path) == repository
 
 
-def test_the_configuration_of_a_repository_cannot_move_it_elsewhere(tmp_path: Path, repository: Path) -> None:
-    directories(tmp_path / "victim" / ".aiswarm")
-    git("config", "core.worktree", str(tmp_path / "victim"), cwd=repository)
-    assert find_project(repository) == repository
-
-
-def test_no_program_is_run_to_find_it(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_program_is_run_to_find_it_and_the_configuration_of_a_repository_cannot_move_it(
+    tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = tmp_path / "bin" / "git"
-    directories(program.parent)
+    directories(program.parent, tmp_path / "victim" / ".aiswarm")
+    git("config", "core.worktree", str(tmp_path / "victim"), cwd=repository)
     program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)

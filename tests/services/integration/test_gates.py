@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shlex
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -28,7 +26,6 @@ from workbench.withheld import trust, withheld
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 PASS = "test -f new.txt"
-PYTEST = f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {shlex.quote(sys.executable)} -m pytest -q -p no:cacheprovider"
 
 
 @asynccontextmanager
@@ -153,21 +150,6 @@ async def test_where_a_filter_cannot_run_in_the_box_files_stay_as_stored_until_i
         assert (await given.worktree(workbench) / "data.bin").read_text() == "1\n"
     async with project(settings, confinement_read=str(store)) as workbench:
         assert (await given.worktree(workbench, "second") / "data.bin").read_text() == "much data\n"
-
-
-@pytest.mark.long
-async def test_the_repositorys_own_tests_are_a_gate(settings: Settings, repository: Path) -> None:
-    (repository / "test_sum.py").write_text("from sums import add\n\ndef test_add():\n    assert add(1, 2) == 3\n")
-    commit(repository, "sums.py", "def add(a, b):\n    return a + b\n")
-    async with project(settings, PYTEST) as workbench:
-        good, bad = await given.worktree(workbench, "good"), await given.worktree(workbench, "bad")
-        commit(good, "sums.py", "def add(a, b):\n    return b + a\n")
-        commit(bad, "sums.py", "def add(a, b):\n    return a - b\n")
-        passed, failed = [await approval(workbench, await ask(workbench, name)) for name in ("good", "bad")]
-        assert states(passed) == ["passed"], passed["payload"]["gates"][0]["output"]
-        assert "1 passed" in passed["payload"]["gates"][0]["output"]
-        assert states(failed) == ["failed"]
-        assert "assert -1 == 3" in failed["payload"]["gates"][0]["output"]
 
 
 async def test_a_gate_that_takes_too_long_is_ended_with_all_it_started(settings: Settings) -> None:

@@ -6,12 +6,10 @@ and lets another one come.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from tests import given
 from tests.chance import chance
 from tests.conftest import git
 from tests.services.worktrees.lab import approval, ask, commit, finished, one
+from tests.small_disk import fill, small_disk
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
 from workbench.git import Repository
@@ -50,6 +49,12 @@ async def another(settings: Settings, how: str) -> AsyncIterator[Workbench]:
         yield workbench
 
 
+async def write(settings: Settings, change: Callable[[Any], Any]) -> Any:
+    """Write something down, and end."""
+    async with Workbench.open(settings) as workbench:
+        return await workbench.store.write(change)
+
+
 @pytest.fixture
 def how(request: pytest.FixtureRequest) -> str:
     """What the other process does: the seed decides, except where a test asks for both."""
@@ -71,10 +76,6 @@ NOTHING = {"files": False, "repository": False, "record": False, "branch": False
 
 
 # A creation
-
-
-def _nothing_yet(repository: Repository, place: Place) -> None:
-    """The intention alone."""
 
 
 def _directories(repository: Repository, place: Place) -> None:
@@ -102,17 +103,21 @@ def _everything(repository: Repository, place: Place) -> None:
     repository.add_worktree(place.path, place.git_dir, BRANCH, "main")
 
 
-CREATION = (_nothing_yet, _directories, _branch, _record, _half_a_repository, _everything)
+CREATION = (lambda repository, place: None, _directories, _branch, _record, _half_a_repository, _everything)
+
+
+async def begin_creation(settings: Settings, root: Path) -> Place:
+    """What is written down before a creation."""
+    place, start = Place.of(settings, "lab"), git("rev-parse", "main", cwd=root)
+    await write(settings, lambda tx: journal.begin(tx, "create", place, BRANCH, start))
+    return place
 
 
 @pytest.mark.parametrize("steps", CREATION)
 async def test_a_creation_that_was_cut_off_is_undone(
     settings: Settings, repository: Path, steps: Callable[[Repository, Place], None], how: str
 ) -> None:
-    place, before = Place.of(settings, "lab"), git("rev-parse", "main", cwd=repository)
-    async with Workbench.open(settings) as workbench:
-        await workbench.store.write(lambda tx: journal.begin(tx, "create", place, BRANCH, before))
-    steps(Repository.open(repository), place)
+    steps(Repository.open(repository), await begin_creation(settings, repository))
     async with another(settings, how) as workbench:
         assert there(repository) == NOTHING
         assert await workbench.store.read(lambda tx: tx.all(STEPS)) == []
@@ -121,10 +126,7 @@ async def test_a_creation_that_was_cut_off_is_undone(
 
 
 async def test_a_branch_on_which_somebody_worked_meanwhile_stays(settings: Settings, repository: Path) -> None:
-    place, before = Place.of(settings, "lab"), git("rev-parse", "main", cwd=repository)
-    async with Workbench.open(settings) as workbench:
-        await workbench.store.write(lambda tx: journal.begin(tx, "create", place, BRANCH, before))
-    _everything(Repository.open(repository), place)
+    _everything(Repository.open(repository), await begin_creation(settings, repository))
     tip = git("commit-tree", "-p", "main", "-m", "Mine", "main^{tree}", cwd=repository)
     git("update-ref", f"refs/heads/{BRANCH}", tip, cwd=repository)
     async with another(settings, "serves"):
@@ -179,8 +181,7 @@ async def begin_merge(settings: Settings, question: int) -> approvals.Approval:
         merge._set_merging(tx, found)
         return found
 
-    async with Workbench.open(settings) as workbench:
-        return await workbench.store.write(change)
+    return await write(settings, change)
 
 
 @pytest.mark.parametrize("how", ["serves", "works"], indirect=True)
@@ -254,77 +255,59 @@ async def test_files_that_were_left_when_a_merge_was_cut_off_are_saved_before_th
         rows.close_worktree(tx, rows.require_worktree(tx, "lab"), Action.FINISH, what["merged_commit"])
         journal.begin(tx, "rescue", place, BRANCH, None)
 
-    async with Workbench.open(settings) as workbench:
-        await workbench.store.write(change)
+    await write(settings, change)
     async with another(settings, "serves") as workbench:
         (saved,) = (await workbench.call("list_events", kinds=["worktree.saved"]))["events"]
         heads = git("bundle", "list-heads", saved["data"]["bundle"], cwd=repository)
-        assert "refs/workbench/saved/lab/uncommitted" in json.dumps(heads)
+        assert "refs/workbench/saved/lab/uncommitted" in heads
         assert there(repository) == {**NOTHING, "branch": True}
 
 
 # A full disk
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of a few megabytes; only root can make one."""
-    mounted = tmp_path / "disk"
-    mounted.mkdir()
-    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(mounted)], capture_output=True)
-    if mount.returncode:
-        pytest.skip("mounting a small disk needs root")
-    yield mounted
-    subprocess.run(["umount", "-l", str(mounted)], check=True)
-
-
 @pytest.mark.chaos
-async def test_on_a_full_disk_nothing_is_left_half_done(small_disk: Path, repository: Path) -> None:
-    root = small_disk / "project"
-    shutil.copytree(repository, root)
-    (root / "large.bin").write_bytes(os.urandom(1_500_000))
-    git("add", ".", cwd=root)
-    git("commit", "-q", "-m", "Something large", cwd=root)
-    async with Workbench.open(Settings(project=root, port=0)) as workbench:
-        place = await given.worktree(workbench)
-        commit(place)
-        question = await ask(workbench)
-        filler = small_disk / "filler"
-        seen = set()
-        some = chance("free bytes").sample((2_500_000, 1_200_000, 300_000, 60_000, 8_000), 2)
-        for free in (*some, 0):
-            _fill(small_disk, filler, free)
-            for name, arguments in (
-                ("create_worktree", {"name": "other"}),
-                ("discard_worktree", {"worktree_name": "other", "delete_branch": True}),
-            ):
-                try:
-                    await workbench.call(name, **arguments)
-                except WorkbenchError as error:
-                    seen.add(error.code)
-            filler.unlink()
-            left = (await workbench.call("get_worktree_status"))["worktrees"]
-            if "other" in [one_["name"] for one_ in left]:
-                await workbench.call("discard_worktree", worktree_name="other", delete_branch=True)
-            await given.worktree(workbench, "next")
-            await workbench.call("discard_worktree", worktree_name="next", delete_branch=True)
-            assert sorted(path.name for path in (root / ".aiswarm" / "worktrees").iterdir()) == ["lab"]
-            assert sorted(path.name for path in (root / ".aiswarm" / "repositories").iterdir()) == ["lab"]
-            assert git("branch", "--format=%(refname:short)", cwd=root).split() == ["main", BRANCH]
-        _fill(small_disk, filler, 0)
-        with pytest.raises(WorkbenchError):
-            await workbench.call("approve", approval_id=question)
-        filler.unlink()
-        git("fsck", "--no-dangling", cwd=root)
+async def test_on_a_full_disk_nothing_is_left_half_done(tmp_path: Path, repository: Path) -> None:
+    with small_disk(tmp_path / "disk", 12) as disk:
+        root = Path(shutil.copytree(repository, disk / "project"))
+        (root / "large.bin").write_bytes(os.urandom(1_500_000))
+        git("add", ".", cwd=root)
+        git("commit", "-q", "-m", "Something large", cwd=root)
+        async with Workbench.open(Settings(project=root, port=0)) as workbench:
+            await fill_and_free(workbench, disk, root)
+
+
+async def fill_and_free(workbench: Workbench, disk: Path, root: Path) -> None:
+    """Create, discard and merge on a disk with ever less room."""
+    commit(await given.worktree(workbench))
+    question = await ask(workbench)
+    seen = set()
+    some = chance("free bytes").sample((2_500_000, 1_200_000, 300_000, 60_000, 8_000), 2)
+    for free in (*some, 0):
+        fill(disk, free)
+        for name, arguments in (
+            ("create_worktree", {"name": "other"}),
+            ("discard_worktree", {"worktree_name": "other", "delete_branch": True}),
+        ):
+            try:
+                await workbench.call(name, **arguments)
+            except WorkbenchError as error:
+                seen.add(error.code)
+        (disk / "filler").unlink()
+        left = (await workbench.call("get_worktree_status"))["worktrees"]
+        if "other" in [one_["name"] for one_ in left]:
+            await workbench.call("discard_worktree", worktree_name="other", delete_branch=True)
+        await given.worktree(workbench, "next")
+        await workbench.call("discard_worktree", worktree_name="next", delete_branch=True)
+        for kind in ("worktrees", "repositories"):
+            assert [path.name for path in (root / ".aiswarm" / kind).iterdir()] == ["lab"]
+        assert git("branch", "--format=%(refname:short)", cwd=root).split() == ["main", BRANCH]
+    fill(disk, 0)
+    with pytest.raises(WorkbenchError):
         await workbench.call("approve", approval_id=question)
-        assert (root / "new.txt").read_text() == "new\n"
-        assert git("status", "--porcelain", cwd=root) == ""
+    (disk / "filler").unlink()
+    git("fsck", "--no-dangling", cwd=root)
+    await workbench.call("approve", approval_id=question)
+    assert (root / "new.txt").read_text() == "new\n"
+    assert git("status", "--porcelain", cwd=root) == ""
     assert seen - {"WORKTREE_NOT_FOUND"}
-
-
-def _fill(disk: Path, filler: Path, free: int) -> None:
-    """Leave so many bytes of the disk."""
-    with filler.open("wb") as file, suppress(OSError):
-        while (left := shutil.disk_usage(disk).free) > free:
-            file.write(b"\0" * min(left - free, 65_536))
-            file.flush()
