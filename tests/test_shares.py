@@ -22,28 +22,23 @@ with held(pathlib.Path(sys.argv[1])):
 """
 
 
-@pytest.mark.parametrize(
-    ("served", "others", "asked", "hands_over", "ends_workers", "needs_server"),
-    [
-        (True, (), False, False, False, False),
-        (True, (), True, False, True, False),
-        (True, (7,), False, True, False, False),
-        (True, (7,), True, True, False, False),
-        (False, (), False, False, False, False),
-        (False, (), True, False, True, True),
-        (False, (7,), False, False, False, False),
-        (False, (7,), True, False, False, False),
-    ],
-)
-def test_workers_end_only_with_the_last_one_that_leaves_and_servers_go_on_with_others(
-    served: bool, others: tuple[int, ...], asked: bool, hands_over: bool, ends_workers: bool, needs_server: bool
-) -> None:
-    departure = Departure(served, others, asked)
-    assert (departure.hands_over, departure.ends_workers, departure.needs_server) == (
-        hands_over,
-        ends_workers,
-        needs_server,
-    )
+OTHERS = (7,)
+DEPARTURES = {
+    # served, others, asked to end workers: hands over, ends workers, needs a server
+    (True, (), False): (False, False, False),
+    (True, (), True): (False, True, False),
+    (True, OTHERS, False): (True, False, False),
+    (True, OTHERS, True): (True, False, False),
+    (False, (), False): (False, False, False),
+    (False, (), True): (False, True, True),
+    (False, OTHERS, False): (False, False, False),
+    (False, OTHERS, True): (False, False, False),
+}
+
+
+def test_workers_end_only_with_the_last_one_that_leaves_and_servers_go_on_with_others() -> None:
+    departures = {how: Departure(*how) for how in DEPARTURES}
+    assert {how: (d.hands_over, d.ends_workers, d.needs_server) for how, d in departures.items()} == DEPARTURES
 
 
 def test_a_process_that_leaves_learns_who_is_left(tmp_path: Path) -> None:

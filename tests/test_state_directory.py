@@ -50,11 +50,16 @@ def refusal(project: Path) -> Refused:
     return caught.value
 
 
-def test_a_creation_that_was_interrupted_is_repeated(repository: Path) -> None:
-    (repository / ".aiswarm").mkdir()
+def test_a_creation_that_was_interrupted_is_repeated_and_a_directory_that_came_along_made_private(
+    repository: Path,
+) -> None:
+    home = repository / ".aiswarm"
+    (home / "personas").mkdir(parents=True)
     for name in (".origin.1f.tmp", "..gitignore.1f.tmp", ".gitignore"):
-        (repository / ".aiswarm" / name).touch()
+        (home / name).touch()
+    home.chmod(0o755)
     open_once(repository)
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
     open_once(repository)
 
 
@@ -120,13 +125,6 @@ def test_a_project_is_created_for_its_user_alone(run: Type, repository: Path, wo
     assert stat.S_IMODE((home / "origin").stat().st_mode) == 0o600
     assert run("projects", "add", "p")[0] == 0
     assert git("status", "--porcelain", "--", ".aiswarm", cwd=repository) == ""
-
-
-def test_a_directory_that_came_with_the_repository_is_made_private(repository: Path) -> None:
-    (repository / ".aiswarm" / "personas").mkdir(parents=True)
-    (repository / ".aiswarm").chmod(0o755)
-    open_once(repository)
-    assert stat.S_IMODE((repository / ".aiswarm").stat().st_mode) == 0o700
 
 
 def test_state_that_was_not_created_here_is_refused_with_its_names_until_it_is_trusted(

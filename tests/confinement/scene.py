@@ -125,6 +125,18 @@ class Scene:
             timeout=60,
         )
 
+    def started(self, command: Sequence[str], box: Box | None = None, cwd: Path | None = None) -> subprocess.Popen[str]:
+        """Start a command as the worker does, and speak to it."""
+        return subprocess.Popen(
+            self.wrap(command, box),
+            cwd=cwd or self.worktree,
+            env=self.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
     def outside(self) -> dict[str, str]:
         """All that is not the worker's: what each path holds, and how it may be used."""
         mine = (self.worktree, self.own, self.scratch)

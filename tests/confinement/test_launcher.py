@@ -216,14 +216,8 @@ def test_nothing_that_a_guarded_command_started_outlives_it(box: Box, enforce: b
 
 
 def test_a_guarded_command_ends_as_it_would_without_a_guard(box: Box) -> None:
-    statuses = {
-        "exit 0": 0,
-        "exit 75": 75,
-        "kill -TERM $$": -15,
-        "kill -KILL $$": -9,
-        "exec no-such-command": NOT_FOUND,
-    }
-    for script, status in statuses.items():
+    killed = {"kill -TERM $$": -signal.SIGTERM, "kill -KILL $$": -signal.SIGKILL}
+    for script, status in (killed | {"exit 0": 0, "exit 75": 75, "exec no-such-command": NOT_FOUND}).items():
         with start_guarded(box, script) as process:
             assert process.wait(60) == status, script
 

@@ -22,42 +22,18 @@ def box(tmp_path: Path) -> Box:
 
 PLAIN = {"LANG": "de_DE.UTF-8", "TERM": "xterm", "USER": "me", "TZ": "UTC", "OMP_NUM_THREADS": "2", "MONKEY": "1"}
 STEERING = (
-    *(
-        "GIT_DIR",
-        "GIT_CONFIG_GLOBAL",
-        "GIT_SSH_COMMAND",
-        "LD_PRELOAD",
-        "LD_LIBRARY_PATH",
-        "PYTHONPATH",
-        "PYTHONSTARTUP",
-    ),
-    *("PYTHONHOME", "NODE_OPTIONS", "NODE_PATH", "npm_config_userconfig", "PERL5OPT", "RUBYOPT", "BASH_ENV"),
-    *(
-        "ENV",
-        "PAGER",
-        "EDITOR",
-        "XDG_CONFIG_HOME",
-        "XDG_RUNTIME_DIR",
-        "PIP_INDEX_URL",
-        "JPY_PARENT_PID",
-        "WORKBENCH_PROJECT",
-    ),
+    *("GIT_DIR", "GIT_CONFIG_GLOBAL", "GIT_SSH_COMMAND", "LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONPATH"),
+    *("PYTHONSTARTUP", "PYTHONHOME", "NODE_OPTIONS", "NODE_PATH", "npm_config_userconfig", "PERL5OPT", "RUBYOPT"),
+    *("BASH_ENV", "ENV", "PAGER", "EDITOR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "PIP_INDEX_URL"),
+    *("JPY_PARENT_PID", "WORKBENCH_PROJECT"),
 )
 SECRETS = (
-    *("WORKBENCH_TOKEN", "WORKBENCH_ACCESS_TOKEN", "GITHUB_TOKEN", "GH_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
-    *("AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AZURE_CLIENT_SECRET", "GOOGLE_APPLICATION_CREDENTIALS", "KUBECONFIG"),
-    *("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "DISPLAY"),
-    *(
-        "MY_PASSWORD",
-        "db_password",
-        "MY_PASSPHRASE",
-        "SIGNING_KEY",
-        "NPM_AUTH",
-        "SENTRY_DSN",
-        "PGPASSWORD",
-        "PGPASSFILE",
-    ),
-    *("SESSION_COOKIE", "PRIVATE_PEM", "JUPYTER_TOKEN", "KRB5CCNAME", "GITHUB_PAT", "SUDO_COMMAND"),
+    *("WORKBENCH_TOKEN", "WORKBENCH_ACCESS_TOKEN", "GITHUB_TOKEN", "GH_TOKEN", "OPENAI_API_KEY"),
+    *("ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AZURE_CLIENT_SECRET"),
+    *("GOOGLE_APPLICATION_CREDENTIALS", "KUBECONFIG", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO"),
+    *("DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "DISPLAY", "MY_PASSWORD", "db_password", "MY_PASSPHRASE"),
+    *("SIGNING_KEY", "NPM_AUTH", "SENTRY_DSN", "PGPASSWORD", "PGPASSFILE", "SESSION_COOKIE", "PRIVATE_PEM"),
+    *("JUPYTER_TOKEN", "KRB5CCNAME", "GITHUB_PAT", "SUDO_COMMAND"),
 )
 
 
@@ -103,20 +79,8 @@ def readable(tmp_path: Path) -> Within:
 def test_nothing_is_read_of_the_system_that_may_be_private_but_programs_and_what_they_need_are(
     readable: Within,
 ) -> None:
-    private = (
-        "/",
-        "/etc",
-        "/etc/shadow",
-        "/etc/ssl/private",
-        "/proc",
-        "/proc/1",
-        "/dev",
-        "/run",
-        "/var",
-        "/tmp",
-        "/sys",
-    )
-    assert [path for path in (*private, Path.home()) if readable(Path(path))] == []
+    private = ("/", "/etc", "/etc/shadow", "/etc/ssl/private", "/proc", "/proc/1", "/dev", "/run", "/var", "/tmp")
+    assert [path for path in (*private, "/sys", Path.home()) if readable(Path(path))] == []
     needed = ("/usr/bin/env", "/bin/sh", "/etc/passwd", sys.executable, os.__file__, pytest.__file__)
     assert [path for path in needed if not readable(Path(path))] == []
 

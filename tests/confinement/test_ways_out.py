@@ -139,50 +139,41 @@ socket.send_fds(here, [b"x"], [os.open("mine.txt", os.O_RDONLY)], 0, os.environ[
 
 
 def test_two_workers_pass_each_other_no_open_file(scene: Scene) -> None:
+    beside = scene.state / "worktrees" / "a-evil"
     neighbour = box_for_worktree(
-        worktree=scene.state / "worktrees" / "a-evil",
+        worktree=beside,
         git_dir=scene.state / "repositories" / "a-evil",
         objects=(),
         scratch=scene.state / "scratch" / "a-evil",
     )
     (scene.worktree / "mine.txt").write_text("of worker a")
     scene.hand_over()
-    receiver = subprocess.Popen(
-        scene.wrap([SYSTEM_PYTHON, "-c", RECEIVE], neighbour),
-        cwd=scene.state / "worktrees" / "a-evil",
-        env=scene.environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    with receiver:
+    with scene.started([SYSTEM_PYTHON, "-c", RECEIVE], neighbour, cwd=beside) as receiver:
         assert receiver.stdout
         first = receiver.stdout.readline()
-        mailbox = str(scene.state / "worktrees" / "a-evil" / "mailbox")
-        sent = scene.run([SYSTEM_PYTHON, "-c", SEND], MAILBOX=mailbox).stdout
+        sent = scene.run([SYSTEM_PYTHON, "-c", SEND], MAILBOX=str(beside / "mailbox")).stdout
         received, _ = receiver.communicate(timeout=60)
     assert "of worker a" not in received
     assert "ready" not in first
     assert REFUSED.search(sent)
 
 
-@pytest.mark.parametrize("kind", ["SOCK_STREAM", "SOCK_SEQPACKET"])
-def test_pairs_of_sockets_that_reach_only_each_other_work(scene: Scene, kind: str) -> None:
-    script = f"import socket; a, b = socket.socketpair(type=socket.{kind}); a.send(b'x'); print(b.recv(1))"
-    assert scene.run([SYSTEM_PYTHON, "-c", script]).stdout == "b'x'\n"
-
-
-def test_threads_and_processes_start_and_modes_can_be_set_as_usual(scene: Scene) -> None:
+def test_threads_processes_and_pairs_of_sockets_work_and_modes_can_be_set_as_usual(scene: Scene) -> None:
     script = """if True:
-        import os, subprocess, threading
+        import os, socket, subprocess, threading
         thread = threading.Thread(target=print, args=("thread",))
         thread.start()
         thread.join()
         subprocess.run(["echo", "process"])
+        for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
+            one, other = socket.socketpair(type=kind)
+            one.send(b"x")
+            print(other.recv(1))
         os.chmod("shared.txt", 0o1755), os.mkdir("sticky", 0o1777), os.open("new", os.O_CREAT, 0o755)
         print(oct(os.stat("shared.txt").st_mode))
     """
-    assert scene.run([SYSTEM_PYTHON, "-uc", script]).stdout == "thread\nprocess\n0o101755\n"
+    said = scene.run([SYSTEM_PYTHON, "-uc", script]).stdout
+    assert said.splitlines() == ["thread", "process", "b'x'", "b'x'", "0o101755"]
 
 
 def test_in_a_shared_project_directories_keep_their_group_and_programs_get_no_rights(scene: Scene) -> None:
@@ -195,18 +186,11 @@ def test_in_a_shared_project_directories_keep_their_group_and_programs_get_no_ri
 
 
 def test_two_commands_in_boxes_of_the_same_kind_leave_each_other_alone(scene: Scene) -> None:
-    first = subprocess.Popen(
-        scene.wrap(["/bin/sh", "-c", "echo; read line"]),
-        cwd=scene.worktree,
-        env=scene.environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    with first:
+    with scene.started(["/bin/sh", "-c", "echo; read line"]) as first:
         assert first.stdout is not None
         first.stdout.readline()
         second = scene.work('kill -9 "$OTHER"', OTHER=str(first.pid))
-        first.communicate(b"\n")
+        first.communicate("\n")
     assert "not permitted" in second.stdout
     assert first.returncode == 0
 

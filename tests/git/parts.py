@@ -6,13 +6,15 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from tests.given import refused
+from workbench.errors import WorkbenchError
 from workbench.git import Checkout, Identity, Repository
 
 ANNA = Identity("Anna Änderung", "anna@example.org")
@@ -133,6 +135,14 @@ class Picture:
         }
         status = ("status", "--porcelain=v2", "--branch", "--ignored")
         return cls(git(root, "for-each-ref"), git(root, *status, GIT_OPTIONAL_LOCKS="0"), files, records(root))
+
+
+def untouched(root: Path, code: str, function: Callable[..., object], *arguments: Any, **named: Any) -> WorkbenchError:
+    """The error of a code that a function ends with; what a person can see of a repository stays as it is."""
+    before = Picture.of(root)
+    error = refused(code, function, *arguments, **named)
+    assert Picture.of(root) == before
+    return error
 
 
 def records(root: Path) -> list[str]:

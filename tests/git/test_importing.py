@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.parts import ANNA, MEGABYTE, Picture, add, bring, commit, git, inside, own, write
+from tests.git.parts import ANNA, MEGABYTE, Picture, add, bring, commit, git, inside, own, untouched, write
 from tests.given import refused
 from workbench.git import Repository, Wrap
 
@@ -102,17 +102,21 @@ FORGED: dict[str, Callable[[Path], str]] = {
 }
 
 
+def refuses(root: Path, repo: Repository, work: Path, bundle: Path) -> None:
+    """What a worker's git says is refused, and nothing of it stays."""
+    differ(repo, work)
+    before, objects = Picture.of(root), everything(root / ".git" / "objects")
+    refused("IMPORT_REFUSED", repo.import_branch, inside(work, wrap=saying(bundle)), "work", max_bytes=MEGABYTE)
+    assert Picture.of(root) == before
+    assert everything(root / ".git" / "objects") == objects
+
+
 @pytest.mark.parametrize("fill", [0, 150], ids=["few objects", "many"])
 @pytest.mark.parametrize("forged", FORGED)
 def test_what_fsck_would_complain_of_is_refused_and_nothing_stays(
     root: Path, repo: Repository, work: Path, tmp_path: Path, forged: str, fill: int
 ) -> None:
-    worker = inside(work, wrap=saying(bundled(tmp_path, root, FORGED[forged], fill)))
-    differ(repo, work)
-    before, objects = Picture.of(root), everything(root / ".git" / "objects")
-    refused("IMPORT_REFUSED", repo.import_branch, worker, "work", max_bytes=MEGABYTE)
-    assert Picture.of(root) == before
-    assert everything(root / ".git" / "objects") == objects
+    refuses(root, repo, work, bundled(tmp_path, root, FORGED[forged], fill))
 
 
 def everything(place: Path) -> list[str]:
@@ -160,12 +164,7 @@ MANGLED: dict[str, Callable[[bytes], bytes]] = {
 def test_a_bundle_that_is_not_sound_is_refused(
     root: Path, repo: Repository, work: Path, tmp_path: Path, how: str
 ) -> None:
-    bundle = mangled(tmp_path, root, MANGLED[how])
-    differ(repo, work)
-    before, objects = Picture.of(root), everything(root / ".git" / "objects")
-    refused("IMPORT_REFUSED", repo.import_branch, inside(work, wrap=saying(bundle)), "work", max_bytes=MEGABYTE)
-    assert Picture.of(root) == before
-    assert everything(root / ".git" / "objects") == objects
+    refuses(root, repo, work, mangled(tmp_path, root, MANGLED[how]))
 
 
 def test_a_sound_bundle_is_taken_from_whoever_wrote_it(
@@ -202,9 +201,7 @@ def test_content_forged_under_a_new_id_is_refused(root: Path, repo: Repository, 
     path = own(work) / "objects" / blob[:2] / blob[2:]
     path.chmod(0o600)
     path.write_bytes(zlib.compress(b"blob 7\0forged\n"))
-    before = Picture.of(root)
-    refused("IMPORT_REFUSED", repo.import_branch, inside(work), "work", max_bytes=MEGABYTE)
-    assert Picture.of(root) == before
+    untouched(root, "IMPORT_REFUSED", repo.import_branch, inside(work), "work", max_bytes=MEGABYTE)
 
 
 # -- what a branch may do
@@ -269,11 +266,13 @@ def test_a_branch_that_the_worker_no_longer_has_is_not_found_and_stays(
     assert repo.resolve("work") == made
 
 
-@pytest.mark.parametrize("name", ["-x", "a..b", "", "work^{tree}", "\ud800", "a\nb"])
-def test_a_name_that_git_could_misread_is_not_found_in_a_worktree_either(
-    repo: Repository, work: Path, name: str
+def test_a_name_that_git_could_misread_is_not_found_in_a_worktree_either_nor_does_peeking_lead_elsewhere(
+    repo: Repository, work: Path
 ) -> None:
-    refused("BRANCH_NOT_FOUND", repo.import_branch, inside(work), name, max_bytes=MEGABYTE)
+    outside = ("..", "../../config", "a\0b", "/etc/hostname", "x" * 5000)
+    for name in ("-x", "a..b", "", "work^{tree}", "\ud800", "a\nb", *outside):
+        refused("BRANCH_NOT_FOUND", repo.import_branch, inside(work), name, max_bytes=MEGABYTE)
+        assert repo.unverified_branch(own(work), name) is None
 
 
 def test_a_symbolic_branch_moves_nothing_but_the_branch(root: Path, repo: Repository, work: Path) -> None:
@@ -369,8 +368,3 @@ def test_what_is_no_plain_reference_tells_nothing(repo: Repository, work: Path, 
     assert repo.unverified_branch(own(work), "work") == repo.resolve("work")
     PEEKED[how](ref, str(repo.resolve("work")))
     assert repo.unverified_branch(own(work), "work") is None
-
-
-@pytest.mark.parametrize("name", ["", "..", "../../config", "a\0b", "/etc/hostname", "\ud800", "x" * 5000])
-def test_peeking_leads_nowhere_else(repo: Repository, work: Path, name: str) -> None:
-    assert repo.unverified_branch(own(work), name) is None

@@ -118,13 +118,6 @@ def test_a_submodule_and_what_has_one(root: Path, tmp_path: Path) -> None:
     assert git(root / "sub", "rev-parse", "--abbrev-ref", "HEAD") == "main"
 
 
-def test_a_project_in_a_part_of_a_repository(root: Path) -> None:
-    commit(root, {"part/file": ""})
-    repo = Repository.open(root / "part")
-    assert repo.root == root
-    life(repo, root / "part" / ".aiswarm" / "worktrees" / "w")
-
-
 @pytest.mark.parametrize("how", ["separate git directory", "core.worktree", "link"])
 def test_a_git_directory_elsewhere(root: Path, tmp_path: Path, how: str) -> None:
     (root / ".git").rename(tmp_path / "away")
@@ -156,13 +149,15 @@ def test_references_that_are_packed_symbolic_broken_or_many(root: Path, repo: Re
     assert repo.resolve("work") == made
 
 
-def test_with_every_kind_of_file(root: Path, repo: Repository, place: Path) -> None:
-    write(root, dict.fromkeys(HOSTILE_FILES, "x\n") | {"run": "#!/bin/sh\n"})
+def test_with_every_kind_of_file_for_a_project_in_a_part_of_a_repository(root: Path) -> None:
+    write(root, dict.fromkeys(HOSTILE_FILES, "x\n") | {"run": "#!/bin/sh\n", "part/file": ""})
     (root / "run").chmod(0o755)
     (root / "link").symlink_to("nowhere")
     git(root, "mv", "kept", "KEPT")
     commit(root, {})
-    life(repo, place / "w")
+    repo = Repository.open(root / "part")
+    assert repo.root == root
+    life(repo, root / "part" / ".aiswarm" / "worktrees" / "w")
     assert os.access(root / "run", os.X_OK)
 
 
@@ -237,7 +232,6 @@ def test_a_sparse_checkout_and_a_split_index_of_the_persons_are_not_the_worktree
     assert ((root / "in" / "d").exists(), (root / "out").exists()) == (True, False)
 
 
-@pytest.mark.long
 def test_ten_thousand_files(root: Path, repo: Repository, place: Path) -> None:
     commit(root, {f"d{number % 100}/f{number}": f"{number}\n" for number in range(10_000)})
     life(repo, place / "w")

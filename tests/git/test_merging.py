@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.parts import ANNA, HOSTILE_FILES, Picture, add, bring, commit, git, log, write
+from tests.git.parts import ANNA, HOSTILE_FILES, Picture, add, bring, commit, git, log, untouched, write
 from tests.given import refused
 from workbench.git import Integration, Repository
 
@@ -81,10 +81,8 @@ def test_a_fast_forward_is_made_only_when_asked_for_and_possible(
 def test_a_conflict_lists_the_files_and_changes_nothing(root: Path, repo: Repository, work: Path) -> None:
     commit(work, dict.fromkeys(HOSTILE_FILES, "theirs\n") | {"clean": ""})
     commit(root, dict.fromkeys(HOSTILE_FILES, "ours\n"))
-    before = Picture.of(root)
-    error = refused("MERGE_CONFLICT", repo.integrate, "work", "main", "no", ANNA)
+    error = untouched(root, "MERGE_CONFLICT", repo.integrate, "work", "main", "no", ANNA)
     assert sorted(error.details["files"]) == sorted(HOSTILE_FILES)
-    assert Picture.of(root) == before
 
 
 @pytest.mark.parametrize("how", ["unstaged", "staged", "deleted", "added", "unmerged"])
@@ -105,11 +103,9 @@ def test_a_dirty_target_is_refused_and_nothing_changes(root: Path, repo: Reposit
             git(root, "stash", "--quiet")
             commit(root, {"kept": "else\n"})
             git(root, "stash", "pop", "--quiet", ok=(1,))
-    before = Picture.of(root)
-    error = refused("TARGET_DIRTY", repo.integrate, "work", "main", "no", ANNA)
+    error = untouched(root, "TARGET_DIRTY", repo.integrate, "work", "main", "no", ANNA)
     assert error.details["files"] == (["fresh"] if how == "added" else ["kept"])
     assert "Commit or stash" in error.message
-    assert Picture.of(root) == before
 
 
 @pytest.mark.parametrize("fast_forward", [False, True])
@@ -135,10 +131,8 @@ def test_of_edits_and_files_in_the_way_only_those_in_the_way_are_named(
     root: Path, repo: Repository, work: Path
 ) -> None:
     write(root, {"kept": "edited\n", "new": "mine"})
-    before = Picture.of(root)
-    error = refused("TARGET_DIRTY", repo.integrate, "work", "main", "no", ANNA)
+    error = untouched(root, "TARGET_DIRTY", repo.integrate, "work", "main", "no", ANNA)
     assert error.details["files"] == ["new"]
-    assert Picture.of(root) == before
 
 
 IN_THE_WAY = {
@@ -161,10 +155,8 @@ def test_an_untracked_file_in_the_way_is_kept_and_named(root: Path, repo: Reposi
     git(work, "commit", "--quiet", "--message", "all")
     bring(work)
     write(root, mine)
-    before = Picture.of(root)
-    error = refused("TARGET_DIRTY", repo.integrate, "work", "main", "no", ANNA)
+    error = untouched(root, "TARGET_DIRTY", repo.integrate, "work", "main", "no", ANNA)
     assert error.details["files"] == named
-    assert Picture.of(root) == before
 
 
 def test_an_untracked_link_in_the_way_is_kept(root: Path, repo: Repository, work: Path, tmp_path: Path) -> None:
@@ -176,32 +168,23 @@ def test_an_untracked_link_in_the_way_is_kept(root: Path, repo: Repository, work
     assert not list((tmp_path / "outside").iterdir())
 
 
-UNFINISHED = {
-    "merge": ("merge", "--no-commit", "--no-ff", "side"),
-    "cherry-pick": ("cherry-pick", "--no-commit", "side"),
-    "rebase": ("rebase", "--quiet", "--exec", "false", "HEAD~1"),
-    "bisection": ("bisect", "start"),
-}
-
-
-@pytest.mark.parametrize("operation", UNFINISHED)
+@pytest.mark.parametrize("operation", ["merge", "cherry-pick", "rebase", "bisection"])
 def test_an_unfinished_operation_on_the_target_is_refused(
     root: Path, repo: Repository, work: Path, operation: str
 ) -> None:
     commit(root, {"kept": "later\n"})
-    git(root, "branch", "side")
-    git(root, "commit", "--quiet", "--allow-empty", "--message", "more")
     git(root, "commit", "--quiet", "--allow-empty", "--message", "last")
-    if operation in ("merge", "cherry-pick"):
-        head = "MERGE_HEAD" if operation == "merge" else "CHERRY_PICK_HEAD"
-        (root / ".git" / head).write_text(git(root, "rev-parse", "side") + "\n")
-    else:
-        git(root, *UNFINISHED[operation], ok=(0, 1))
-    before = Picture.of(root)
-    error = refused("TARGET_DIRTY", repo.integrate, "work", "main", "no", ANNA)
+    match operation:
+        case "rebase":
+            git(root, "rebase", "--quiet", "--exec", "false", "HEAD~1", ok=(1,))
+        case "bisection":
+            git(root, "bisect", "start")
+        case _:
+            head = f"{operation.upper().replace('-', '_')}_HEAD"
+            (root / ".git" / head).write_text(git(root, "rev-parse", "HEAD~1") + "\n")
+    error = untouched(root, "TARGET_DIRTY", repo.integrate, "work", "main", "no", ANNA)
     assert operation in error.message
     assert (error.details["operation"], error.details["files"]) == (operation, [])
-    assert Picture.of(root) == before
 
 
 def test_an_unfinished_operation_on_another_branch_is_no_obstacle(root: Path, repo: Repository, work: Path) -> None:
@@ -214,10 +197,8 @@ def test_an_unfinished_operation_on_another_branch_is_no_obstacle(root: Path, re
 
 def test_a_target_in_another_worktree_is_refused(root: Path, repo: Repository, work: Path, place: Path) -> None:
     add(repo, place / "ünï", "other", "main")
-    before = Picture.of(root)
-    error = refused("TARGET_CHECKED_OUT", repo.integrate, "work", "other", "no", ANNA)
+    error = untouched(root, "TARGET_CHECKED_OUT", repo.integrate, "work", "other", "no", ANNA)
     assert error.details["worktree"] == str(place / "ünï")
-    assert Picture.of(root) == before
     shutil.rmtree(place / "ünï")
     assert repo.integrate("work", "other", "merge", ANNA).kind == "merged"
 
@@ -235,7 +216,5 @@ def test_a_target_that_is_another_name_of_the_checked_out_branch_moves_that(
 
 
 def test_an_unknown_target_or_source_is_not_found(repo: Repository, work: Path) -> None:
-    refused("BRANCH_NOT_FOUND", repo.integrate, "work", "missing", "no", ANNA)
-    refused("BRANCH_NOT_FOUND", repo.integrate, "missing", "main", "no", ANNA)
-    refused("BRANCH_NOT_FOUND", repo.integrate, "0" * 40, "main", "no", ANNA)
-    refused("BRANCH_NOT_FOUND", repo.integrate, "work", "main~0", "no", ANNA)
+    for source, target in (("work", "missing"), ("missing", "main"), ("0" * 40, "main"), ("work", "main~0")):
+        refused("BRANCH_NOT_FOUND", repo.integrate, source, target, "no", ANNA)

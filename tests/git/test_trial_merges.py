@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.parts import ANNA, Picture, add, commit, git, inside, records, remove
+from tests.git.parts import ANNA, Picture, add, commit, git, inside, records, remove, untouched
 from tests.given import refused
 from workbench.git import Integration, Repository
 
@@ -33,9 +33,7 @@ def test_what_was_tried_out_is_what_is_integrated(
 def test_what_was_tried_out_on_an_older_target_is_refused(root: Path, repo: Repository, work: Path) -> None:
     made = repo.merge_commit("work", "main", "merge", ANNA)
     commit(root, {"kept": "later\n"})
-    before = Picture.of(root)
-    refused("TARGET_MOVED", repo.integrate, "work", "main", "merge", ANNA, merged=made)
-    assert Picture.of(root) == before
+    untouched(root, "TARGET_MOVED", repo.integrate, "work", "main", "merge", ANNA, merged=made)
     again = repo.merge_commit("work", "main", "merge", ANNA)
     assert repo.integrate("work", "main", "merge", ANNA, merged=again).commit == again
 
@@ -52,9 +50,7 @@ def test_what_is_not_the_merge_is_refused(root: Path, repo: Repository, work: Pa
         "missing": lambda: "1" * 40,
         "an option": lambda: "--all",
     }
-    before = Picture.of(root)
-    refused("TARGET_MOVED", repo.integrate, "work", "main", "merge", ANNA, merged=commits[forged]())
-    assert Picture.of(root) == before
+    untouched(root, "TARGET_MOVED", repo.integrate, "work", "main", "merge", ANNA, merged=commits[forged]())
 
 
 def test_a_merge_in_conflict_cannot_be_tried_out(root: Path, repo: Repository, work: Path) -> None:

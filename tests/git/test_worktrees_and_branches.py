@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.parts import Picture, add, commit, git, own, records, remove, write
+from tests.git.parts import Picture, add, commit, git, own, records, remove, untouched, write
 from tests.given import refused
 from workbench.errors import Conflict
 from workbench.git import Repository
@@ -40,20 +40,9 @@ def test_a_worktree_may_start_at_a_tag_a_remote_branch_or_a_short_id(root: Path,
 
 def test_a_start_that_is_no_plain_name_or_a_file_is_not_found(root: Path, repo: Repository, place: Path) -> None:
     before = Picture.of(root)
-    names = (
-        "missing",
-        "main~0",
-        "main^{commit}",
-        "main@{0}",
-        "@{-1}",
-        "@",
-        ":/first",
-        "main..main",
-        "",
-        "-f",
-        "main\0",
-    )
-    for start in (*names, git(root, "rev-parse", "HEAD:shared")):
+    file = git(root, "rev-parse", "HEAD:shared")
+    revisions = ("main~0", "main^{commit}", "main@{0}", "@{-1}", "@", ":/first", "main..main")
+    for start in (*revisions, "missing", "", "-f", "main\0", file):
         refused("BRANCH_NOT_FOUND", add, repo, place / "w", "work", start)
     assert Picture.of(root) == before
 
@@ -84,9 +73,7 @@ def test_a_path_that_is_taken_is_left_alone(repo: Repository, place: Path, taken
         case _:
             path.write_text("mine")
             path = path / "below"
-    before = Picture.of(repo.root)
-    refused("WORKTREE_PATH_TAKEN", add, repo, path, "work", "main")
-    assert Picture.of(repo.root) == before
+    untouched(repo.root, "WORKTREE_PATH_TAKEN", add, repo, path, "work", "main")
     assert os.path.lexists(place / "w")
 
 
@@ -107,9 +94,7 @@ def test_a_checkout_that_fails_or_hangs_leaves_no_branch_and_no_directory(
     if code == "GIT_TIMEOUT":
         os.mkfifo(blob)  # git waits for somebody who writes to it
         repo = replace(repo, checkout_limit=0.5)
-    before = Picture.of(root)
-    refused(code, add, repo, place / "w", "work", "main")
-    assert Picture.of(root) == before
+    untouched(root, code, add, repo, place / "w", "work", "main")
     assert ((place / "w").exists(), records(root)) == (False, [])
 
 

@@ -27,6 +27,12 @@ def test_a_command_gets_its_directory_environment_and_input_and_writes_to_the_lo
     assert stage.log.split() == [str(stage.path), "hello", "grüße"]
 
 
+def test_the_environment_is_what_was_given_and_nothing_else(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "of the server")
+    stage.ended(stage.start(["env"]))
+    assert {line.partition("=")[0] for line in stage.log.splitlines()} == {"PATH", MARK}
+
+
 def test_a_process_that_is_being_ended_does_not_count_as_ended_by_itself(stage: Stage) -> None:
     ref = stage.start(["sleep", "60"])
     assert not stage.table.ended_by_itself(ref)
@@ -37,12 +43,6 @@ def test_a_process_that_is_being_ended_does_not_count_as_ended_by_itself(stage: 
     assert stage.table.ended_by_itself(ref)
 
 
-def test_the_environment_is_what_was_given_and_nothing_else(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SECRET", "of the server")
-    stage.ended(stage.start(["env"]))
-    assert {line.partition("=")[0] for line in stage.log.splitlines()} == {"PATH", MARK}
-
-
 def test_a_long_input_arrives_whole_and_does_not_wait_for_its_reader(stage: Stage) -> None:
     assert stage.table.alive(stage.start(["sleep", "600"], "x" * 10_000_000))
     stage.ended(stage.start(["wc", "-c"], "x" * 10_000_000))
@@ -50,11 +50,15 @@ def test_a_long_input_arrives_whole_and_does_not_wait_for_its_reader(stage: Stag
     assert stage.log.split() == ["10000000", "0"]
 
 
-def test_output_and_errors_are_appended_to_a_log_only_its_owner_may_read(stage: Stage) -> None:
+def test_output_and_errors_are_appended_to_a_log_that_is_made_and_only_its_owner_may_read(
+    stage: Stage, tmp_path: Path
+) -> None:
+    log = tmp_path / "logs" / "agents" / "a.log"
     for word in ("one", "two"):
-        stage.ended(stage.start(["sh", "-c", f"echo {word}; echo {word}! >&2"]))
-    assert stage.log.split() == ["one", "one!", "two", "two!"]
-    assert stat.S_IMODE((stage.path / "log").stat().st_mode) == 0o600
+        command = ["sh", "-c", f"echo {word}; echo {word}! >&2"]
+        stage.ended(stage.table.start(command, cwd=tmp_path, env=dict(os.environ), log=log))
+    assert log.read_text().split() == ["one", "one!", "two", "two!"]
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
 def test_a_log_that_is_a_symbolic_link_is_not_followed(stage: Stage) -> None:
@@ -63,13 +67,6 @@ def test_a_log_that_is_a_symbolic_link_is_not_followed(stage: Stage) -> None:
     with pytest.raises(Unavailable, match="SPAWN_FAILED"):
         stage.start(["echo", "lost"])
     assert stage.log == "kept"
-
-
-def test_the_directory_of_the_log_is_made(tmp_path: Path, stage: Stage) -> None:
-    log = tmp_path / "logs" / "agents" / "a.log"
-    ref = stage.table.start(["echo", "hi"], cwd=tmp_path, env=dict(os.environ), log=log)
-    stage.ended(ref)
-    assert log.read_text() == "hi\n"
 
 
 def test_a_command_leads_a_session_and_a_group_of_its_own(stage: Stage) -> None:

@@ -26,6 +26,7 @@ from workbench.withheld import trust, withheld
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 PASS = "test -f new.txt"
+UNTIL_GO = 'until test -e "$HOME/go"; do sleep 0.05; done'
 
 
 @asynccontextmanager
@@ -36,6 +37,14 @@ async def project(settings: Settings, *gates: str, served: bool = False, **more:
         if served:
             await servers.start(0)
         yield workbench
+
+
+@asynccontextmanager
+async def asked(settings: Settings, *gates: str, **more: Any) -> AsyncIterator[tuple[Workbench, int]]:
+    """A project with gates, and the approval of an integration that was asked for."""
+    async with project(settings, *gates, **more) as workbench:
+        commit(await given.worktree(workbench))
+        yield workbench, await ask(workbench)
 
 
 def leftovers(repository: Path) -> list[str]:
@@ -56,9 +65,7 @@ async def test_without_a_server_gates_run_in_the_call_and_a_failed_one_needs_the
     settings: Settings, repository: Path
 ) -> None:
     talkative, fails = "seq 1 20000; printf 'last \\000 \\377'", "echo said; echo why >&2; exit 3"
-    async with project(settings, fails, PASS, talkative) as workbench:
-        commit(await given.worktree(workbench))
-        question = await ask(workbench)
+    async with asked(settings, fails, PASS, talkative) as (workbench, question):
         first, second, third = (await approval(workbench, question))["payload"]["gates"]
         assert (first["state"], first["exit_code"], first["output"]) == ("failed", 3, "said\nwhy\n")
         assert (second["command"], second["state"], second["exit_code"]) == (PASS, "passed", 0)
@@ -88,9 +95,8 @@ async def test_a_gate_that_its_box_refused_a_path_says_which_setting_opens_it(
         pytest.skip(abilities().summary)
     data = tmp_path / "data.csv"
     data.write_text("1")
-    async with project(settings, f"cat {data}") as workbench:
-        commit(await given.worktree(workbench))
-        (gate,) = (await approval(workbench, await ask(workbench)))["payload"]["gates"]
+    async with asked(settings, f"cat {data}") as (workbench, question):
+        (gate,) = (await approval(workbench, question))["payload"]["gates"]
         assert gate["state"] == "failed"
         assert f"- {data} cannot be read: the setting confinement_read opens it" in gate["output"]
 
@@ -153,9 +159,8 @@ async def test_where_a_filter_cannot_run_in_the_box_files_stay_as_stored_until_i
 
 
 async def test_a_gate_that_takes_too_long_is_ended_with_all_it_started(settings: Settings) -> None:
-    async with project(settings, "sleep 0.601e3 & echo begun; wait", gate_seconds=1.0) as workbench:
-        commit(await given.worktree(workbench))
-        (gate,) = (await approval(workbench, await ask(workbench)))["payload"]["gates"]
+    async with asked(settings, "sleep 0.601e3 & echo begun; wait", gate_seconds=1.0) as (workbench, question):
+        (gate,) = (await approval(workbench, question))["payload"]["gates"]
         assert (gate["state"], gate["exit_code"], gate["output"]) == ("timeout", None, "begun\n")
         assert gate["seconds"] >= 1.0
     assert [command for command in _commands() if command.startswith("sleep 0.601e3")] == []
@@ -189,10 +194,8 @@ async def test_asking_returns_at_once_and_the_gates_run_meanwhile(
 ) -> None:
     """What a gate says is stored while it runs; only its states are announced."""
     monkeypatch.setattr(gates, "REPORT_SECONDS", 0.0)
-    gate = f"for line in 1 2 3 4; do echo $line; sleep 0.2; done; until test -e {_flag()}; do sleep 0.05; done"
-    async with project(settings, gate, served=True) as workbench:
-        commit(await given.worktree(workbench))
-        question = await ask(workbench)
+    gate = f"for line in 1 2 3 4; do echo $line; sleep 0.2; done; {UNTIL_GO}"
+    async with asked(settings, gate, served=True) as (workbench, question):
         assert states(await approval(workbench, question)) in (["waiting"], ["running"])
         while "4" not in (await approval(workbench, question))["payload"]["gates"][0]["output"]:
             await asyncio.sleep(0.02)
@@ -205,19 +208,12 @@ async def test_asking_returns_at_once_and_the_gates_run_meanwhile(
         assert (repository / "new.txt").exists()
 
 
-def _flag() -> str:
-    """A file that only the test makes, in the box's own temporary directory."""
-    return '"$HOME/go"'
-
-
 def _let_go(repository: Path, question: int) -> None:
     (repository / ".aiswarm" / "gates" / str(question) / "scratch" / "go").touch()
 
 
 async def test_approving_while_gates_run_queues_and_merges_when_they_pass(settings: Settings, repository: Path) -> None:
-    async with project(settings, f"until test -e {_flag()}; do sleep 0.05; done", served=True) as workbench:
-        commit(await given.worktree(workbench))
-        question = await ask(workbench)
+    async with asked(settings, UNTIL_GO, served=True) as (workbench, question):
         decided = await workbench.call("approve", approval_id=question)
         assert decided["outcome"] == {"worktree": "lab", "state": "queued", "commit": None}
         assert (decided["approval"]["status"], decided["approval"]["settled"]) == ("approved", False)
@@ -235,9 +231,7 @@ async def test_approving_while_gates_run_queues_and_merges_when_they_pass(settin
 
 
 async def test_what_fails_after_it_was_approved_is_asked_again(settings: Settings, repository: Path) -> None:
-    async with project(settings, f"until test -e {_flag()}; do sleep 0.05; done; exit 1", served=True) as workbench:
-        commit(await given.worktree(workbench))
-        question = await ask(workbench)
+    async with asked(settings, f"{UNTIL_GO}; exit 1", served=True) as (workbench, question):
         await workbench.call("approve", approval_id=question)
         await at_work(workbench, question)
         _let_go(repository, question)
@@ -252,9 +246,7 @@ async def test_what_fails_after_it_was_approved_is_asked_again(settings: Setting
 
 
 async def test_a_target_that_moved_is_gated_anew(settings: Settings, repository: Path) -> None:
-    async with project(settings, "test ! -e broken.txt", served=True) as workbench:
-        commit(await given.worktree(workbench))
-        question = await ask(workbench)
+    async with asked(settings, "test ! -e broken.txt", served=True) as (workbench, question):
         first = (await settled(workbench, question))["payload"]
         assert [gate["state"] for gate in first["gates"]] == ["passed"]
         commit(repository, "fine.txt")
@@ -286,10 +278,8 @@ async def test_a_no_or_a_new_commit_calls_gates_off(settings: Settings, reposito
 
 
 async def test_gates_that_a_stopped_server_left_are_run_by_the_next(settings: Settings, repository: Path) -> None:
-    gate = f"until test -e {_flag()}; do sleep 0.602; done"
-    async with project(settings, gate, served=True) as workbench:
-        commit(await given.worktree(workbench))
-        question = await ask(workbench)
+    gate = UNTIL_GO.replace("0.05", "0.602")
+    async with asked(settings, gate, served=True) as (workbench, question):
         await at_work(workbench, question)
         assert any("sleep 0.602" in command for command in _commands())
         assert (await workbench.call("approve", approval_id=question))["outcome"]["state"] == "queued"

@@ -126,11 +126,8 @@ async def test_a_yes_merges_what_was_shown_updates_the_checkout_and_clears_up(
     assert len(git("worktree", "list", cwd=repository).splitlines()) == 1
     found = await one(workbench)
     assert (found["status"], found["integrated_commit"]) == ("integrated", merged)
-    assert await given.kinds(workbench, "worktree.*") == [
-        "worktree.created",
-        "worktree.imported",
-        "worktree.integrated",
-    ]
+    kinds = await given.kinds(workbench, "worktree.*")
+    assert kinds == ["worktree.created", "worktree.imported", "worktree.integrated"]
 
 
 async def test_a_no_changes_nothing_and_the_next_question_is_a_new_one(workbench: Workbench, repository: Path) -> None:

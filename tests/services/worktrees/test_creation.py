@@ -43,9 +43,16 @@ async def test_a_worktree_starts_where_it_is_told_or_where_the_person_is(
     assert git("rev-parse", "feature/x", cwd=repository) == tip
 
 
+LETTERS = "/\\\n\r\t \"'`$&|;<>()[]{}*?~^:@!#%=+,.\x07\x1b\x7f\u202e\u200b\ufeffé\U0001f4a9İßａ"
 HOSTILE = {
-    "BAD_WORKTREE_NAME": [{"name": n} for n in ("../x", "a/b", "-x", "A", ".", "a b", "x\n", "é", "main")],
-    "INVALID_ARGUMENTS": [{"name": n} for n in ("", "x" * 51, "x\0", 7, None)],
+    "BAD_WORKTREE_NAME": [
+        {"name": n}
+        for n in (
+            *("../x", "../../etc", "/etc", "a/b", "..", ".", "-x", "-rf", "_", "A", "HEAD", "main", "x.lock", ".git"),
+            *(made for letter in LETTERS for made in (f"{letter}a", f"a{letter}b", f"a{letter}")),
+        )
+    ],
+    "INVALID_ARGUMENTS": [{"name": n} for n in ("", "x" * 51, "a" * 5_000, "x\0", "\ud800", 7, None)],
     "BAD_BRANCH_NAME": [
         {"name": "lab", "branch_name": n}
         for n in ("-x", "--help", "a..b", "HEAD", "x.lock", "a b", "@{-1}", "x/", "a" * 40)
@@ -126,68 +133,7 @@ async def test_a_detached_head_needs_the_branch_to_start_from(workbench: Workben
     assert git("show", "trunk:new.txt", cwd=repository) == "new"
 
 
-# Hostile names
-
-
-def hostile_names() -> list[str]:
-    """200 names that a path, git, a shell, a database or a person could misread."""
-    letters = "/\\\0\n\r\t \"'`$&|;<>()[]{}*?~^:@!#%=+,.\x07\x1b\x7f\u202e\u200b\ufeffé\U0001f4a9\ud800İß"
-    inside = [f"a{letter}b" for letter in letters]
-    edges = [made for letter in letters for made in (f"{letter}a", f"a{letter}", letter * 2)]
-    words = ["..", ".", "-", "--", "-rf", "--help", "HEAD", "head", "main", "master", "con", "nul", "aux", "prn", "A"]
-    words += ["../x", "../../etc", "/etc", "a/../b", "a/b", "./a", "~", "~root", "_", "_a", "objects", "refs", "trash"]
-    words += [
-        "a" * 51,
-        "a" * 5_000,
-        "1" * 51,
-        "..git",
-        ".git",
-        "x.lock",
-        "a\n",
-        "\na",
-        "",
-        " ",
-        "   ",
-        "ａ",
-        "c:",
-        "a:b",
-    ]
-    words += [
-        "${HOME}",
-        "$(id)",
-        "`id`",
-        "%00",
-        "%2e%2e",
-        "a%2fb",
-        "'; DROP TABLE worktrees; --",
-        "\\..\\x",
-        "a\x00/etc",
-    ]
-    return list(dict.fromkeys(words + inside + edges))[:200]
-
-
 """How many of the names that git takes for a branch get a worktree."""
-
-
-@pytest.mark.long
-@pytest.mark.timeout(900)
-async def test_of_200_hostile_names_none_leaves_anything(workbench: Workbench, repository: Path) -> None:
-    names = hostile_names()
-    assert len(set(names)) == 200
-    await given.worktree(workbench, "before")
-    before = everything(repository)
-    for name in names:
-        error = await given.refusal(workbench.call("create_worktree", name=name))
-        assert error.code in ("BAD_WORKTREE_NAME", "INVALID_ARGUMENTS"), name
-        for op in ("get_worktree_diff", "discard_worktree", "update_worktree", "integrate_worktree"):
-            error = await given.refusal(workbench.call(op, worktree_name=name))
-            assert error.code in ("WORKTREE_NOT_FOUND", "INVALID_ARGUMENTS"), name
-    assert everything(repository) == before
-    for kind in ("worktrees", "repositories", "scratch"):
-        assert {path.name for path in (repository / ".aiswarm").glob(f"{kind}/*")} <= {"before"}
-
-
-# Continuing a branch
 
 
 async def test_a_usual_branch_that_exists_is_offered_and_continued_and_survives_a_creation_that_fails(

@@ -17,9 +17,7 @@ from workbench.errors import Refused
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_planner_manages_only_its_own_worktrees_and_clears_nothing_up(
-    workbench: Workbench, admit: Admit
-) -> None:
+async def test_a_planner_manages_only_its_own_worktrees(workbench: Workbench, admit: Admit) -> None:
     paula, pete = [await admit(name, "planner") for name in ("paula", "pete")]
     made = await workbench.dispatch(paula.caller, "create_worktree", {"name": "lab"})
     commit(Path(made["path"]))
@@ -27,26 +25,11 @@ async def test_a_planner_manages_only_its_own_worktrees_and_clears_nothing_up(
     for name in ("integrate_worktree", "request_integration", "discard_worktree"):
         with pytest.raises(Refused, match=r"FORBIDDEN.*belongs to paula"):
             await workbench.dispatch(pete.caller, name, {"worktree_name": "lab"})
-    with pytest.raises(Refused, match="FORBIDDEN"):
-        await workbench.dispatch(paula.caller, "prune_worktrees", {})
     asked = await workbench.dispatch(paula.caller, "request_integration", {"worktree_name": "lab"})
     assert (await approval(workbench, asked["approval_id"]))["requester"] == "paula"
     assert (await workbench.dispatch(paula.caller, "discard_worktree", {"worktree_name": "lab"}))["status"] == (
         "discarded"
     )
-
-
-async def test_a_worker_may_look_but_not_touch(workbench: Workbench, admit: Admit) -> None:
-    await given.worktree(workbench)
-    ada = await admit("ada")
-    assert (await workbench.dispatch(ada.caller, "get_worktree_status", {}))["worktrees"][0]["name"] == "lab"
-    for name, arguments in {
-        "create_worktree": {"name": "other"},
-        "integrate_worktree": {"worktree_name": "lab"},
-        "discard_worktree": {"worktree_name": "lab"},
-    }.items():
-        with pytest.raises(Refused, match="FORBIDDEN"):
-            await workbench.dispatch(ada.caller, name, arguments)
 
 
 @pytest.mark.long
