@@ -84,6 +84,13 @@ async def refusal(call: Awaitable[object]) -> WorkbenchError:
     return caught.value
 
 
+async def refuses(code: str, call: Awaitable[object]) -> WorkbenchError:
+    """The error of a code that a call ends with."""
+    error = await refusal(call)
+    assert error.code == code, error
+    return error
+
+
 def refused(code: str, function: Callable[..., object], *arguments: Any, **named: Any) -> WorkbenchError:
     """The error of a code that a function ends with."""
     with pytest.raises(WorkbenchError) as caught:
