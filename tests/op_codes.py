@@ -15,31 +15,13 @@ from workbench.ops import Op
 ROOT = Path(__file__).parent.parent
 FAMILIES = {cls.__name__ for cls in errors.WorkbenchError.__subclasses__()} | {"WorkbenchError"}
 EVERYWHERE = {
-    "UNKNOWN_OPERATION",
-    "INVALID_ARGUMENTS",
-    "TOKEN_REQUIRED",
-    "NOT_ASSIGNED",
-    "REJECTED",
-    "FORBIDDEN",
-    "GRANT_EXPIRED",
-    "TOOL_DISABLED",
-    "NOT_ALLOWLISTED",
-    "ALLOWLIST_UNREADABLE",
-    "NO_SERVER",
+    *("UNKNOWN_OPERATION", "INVALID_ARGUMENTS", "TOKEN_REQUIRED", "NOT_ASSIGNED", "REJECTED", "FORBIDDEN"),
+    *("GRANT_EXPIRED", "TOOL_DISABLED", "NOT_ALLOWLISTED", "ALLOWLIST_UNREADABLE", "NO_SERVER"),
 }
 """Codes of the door itself; those of the store are besides."""
 _LAYERS = (
-    "services",
-    "definitions",
-    "rules",
-    "git",
-    "koi",
-    "functions",
-    "process",
-    "allowlist.py",
-    "atomic_file.py",
-    "file_lock.py",
-    "ops",
+    *("services", "definitions", "rules", "git", "koi", "functions", "process"),
+    *("allowlist.py", "atomic_file.py", "file_lock.py", "ops"),
 )
 _DEFINITIONS = "workbench.definitions"
 """Reached by `ctx.definitions` alone: the names of its methods are too common."""

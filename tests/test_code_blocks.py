@@ -134,9 +134,7 @@ async def test_settings_count_when_they_are_trusted(workbench: Workbench, settin
     assert (found.integration_gates, found.gate_seconds) == (("pytest -q", "ruff check ."), 600)
 
 
-async def test_the_users_own_settings_count(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+async def test_the_users_settings_count(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path))
     for heading in OWN_SETTINGS:
         (tmp_path / "settings.toml").write_text(SETTINGS[heading].code)

@@ -66,9 +66,7 @@ tasks:
 
 
 @pytest.mark.long
-def test_a_plan_of_ones_own_ends_with_an_account_and_goes_on_when_it_is_run_again(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_of_ones_own_goes_on_when_it_is_run_again(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(repository)
     (repository / "plan.yaml").write_text(PLAN)
     (repository / "test_nothing.py").write_text("def test_nothing(): pass\n")

@@ -93,9 +93,7 @@ EDGES = st.sets(st.tuples(NUMBERS, NUMBERS).filter(lambda pair: pair[0] > pair[1
 
 
 @given(st.sets(NUMBERS), EDGES)
-def test_everything_is_right_of_what_it_waits_for_and_in_a_place_of_its_own(
-    ids: set[int], edges: set[tuple[int, int]]
-) -> None:
+def test_everything_is_right_of_what_it_waits_for_in_its_own_place(ids: set[int], edges: set[tuple[int, int]]) -> None:
     pairs = [(later, earlier) for later, earlier in sorted(edges) if {later, earlier} <= ids]
     found = places(sorted(ids), pairs)
     assert set(found) == ids

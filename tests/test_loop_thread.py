@@ -110,9 +110,7 @@ def test_an_interrupt_while_work_is_handed_over_cancels_it(
     assert (begun.is_set(), thread._pending) == (begins, {})
 
 
-def test_what_is_under_way_at_the_end_fails_and_main_closes_in_good_order(
-    thread: LoopThread[str], closed: list[str]
-) -> None:
+def test_what_is_under_way_at_the_end_fails_and_main_is_closed(thread: LoopThread[str], closed: list[str]) -> None:
     running = thread.submit(forever())
     assert thread.stop(SECONDS)
     assert thread.stop(SECONDS)

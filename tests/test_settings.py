@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.given import refused
 from workbench.atomic_file import LARGEST
-from workbench.errors import BadInput, Unavailable
+from workbench.errors import BadInput
 from workbench.project import user_files
 from workbench.settings import HARMLESS, Settings
 from workbench.withheld import trust, withheld
@@ -33,10 +34,7 @@ def write(project: Path, text: str) -> Path:
 
 def refusal(project: Path) -> str:
     """The message with which the settings of a project are refused."""
-    with pytest.raises(BadInput) as caught:
-        Settings(project=project)
-    assert caught.value.code == "BAD_SETTINGS"
-    return caught.value.message
+    return refused("BAD_SETTINGS", Settings, project=project).message
 
 
 @pytest.mark.parametrize("name", ["WORKBENCH_PORT", "workbench_port"])
@@ -59,9 +57,7 @@ def test_a_wrong_line_is_named_with_the_reason_and_the_next_step(tmp_path: Path)
     )
 
 
-def test_all_wrong_settings_are_named_at_once_each_where_it_stands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_wrong_settings_are_named_each_where_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, "port = -1\nlease_seconds = 0\n")
     monkeypatch.setenv("WORKBENCH_PORT", "http")
     monkeypatch.setenv("WORKBENCH_MAX_RETRIES", "-1")
@@ -88,9 +84,7 @@ def test_a_secret_that_is_wrong_is_not_repeated(tmp_path: Path) -> None:
     assert "1234567" not in refusal(tmp_path)
 
 
-def test_whatever_a_variable_holds_is_taken_or_refused_with_a_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whatever_a_variable_holds_is_taken_or_refused_by_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     unnamed = []
     for name, text in product(Settings.model_fields, ("[", "{}", "\x01", "-1", "9" * 5_000)):
@@ -183,8 +177,7 @@ def test_a_relative_directory_for_the_users_files_is_ignored_and_one_that_cannot
     assert user_files.directory() == Path.home() / ".config" / "workbench"
     (tmp_path / "file").touch()
     monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path / "file"))
-    with pytest.raises(Unavailable, match="CONFIG_UNWRITABLE"):
-        trust(tmp_path, [])
+    refused("CONFIG_UNWRITABLE", trust, tmp_path, [])
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "endless"])
@@ -205,8 +198,7 @@ def test_a_settings_file_that_is_no_plain_file_is_refused_at_once(tmp_path: Path
 
 
 def test_a_project_has_to_be_there_and_is_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BadInput, match="NOT_A_DIRECTORY"):
-        Settings.load(tmp_path / "nowhere")
+    refused("NOT_A_DIRECTORY", Settings.load, tmp_path / "nowhere")
     assert not (tmp_path / "nowhere").exists()
     assert Settings.load(tmp_path).project == tmp_path.resolve()
     monkeypatch.chdir(tmp_path)

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import git, typed
+from tests.given import refused
 from workbench import state_directory
 from workbench.app import Workbench
-from workbench.errors import Refused, Unavailable
+from workbench.errors import Refused
 from workbench.project import user_files
 from workbench.settings import Settings
 from workbench.withheld import Privileged, trust
@@ -50,9 +51,7 @@ def refusal(project: Path) -> Refused:
     return caught.value
 
 
-def test_a_creation_that_was_interrupted_is_repeated_and_a_directory_that_came_along_made_private(
-    repository: Path,
-) -> None:
+def test_an_interrupted_creation_is_repeated_and_its_directory_made_private(repository: Path) -> None:
     home = repository / ".aiswarm"
     (home / "personas").mkdir(parents=True)
     for name in (".origin.1f.tmp", "..gitignore.1f.tmp", ".gitignore"):
@@ -137,8 +136,7 @@ def test_state_that_was_not_created_here_is_refused_with_its_names_until_it_is_t
     assert error.code == "STATE_NOT_TRUSTED"
     assert ".aiswarm/coordination.db" in error.details["files"]
     assert set(error.details["files"]) <= {f".aiswarm/{path.name}" for path in (moved / ".aiswarm").iterdir()}
-    with pytest.raises(Refused, match="STATE_NOT_TRUSTED"):
-        open_once(moved)
+    refused("STATE_NOT_TRUSTED", open_once, moved)
     status, text = run("trust")
     assert status == 0
     assert "    .aiswarm/coordination.db\n" in text
@@ -173,9 +171,7 @@ def test_what_a_repository_may_bring_is_tracked_without_objection(repository: Pa
 
 @pytest.mark.parametrize("is_tracked", [True, False])
 @pytest.mark.parametrize("name", ["personas/poet.md", "personas", "profiles", "settings.toml"])
-def test_a_link_in_place_of_a_shared_file_is_refused(
-    repository: Path, tmp_path: Path, name: str, is_tracked: bool
-) -> None:
+def test_a_link_in_place_of_a_file_is_refused(repository: Path, tmp_path: Path, name: str, is_tracked: bool) -> None:
     link = repository / ".aiswarm" / name
     link.parent.mkdir(parents=True, exist_ok=True)
     link.symlink_to(tmp_path / "secret")
@@ -209,18 +205,16 @@ def test_the_secret_of_another_project_does_not_help(repository: Path, tmp_path:
     assert refusal(repository).code == "STATE_NOT_TRUSTED"
 
 
-def test_a_project_that_cannot_be_recorded_is_not_created(
+def test_a_project_without_a_record_is_not_made(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path / "file"))
-    with pytest.raises(Unavailable, match="CONFIG_UNWRITABLE"):
-        state_directory.create(Settings(project=repository))
+    refused("CONFIG_UNWRITABLE", state_directory.create, Settings(project=repository))
     assert list((repository / ".aiswarm").iterdir()) == []
 
 
 def test_an_index_that_cannot_be_read_is_not_taken_for_one_without_state(repository: Path) -> None:
     state_directory.create(Settings(project=repository))
     (repository / ".git" / "index").write_bytes(b"DIRC damaged")
-    with pytest.raises(Unavailable, match="GIT_FAILED"):
-        state_directory.check(repository)
+    refused("GIT_FAILED", state_directory.check, repository)

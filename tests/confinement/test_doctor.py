@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Served
+from tests.conftest import Served, typed
 from workbench.app import Workbench
-from workbench.cli import main
 from workbench.confinement import abilities
 
 pytestmark = pytest.mark.long
@@ -23,21 +22,16 @@ Doctor = Callable[..., tuple[int, dict[str, tuple[str, str]]]]
 
 
 @pytest.fixture
-def doctor(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Doctor:
+def doctor(monkeypatch: pytest.MonkeyPatch) -> Doctor:
     """`doctor(directory, *options, NAME=value)`: its exit status, and what it says of each thing: state and text."""
 
     def ask(directory: Path, *options: str, **environment: str) -> tuple[int, dict[str, tuple[str, str]]]:
         monkeypatch.chdir(directory)
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
-        status = 0
-        try:
-            main(["--json", *options, "doctor"])
-        except SystemExit as ended:
-            status = int(ended.code or 0)
-        out, err = capsys.readouterr()
-        assert err == ""
-        return status, {row["what"]: (row["state"], row["says"]) for row in json.loads(out)}
+        ran = typed("--json", *options, "doctor")
+        assert ran.err == ""
+        return ran.status, {row["what"]: (row["state"], row["says"]) for row in json.loads(ran.out)}
 
     return ask
 
@@ -57,7 +51,7 @@ def test_a_machine_that_has_all_is_told_so_and_nothing_is_left_there(doctor: Doc
     assert found["JupyterLab"][0] in ("ok", "-")
 
 
-def test_without_git_the_exit_status_is_1_and_it_says_what_to_install(
+def test_without_git_the_status_is_1_and_it_says_what_to_install(
     doctor: Doctor, repository: Path, tmp_path: Path
 ) -> None:
     status, found = doctor(repository, "--project", str(repository), PATH=str(tmp_path))

@@ -76,9 +76,7 @@ def readable(tmp_path: Path) -> Within:
     return within
 
 
-def test_nothing_is_read_of_the_system_that_may_be_private_but_programs_and_what_they_need_are(
-    readable: Within,
-) -> None:
+def test_nothing_private_is_read_of_the_system_but_programs_and_what_they_need(readable: Within) -> None:
     private = ("/", "/etc", "/etc/shadow", "/etc/ssl/private", "/proc", "/proc/1", "/dev", "/run", "/var", "/tmp")
     assert [path for path in (*private, "/sys", Path.home()) if readable(Path(path))] == []
     needed = ("/usr/bin/env", "/bin/sh", "/etc/passwd", sys.executable, os.__file__, pytest.__file__)

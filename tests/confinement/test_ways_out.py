@@ -110,9 +110,7 @@ def test_a_way_out_that_is_open_elsewhere_is_closed_in_a_box(scene: Scene, aroun
     assert REFUSED.search(said)
 
 
-def test_where_a_port_is_allowed_names_can_be_looked_up_and_the_rest_stays_closed(
-    scene: Scene, around: dict[str, str]
-) -> None:
+def test_where_a_port_is_allowed_names_are_known_and_the_rest_is_closed(scene: Scene, around: dict[str, str]) -> None:
     box = replace(scene.box, connect=(int(around["PORT"]),))
 
     def gets_out(name: str) -> bool:

@@ -61,7 +61,7 @@ def row(said: str, what: str) -> dict[str, str]:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("mode", "status", "state"), [("auto", 0, "warning"), ("required", 1, "missing")])
-def test_the_doctor_finds_confinement_missing_where_it_is_required(
+def test_the_doctor_misses_confinement_where_it_is_required(
     repository: Path, mode: str, status: int, state: str
 ) -> None:
     done = on_an_old_kernel(*DOCTOR, cwd=repository, WORKBENCH_CONFINEMENT=mode)

@@ -60,9 +60,7 @@ def test_it_commits_branches_merges_rebases_tags_and_stashes_and_that_reaches_th
     assert commit == works(scene, "git rev-parse HEAD").strip()
 
 
-def test_commits_are_signed_without_any_configuration_and_outside_of_its_worktree_it_is_in_no_repository(
-    scene: Scene,
-) -> None:
+def test_commits_are_signed_without_configuration_and_outside_is_no_repository(scene: Scene) -> None:
     said = works(
         scene, "unset GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL; git commit -q --allow-empty -m x; git log -1 --format='%an %ae'"
     )

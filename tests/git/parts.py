@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from tests.given import refused
+from tests.process.stage import gone
 from workbench.errors import WorkbenchError
 from workbench.git import Checkout, Identity, Repository
 
@@ -62,6 +61,7 @@ def commit(place: Path, files: Mapping[str, str], message: str = "change") -> st
 
 
 MEGABYTE = 1 << 20
+ended = gone
 
 
 def own(path: Path) -> Path:
@@ -156,13 +156,6 @@ def filtering(root: Path, command: str) -> None:
     git(root, "config", "filter.f.clean", "cat")
     git(root, "config", "filter.f.smudge", command)
     git(root, "config", "filter.f.required", "true")
-
-
-def ended(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 def log(root: Path, branch: str = "main") -> str:

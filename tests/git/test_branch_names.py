@@ -78,7 +78,7 @@ HOSTILE_NAMES = [
 
 
 @pytest.mark.parametrize("part", range(25))
-def test_a_hostile_name_is_refused_or_works_and_nothing_else_is_touched(
+def test_a_hostile_name_is_refused_or_works_and_harms_nothing(
     root: Path, repo: Repository, place: Path, part: int
 ) -> None:
     before, outside = Picture.of(root), sorted(path.name for path in root.parent.iterdir())

@@ -40,24 +40,17 @@ def test_any_message_will_do(work: Path, message: str) -> None:
     assert git(work, "log", "-1", "--format=%B").strip() == expected
 
 
-def test_a_half_done_merge_is_concluded(root: Path, repo: Repository, work: Path) -> None:
+def test_a_half_done_merge_is_concluded_and_a_first_commit_made(root: Path, repo: Repository, work: Path) -> None:
     commit(root, {"new": "ours\n"})
     git(work, "merge", "--quiet", git(root, "rev-parse", "main"), ok=(1,))
     write(work, {"new": "both\n"})
-    made = inside(work).commit_all("resolved", ANNA)
-    assert made == bring(work)
+    assert inside(work).commit_all("resolved", ANNA) == bring(work)
     assert repo.is_ancestor("main", "work")
     assert git(work, "show", "work:new") == "both"
-
-
-def test_a_merge_that_changes_no_file_is_concluded_too(root: Path, repo: Repository, work: Path) -> None:
     commit(root, {"other": "x\n"})
     git(work, "merge", "--quiet", "--no-commit", "-s", "ours", git(root, "rev-parse", "main"))
     assert inside(work).commit_all("ours", ANNA) == bring(work)
     assert repo.is_ancestor("main", "work")
-
-
-def test_the_first_commit_of_a_branch_without_any_is_made(work: Path) -> None:
     git(work, "checkout", "--quiet", "--orphan", "fresh")
     assert inside(work).commit_all("fresh", ANNA)
     assert git(work, "rev-list", "--count", "fresh") == "1"
@@ -117,7 +110,7 @@ def test_locks_are_not_removed_through_a_link(work: Path, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("lost", [".git", "repository", "worktree"])
 @pytest.mark.parametrize("action", ["commit", "discard"])
-def test_a_worktree_that_lost_a_part_never_reaches_the_main_checkout(
+def test_a_worktree_that_lost_a_part_does_not_reach_the_main_one(
     root: Path, work: Path, action: str, lost: str
 ) -> None:
     if lost == ".git":

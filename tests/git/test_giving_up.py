@@ -79,7 +79,7 @@ def test_a_bundle_of_what_is_elsewhere_too_is_written_and_one_that_cannot_be_lea
     assert git(root, "bundle", "list-heads", str(tmp_path / "b")) == f"{repo.resolve('work')} refs/heads/work"
 
 
-def test_a_branch_that_moved_is_not_deleted(root: Path, repo: Repository, work: Path) -> None:
+def test_a_branch_that_moved_is_not_deleted(repo: Repository, work: Path) -> None:
     before = str(repo.resolve("work"))
     made = commit(work, {"more": ""})
     error = refused("BRANCH_MOVED", repo.delete_branch, "work", before)
@@ -92,7 +92,7 @@ def test_a_branch_that_moved_is_not_deleted(root: Path, repo: Repository, work: 
 # -- uncommitted work, from inside
 
 
-def test_uncommitted_work_is_kept_beside_the_branch(root: Path, repo: Repository, work: Path) -> None:
+def test_uncommitted_work_is_kept_beside_the_branch(work: Path) -> None:
     last = git(work, "rev-parse", "HEAD")
     assert inside(work).save_all("refs/workbench/saved", "Saved", ANNA) is None
     git(work, "rev-parse", "--verify", "--quiet", "refs/workbench/saved", ok=(1,))
@@ -109,18 +109,17 @@ def test_uncommitted_work_is_kept_beside_the_branch(root: Path, repo: Repository
     assert not list(own(work).glob("*.index"))
 
 
-@pytest.mark.parametrize("half", ["merge", "unborn", "detached", "locked"])
-def test_uncommitted_work_is_kept_in_every_state(root: Path, repo: Repository, work: Path, half: str) -> None:
-    match half:
-        case "merge":
-            ours = commit(root, {"new": "ours\n"})
-            git(work, "merge", "--quiet", ours, ok=(1,))
-        case "unborn":
-            git(work, "checkout", "--quiet", "--orphan", "fresh")
-        case "detached":
-            git(work, "checkout", "--quiet", "--detach")
-        case _:
-            (own(work) / "index.lock").touch()
+STATES = {
+    "merge": lambda root, work: git(work, "merge", "--quiet", commit(root, {"new": "ours\n"}), ok=(1,)),
+    "unborn": lambda root, work: git(work, "checkout", "--quiet", "--orphan", "fresh"),
+    "detached": lambda root, work: git(work, "checkout", "--quiet", "--detach"),
+    "locked": lambda root, work: (own(work) / "index.lock").touch(),
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_uncommitted_work_is_kept_in_every_state(root: Path, repo: Repository, work: Path, state: str) -> None:
+    STATES[state](root, work)
     write(work, {"more": "more\n"})
     assert inside(work).save_all("refs/workbench/saved", "Saved", ANNA)
     repo.import_ref(inside(work), "refs/workbench/saved", into="refs/workbench/x", max_bytes=MEGABYTE)
@@ -140,7 +139,7 @@ def test_what_is_not_committed_is_shown_as_text(work: Path) -> None:
 # -- bringing the person's commits in
 
 
-def test_a_commit_of_the_persons_comes_in(root: Path, repo: Repository, work: Path) -> None:
+def test_a_commit_of_the_persons_comes_in(root: Path, work: Path) -> None:
     write(work, {"uncommitted": "stays\n"})
     ours = commit(root, {"kept": "changed\n"})
     assert inside(work).merge(ours, "Bring main in\n\nBecause.", ANNA) == []
@@ -161,19 +160,18 @@ def test_conflicts_are_told_and_everything_is_left_as_it_was(root: Path, work: P
     assert (work / "shared").read_text() == "uncommitted\n"
 
 
-@pytest.mark.parametrize("how", ["changed", "untracked", "staged", "half done"])
+IN_THE_WAY = {
+    "changed": lambda work, ours: write(work, {"kept": "mine\n"}),
+    "untracked": lambda work, ours: write(work, {"fresh": "mine\n"}),
+    "staged": lambda work, ours: (write(work, {"staged": "mine\n"}), git(work, "add", "staged")),
+    "half done": lambda work, ours: git(work, "merge", "--quiet", "--no-commit", ours),
+}
+
+
+@pytest.mark.parametrize("how", IN_THE_WAY)
 def test_uncommitted_work_in_the_way_of_a_merge_is_kept(root: Path, work: Path, how: str) -> None:
     ours = commit(root, {"kept": "ours\n", "fresh": "ours\n"})
-    match how:
-        case "changed":
-            write(work, {"kept": "mine\n"})
-        case "untracked":
-            write(work, {"fresh": "mine\n"})
-        case "staged":
-            write(work, {"staged": "mine\n"})
-            git(work, "add", "staged")
-        case _:
-            git(work, "merge", "--quiet", "--no-commit", ours)
+    IN_THE_WAY[how](work, ours)
     before = (git(work, "status", "--porcelain"), git(work, "rev-parse", "HEAD"))
     refused("WORKTREE_DIRTY", inside(work).merge, ours, "merge", ANNA)
     assert (git(work, "status", "--porcelain"), git(work, "rev-parse", "HEAD")) == before

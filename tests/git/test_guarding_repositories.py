@@ -18,9 +18,7 @@ from workbench.git import Repository, changed
 pytestmark = pytest.mark.long
 
 
-def test_what_worktrees_and_the_persons_housekeeping_do_changes_no_fingerprint(
-    root: Path, repo: Repository, work: Path
-) -> None:
+def test_worktrees_and_the_persons_housekeeping_change_no_fingerprint(root: Path, repo: Repository, work: Path) -> None:
     before = repo.protected()
     write(work, {"more": ""})
     inside(work).commit_all("more", ANNA)

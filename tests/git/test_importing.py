@@ -161,15 +161,11 @@ MANGLED: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("how", MANGLED)
-def test_a_bundle_that_is_not_sound_is_refused(
-    root: Path, repo: Repository, work: Path, tmp_path: Path, how: str
-) -> None:
+def test_an_unsound_bundle_is_refused(root: Path, repo: Repository, work: Path, tmp_path: Path, how: str) -> None:
     refuses(root, repo, work, mangled(tmp_path, root, MANGLED[how]))
 
 
-def test_a_sound_bundle_is_taken_from_whoever_wrote_it(
-    root: Path, repo: Repository, work: Path, tmp_path: Path
-) -> None:
+def test_a_sound_bundle_is_taken_whoever_wrote_it(root: Path, repo: Repository, work: Path, tmp_path: Path) -> None:
     differ(repo, work)
     bundle = mangled(tmp_path, root, lambda b: b)
     assert repo.import_branch(inside(work, wrap=saying(bundle)), "work", max_bytes=MEGABYTE) == repo.resolve("work")
@@ -227,9 +223,7 @@ def test_what_a_commit_is_called_may_be_long_and_look_like_anything(root: Path, 
         assert commit(place / str(number), {"new": "new\n"}, message) == repo.resolve(f"work{number}")
 
 
-def test_a_branch_may_be_rewritten_and_what_it_was_stays_in_the_reflog(
-    root: Path, repo: Repository, work: Path
-) -> None:
+def test_a_branch_may_be_rewritten_and_the_reflog_has_what_it_was(root: Path, repo: Repository, work: Path) -> None:
     first = commit(work, {"a": "a\n"})
     git(work, "commit", "--quiet", "--amend", "--message", "else")
     second = bring(work)
@@ -240,7 +234,7 @@ def test_a_branch_may_be_rewritten_and_what_it_was_stays_in_the_reflog(
     assert [git(root, "rev-parse", f"work@{{{n}}}") for n in (1, 2)] == [second, first]
 
 
-def test_nothing_new_starts_no_process_and_a_branch_that_the_person_deleted_comes_back(
+def test_nothing_new_starts_no_process_and_a_deleted_branch_comes_back(
     root: Path, repo: Repository, work: Path
 ) -> None:
     never, made = inside(work, wrap=lambda _: ["false"]), git(root, "rev-parse", "work")
@@ -249,26 +243,22 @@ def test_nothing_new_starts_no_process_and_a_branch_that_the_person_deleted_come
     assert bring(work) == made == repo.resolve("work")
 
 
-@pytest.mark.parametrize("gone", ["deleted", "unborn", "detached", "renamed"])
-def test_a_branch_that_the_worker_no_longer_has_is_not_found_and_stays(
-    root: Path, repo: Repository, work: Path, gone: str
-) -> None:
+GONE = {
+    "renamed": lambda work: git(work, "branch", "--move", "other"),
+    "unborn": lambda work: git(work, "update-ref", "-d", "refs/heads/work"),
+    "deleted": lambda work: (git(work, "checkout", "--quiet", "--detach"), git(work, "branch", "-q", "-D", "work")),
+}
+
+
+@pytest.mark.parametrize("gone", GONE)
+def test_a_branch_that_the_worker_no_longer_has_is_not_found_and_stays(repo: Repository, work: Path, gone: str) -> None:
     made = repo.resolve("work")
-    match gone:
-        case "renamed":
-            git(work, "branch", "--move", "other")
-        case "unborn":
-            git(work, "update-ref", "-d", "refs/heads/work")
-        case _:
-            git(work, "checkout", "--quiet", "--detach")
-            git(work, "branch", "--quiet", "-D", "work")
+    GONE[gone](work)
     refused("BRANCH_NOT_FOUND", repo.import_branch, inside(work), "work", max_bytes=MEGABYTE)
     assert repo.resolve("work") == made
 
 
-def test_a_name_that_git_could_misread_is_not_found_in_a_worktree_either_nor_does_peeking_lead_elsewhere(
-    repo: Repository, work: Path
-) -> None:
+def test_a_name_that_git_could_misread_is_neither_imported_nor_peeked_at(repo: Repository, work: Path) -> None:
     outside = ("..", "../../config", "a\0b", "/etc/hostname", "x" * 5000)
     for name in ("-x", "a..b", "", "work^{tree}", "\ud800", "a\nb", *outside):
         refused("BRANCH_NOT_FOUND", repo.import_branch, inside(work), name, max_bytes=MEGABYTE)
@@ -298,18 +288,14 @@ def test_more_than_is_allowed_is_refused_as_soon_as_it_is_seen(root: Path, repo:
 
 
 @pytest.mark.parametrize("endless", ["sleep 600", *(f"while :; do echo >&{end}; sleep 0.01; done" for end in (1, 2))])
-def test_who_takes_too_long_is_refused_also_if_it_talks_all_the_time(
-    repo: Repository, work: Path, endless: str
-) -> None:
+def test_who_takes_too_long_is_refused_also_if_it_talks_meanwhile(repo: Repository, work: Path, endless: str) -> None:
     differ(repo, work)
     slow = inside(work, wrap=lambda _: ["sh", "-c", endless], limit=0.3)
     error = refused("IMPORT_REFUSED", repo.import_branch, slow, "work", max_bytes=MEGABYTE)
     assert "0.3 s" in error.message or "echo" in endless
 
 
-def test_a_branch_that_the_person_is_on_is_not_moved_under_their_feet(
-    root: Path, repo: Repository, work: Path, tmp_path: Path
-) -> None:
+def test_a_branch_that_the_person_is_on_is_not_moved(root: Path, repo: Repository, work: Path, tmp_path: Path) -> None:
     write(work, {"more": ""})
     inside(work).commit_all("more", ANNA)
     git(root, "checkout", "--quiet", "--ignore-other-worktrees", "work")
@@ -333,7 +319,7 @@ def test_many_may_import_at_the_same_time(repo: Repository, work: Path) -> None:
         assert set(pool.map(take, range(12))) == {made}
 
 
-def test_what_git_packed_away_is_imported_too(root: Path, repo: Repository, work: Path) -> None:
+def test_what_git_packed_away_is_imported_too(repo: Repository, work: Path) -> None:
     write(work, {"more": ""})
     made = inside(work).commit_all("more", ANNA)
     git(work, "gc", "--quiet", "--prune=now")

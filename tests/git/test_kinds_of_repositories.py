@@ -217,9 +217,7 @@ def test_settings_for_line_ends_and_merge_drivers_come_along(root: Path, repo: R
     assert (place / "w" / "shared").read_bytes().split() == [b"theirs", b"ours"]
 
 
-def test_a_sparse_checkout_and_a_split_index_of_the_persons_are_not_the_worktrees(
-    root: Path, repo: Repository, place: Path
-) -> None:
+def test_a_sparse_checkout_of_the_persons_is_not_the_worktrees(root: Path, repo: Repository, place: Path) -> None:
     commit(root, {"in/a": "", "out/b": ""})
     git(root, "config", "core.splitIndex", "true")
     git(root, "sparse-checkout", "set", "--cone", "in")

@@ -28,9 +28,7 @@ def test_a_branch_is_merged_and_the_clean_checkout_follows(root: Path, repo: Rep
     assert git(root, "symbolic-ref", "HEAD") == "refs/heads/main"
 
 
-def test_a_branch_that_is_not_checked_out_moves_without_touching_the_checkout(
-    root: Path, repo: Repository, work: Path
-) -> None:
+def test_a_branch_that_is_not_checked_out_moves_without_the_checkout(root: Path, repo: Repository, work: Path) -> None:
     git(root, "branch", "other")
     write(root, {"shared": "uncommitted\n", "staged": "staged\n"})
     git(root, "add", "staged")
@@ -62,7 +60,7 @@ def test_a_branch_that_is_in_the_target_is_not_merged_again(root: Path, repo: Re
 
 
 @pytest.mark.parametrize("target", ["main", "other"])
-def test_a_fast_forward_is_made_only_when_asked_for_and_possible(
+def test_a_fast_forward_is_made_if_asked_for_and_possible(
     root: Path, repo: Repository, work: Path, target: str
 ) -> None:
     git(root, "branch", "other")
@@ -127,9 +125,7 @@ def test_an_edit_that_rules_how_other_files_are_written_is_in_the_way(root: Path
     assert error.details["files"] == [".gitattributes"]
 
 
-def test_of_edits_and_files_in_the_way_only_those_in_the_way_are_named(
-    root: Path, repo: Repository, work: Path
-) -> None:
+def test_of_edits_and_untracked_files_those_in_the_way_are_named(root: Path, repo: Repository, work: Path) -> None:
     write(root, {"kept": "edited\n", "new": "mine"})
     error = untouched(root, "TARGET_DIRTY", repo.integrate, "work", "main", "no", ANNA)
     assert error.details["files"] == ["new"]
@@ -169,9 +165,7 @@ def test_an_untracked_link_in_the_way_is_kept(root: Path, repo: Repository, work
 
 
 @pytest.mark.parametrize("operation", ["merge", "cherry-pick", "rebase", "bisection"])
-def test_an_unfinished_operation_on_the_target_is_refused(
-    root: Path, repo: Repository, work: Path, operation: str
-) -> None:
+def test_an_unfinished_operation_there_is_refused(root: Path, repo: Repository, work: Path, operation: str) -> None:
     commit(root, {"kept": "later\n"})
     git(root, "commit", "--quiet", "--allow-empty", "--message", "last")
     match operation:
@@ -203,9 +197,7 @@ def test_a_target_in_another_worktree_is_refused(root: Path, repo: Repository, w
     assert repo.integrate("work", "other", "merge", ANNA).kind == "merged"
 
 
-def test_a_target_that_is_another_name_of_the_checked_out_branch_moves_that(
-    root: Path, repo: Repository, work: Path
-) -> None:
+def test_a_target_that_is_another_name_of_the_current_branch_moves_it(root: Path, repo: Repository, work: Path) -> None:
     git(root, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
     write(root, {"kept": "uncommitted\n"})
     git(root, "add", "kept")

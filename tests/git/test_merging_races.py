@@ -14,9 +14,7 @@ from workbench.git import Repository
 pytestmark = pytest.mark.long
 
 
-def test_a_target_that_moves_during_the_merge_is_not_set_back(
-    root: Path, repo: Repository, work: Path, tmp_path: Path
-) -> None:
+def test_a_target_that_moves_during_the_merge_is_not_set_back(root: Path, repo: Repository, work: Path) -> None:
     git(root, "branch", "other")
     racing(root, work, "main", "git update-ref refs/heads/other refs/heads/rival")
     git(root, "checkout", "--quiet", "other")
@@ -28,9 +26,7 @@ def test_a_target_that_moves_during_the_merge_is_not_set_back(
     assert repo.resolve("other") == repo.resolve("rival")
 
 
-def test_a_checked_out_target_that_moves_during_the_merge_is_not_set_back(
-    root: Path, repo: Repository, work: Path
-) -> None:
+def test_a_checked_out_target_that_moves_meanwhile_is_not_set_back(root: Path, repo: Repository, work: Path) -> None:
     racing(root, work, "main", "git commit --quiet --allow-empty --message rival")
     git(root, "config", "user.name", "pat")
     git(root, "config", "user.email", "pat")
@@ -41,9 +37,7 @@ def test_a_checked_out_target_that_moves_during_the_merge_is_not_set_back(
     assert git(root, "status", "--porcelain") == ""
 
 
-def test_a_checkout_that_leaves_the_target_during_the_merge_stays_where_it_went(
-    root: Path, repo: Repository, work: Path
-) -> None:
+def test_a_checkout_that_leaves_the_target_meanwhile_stays_there(root: Path, repo: Repository, work: Path) -> None:
     git(root, "branch", "elsewhere")
     racing(root, work, "main", "git checkout --quiet elsewhere")
     before = repo.resolve("main")

@@ -80,9 +80,7 @@ def test_the_taste_of_the_person_does_not_change_what_is_done(root: Path, repo: 
     assert git(root, "-c", "color.ui=false", "status", "--porcelain") == ""
 
 
-def test_a_name_with_an_equals_sign_has_its_merge_options_taken_back_too(
-    root: Path, repo: Repository, work: Path
-) -> None:
+def test_merge_options_of_a_name_with_an_equals_sign_are_taken_back(root: Path, repo: Repository, work: Path) -> None:
     git(root, "checkout", "--quiet", "-b", "a=b.c")
     git(root, "config", "branch.a=b.c.mergeOptions", "--squash")
     done = repo.integrate("work", "a=b.c", "merge", ANNA)

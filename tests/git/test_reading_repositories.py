@@ -13,9 +13,7 @@ from workbench.errors import NotFound
 from workbench.git import Commit, FileChange, MergePreview, Repository
 
 
-def test_the_current_branch_is_that_of_the_main_checkout_and_none_when_head_is_detached(
-    root: Path, repo: Repository, work: Path
-) -> None:
+def test_the_current_branch_is_that_of_the_main_checkout_if_any(root: Path, repo: Repository, work: Path) -> None:
     assert (inside(work).head()[0], repo.current_branch()) == ("work", "main")
     git(root, "tag", "v1")
     assert repo.resolve("main") == git(root, "rev-parse", "HEAD")
@@ -24,9 +22,7 @@ def test_the_current_branch_is_that_of_the_main_checkout_and_none_when_head_is_d
     assert repo.current_branch() is None
 
 
-def test_ancestors_are_told_from_others_and_commits_counted_on_both_sides(
-    root: Path, repo: Repository, work: Path
-) -> None:
+def test_ancestors_are_told_from_others_and_commits_are_counted(root: Path, repo: Repository, work: Path) -> None:
     assert repo.is_ancestor("main", "work")
     assert repo.is_ancestor(git(root, "rev-parse", "main"), "work")
     for pair in (("work", "main"), ("missing", "main"), ("main", "missing"), ("0" * 40, "main")):
@@ -49,9 +45,7 @@ def test_a_difference_begins_where_the_branch_left(root: Path, repo: Repository,
     assert repo.diff_stat("main", "work") == [FileChange("new", 1, 0), FileChange("shared", 2, 1)]
 
 
-def test_files_are_counted_whatever_their_names_and_content_and_however_renames_are_configured(
-    root: Path, repo: Repository, work: Path
-) -> None:
+def test_lines_are_counted_whatever_files_are_called_and_hold(root: Path, repo: Repository, work: Path) -> None:
     git(root, "config", "diff.renames", "copies")
     git(work, "mv", "shared", "moved")
     Path(os.fsdecode(os.fsencode(work) + b"/caf\xe9")).write_text("")
@@ -63,7 +57,7 @@ def test_files_are_counted_whatever_their_names_and_content_and_however_renames_
     assert found == odd | dict.fromkeys((*hostile, "new"), (1, 0))
 
 
-def test_a_branch_that_shares_no_commit_is_all_new(root: Path, repo: Repository, place: Path) -> None:
+def test_a_branch_that_shares_no_commit_is_all_new(root: Path, repo: Repository) -> None:
     git(root, "checkout", "--quiet", "--orphan", "lone")
     git(root, "rm", "--quiet", "-rf", ".")
     commit(root, {"alone": "1\n"})
@@ -81,7 +75,7 @@ def test_a_changed_submodule_cannot_hide(root: Path, repo: Repository, work: Pat
     assert FileChange("s", 1, 0) in repo.diff_stat("main", "work")
 
 
-def test_commits_are_listed_newest_first_up_to_the_limit(root: Path, repo: Repository, work: Path) -> None:
+def test_commits_are_listed_newest_first_up_to_the_limit(repo: Repository, work: Path) -> None:
     write(work, {"two": ""})
     git(work, "add", "two")
     when = "2001-02-03T04:05:06Z"
@@ -133,9 +127,7 @@ def test_a_preview_gives_the_tree_of_the_merge_and_moves_nothing(root: Path, rep
     assert preview == by_ids == MergePreview(git(root, "rev-parse", "HEAD^{tree}"), ())
 
 
-def test_a_preview_lists_the_files_in_conflict_whatever_their_names_and_also_one_that_a_side_deleted(
-    root: Path, repo: Repository, work: Path
-) -> None:
+def test_a_preview_lists_the_files_in_conflict_whatever_their_names(root: Path, repo: Repository, work: Path) -> None:
     names = [f"{number}/{name}" for number, name in enumerate(HOSTILE_FILES)]
     commit(work, dict.fromkeys(names, "theirs\n") | {"shared": "changed\n"})
     git(root, "rm", "--quiet", "shared")
@@ -163,9 +155,7 @@ def test_a_branch_that_is_not_checked_out_here_has_no_dirty_files(root: Path, re
     assert repo.dirty_files("main") == []
 
 
-def test_git_does_not_run_in_a_submodule_to_see_whether_files_are_dirty(
-    root: Path, repo: Repository, tmp_path: Path
-) -> None:
+def test_git_does_not_run_in_a_submodule_to_find_dirty_files(root: Path, repo: Repository, tmp_path: Path) -> None:
     git(tmp_path, "clone", "--quiet", str(root), "source")
     add = ("submodule", "--quiet", "add", str(tmp_path / "source"), "sub")
     git(root, "-c", "protocol.file.allow=always", *add)

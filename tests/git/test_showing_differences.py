@@ -59,9 +59,7 @@ def test_patches_apply(root: Path, repo: Repository, work: Path) -> None:
     assert git(root, "write-tree") == git(root, "rev-parse", "work^{tree}")
 
 
-def test_text_that_looks_like_a_patch_is_only_text_and_what_is_not_utf8_is_escaped(
-    repo: Repository, work: Path
-) -> None:
+def test_text_that_looks_like_a_patch_is_only_text_and_bytes_are_escaped(repo: Repository, work: Path) -> None:
     lies = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n"
     (work / "latin").write_bytes("grün\n".encode("latin-1"))
     commit(work, {"lies": lies, "shared": f"1\n{lies}"})

@@ -60,9 +60,7 @@ def test_a_merge_in_conflict_cannot_be_tried_out(root: Path, repo: Repository, w
     assert repo.merge_commit("main", "main", "merge", ANNA) == repo.resolve("main")
 
 
-def test_a_worktree_without_a_branch_holds_what_is_tried_out(
-    root: Path, repo: Repository, work: Path, place: Path
-) -> None:
+def test_a_worktree_without_a_branch_holds_what_is_tried(root: Path, repo: Repository, work: Path, place: Path) -> None:
     made = repo.merge_commit("work", "main", "merge", ANNA)
     assert add(repo, place / "gate", None, made) == made
     assert inside(place / "gate").head() == (None, made)

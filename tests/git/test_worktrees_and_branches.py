@@ -16,9 +16,7 @@ from workbench.errors import Conflict
 from workbench.git import Repository
 
 
-def test_a_worktree_has_the_files_of_its_start_on_a_branch_of_its_own(
-    root: Path, repo: Repository, place: Path
-) -> None:
+def test_a_worktree_has_the_files_of_its_start_and_its_own_branch(root: Path, repo: Repository, place: Path) -> None:
     first = git(root, "rev-parse", "HEAD")
     later = commit(root, {"shared": "4\n"})
     assert add(repo, place / "a", "wb/a/main", "main") == later
@@ -57,23 +55,20 @@ def test_a_branch_that_exists_or_is_in_the_way_is_not_replaced(root: Path, repo:
     assert Picture.of(root) == before
 
 
-@pytest.mark.parametrize("taken", ["directory", "empty directory", "file", "dangling link", "below a file"])
-def test_a_path_that_is_taken_is_left_alone(repo: Repository, place: Path, taken: str) -> None:
-    path = place / "w"
+TAKEN = {
+    "directory": lambda path: write(path, {"mine": "mine"}),
+    "empty directory": lambda path: path.mkdir(),
+    "file": lambda path: path.write_text("mine"),
+    "dangling link": lambda path: path.symlink_to("nowhere"),
+}
+
+
+@pytest.mark.parametrize("taken", TAKEN)
+def test_a_path_that_is_taken_is_left_alone(root: Path, repo: Repository, place: Path, taken: str) -> None:
     place.mkdir(parents=True)
-    match taken:
-        case "directory":
-            write(path, {"mine": "mine"})
-        case "empty directory":
-            path.mkdir()
-        case "file":
-            path.write_text("mine")
-        case "dangling link":
-            path.symlink_to("nowhere")
-        case _:
-            path.write_text("mine")
-            path = path / "below"
-    untouched(repo.root, "WORKTREE_PATH_TAKEN", add, repo, path, "work", "main")
+    TAKEN[taken](place / "w")
+    for path in (place / "w", *([place / "w" / "below"] if taken == "file" else [])):
+        untouched(root, "WORKTREE_PATH_TAKEN", add, repo, path, "work", "main")
     assert os.path.lexists(place / "w")
 
 
@@ -85,9 +80,7 @@ def test_a_path_that_cannot_be_made_is_reported(repo: Repository, tmp_path: Path
 
 
 @pytest.mark.parametrize("code", ["GIT_FAILED", "GIT_TIMEOUT"])
-def test_a_checkout_that_fails_or_hangs_leaves_no_branch_and_no_directory(
-    root: Path, repo: Repository, place: Path, code: str
-) -> None:
+def test_a_checkout_that_fails_or_hangs_leaves_nothing(root: Path, repo: Repository, place: Path, code: str) -> None:
     commit(root, {"large.bin": "a\n"})
     name = git(root, "rev-parse", "HEAD:large.bin")
     (blob := root / ".git" / "objects" / name[:2] / name[2:]).unlink()
@@ -119,7 +112,7 @@ def test_of_many_that_want_the_same_branch_or_path_one_gets_it(
 
 
 @pytest.mark.parametrize("locked", [False, True])
-def test_what_is_recorded_of_a_worktree_that_was_here_gives_way(
+def test_the_record_of_a_worktree_that_was_here_gives_way(
     root: Path, repo: Repository, work: Path, locked: bool
 ) -> None:
     if locked:
@@ -141,24 +134,22 @@ def test_removing_a_worktree_keeps_its_branch(root: Path, repo: Repository, work
     add(repo, work, "again", "work")
 
 
-@pytest.mark.parametrize("left", ["record", "locked record", "directory", "directory without .git"])
+LEFT = {
+    "record": lambda root, work: shutil.rmtree(work),
+    "locked record": lambda root, work: (git(root, "worktree", "lock", str(work)), shutil.rmtree(work)),
+    "directory": lambda root, work: shutil.rmtree(root / ".git" / "worktrees" / "w"),
+    "directory without .git": lambda root, work: (work / ".git").unlink(),
+}
+
+
+@pytest.mark.parametrize("left", LEFT)
 def test_what_is_left_of_a_worktree_is_removed(root: Path, repo: Repository, work: Path, left: str) -> None:
-    match left:
-        case "record":
-            shutil.rmtree(work)
-        case "locked record":
-            git(root, "worktree", "lock", str(work))
-            shutil.rmtree(work)
-        case "directory":
-            shutil.rmtree(root / ".git" / "worktrees" / "w")
-        case _:
-            (work / ".git").unlink()
+    LEFT[left](root, work)
     remove(repo, work)
-    assert not work.exists()
-    assert records(root) == []
+    assert (work.exists(), records(root)) == (False, [])
 
 
-def test_other_worktrees_stay_also_when_they_are_away(
+def test_other_worktrees_stay_also_those_that_are_away(
     root: Path, repo: Repository, place: Path, tmp_path: Path
 ) -> None:
     for name in ("near", "far", "w"):
@@ -184,7 +175,7 @@ def test_two_worktrees_of_the_same_name_in_one_repository_are_told_apart(root: P
     assert other.exists()
 
 
-def test_a_link_in_the_place_of_a_worktree_is_removed_and_not_followed(
+def test_a_link_in_place_of_a_worktree_is_not_followed(
     root: Path, repo: Repository, place: Path, tmp_path: Path
 ) -> None:
     git(root, "worktree", "add", "--quiet", str(tmp_path / "persons"))

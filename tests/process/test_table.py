@@ -13,7 +13,6 @@ import pytest
 
 from tests import given
 from tests.process.stage import DEADLINE, Stage, gone
-from workbench.errors import Unavailable
 from workbench.process import MARK, ProcessRef, ProcessTable
 
 # -- start
@@ -50,9 +49,7 @@ def test_a_long_input_arrives_whole_and_does_not_wait_for_its_reader(stage: Stag
     assert stage.log.split() == ["10000000", "0"]
 
 
-def test_output_and_errors_are_appended_to_a_log_that_is_made_and_only_its_owner_may_read(
-    stage: Stage, tmp_path: Path
-) -> None:
+def test_output_and_errors_are_appended_to_a_log_that_only_its_owner_may_read(stage: Stage, tmp_path: Path) -> None:
     log = tmp_path / "logs" / "agents" / "a.log"
     for word in ("one", "two"):
         command = ["sh", "-c", f"echo {word}; echo {word}! >&2"]
@@ -64,8 +61,7 @@ def test_output_and_errors_are_appended_to_a_log_that_is_made_and_only_its_owner
 def test_a_log_that_is_a_symbolic_link_is_not_followed(stage: Stage) -> None:
     (stage.path / "elsewhere").write_text("kept")
     (stage.path / "log").symlink_to("elsewhere")
-    with pytest.raises(Unavailable, match="SPAWN_FAILED"):
-        stage.start(["echo", "lost"])
+    given.refused("SPAWN_FAILED", stage.start, ["echo", "lost"])
     assert stage.log == "kept"
 
 
@@ -85,25 +81,21 @@ def test_a_command_that_is_not_found_is_reported_by_name(stage: Stage) -> None:
     (script := stage.path / "script").write_text("#!/no/such/interpreter\n")
     script.chmod(0o700)
     for command in ("no-such-command-anywhere", str(script)):
-        with pytest.raises(Unavailable) as caught:
-            stage.start([command])
-        assert (caught.value.code, caught.value.details) == ("COMMAND_NOT_FOUND", {"command": command})
+        error = given.refused("COMMAND_NOT_FOUND", stage.start, [command])
+        assert error.details == {"command": command}
 
 
 def test_what_cannot_run_is_refused(stage: Stage) -> None:
     (stage.path / "data").write_text("data")
     for argv in ([], ["/"], ["echo", "a\0b"], ["./data"]):
-        with pytest.raises(Unavailable, match="SPAWN_FAILED"):
-            stage.start(argv)
-    with pytest.raises(Unavailable, match="SPAWN_FAILED"):
-        stage.table.start(["ls"], cwd=stage.path / "no", env={}, log=stage.path / "log")
+        given.refused("SPAWN_FAILED", stage.start, argv)
+    given.refused("SPAWN_FAILED", stage.table.start, ["ls"], cwd=stage.path / "no", env={}, log=stage.path / "log")
 
 
 def test_a_failed_start_leaves_no_file_open(stage: Stage) -> None:
     before = psutil.Process().num_fds()
     for _ in range(5):
-        with pytest.raises(Unavailable):
-            stage.start(["no-such-command-anywhere"], "input")
+        given.refused("COMMAND_NOT_FOUND", stage.start, ["no-such-command-anywhere"], "input")
     assert psutil.Process().num_fds() == before
 
 

@@ -69,9 +69,7 @@ def test_a_stopped_process_is_ended_and_one_that_has_ended_is_neither_found_nor_
     ],
 )
 @pytest.mark.parametrize("leader", ["stays", "left"])
-def test_a_descendant_that_ignores_sigterm_is_ended_however_it_left_the_group(
-    stage: Stage, steps: str, leader: str
-) -> None:
+def test_a_descendant_that_ignores_sigterm_is_ended_wherever_it_is(stage: Stage, steps: str, leader: str) -> None:
     wait = "time.sleep(600)" if leader == "stays" else ""
     ref = stage.python(f"{FORK}\nchild('child', {steps})\n{wait}")
     child = stage.pid("child")
@@ -122,10 +120,10 @@ while True:
     ref = stage.python(code)
     stage.pid("ready")
     assert stage.table.terminate(ref, 0.05)
-    assert not marked(stage, ref)
+    assert not marked(ref)
 
 
-def marked(stage: Stage, ref: ProcessRef) -> list[int]:
+def marked(ref: ProcessRef) -> list[int]:
     assert ref.mark
     found = []
     for process in psutil.process_iter():
@@ -182,9 +180,7 @@ def stranger() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def test_a_process_with_the_same_pid_and_another_start_time_is_never_signalled(
-    stranger: subprocess.Popen[bytes],
-) -> None:
+def test_a_process_with_the_pid_and_another_start_is_never_signalled(stranger: subprocess.Popen[bytes]) -> None:
     for shift in (-3600.0, 3600.0):
         started = psutil.Process(stranger.pid).create_time() + shift
         assert not ProcessTable().terminate(ProcessRef(stranger.pid, started), 0)

@@ -73,17 +73,13 @@ def listener() -> Iterator[Listener]:
 
 def give(made: Hostile, user: int) -> dict[str, str]:
     """Make everything the user's; the environment of its commands."""
-    (home := made.place / "home").mkdir()
+    home, temporary = made.place / "home", made.place / "tmp"
+    home.mkdir()
+    temporary.mkdir()
     for path in (made.place, *made.place.rglob("*")):
         os.chown(path, user, user, follow_symlinks=False)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("WORKBENCH_")}
-    return {**kept, "HOME": str(home), "TMPDIR": str(_made(made.place / "tmp", user)), "GIT_CONFIG_NOSYSTEM": "1"}
-
-
-def _made(path: Path, user: int) -> Path:
-    path.mkdir()
-    os.chown(path, user, user)
-    return path
+    return {**kept, "HOME": str(home), "TMPDIR": str(temporary), "GIT_CONFIG_NOSYSTEM": "1"}
 
 
 def run_all(made: Hostile, user: int, environment: dict[str, str], typing: list[list[str]]) -> list[dict[str, Any]]:

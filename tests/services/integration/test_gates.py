@@ -61,9 +61,7 @@ async def at_work(workbench: Workbench, question: int) -> None:
     await given.until(is_running)
 
 
-async def test_without_a_server_gates_run_in_the_call_and_a_failed_one_needs_the_explicit_choice(
-    settings: Settings, repository: Path
-) -> None:
+async def test_gates_run_in_the_call_and_a_failed_one_needs_a_choice(settings: Settings, repository: Path) -> None:
     talkative, fails = "seq 1 20000; printf 'last \\000 \\377'", "echo said; echo why >&2; exit 3"
     async with asked(settings, fails, PASS, talkative) as (workbench, question):
         first, second, third = (await approval(workbench, question))["payload"]["gates"]
@@ -75,21 +73,19 @@ async def test_without_a_server_gates_run_in_the_call_and_a_failed_one_needs_the
         assert leftovers(repository) == []
         assert len(git("worktree", "list", cwd=repository).splitlines()) == 2
         before = everything(repository)
-        with pytest.raises(Conflict, match="GATES_FAILED") as refused:
-            await workbench.call("approve", approval_id=question)
-        assert refused.value.details["gates"] == [fails]
+        error = await given.refuses("GATES_FAILED", workbench.call("approve", approval_id=question))
+        assert error.details["gates"] == [fails]
         assert everything(repository) == before
         assert (await approval(workbench, question))["status"] == "pending"
         for wrong in ({"despite_gates": "yes"}, {"despite": True}):
-            with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
-                await workbench.call("approve", approval_id=question, choices=wrong)
+            await given.refuses("INVALID_ARGUMENTS", workbench.call("approve", approval_id=question, choices=wrong))
         decided = await workbench.call("approve", approval_id=question, choices={"despite_gates": True})
         assert decided["outcome"]["state"] == "integrated"
         assert (repository / "new.txt").exists()
 
 
 async def test_a_gate_that_its_box_refused_a_path_says_which_setting_opens_it(
-    settings: Settings, repository: Path, tmp_path: Path
+    settings: Settings, tmp_path: Path
 ) -> None:
     if not abilities().abi:
         pytest.skip(abilities().summary)

@@ -12,7 +12,7 @@ from tests import given
 from tests.conftest import Served, git
 from tests.services.worktrees.lab import approval, ask, commit, everything, finished, one
 from workbench.app import Workbench
-from workbench.errors import BadInput, Conflict, Refused
+from workbench.errors import Conflict
 from workbench.model import ServerInfo
 from workbench.services.integration import queue
 from workbench.settings import Settings
@@ -66,15 +66,13 @@ async def test_asking_again_is_the_same_question_until_there_is_a_new_commit(wor
     ids = await asyncio.gather(*(ask(workbench) for _ in range(3)))
     first = await ask(workbench)
     assert {*ids} == {first}
-    with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
-        await workbench.call("approve", approval_id=first, choices={"target": "dev"})
+    await given.refuses("INVALID_ARGUMENTS", workbench.call("approve", approval_id=first, choices={"target": "dev"}))
     (pending,) = (await workbench.call("list_approvals"))["approvals"]
     assert (pending["id"], pending["status"]) == (first, "pending")
     commit(place, "more.txt")
     assert await ask(workbench) != first
     assert (await approval(workbench, first))["status"] == "failed"
-    with pytest.raises(Conflict, match="ALREADY_DECIDED"):
-        await workbench.call("approve", approval_id=first)
+    await given.refuses("ALREADY_DECIDED", workbench.call("approve", approval_id=first))
 
 
 async def test_what_cannot_be_merged_is_not_asked_about(workbench: Workbench) -> None:
@@ -103,9 +101,7 @@ async def test_what_cannot_be_merged_is_not_asked_about(workbench: Workbench) ->
 # Merging
 
 
-async def test_a_yes_merges_what_was_shown_updates_the_checkout_and_clears_up(
-    workbench: Workbench, repository: Path
-) -> None:
+async def test_a_yes_merges_what_was_shown_and_clears_up(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     tip = commit(place)
     (repository / "mine.txt").write_text("untracked\n")
@@ -150,8 +146,7 @@ async def test_a_yes_is_only_for_the_commit_that_was_shown(workbench: Workbench,
     question = await ask(workbench)
     commit(place, "sneaked.txt")
     before = everything(repository)
-    with pytest.raises(Conflict, match="APPROVAL_VOID"):
-        await workbench.call("approve", approval_id=question)
+    await given.refuses("APPROVAL_VOID", workbench.call("approve", approval_id=question))
     assert everything(repository) == before
     assert (await approval(workbench, question))["status"] == "failed"
     assert (await one(workbench))["status"] == "active"
@@ -160,9 +155,7 @@ async def test_a_yes_is_only_for_the_commit_that_was_shown(workbench: Workbench,
 
 
 @pytest.mark.parametrize("what", ["changed", "staged", "in the way"])
-async def test_uncommitted_work_is_never_touched_and_the_question_waits(
-    workbench: Workbench, repository: Path, what: str
-) -> None:
+async def test_uncommitted_work_stays_and_the_question_waits(workbench: Workbench, repository: Path, what: str) -> None:
     place = await given.worktree(workbench)
     commit(place)
     name = "new.txt" if what == "in the way" else "README.md"
@@ -173,9 +166,8 @@ async def test_uncommitted_work_is_never_touched_and_the_question_waits(
         git("add", ".", cwd=repository)
     before = everything(repository)
     question = await ask(workbench)
-    with pytest.raises(Conflict, match="TARGET_DIRTY") as refused:
-        await workbench.call("approve", approval_id=question)
-    assert refused.value.details["files"] == [name]
+    error = await given.refuses("TARGET_DIRTY", workbench.call("approve", approval_id=question))
+    assert error.details["files"] == [name]
     assert everything(repository) == before
     assert (repository / name).read_text() == "work of hours"
     assert (await approval(workbench, question))["status"] == "pending"
@@ -186,7 +178,7 @@ async def test_uncommitted_work_is_never_touched_and_the_question_waits(
     assert (repository / "new.txt").read_text() == "new\n"
 
 
-async def test_neither_a_notebook_that_is_edited_while_it_runs_nor_a_target_that_moved_holds_up_a_merge(
+async def test_neither_an_edited_notebook_nor_a_moved_target_holds_up_a_merge(
     workbench: Workbench, repository: Path
 ) -> None:
     commit(await given.worktree(workbench))
@@ -208,16 +200,13 @@ async def test_an_approval_is_answered_at_once_and_the_feed_tells_the_rest(serve
         async with workbench._ctx.repositories.exclusive():
             decided = await workbench.call("approve", approval_id=question)
             assert decided["outcome"] == {"worktree": "lab", "state": "queued", "commit": None}
-            with pytest.raises(Conflict, match="ALREADY_DECIDED"):
-                await workbench.call("approve", approval_id=question)
+            await given.refuses("ALREADY_DECIDED", workbench.call("approve", approval_id=question))
         merged = (await anext(events)).data["commit"]
     assert (await approval(workbench, question))["outcome"]["commit"] == merged
     assert git("rev-parse", "main", cwd=repository) == merged
 
 
-async def test_what_is_refused_after_its_approval_is_asked_again_with_the_reason(
-    served: Served, repository: Path
-) -> None:
+async def test_what_is_refused_after_its_approval_is_asked_again_with_why(served: Served, repository: Path) -> None:
     workbench = served.workbench
     commit(await given.worktree(workbench))
     question = await ask(workbench)
@@ -231,7 +220,7 @@ async def test_what_is_refused_after_its_approval_is_asked_again_with_the_reason
     assert (repository / "new.txt").read_text() == "work of hours"
 
 
-async def test_an_approval_that_is_void_is_not_asked_again(workbench: Workbench, repository: Path) -> None:
+async def test_an_approval_that_is_void_is_not_asked_again(workbench: Workbench) -> None:
     place = await given.worktree(workbench)
     commit(place)
     question = await ask(workbench)
@@ -244,9 +233,7 @@ async def test_an_approval_that_is_void_is_not_asked_again(workbench: Workbench,
     assert (await one(workbench))["status"] == "active"
 
 
-async def test_worktrees_are_integrated_one_after_the_other_also_when_approved_at_once(
-    workbench: Workbench, repository: Path
-) -> None:
+async def test_worktrees_that_are_approved_at_once_are_merged_in_turn(workbench: Workbench, repository: Path) -> None:
     names = ["a", "b", "c"]
     for name in names:
         commit(await given.worktree(workbench, name), f"{name}.txt")
@@ -262,8 +249,7 @@ async def test_worktrees_are_integrated_one_after_the_other_also_when_approved_a
 async def test_without_a_persons_approval_needs_the_setting(repository: Path, settings: Settings) -> None:
     async with Workbench.open(settings) as workbench:
         commit(await given.worktree(workbench))
-        with pytest.raises(Refused, match="APPROVAL_REQUIRED"):
-            await ask(workbench, require_human_approval=False)
+        await given.refuses("APPROVAL_REQUIRED", ask(workbench, require_human_approval=False))
         assert (await workbench.call("list_approvals"))["approvals"] == []
     async with Workbench.open(settings.model_copy(update={"integration_requires_approval": False})) as workbench:
         made = await workbench.call("integrate_worktree", worktree_name="lab", require_human_approval=False)
@@ -332,9 +318,8 @@ async def test_a_branch_may_not_bring_settings_or_state(workbench: Workbench, re
     (state / "settings.toml").write_text('confinement = "off"\n')
     git("add", "-f", ".aiswarm/settings.toml", cwd=place)
     git("commit", "-q", "-m", "Settings", cwd=place)
-    with pytest.raises(Conflict, match="STATE_IN_BRANCH") as refused:
-        await ask(workbench)
-    assert refused.value.details["files"] == [".aiswarm/settings.toml"]
+    error = await given.refuses("STATE_IN_BRANCH", ask(workbench))
+    assert error.details["files"] == [".aiswarm/settings.toml"]
     git("rm", "-q", "--cached", ".aiswarm/settings.toml", cwd=place)
     (state / "settings.toml").unlink()
     (state / "personas").mkdir()
@@ -348,9 +333,7 @@ async def test_a_branch_may_not_bring_settings_or_state(workbench: Workbench, re
 # The queue
 
 
-async def test_the_queue_merges_one_after_another_and_sends_conflicts_back(
-    settings: Settings, repository: Path
-) -> None:
+async def test_the_queue_merges_one_by_one_and_sends_conflicts_back(settings: Settings, repository: Path) -> None:
     changed = settings.model_copy(update={"integration_gates": ("test ! -e broken",)})
     async with Workbench.open(changed) as workbench, Servers(workbench) as servers:
         await servers.start(0)

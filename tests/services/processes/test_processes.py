@@ -9,7 +9,6 @@ import pytest
 from tests import given
 from tests.conftest import Admit, Served
 from tests.services.processes.running import confinement, process, spawn
-from workbench.errors import Conflict, NotFound
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
@@ -41,10 +40,7 @@ async def test_the_usage_of_a_worker_is_known_while_it_works(served: Served, lab
 
 async def test_an_agent_that_was_not_spawned_has_no_process(served: Served, admit: Admit) -> None:
     await admit("ada")
-    with pytest.raises(Conflict, match="NOT_RUNNING"):
-        await served.workbench.call("terminate_agent", agent_id="ada")
-    with pytest.raises(NotFound, match="PROCESS_NOT_FOUND"):
-        await process(served, "ada")
+    await given.refuses("NOT_RUNNING", served.workbench.call("terminate_agent", agent_id="ada"))
+    await given.refuses("PROCESS_NOT_FOUND", process(served, "ada"))
     for name in ("terminate_agent", "get_agent_process_info"):
-        with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
-            await served.workbench.call(name, agent_id="nobody")
+        await given.refuses("AGENT_NOT_FOUND", served.workbench.call(name, agent_id="nobody"))

@@ -69,9 +69,7 @@ async def test_a_query_follows_what_processes_use(workbench: Workbench, admit: A
     assert "<svg" in made.html()
 
 
-async def test_older_samples_are_one_a_minute_and_the_oldest_are_forgotten(
-    workbench: Workbench, admit: Admit, clock: Clock
-) -> None:
+async def test_samples_are_thinned_with_age_and_forgotten(workbench: Workbench, admit: Admit, clock: Clock) -> None:
     uid = (await admit("ada")).caller.agent
     clock.now -= clock.now % (60 * SECOND) - 60 * SECOND
     for second in range(0, 120, 20):

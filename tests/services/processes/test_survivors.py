@@ -110,9 +110,7 @@ async def test_a_process_that_cannot_be_ended_is_still_known_after_a_restart(set
             await ended(command)
 
 
-async def test_a_merge_succeeds_although_an_agent_of_the_worktree_cannot_be_ended(
-    served: Served, repository: Path
-) -> None:
+async def test_a_merge_succeeds_although_an_agent_there_cannot_be_ended(served: Served, repository: Path) -> None:
     walt = await spawn(served, name="walt", new_worktree=True, assigned_worktree="lab")
     task = await given.task(served.workbench, "Make it", run="touch new.txt", target_worktree="lab")
     await given.reached(served.workbench, task, "completed")

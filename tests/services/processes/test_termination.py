@@ -16,7 +16,6 @@ from tests.conftest import Admit, Served, ended
 from tests.services.processes.running import agent, process, serving, spawn
 from tests.services.worktrees.lab import finished
 from workbench.app import Workbench
-from workbench.errors import Refused, Unavailable
 from workbench.process import ProcessTable
 from workbench.services.spawning import request
 from workbench.settings import Settings
@@ -45,9 +44,7 @@ async def test_a_killed_worker_is_noticed_and_takes_its_command_along(served: Se
 
 
 @pytest.mark.parametrize("how", ["terminate_agent", "revoke_agent"])
-async def test_a_worker_that_was_ended_gives_its_task_back_and_the_next_one_does_it(
-    served: Served, lab: Path, how: str
-) -> None:
+async def test_the_task_of_a_worker_that_was_ended_is_done_by_the_next(served: Served, lab: Path, how: str) -> None:
     made = await spawn(served, name="walt", assigned_worktree="lab")
     task_id = await given.task(served.workbench, run="[ $WORKBENCH_ATTEMPT = 2 ] || { echo $$ > pid; exec sleep 600; }")
     command = int(await given.written(lab / "pid"))
@@ -65,10 +62,10 @@ async def test_only_the_planner_that_spawned_it_or_the_person_ends_an_agent(serv
     worker = await admit("ada")
     made = [(await spawn(served, paula))["agent_id"], (await spawn(served))["agent_id"]]
     for who, whom in ((pete, made[0]), (pete, made[1]), (paula, made[1]), (worker, made[0]), (paula, "ada")):
-        with pytest.raises(Refused, match="FORBIDDEN"):
-            await served.workbench.dispatch(who.caller, "terminate_agent", {"agent_id": whom})
-        with pytest.raises(Refused, match="FORBIDDEN"):
-            await served.workbench.dispatch(who.caller, "get_agent_process_info", {"agent_id": whom})
+        await given.refuses("FORBIDDEN", served.workbench.dispatch(who.caller, "terminate_agent", {"agent_id": whom}))
+        await given.refuses(
+            "FORBIDDEN", served.workbench.dispatch(who.caller, "get_agent_process_info", {"agent_id": whom})
+        )
     mine = await served.workbench.dispatch(paula.caller, "get_managed_agents", {})
     assert [a["agent_id"] for a in mine["agents"]] == made[:1]
     assert (await served.workbench.dispatch(pete.caller, "get_managed_agents", {}))["agents"] == []
@@ -111,8 +108,7 @@ async def test_when_the_servers_stop_all_workers_end(served: Served) -> None:
     await served.servers.stop()
     await ended(*pids)
     assert {(await process(served, f"w{n}"))["running"] for n in range(2)} == {False}
-    with pytest.raises(Unavailable, match="NO_SERVER"):
-        await spawn(served)
+    await given.refuses("NO_SERVER", spawn(served))
 
 
 async def test_what_a_crashed_server_left_running_is_ended_and_nothing_else(settings: Settings, tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ import pytest
 from tests import given
 from tests.conftest import Admit
 from workbench.app import Workbench
-from workbench.errors import BadInput, Conflict, NotFound
+from workbench.errors import NotFound
 from workbench.ops import Caller
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 async def alpha(workbench: Workbench) -> dict[str, Any]:
     """A project."""
     return await workbench.call("create_project", name="alpha")
@@ -27,7 +27,7 @@ async def names(workbench: Workbench, caller: Caller | None = None, **how: Any) 
     return sorted(session["name"] for session in (await listed)["sessions"])
 
 
-async def test_a_session_is_made_in_a_project_that_is_there_and_found_by_id_and_by_name(
+async def test_a_session_is_made_in_a_project_and_found_by_id_and_by_name(
     workbench: Workbench, alpha: dict[str, Any]
 ) -> None:
     made = await workbench.call("create_session", project_id=alpha["id"], name="one", description="First.")
@@ -37,32 +37,25 @@ async def test_a_session_is_made_in_a_project_that_is_there_and_found_by_id_and_
         assert await workbench.call("get_session", session_id=ref) == made
     await workbench.call("delete_project", project_id="alpha")
     for project in ("nowhere", alpha["id"]):
-        with pytest.raises(NotFound, match="PROJECT_NOT_FOUND"):
-            await given.session(workbench, "two", project)
+        await given.refuses("PROJECT_NOT_FOUND", given.session(workbench, "two", project))
     (event,) = (await workbench.call("list_events", kinds=["session.*"]))["events"]
     assert (event["kind"], event["subject"]) == ("session.created", f"session:{made['id']}")
     assert (event["session"], event["data"]) == (made["id"], {"project_id": alpha["id"], "name": "one"})
 
 
-async def test_a_name_is_its_own_within_the_project_and_may_be_used_in_another(
-    workbench: Workbench, alpha: dict[str, Any]
-) -> None:
+async def test_a_name_is_its_own_within_the_project_and_may_be_used_in_another(workbench: Workbench) -> None:
     await workbench.call("create_project", name="beta")
     one, other = await given.session(workbench, "one"), await given.session(workbench, "one", "beta")
     two = await given.session(workbench, "two")
-    with pytest.raises(Conflict, match="NAME_TAKEN"):
-        await given.session(workbench, "one")
-    with pytest.raises(Conflict, match="NAME_TAKEN"):
-        await workbench.call("update_session", session_id=two["id"], name="one")
-    with pytest.raises(BadInput, match="AMBIGUOUS_NAME") as refused:
-        await workbench.call("get_session", session_id="one")
-    assert sorted(refused.value.details["candidates"]) == sorted([one["id"], other["id"]])
+    await given.refuses("NAME_TAKEN", given.session(workbench, "one"))
+    await given.refuses("NAME_TAKEN", workbench.call("update_session", session_id=two["id"], name="one"))
+    error = await given.refuses("AMBIGUOUS_NAME", workbench.call("get_session", session_id="one"))
+    assert sorted(error.details["candidates"]) == sorted([one["id"], other["id"]])
     await workbench.call("delete_project", project_id="beta")
     assert (await workbench.call("get_session", session_id="one"))["id"] == one["id"]
     await workbench.call("delete_session", session_id="two")
     await given.session(workbench, "two")
-    with pytest.raises(Conflict, match="NAME_TAKEN"):
-        await workbench.call("restore_session", session_id=two["id"])
+    await given.refuses("NAME_TAKEN", workbench.call("restore_session", session_id=two["id"]))
     assert await names(workbench, project_id="alpha", deleted=True) == ["two"]
 
 
@@ -78,13 +71,10 @@ async def test_sessions_are_listed_by_project_and_by_what_is_said_of_them(
     rest = await workbench.call("list_sessions", limit=2, cursor=page["next_cursor"])
     assert (page["total"], rest["total"], rest["next_cursor"]) == (3, 3, None)
     assert len({session["id"] for session in page["sessions"] + rest["sessions"]}) == 3
-    with pytest.raises(NotFound, match="PROJECT_NOT_FOUND"):
-        await names(workbench, project_id="nowhere")
+    await given.refuses("PROJECT_NOT_FOUND", names(workbench, project_id="nowhere"))
 
 
-async def test_a_deleted_session_comes_back_with_all_that_was_in_it_and_not_deleted(
-    workbench: Workbench, alpha: dict[str, Any], admit: Admit
-) -> None:
+async def test_a_deleted_session_comes_back_with_all_that_was_in_it(workbench: Workbench, admit: Admit) -> None:
     made = await given.session(workbench, "one")
     await given.team(workbench, "red", "one")
     ada = await admit("ada", team_id="red")
@@ -98,10 +88,8 @@ async def test_a_deleted_session_comes_back_with_all_that_was_in_it_and_not_dele
     assert (await workbench.call("list_teams"))["teams"] == []
     assert (await workbench.call("read"))["data"] == []
     assert await names(workbench, ada.caller) == []
-    with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
-        await workbench.dispatch(ada.caller, "write", {"content": {"title": "lost"}})
-    with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
-        await workbench.call("get_session", session_id=made["id"])
+    await given.refuses("SESSION_NOT_FOUND", workbench.dispatch(ada.caller, "write", {"content": {"title": "lost"}}))
+    await given.refuses("SESSION_NOT_FOUND", workbench.call("get_session", session_id=made["id"]))
     assert await workbench.call("restore_session", session_id="one") == before
     assert [team["name"] for team in (await workbench.call("list_teams"))["teams"]] == ["red"]
     assert [context["title"] for context in (await workbench.call("read"))["data"]] == ["kept"]
@@ -109,16 +97,13 @@ async def test_a_deleted_session_comes_back_with_all_that_was_in_it_and_not_dele
     assert again["sequence_number"] == 3
 
 
-async def test_what_is_under_a_deleted_project_is_gone_with_it_and_comes_back_with_it(
-    workbench: Workbench, alpha: dict[str, Any]
-) -> None:
+async def test_what_is_under_a_deleted_project_is_gone_with_it_and_comes_back_with_it(workbench: Workbench) -> None:
     made = await given.session(workbench, "one")
     gone = await given.session(workbench, "two")
     await workbench.call("delete_session", session_id="two")
     await workbench.call("delete_project", project_id="alpha")
     assert (await names(workbench), await names(workbench, deleted=True)) == ([], ["one", "two"])
-    with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
-        await workbench.call("get_session", session_id=made["id"])
+    await given.refuses("SESSION_NOT_FOUND", workbench.call("get_session", session_id=made["id"]))
     for session in (made, gone):
         with pytest.raises(NotFound, match="PROJECT_NOT_FOUND: Its project, 'alpha', is deleted"):
             await workbench.call("restore_session", session_id=session["id"])
@@ -127,17 +112,16 @@ async def test_what_is_under_a_deleted_project_is_gone_with_it_and_comes_back_wi
     assert await workbench.call("get_session", session_id="one") == made
 
 
-async def test_an_agent_sees_its_own_session_only(workbench: Workbench, alpha: dict[str, Any], admit: Admit) -> None:
+async def test_an_agent_sees_its_own_session_only(workbench: Workbench, admit: Admit) -> None:
     one, two = await given.session(workbench, "one"), await given.session(workbench, "two")
     ada = await admit("ada", session_id="one", access_level="session_level")
     stray = await admit("stray", session_id=None)
     assert (await names(workbench, ada.caller), await names(workbench, stray.caller)) == (["one"], [])
     assert (await workbench.dispatch(ada.caller, "get_session", {"session_id": one["id"]}))["name"] == "one"
-    with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
-        await workbench.dispatch(ada.caller, "get_session", {"session_id": two["id"]})
+    await given.refuses("SESSION_NOT_FOUND", workbench.dispatch(ada.caller, "get_session", {"session_id": two["id"]}))
 
 
-async def test_every_change_of_a_session_is_told_in_that_session(workbench: Workbench, alpha: dict[str, Any]) -> None:
+async def test_every_change_of_a_session_is_told_in_that_session(workbench: Workbench) -> None:
     made = await given.session(workbench, "one")
     await workbench.call("update_session", session_id="one", name="uno", description="Renamed.")
     await workbench.call("update_session", session_id="uno")

@@ -9,13 +9,13 @@ import pytest
 from tests import given
 from tests.conftest import Admit
 from workbench.app import Workbench
-from workbench.errors import Conflict, NotFound
+from workbench.errors import NotFound
 from workbench.ops import Caller
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 async def sessions(workbench: Workbench) -> dict[str, str]:
     """Two sessions of a project, by name."""
     await workbench.call("create_project", name="alpha")
@@ -45,8 +45,7 @@ async def test_a_team_is_made_in_a_session_or_without_one(workbench: Workbench, 
     assert await workbench.call("update_team", team_id="red") == red
     changed = await workbench.call("update_team", team_id="blue", description="Blues.")
     assert (changed["name"], changed["description"]) == ("blue", "Blues.")
-    with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
-        await given.team(workbench, "green", "three")
+    await given.refuses("SESSION_NOT_FOUND", given.team(workbench, "green", "three"))
     events = (await workbench.call("list_events", kinds=["team.created"]))["events"]
     assert [(event["kind"], event["session"]) for event in events] == [
         ("team.created", sessions["one"]),
@@ -54,14 +53,12 @@ async def test_a_team_is_made_in_a_session_or_without_one(workbench: Workbench, 
     ]
 
 
-async def test_a_name_is_its_own_where_the_team_is(workbench: Workbench, sessions: dict[str, str]) -> None:
+async def test_a_name_is_its_own_where_the_team_is(workbench: Workbench) -> None:
     for session in ("one", "two", None):
         await given.team(workbench, "red", session)
-        with pytest.raises(Conflict, match="NAME_TAKEN"):
-            await given.team(workbench, "red", session)
+        await given.refuses("NAME_TAKEN", given.team(workbench, "red", session))
     blue = await given.team(workbench, "blue", "one")
-    with pytest.raises(Conflict, match="NAME_TAKEN"):
-        await workbench.call("update_team", team_id=blue["id"], name="red")
+    await given.refuses("NAME_TAKEN", workbench.call("update_team", team_id=blue["id"], name="red"))
 
 
 async def test_a_team_moves_with_its_members(workbench: Workbench, sessions: dict[str, str], admit: Admit) -> None:
@@ -69,10 +66,8 @@ async def test_a_team_moves_with_its_members(workbench: Workbench, sessions: dic
     for name in ("ada", "bob"):
         await admit(name, team_id=red["id"])
     await admit("eve", session_id="one")
-    with pytest.raises(Conflict, match="NAME_TAKEN"):
-        await workbench.call("move_team", team_id=red["id"], session_id="two")
-    with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
-        await workbench.call("move_team", team_id=red["id"], session_id="three")
+    await given.refuses("NAME_TAKEN", workbench.call("move_team", team_id=red["id"], session_id="two"))
+    await given.refuses("SESSION_NOT_FOUND", workbench.call("move_team", team_id=red["id"], session_id="three"))
     await workbench.call("move_team", team_id=red["id"], session_id="one")
     assert await place(workbench, "ada") == ("one", "red")
     await workbench.call("delete_team", team_id=other["id"])
@@ -89,26 +84,20 @@ async def test_a_team_moves_with_its_members(workbench: Workbench, sessions: dic
     ]
 
 
-async def test_a_deleted_team_comes_back_with_its_members(
-    workbench: Workbench, sessions: dict[str, str], admit: Admit
-) -> None:
+async def test_a_deleted_team_comes_back_with_its_members(workbench: Workbench, admit: Admit) -> None:
     made = await given.team(workbench, "red", "one")
     await admit("ada", team_id="red")
     deleted = await workbench.call("delete_team", team_id="red")
     assert (deleted["deleted_at"] is not None, await names(workbench)) == (True, [])
-    with pytest.raises(NotFound, match="TEAM_NOT_FOUND"):
-        await workbench.call("get_team", team_id=made["id"])
+    await given.refuses("TEAM_NOT_FOUND", workbench.call("get_team", team_id=made["id"]))
     other = await given.team(workbench, "red", "one")
-    with pytest.raises(Conflict, match="NAME_TAKEN"):
-        await workbench.call("restore_team", team_id="red")
+    await given.refuses("NAME_TAKEN", workbench.call("restore_team", team_id="red"))
     await workbench.call("delete_team", team_id=other["id"])
     restored = await workbench.call("restore_team", team_id=made["id"])
     assert restored == made | {"agents": 1}
 
 
-async def test_a_team_is_gone_with_its_session_and_project_and_back_with_them(
-    workbench: Workbench, sessions: dict[str, str]
-) -> None:
+async def test_a_team_is_gone_with_its_session_and_project_and_back_with_them(workbench: Workbench) -> None:
     made = await given.team(workbench, "red", "one")
     for noun, name in (("session", "one"), ("project", "alpha")):
         await workbench.call(f"delete_{noun}", **{f"{noun}_id": name})
@@ -123,14 +112,13 @@ async def test_a_team_is_gone_with_its_session_and_project_and_back_with_them(
     ("level", "seen"), [("self_only", ["red"]), ("team_level", ["red"]), ("session_level", ["blue", "red"])]
 )
 async def test_an_agent_sees_its_team_and_with_access_to_the_session_all_of_that(
-    workbench: Workbench, sessions: dict[str, str], admit: Admit, level: str, seen: list[str]
+    workbench: Workbench, admit: Admit, level: str, seen: list[str]
 ) -> None:
     for name, session in (("red", "one"), ("blue", "one"), ("green", "two"), ("grey", None)):
         await given.team(workbench, name, session)
     ada = await admit("ada", team_id="red", access_level=level)
     stray = await admit("stray", session_id=None, access_level=level)
     assert (await names(workbench, ada.caller), await names(workbench, stray.caller)) == (seen, [])
-    with pytest.raises(NotFound, match="TEAM_NOT_FOUND"):
-        await workbench.dispatch(ada.caller, "get_team", {"team_id": "green"})
+    await given.refuses("TEAM_NOT_FOUND", workbench.dispatch(ada.caller, "get_team", {"team_id": "green"}))
     await workbench.call("delete_team", team_id="red")
     assert await names(workbench, ada.caller, deleted=True) == []

@@ -11,14 +11,11 @@ from tests import given
 from tests.conftest import git
 from tests.services.worktrees.lab import ask, commit, one
 from workbench.app import Workbench
-from workbench.errors import NotFound
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_closed_worktrees_stay_visible_even_when_their_name_is_used_again(
-    workbench: Workbench, repository: Path
-) -> None:
+async def test_closed_worktrees_stay_visible_if_their_name_is_reused(workbench: Workbench, repository: Path) -> None:
     tip = commit(await given.worktree(workbench))
     question = await ask(workbench)
     decided = (await workbench.call("approve", approval_id=question))["approval"]
@@ -53,8 +50,7 @@ async def test_active_ones_are_listed_oldest_first_the_history_by_pages_and_any_
     await workbench.call("discard_worktree", worktree_name="a")
     assert [w["name"] for w in (await workbench.call("get_worktree_status"))["worktrees"]] == ["b", "c"]
     assert (await one(workbench, "a"))["status"] == "discarded"
-    with pytest.raises(NotFound, match="WORKTREE_NOT_FOUND"):
-        await one(workbench, "z")
+    await given.refuses("WORKTREE_NOT_FOUND", one(workbench, "z"))
     for name in ("b", "c"):
         await workbench.call("discard_worktree", worktree_name=name)
     first = await workbench.call("list_closed_worktrees", limit=2)

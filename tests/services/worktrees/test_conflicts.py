@@ -33,9 +33,7 @@ async def told(workbench: Workbench) -> list[Any]:
     return [[(pair["one"], pair["other"], pair["files"]) for pair in those] for those in pairs]
 
 
-async def test_conflicts_are_foreseen_with_the_target_and_with_each_other(
-    workbench: Workbench, repository: Path
-) -> None:
+async def test_conflicts_are_foreseen_with_the_target_and_each_other(workbench: Workbench, repository: Path) -> None:
     assert (await workbench.call("list_conflicts"))["checked"] == 0
     one_, two, three = [await given.worktree(workbench, name) for name in ("a", "b", "c")]
     commit(one_, "README.md", "# One\n")
@@ -57,7 +55,7 @@ async def test_conflicts_are_foreseen_with_the_target_and_with_each_other(
     assert await pairs(workbench) == [("b", "main", True, ["README.md"])]
 
 
-async def test_what_is_known_of_two_commits_is_not_asked_again(
+async def test_what_is_known_of_commits_is_not_asked_again(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []

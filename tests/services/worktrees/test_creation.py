@@ -12,7 +12,7 @@ from tests import given
 from tests.conftest import git
 from tests.services.worktrees.lab import ask, commit, everything, one
 from workbench.app import Workbench
-from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
+from workbench.errors import WorkbenchError
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 
@@ -31,9 +31,7 @@ async def test_a_worktree_is_a_directory_with_a_branch_of_its_own(workbench: Wor
     assert await given.kinds(workbench, "worktree.*") == ["worktree.created"]
 
 
-async def test_a_worktree_starts_where_it_is_told_or_where_the_person_is(
-    workbench: Workbench, repository: Path
-) -> None:
+async def test_a_worktree_starts_where_it_is_told_or_the_person_is(workbench: Workbench, repository: Path) -> None:
     git("switch", "-q", "-c", "dev", cwd=repository)
     tip = commit(repository)
     assert (await workbench.call("create_worktree", name="here"))["integration_target"] == "dev"
@@ -63,13 +61,10 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("code", HOSTILE)
-async def test_a_name_that_git_or_a_path_could_misread_is_refused_and_leaves_nothing(
-    workbench: Workbench, repository: Path, code: str
-) -> None:
+async def test_a_name_that_could_be_misread_leaves_nothing(workbench: Workbench, repository: Path, code: str) -> None:
     before = everything(repository)
     for arguments in HOSTILE[code]:
-        with pytest.raises(WorkbenchError, match=f"^{code}"):
-            await workbench.call("create_worktree", **arguments)
+        await given.refuses(code, workbench.call("create_worktree", **arguments))
     assert everything(repository) == before
     assert (await workbench.call("get_worktree_status"))["worktrees"] == []
     assert list((repository / ".aiswarm").glob("worktrees/*")) == []
@@ -78,11 +73,9 @@ async def test_a_name_that_git_or_a_path_could_misread_is_refused_and_leaves_not
 
 async def test_two_worktrees_cannot_have_the_same_name(workbench: Workbench, repository: Path) -> None:
     await given.worktree(workbench)
-    with pytest.raises(Conflict, match="WORKTREE_EXISTS"):
-        await given.worktree(workbench, branch_name="other")
+    await given.refuses("WORKTREE_EXISTS", given.worktree(workbench, branch_name="other"))
     (repository / ".aiswarm" / "worktrees" / "old").mkdir()
-    with pytest.raises(Conflict, match="WORKTREE_PATH_TAKEN"):
-        await given.worktree(workbench, "old")
+    await given.refuses("WORKTREE_PATH_TAKEN", given.worktree(workbench, "old"))
     assert (repository / ".aiswarm" / "worktrees" / "old").is_dir()
 
 
@@ -114,8 +107,7 @@ async def test_a_project_may_be_a_part_of_a_repository(repository: Path, setting
 async def test_a_project_that_is_no_repository_has_no_worktrees_but_everything_else(tmp_path: Path) -> None:
     async with Workbench.open(Settings(project=tmp_path / "plain")) as workbench:
         for name, arguments in (("create_worktree", {"name": "lab"}), ("get_worktree_status", {})):
-            with pytest.raises(BadInput, match="NOT_A_REPOSITORY"):
-                await workbench.call(name, **arguments)
+            await given.refuses("NOT_A_REPOSITORY", workbench.call(name, **arguments))
         await workbench.call("create_task", title="t", persona_id="tester")
         async with Servers(workbench) as servers:
             await servers.start(0)
@@ -125,8 +117,7 @@ async def test_a_project_that_is_no_repository_has_no_worktrees_but_everything_e
 async def test_a_detached_head_needs_the_branch_to_start_from(workbench: Workbench, repository: Path) -> None:
     git("checkout", "-q", "--detach", cwd=repository)
     git("branch", "-q", "-m", "main", "trunk", cwd=repository)
-    with pytest.raises(NotFound, match="BRANCH_NOT_FOUND"):
-        await given.worktree(workbench)
+    await given.refuses("BRANCH_NOT_FOUND", given.worktree(workbench))
     place = await given.worktree(workbench, source_branch="trunk")
     commit(place)
     await workbench.call("approve", approval_id=await ask(workbench))
@@ -136,18 +127,14 @@ async def test_a_detached_head_needs_the_branch_to_start_from(workbench: Workben
 """How many of the names that git takes for a branch get a worktree."""
 
 
-async def test_a_usual_branch_that_exists_is_offered_and_continued_and_survives_a_creation_that_fails(
-    workbench: Workbench, repository: Path
-) -> None:
+async def test_a_usual_branch_that_exists_is_offered_and_continued(workbench: Workbench, repository: Path) -> None:
     tip = commit(await given.worktree(workbench, source_branch="main"))
     await workbench.call("discard_worktree", worktree_name="lab")
-    with pytest.raises(Conflict, match="BRANCH_EXISTS") as refused:
-        await given.worktree(workbench)
-    assert "with 1 commit that main does not have" in refused.value.message
-    assert "`workbench worktrees create lab --branch wb/lab/main`" in refused.value.message
+    error = await given.refuses("BRANCH_EXISTS", given.worktree(workbench))
+    assert "with 1 commit that main does not have" in error.message
+    assert "`workbench worktrees create lab --branch wb/lab/main`" in error.message
     (in_the_way := repository / ".aiswarm" / "worktrees" / "lab").mkdir()
-    with pytest.raises(Conflict, match="WORKTREE_PATH_TAKEN"):
-        await given.worktree(workbench, branch_name="wb/lab/main")
+    await given.refuses("WORKTREE_PATH_TAKEN", given.worktree(workbench, branch_name="wb/lab/main"))
     assert git("rev-parse", "wb/lab/main", cwd=repository) == tip
     in_the_way.rmdir()
     git("switch", "-q", "-c", "dev", cwd=repository)
@@ -168,20 +155,18 @@ async def test_a_branch_in_use_is_not_continued(workbench: Workbench, repository
     await given.worktree(workbench, "other", source_branch="dev")
     git("switch", "-q", "here", cwd=repository)
     for branch, code in (("wb/lab/main", "BRANCH_EXISTS"), ("dev", "BRANCH_EXISTS"), ("here", "TARGET_CHECKED_OUT")):
-        with pytest.raises(Conflict, match=code):
-            await given.worktree(workbench, "next", branch_name=branch, source_branch="main")
+        await given.refuses(code, given.worktree(workbench, "next", branch_name=branch, source_branch="main"))
         assert git("rev-parse", branch, cwd=repository) == git("rev-parse", "main", cwd=repository)
     assert not (repository / ".aiswarm" / "worktrees" / "next").exists()
 
 
-async def test_a_planner_continues_only_branches_of_worktrees(
-    workbench: Workbench, repository: Path, admit: Any
-) -> None:
+async def test_a_planner_continues_branches_of_worktrees(workbench: Workbench, repository: Path, admit: Any) -> None:
     git("branch", "mine", cwd=repository)
     await given.worktree(workbench)
     await workbench.call("discard_worktree", worktree_name="lab")
     planner = (await admit("Pia", role="planner")).caller
-    with pytest.raises(Refused, match="FORBIDDEN"):
-        await workbench.dispatch(planner, "create_worktree", {"name": "lab", "branch_name": "mine"})
+    await given.refuses(
+        "FORBIDDEN", workbench.dispatch(planner, "create_worktree", {"name": "lab", "branch_name": "mine"})
+    )
     made = await workbench.dispatch(planner, "create_worktree", {"name": "lab", "branch_name": "wb/lab/main"})
     assert made["branch_name"] == "wb/lab/main"

@@ -16,9 +16,7 @@ from workbench.errors import Conflict, WorkbenchError
 pytestmark = pytest.mark.anyio
 
 
-async def test_discarding_keeps_the_branch_takes_the_question_back_and_frees_the_name(
-    workbench: Workbench, repository: Path
-) -> None:
+async def test_discarding_keeps_the_branch_and_frees_the_name(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     tip = commit(place)
     question = await ask(workbench)
@@ -30,8 +28,7 @@ async def test_discarding_keeps_the_branch_takes_the_question_back_and_frees_the
     assert not (repository / "new.txt").exists()
     event = (await workbench.call("list_events", kinds=["worktree.discarded"]))["events"][0]
     assert event["data"] == {"reason": "Dead end.", "branch_kept": True, "bundle": None}
-    with pytest.raises(Conflict, match="BRANCH_EXISTS"):
-        await given.worktree(workbench)
+    await given.refuses("BRANCH_EXISTS", given.worktree(workbench))
     assert (await given.worktree(workbench, branch_name="wb/lab/2")).exists()
     found = await one(workbench)
     assert (found["status"], found["ahead"], found["branch_name"]) == ("active", 0, "wb/lab/2")
@@ -40,9 +37,8 @@ async def test_discarding_keeps_the_branch_takes_the_question_back_and_frees_the
 async def test_uncommitted_files_are_not_given_up_without_force(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     (place / "draft.txt").write_text("a draft\n")
-    with pytest.raises(Conflict, match="WORKTREE_DIRTY") as refused:
-        await workbench.call("discard_worktree", worktree_name="lab")
-    assert refused.value.details["files"] == ["draft.txt"]
+    error = await given.refuses("WORKTREE_DIRTY", workbench.call("discard_worktree", worktree_name="lab"))
+    assert error.details["files"] == ["draft.txt"]
     assert (place / "draft.txt").read_text() == "a draft\n"
     discarded = await workbench.call("discard_worktree", worktree_name="lab", force=True)
     bundle = Path(discarded["bundle"])
@@ -77,18 +73,15 @@ async def test_commits_that_are_nowhere_else_are_not_given_up_without_force_and_
 
 
 @pytest.mark.long
-async def test_other_branches_and_a_stash_of_a_worktree_are_not_lost_either(
-    workbench: Workbench, repository: Path
-) -> None:
+async def test_other_branches_and_a_stash_of_a_worktree_are_not_lost(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     git("switch", "-q", "-c", "idea", cwd=place)
     idea = commit(place, "idea.txt")
     git("switch", "-q", "wb/lab/main", cwd=place)
     (place / "README.md").write_text("# Stashed\n")
     git("stash", "-q", cwd=place)
-    with pytest.raises(Conflict, match="COMMITS_ONLY_HERE") as refused:
-        await workbench.call("discard_worktree", worktree_name="lab")
-    assert refused.value.details["refs"] == ["refs/heads/idea", "refs/stash"]
+    error = await given.refuses("COMMITS_ONLY_HERE", workbench.call("discard_worktree", worktree_name="lab"))
+    assert error.details["refs"] == ["refs/heads/idea", "refs/stash"]
     discarded = await workbench.call("discard_worktree", worktree_name="lab", force=True)
     git("fetch", "-q", discarded["bundle"], "refs/*:refs/back/*", cwd=repository)
     assert git("rev-parse", "refs/back/workbench/saved/lab/heads/idea", cwd=repository) == idea
@@ -126,16 +119,13 @@ async def test_a_worktree_whose_files_are_gone_can_be_given_up(workbench: Workbe
     found = await one(workbench)
     assert (found["commit"], found["status"]) == (tip, "active")
     assert found["problem"].startswith("WORKTREE_GONE")
-    with pytest.raises(WorkbenchError, match="WORKTREE_GONE"):
-        await workbench.call("update_worktree", worktree_name="lab")
+    await given.refuses("WORKTREE_GONE", workbench.call("update_worktree", worktree_name="lab"))
     assert (await workbench.call("discard_worktree", worktree_name="lab"))["status"] == "discarded"
     assert git("worktree", "list", cwd=repository).count("\n") == 0
 
 
 @pytest.mark.long
-async def test_what_was_left_uncommitted_when_a_worktree_was_merged_is_saved(
-    workbench: Workbench, repository: Path
-) -> None:
+async def test_what_was_uncommitted_when_a_worktree_was_merged_is_saved(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     commit(place)
     question = await ask(workbench)

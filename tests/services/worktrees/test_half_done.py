@@ -221,9 +221,7 @@ async def test_a_merge_that_happened_counts(settings: Settings, repository: Path
         assert git("rev-parse", "main", cwd=repository) == reached
 
 
-async def test_what_was_queued_stays_queued_and_is_merged_by_the_next_server(
-    settings: Settings, repository: Path
-) -> None:
+async def test_what_was_queued_stays_so_and_is_merged_by_the_next_server(settings: Settings) -> None:
     question = await ready(settings)
 
     def change(tx: Any) -> None:
@@ -242,9 +240,7 @@ async def test_what_was_queued_stays_queued_and_is_merged_by_the_next_server(
         assert (await approval(workbench, question))["outcome"]["state"] == "integrated"
 
 
-async def test_files_that_were_left_when_a_merge_was_cut_off_are_saved_before_they_go(
-    settings: Settings, repository: Path
-) -> None:
+async def test_files_that_a_merge_left_that_was_cut_off_are_saved(settings: Settings, repository: Path) -> None:
     question = await ready(settings)
     place = Place.of(settings, "lab")
     (place.path / "late.txt").write_text("late\n")

@@ -33,7 +33,7 @@ async def test_a_planner_manages_only_its_own_worktrees(workbench: Workbench, ad
 
 
 @pytest.mark.long
-async def test_a_command_runs_in_a_worktree_and_touches_nothing_else(
+async def test_a_command_runs_in_a_worktree_and_only_there(
     workbench: Workbench, repository: Path, program: Any
 ) -> None:
     await given.worktree(workbench)

@@ -11,7 +11,6 @@ from tests import given
 from tests.conftest import git
 from tests.services.worktrees.lab import approval, ask, commit, everything, one
 from workbench.app import Workbench
-from workbench.errors import Conflict
 
 pytestmark = pytest.mark.anyio
 
@@ -29,34 +28,29 @@ async def in_conflict(workbench: Workbench, repository: Path) -> Path:
     return place
 
 
-async def test_a_refused_merge_is_begun_given_up_and_resolved_as_the_refusal_says(
-    workbench: Workbench, repository: Path
-) -> None:
+async def test_a_refused_merge_is_resolved_as_the_refusal_says(workbench: Workbench, repository: Path) -> None:
     place = await in_conflict(workbench, repository)
     question = await ask(workbench)
     before = everything(repository)
-    with pytest.raises(Conflict, match="MERGE_CONFLICT") as refused:
-        await workbench.call("approve", approval_id=question)
-    assert (refused.value.details["files"], everything(repository)) == (["README.md"], before)
+    error = await given.refuses("MERGE_CONFLICT", workbench.call("approve", approval_id=question))
+    assert (error.details["files"], everything(repository)) == (["README.md"], before)
     assert (await approval(workbench, question))["status"] == "failed"
     assert (await one(workbench))["status"] == "active"
-    assert "The worktree lab and main both changed README.md" in refused.value.message
-    assert "`workbench worktrees resolve lab`" in refused.value.message
-    assert git("rev-parse", "HEAD", cwd=place)[:12] not in refused.value.message
+    assert "The worktree lab and main both changed README.md" in error.message
+    assert "`workbench worktrees resolve lab`" in error.message
+    assert git("rev-parse", "HEAD", cwd=place)[:12] not in error.message
     tip = git("rev-parse", "HEAD", cwd=place)
     await resolve(workbench)
     aborted = await resolve(workbench, "abort")
     assert (aborted["state"], aborted["commit"], aborted["conflicts"]) == ("aborted", tip, [])
     assert (place / "README.md").read_text() == "# Theirs\n"
     for step in ("finish", "abort"):
-        with pytest.raises(Conflict, match="NO_MERGE_IN_PROGRESS"):
-            await resolve(workbench, step)
+        await given.refuses("NO_MERGE_IN_PROGRESS", resolve(workbench, step))
     started = await resolve(workbench)
     assert (started["state"], started["conflicts"], started["path"]) == ("unresolved", ["README.md"], str(place))
     assert "<<<<<<< " in (place / "README.md").read_text()
-    with pytest.raises(Conflict, match="CONFLICTS_LEFT") as left:
-        await resolve(workbench, "finish")
-    assert left.value.details["files"] == ["README.md"]
+    error = await given.refuses("CONFLICTS_LEFT", resolve(workbench, "finish"))
+    assert error.details["files"] == ["README.md"]
     (place / "README.md").write_text("# Both\n")
     assert (await resolve(workbench))["conflicts"] == []
     done = await resolve(workbench, "finish")
@@ -79,9 +73,7 @@ async def test_what_does_not_conflict_is_merged_at_once(workbench: Workbench, re
 
 
 @pytest.mark.long
-async def test_a_file_that_one_side_deleted_and_a_binary_one_are_settled_by_git(
-    workbench: Workbench, repository: Path
-) -> None:
+async def test_a_deleted_file_and_a_binary_one_are_settled_by_git(workbench: Workbench, repository: Path) -> None:
     (repository / "data.bin").write_bytes(b"\0start")
     commit(repository, "old.txt")
     place = await given.worktree(workbench)
@@ -92,9 +84,8 @@ async def test_a_file_that_one_side_deleted_and_a_binary_one_are_settled_by_git(
     git("commit", "-q", "-a", "-m", "Mine", cwd=repository)
     assert (await resolve(workbench))["conflicts"] == ["data.bin", "old.txt"]
     git("rm", "-q", "old.txt", cwd=place)
-    with pytest.raises(Conflict, match="CONFLICTS_LEFT") as left:
-        await resolve(workbench, "finish")
-    assert left.value.details["files"] == ["data.bin"]
+    error = await given.refuses("CONFLICTS_LEFT", resolve(workbench, "finish"))
+    assert error.details["files"] == ["data.bin"]
     git("checkout", "-q", "--theirs", "data.bin", cwd=place)
     git("add", "data.bin", cwd=place)
     assert (await resolve(workbench, "finish"))["state"] == "merged"
@@ -106,13 +97,10 @@ async def test_a_file_that_one_side_deleted_and_a_binary_one_are_settled_by_git(
 async def test_no_merge_is_started_where_work_is_in_the_way(workbench: Workbench, repository: Path) -> None:
     place = await in_conflict(workbench, repository)
     (place / "draft.txt").write_text("draft\n")
-    with pytest.raises(Conflict, match="WORKTREE_DIRTY"):
-        await resolve(workbench)
+    await given.refuses("WORKTREE_DIRTY", resolve(workbench))
     (place / "draft.txt").unlink()
     git("switch", "-q", "-c", "elsewhere", cwd=place)
-    with pytest.raises(Conflict, match="WORKTREE_ELSEWHERE"):
-        await resolve(workbench)
+    await given.refuses("WORKTREE_ELSEWHERE", resolve(workbench))
     assert "<<<<<<<" not in (place / "README.md").read_text()
     await workbench.call("discard_worktree", worktree_name="lab", force=True)
-    with pytest.raises(Conflict, match="WORKTREE_CLOSED"):
-        await resolve(workbench)
+    await given.refuses("WORKTREE_CLOSED", resolve(workbench))

@@ -10,7 +10,6 @@ from tests import given
 from tests.conftest import git
 from tests.services.worktrees.lab import ask, commit, one
 from workbench.app import Workbench
-from workbench.errors import NotFound
 from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -33,7 +32,7 @@ async def test_the_status_tells_commits_files_conflicts_and_open_tasks(workbench
     assert (found["conflicts"], found["agents"], found["open_tasks"]) == (["README.md"], [], 1)
 
 
-async def test_a_branch_that_somebody_deleted_comes_back_and_a_deleted_target_does_not_spoil_the_list(
+async def test_a_deleted_branch_comes_back_and_a_deleted_target_spoils_nothing(
     workbench: Workbench, repository: Path
 ) -> None:
     git("branch", "dev", cwd=repository)
@@ -44,13 +43,10 @@ async def test_a_branch_that_somebody_deleted_comes_back_and_a_deleted_target_do
     found = await one(workbench)
     assert (found["commit"], found["ahead"], found["conflicts"]) == (tip, 0, [])
     assert git("rev-parse", "wb/lab/main", cwd=repository) == tip
-    with pytest.raises(NotFound, match="BRANCH_NOT_FOUND"):
-        await ask(workbench)
+    await given.refuses("BRANCH_NOT_FOUND", ask(workbench))
 
 
-async def test_the_difference_is_shown_file_by_file_also_when_it_was_merged(
-    workbench: Workbench, repository: Path
-) -> None:
+async def test_the_difference_is_shown_file_by_file_also_once_merged(workbench: Workbench) -> None:
     place = await given.worktree(workbench)
     (place / "blob").write_bytes(b"\0\1")
     commit(place, "sub.txt", "a\nb\n")

@@ -31,9 +31,7 @@ async def test_an_update_brings_the_target_in(workbench: Workbench, repository: 
     assert "worktree.updated" in await given.kinds(workbench, "worktree.*")
 
 
-async def test_an_update_with_conflicts_lists_them_and_changes_nothing_but_what_is_known_of_the_target(
-    workbench: Workbench, repository: Path
-) -> None:
+async def test_an_update_with_conflicts_lists_them_and_makes_none(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     tip = commit(place, "README.md", "# Theirs\n")
     mine = commit(repository, "README.md", "# Mine\n")
@@ -45,9 +43,7 @@ async def test_an_update_with_conflicts_lists_them_and_changes_nothing_but_what_
     assert git("rev-parse", "main", cwd=place) == mine
 
 
-async def test_an_update_touches_neither_uncommitted_work_nor_another_branch(
-    workbench: Workbench, repository: Path
-) -> None:
+async def test_an_update_spares_uncommitted_work_and_other_branches(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     (place / "README.md").write_text("work of hours")
     commit(repository, "README.md", "# Mine\n")
@@ -56,8 +52,7 @@ async def test_an_update_touches_neither_uncommitted_work_nor_another_branch(
     assert (place / "README.md").read_text() == "work of hours"
     git("checkout", "-q", "README.md", cwd=place)
     git("switch", "-q", "-c", "elsewhere", cwd=place)
-    with pytest.raises(Conflict, match="WORKTREE_ELSEWHERE"):
-        await workbench.call("update_worktree", worktree_name="lab")
+    await given.refuses("WORKTREE_ELSEWHERE", workbench.call("update_worktree", worktree_name="lab"))
 
 
 async def test_an_update_waits_until_no_task_runs_there(workbench: Workbench, settle: Any, repository: Path) -> None:
@@ -65,8 +60,7 @@ async def test_an_update_waits_until_no_task_runs_there(workbench: Workbench, se
     task = await workbench.call("create_task", title="t", persona_id="implementer", target_worktree="lab")
     await workbench.dispatch(ada.caller, "claim_task", {})
     commit(repository, "mine.txt")
-    with pytest.raises(Conflict, match="WORKTREE_BUSY") as refused:
-        await workbench.call("update_worktree", worktree_name="lab")
-    assert refused.value.details["tasks"] == [task["id"]]
+    error = await given.refuses("WORKTREE_BUSY", workbench.call("update_worktree", worktree_name="lab"))
+    assert error.details["tasks"] == [task["id"]]
     await workbench.dispatch(ada.caller, "complete_task", {"task_id": task["id"]})
     assert (await workbench.call("update_worktree", worktree_name="lab"))["merged"]
