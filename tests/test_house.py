@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.op_codes import parsed
 from workbench.ops import collect
 from workbench.services import SERVICES
 
@@ -128,7 +129,7 @@ def test_nothing_large_that_was_downloaded_or_built_belongs_to_the_project() -> 
 def names(path: Path) -> Iterator[str]:
     """The module, and its classes and public functions and methods."""
     yield path.stem if path.stem != "__init__" else path.parent.name
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
             yield node.name
 

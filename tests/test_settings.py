@@ -84,6 +84,7 @@ def test_a_secret_that_is_wrong_is_not_repeated(tmp_path: Path) -> None:
     assert "1234567" not in refusal(tmp_path)
 
 
+@pytest.mark.long
 def test_whatever_a_variable_holds_is_taken_or_refused_by_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     unnamed = []

@@ -59,13 +59,6 @@ def test_without_git_the_status_is_1_and_it_says_what_to_install(
     assert found["git"] == ("missing", "git is not installed. Install git 2.38 or newer.")
 
 
-def test_a_project_in_no_repository_is_told_how_to_have_one(doctor: Doctor, tmp_path: Path) -> None:
-    status, found = doctor(tmp_path, "--project", str(tmp_path))
-    assert status == 0
-    assert found["git"][0] == "warning"
-    assert "git init" in found["git"][1]
-
-
 def test_programs_of_agents_are_found_in_the_path(doctor: Doctor, repository: Path, tmp_path: Path) -> None:
     programs = [tmp_path / name for name in ("claude", "codex", "gemini")]
     for program in programs:
@@ -75,10 +68,12 @@ def test_programs_of_agents_are_found_in_the_path(doctor: Doctor, repository: Pa
     assert {("ok", str(program)) for program in programs} <= {*found.values()}
 
 
-def test_that_confinement_is_off_is_a_warning(doctor: Doctor, repository: Path) -> None:
-    status, found = doctor(repository, WORKBENCH_CONFINEMENT="off")
+def test_that_confinement_is_off_or_there_is_no_repository_is_a_warning(doctor: Doctor, tmp_path: Path) -> None:
+    status, found = doctor(tmp_path, "--project", str(tmp_path), WORKBENCH_CONFINEMENT="off")
     assert status == 0
     assert found["confinement"] == ("warning", "Workers are not confined: the setting confinement is off.")
+    assert found["git"][0] == "warning"
+    assert "git init" in found["git"][1]
 
 
 @pytest.mark.anyio

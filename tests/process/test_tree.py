@@ -57,17 +57,10 @@ def test_a_stopped_process_is_ended_and_one_that_has_ended_is_neither_found_nor_
     assert stage.table.exit_code(by_itself) == 0
 
 
-@pytest.mark.parametrize(
-    "steps",
-    [
-        pytest.param("", id="in the group"),
-        pytest.param("os.setpgrp", id="in a group of its own"),
-        pytest.param("os.setsid", id="in a session of its own"),
-        pytest.param("orphan", id="an orphan"),
-        pytest.param("os.setsid, orphan", id="a daemon"),
-        pytest.param("orphan, os.setsid, orphan, os.setsid", id="a thorough daemon"),
-    ],
-)
+DAEMON = "orphan, os.setsid, orphan, os.setsid"
+
+
+@pytest.mark.parametrize("steps", ["", "os.setpgrp", "os.setsid", "orphan", "os.setsid, orphan", DAEMON])
 @pytest.mark.parametrize("leader", ["stays", "left"])
 def test_a_descendant_that_ignores_sigterm_is_ended_wherever_it_is(stage: Stage, steps: str, leader: str) -> None:
     wait = "time.sleep(600)" if leader == "stays" else ""
@@ -144,14 +137,6 @@ def test_after_a_restart_the_descendants_of_a_running_process_are_found(stage: S
     assert gone(ref.pid)
 
 
-def test_after_a_restart_the_group_of_an_ended_process_is_found(stage: Stage) -> None:
-    ref = stage.python(f"{FORK}\nchild('child')")
-    child = stage.pid("child")
-    stage.ended(ref)
-    assert ProcessTable().terminate(ref, 0.05)
-    assert gone(child)
-
-
 @pytest.mark.long
 def test_a_tree_that_was_started_by_a_member_of_another_ends_with_that_one(stage: Stage) -> None:
     code = """
@@ -199,13 +184,17 @@ def test_the_session_of_a_stranger_that_had_the_same_pid_is_never_signalled(tmp_
         os.kill(child, signal.SIGKILL)
 
 
-def test_a_process_from_before_the_last_boot_is_not_looked_for(stage: Stage) -> None:
+def test_after_a_restart_the_group_of_an_ended_process_is_found_unless_it_is_from_before_the_last_boot(
+    stage: Stage,
+) -> None:
     ref = stage.python(f"{FORK}\nchild('child')")
     child = stage.pid("child")
     stage.ended(ref)
     before = ProcessRef(ref.pid, psutil.boot_time() - 1)
     assert not ProcessTable().terminate(before, 0)
     assert not gone(child)
+    assert ProcessTable().terminate(ref, 0.05)
+    assert gone(child)
 
 
 def test_only_the_process_itself_is_ended_where_it_shares_the_session_of_the_caller() -> None:

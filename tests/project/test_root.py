@@ -37,21 +37,17 @@ def test_state_above_a_repository_does_not_take_it_over(tmp_path: Path, reposito
 
 
 @as_root
-def test_the_state_of_another_user_is_no_project(tmp_path: Path, repository: Path) -> None:
-    directories(tmp_path / ".aiswarm", tmp_path / "mine", repository / "part" / ".aiswarm")
-    for state in (tmp_path / ".aiswarm", repository / "part" / ".aiswarm"):
-        os.chown(state, STRANGER, STRANGER)
-    assert find_project(tmp_path / "mine") == tmp_path / "mine"
+def test_what_another_user_put_there_is_neither_a_project_nor_its_repository(tmp_path: Path, repository: Path) -> None:
+    mine = tmp_path / "mine"
+    directories(tmp_path / ".aiswarm", mine, repository / "part" / ".aiswarm", tmp_path / "above" / ".git")
+    for strange in (tmp_path / ".aiswarm", repository / "part" / ".aiswarm", tmp_path / "above" / ".git"):
+        os.chown(strange, STRANGER, STRANGER)
+    assert find_project(mine) == mine
     assert find_project(repository / "part") == repository
-
-
-@as_root
-def test_a_repository_that_another_user_put_above_is_not_the_one_one_stands_in(tmp_path: Path) -> None:
-    directories(tmp_path / ".git", tmp_path / "mine")
-    os.chown(tmp_path / ".git", STRANGER, STRANGER)
-    assert find_project(tmp_path / "mine") == tmp_path / "mine"
-    os.chown(tmp_path / "mine", STRANGER, STRANGER)
-    assert find_project(tmp_path / "mine") == tmp_path
+    (below := tmp_path / "above" / "mine").mkdir()
+    assert find_project(below) == below
+    os.chown(below, STRANGER, STRANGER)
+    assert find_project(below) == tmp_path / "above"
 
 
 def test_inside_a_worktree_of_workers_it_is_the_project_whatever_they_made_there(repository: Path) -> None:

@@ -89,16 +89,6 @@ async def test_other_branches_and_a_stash_of_a_worktree_are_not_lost(workbench: 
     assert git("for-each-ref", "refs/workbench", "refs/heads/idea", "refs/stash", cwd=repository) == ""
 
 
-async def test_a_branch_that_others_contain_goes_without_a_bundle(workbench: Workbench, repository: Path) -> None:
-    tip = commit(await given.worktree(workbench))
-    assert (await one(workbench))["commit"] == tip
-    git("branch", "kept", "wb/lab/main", cwd=repository)
-    discarded = await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True)
-    assert (discarded["bundle"], discarded["branch_kept"]) == (None, False)
-    assert git("branch", "--list", "wb/*", cwd=repository) == ""
-    assert git("rev-parse", "kept", cwd=repository) == tip
-
-
 async def test_a_worktree_in_which_git_does_not_work_is_kept_as_it_is(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     (place / "draft.txt").write_text("a draft\n")
@@ -111,7 +101,9 @@ async def test_a_worktree_in_which_git_does_not_work_is_kept_as_it_is(workbench:
     assert not place.exists()
 
 
-async def test_a_worktree_whose_files_are_gone_can_be_given_up(workbench: Workbench, repository: Path) -> None:
+async def test_a_worktree_whose_files_are_gone_can_be_given_up_without_a_bundle_if_others_have_its_branch(
+    workbench: Workbench, repository: Path
+) -> None:
     place = await given.worktree(workbench)
     tip = commit(place)
     await one(workbench)
@@ -120,8 +112,12 @@ async def test_a_worktree_whose_files_are_gone_can_be_given_up(workbench: Workbe
     assert (found["commit"], found["status"]) == (tip, "active")
     assert found["problem"].startswith("WORKTREE_GONE")
     await given.refuses("WORKTREE_GONE", workbench.call("update_worktree", worktree_name="lab"))
-    assert (await workbench.call("discard_worktree", worktree_name="lab"))["status"] == "discarded"
+    git("branch", "kept", "wb/lab/main", cwd=repository)
+    discarded = await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True)
+    assert (discarded["status"], discarded["bundle"], discarded["branch_kept"]) == ("discarded", None, False)
+    assert git("branch", "--list", "wb/*", cwd=repository) == ""
     assert git("worktree", "list", cwd=repository).count("\n") == 0
+    assert git("rev-parse", "kept", cwd=repository) == tip
 
 
 @pytest.mark.long

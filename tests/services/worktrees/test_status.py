@@ -1,7 +1,8 @@
-"""How a worktree stands, and how it differs from its target."""
+"""How a worktree stands, how it differs from its target, and what became of it."""
 
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,49 @@ async def test_a_long_difference_is_cut(settings: Settings) -> None:
         first, second = (await workbench.call("get_worktree_diff", worktree_name="lab"))["files"]
         assert ("+short" in first["patch"], first["truncated"]) == (True, False)
         assert (second["patch"], second["truncated"], second["added"]) == (None, True, 10_000)
+
+
+async def test_closed_worktrees_stay_visible_if_their_name_is_reused(workbench: Workbench, repository: Path) -> None:
+    tip = commit(await given.worktree(workbench))
+    question = await ask(workbench)
+    decided = (await workbench.call("approve", approval_id=question))["approval"]
+    place = await given.worktree(workbench, branch_name="wb/lab/2")
+    commit(place, "more.txt")
+    pending = await ask(workbench)
+    await workbench.call("discard_worktree", worktree_name="lab", reason="Dead end", delete_branch=True, force=True)
+    await given.worktree(workbench, branch_name="wb/lab/3")
+    discarded, integrated = (await workbench.call("list_closed_worktrees"))["worktrees"]
+    assert (integrated["name"], integrated["status"], integrated["last_commit"]) == ("lab", "integrated", tip)
+    assert integrated["integrated_commit"] == git("rev-parse", "main", cwd=repository)
+    assert integrated["approval"] == {
+        "approval_id": question,
+        "requester": "operator",
+        "requested_at": decided["created_at"],
+        "decision": "approved",
+        "decided_by": "operator",
+        "person": getpass.getuser(),
+        "decided_at": decided["decided_at"],
+        "decision_reason": None,
+    }
+    assert (discarded["status"], discarded["reason"], discarded["branch_kept"]) == ("discarded", "Dead end", False)
+    assert (discarded["closed_by"], discarded["integrated_commit"]) == ("operator", None)
+    assert Path(discarded["bundle"]).is_file()
+    assert (discarded["approval"]["approval_id"], discarded["approval"]["decision"]) == (pending, "rejected")
+
+
+@pytest.mark.long
+async def test_active_ones_are_listed_oldest_first_the_history_by_pages_and_any_by_name(workbench: Workbench) -> None:
+    for name in ("b", "a", "c"):
+        await given.worktree(workbench, name)
+    await workbench.call("discard_worktree", worktree_name="a")
+    assert [w["name"] for w in (await workbench.call("get_worktree_status"))["worktrees"]] == ["b", "c"]
+    assert (await one(workbench, "a"))["status"] == "discarded"
+    await given.refuses("WORKTREE_NOT_FOUND", one(workbench, "z"))
+    for name in ("b", "c"):
+        await workbench.call("discard_worktree", worktree_name=name)
+    first = await workbench.call("list_closed_worktrees", limit=2)
+    assert [w["name"] for w in first["worktrees"]] == ["c", "b"]
+    rest = await workbench.call("list_closed_worktrees", limit=2, before=first["next_before"])
+    assert ([w["name"] for w in rest["worktrees"]], rest["next_before"]) == (["a"], None)
+    named = await workbench.call("list_closed_worktrees", worktree_name="b")
+    assert [w["name"] for w in named["worktrees"]] == ["b"]
