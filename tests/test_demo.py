@@ -37,17 +37,13 @@ def test_the_sample_goes_from_plan_to_merge(tmp_path: Path) -> None:
     assert "wba_" not in Path(summary["notebook"]).read_text("utf-8")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"), [(("--repo", "empty"), "NOT_A_REPOSITORY"), (("--plan", "bad.yaml"), "PLAN_INVALID")]
-)
-def test_what_cannot_work_is_a_clear_error(
-    arguments: tuple[str, str], code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_work_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()
     Path("bad.yaml").write_text("plan: [")
-    ran = typed("demo", *arguments)
-    assert (ran.status, ran.err.partition(":")[0]) == (1, code)
+    for option, value, code in (("--repo", "empty", "NOT_A_REPOSITORY"), ("--plan", "bad.yaml", "PLAN_INVALID")):
+        ran = typed("demo", option, value)
+        assert (ran.status, ran.err.partition(":")[0]) == (1, code)
 
 
 PLAN = """\

@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 PASS = "test -f new.txt"
 UNTIL_GO = 'until test -e "$HOME/go"; do sleep 0.05; done'
+confined = pytest.mark.skipif(not abilities().complete, reason=abilities().summary)
 
 
 @asynccontextmanager
@@ -113,11 +114,10 @@ async def test_gates_see_the_result_of_the_merge_and_nothing_uncommitted(setting
         assert git("rev-parse", "main", cwd=repository) == found["payload"]["merged_commit"]
 
 
+@confined
 async def test_filters_of_the_person_run_over_a_workers_files_in_the_box_only(
     settings: Settings, repository: Path, tmp_path: Path
 ) -> None:
-    if not abilities().complete:
-        pytest.skip(abilities().summary)
     marker = tmp_path / "marker"
     git("config", "filter.strip.smudge", "sh tools/strip.sh", cwd=repository)
     async with project(settings, "cat new.txt") as workbench:
@@ -133,11 +133,10 @@ async def test_filters_of_the_person_run_over_a_workers_files_in_the_box_only(
         assert not marker.exists()
 
 
+@confined
 async def test_where_a_filter_cannot_run_in_the_box_files_stay_as_stored_until_it_may_be_read(
     settings: Settings, repository: Path, tmp_path: Path
 ) -> None:
-    if not abilities().complete:
-        pytest.skip(abilities().summary)
     store = tmp_path / "store"
     store.mkdir()
     (store / "1").write_text("much data\n")
