@@ -96,7 +96,7 @@ def nested(work: Path, spy: Path) -> None:
     git(inner, "-c", "core.fsmonitor=", "commit", "--quiet", "--allow-empty", "--message", "x")
 
 
-def of_the_main_checkout(work: Path) -> Path:
+def persons_git(work: Path) -> Path:
     return work.parents[2] / ".git"
 
 
@@ -150,9 +150,7 @@ DEEDS: dict[str, Callable[[Path, Path], object]] = {
     "a branch that is noise": lambda w, _: (own(w) / REF).write_bytes(b"\xff\0" * 999),
     "a branch that is huge": lambda w, _: os.truncate(own(w) / REF, 1 << 36),
     "a branch that is a pipe": lambda w, _: os.mkfifo(replaced(own(w) / REF)),
-    "a branch that is a link": lambda w, _: replaced(own(w) / REF).symlink_to(
-        of_the_main_checkout(w) / "refs/heads/main"
-    ),
+    "a branch that is a link": lambda w, _: replaced(own(w) / REF).symlink_to(persons_git(w) / "refs/heads/main"),
     "a branch that is symbolic": lambda w, _: (own(w) / REF).write_text("ref: refs/heads/main\n"),
     "a branch that is itself": lambda w, _: (own(w) / REF).write_text("ref: refs/heads/work\n"),
     "a branch that is a tree": lambda w, _: (own(w) / REF).write_text(git(w, "rev-parse", "HEAD^{tree}") + "\n"),
@@ -165,9 +163,7 @@ DEEDS: dict[str, Callable[[Path, Path], object]] = {
     "objects cut off": cut_objects,
     "packs that lie": packs_that_lie,
     "objects gone": lambda w, _: replaced(own(w) / "objects"),
-    "objects that are the person's": lambda w, _: replaced(own(w) / "objects").symlink_to(
-        of_the_main_checkout(w) / "objects"
-    ),
+    "objects that are the person's": lambda w, _: replaced(own(w) / "objects").symlink_to(persons_git(w) / "objects"),
     "objects from nowhere": lambda w, _: (own(w) / "objects/info/alternates").write_text("/nowhere\n/dev\n"),
     "objects from itself": lambda w, _: (own(w) / "objects/info/alternates").write_text(f"{own(w) / 'objects'}\n"),
     "a pipe of alternates": lambda w, _: os.mkfifo(replaced(own(w) / "objects/info/alternates")),
@@ -175,13 +171,11 @@ DEEDS: dict[str, Callable[[Path, Path], object]] = {
     "an index that is a pipe": lambda w, _: os.mkfifo(replaced(own(w) / "index")),
     "history cut off": lambda w, _: (own(w) / "shallow").write_text(git(w, "rev-parse", "HEAD") + "\n"),
     "history replaced": lambda w, _: git(w, "replace", "--graft", "HEAD"),
-    "the person's git directory in common": lambda w, _: (own(w) / "commondir").write_text(
-        f"{of_the_main_checkout(w)}\n"
-    ),
+    "the person's git directory in common": lambda w, _: (own(w) / "commondir").write_text(f"{persons_git(w)}\n"),
     "a .git that is gone": lambda w, _: replaced(w / ".git"),
     "a .git that is a pipe": lambda w, _: os.mkfifo(replaced(w / ".git")),
-    "a .git that is the person's": lambda w, _: replaced(w / ".git").symlink_to(of_the_main_checkout(w)),
-    "a .git that names the person's": lambda w, _: (w / ".git").write_text(f"gitdir: {of_the_main_checkout(w)}\n"),
+    "a .git that is the person's": lambda w, _: replaced(w / ".git").symlink_to(persons_git(w)),
+    "a .git that names the person's": lambda w, _: (w / ".git").write_text(f"gitdir: {persons_git(w)}\n"),
     "a .git that is huge": lambda w, _: os.truncate(w / ".git", 1 << 36),
     "a .git of its own": lambda w, _: (replaced(w / ".git"), git(w, "init", "--quiet")),
     "directories without end": deep,

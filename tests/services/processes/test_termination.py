@@ -62,10 +62,8 @@ async def test_only_the_planner_that_spawned_it_or_the_person_ends_an_agent(serv
     worker = await admit("ada")
     made = [(await spawn(served, paula))["agent_id"], (await spawn(served))["agent_id"]]
     for who, whom in ((pete, made[0]), (pete, made[1]), (paula, made[1]), (worker, made[0]), (paula, "ada")):
-        await given.refuses("FORBIDDEN", served.workbench.dispatch(who.caller, "terminate_agent", {"agent_id": whom}))
-        await given.refuses(
-            "FORBIDDEN", served.workbench.dispatch(who.caller, "get_agent_process_info", {"agent_id": whom})
-        )
+        for name in ("terminate_agent", "get_agent_process_info"):
+            await given.refuses("FORBIDDEN", served.workbench.dispatch(who.caller, name, {"agent_id": whom}))
     mine = await served.workbench.dispatch(paula.caller, "get_managed_agents", {})
     assert [a["agent_id"] for a in mine["agents"]] == made[:1]
     assert (await served.workbench.dispatch(pete.caller, "get_managed_agents", {}))["agents"] == []
@@ -80,12 +78,10 @@ async def test_only_the_planner_that_spawned_it_or_the_person_ends_an_agent(serv
 async def test_with_its_worktree_a_worker_ends(served: Served, repository: Path) -> None:
     call = served.workbench.call
     outside = await spawn(served, name="outside")
-    pids = [
-        (await spawn(served, assigned_worktree=n, new_worktree=True, name=f"in-{n}"))["pid"] for n in ("lab", "annex")
-    ]
-    await given.reached(
-        served.workbench, await given.task(served.workbench, run="touch new.txt", target_worktree="lab"), "completed"
-    )
+    places = ("lab", "annex")
+    made = [await spawn(served, assigned_worktree=n, new_worktree=True, name=f"in-{n}") for n in places]
+    task = await given.task(served.workbench, run="touch new.txt", target_worktree="lab")
+    await given.reached(served.workbench, task, "completed")
     status = {one["name"]: one for one in (await call("get_worktree_status"))["worktrees"]}
     assert (status["lab"]["agents"], status["lab"]["open_tasks"]) == (["in-lab"], 0)
     asked = await call("integrate_worktree", worktree_name="lab")
@@ -94,11 +90,10 @@ async def test_with_its_worktree_a_worker_ends(served: Served, repository: Path)
     assert (repository / "new.txt").exists()
     assert (await process(served, "in-annex"))["running"]
     await call("discard_worktree", worktree_name="annex")
-    await ended(*pids)
+    await ended(*(one["pid"] for one in made))
     while any((repository / ".aiswarm" / "worktrees").iterdir()):  # removed after their agents have ended
         await asyncio.sleep(0.01)
-    states = [(await agent(served, f"in-{name}"))["registration_status"] for name in ("lab", "annex")]
-    assert states == ["inactive", "inactive"]
+    assert [(await agent(served, f"in-{n}"))["registration_status"] for n in places] == ["inactive", "inactive"]
     assert psutil.pid_exists(outside["pid"])
     assert (await process(served, "outside"))["running"]
 
@@ -145,9 +140,8 @@ async def test_what_a_crashed_server_left_running_is_ended_and_nothing_else(sett
 async def test_the_usage_of_a_worker_is_known_while_it_works(served: Served, lab: Path) -> None:
     made = await spawn(served, name="walt", assigned_worktree="lab", limits={"memory_bytes": 900_000_000, "tasks": 5})
     assert made["confinement"] == await confinement(served)
-    task_id = await given.task(
-        served.workbench, run="echo hello; echo $$ > pid; (setsid sleep 600 &); while :; do :; done"
-    )
+    run = "echo hello; echo $$ > pid; (setsid sleep 600 &); while :; do :; done"
+    task_id = await given.task(served.workbench, run=run)
     command = int(await given.written(lab / "pid"))
     found = await process(served, "walt")
     while found["cpu_seconds"] < 1 or "sleep" not in {one["name"] for one in found["children"]}:
