@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.git.parts import nest
 from workbench.tree_removal import remove_tree
 
 LEVELS = 3_000
@@ -22,17 +23,6 @@ def tree(tmp_path: Path) -> Iterator[Path]:
     yield made
     subprocess.run(["chmod", "-R", "u+rwx", str(tmp_path)], check=True)
     subprocess.run(["rm", "-rf", str(made)], check=True)
-
-
-def nest(directory: Path, levels: int) -> None:
-    """Create directories within each other."""
-    here = os.open(directory, os.O_RDONLY)
-    for _ in range(levels):
-        os.mkdir("deep", dir_fd=here)
-        below = os.open("deep", os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
 
 
 def test_a_directory_that_its_owner_may_not_enter_is_removed(tree: Path) -> None:

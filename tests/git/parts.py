@@ -94,6 +94,17 @@ def bring(place: Path) -> str | None:
     return branch and Repository(root, root / ".git").import_branch(inside(place), branch, max_bytes=MEGABYTE)
 
 
+def nest(directory: Path, levels: int) -> None:
+    """Create directories within each other."""
+    here = os.open(directory, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir("deep", dir_fd=here)
+        below = os.open("deep", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+
+
 def script(path: Path, body: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{body}\n")

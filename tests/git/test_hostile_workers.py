@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.git.parts import ANNA, MEGABYTE, git, inside, own, records, remove, script, write
+from tests.git.parts import ANNA, MEGABYTE, git, inside, nest, own, records, remove, script, write
 from workbench.errors import WorkbenchError
 from workbench.git import Checkout, Repository, changed
 
@@ -118,16 +118,6 @@ def packs_that_lie(work: Path, _: Path) -> None:
     (own(work) / "objects" / "info" / "commit-graph").write_bytes(b"CGPH" + b"\xff" * 2000)
 
 
-def deep(work: Path, _: Path) -> None:
-    here = os.open(work, os.O_RDONLY)
-    for _level in range(1_200):
-        os.mkdir("deep", dir_fd=here)
-        below = os.open("deep", os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
-
-
 HEAD, CONFIG, REF = Path("HEAD"), Path("config"), Path("refs/heads/work")
 
 RECORD = {"worktrees/w/HEAD", "worktrees/w/commondir"}
@@ -178,7 +168,7 @@ DEEDS: dict[str, Callable[[Path, Path], object]] = {
     "a .git that names the person's": lambda w, _: (w / ".git").write_text(f"gitdir: {persons_git(w)}\n"),
     "a .git that is huge": lambda w, _: os.truncate(w / ".git", 1 << 36),
     "a .git of its own": lambda w, _: (replaced(w / ".git"), git(w, "init", "--quiet")),
-    "directories without end": deep,
+    "directories without end": lambda w, _: nest(w, 1_200),
     "closed directories": lambda w, _: [p.chmod(0) for p in (own(w) / "refs", own(w) / "objects", w)],
     "names that are no text": lambda w, _: [
         (w / os.fsdecode(n)).write_text("x") for n in (b"\xff", b"a\nb", b"\x1b[2J")

@@ -79,9 +79,7 @@ def test_a_locked_index_is_reported_and_nothing_changes(root: Path, repo: Reposi
     assert Picture.of(root) == before
 
 
-@pytest.mark.parametrize(
-    ("smudge", "code"), [("exit 1", "GIT_FAILED"), ("sleep 600", "GIT_TIMEOUT")], ids=["fails", "hangs"]
-)
+@pytest.mark.parametrize(("smudge", "code"), [("exit 1", "GIT_FAILED"), ("sleep 600", "GIT_TIMEOUT")])
 def test_a_filter_that_gives_up_leaves_the_checkout_as_it_was(
     root: Path, repo: Repository, work: Path, smudge: str, code: str
 ) -> None:
