@@ -162,9 +162,15 @@ def settings_of_tests(tmp_path_factory: pytest.TempPathFactory, _plain_home: Non
 
 
 @pytest.fixture
-def settings(settings_of_tests: Settings, repository: Path) -> Settings:
-    """The settings of a fresh project."""
-    return settings_of_tests.model_copy(update={"project": repository.resolve()})
+def settings(settings_of_tests: Settings, repository: Path, request: pytest.FixtureRequest) -> Settings:
+    """The settings of a fresh project, with the changes that a test asks for; see `limited`."""
+    changes = getattr(request, "param", {})
+    return settings_of_tests.model_copy(update={"project": repository.resolve(), **changes})
+
+
+def limited(**changes: Any) -> pytest.MarkDecorator:
+    """A test in a project with some settings."""
+    return pytest.mark.parametrize("settings", [changes], indirect=True, ids=str)
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
-from tests.conftest import Admit, Child, Served
+from tests.conftest import Admit, Child, Served, limited
 from workbench.app import Workbench
 from workbench.client import Agent, SyncAgent, subscription
 from workbench.client import agent as module
@@ -28,12 +28,6 @@ from workbench.shells.serve import Servers
 from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
-    """The settings of a fresh project, with the changes a test asks for."""
-    return settings.model_copy(update=getattr(request, "param", {}))
 
 
 @pytest.fixture
@@ -182,7 +176,7 @@ async def test_arguments_that_are_not_json_fail_and_delay_no_other_call(served: 
         assert isinstance(second, BadInput)
 
 
-@pytest.mark.parametrize("settings", [{"max_frame_bytes": 4_096}], indirect=True, ids=["4 kB"])
+@limited(max_frame_bytes=4_096)
 async def test_a_message_that_is_too_large_fails_and_the_agent_lives(served: Served, admit: Admit) -> None:
     ada = await admit("ada")
     async with Agent(served.info.url, token=ada.token, chance=lambda: 0.99) as agent:
@@ -192,7 +186,7 @@ async def test_a_message_that_is_too_large_fails_and_the_agent_lives(served: Ser
         assert (await agent.call("whoami"))["agent_id"] == "ada"
 
 
-@pytest.mark.parametrize("settings", [{"max_messages_per_second": 20}], indirect=True, ids=["20 a second"])
+@limited(max_messages_per_second=20)
 async def test_a_flood_of_calls_fails_and_later_calls_succeed(served: Served, admit: Admit) -> None:
     ada = await admit("ada")
     async with Agent(served.info.url, token=ada.token) as agent:

@@ -12,23 +12,16 @@ import httpx2
 import psutil
 import pytest
 
-from tests.conftest import Admit, Served, Talks
+from tests.conftest import Admit, Served, Talks, limited
 from tests.shells.conftest import Visit, error_of
 from tests.shells.mcp.test_server import INITIALIZE, headers
 from tests.shells.test_serve import port_of
-from tests.shells.websocket.conftest import gone, limited
-from workbench.settings import Settings
+from tests.shells.websocket.conftest import gone
 
 pytestmark = pytest.mark.anyio
 
 HEAD = b"POST /api/ops/ping HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n"
 UPGRADE = b"GET /ws/me HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-
-
-@pytest.fixture
-def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
-    """The settings of a fresh project, with the changes a test asks for."""
-    return settings.model_copy(update=getattr(request, "param", {}))
 
 
 class Raw:

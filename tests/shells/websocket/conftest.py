@@ -11,19 +11,8 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosedError, InvalidStatus
 
 from tests.conftest import Served, Talk
-from workbench.settings import Settings
 
 WRONG = f"wba_{'x' * 43}"
-
-
-@pytest.fixture
-def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
-    """The settings of a fresh project, with the changes a test asks for."""
-    return settings.model_copy(update=getattr(request, "param", {}))
-
-
-def limited(**limits: int) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("settings", [limits], indirect=True, ids=str)
 
 
 async def closed(line: Talk) -> tuple[int, str]:

@@ -8,8 +8,8 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from tests.conftest import Admit, Served, Talks
-from tests.shells.websocket.conftest import WRONG, closed, limited, why_not
+from tests.conftest import Admit, Served, Talks, limited
+from tests.shells.websocket.conftest import WRONG, closed, why_not
 from workbench.rules.wire import message
 from workbench.settings import Settings
 

@@ -12,8 +12,8 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 
-from tests.conftest import Admit, Served
-from tests.shells.websocket.conftest import closed, limited, why_not
+from tests.conftest import Admit, Served, limited
+from tests.shells.websocket.conftest import closed, why_not
 from tests.shells.websocket.test_socket import Client as BufferedClient
 from workbench.ops import OPERATOR
 from workbench.settings import Settings

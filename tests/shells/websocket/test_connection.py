@@ -7,8 +7,8 @@ import logging
 
 import pytest
 
-from tests.conftest import Admit, Served, Talks
-from tests.shells.websocket.conftest import accepted, connections_of, events_of, gone, hear_until, limited
+from tests.conftest import Admit, Served, Talks, limited
+from tests.shells.websocket.conftest import accepted, connections_of, events_of, gone, hear_until
 
 pytestmark = pytest.mark.anyio
 

@@ -10,8 +10,8 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from tests.conftest import Admit, Served, Talks
-from tests.shells.websocket.conftest import accepted, closed, limited, why_not
+from tests.conftest import Admit, Served, Talks, limited
+from tests.shells.websocket.conftest import accepted, closed, why_not
 from workbench.client import HttpClient, McpClient
 
 pytestmark = pytest.mark.anyio

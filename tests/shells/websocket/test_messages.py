@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
-from tests.conftest import Admit, Served, Talks
+from tests.conftest import Admit, Served, Talks, limited
 from tests.rules.wire.test_message import BAD_FRAMES
-from tests.shells.websocket.conftest import closed, limited
+from tests.shells.websocket.conftest import closed
 
 pytestmark = pytest.mark.anyio
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from websockets.asyncio.client import connect
 
-from tests.conftest import Served, Talks
-from tests.shells.websocket.conftest import connections_of, events_of, limited
+from tests.conftest import Served, Talks, limited
+from tests.shells.websocket.conftest import connections_of, events_of
 from workbench.rules.wire import message
 from workbench.store.base import Tx
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import Admit, Served, Talks
-from tests.shells.websocket.conftest import closed, connections_of, gone, limited
+from tests.conftest import Admit, Served, Talks, limited
+from tests.shells.websocket.conftest import closed, connections_of, gone
 from workbench.store.base import Tx
 
 pytestmark = pytest.mark.anyio

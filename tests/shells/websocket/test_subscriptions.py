@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Admit, Served, Talks
-from tests.shells.websocket.conftest import events_of, hear_until, limited
+from tests.conftest import Admit, Served, Talks, limited
+from tests.shells.websocket.conftest import events_of, hear_until
 
 pytestmark = pytest.mark.anyio
 
