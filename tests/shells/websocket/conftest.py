@@ -10,9 +10,24 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosedError, InvalidStatus
 
-from tests.conftest import Served, Talk
+from tests.conftest import Admit, Served, Talk, Talks
+from workbench.store.base import Tx
 
 WRONG = f"wba_{'x' * 43}"
+
+
+@pytest.fixture
+async def line(talk: Talks, admit: Admit) -> Talk:
+    """The connection `me` of an agent, ada."""
+    made: Talk = await talk("me", (await admit("ada")).token)
+    return made
+
+
+@pytest.fixture
+async def desk(served: Served, talk: Talks) -> Talk:
+    """The connection `desk` of the operator."""
+    made: Talk = await talk("desk", served.workbench.operator_token)
+    return made
 
 
 async def closed(line: Talk) -> tuple[int, str]:
@@ -65,3 +80,13 @@ async def gone(served: Served, times: int) -> None:
     async with served.workbench.feed.subscribe("agent.disconnected", after=0) as events:
         for _ in range(times):
             await anext(events)
+
+
+async def decide_others(served: Served, kind: str) -> None:
+    """Twenty decisions at once, about other agents."""
+
+    def throng(tx: Tx) -> None:
+        for number in range(20):
+            tx.emit(kind, f"agent:{number}")
+
+    await served.workbench.store.write(throng)

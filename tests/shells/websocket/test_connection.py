@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 
 import pytest
 
-from tests.conftest import Admit, Served, Talks, limited
-from tests.shells.websocket.conftest import accepted, connections_of, events_of, gone, hear_until
+from tests.conftest import Admit, Served, Talk, Talks, limited
+from tests.shells.websocket.conftest import accepted, connections_of, events_of, gone
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_what_a_client_sent_before_it_left_is_done_to_its_end(served: Served, talk: Talks) -> None:
+async def test_what_a_client_sent_before_it_left_is_done_to_its_end(served: Served, desk: Talk) -> None:
     waiting = [await served.workbench.call("register", name=f"Agent {number}") for number in range(20)]
-    line = await talk("desk", served.workbench.operator_token)
     for made in waiting:
-        await line.send("desk", "approve", approval_id=made["approval_id"])
-    await line.socket.close()
+        await desk.send("desk", "approve", approval_id=made["approval_id"])
+    await desk.socket.close()
     async with asyncio.timeout(20), served.workbench.feed.subscribe("agent.assigned", after=0) as assigned:
         subjects = {(await anext(assigned)).subject for _ in waiting}
     assert len(subjects) == len(waiting)
 
 
-async def test_what_was_begun_is_finished_although_its_client_leaves_amid_it(served: Served, talk: Talks) -> None:
-    line = await talk("desk", served.workbench.operator_token)
-    await line.send("desk", "create_worktree", name="island")
-    await (await line.socket.ping())  # git is at work
-    await line.socket.close()
+async def test_what_was_begun_is_finished_although_its_client_leaves_amid_it(served: Served, desk: Talk) -> None:
+    await desk.send("desk", "create_worktree", name="island")
+    await (await desk.socket.ping())  # git is at work
+    await desk.socket.close()
     async with asyncio.timeout(20), served.workbench.feed.subscribe("worktree.created", after=0) as created:
         assert (await anext(created)).subject == "worktree:island"
 
 
 @limited(max_connections=1, max_in_flight=4)
-async def test_a_client_that_left_amid_many_questions_is_forgotten(served: Served, talk: Talks, admit: Admit) -> None:
-    ada = await admit("ada")
+async def test_a_client_that_left_amid_many_questions_is_forgotten(served: Served, line: Talk) -> None:
     last = (await events_of(served))[-1]["id"]
-    line = await talk("me", ada.token)
     await line.send("ada", "list_events", after=last, wait_seconds=30, kinds=["task.created"])
     for _ in range(50):
         await line.send("ada", "ping")
@@ -63,21 +58,7 @@ async def test_an_agent_is_connected_from_its_authentication_to_the_end(
     assert await connections_of(served, "ada") == ("disconnected", 0)
 
 
-async def test_who_authenticates_as_another_takes_the_connection_along(
-    served: Served, talk: Talks, admit: Admit
-) -> None:
-    ada, bob = await admit("ada"), await admit("bob")
-    line = await talk("me", ada.token)
-    await line.say("ada", "subscribe", after=None)
-    await line.say("bob", "authenticate", token=bob.token)
-    assert await connections_of(served, "ada") == ("disconnected", 0)
-    assert await connections_of(served, "bob") == ("connected", 1)
-    assert (await line.say("bob", "unsubscribe"))["data"] == {"ended": 0}
-
-
-async def test_a_changed_grant_counts_from_the_next_message_on(served: Served, talk: Talks, admit: Admit) -> None:
-    ada = await admit("ada")
-    line = await talk("me", ada.token)
+async def test_a_changed_grant_counts_from_the_next_message_on(served: Served, line: Talk) -> None:
     call = served.workbench.call
     assert (await line.say("ada", "claim_task"))["type"] == "claim_task_response"
     await call("update_agent", agent_id="ada", changes={"tool": "read"})
@@ -97,9 +78,7 @@ async def test_a_changed_grant_counts_from_the_next_message_on(served: Served, t
     assert (await line.say("me", "whoami"))["code"] == "NOT_ALLOWLISTED"
 
 
-async def test_who_is_prolonged_is_active_with_its_next_message(served: Served, talk: Talks, admit: Admit) -> None:
-    ada = await admit("ada")
-    line = await talk("me", ada.token)
+async def test_who_is_prolonged_is_active_with_its_next_message(served: Served, line: Talk) -> None:
     await served.workbench.call("update_agent", agent_id="ada", changes={"expires_in_seconds": 0.01})
     async with served.workbench.feed.subscribe("agent.deactivated", after=0) as events:
         await anext(events)
@@ -107,20 +86,3 @@ async def test_who_is_prolonged_is_active_with_its_next_message(served: Served, 
     assert (await line.say("ada", "whoami"))["data"]["agent_id"] == "ada"
     assert (await served.workbench.call("get_agent", agent_id="ada"))["registration_status"] == "active"
     assert await connections_of(served, "ada") == ("connected", 1)
-
-
-async def test_stopping_amid_streams_is_silent(
-    served: Served, talk: Talks, admit: Admit, caplog: pytest.LogCaptureFixture
-) -> None:
-    ada = await admit("ada")
-    lines = [await talk(f"line-{number}", ada.token) for number in range(3)]
-    for line in lines:
-        await line.send("ada", "subscribe", after=0)
-        await line.send("ada", "list_events", after=None, wait_seconds=0.2, kinds=["no.such"])
-    waiting = await talk("waiting")
-    await waiting.say("waiting", "register", name="Eve")
-    await hear_until(lines[0], "event")
-    with caplog.at_level(logging.WARNING):
-        await served.servers.stop()
-    assert caplog.records == []
-    assert await connections_of(served, "ada") == ("disconnected", 0)

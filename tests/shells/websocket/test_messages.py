@@ -6,16 +6,21 @@ import logging
 
 import pytest
 
-from tests.conftest import Admit, Served, Talks, limited
+from tests import given
+from tests.conftest import Admit, Served, Talk, Talks, limited
 from tests.rules.wire.test_message import BAD_FRAMES
 from tests.shells.websocket.conftest import closed
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_bound_connection_speaks_for_nobody_else(talk: Talks, admit: Admit) -> None:
+async def test_a_connection_speaks_for_anybody_until_it_is_bound_and_then_for_nobody_else(
+    talk: Talks, admit: Admit
+) -> None:
     ada, _ = await admit("ada"), await admit("bob")
-    line = await talk("me", ada.token)
+    line = await talk("me")
+    assert (await line.say("somebody", "ping"))["type"] == "ping_response"
+    await line.say("me", "authenticate", token=ada.token)
     for action in ("whoami", "claim_task", "subscribe", "select_tool", "no_such_action"):
         reply = await line.say("bob", action)
         assert (reply["type"], reply["code"], reply["action"]) == ("error", "FORBIDDEN", action)
@@ -24,34 +29,16 @@ async def test_a_bound_connection_speaks_for_nobody_else(talk: Talks, admit: Adm
         assert (await line.say(name, "claim_task", agent_id="ada"))["type"] == "claim_task_response"
 
 
-async def test_before_that_the_first_element_is_free(talk: Talks) -> None:
-    assert (await (await talk("me")).say("somebody", "ping"))["type"] == "ping_response"
-
-
-async def test_a_connection_can_be_bound_anew(talk: Talks, admit: Admit) -> None:
-    ada, bob = await admit("ada"), await admit("bob")
-    line = await talk("me", ada.token)
-    assert (await line.say("bob", "authenticate", token=bob.token))["agent_id"] == "bob"
-    assert (await line.say("bob", "whoami"))["data"]["agent_id"] == "bob"
-    assert (await line.say("ada", "whoami"))["code"] == "FORBIDDEN"
-
-
-async def test_who_selected_reading_cannot_write(talk: Talks, admit: Admit) -> None:
+async def test_who_selected_reading_cannot_write_until_it_selects_writing(talk: Talks, admit: Admit) -> None:
     ada = await admit("ada")
     line = await talk("me")
     await line.say("me", "select_tool", tool="read")
     assert (await line.say("me", "authenticate", token=ada.token))["tool"] == "read"
     assert (await line.say("ada", "list_tasks"))["type"] == "list_tasks_response"
-    assert (await line.say("ada", "claim_task"))["code"] == "FORBIDDEN"
-
-
-async def test_the_selection_counts_also_after_authentication(talk: Talks, admit: Admit) -> None:
-    ada = await admit("ada")
-    line = await talk("me", ada.token)
-    await line.say("ada", "select_tool", tool="read")
-    assert (await line.say("ada", "claim_task"))["code"] == "FORBIDDEN"
-    await line.say("ada", "select_tool", tool="write")
-    assert (await line.say("ada", "claim_task"))["type"] == "claim_task_response"
+    for tool, answer in (("read", "error"), ("write", "claim_task_response"), ("read", "error")):
+        reply = await line.say("ada", "claim_task")
+        assert (reply["type"], reply.get("code")) == (answer, "FORBIDDEN" if tool == "read" else None)
+        await line.say("ada", "select_tool", tool="write" if tool == "read" else "read")
 
 
 async def test_who_was_granted_reading_cannot_select_more(talk: Talks, admit: Admit) -> None:
@@ -62,29 +49,14 @@ async def test_who_was_granted_reading_cannot_select_more(talk: Talks, admit: Ad
     assert (await line.say("ada", "claim_task"))["code"] == "FORBIDDEN"
 
 
-async def test_the_operator_may_come_by_websocket(served: Served, talk: Talks) -> None:
-    line = await talk("desk", served.workbench.operator_token)
-    assert (await line.say("desk", "list_approvals"))["data"] == {"approvals": []}
-
-
-async def test_what_is_not_known_is_echoed(talk: Talks) -> None:
-    assert await (await talk()).say("me", "dance", tempo=120) == {
-        "type": "echo",
-        "original": {"agent": "me", "action": "dance", "data": {"tempo": 120}},
-    }
+async def test_the_operator_may_come_by_websocket(desk: Talk) -> None:
+    assert (await desk.say("desk", "list_approvals"))["data"] == {"approvals": []}
 
 
 async def test_every_kind_of_reply_carries_the_id_of_its_request(talk: Talks) -> None:
     line = await talk()
-    for number, (action, kind) in enumerate(
-        {
-            "ping": "ping_response",
-            "dance": "echo",
-            "get_task": "error",
-            "authenticate": "error",
-            "register": "registration_success",
-        }.items()
-    ):
+    kinds = {"ping": "ping_response", "dance": "echo", "get_task": "error", "authenticate": "error"}
+    for number, (action, kind) in enumerate((kinds | {"register": "registration_success"}).items()):
         reply = await line.say("me", action, request_id=number)
         assert (reply["type"], reply["request_id"]) == (kind, number)
 
@@ -98,10 +70,10 @@ async def test_nothing_that_is_no_frame_ends_the_connection(talk: Talks) -> None
     assert (await line.say("me", "ping"))["type"] == "ping_response"
 
 
-async def test_what_is_echoed_comes_back_as_it_was(talk: Talks) -> None:
-    line = await talk()
+async def test_what_is_not_known_is_echoed_as_it_was(talk: Talks) -> None:
     data = {"text": "ö🐧\u2028\x7f", "numbers": [10**40, -0.5, 1e300], "deep": [[[[[{}]]]]]}
-    assert (await line.say("me", "dance", **data))["original"]["data"] == data
+    original = {"agent": "me", "action": "dance", "data": data}
+    assert await (await talk()).say("me", "dance", **data) == {"type": "echo", "original": original}
 
 
 async def test_text_that_is_not_utf8_ends_the_connection(talk: Talks, caplog: pytest.LogCaptureFixture) -> None:
@@ -134,8 +106,8 @@ async def test_many_messages_at_once_are_answered_in_order(talk: Talks, admit: A
 async def test_a_request_that_comes_again_is_answered_again_and_done_once(
     served: Served, talk: Talks, admit: Admit
 ) -> None:
-    await served.workbench.call("create_project", name="Apollo")
-    session = await served.workbench.call("create_session", project_id="Apollo", name="Day one")
+    await given.project(served.workbench)
+    session = await given.session(served.workbench, "Day one")
     ada, bob = await admit("ada", session_id=session["id"]), await admit("bob", session_id=session["id"])
     line = await talk("me", ada.token)
     registering = {"name": "Eve", "request_id": "r"}
@@ -156,12 +128,10 @@ async def test_a_request_that_comes_again_is_answered_again_and_done_once(
     assert (await line.say("me", "register", **registering))["token"] != first[0]["token"]
 
 
-async def test_what_failed_is_done_when_it_comes_again(served: Served, talk: Talks, admit: Admit) -> None:
-    ada = await admit("ada")
-    line = await talk("me", ada.token)
+async def test_what_failed_is_done_when_it_comes_again(served: Served, line: Talk) -> None:
     writing = {"content": {"title": "At last"}, "request_id": 7}
     assert (await line.say("me", "write", **writing))["code"] == "SESSION_REQUIRED"
-    await served.workbench.call("create_project", name="Apollo")
-    session = await served.workbench.call("create_session", project_id="Apollo", name="Day one")
+    await given.project(served.workbench)
+    session = await given.session(served.workbench, "Day one")
     await served.workbench.call("update_agent", agent_id="ada", changes={"session_id": session["id"]})
     assert (await line.say("me", "write", **writing))["status"] == "success"

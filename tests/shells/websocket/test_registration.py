@@ -7,45 +7,32 @@ import json
 from typing import Any
 
 import pytest
-from websockets.asyncio.client import connect
 
-from tests.conftest import Served, Talks, limited
-from tests.shells.websocket.conftest import connections_of, events_of
+from tests.conftest import Served, Talk, Talks, limited
+from tests.shells.websocket.conftest import connections_of, decide_others, events_of
 from workbench.rules.wire import message
-from workbench.store.base import Tx
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_client_is_first_asked_for_a_tool(served: Served) -> None:
-    async with connect(f"{served.info.ws_url}/me") as socket:
-        assert json.loads(await socket.recv()) == message.prompt()
-
-
-async def test_reading_or_writing_needs_an_id_first(talk: Talks) -> None:
+async def test_reading_or_writing_needs_an_id_first_and_there_is_no_other_tool(talk: Talks) -> None:
     line = await talk("me")
     for tool in ("read", "write"):
         assert await line.say("me", "select_tool", tool=tool) == message.agent_id_required("me", tool)
-
-
-async def test_there_is_no_other_tool(talk: Talks) -> None:
-    line = await talk()
     others: list[Any] = ["admin", "", None, 5, {"read": True}, ["read"]]
-    for tool in others:
-        reply = await line.say("me", "select_tool", tool=tool)
+    for other in others:
+        reply = await line.say("me", "select_tool", tool=other)
         assert (reply["type"], reply["code"]) == ("error", "INVALID_TOOL")
         assert reply["message"] == "Invalid tool selection. Must be 'register', 'read', or 'write'"
 
 
-@pytest.mark.parametrize("action", ["register", "select_tool"])
+@pytest.mark.parametrize(("action", "selection"), [("register", {}), ("select_tool", {"tool": "register"})])
 async def test_registering_makes_a_pending_agent_and_tells_the_token_once(
-    served: Served, talk: Talks, action: str
+    served: Served, talk: Talks, action: str, selection: dict[str, str]
 ) -> None:
-    selection = {"tool": "register"} if action == "select_tool" else {}
     line = await talk("robot-7")
     reply = await line.say("robot-7", action, name="Test Agent", capabilities={"nlp": True}, **selection)
-    assert reply["type"] == "registration_success"
-    assert reply["status"] == "pending"
+    assert (reply["type"], reply["status"]) == ("registration_success", "pending")
     assert reply["agent_id"].startswith("pending_")
     assert reply["token"].startswith("wba_")
     assert reply["message"] == "Registration successful. Waiting for human assignment of permanent agent_id."
@@ -62,16 +49,6 @@ async def test_who_gives_no_name_is_named_for_its_connection(
     assert (await (await talk(client_id)).say(client_id, "register"))["type"] == "registration_success"
     [agent] = (await served.workbench.call("list_agents"))["agents"]
     assert agent["name"] == name
-
-
-async def test_who_waits_is_told_that_it_was_admitted(served: Served, talk: Talks) -> None:
-    line = await talk()
-    made = await line.say("me", "register", name="Ada")
-    choices = {"agent_id": "ada", "tool": "read"}
-    await served.workbench.call("approve", approval_id=made["approval_id"], choices=choices)
-    assert await line.hear() == {"type": "agent_assigned", "agent_id": "ada", "session_id": None, "tool": "read"}
-    reply = await line.say("me", "authenticate", agent_id="ada", token=made["token"])
-    assert reply == message.authentication_success("ada", "Ada", "read")
 
 
 async def test_who_waits_is_told_that_it_was_rejected_and_why(served: Served, talk: Talks) -> None:
@@ -106,29 +83,26 @@ async def test_a_pending_id_is_of_no_use_to_who_has_found_it(served: Served, tal
     assert (await line.say("thief", "registration_status", token=made["agent_id"]))["code"] == "INVALID_TOKEN"
 
 
-async def test_who_a_rule_admits_is_told_after_its_registration(served: Served, talk: Talks) -> None:
+async def test_who_a_rule_admits_is_told_after_its_registration(served: Served, talk: Talks, desk: Talk) -> None:
     await served.workbench.call("add_admission_rule", name="friends", pattern="Ada*")
-    operator = await talk("desk", served.workbench.operator_token)
     line = await talk()
     made = await line.say("me", "register", name="Ada")
     assert (made["type"], made["status"]) == ("registration_success", "assigned")
     assert (await line.hear())["type"] == "agent_assigned"
     await line.say("me", "register", name="Eve")
-    assert (await operator.hear())["name"] == "Eve"
+    assert (await desk.hear())["name"] == "Eve"
 
 
 @limited(feed_queue=1)
 async def test_who_waits_is_told_also_when_others_are_decided_in_throngs(served: Served, talk: Talks) -> None:
     line = await talk()
     made = await line.say("me", "register", name="Ada")
-
-    def throng(tx: Tx) -> None:
-        for number in range(20):
-            tx.emit("agent.assigned", f"agent:{number}")
-
-    await served.workbench.store.write(throng)
-    await served.workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
-    assert (await line.hear())["type"] == "agent_assigned"
+    await decide_others(served, "agent.assigned")
+    choices = {"agent_id": "ada", "tool": "read"}
+    await served.workbench.call("approve", approval_id=made["approval_id"], choices=choices)
+    assert await line.hear() == {"type": "agent_assigned", "agent_id": "ada", "session_id": None, "tool": "read"}
+    reply = await line.say("me", "authenticate", agent_id="ada", token=made["token"])
+    assert reply == message.authentication_success("ada", "Ada", "read")
 
 
 async def test_who_waits_is_woken_by_decisions_alone(served: Served, talk: Talks) -> None:

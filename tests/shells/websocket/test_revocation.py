@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import Admit, Served, Talks, limited
-from tests.shells.websocket.conftest import closed, connections_of, gone
-from workbench.store.base import Tx
+from tests.conftest import Admit, Served, Talk, Talks, limited
+from tests.shells.websocket.conftest import closed, connections_of, decide_others, gone
 
 pytestmark = pytest.mark.anyio
 
@@ -23,11 +22,7 @@ async def test_revoking_ends_an_agents_connections_at_once(served: Served, talk:
     assert (await other.say("bob", "authenticate", token=ada.token))["code"] == "INVALID_TOKEN"
 
 
-async def test_revoking_ends_also_the_connection_of_a_client_that_does_not_read(
-    served: Served, talk: Talks, admit: Admit
-) -> None:
-    ada = await admit("ada")
-    line = await talk("me", ada.token)
+async def test_revoking_ends_also_the_connection_of_a_client_that_does_not_read(served: Served, line: Talk) -> None:
     await line.say("ada", "subscribe", after=None, kinds=["task.*"])
     line.socket.transport.pause_reading()
     for _ in range(200):
@@ -38,35 +33,28 @@ async def test_revoking_ends_also_the_connection_of_a_client_that_does_not_read(
     line.socket.transport.abort()  # else it waits for the farewell that it does not read
 
 
-async def test_another_token_ends_the_connections_made_with_the_old_one(
-    served: Served, talk: Talks, admit: Admit
-) -> None:
-    ada = await admit("ada")
-    line = await talk("me", ada.token)
+async def test_another_token_ends_the_connections_made_with_the_old_one(served: Served, line: Talk) -> None:
     await served.workbench.call("issue_token", agent_id="ada")
     assert await closed(line) == (4401, "TOKEN_REPLACED")
 
 
 @limited(feed_queue=1)
-async def test_revoking_many_at_once_ends_all_their_connections(served: Served, talk: Talks, admit: Admit) -> None:
-    ada = await admit("ada")
-    line = await talk("me", ada.token)
-
-    def throng(tx: Tx) -> None:
-        for number in range(20):
-            tx.emit("agent.revoked", f"agent:{number}")
-
-    await served.workbench.store.write(throng)
+async def test_revoking_many_at_once_ends_all_their_connections(served: Served, line: Talk) -> None:
+    await decide_others(served, "agent.revoked")
     await served.workbench.call("revoke_agent", agent_id="ada")
     assert await closed(line) == (4401, "REVOKED")
 
 
-async def test_a_connection_that_was_bound_anew_outlives_its_first_agent(
-    served: Served, talk: Talks, admit: Admit
+async def test_a_connection_that_was_bound_anew_is_of_its_second_agent_alone(
+    served: Served, line: Talk, admit: Admit
 ) -> None:
-    ada, bob = await admit("ada"), await admit("bob")
-    line = await talk("me", ada.token)
-    await line.say("me", "authenticate", token=bob.token)
+    bob = await admit("bob")
+    await line.say("ada", "subscribe", after=None)
+    assert (await line.say("me", "authenticate", token=bob.token))["agent_id"] == "bob"
+    assert await connections_of(served, "ada") == ("disconnected", 0)
+    assert await connections_of(served, "bob") == ("connected", 1)
+    assert (await line.say("bob", "unsubscribe"))["data"] == {"ended": 0}
+    assert (await line.say("ada", "whoami"))["code"] == "FORBIDDEN"
     await served.workbench.call("revoke_agent", agent_id="ada")
     assert (await line.say("bob", "whoami"))["data"]["agent_id"] == "bob"
     await served.workbench.call("revoke_agent", agent_id="bob")

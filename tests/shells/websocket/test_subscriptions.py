@@ -6,16 +6,15 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Admit, Served, Talks, limited
+from tests import given
+from tests.conftest import Admit, Served, Talk, Talks, limited
 from tests.shells.websocket.conftest import events_of, hear_until
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_subscribing_streams_what_happens(served: Served, talk: Talks, admit: Admit) -> None:
-    ada = await admit("ada")
+async def test_subscribing_streams_what_happens(served: Served, line: Talk) -> None:
     last = (await events_of(served))[-1]["id"]
-    line = await talk("me", ada.token)
     reply = await line.say("ada", "subscribe", after=last, kinds=["task.*"], request_id="s")
     assert reply == {"type": "subscribe_response", "data": {"after": last}, "request_id": "s"}
     await served.workbench.call("register", name="Not asked for")
@@ -28,22 +27,19 @@ async def test_subscribing_streams_what_happens(served: Served, talk: Talks, adm
     assert (await line.say("ada", "ping"))["type"] == "ping_response"
 
 
-async def test_a_subscription_begins_where_it_is_told_to(served: Served, talk: Talks, admit: Admit) -> None:
-    line = await talk("desk", served.workbench.operator_token)
+async def test_a_subscription_begins_where_it_is_told_to(served: Served, desk: Talk, admit: Admit) -> None:
     await admit("ada")
     past = await events_of(served)
-    await line.send("desk", "subscribe", after=past[2]["id"])
+    await desk.send("desk", "subscribe", after=past[2]["id"])
     heard: list[dict[str, Any]] = []
     while len(heard) < 1 + len(past[3:]):
-        said = await line.hear()
+        said = await desk.hear()
         heard += [said] if said["type"] != "new_pending_agent" else []  # told unless it was admitted by then
     assert heard[0]["type"] == "subscribe_response"
     assert [m["data"] for m in heard[1:]] == past[3:]
 
 
-async def test_a_subscription_without_a_beginning_begins_now(served: Served, talk: Talks, admit: Admit) -> None:
-    ada = await admit("ada")
-    line = await talk("me", ada.token)
+async def test_a_subscription_without_a_beginning_begins_now(served: Served, line: Talk) -> None:
     await served.workbench.call("create_task", title="Before", persona_id="tester")
     last = (await events_of(served))[-1]["id"]
     assert (await line.say("ada", "subscribe", kinds=["task.*"]))["data"] == {"after": last}
@@ -52,8 +48,8 @@ async def test_a_subscription_without_a_beginning_begins_now(served: Served, tal
 
 
 async def test_a_subscriber_may_leave_out_its_own_events(served: Served, talk: Talks, admit: Admit) -> None:
-    project = await served.workbench.call("create_project", name="Apollo")
-    session = await served.workbench.call("create_session", project_id=project["id"], name="Day one")
+    await given.project(served.workbench)
+    session = await given.session(served.workbench, "Day one")
     near = {"session_id": session["id"], "access_level": "session_level"}
     ada, bob = await admit("ada", **near), await admit("bob", **near)
     line = await talk("me", ada.token)
@@ -71,14 +67,13 @@ async def test_strangers_may_not_subscribe(talk: Talks) -> None:
     assert (await (await talk()).say("me", "subscribe"))["code"] == "TOKEN_REQUIRED"
 
 
-async def test_events_never_come_before_the_answer_to_subscribing(served: Served, talk: Talks) -> None:
-    line = await talk("desk", served.workbench.operator_token)
+async def test_events_never_come_before_the_answer_to_subscribing(desk: Talk) -> None:
     for number in range(10):
-        await line.send("desk", "create_task", title=f"Task {number}", persona_id="tester")
-        await line.send("desk", "subscribe", after=0, kinds=["task.*"], request_id=number)
+        await desk.send("desk", "create_task", title=f"Task {number}", persona_id="tester")
+        await desk.send("desk", "subscribe", after=0, kinds=["task.*"], request_id=number)
     heard: list[Any] = []
     while len(heard) < 120:  # twenty replies, and ten events for each subscription
-        heard.append(await line.hear())
+        heard.append(await desk.hear())
     for number in range(10):
         mine = [m["type"] for m in heard if m.get("request_id") == number]
         assert mine == ["subscribe_response"] + ["event"] * 10
@@ -103,40 +98,27 @@ async def test_a_reader_that_is_too_slow_is_cut_off_and_nobody_waits_for_it(
     assert (await sluggard.say("slow", "ping"))["type"] == "ping_response"
 
 
-async def test_a_subscription_can_be_ended_and_is_replaced_by_its_repetition(
-    served: Served, talk: Talks, admit: Admit
-) -> None:
-    ada = await admit("ada")
-    line = await talk("me", ada.token)
-    for _ in range(3):
-        await line.say("ada", "subscribe", after=None, kinds=["task.*"], request_id="a")
-    await line.say("ada", "subscribe", after=None, kinds=["task.*"], request_id="b")
+async def test_a_subscription_can_be_ended_and_is_replaced_by_its_repetition(served: Served, line: Talk) -> None:
+    for request_id in ("a", "a", "a", "b"):
+        await line.say("ada", "subscribe", after=None, kinds=["task.*"], request_id=request_id)
     assert (await line.say("ada", "unsubscribe", subscription="b"))["data"] == {"ended": 1}
     await served.workbench.call("create_task", title="One", persona_id="tester")
     assert (await line.hear())["request_id"] == "a"
     assert (await line.say("ada", "unsubscribe"))["data"] == {"ended": 1}
 
 
-async def test_a_connection_has_a_limited_number_of_subscriptions(talk: Talks, admit: Admit) -> None:
-    ada = await admit("ada")
-    line = await talk("me", ada.token)
+async def test_a_connection_has_a_limited_number_of_subscriptions(line: Talk) -> None:
     for _ in range(16):
         assert (await line.say("ada", "subscribe", after=None))["type"] == "subscribe_response"
     assert (await line.say("ada", "subscribe", after=None))["code"] == "TOO_MANY_SUBSCRIPTIONS"
 
 
 NO_SUBSCRIPTIONS: list[dict[str, Any]] = [
-    {"tool_messages": 1},
-    {"kinds": []},
-    {"kinds": "task.*"},
-    {"after": -1},
-    {"after": "x"},
-    {"mine": 5},
-    {"limit": 5},
+    *({"tool_messages": 1}, {"kinds": []}, {"kinds": "task.*"}),
+    *({"after": -1}, {"after": "x"}, {"mine": 5}, {"limit": 5}),
 ]
 
 
-async def test_what_makes_no_subscription_is_refused(talk: Talks, admit: Admit) -> None:
-    line = await talk("me", (await admit("ada")).token)
+async def test_what_makes_no_subscription_is_refused(line: Talk) -> None:
     codes = [(await line.say("ada", "subscribe", **data)).get("code") for data in NO_SUBSCRIPTIONS]
     assert codes == ["INVALID_ARGUMENTS"] * len(NO_SUBSCRIPTIONS)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from tests.conftest import Served, Talks
+from tests.conftest import Served, Talk
 
 pytestmark = pytest.mark.anyio
 
@@ -37,12 +37,11 @@ async def call(served: Served, **arguments: Any) -> dict[str, Any]:
     return await served.workbench.call("call_tool", **arguments)
 
 
-async def test_a_subscriber_gets_the_start_and_the_end_of_each_call(served: Served, talk: Talks) -> None:
-    line = await talk("desk", served.workbench.operator_token)
+async def test_a_subscriber_gets_the_start_and_the_end_of_each_call(served: Served, desk: Talk) -> None:
     wanted = {"kinds": ["tool.*"], "after": None, "tool_messages": True, "request_id": "t"}
-    assert (await line.say("desk", "subscribe", **wanted))["type"] == "subscribe_response"
+    assert (await desk.say("desk", "subscribe", **wanted))["type"] == "subscribe_response"
     made = await call(served, name="create_project", arguments={"name": "Atlas"})
-    start, complete = await line.hear(), await line.hear()
+    start, complete = await desk.hear(), await desk.hear()
     assert (start["type"], complete["type"]) == ("tool_start", "tool_complete")
     for one in (start, complete):
         assert (one["tool_name"], one["source"], one["server"]) == ("create_project", "local", None)
@@ -53,20 +52,18 @@ async def test_a_subscriber_gets_the_start_and_the_end_of_each_call(served: Serv
     assert OldStart(**start).timestamp <= OldComplete(**complete).timestamp
 
 
-async def test_a_subscription_continues_after_the_event_of_a_message(served: Served, talk: Talks) -> None:
+async def test_a_subscription_continues_after_the_event_of_a_message(served: Served, desk: Talk) -> None:
     for _ in range(2):
         await call(served, name="list_tasks")
-    line = await talk("desk", served.workbench.operator_token)
-    await line.say("desk", "subscribe", kinds=["tool.*"], after=0, tool_messages=True, request_id=1)
-    heard = [await line.hear() for _ in range(4)]
-    await line.say("desk", "unsubscribe", subscription=1)
-    await line.say("desk", "subscribe", kinds=["tool.*"], after=heard[1]["event_id"], tool_messages=True, request_id=1)
-    assert [await line.hear() for _ in range(2)] == heard[2:]
+    await desk.say("desk", "subscribe", kinds=["tool.*"], after=0, tool_messages=True, request_id=1)
+    heard = [await desk.hear() for _ in range(4)]
+    await desk.say("desk", "unsubscribe", subscription=1)
+    await desk.say("desk", "subscribe", kinds=["tool.*"], after=heard[1]["event_id"], tool_messages=True, request_id=1)
+    assert [await desk.hear() for _ in range(2)] == heard[2:]
 
 
-async def test_without_being_asked_for_they_are_events_like_others(served: Served, talk: Talks) -> None:
-    line = await talk("desk", served.workbench.operator_token)
-    await line.say("desk", "subscribe", kinds=["tool.*"], after=None)
+async def test_without_being_asked_for_they_are_events_like_others(served: Served, desk: Talk) -> None:
+    await desk.say("desk", "subscribe", kinds=["tool.*"], after=None)
     await call(served, name="list_tasks")
-    first = await line.hear()
+    first = await desk.hear()
     assert (first["type"], first["data"]["kind"]) == ("event", "tool.started")
