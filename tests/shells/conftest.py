@@ -27,6 +27,12 @@ async def visit(served: Served) -> AsyncIterator[Visit]:
         yield client
 
 
+@pytest.fixture
+def operator(served: Served, visit: Visit) -> httpx2.AsyncClient:
+    """An HTTP client of the operator."""
+    return visit(served.workbench.operator_token)
+
+
 def error_of(response: httpx2.Response) -> tuple[int, str]:
     """Status and code of a refusal, whose body has the one form that all refusals have."""
     body = response.json()

@@ -138,16 +138,8 @@ async def test_the_file_names_the_server_and_only_its_owner_may_read_it(served: 
 
 
 DAMAGED = [
-    "",
-    "{",
-    "[]",
-    "null",
-    '{"port": -1, "operator_token": null}',
-    '{"port": 99999}',
-    '{"port": true, "pid": "me"}',
-    '{"pid": 1, "unknown": {}}',
-    "\0" * 100,
-    '{"port": "x", "operator_token": 5}',
+    *("", "{", "[]", "null", "\0" * 100, '{"port": -1, "operator_token": null}', '{"port": 99999}'),
+    *('{"port": true, "pid": "me"}', '{"pid": 1, "unknown": {}}', '{"port": "x", "operator_token": 5}'),
 ]
 
 
@@ -251,20 +243,24 @@ def at_work() -> list[str]:
     ]
 
 
-WAITING = 7
-"""What follows the feed below: a subscription, an SSE stream, four long polls, and the notifications of the MCP
-session."""
+WAITING = 9
+"""What follows the feed below: two subscriptions, an SSE stream, four long polls, the notifications of the MCP session,
+and a registration."""
 
 
-async def test_stopping_amid_open_streams_leaves_nothing(served: Served, talk: Talks, admit: Admit) -> None:
+async def test_stopping_amid_open_streams_leaves_nothing_and_cuts_off_polls_alone(
+    served: Served, talk: Talks, admit: Admit, caplog: pytest.LogCaptureFixture
+) -> None:
     threads = set(threading.enumerate())
     ada = await admit("ada")
     last = (await served.workbench.call("list_events", limit=1_000))["next_after"]
     waiting = {"after": last, "kinds": ["task.*"], "wait_seconds": 30}
     line = await talk("me", ada.token)
-    await line.say("ada", "subscribe", after=last)
+    for subscriber in (line, await talk("you", ada.token)):
+        await subscriber.say("ada", "subscribe", after=last)
     for _ in range(3):
         await line.send("ada", "list_events", **waiting)
+    await (await talk("waiting")).say("waiting", "register", name="Eve")
     async with httpx2.AsyncClient(base_url=served.info.url, trust_env=False, verify=False, timeout=30) as http:
         opened = await http.post("/mcp", json=INITIALIZE, headers=headers(ada.token))
         mine = headers(ada.token, opened.headers["Mcp-Session-Id"])
@@ -280,33 +276,22 @@ async def test_stopping_amid_open_streams_leaves_nothing(served: Served, talk: T
             await served.servers.stop()
             stopped = await poll
             assert (stopped.status_code, stopped.json()["error"]["code"]) == (503, "NO_SERVER")
+            assert not [line async for line in lines if "error" in line]
     with pytest.raises(ConnectionClosedError):
         while True:
             await line.hear()
     assert at_work() == []
     assert served.workbench.feed.readers == 0
+    assert (await served.workbench.call("get_agent", agent_id="ada"))["connections"] == 0
+    await served.servers.stop()  # again
+    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert warnings == ["Cancel 1 running task(s), timeout graceful shutdown exceeded"]  # the polls of the WebSocket
     started = {thread.name for thread in set(threading.enumerate()) - threads}
     assert {name for name in started if not name.startswith(("workbench-read", "asyncio"))} == set()
     assert free(port_of(served.info.url))
     assert served.workbench.server is None
     assert not await answers(served.info.url)
     assert (await served.workbench.call("ping"))["ok"]
-
-
-async def test_an_open_session_is_told_goodbye_not_cut_off(
-    served: Served, admit: Admit, caplog: pytest.LogCaptureFixture
-) -> None:
-    ada = await admit("ada")
-    async with session(served, ada.token, "legacy") as client:
-        await client.list_tools()
-        await served.servers.stop()
-    assert [record.message for record in caplog.records if record.levelno >= logging.ERROR] == []
-
-
-async def test_stopping_twice_is_stopping_once(served: Served) -> None:
-    await served.servers.stop()
-    await served.servers.stop()
-    assert not await answers(served.info.url)
 
 
 async def test_no_log_holds_a_token(

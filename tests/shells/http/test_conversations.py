@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import httpx2
 import pytest
 
-from tests.conftest import Served
-from tests.shells.conftest import Visit, error_of
+from tests.shells.conftest import error_of
 
 pytestmark = pytest.mark.anyio
 
@@ -20,8 +20,7 @@ async def data(request: Any) -> Any:
     return response.json()["data"]
 
 
-async def test_a_conversation_is_held_over_http(served: Served, visit: Visit) -> None:
-    operator = visit(served.workbench.operator_token)
+async def test_a_conversation_is_held_over_http(operator: httpx2.AsyncClient) -> None:
     made = await data(operator.post("/api/conversations", json={"model": "test:echo", "title": "Penguins"}))
     here = f"/api/conversations/{made['id']}"
     sent = await data(operator.post(f"{here}/messages", json={"content": "Good morning"}))
@@ -42,8 +41,7 @@ async def test_a_conversation_is_held_over_http(served: Served, visit: Visit) ->
     assert error_of(await operator.get(here)) == (404, "CONVERSATION_NOT_FOUND")
 
 
-async def test_messages_and_conversations_are_read_page_by_page(served: Served, visit: Visit) -> None:
-    operator = visit(served.workbench.operator_token)
+async def test_messages_and_conversations_are_read_page_by_page(operator: httpx2.AsyncClient) -> None:
     for number in range(3):
         made = await data(operator.post("/api/conversations", json={"model": "test:echo", "title": f"{number}"}))
     first = await operator.get("/conversations?limit=2")
@@ -62,8 +60,7 @@ async def test_messages_and_conversations_are_read_page_by_page(served: Served, 
     assert oldest["next_before"] is None
 
 
-async def test_an_answer_is_stopped_and_asked_for_again_over_http(served: Served, visit: Visit) -> None:
-    operator = visit(served.workbench.operator_token)
+async def test_an_answer_is_stopped_and_asked_for_again_over_http(operator: httpx2.AsyncClient) -> None:
     made = await data(operator.post("/api/conversations", json={"model": "test:echo"}))
     here = f"/api/conversations/{made['id']}"
     assert await data(operator.post(f"{here}/stop")) == {"message": None}
