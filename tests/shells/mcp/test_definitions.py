@@ -31,30 +31,22 @@ REFERENCE = {
     "priorityLevel": 1,
     "include": "manual",
 }
-CREATED = [
-    (
-        "agent_create",
-        {
-            "agentPath": "./agents/my-new-agent",
-            "name": "My New Agent",
-            "description": "A helpful assistant",
-            "mode": "interactive",
-        },
-    ),
-    (
-        "agent_set_system_prompt",
-        {"agentTarget": "./agents/my-new-agent", "prompt": "You are a helpful assistant..."},
-    ),
-    ("agent_add_rule", {"agentTarget": "./agents/my-new-agent", "rule": RULE}),
-    (
-        "agent_install_provider",
-        {
-            "agentTarget": "./agents/my-new-agent",
-            "providerType": "openai",
-            "config": {"OPENAI_API_KEY": "op://vault/item/field"},
-        },
-    ),
-]
+TARGET = {"agentTarget": "./agents/my-new-agent"}
+CREATED: dict[str, dict[str, Any]] = {
+    "agent_create": {
+        "agentPath": "./agents/my-new-agent",
+        "name": "My New Agent",
+        "description": "A helpful assistant",
+        "mode": "interactive",
+    },
+    "agent_set_system_prompt": {**TARGET, "prompt": "You are a helpful assistant..."},
+    "agent_add_rule": {**TARGET, "rule": RULE},
+    "agent_install_provider": {
+        **TARGET,
+        "providerType": "openai",
+        "config": {"OPENAI_API_KEY": "op://vault/item/field"},
+    },
+}
 """The first scenario, word for word."""
 
 
@@ -73,11 +65,10 @@ async def called(client: Client, name: str, arguments: dict[str, Any]) -> dict[s
     return data(result)
 
 
-@pytest.mark.parametrize("era", ["legacy", "auto"])
 async def test_an_agent_is_created_and_configured(served: Served, connect: Connect, admit: Admit, era: str) -> None:
     planner = await admit("pam", role="planner", definitions=True)
     async with connect(planner.token, era) as client:
-        for name, arguments in CREATED:
+        for name, arguments in CREATED.items():
             assert (await called(client, name, arguments))["success"] is True
         info = await called(client, "agent_get_info", {"agentTarget": "My New Agent"})
     assert (info["path"], info["mode"], info["ruleCount"]) == ("./agents/my-new-agent", "interactive", 1)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Admit, Served
-from tests.shells.mcp.sessions import ERAS, session
+from tests.shells.mcp.sessions import session
 from workbench.model import Level
 from workbench.ops import ANONYMOUS, Caller, collect
 from workbench.services import SERVICES
@@ -21,7 +21,6 @@ NAMED = re.compile(r"`(\w+)`")
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_session_begins_with_the_instructions_for_its_caller(served: Served, admit: Admit, era: str) -> None:
     expected = {
         None: guidance(Level.ANONYMOUS),

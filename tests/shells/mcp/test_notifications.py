@@ -10,6 +10,7 @@ from mcp.server.subscriptions import ResourceUpdated, ServerEvent, ToolsListChan
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_REQUEST
 
+from tests import given
 from tests.conftest import Admit, Served
 from tests.shells.mcp.sessions import ERAS, session
 from tests.shells.mcp.test_resources import PLAN, tasks_in_two_sessions
@@ -32,7 +33,6 @@ async def new_task(served: Served, title: str = "Count") -> None:
     await served.workbench.call("create_task", title=title, persona_id="implementer")
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_an_agent_learns_that_it_is_offered_other_tools(served: Served, admit: Admit, era: str) -> None:
     await admit("bob")
     async with notified(served, (await admit("ada")).token, era) as following:
@@ -43,7 +43,6 @@ async def test_an_agent_learns_that_it_is_offered_other_tools(served: Served, ad
         assert {await following() for _ in range(3)} == {"tools", "resources", "prompts"}
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_an_agent_that_waits_learns_that_it_is_admitted(served: Served, era: str) -> None:
     made = await served.workbench.call("register", name="ada")
     async with session(served, made["token"], era) as client, notified(served, made["token"], era) as following:
@@ -53,38 +52,22 @@ async def test_an_agent_that_waits_learns_that_it_is_admitted(served: Served, er
         assert len((await client.list_tools(cache_mode="refresh")).tools) > len(before.tools)
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_watched_resource_is_announced_when_it_changes(served: Served, admit: Admit, era: str) -> None:
-    await new_task(served)
-    await new_task(served)
-    async with notified(served, (await admit("ada")).token, era, TASK, "workbench://contexts") as following:
-        await served.workbench.call("set_priority", task_id=2, priority=900)
-        await served.workbench.call("set_priority", task_id=1, priority=900)
-        assert await following() == TASK
-        await new_task(served)
-        assert await following() == "resources"
-
-
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_plan_changes_with_its_tasks(served: Served, admit: Admit, era: str) -> None:
+async def test_watched_resources_are_announced_when_they_change(served: Served, admit: Admit, era: str) -> None:
     await served.workbench.call("create_plan", text=PLAN)
     await new_task(served)
-    async with notified(served, (await admit("ada")).token, era, "workbench://plans/penguins") as following:
-        await served.workbench.call("set_priority", task_id=3, priority=900)
-        await served.workbench.call("set_priority", task_id=1, priority=900)
-        assert await following() == "workbench://plans/penguins"
-
-
-@pytest.mark.parametrize("era", ERAS)
-async def test_an_author_learns_that_its_context_was_changed(served: Served, admit: Admit, era: str) -> None:
-    await served.workbench.call("create_project", name="alpha")
-    await served.workbench.call("create_session", project_id="alpha", name="one")
+    await given.project(served.workbench)
+    await given.session(served.workbench, "one")
     ada = await admit("ada", session_id="one")
     made = (await served.workbench.dispatch(ada.caller, "write", {"content": {"title": "Note"}}))["context_id"]
-    uri = f"workbench://contexts/{made}"
-    async with notified(served, ada.token, era, uri) as following:
+    context, plan = f"workbench://contexts/{made}", "workbench://plans/penguins"
+    async with notified(served, ada.token, era, TASK, plan, context, "workbench://contexts") as following:
+        await served.workbench.call("set_priority", task_id=3, priority=900)
+        await served.workbench.call("set_priority", task_id=1, priority=900)
+        assert {await following() for _ in range(2)} == {TASK, plan}
+        await new_task(served)
+        assert await following() == "resources"
         await served.workbench.call("update_context", context_id=made, title="Corrected")
-        assert await following() == uri
+        assert {await following() for _ in range(2)} == {context, "workbench://contexts"}
 
 
 async def test_an_operator_learns_what_waits_for_its_approval(served: Served) -> None:
@@ -93,7 +76,6 @@ async def test_an_operator_learns_what_waits_for_its_approval(served: Served) ->
         assert {await following() for _ in range(2)} == {"workbench://approvals", "resources"}
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_what_an_agent_may_not_read_is_not_announced_to_it(served: Served, admit: Admit, era: str) -> None:
     ada, _ = await tasks_in_two_sessions(served, admit)
     async with notified(served, ada.token, era, TASK, "workbench://tasks") as following:
@@ -108,17 +90,15 @@ async def test_what_an_agent_may_not_read_is_not_announced_to_it(served: Served,
         assert await following() == "workbench://tasks"
 
 
-async def test_a_session_cannot_watch_what_its_agent_may_not_read(served: Served, admit: Admit) -> None:
+async def test_what_an_agent_may_not_read_is_refused_to_its_session_and_left_out_of_its_stream(
+    served: Served, admit: Admit
+) -> None:
     ada, _ = await tasks_in_two_sessions(served, admit)
     async with session(served, ada.token, "legacy") as client:
         for uri, code in [("workbench://tasks/2", "TASK_NOT_FOUND"), ("test://watched-resource", "RESOURCE_NOT_FOUND")]:
             with pytest.raises(MCPError) as caught:
                 await subscribe(client, uri)
             assert caught.value.data["code"] == code
-
-
-async def test_what_cannot_be_read_is_left_out_of_what_is_acknowledged(served: Served, admit: Admit) -> None:
-    ada, _ = await tasks_in_two_sessions(served, admit)
     wanted = [TASK, "workbench://tasks/2", "workbench://approvals", "test://watched-resource"]
     async with session(served, ada.token) as client, client.listen(resource_subscriptions=wanted) as stream:
         assert stream.honored.resource_subscriptions == [TASK]
@@ -148,7 +128,6 @@ async def test_the_feed_is_followed_only_while_there_are_clients(served: Served,
             await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_client_that_watches_reads_nothing_of_the_history(served: Served, admit: Admit, era: str) -> None:
     for _ in range(50):
         await new_task(served)

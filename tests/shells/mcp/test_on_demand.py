@@ -14,19 +14,14 @@ import pytest
 
 from tests.conftest import Served
 from tests.shells.conftest import Visit, error_of
+from tests.shells.mcp.test_server import INITIALIZE, headers
 from workbench.shells.mcp import in_process, on_demand
 from workbench.shells.mcp.in_process import Endpoint
 
 pytestmark = pytest.mark.anyio
 
 AT_ONCE = 5
-INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
-}
-HEADERS = {"Accept": "application/json, text/event-stream"}
+HEADERS = headers(None)
 
 
 async def initialize(client: httpx2.AsyncClient) -> httpx2.Response:

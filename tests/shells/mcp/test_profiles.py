@@ -8,14 +8,13 @@ import pytest
 
 from tests.conftest import Admit, Served
 from tests.services.personalities.known import forget, know, online, profile
-from tests.shells.mcp.sessions import ERAS, session
+from tests.shells.mcp.sessions import session
 from tests.shells.mcp.test_resources import error_of, text_of, uris_of
 from tests.shells.mcp.watching import notified
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_profiles_are_listed_and_read_by_name_and_by_version(served: Served, admit: Admit, era: str) -> None:
     await know(served.workbench, profile("ada", "1.0", mood="calm"), at=1)
     await know(served.workbench, new := profile("ada", "2.0", mood="wild"), at=2)
@@ -35,7 +34,6 @@ async def test_profiles_are_listed_and_read_by_name_and_by_version(served: Serve
         assert (await error_of(client, "profile://nobody"))[1] == "PERSONALITY_NOT_FOUND"
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_changes_of_profiles_are_announced(served: Served, admit: Admit, era: str) -> None:
     reader = await admit("reader", tool="read")
     async with online(served.workbench):

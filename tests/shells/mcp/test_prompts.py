@@ -12,7 +12,7 @@ from mcp.types import INVALID_PARAMS
 from tests import given
 from tests.conftest import Admit, Served
 from tests.services.worktrees.lab import commit
-from tests.shells.mcp.sessions import ERAS, session
+from tests.shells.mcp.sessions import session
 from workbench.rules.tasks import plan as rules
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +29,6 @@ async def texts(client: Client, name: str, **arguments: str) -> list[str]:
     return [block.resource.text if block.type == "resource" else block.text for block in content]  # type: ignore
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_prompts_are_offered_to_those_who_can_do_what_they_ask_for(
     served: Served, admit: Admit, era: str
 ) -> None:
@@ -52,7 +51,6 @@ async def test_prompts_are_offered_to_those_who_can_do_what_they_ask_for(
     assert offered == [[], ["review"], ["day", "review"], ["day", "plan", "review"], ["day", "plan", "review"]]
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_prompt_says_what_it_was_given(served: Served, admit: Admit, era: str) -> None:
     commit(await given.worktree(served.workbench), "birds.txt", "penguin\n")
     async with session(served, (await admit("pam", role="planner")).token, era) as client:

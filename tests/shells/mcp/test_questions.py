@@ -19,14 +19,13 @@ from mcp.types import (
 )
 
 from tests.conftest import Admit, Served
-from tests.shells.mcp.catalogue import Endless, Tools, text, tools
-from tests.shells.mcp.sessions import ERAS, session, stdio_session
+from tests.shells.mcp.catalogue import Endless, Tools, text
+from tests.shells.mcp.sessions import session, stdio_session
 from tests.shells.mcp.test_tools import code_of
 from workbench.ops import Ctx
 from workbench.services.tools.tool import Call, Outcome
 from workbench.shells.mcp import progress, questions
 
-__all__ = ["tools"]
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
@@ -72,7 +71,6 @@ def said(result: CallToolResult) -> str:
     return block.text
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_tool_asks_the_client_that_called_it(served: Served, admit: Admit, tools: Tools, era: str) -> None:
     tools.offer("greet", greet)
     ada = await admit("ada", tools=["*"])
@@ -86,7 +84,6 @@ async def test_a_tool_asks_the_client_that_called_it(served: Served, admit: Admi
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_tool_asks_over_standard_input_and_output(served: Served, admit: Admit, tools: Tools, era: str) -> None:
     tools.offer("greet", greet)
     ada = await admit("ada", tools=["*"])
@@ -95,7 +92,6 @@ async def test_a_tool_asks_over_standard_input_and_output(served: Served, admit:
         assert said(await client.call_tool("greet", {})) == "Hello, Ada Lovelace!"
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_tool_learns_that_nobody_answers(served: Served, admit: Admit, tools: Tools, era: str) -> None:
     tools.offer("greet", greet)
     ada = await admit("ada", tools=["*"])
@@ -193,7 +189,6 @@ async def test_calls_that_wait_for_answers_are_limited_and_end_after_a_time(
 CALLED: dict[str, dict[str, Any]] = {"count": {}, "call_tool": {"name": "count"}}
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_client_gets_the_progress_of_a_tool(served: Served, admit: Admit, tools: Tools, era: str) -> None:
     heard: asyncio.Queue[tuple[float, float | None, str | None]] = asyncio.Queue()
 
@@ -218,7 +213,6 @@ async def test_a_client_gets_the_progress_of_a_tool(served: Served, admit: Admit
             assert [heard.get_nowait() for _ in range(heard.qsize())] == [(n, 3, f"{n} of 3") for n in (1, 2, 3)]
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_flood_of_progress_is_thinned_out_and_ends_with_the_newest(
     served: Served, admit: Admit, tools: Tools, era: str
 ) -> None:
@@ -244,7 +238,6 @@ async def test_a_flood_of_progress_is_thinned_out_and_ends_with_the_newest(
     assert heard[-1] == 19_999
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_client_is_told_that_a_silent_tool_still_runs(
     served: Served, admit: Admit, tools: Tools, era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,4 +258,5 @@ async def test_a_client_is_told_that_a_silent_tool_still_runs(
         await enough.wait()
         await served.workbench.call("revoke_agent", agent_id="ada")
         assert code_of(await call) == "INVALID_TOKEN"
+        await endless.was_cancelled.wait()
     assert heard == sorted(set(heard))

@@ -14,7 +14,7 @@ from mcp.types import INVALID_PARAMS, INVALID_REQUEST
 from tests import given
 from tests.conftest import Admit, Admitted, Served
 from tests.services.worktrees.lab import commit
-from tests.shells.mcp.sessions import ERAS, session
+from tests.shells.mcp.sessions import session
 from workbench.shells.mcp.backend import NOT_FOUND_OF_SESSIONS
 from workbench.shells.mcp.resources import NEWEST
 
@@ -61,11 +61,10 @@ async def tasks_in_two_sessions(served: Served, admit: Admit) -> tuple[Admitted,
     return agents[0], agents[1]
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_resource_is_what_the_operation_returns(served: Served, admit: Admit, era: str) -> None:
     await served.workbench.call("create_plan", text=PLAN)
-    await served.workbench.call("create_project", name="alpha")
-    await served.workbench.call("create_session", project_id="alpha", name="one")
+    await given.project(served.workbench)
+    await given.session(served.workbench, "one")
     ada = await admit("ada", session_id="one")
     written = await served.workbench.dispatch(ada.caller, "write", {"content": {"title": "Note", "content": "Ç"}})
     same: dict[str, tuple[str, dict[str, Any]]] = {
@@ -82,7 +81,6 @@ async def test_a_resource_is_what_the_operation_returns(served: Served, admit: A
             assert json.loads(await text_of(client, uri)) == result
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_plan_is_a_checklist_and_a_worktree_a_diff(served: Served, admit: Admit, era: str) -> None:
     await served.workbench.call("create_plan", text=PLAN)
     ada = await admit("ada")
@@ -100,7 +98,6 @@ async def test_a_plan_is_a_checklist_and_a_worktree_a_diff(served: Served, admit
         assert diff.endswith("+penguin")
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_what_the_tools_refuse_cannot_be_read_either(served: Served, admit: Admit, era: str) -> None:
     ada, bob = await tasks_in_two_sessions(served, admit)
     mine = (await served.workbench.dispatch(bob.caller, "write", {"content": {"title": "mine"}}))["context_id"]

@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult, Implementation, ListToolsResult
 
 from tests.conftest import Admit, Served
-from tests.shells.mcp.sessions import ERAS, session, tokens
+from tests.shells.mcp.sessions import ERAS, session
 from workbench.app import Workbench
 from workbench.client import McpClient
 from workbench.errors import WorkbenchError
@@ -49,7 +49,6 @@ def expected(served: Served, level: Level) -> list[str]:
     return [op.name for op in everything if op.tool and op.allow >= Level.READ and op.permits(caller)]
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_stranger_is_offered_exactly_to_register_and_to_wait(served: Served, era: str) -> None:
     async with session(served, era=era) as client:
         assert names(await client.list_tools()) == ["register", "registration_status"]
@@ -60,7 +59,6 @@ async def test_a_stranger_is_offered_exactly_to_register_and_to_wait(served: Ser
         assert waiting.structured_content["status"] == "pending"
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_what_is_offered_follows_from_the_token_alone(served: Served, admit: Admit, era: str) -> None:
     tokens = {
         Level.READ: (await admit("eve", tool="read")).token,
@@ -76,7 +74,6 @@ async def test_what_is_offered_follows_from_the_token_alone(served: Served, admi
     assert sizes == sorted(set(sizes))
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_session_does_not_see_more_because_its_agent_was_admitted(served: Served, era: str) -> None:
     async with session(served, era=era) as client:
         made = (await client.call_tool("register", {"name": "Ada", "persona_id": "planner"})).structured_content
@@ -86,12 +83,6 @@ async def test_a_session_does_not_see_more_because_its_agent_was_admitted(served
         assert names(await client.list_tools(cache_mode="refresh")) == ["register", "registration_status"]
     assert names(before) == ["register", "registration_status"]
     assert names(await tools_of(served, made["token"], era)) == expected(served, Level.PLANNER)
-
-
-@pytest.mark.parametrize(("role", "limit"), [("worker", 8_000), ("planner", 15_000)])
-async def test_a_list_of_tools_leaves_room_for_work(served: Served, admit: Admit, role: str, limit: int) -> None:
-    async with session(served, (await admit("ada", role=role)).token) as client:
-        assert 1_000 < tokens(await client.list_tools(), client.instructions) < limit
 
 
 async def test_every_tool_says_what_it_does_and_what_it_may_break(served: Served, admit: Admit) -> None:
@@ -112,7 +103,6 @@ async def test_every_tool_says_what_it_does_and_what_it_may_break(served: Served
     assert {tool.name for tool in listed} >= FIRST_CHOICE
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_result_is_structured_and_the_same_as_text(served: Served, admit: Admit, era: str) -> None:
     async with session(served, (await admit("ada")).token, era) as client:
         assert client.protocol_version == ERAS[era]
@@ -148,16 +138,26 @@ ERRORS: list[tuple[str, dict[str, Any], str, int]] = [
 ]
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_an_error_is_a_result_with_a_code(served: Served, admit: Admit, era: str) -> None:
-    async with session(served, (await admit("ada")).token, era) as client:
-        for name, arguments, code, status in ERRORS:
-            result = await client.call_tool(name, arguments)
-            error = error_of(result)
-            assert error.keys() == {"code", "message", "details", "status"}
-            assert (error["code"], error["status"]) == (code, status), name
+async def test_an_error_of_a_tool_is_a_result_with_a_code_and_any_other_one_of_the_protocol(
+    served: Served, admit: Admit, era: str
+) -> None:
     async with session(served, era=era) as client:
         assert error_of(await client.call_tool("whoami", {}))["code"] == "TOKEN_REQUIRED"
+    async with session(served, (await admit("ada")).token, era) as client:
+        for name, arguments, code, status in ERRORS:
+            error = error_of(await client.call_tool(name, arguments))
+            assert error.keys() == {"code", "message", "details", "status"}
+            assert (error["code"], error["status"]) == (code, status), name
+        for name in ("paint_task", ""):
+            with pytest.raises(MCPError) as caught:
+                await client.call_tool(name, {})
+            assert (caught.value.code, caught.value.data["code"]) == (INVALID_PARAMS, "UNKNOWN_OPERATION")
+        lists = (client.list_tools, client.list_resources, client.list_resource_templates, client.list_prompts)
+        for listing in lists:
+            assert (await listing()).next_cursor is None
+            with pytest.raises(MCPError) as caught:
+                await listing(cursor="eyJvZmZzZXQiOjEwfQ")
+            assert (caught.value.code, caught.value.data["code"]) == (INVALID_PARAMS, "BAD_CURSOR")
 
 
 async def test_the_two_names_of_the_integration_are_one_tool_that_answers_to_both(served: Served, admit: Admit) -> None:
@@ -168,30 +168,6 @@ async def test_the_two_names_of_the_integration_are_one_tool_that_answers_to_bot
         for name in ("integrate_worktree", "request_integration"):
             error = error_of(await client.call_tool(name, {"worktree_name": "nowhere"}))
             assert error["code"] == "WORKTREE_NOT_FOUND", name
-
-
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_tool_that_does_not_exist_is_an_error_of_the_protocol(served: Served, admit: Admit, era: str) -> None:
-    async with session(served, (await admit("ada")).token, era) as client:
-        for name in ("paint_task", ""):
-            with pytest.raises(MCPError) as caught:
-                await client.call_tool(name, {})
-            assert (caught.value.code, caught.value.data["code"]) == (INVALID_PARAMS, "UNKNOWN_OPERATION")
-
-
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_cursor_is_refused_where_there_is_one_page(served: Served, admit: Admit, era: str) -> None:
-    async with session(served, (await admit("ada")).token, era) as client:
-        for listing in (
-            client.list_tools,
-            client.list_resources,
-            client.list_resource_templates,
-            client.list_prompts,
-        ):
-            assert (await listing()).next_cursor is None
-            with pytest.raises(MCPError) as caught:
-                await listing(cursor="eyJvZmZzZXQiOjEwfQ")
-            assert (caught.value.code, caught.value.data["code"]) == (INVALID_PARAMS, "BAD_CURSOR")
 
 
 class Counting:
@@ -233,7 +209,6 @@ async def test_a_call_does_not_list_the_tools_before(workbench: Workbench) -> No
     assert counting.asked[0] == "remove_admission_rule"
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_who_registers_is_shown_with_the_name_of_its_program(served: Served, era: str) -> None:
     info = Implementation(name="penguin\x1b[31m-cli\u202e", version="1.5" + "0" * 300)
     async with session(served, era=era, client_info=info) as client:
@@ -277,60 +252,50 @@ def headers(token: str | None, session_id: str | None = None) -> dict[str, str]:
     return sent | ({"Authorization": f"Bearer {token}"} if token else {})
 
 
+def raw(served: Served) -> httpx2.AsyncClient:
+    """A client that knows nothing of MCP."""
+    return httpx2.AsyncClient(base_url=served.info.url, trust_env=False, verify=False)
+
+
+async def opened(http: httpx2.AsyncClient, token: str | None) -> dict[str, str]:
+    """The headers of a new session."""
+    answer = await http.post("/mcp", json=INITIALIZE, headers=headers(token))
+    return headers(token, answer.headers["Mcp-Session-Id"])
+
+
 async def test_a_session_is_of_no_use_to_anybody_else(served: Served, admit: Admit) -> None:
     tokens = [None, (await admit("ada")).token, (await admit("bob")).token, served.workbench.operator_token]
-    async with httpx2.AsyncClient(base_url=served.info.url, trust_env=False, verify=False) as http:
+    async with raw(served) as http:
         for owner in tokens:
-            opened = await http.post("/mcp", json=INITIALIZE, headers=headers(owner))
-            session_id = opened.headers["Mcp-Session-Id"]
+            mine = await opened(http, owner)
             for thief in tokens:
                 if thief != owner:
-                    stolen = headers(thief, session_id)
+                    stolen = headers(thief, mine["Mcp-Session-Id"])
                     assert (await http.post("/mcp", json=rpc("tools/list"), headers=stolen)).status_code == 404
                     assert (await http.get("/mcp", headers=stolen)).status_code == 404
                     assert (await http.delete("/mcp", headers=stolen)).status_code == 404
-            mine = headers(owner, session_id)
             assert (await http.post("/mcp", json=rpc("tools/list"), headers=mine)).status_code == 200
 
 
-async def test_a_session_ends_with_the_admission_of_its_agent(served: Served, admit: Admit) -> None:
-    ada = await admit("ada")
-    async with httpx2.AsyncClient(base_url=served.info.url, trust_env=False, verify=False) as http:
-        opened = await http.post("/mcp", json=INITIALIZE, headers=headers(ada.token))
-        mine = headers(ada.token, opened.headers["Mcp-Session-Id"])
-        assert (await http.post("/mcp", json=rpc("tools/list"), headers=mine)).status_code == 200
-        await served.workbench.call("revoke_agent", agent_id="ada")
-        refused = await http.post("/mcp", json=rpc("tools/list"), headers=mine)
-    assert refused.status_code == 401
-    assert refused.json()["error"]["code"] == "INVALID_TOKEN"
-    assert refused.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
-
-
-async def test_the_stream_of_a_session_ends_at_once_with_the_admission_of_its_agent(
-    served: Served, admit: Admit
-) -> None:
-    ada, bob = await admit("ada"), await admit("bob")
-    async with (
-        httpx2.AsyncClient(base_url=served.info.url, trust_env=False, verify=False) as http,
-        AsyncExitStack() as on,
-    ):
-        streams = []
-        for agent in (ada, bob):
-            opened = await http.post("/mcp", json=INITIALIZE, headers=headers(agent.token))
-            listening = headers(agent.token, opened.headers["Mcp-Session-Id"])
-            streams.append(await on.enter_async_context(http.stream("GET", "/mcp", headers=listening)))
+async def test_a_session_and_its_stream_end_with_the_token_of_its_agent(served: Served, admit: Admit) -> None:
+    async with raw(served) as http, AsyncExitStack() as on:
+        sessions = [await opened(http, (await admit(name)).token) for name in ("ada", "bob")]
+        streams = [await on.enter_async_context(http.stream("GET", "/mcp", headers=mine)) for mine in sessions]
         assert [stream.status_code for stream in streams] == [200, 200]
-        await served.workbench.call("revoke_agent", agent_id="ada")
-        assert [line async for line in streams[0].aiter_lines()] == []
-        assert not streams[1].is_closed
-        await served.workbench.call("issue_token", agent_id="bob")
-        assert [line async for line in streams[1].aiter_lines()] == []
+        for number, (change, name) in enumerate((("revoke_agent", "ada"), ("issue_token", "bob"))):
+            assert (await http.post("/mcp", json=rpc("tools/list"), headers=sessions[number])).status_code == 200
+            assert not streams[number].is_closed
+            await served.workbench.call(change, agent_id=name)
+            assert [line async for line in streams[number].aiter_lines()] == []
+            refused = await http.post("/mcp", json=rpc("tools/list"), headers=sessions[number])
+            assert (refused.status_code, refused.json()["error"]["code"]) == (401, "INVALID_TOKEN")
+            assert refused.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
 
 
 async def test_a_request_that_is_too_large_is_refused_and_the_next_one_is_not(served: Served, admit: Admit) -> None:
     ada = await admit("ada")
     large = INITIALIZE | {"padding": "x" * served.workbench.settings.max_frame_bytes}
-    async with httpx2.AsyncClient(base_url=served.info.url, trust_env=False, verify=False) as http:
+    async with raw(served) as http:
         assert (await http.post("/mcp", json=large, headers=headers(ada.token))).status_code == 413
         assert (await http.post("/mcp", json=INITIALIZE, headers=headers(ada.token))).status_code == 200
 

@@ -11,15 +11,14 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult
 
 from tests.conftest import Admit, Served
-from tests.shells.mcp.catalogue import Endless, Tools, returning, text, tools
-from tests.shells.mcp.sessions import ERAS, data, session, stdio_session
+from tests.shells.mcp.catalogue import Endless, Tools, returning, text
+from tests.shells.mcp.sessions import data, session, stdio_session
 from tests.shells.mcp.watching import notified
 from workbench.app import Workbench
 from workbench.errors import Conflict
 from workbench.ops import Ctx
 from workbench.services.tools.tool import Call, Outcome
 
-__all__ = ["tools"]
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
@@ -51,7 +50,6 @@ GRANTS: dict[str, tuple[list[str] | None, set[str]]] = {
 }
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_an_agent_is_offered_the_tools_that_it_was_granted_and_that_work(
     served: Served, admit: Admit, tools: Tools, era: str
 ) -> None:
@@ -71,7 +69,6 @@ async def test_an_agent_is_offered_the_tools_that_it_was_granted_and_that_work(
     assert failure.value.data["code"] == "UNKNOWN_TOOL"
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_tool_says_what_it_takes_and_what_it_may_break_and_its_results_arrive_as_they_are(
     served: Served, admit: Admit, tools: Tools, era: str
 ) -> None:
@@ -117,7 +114,6 @@ def code_of(result: CallToolResult) -> str:
     return str(data(result)["error"]["code"])
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_call_that_fails_says_why(served: Served, admit: Admit, tools: Tools, era: str) -> None:
     tools.offer("fail", fail, parameters={"type": "object", "properties": {"coded": {"type": "boolean"}}})
     tools.offer("garbage", returning({"type": "hologram"}))
@@ -132,7 +128,6 @@ async def test_a_call_that_fails_says_why(served: Served, admit: Admit, tools: T
     assert (failure.value.code, failure.value.data["code"]) == (INVALID_PARAMS, "UNKNOWN_TOOL")
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_an_agent_is_notified_of_other_tools(served: Served, admit: Admit, tools: Tools, era: str) -> None:
     offer(tools)
     ada, bob = await admit("ada", tools=["notes"]), await admit("bob")
@@ -147,7 +142,6 @@ async def test_an_agent_is_notified_of_other_tools(served: Served, admit: Admit,
         assert await of_bob() == "tools"  # and of nothing before
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_tool_that_the_operator_forbids_is_no_longer_offered(
     served: Served, admit: Admit, tools: Tools, era: str
 ) -> None:
@@ -168,7 +162,6 @@ async def test_a_tool_that_the_operator_forbids_is_no_longer_offered(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("era", ERAS)
 async def test_an_agent_on_standard_input_and_output_gets_the_same_and_cancels_the_tool_with_its_call(
     served: Served, admit: Admit, tools: Tools, era: str
 ) -> None:
@@ -211,7 +204,6 @@ async def states(workbench: Workbench) -> list[str]:
     return [row["state"] for row in await workbench.store.read(lambda tx: tx.all(query))]
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_client_that_cancels_a_call_cancels_the_tool(
     served: Served, admit: Admit, tools: Tools, era: str
 ) -> None:
@@ -228,19 +220,6 @@ async def test_a_client_that_cancels_a_call_cancels_the_tool(
     assert await states(served.workbench) == ["cancelled", "completed"]
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_call_ends_with_the_token_of_its_agent(served: Served, admit: Admit, tools: Tools, era: str) -> None:
-    endless = Endless()
-    tools.offer("endless", endless)
-    ada = await admit("ada", tools=["*"])
-    async with session(served, ada.token, era) as client:
-        call = asyncio.create_task(client.call_tool("endless", {}))
-        await endless.began.wait()
-        await served.workbench.call("revoke_agent", agent_id="ada")
-        assert code_of(await call) == "INVALID_TOKEN"
-        await endless.was_cancelled.wait()
-
-
 async def test_a_call_ends_when_the_servers_stop(served: Served, admit: Admit, tools: Tools) -> None:
     endless = Endless()
     tools.offer("endless", endless)
@@ -253,7 +232,6 @@ async def test_a_call_ends_when_the_servers_stop(served: Served, admit: Admit, t
         await endless.was_cancelled.wait()
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_call_that_needs_permission_waits_for_the_operator(
     served: Served, admit: Admit, tools: Tools, era: str
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Admit, Admitted, Served
-from tests.shells.mcp.sessions import ERAS, session
+from tests.shells.mcp.sessions import session
 from tests.shells.mcp.test_questions import said
 from tests.shells.mcp.test_tools import code_of
 from tests.shells.mcp.watching import notified
@@ -45,7 +45,6 @@ async def listed(served: Served, ada: Admitted, era: str) -> set[str]:
         return {tool.name for tool in (await client.list_tools()).tools if tool.name.startswith("small__")}
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_results_progress_and_questions_pass_through(served: Served, ada: Admitted, era: str) -> None:
     heard: list[float] = []
 
@@ -73,7 +72,6 @@ async def logged(served: Served, text: str) -> None:
         await asyncio.sleep(0.05)
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_cancelling_reaches_the_server(served: Served, ada: Admitted, era: str) -> None:
     async with session(served, ada.token, era) as client:
         async with served.workbench.feed.subscribe("tool.started", "tool.completed") as events:
@@ -87,7 +85,6 @@ async def test_cancelling_reaches_the_server(served: Served, ada: Admitted, era:
         assert not (await client.call_tool("small__add", {"a": 1, "b": 2})).is_error
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_an_agent_is_notified_of_what_a_server_offers(served: Served, ada: Admitted, era: str) -> None:
     before = await listed(served, ada, era)
     async with notified(served, ada.token, era) as following, session(served, ada.token, era) as client:
