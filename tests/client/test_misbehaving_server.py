@@ -87,8 +87,31 @@ def answering(*unexpected: Any) -> Act:
     return act
 
 
+def agent_at(url: str, **options: Any) -> Agent:
+    """An agent that waits for nearly nothing between attempts to connect."""
+    return Agent(url, pauses=lambda: itertools.repeat(0.01), **options)
+
+
 async def entered(url: str, **options: Any) -> Agent:
-    return await Agent(url, pauses=lambda: itertools.repeat(0.01), **options).__aenter__()
+    return await agent_at(url, **options).__aenter__()
+
+
+@asynccontextmanager
+async def facing(act: Act, **options: Any) -> AsyncIterator[Agent]:
+    """An agent that has entered a server of this behaviour."""
+    async with serving(act) as url, agent_at(url, **options) as agent:
+        yield agent
+
+
+def replying(*messages: dict[str, Any]) -> Act:
+    """Lets agents in; replies to each of their requests with these."""
+
+    async def act(peer: Peer, action: str, data: dict[str, Any]) -> None:
+        if not await peer.let_in(action, data):
+            for message in messages:
+                await peer.reply(data, **message)
+
+    return act
 
 
 UNREADABLE = {
@@ -108,7 +131,7 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("case", UNREADABLE)
 async def test_a_call_that_is_answered_with_something_else_fails_and_the_agent_lives(case: str) -> None:
-    async with serving(answering(UNREADABLE[case])) as url, await entered(url, token=TOKEN) as agent:
+    async with facing(answering(UNREADABLE[case]), token=TOKEN) as agent:
         with pytest.raises(WorkbenchError) as caught:
             await agent.call("ping")
         assert caught.value.code in ("BAD_REPLY", "BAD_MESSAGE", "INTERNAL_ERROR")
@@ -128,11 +151,7 @@ async def test_a_call_that_is_answered_with_something_else_fails_and_the_agent_l
     ids=str,
 )
 async def test_a_reply_without_what_belongs_into_it_is_a_coded_error(reply: dict[str, Any]) -> None:
-    async def act(peer: Peer, action: str, data: dict[str, Any]) -> None:
-        if not await peer.let_in(action, data):
-            await peer.reply(data, **reply)
-
-    async with serving(act) as url, await entered(url, token=TOKEN) as agent:
+    async with facing(replying(reply), token=TOKEN) as agent:
         for _ in range(2):
             with pytest.raises(WorkbenchError):
                 await agent.call("ping")
@@ -146,7 +165,7 @@ async def test_a_message_of_an_unknown_type_is_ignored() -> None:
             await peer.send({"type": "ping_response", "request_id": 10**9, "data": {"ok": False}})
             await peer.reply(data, type="ping_response", data={"ok": True})
 
-    async with serving(act) as url, await entered(url, token=TOKEN) as agent:
+    async with facing(act, token=TOKEN) as agent:
         assert await agent.call("ping") == {"ok": True}
 
 
@@ -163,24 +182,22 @@ async def test_a_handshake_that_is_not_understood_fails_or_goes_on(step: str, ca
         else:
             await peer.send(case)
 
-    async with serving(act) as url:
-        agent = Agent(url, name="Ada", patience=0.1, pauses=lambda: itertools.repeat(0.01))
-        try:
-            async with agent:
-                assert agent.agent_id == "ada"
-                assert step == "select_tool"
-        except WorkbenchError as error:
-            assert error.code in ("BAD_REPLY", "UNKNOWN_ERROR")
+    try:
+        async with facing(act, name="Ada", patience=0.1) as agent:
+            assert agent.agent_id == "ada"
+            assert step == "select_tool"
+    except WorkbenchError as error:
+        assert error.code in ("BAD_REPLY", "UNKNOWN_ERROR")
 
 
 async def test_a_server_that_does_not_reply_is_a_coded_error() -> None:
-    silent = True
+    silent, answer = True, answering()
 
     async def act(peer: Peer, action: str, data: dict[str, Any]) -> None:
-        if not await peer.let_in(action, data) and not silent:
-            await peer.reply(data, type=f"{action}_response", data={"ok": True})
+        if action in ENTERING or not silent:
+            await answer(peer, action, data)
 
-    async with serving(act) as url, await entered(url, token=TOKEN, timeout=0.1) as agent:
+    async with facing(act, token=TOKEN, timeout=0.1) as agent:
         with pytest.raises(Unavailable, match=r"NO_REPLY.*0\.1 s"):
             await agent.call("ping")
         async with aclosing(agent.subscribe("task.*")) as events:
@@ -189,12 +206,10 @@ async def test_a_server_that_does_not_reply_is_a_coded_error() -> None:
         silent = False
         assert await agent.call("ping") == {"ok": True}
 
+    async def ignore(peer: Peer, action: str, data: dict[str, Any]) -> None:
+        """Also in the handshake."""
 
-async def test_a_handshake_that_is_not_replied_to_is_a_coded_error() -> None:
-    async def act(peer: Peer, action: str, data: dict[str, Any]) -> None:
-        return
-
-    async with serving(act) as url:
+    async with serving(ignore) as url:
         with pytest.raises(Unavailable, match="NO_REPLY"):
             await entered(url, token=TOKEN, timeout=0.1, patience=0.3)
 
@@ -219,28 +234,24 @@ async def test_waiting_for_a_person_takes_as_long_as_it_takes() -> None:
         await agent.__aexit__()
 
 
-async def test_a_decision_that_comes_before_the_reply_is_not_lost() -> None:
-    async def act(peer: Peer, action: str, data: dict[str, Any]) -> None:
+async def test_a_decision_is_not_lost_before_the_reply_or_after_an_error() -> None:
+    async def early(peer: Peer, action: str, data: dict[str, Any]) -> None:
         if action == "register":
             await peer.send({"type": "agent_assigned"})
             await peer.reply(data, **ENTERING["register"])
         else:
             await peer.let_in(action, data)
 
-    async with serving(act) as url, await entered(url) as agent:
-        assert (agent.agent_id, agent.token) == ("ada", TOKEN)
-
-
-async def test_an_error_instead_of_the_decision_is_no_end_of_waiting() -> None:
-    async def act(peer: Peer, action: str, data: dict[str, Any]) -> None:
+    async def busy(peer: Peer, action: str, data: dict[str, Any]) -> None:
         if peer.number == 1 and action == "register":
             await peer.reply(data, **ENTERING["register"])
             await peer.send({"type": "error", "code": "STORE_BUSY", "message": "Busy.", "status": 503})
         else:
             await peer.let_in(action, data)
 
-    async with serving(act) as url, await entered(url) as agent:
-        assert agent.agent_id == "ada"
+    for act in (early, busy):
+        async with facing(act) as agent:
+            assert (agent.agent_id, agent.token) == ("ada", TOKEN)
 
 
 async def test_events_go_on_after_something_unreadable_without_gap_or_repetition() -> None:
@@ -258,11 +269,7 @@ async def test_events_go_on_after_something_unreadable_without_gap_or_repetition
             else:
                 await peer.reply(data, type="event", data={"id": number})
 
-    async with (
-        serving(act) as url,
-        await entered(url, token=TOKEN) as agent,
-        aclosing(agent.subscribe("*", after=0)) as events,
-    ):
+    async with facing(act, token=TOKEN) as agent, aclosing(agent.subscribe("*", after=0)) as events:
         assert [(await anext(events))["id"] for _ in range(4)] == [1, 2, 3, 4]
     assert asked == [0, 2]
 
@@ -279,16 +286,8 @@ async def test_events_go_on_after_something_unreadable_without_gap_or_repetition
     ids=str,
 )
 async def test_a_subscription_that_is_answered_with_something_else_ends_with_a_code(message: dict[str, Any]) -> None:
-    async def act(peer: Peer, action: str, data: dict[str, Any]) -> None:
-        if not await peer.let_in(action, data):
-            await peer.reply(data, type="subscribe_response", data={"after": 0})
-            await peer.reply(data, **message)
-
-    async with (
-        serving(act) as url,
-        await entered(url, token=TOKEN) as agent,
-        aclosing(agent.subscribe("*")) as events,
-    ):
+    act = replying({"type": "subscribe_response", "data": {"after": 0}}, message)
+    async with facing(act, token=TOKEN) as agent, aclosing(agent.subscribe("*")) as events:
         with pytest.raises(WorkbenchError):
             await anext(events)
 
@@ -298,7 +297,7 @@ async def test_a_read_that_breaks_every_connection_fails_in_the_end() -> None:
         if not await peer.let_in(action, data):
             peer.socket.transport.abort()
 
-    async with serving(act) as url, await entered(url, token=TOKEN) as agent:
+    async with facing(act, token=TOKEN) as agent:
         with pytest.raises(Unavailable, match="NO_SERVER"):
             await agent.call("whoami")
 
@@ -369,11 +368,14 @@ async def test_a_server_that_refuses_for_a_while_is_tried_again_and_one_that_ref
 
 
 async def test_a_token_that_cannot_be_kept_ends_entering_with_that_error_whatever_it_is() -> None:
-    for error in (TimeoutError("slow disk"), ConnectionError("lost share"), TooMany("RATE_LIMITED", "Wait.")):
+    errors = (TimeoutError("slow disk"), ConnectionError("lost share"), OSError("No space left on device"))
+    for error in (*errors, TooMany("RATE_LIMITED", "Wait.")):
 
         def keep(token: str, error: Exception = error) -> None:
             raise error
 
         async with serving(answering()) as url:
+            agent = agent_at(url, keep=keep)
             with pytest.raises(type(error)):
-                await entered(url, keep=keep)
+                await agent.__aenter__()
+        assert agent.token == TOKEN

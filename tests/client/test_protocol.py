@@ -24,11 +24,16 @@ def fresh(token: str | None = "wba_x", agent_id: str | None = None) -> AgentProt
     return AgentProtocol("me", Handshake("me", {"name": "Ada"}, "write", token, agent_id))
 
 
+def enter(protocol: AgentProtocol) -> Instructions:
+    """Connect, and be let in; what is to be done then."""
+    protocol.connected()
+    protocol.received(message("agent_id_required", STEP))
+    return protocol.received(message("authentication_success", STEP, agent_id="ada"))
+
+
 def ready() -> AgentProtocol:
     made = fresh()
-    made.connected()
-    made.received(message("agent_id_required", STEP))
-    assert made.received(message("authentication_success", STEP, agent_id="ada")) == [Ready()]
+    assert enter(made) == [Ready()]
     return made
 
 
@@ -62,10 +67,15 @@ def test_a_new_agent_registers_waits_selects_and_authenticates() -> None:
     assert (protocol.handshake.token, protocol.handshake.agent_id) == ("wba_new", "ada")
 
 
-def test_a_token_is_registered_once_whatever_breaks() -> None:
+def test_a_token_is_registered_once_and_a_rejection_ends_it() -> None:
     protocol = fresh(token=None)
+    rejected = {"code": "REJECTED", "message": "Your registration was rejected: Not today.", "status": 403}
     protocol.connected()
     protocol.received(message("registration_success", STEP, token="wba_new"))
+    [end] = protocol.received(message("registration_rejected", reason="Not today", **rejected))
+    assert isinstance(end, GiveUp)
+    assert isinstance(end.error, Refused)
+    assert end.error.as_dict() == {**rejected, "details": {"reason": "Not today"}}
     protocol.disconnected(BROKEN)
     assert sends(protocol.connected()) == [("select_tool", {"tool": "write", "request_id": STEP})]
 
@@ -86,35 +96,18 @@ def test_an_agent_that_is_not_admitted_yet_waits_and_authenticates_again() -> No
     assert [action for action, _ in sends(protocol.received(message("agent_assigned")))] == ["select_tool"]
 
 
-def test_a_rejection_ends_it() -> None:
-    protocol = fresh(token=None)
-    protocol.connected()
-    protocol.received(message("registration_success", STEP, token="wba_new"))
-    rejected = {"code": "REJECTED", "message": "Your registration was rejected: Not today.", "status": 403}
-    [end] = protocol.received(message("registration_rejected", reason="Not today", **rejected))
-    assert isinstance(end, GiveUp)
-    assert isinstance(end.error, Refused)
-    assert end.error.as_dict() == {**rejected, "details": {"reason": "Not today"}}
-
-
 @pytest.mark.parametrize(
-    ("token", "status", "expected"),
-    [
-        ("wba_x", 503, Reconnect),
-        ("wba_x", 500, Reconnect),
-        ("wba_x", 429, Reconnect),
-        ("wba_x", 401, GiveUp),
-        (None, 503, GiveUp),
-        (None, 403, GiveUp),
-    ],
+    ("token", "statuses", "expected"),
+    [("wba_x", (503, 500, 429), Reconnect), ("wba_x", (401,), GiveUp), (None, (503, 403), GiveUp)],
 )
 def test_a_failed_step_is_tried_again_if_it_may_succeed_and_the_agent_is_registered(
-    token: str | None, status: int, expected: type
+    token: str | None, statuses: tuple[int, ...], expected: type
 ) -> None:
-    protocol = fresh(token)
-    protocol.connected()
-    [end] = protocol.received(message("error", STEP, code="X", message="Why.", status=status))
-    assert isinstance(end, expected)
+    for status in statuses:
+        protocol = fresh(token)
+        protocol.connected()
+        [end] = protocol.received(message("error", STEP, code="X", message="Why.", status=status))
+        assert isinstance(end, expected), status
 
 
 # Calls
@@ -124,9 +117,7 @@ def test_calls_made_before_the_agent_is_ready_are_sent_then_in_order() -> None:
     protocol = fresh()
     for name in ("one", "two"):
         assert protocol.call(name, {})[1] == []
-    protocol.connected()
-    protocol.received(message("agent_id_required", STEP))
-    done = protocol.received(message("authentication_success", STEP, agent_id="ada"))
+    done = enter(protocol)
     assert [action for action, _ in sends(done)] == ["one", "two"]
 
 
@@ -137,9 +128,7 @@ def test_after_a_break_reads_are_sent_again_and_changes_fail() -> None:
     assert protocol.disconnected(BROKEN) == [Fail(change, BROKEN)]
     later, instructions = protocol.call("complete_task", {})
     assert instructions == []
-    protocol.connected()
-    protocol.received(message("agent_id_required", STEP))
-    done = protocol.received(message("authentication_success", STEP, agent_id="ada"))
+    done = enter(protocol)
     assert [one.number for one in done if isinstance(one, Send)] == [read, later]
     assert protocol.received(message("get_task_response", read, data={"id": 1})) == [Answer(read, {"id": 1})]
 
@@ -149,9 +138,7 @@ def test_a_read_is_sent_only_so_often() -> None:
     number, _ = protocol.call("whoami", {})
     for _ in range(MOST_SENDS - 1):
         assert protocol.disconnected(BROKEN) == []
-        protocol.connected()
-        protocol.received(message("agent_id_required", STEP))
-        protocol.received(message("authentication_success", STEP, agent_id="ada"))
+        enter(protocol)
     assert protocol.disconnected(BROKEN) == [Fail(number, BROKEN)]
 
 

@@ -22,8 +22,11 @@ class Time:
         return self.now
 
 
-def retry(time: Time, patience: float = 10.0) -> Retry:
-    return Retry(patience, time, lambda: backoff(lambda: 0.0))
+def met(time: Time) -> Retry:
+    """After a server was met, with a patience of ten seconds."""
+    made = Retry(10.0, time, lambda: backoff(lambda: 0.0))
+    made.met()
+    return made
 
 
 @given(st.floats(0, 1, exclude_max=True))
@@ -36,27 +39,20 @@ def test_pauses_grow_and_have_a_limit(chance: float) -> None:
 
 
 def test_a_server_that_was_never_met_is_not_tried_again() -> None:
-    error = retry(Time()).fatal(LOST)
+    error = Retry(10.0, Time(), lambda: backoff(lambda: 0.0)).fatal(LOST)
     assert isinstance(error, Unavailable)
     assert error.code == "NO_SERVER"
     assert "lost" in error.message
 
 
-def test_a_server_that_was_met_is_tried_again_for_as_long_as_the_patience_lasts() -> None:
+def test_a_server_is_tried_again_while_the_patience_lasts_from_a_connection_of_use_on() -> None:
     time = Time()
-    made = retry(time)
-    made.met()
+    made = met(time)
     time.now = 10.0
     assert made.fatal(LOST) is None
     made.met()  # which is no new beginning
     time.now = 10.1
     assert isinstance(made.fatal(LOST), Unavailable)
-
-
-def test_a_connection_that_was_of_use_is_a_new_beginning() -> None:
-    time = Time()
-    made = retry(time)
-    made.met()
     time.now = 100.0
     made.was_of_use()
     time.now = 110.0
@@ -64,16 +60,14 @@ def test_a_connection_that_was_of_use_is_a_new_beginning() -> None:
 
 
 def test_a_refusal_for_good_is_not_tried_again_and_one_for_now_is() -> None:
-    made = retry(Time())
-    made.met()
-    refused = Refused("REMOTE_NOT_ALLOWED", "No.")
+    made, refused = met(Time()), Refused("REMOTE_NOT_ALLOWED", "No.")
     assert made.fatal(refused) is refused
     assert made.fatal(TooMany("RATE_LIMITED", "Later.")) is None
     assert made.fatal(Unavailable("TOO_MANY_CONNECTIONS", "Later.")) is None
 
 
 def test_pauses_begin_anew_after_a_connection_that_was_of_use() -> None:
-    made = retry(Time())
+    made = met(Time())
     pauses = made.pauses()
     assert [next(pauses), next(pauses), next(made.pauses())] == [0.2, 0.4, 0.8]
     made.was_of_use()
