@@ -38,6 +38,12 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
         yield address
 
 
+def server_process() -> psutil.Process:
+    """The process of the only server."""
+    [server] = [one for one in psutil.Process().children() if "tools_server.py" in " ".join(one.cmdline())]
+    return server
+
+
 @pytest.mark.parametrize("era", ERAS)
 async def test_all_that_a_server_offers_works_over_every_transport_in_every_era(target: Target, era: str) -> None:
     async with running(connecting(target, era), check=1_000) as watched:
@@ -150,8 +156,7 @@ async def test_a_server_that_dies_in_mid_call_or_while_it_is_idle_is_started_aga
         await watched.ready()
         assert (await upstream.call("add", ADD)).structured_content == {"result": 3}
 
-        [server] = [one for one in psutil.Process().children() if "tools_server.py" in " ".join(one.cmdline())]
-        server.kill()
+        server_process().kill()
         await watched.until(lambda one: one.state is not State.READY)
         await watched.ready()
 
@@ -187,8 +192,7 @@ async def test_a_server_that_hangs_while_it_is_idle_is_ended_and_one_that_is_bus
             done = await upstream.call(busy, {"seconds": 1.5})
             assert done.structured_content == {"result": "slept"}
             assert (upstream.state, upstream.restarts) == (State.READY, 0)
-        [server] = [one for one in psutil.Process().children() if "tools_server.py" in " ".join(one.cmdline())]
-        server.suspend()
+        (server := server_process()).suspend()
         await watched.until(lambda one: one.state is State.FAILED)
         assert upstream.problem == "it did not answer within 0.5 s"
         upstream._limits = usual
@@ -205,20 +209,17 @@ async def test_a_server_that_does_not_answer_in_time_is_down_until_it_does(tmp_p
         switch.touch()
 
 
-async def test_a_program_that_does_not_exist_is_a_reason_not_a_crash(tmp_path: Path) -> None:
-    async with running(connecting(Program(["/no/such/program"], {}, tmp_path))) as watched:
-        upstream = await watched.until(lambda one: one.state is State.FAILED)
-        assert "No such file" in (upstream.problem or "")
+async def test_a_program_or_a_url_where_no_server_is_has_a_reason_and_is_tried_again(tmp_path: Path) -> None:
+    with http_server() as address:
+        pass
+    for nothing, problem in ((Program(["/no/such/program"], {}, tmp_path), "No such file"), (address, "ConnectError")):
+        async with running(connecting(nothing)) as watched:
+            upstream = await watched.until(lambda one: one.state is State.FAILED)
+            assert problem in (upstream.problem or "")
+            await watched.until(lambda one: one.restarts > 0)
 
 
-async def test_a_tool_that_takes_too_long_is_given_up() -> None:
-    async with running(connecting(program()), answer=0.2) as watched:
-        upstream = await watched.ready()
-        with pytest.raises(Unavailable, match="TOOL_TIMEOUT"):
-            await upstream.call("hang", {})
-
-
-async def test_a_question_suspends_the_time_limit() -> None:
+async def test_a_tool_that_takes_too_long_is_given_up_but_not_while_it_asks() -> None:
     async def ask(message: str, schema: Mapping[str, Any]) -> Reply:
         await asyncio.sleep(2.2)  # longer than a call may take
         return Reply("accept", {"colour": "red"})
@@ -227,6 +228,8 @@ async def test_a_question_suspends_the_time_limit() -> None:
         upstream = await watched.ready()
         done = await upstream.call("paint", {"what": "the door"}, ask=ask)
         assert done.structured_content == {"result": "red"}
+        with pytest.raises(Unavailable, match="TOOL_TIMEOUT"):
+            await upstream.call("hang", {})
 
 
 async def test_500_tools_are_listed_and_of_1500_the_first() -> None:
@@ -240,12 +243,3 @@ async def test_500_tools_are_listed_and_of_1500_the_first() -> None:
         assert len(offers.tools) == MOST_TOOLS
         assert offers.left_out > 500
         assert "the first 1,000 tools are used" in offers.problems[0]
-
-
-async def test_a_url_where_no_server_is_has_a_reason_and_is_tried_again() -> None:
-    with http_server() as address:
-        pass
-    async with running(connecting(address)) as watched:
-        upstream: Upstream = await watched.until(lambda one: one.state is State.FAILED)
-        assert "ConnectError" in (upstream.problem or "")
-        await watched.until(lambda one: one.restarts > 0)

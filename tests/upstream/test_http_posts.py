@@ -60,14 +60,19 @@ async def test_one_connection_serves_requests_that_follow_each_other_with_all_th
     assert await listener.closed.get() == 1
 
 
-async def test_requests_at_once_have_connections_of_their_own_and_few_are_kept() -> None:
-    everybody = asyncio.Barrier(MOST_IDLE + 5)
+def once_there_are(number: int) -> Answer:
+    """Answers requests as soon as there are so many."""
+    everybody = asyncio.Barrier(number)
 
     async def answer(request: Request, writer: StreamWriter) -> None:
         await everybody.wait()
         writer.write(answered(b"yes"))
 
-    async with posting(answer) as (listener, post):
+    return answer
+
+
+async def test_requests_at_once_have_connections_of_their_own_and_few_are_kept() -> None:
+    async with posting(once_there_are(MOST_IDLE + 5)) as (listener, post):
         await asyncio.gather(*(body_of(post) for _ in range(MOST_IDLE + 5)))
         assert len({request.connection for request in listener.requests}) == MOST_IDLE + 5
         assert len({await listener.closed.get() for _ in range(5)}) == 5
@@ -154,13 +159,10 @@ async def test_a_header_that_cannot_be_sent_is_an_error_as_it_is_of_httpx2() -> 
     assert len(listener.requests) == 1
 
 
-async def test_an_answer_that_is_too_large_is_an_error() -> None:
+async def test_an_answer_that_is_too_large_or_compressed_is_an_error() -> None:
     async with posting(always(answered(b"x" * (LARGEST + 1)))) as (_, post):
         with pytest.raises(httpx2.StreamError, match="larger than"):
             await body_of(post)
-
-
-async def test_a_compressed_answer_is_an_error() -> None:
     async with posting(always(answered(b"", "Content-Encoding: gzip"))) as (_, post):
         with pytest.raises(httpx2.DecodingError, match="compressed"):
             await body_of(post)
@@ -217,13 +219,7 @@ async def test_who_gets_a_cookie_sends_it_from_then_on() -> None:
 
 
 async def test_more_requests_than_connections_wait_in_the_client_of_httpx2() -> None:
-    everybody = asyncio.Barrier(MOST_CONNECTIONS + 1)
-
-    async def answer(request: Request, writer: StreamWriter) -> None:
-        await everybody.wait()
-        writer.write(answered(b"yes"))
-
-    async with posting(answer) as (_, post):
+    async with posting(once_there_are(MOST_CONNECTIONS + 1)) as (_, post):
         answers = await asyncio.gather(*(body_of(post) for _ in range(MOST_CONNECTIONS + 1)))
     assert answers == [b"yes"] * (MOST_CONNECTIONS + 1)
 

@@ -57,14 +57,10 @@ def test_what_a_tool_says_of_itself_is_inert_and_cut() -> None:
     assert (offer.title, offer.hints) == (r"a\nb", {"readOnlyHint": True})
 
 
-def test_an_unusable_schema_of_the_result_is_left_out_alone() -> None:
-    found, problems = offered({"name": "t", "outputSchema": {"$ref": "https://example.org/x"}})
-    assert (found["t"].result, problems) == (None, [])
-
-
-def test_of_two_tools_with_one_name_the_first_is_used() -> None:
-    found, problems = offered({"name": "t", "description": "first"}, {"name": "t", "description": "second"})
-    assert (found["t"].description, problems) == ("first", ["t is listed twice"])
+def test_an_unusable_schema_of_the_result_is_left_out_alone_and_so_is_a_second_tool_of_one_name() -> None:
+    twice = [{"name": "t", "description": text} for text in ("first", "second")]
+    found, problems = offered(*twice, {"name": "u", "outputSchema": {"$ref": "https://example.org/x"}})
+    assert (found["t"].description, found["u"].result, problems) == ("first", None, ["t is listed twice"])
 
 
 def test_there_is_a_most_of_tools() -> None:

@@ -38,12 +38,16 @@ def start(settings: Settings) -> Start:
     return partial(stdio_session, settings.project)
 
 
-class Announced(anyio.Event):
-    """Set as soon as a session is told that there are other tools."""
+class Announced:
+    """Whether a session was told that there are other tools."""
+
+    def __init__(self) -> None:
+        self._changed = anyio.Event()
+        self.wait = self._changed.wait
 
     async def __call__(self, message: Any) -> None:
         if isinstance(message, ToolListChangedNotification):
-            self.set()
+            self._changed.set()
 
 
 async def names(client: Client) -> list[str]:

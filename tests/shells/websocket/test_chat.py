@@ -66,11 +66,8 @@ async def client(served: Served) -> AsyncIterator[Clients]:
 
         async def connected(token: str | None = served.workbench.operator_token, **options: Any) -> Client:
             offered = ["wb.v1", f"bearer.{token}"] if token else ["wb.v1"]
-            return Client(
-                await stack.enter_async_context(
-                    connect(f"{served.info.ws_url}/chat", subprotocols=offered, max_size=None, **options)
-                )
-            )
+            connecting = connect(f"{served.info.ws_url}/chat", subprotocols=offered, max_size=None, **options)
+            return Client(await stack.enter_async_context(connecting))
 
         yield connected
 
@@ -101,19 +98,25 @@ def of(messages: list[Message], kind: str) -> list[Message]:
     return [message for message in messages if message["type"] == kind]
 
 
-async def test_a_message_is_answered_token_by_token_until_complete(client: Clients, begin: Begin) -> None:
-    conversation = await begin([{"say": "One two three.", "pause": 0.05}])
-    heard = await (await client()).ask(conversation)
+async def test_a_message_is_answered_token_by_token_until_complete_and_again_if_asked(
+    client: Clients, begin: Begin
+) -> None:
+    line, conversation = await client(), await begin([{"say": "One two three.", "pause": 0.05}])
+    heard = await line.ask(conversation)
     assert text(heard) == "One two three."
     assert len(of(heard, "token")) > 1
     end = heard[-1]
     assert (end["type"], end["conversation_id"], end["state"]) == ("complete", conversation, "completed")
     assert end["message_id"] == of(heard, "token")[0]["message_id"]
+    await line.send(type="retry", conversation_id=conversation, message_id=end["message_id"])
+    again = await line.until("complete")
+    assert text(again) == "One two three."
+    assert again[-1]["message_id"] != end["message_id"]
 
 
 async def test_the_calls_of_tools_have_a_start_and_an_end_with_their_source(client: Clients, begin: Begin) -> None:
-    conversation = await begin(LISTING, tools=["workbench"])
-    heard = await (await client()).ask(conversation)
+    """And the types that the first version of the protocol defines."""
+    heard = await (await client()).ask(await begin(LISTING, tools=["workbench"]))
     [start], [complete] = of(heard, "tool_start"), of(heard, "tool_complete")
     assert (start["tool_name"], json.loads(start["tool_input"]), start["source"]) == ("list_tasks", {}, "local")
     assert (complete["tool_name"], complete["source"], complete["is_error"]) == ("list_tasks", "local", False)
@@ -121,18 +124,11 @@ async def test_the_calls_of_tools_have_a_start_and_an_end_with_their_source(clie
     assert start["call_id"] == complete["call_id"]
     assert start["timestamp"] <= complete["timestamp"]
     assert text(heard) == "I look.Done."
-
-
-async def test_a_client_that_knows_nothing_of_the_source_reads_the_same_messages(client: Clients, begin: Begin) -> None:
-    """The messages have the types that the first version of the protocol defines."""
-    heard = await (await client()).ask(await begin(LISTING, tools=["workbench"]))
-    known = {"token": ["content"], "complete": ["message_id", "conversation_id"]}
-    known |= {
-        "tool_start": ["tool_name", "tool_input", "timestamp"],
-        "tool_complete": ["tool_name", "tool_result", "timestamp"],
-    }
+    texts = {"token": ["content"], "complete": ["message_id", "conversation_id"]}
+    texts |= {kind: ["tool_name", "timestamp"] for kind in ("tool_start", "tool_complete")}
     for message in heard:
-        assert all(isinstance(message[name], str) for name in known.get(message["type"], []))
+        assert all(isinstance(message[name], str) for name in texts.get(message["type"], []))
+    assert isinstance(complete["tool_result"], str)
 
 
 async def test_a_failed_answer_ends_with_an_error_and_its_code(client: Clients, served: Served) -> None:
@@ -144,38 +140,22 @@ async def test_a_failed_answer_ends_with_an_error_and_its_code(client: Clients, 
     assert heard[-1]["message"]
 
 
-async def test_a_ping_is_answered_while_an_answer_is_made(client: Clients, begin: Begin) -> None:
-    line, conversation = await client(), await begin(FOREVER)
-    await line.send(type="message", conversation_id=conversation, content="Hello")
+async def test_while_an_answer_is_made_a_connection_does_everything_else_and_may_stop_it(
+    client: Clients, begin: Begin
+) -> None:
+    line, slow, quick = await client(), await begin(FOREVER), await begin([{"say": "Quick answer."}])
+    await line.send(type="message", conversation_id=slow, content="Hello", request_id=1)
+    accepted = (await line.until("accepted"))[-1]
     await line.send(type="ping", request_id=7)
     assert (await line.until("pong"))[-1] == {"type": "pong", "request_id": 7}
-
-
-async def test_an_answer_can_be_stopped(client: Clients, begin: Begin) -> None:
-    line, conversation = await client(), await begin(FOREVER)
-    await line.send(type="message", conversation_id=conversation, content="Hello", request_id=1)
-    accepted = (await line.until("accepted"))[-1]
-    await line.send(type="stop", conversation_id=conversation)
-    end = (await line.until("complete"))[-1]
-    assert (end["state"], end["message_id"]) == ("stopped", accepted["answer_id"])
-
-
-async def test_the_last_question_can_be_asked_again(client: Clients, begin: Begin) -> None:
-    line, conversation = await client(), await begin([{"say": "Hello."}])
-    first = (await line.ask(conversation))[-1]
-    await line.send(type="retry", conversation_id=conversation, message_id=first["message_id"])
-    heard = await line.until("complete")
-    assert text(heard) == "Hello."
-    assert heard[-1]["message_id"] != first["message_id"]
-
-
-async def test_several_conversations_run_on_one_connection(client: Clients, begin: Begin) -> None:
-    line, slow, quick = await client(), await begin(FOREVER), await begin([{"say": "Quick answer."}])
-    await line.send(type="message", conversation_id=slow, content="Hello")
+    await line.send(type="message", conversation_id=slow, content="And?", request_id="second")
+    refused = (await line.until("error"))[-1]
+    assert (refused["code"], refused["request_id"]) == ("ANSWER_RUNNING", "second")
     heard = await line.ask(quick)
     assert text([message for message in heard if message["conversation_id"] == quick]) == "Quick answer."
     await line.send(type="stop", conversation_id=slow)
-    assert (await line.until("complete"))[-1]["conversation_id"] == slow
+    end = (await line.until("complete"))[-1]
+    assert (end["conversation_id"], end["state"], end["message_id"]) == (slow, "stopped", accepted["answer_id"])
 
 
 async def test_a_client_that_lost_its_connection_continues_without_a_gap(client: Clients, begin: Begin) -> None:
@@ -187,11 +167,8 @@ async def test_a_client_that_lost_its_connection_continues_without_a_gap(client:
     await first.socket.close()
     second = await client()
     await second.send(type="subscribe", conversation_id=conversation, after=heard[-1]["number"])
-    assert await second.hear() == {
-        "type": "subscribed",
-        "conversation_id": conversation,
-        "after": heard[-1]["number"],
-    }
+    subscribed = {"type": "subscribed", "conversation_id": conversation, "after": heard[-1]["number"]}
+    assert await second.hear() == subscribed
     heard += await second.until("complete")
     assert text(heard) == words
     numbers = [message["number"] for message in heard]
@@ -218,14 +195,6 @@ async def test_two_clients_follow_the_same_conversation(client: Clients, begin: 
     heard = await one.ask(conversation, "Both of you?")
     assert await two.until("complete") == heard
     assert of(heard, "message")[0]["content"] == "Both of you?"
-
-
-async def test_a_second_message_waits_for_the_end_of_the_answer(client: Clients, begin: Begin) -> None:
-    line, conversation = await client(), await begin(FOREVER)
-    await line.send(type="message", conversation_id=conversation, content="Hello")
-    await line.send(type="message", conversation_id=conversation, content="And?", request_id="second")
-    refused = (await line.until("error"))[-1]
-    assert (refused["code"], refused["request_id"]) == ("ANSWER_RUNNING", "second")
 
 
 async def test_a_subscription_is_replaced_and_ended(client: Clients, begin: Begin) -> None:
@@ -314,17 +283,10 @@ async def test_a_message_that_follows_a_subscription_at_once_leaves_no_gap(
 
 
 NO_MESSAGES = [
-    "no JSON",
-    "null",
-    "[]",
-    "{}",
-    '["me", "ping", {}]',
-    '{"type": "unknown"}',
-    '{"type": "message"}',
+    *("no JSON", "null", "[]", "{}", '["me", "ping", {}]', '{"type": "unknown"}', '{"type": "message"}', b"\x00"),
     '{"type": "message", "conversation_id": 1, "content": "x"}',
     '{"type": "message", "conversation_id": "x", "content": "\\u0000"}',
     '{"type": "subscribe", "conversation_id": "x", "after": -1}',
-    b"\x00",
 ]
 
 
@@ -343,21 +305,17 @@ async def test_what_is_no_message_or_of_no_conversation_gets_an_error_and_the_co
         assert refused["conversation_id"] == "nothing"
 
 
-async def test_only_the_operator_chats(client: Clients, admit: Admit) -> None:
-    ada = await admit("ada")
-    for token, refusal in ((None, (401, "TOKEN_REQUIRED")), (ada.token, (403, "FORBIDDEN"))):
+async def test_only_the_operator_chats_and_not_on_a_foreign_page(client: Clients, admit: Admit) -> None:
+    refusals: list[tuple[dict[str, Any], tuple[int, str]]] = [
+        ({"token": None}, (401, "TOKEN_REQUIRED")),
+        ({"token": (await admit("ada")).token}, (403, "FORBIDDEN")),
+        ({"token": f"wbo_{'x' * 43}"}, (401, "INVALID_TOKEN")),
+        ({"origin": "https://example.org"}, (403, "BAD_ORIGIN")),
+    ]
+    for options, refusal in refusals:
         with pytest.raises(InvalidStatus) as refused:
-            await client(token)
+            await client(**options)
         assert why_not(refused.value) == refusal
-    with pytest.raises(InvalidStatus) as refused:
-        await client(f"wbo_{'x' * 43}")
-    assert why_not(refused.value) == (401, "INVALID_TOKEN")
-
-
-async def test_a_foreign_web_page_is_refused(client: Clients) -> None:
-    with pytest.raises(InvalidStatus) as refused:
-        await client(origin="https://example.org")
-    assert why_not(refused.value) == (403, "BAD_ORIGIN")
 
 
 @limited(max_messages_per_second=2)
