@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, suppress
 from typing import Any
@@ -12,9 +11,9 @@ import httpx2
 import psutil
 import pytest
 
-from tests.conftest import Admit, Served, Talks, limited
+from tests.conftest import Admit, Served, Talk, Talks, limited
 from tests.shells.conftest import Visit, error_of
-from tests.shells.mcp.test_server import INITIALIZE, headers
+from tests.shells.mcp.test_server import opened, plain_http
 from tests.shells.test_serve import port_of
 from tests.shells.websocket.conftest import gone
 
@@ -90,21 +89,15 @@ async def test_a_request_that_is_never_complete_or_comes_byte_by_byte_is_given_u
 
 
 @limited(handshake_seconds=1.5)  # long enough for a busy machine to send a request
-async def test_a_request_that_the_server_is_slow_to_answer_is_not_given_up(served: Served, visit: Visit) -> None:
-    operator = visit(served.workbench.operator_token)
-    waited = await operator.post("/api/ops/list_events", json={"after": 10_000, "wait_seconds": 2})
-    assert waited.json()["data"]["events"] == []
-
-
-@limited(handshake_seconds=1.5)
-async def test_an_open_websocket_and_an_idle_client_are_not_given_up(
-    served: Served, talk: Talks, visit: Visit, dial: Dial
+async def test_a_slow_answer_an_open_websocket_and_an_idle_client_are_not_given_up(
+    talk: Talks, operator: httpx2.AsyncClient, dial: Dial
 ) -> None:
-    line, client, idle = await talk("me"), visit(), await dial()
-    assert (await client.get("/health")).status_code == 200
+    line, idle = await talk("me"), await dial()
+    assert (await operator.get("/health")).status_code == 200
     await idle.rest()  # which takes longer than a handshake may
     assert (await line.say("me", "ping"))["type"] == "ping_response"
-    assert (await client.get("/health")).status_code == 200
+    waited = await operator.post("/api/ops/list_events", json={"after": 10_000, "wait_seconds": 2})
+    assert waited.json()["data"]["events"] == []
 
 
 # Too many
@@ -161,17 +154,11 @@ async def many_events(served: Served) -> None:
 
 
 @limited(stalled_seconds=0.3)
-async def test_a_stream_that_is_not_read_is_cut_off(served: Served, dial: Dial, admit: Admit) -> None:
-    ada = await admit("ada", role="planner")
+async def test_a_stream_or_an_answer_that_is_not_read_is_cut_off(served: Served, dial: Dial, admit: Admit) -> None:
     await many_events(served)
-    await stalled_events(dial, ada.token)
+    await stalled_events(dial, (await admit("ada", role="planner")).token)
     await gone(served, times=1)
     await closed(served)
-
-
-@limited(stalled_seconds=0.3)
-async def test_an_answer_that_is_not_read_is_cut_off(served: Served, dial: Dial) -> None:
-    await many_events(served)
     token = served.workbench.operator_token
     await dial(f"GET /api/events?after=0 HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
     while not open_connections(served):
@@ -192,15 +179,19 @@ async def test_a_stream_that_is_read_slowly_goes_on(served: Served, dial: Dial, 
         await asyncio.sleep(0.05)
 
 
+async def unread(served: Served, line: Talk) -> None:
+    """Let more come to a WebSocket than its buffers hold, and do not read it."""
+    await line.say("ada", "subscribe", after=None, kinds=["task.*"])
+    line.socket.transport.pause_reading()
+    await many_events(served)
+
+
 @limited(stalled_seconds=0.3)
 async def test_a_websocket_that_is_closed_without_being_read_is_cut_off(
     served: Served, talk: Talks, admit: Admit
 ) -> None:
-    ada = await admit("ada", role="planner")
-    line = await talk("me", ada.token)
-    await line.say("ada", "subscribe", after=None, kinds=["task.*"])
-    line.socket.transport.pause_reading()
-    await many_events(served)
+    line = await talk("me", (await admit("ada", role="planner")).token)
+    await unread(served, line)
     await served.workbench.call("revoke_agent", agent_id="ada")
     await closed(served)
     line.socket.transport.abort()
@@ -229,9 +220,9 @@ async def test_the_servers_stop_though_a_stream_is_not_read(
         await many_events(served)
         await stalled_events(dial, ada.token)
     else:
-        async with httpx2.AsyncClient(base_url=served.info.url, trust_env=False, verify=False) as http:
-            opened = await http.post("/mcp", json=INITIALIZE, headers=headers(ada.token))
-        await stalled_events(dial, ada.token, "/mcp", **{"Mcp-Session-Id": opened.headers["Mcp-Session-Id"]})
+        async with plain_http(served) as http:
+            session_id = (await opened(http, ada.token))["Mcp-Session-Id"]
+        await stalled_events(dial, ada.token, "/mcp", **{"Mcp-Session-Id": session_id})
     await served.servers.stop()
     assert open_connections(served) == 0
 
@@ -239,12 +230,9 @@ async def test_the_servers_stop_though_a_stream_is_not_read(
 async def test_the_servers_stop_though_a_websocket_says_goodbye_and_is_not_read(
     served: Served, talk: Talks, admit: Admit
 ) -> None:
-    ada = await admit("ada", role="planner")
-    socket = (await talk("me", ada.token)).socket
-    await socket.send(json.dumps(["ada", "subscribe", {"after": None, "kinds": ["task.*"]}]))
-    await socket.recv()
-    socket.transport.pause_reading()
-    await many_events(served)
+    line = await talk("me", (await admit("ada", role="planner")).token)
+    await unread(served, line)
+    socket = line.socket
     socket.protocol.send_close(1000)
     socket.transport.write(b"".join(socket.protocol.data_to_send()))
     await served.servers.stop()

@@ -81,7 +81,7 @@ def start(request: pytest.FixtureRequest, place: Path) -> Iterator[Start]:
     own = {"WORKBENCH_CONFIG": str(place / "config"), "WORKBENCH_PROJECT": str(place), **python.environment}
     with contextlib.ExitStack() as ends:
 
-        def started(stderr: int, **changes: object) -> Own:
+        def started(stderr: int | Path, **changes: object) -> Own:
             env = {f"WORKBENCH_{name.upper()}": str(value) for name, value in changes.items()}
             process = subprocess.Popen(
                 [*FEW_FILES, python.executable, "-m", "workbench.cli", "serve", "--port", "0"],
@@ -90,7 +90,7 @@ def start(request: pytest.FixtureRequest, place: Path) -> Iterator[Start]:
                 user=user,
                 group=user,
                 stdout=subprocess.PIPE,
-                stderr=stderr,
+                stderr=ends.enter_context(stderr.open("wb")) if isinstance(stderr, Path) else stderr,
             )
             ends.enter_context(process)
             ends.callback(process.kill)
@@ -120,8 +120,7 @@ def crowd() -> Iterator[Callable[[Own], None]]:
 def test_a_crowd_of_silent_clients_keeps_nobody_else_out(
     start: Start, crowd: Callable[[Own], None], tmp_path: Path
 ) -> None:
-    with (tmp_path / "stderr").open("wb") as log:
-        server = start(log.fileno(), handshake_seconds=2)
+    server = start(tmp_path / "stderr", handshake_seconds=2)
     before = server.files
     for _ in range(2):
         crowd(server)
@@ -138,8 +137,7 @@ def test_a_crowd_of_silent_clients_keeps_nobody_else_out(
 def test_a_server_that_has_no_files_left_closes_silent_connections_and_says_so_once(
     start: Start, tmp_path: Path
 ) -> None:
-    with (tmp_path / "stderr").open("wb") as log:
-        server = start(log.fileno())
+    server = start(tmp_path / "stderr")
     server.limit_files(server.files + 20)
     with contextlib.ExitStack() as silent:
         for _ in range(60):
@@ -169,8 +167,7 @@ def test_a_server_whose_log_is_not_read_answers_and_ends(start: Start, tmp_path:
 
 
 def test_what_a_server_logs_is_on_its_standard_error(start: Start, tmp_path: Path) -> None:
-    with (tmp_path / "stderr").open("wb") as log:
-        server = start(log.fileno(), max_handshakes=1)
+    server = start(tmp_path / "stderr", max_handshakes=1)
     with server.connected(), server.connected():
         server.answers()
     server.interrupt()

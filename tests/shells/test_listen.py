@@ -8,10 +8,11 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import httpx2
 import pytest
+from pydantic import SecretStr
 
 from tests.conftest import Served
+from tests.shells.mcp.test_server import plain_http
 from workbench.app import Workbench
 from workbench.client import Agent, HttpClient, McpClient
 from workbench.errors import WorkbenchError
@@ -30,6 +31,9 @@ def has_ipv6() -> bool:
         return False
 
 
+on_ipv6 = pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 loopback")
+
+
 def unprivileged_from() -> int:
     """The first port that every user may bind."""
     try:
@@ -46,6 +50,11 @@ async def served_on_ipv6(settings: Settings) -> AsyncIterator[Served]:
         yield Served(workbench, await servers.start(0), servers)
 
 
+def elsewhere(settings: Settings, host: str) -> Settings:
+    """The settings of a project that is served to others."""
+    return Settings(project=settings.project, host=host, allow_remote=True, access_token=SecretStr("secret"))
+
+
 async def code_of(settings: Settings, port: int | None, **changes: object) -> tuple[str, str]:
     """The code and message of a start that fails."""
     async with Workbench.open(settings.model_copy(update=changes)) as workbench, Servers(workbench) as servers:
@@ -55,7 +64,7 @@ async def code_of(settings: Settings, port: int | None, **changes: object) -> tu
         return caught.value.code, caught.value.message
 
 
-@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 loopback")
+@on_ipv6
 async def test_every_client_reaches_a_server_on_the_ipv6_loopback(served_on_ipv6: Served) -> None:
     info = served_on_ipv6.info
     port = ServerFile(served_on_ipv6.workbench.settings.server_file).load().port
@@ -72,21 +81,19 @@ async def test_every_client_reaches_a_server_on_the_ipv6_loopback(served_on_ipv6
         assert agent.agent_id == "ada"
 
 
-@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 loopback")
-async def test_on_ipv6_too_only_its_own_names_are_answered(served_on_ipv6: Served) -> None:
-    async with httpx2.AsyncClient(base_url=served_on_ipv6.info.url, trust_env=False, verify=False) as http:
+@on_ipv6
+async def test_on_ipv6_too_only_its_own_names_are_answered_and_a_restart_takes_the_same_port(
+    served_on_ipv6: Served,
+) -> None:
+    async with plain_http(served_on_ipv6) as http:
         assert (await http.get("/health")).status_code == 200
-        assert (await http.get("/health", headers={"Host": "evil.example"})).json()["error"]["code"] == "BAD_HOST"
-        assert (await http.get("/health", headers={"Host": "[fe80::1]"})).json()["error"]["code"] == "BAD_HOST"
-
-
-@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 loopback")
-async def test_a_restart_on_ipv6_takes_the_same_port(served_on_ipv6: Served) -> None:
+        for host in ("evil.example", "[fe80::1]"):
+            assert (await http.get("/health", headers={"Host": host})).json()["error"]["code"] == "BAD_HOST"
     await served_on_ipv6.servers.stop()
     assert (await served_on_ipv6.servers.start()).url == served_on_ipv6.info.url
 
 
-@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 loopback")
+@on_ipv6
 async def test_a_port_that_is_taken_on_ipv6_is_taken(settings: Settings) -> None:
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as other:
         code, _ = await code_of(settings, other.getsockname()[1], host="::1")
@@ -95,18 +102,14 @@ async def test_a_port_that_is_taken_on_ipv6_is_taken(settings: Settings) -> None
 
 @pytest.mark.parametrize("port", [0, None])
 async def test_an_address_that_this_machine_lacks_is_no_taken_port(settings: Settings, port: int | None) -> None:
-    elsewhere = {"host": "192.0.2.1", "allow_remote": True, "access_token": "secret"}
-    checked = Settings(project=settings.project, **elsewhere)  # type: ignore[arg-type]
-    code, message = await code_of(checked, port)
+    code, message = await code_of(elsewhere(settings, "192.0.2.1"), port)
     assert code == "HOST_NOT_AVAILABLE"
     assert message.startswith("This machine has no address 192.0.2.1. Set host (WORKBENCH_HOST) to 127.0.0.1, ::1 or ")
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a..b", "x" * 300, "127.0.0.1:80"])
 async def test_a_host_that_is_unknown_is_no_taken_port(settings: Settings, host: str) -> None:
-    elsewhere = {"host": host, "allow_remote": True, "access_token": "secret"}
-    checked = Settings(project=settings.project, **elsewhere)  # type: ignore[arg-type]
-    code, message = await code_of(checked, 0)
+    code, message = await code_of(elsewhere(settings, host), 0)
     assert code == "HOST_NOT_AVAILABLE"
     assert message.startswith(f"The host {host!r} is unknown. Set host")
 

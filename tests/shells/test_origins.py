@@ -89,15 +89,8 @@ async def test_a_page_of_the_jupyter_server_is_answered_while_that_runs(served: 
 @pytest.mark.long
 @pytest.mark.timeout(120)
 async def test_a_real_jupyter_server_is_recognised(served: Served, runtime: Path) -> None:
-    argv = [
-        sys.executable,
-        "-m",
-        "jupyter_server",
-        "--no-browser",
-        "--allow-root",
-        "--port=0",
-        "--ServerApp.ip=127.0.0.1",
-    ]
+    options = ("--no-browser", "--allow-root", "--port=0", "--ServerApp.ip=127.0.0.1")
+    argv = (sys.executable, "-m", "jupyter_server", *options)
     server = await asyncio.create_subprocess_exec(*argv, cwd=runtime, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL)
     try:
         while not (found := set(jupyter_origins())):

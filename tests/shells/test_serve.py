@@ -26,7 +26,7 @@ from websockets.exceptions import ConnectionClosedError
 
 import workbench.shells
 from tests.conftest import Admit, Command, Served, Talks
-from tests.shells.mcp.test_server import INITIALIZE, headers, session
+from tests.shells.mcp.test_server import headers, opened, plain_http, session
 from workbench.app import Workbench
 from workbench.client import HttpClient
 from workbench.errors import WorkbenchError
@@ -78,20 +78,18 @@ async def test_a_port_that_was_asked_for_and_is_taken_is_an_error(workbench: Wor
         assert await answers(info.url)
 
 
-async def test_a_preferred_port_that_is_taken_is_passed_over(settings: Settings, taken: int) -> None:
-    async with Workbench.open(settings.model_copy(update={"port": taken})) as opened, Servers(opened) as servers:
-        info = await servers.start()
-        assert port_of(info.url) != taken
-        assert await answers(info.url)
-
-
-async def test_the_search_for_a_free_port_ends_with_the_last_one(settings: Settings) -> None:
+async def test_a_preferred_port_that_is_taken_is_passed_over_even_if_it_is_the_last(
+    settings: Settings, taken: int
+) -> None:
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # then somebody else has it
             stack.enter_context(socket.create_server(("127.0.0.1", 65_535)))
-        last = settings.model_copy(update={"port": 65_535})
-        async with Workbench.open(last) as opened, Servers(opened) as servers:
-            assert await answers((await servers.start()).url)
+        for port in (taken, 65_535):
+            preferring = settings.model_copy(update={"port": port})
+            async with Workbench.open(preferring) as opened, Servers(opened) as servers:
+                info = await servers.start()
+                assert port_of(info.url) != port
+                assert await answers(info.url)
 
 
 async def test_a_restart_answers_where_the_last_one_did_but_to_a_new_token_only(settings: Settings) -> None:
@@ -218,7 +216,7 @@ async def test_a_project_is_served_once(served: Served, settings: Settings) -> N
 async def test_small_replies_do_not_wait_for_the_peer(served: Served, talk: Talks) -> None:
     """Without TCP_NODELAY each reply waits 40 ms for a delayed acknowledgement."""
     await talk("me")
-    async with httpx2.AsyncClient(base_url=served.info.url, trust_env=False, verify=False) as http:
+    async with plain_http(served) as http:
         await http.get("/health")
         port = port_of(served.info.url)
         connections = psutil.Process().net_connections("tcp")
@@ -262,8 +260,7 @@ async def test_stopping_amid_open_streams_leaves_nothing_and_cuts_off_polls_alon
         await line.send("ada", "list_events", **waiting)
     await (await talk("waiting")).say("waiting", "register", name="Eve")
     async with httpx2.AsyncClient(base_url=served.info.url, trust_env=False, verify=False, timeout=30) as http:
-        opened = await http.post("/mcp", json=INITIALIZE, headers=headers(ada.token))
-        mine = headers(ada.token, opened.headers["Mcp-Session-Id"])
+        mine = await opened(http, ada.token)
         events = {**headers(ada.token), "Accept": "text/event-stream", "Last-Event-ID": "0"}
         async with http.stream("GET", "/mcp", headers=mine), http.stream("GET", "/api/events", headers=events) as sse:
             lines = sse.aiter_lines()

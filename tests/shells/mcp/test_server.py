@@ -252,7 +252,7 @@ def headers(token: str | None, session_id: str | None = None) -> dict[str, str]:
     return sent | ({"Authorization": f"Bearer {token}"} if token else {})
 
 
-def raw(served: Served) -> httpx2.AsyncClient:
+def plain_http(served: Served) -> httpx2.AsyncClient:
     """A client that knows nothing of MCP."""
     return httpx2.AsyncClient(base_url=served.info.url, trust_env=False, verify=False)
 
@@ -265,7 +265,7 @@ async def opened(http: httpx2.AsyncClient, token: str | None) -> dict[str, str]:
 
 async def test_a_session_is_of_no_use_to_anybody_else(served: Served, admit: Admit) -> None:
     tokens = [None, (await admit("ada")).token, (await admit("bob")).token, served.workbench.operator_token]
-    async with raw(served) as http:
+    async with plain_http(served) as http:
         for owner in tokens:
             mine = await opened(http, owner)
             for thief in tokens:
@@ -278,7 +278,7 @@ async def test_a_session_is_of_no_use_to_anybody_else(served: Served, admit: Adm
 
 
 async def test_a_session_and_its_stream_end_with_the_token_of_its_agent(served: Served, admit: Admit) -> None:
-    async with raw(served) as http, AsyncExitStack() as on:
+    async with plain_http(served) as http, AsyncExitStack() as on:
         sessions = [await opened(http, (await admit(name)).token) for name in ("ada", "bob")]
         streams = [await on.enter_async_context(http.stream("GET", "/mcp", headers=mine)) for mine in sessions]
         assert [stream.status_code for stream in streams] == [200, 200]
@@ -295,7 +295,7 @@ async def test_a_session_and_its_stream_end_with_the_token_of_its_agent(served: 
 async def test_a_request_that_is_too_large_is_refused_and_the_next_one_is_not(served: Served, admit: Admit) -> None:
     ada = await admit("ada")
     large = INITIALIZE | {"padding": "x" * served.workbench.settings.max_frame_bytes}
-    async with raw(served) as http:
+    async with plain_http(served) as http:
         assert (await http.post("/mcp", json=large, headers=headers(ada.token))).status_code == 413
         assert (await http.post("/mcp", json=INITIALIZE, headers=headers(ada.token))).status_code == 200
 
