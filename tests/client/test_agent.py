@@ -33,7 +33,6 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 async def session(served: Served) -> str:
-    """The id of a session."""
     await given.project(served.workbench)
     return str((await given.session(served.workbench, "Day one"))["id"])
 
@@ -64,7 +63,10 @@ def port_of(served: Served) -> int:
 # Entering
 
 
-async def test_an_agent_registers_waits_and_works(served: Served, decide: Any, session: str) -> None:
+async def test_an_agent_registers_waits_and_works(
+    served: Served, decide: Any, session: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.store.log_sync._fdatasync", lambda fd: time.sleep(0.1))  # also while that is synced
     kept: list[str] = []
     choices = {"agent_id": "ada", "session_id": session}
     deciding = asyncio.create_task(decide("approve", choices=choices))
@@ -78,16 +80,6 @@ async def test_an_agent_registers_waits_and_works(served: Served, decide: Any, s
     await deciding
     async with Agent(served.info.ws_url, token=kept[0]) as again:
         assert again.agent_id == "ada"
-
-
-async def test_an_agent_is_admitted_while_its_admission_is_still_being_synced(
-    served: Served, decide: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("workbench.store.log_sync._fdatasync", lambda fd: time.sleep(0.1))
-    deciding = asyncio.create_task(decide("approve", choices={"agent_id": "ada"}))
-    async with Agent(served.info.url, name="Ada") as agent:
-        assert agent.agent_id == "ada"
-    await deciding
 
 
 async def test_a_rejection_is_raised_with_its_reason(served: Served, decide: Any) -> None:
@@ -338,15 +330,20 @@ async def test_events_go_on_across_breaks_without_gap_or_repetition(served: Serv
     assert titles == [str(number) for number in range(9)]
 
 
-async def test_subscriptions_are_kept_apart_and_end_with_their_reader(served: Served, steady: Agent) -> None:
+async def test_subscriptions_are_kept_apart_end_with_their_reader_and_may_be_refused(
+    served: Served, steady: Agent
+) -> None:
     async with (
         aclosing(steady.subscribe("task.*", after=0)) as tasks,
         aclosing(steady.subscribe("agent.*", after=0)) as agents,
+        aclosing(steady.subscribe(after=-1)) as none,
     ):
         assert (await anext(agents))["kind"] == "agent.registered"
         await served.workbench.call("create_task", title="One", persona_id="tester")
         assert (await anext(tasks))["kind"] == "task.created"
         assert (await anext(agents))["kind"] == "agent.assigned"
+        with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+            await anext(none)
     assert (await steady.call("unsubscribe"))["ended"] == 0
 
 
@@ -358,16 +355,16 @@ async def test_a_slow_reader_misses_nothing(served: Served, steady: Agent, monke
         assert [(await anext(events))["data"]["title"] for _ in range(30)] == [str(n) for n in range(30)]
 
 
-async def test_a_subscription_that_is_refused_raises_the_reason(served: Served, steady: Agent) -> None:
-    async with aclosing(steady.subscribe(after=-1)) as events:
-        with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
-            await anext(events)
-
-
 # Without a loop, and as a process
 
 
-async def test_an_agent_without_a_loop_does_the_same(served: Served, admit: Admit, session: str) -> None:
+async def test_an_agent_without_a_loop_does_the_same_and_leaves_no_thread_when_it_may_not_enter(
+    served: Served, admit: Admit, session: str
+) -> None:
+    stranger = SyncAgent(served.info.url, token=f"wba_{'x' * 43}")
+    with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
+        await asyncio.to_thread(stranger.__enter__)
+    assert [thread for thread in threading.enumerate() if thread.name == "workbench-agent"] == []
     ada = await admit("ada", session_id=session)
 
     def work() -> list[Any]:
@@ -378,13 +375,6 @@ async def test_an_agent_without_a_loop_does_the_same(served: Served, admit: Admi
             return [agent.agent_id, agent.token, rows[0]["title"], event["kind"], agent.call("ping")]
 
     assert await asyncio.to_thread(work) == ["ada", ada.token, "Title", "context.written", {"ok": True}]
-
-
-async def test_an_agent_without_a_loop_leaves_no_thread_when_it_may_not_come_in(served: Served) -> None:
-    agent = SyncAgent(served.info.url, token=f"wba_{'x' * 43}")
-    with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
-        await asyncio.to_thread(agent.__enter__)
-    assert [thread for thread in threading.enumerate() if thread.name == "workbench-agent"] == []
 
 
 async def test_the_agent_of_the_documentation_works(

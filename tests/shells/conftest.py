@@ -29,7 +29,6 @@ async def visit(served: Served) -> AsyncIterator[Visit]:
 
 @pytest.fixture
 def operator(served: Served, visit: Visit) -> httpx2.AsyncClient:
-    """An HTTP client of the operator."""
     return visit(served.workbench.operator_token)
 
 

@@ -67,7 +67,6 @@ def open_connections(served: Served) -> int:
 
 
 async def closed(served: Served) -> None:
-    """Return once the server has no connection."""
     while open_connections(served):
         await asyncio.sleep(0.01)
 

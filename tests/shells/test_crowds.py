@@ -46,20 +46,16 @@ class Own:
 
     @property
     def files(self) -> int:
-        """How many files it has open."""
         return psutil.Process(self.process.pid).num_fds()
 
     def limit_files(self, limit: int) -> None:
-        """Let it open no more files than this."""
         command = ["prlimit", f"--pid={self.process.pid}", f"--nofile={limit}:{FILES}"]
         subprocess.run(command, user=self.user, group=self.user, check=True)
 
     def connected(self) -> socket.socket:
-        """A connection to it."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=30)
 
     def answers(self) -> None:
-        """Ask it for its health."""
         with self.connected() as asking:
             asking.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
             assert asking.recv(15) == b"HTTP/1.1 200 OK"

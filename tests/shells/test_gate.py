@@ -51,7 +51,6 @@ def settings(settings: Settings) -> Settings:
 
 @pytest.fixture
 def seconds() -> Seconds:
-    """See `Seconds`."""
     return Seconds()
 
 
@@ -77,7 +76,6 @@ async def gated(workbench: Workbench, clock: Callable[[], float]) -> AsyncIterat
 
 @pytest.fixture
 async def visit(workbench: Workbench, seconds: Seconds) -> AsyncIterator[Visit]:
-    """See `gated`."""
     async with gated(workbench, seconds) as visit:
         yield visit
 
@@ -90,7 +88,6 @@ async def remote(settings: Settings) -> AsyncIterator[Workbench]:
 
 
 async def code(client: httpx2.AsyncClient, path: str = "/api/ops/ping") -> str | None:
-    """The code of the error that a request is answered with."""
     response = await client.post(path)
     return None if response.status_code == 200 else response.json()["error"]["code"]
 

@@ -56,7 +56,6 @@ def elsewhere(settings: Settings, host: str) -> Settings:
 
 
 async def code_of(settings: Settings, port: int | None, **changes: object) -> tuple[str, str]:
-    """The code and message of a start that fails."""
     async with Workbench.open(settings.model_copy(update=changes)) as workbench, Servers(workbench) as servers:
         with pytest.raises(WorkbenchError) as caught:
             await servers.start(port)

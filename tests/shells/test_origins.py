@@ -30,7 +30,6 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write(runtime: Path, name: str, **server: object) -> None:
-    """Write the file of a Jupyter server."""
     (runtime / name).write_text(json.dumps(server))
 
 

@@ -27,7 +27,6 @@ pytestmark = pytest.mark.anyio
 
 
 def listening() -> set[int]:
-    """Ports on which this process listens."""
     found = psutil.Process().net_connections("tcp")
     return {connection.laddr.port for connection in found if connection.status == psutil.CONN_LISTEN}
 

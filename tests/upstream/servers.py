@@ -58,14 +58,12 @@ class Watched:
         self.upstream = Upstream("small", connect, self._changed.set, limits)
 
     async def until(self, is_so: Callable[[Upstream], bool]) -> Upstream:
-        """Wait until something is true of it."""
         while not is_so(self.upstream):
             await self._changed.wait()
             self._changed.clear()
         return self.upstream
 
     async def ready(self) -> Upstream:
-        """Wait until it is ready."""
         return await self.until(lambda upstream: upstream.state is State.READY)
 
 

@@ -81,7 +81,6 @@ def call(request: pytest.FixtureRequest) -> Call:
 
 
 def answer(**message: Any) -> bytes:
-    """A JSON-RPC message."""
     return json.dumps({"jsonrpc": "2.0", "id": "call-1", **message}).encode()
 
 

@@ -23,7 +23,6 @@ CATALOGUE = collect(SERVICES)
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    """The description of everything."""
     return openapi.document(CATALOGUE)
 
 

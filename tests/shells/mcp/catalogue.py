@@ -32,15 +32,12 @@ class Tools:
         )
 
     def withdraw(self, name: str) -> None:
-        """Offer a tool no longer."""
         del self._tools[name]
 
     async def tools(self, ctx: Ctx, scope: Scope) -> list[Tool]:
-        """See `ToolSource`."""
         return list(self._tools.values())
 
     async def find(self, ctx: Ctx, scope: Scope, name: str) -> Tool | None:
-        """See `ToolSource`."""
         return self._tools.get(name)
 
 
@@ -54,7 +51,6 @@ def returning(*content: dict[str, Any], structured: Any = None, is_error: bool =
 
 
 def text(said: str) -> dict[str, Any]:
-    """A text."""
     return {"type": "text", "text": said}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.conftest import Admit, Admitted
 from tests.shells.mcp.catalogue import tools
 from tests.shells.mcp.sessions import ERAS
 
@@ -14,3 +15,10 @@ __all__ = ["tools"]
 def era(request: pytest.FixtureRequest) -> str:
     """The mode of the client that leads to a version of the protocol."""
     return str(request.param)
+
+
+@pytest.fixture
+async def ada(admit: Admit) -> Admitted:
+    """An agent that is offered every tool."""
+    agent: Admitted = await admit("ada", tools=["*"])
+    return agent

@@ -39,7 +39,6 @@ Answer = list[tuple[Any, ...]]
 
 
 def call(**params: Any) -> dict[str, Any]:
-    """A call of `say`."""
     given = {"name": "say", "arguments": {"a": 1}, "_meta": META} | params
     return {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": given}
 
@@ -57,7 +56,6 @@ async def say(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
 
 
 async def nothing(ctx: Context, params: Any) -> ListToolsResult:
-    """No tools."""
     return ListToolsResult(tools=[])
 
 
@@ -124,7 +122,6 @@ async def answer(
 
 
 def encoded(message: Any) -> bytes:
-    """A message as JSON."""
     return json.dumps(message).encode()
 
 
@@ -136,7 +133,6 @@ async def answers(ways: dict[str, ASGIApp], body: bytes, headers: Iterable[tuple
 
 
 def without(name: str) -> dict[str, str]:
-    """The headers of a call without one of them."""
     return {key: value for key, value in HEADERS.items() if key != name}
 
 

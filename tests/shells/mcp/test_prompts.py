@@ -19,12 +19,10 @@ pytestmark = pytest.mark.anyio
 
 
 async def names(client: Client) -> list[str]:
-    """The prompts in the list."""
     return [prompt.name for prompt in (await client.list_prompts()).prompts]
 
 
 async def texts(client: Client, name: str, **arguments: str) -> list[str]:
-    """The texts of the messages of a prompt."""
     content = [message.content for message in (await client.get_prompt(name, arguments)).messages]
     return [block.resource.text if block.type == "resource" else block.text for block in content]  # type: ignore
 

@@ -18,7 +18,7 @@ from mcp.types import (
     InputRequiredResult,
 )
 
-from tests.conftest import Admit, Served
+from tests.conftest import Admit, Admitted, Served
 from tests.shells.mcp.catalogue import Endless, Tools, text
 from tests.shells.mcp.sessions import session, stdio_session
 from tests.shells.mcp.test_tools import code_of
@@ -52,7 +52,6 @@ class Person:
         self.asked: list[str] = []
 
     async def __call__(self, ctx: Any, params: ElicitRequestParams) -> ElicitResult:
-        """Answer a form."""
         assert isinstance(params, ElicitRequestFormParams)
         assert params.requested_schema == NAME
         self.asked.append(params.message)
@@ -60,20 +59,17 @@ class Person:
 
 
 def accepted(name: str) -> dict[str, Any]:
-    """A form that is filled in."""
     return {"action": "accept", "content": {"name": name}}
 
 
 def said(result: CallToolResult) -> str:
-    """The text of a result."""
     [block] = result.content
     assert block.type == "text"
     return block.text
 
 
-async def test_a_tool_asks_the_client_that_called_it(served: Served, admit: Admit, tools: Tools, era: str) -> None:
+async def test_a_tool_asks_the_client_that_called_it(served: Served, ada: Admitted, tools: Tools, era: str) -> None:
     tools.offer("greet", greet)
-    ada = await admit("ada", tools=["*"])
     person = Person(*[accepted("Ada"), accepted("Lovelace")] * 2)
     async with session(served, ada.token, era, elicitation_callback=person) as client:
         assert said(await client.call_tool("greet", {})) == "Hello, Ada Lovelace!"
@@ -84,17 +80,17 @@ async def test_a_tool_asks_the_client_that_called_it(served: Served, admit: Admi
 
 
 @pytest.mark.long
-async def test_a_tool_asks_over_standard_input_and_output(served: Served, admit: Admit, tools: Tools, era: str) -> None:
+async def test_a_tool_asks_over_standard_input_and_output(
+    served: Served, ada: Admitted, tools: Tools, era: str
+) -> None:
     tools.offer("greet", greet)
-    ada = await admit("ada", tools=["*"])
     project, person = served.workbench.settings.project, Person(accepted("Ada"), accepted("Lovelace"))
     async with stdio_session(project, ada.token, era, elicitation_callback=person) as client:
         assert said(await client.call_tool("greet", {})) == "Hello, Ada Lovelace!"
 
 
-async def test_a_tool_learns_that_nobody_answers(served: Served, admit: Admit, tools: Tools, era: str) -> None:
+async def test_a_tool_learns_that_nobody_answers(served: Served, ada: Admitted, tools: Tools, era: str) -> None:
     tools.offer("greet", greet)
-    ada = await admit("ada", tools=["*"])
     for action in ("decline", "cancel"):
         async with session(served, ada.token, era, elicitation_callback=Person({"action": action})) as client:
             assert said(await client.call_tool("greet", {})) == f"The answer was {action}."
@@ -137,9 +133,8 @@ async def test_only_the_same_call_of_the_same_agent_goes_on(served: Served, admi
             assert failure.value.code == INVALID_PARAMS, changed
 
 
-async def test_an_answer_that_is_missing_is_asked_for_again(served: Served, admit: Admit, tools: Tools) -> None:
+async def test_an_answer_that_is_missing_is_asked_for_again(served: Served, ada: Admitted, tools: Tools) -> None:
     tools.offer("greet", greet)
-    ada = await admit("ada", tools=["*"])
     async with session(served, ada.token, elicitation_callback=Person()) as client:
         first = await first_question(client, "greet")
         again = await client.session.call_tool(
@@ -151,7 +146,7 @@ async def test_an_answer_that_is_missing_is_asked_for_again(served: Served, admi
 
 
 async def test_calls_that_wait_for_answers_are_limited_and_end_after_a_time(
-    served: Served, admit: Admit, tools: Tools, monkeypatch: pytest.MonkeyPatch
+    served: Served, ada: Admitted, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(questions, "MOST_WAITING", 2)
     ended = [asyncio.Event() for _ in range(3)]
@@ -167,7 +162,6 @@ async def test_calls_that_wait_for_answers_are_limited_and_end_after_a_time(
         raise AssertionError
 
     tools.offer("ask", ask)
-    ada = await admit("ada", tools=["*"])
     async with session(served, ada.token, elicitation_callback=Person()) as client:
         await first_question(client, "ask")
         monkeypatch.setattr(questions, "SECONDS_TO_ANSWER", 0.01)
@@ -189,7 +183,7 @@ async def test_calls_that_wait_for_answers_are_limited_and_end_after_a_time(
 CALLED: dict[str, dict[str, Any]] = {"count": {}, "call_tool": {"name": "count"}}
 
 
-async def test_a_client_gets_the_progress_of_a_tool(served: Served, admit: Admit, tools: Tools, era: str) -> None:
+async def test_a_client_gets_the_progress_of_a_tool(served: Served, ada: Admitted, tools: Tools, era: str) -> None:
     heard: asyncio.Queue[tuple[float, float | None, str | None]] = asyncio.Queue()
 
     async def count(ctx: Ctx, call: Call) -> Outcome:
@@ -205,7 +199,6 @@ async def test_a_client_gets_the_progress_of_a_tool(served: Served, admit: Admit
         reported[int(done) - 1].set()
 
     tools.offer("count", count)
-    ada = await admit("ada", tools=["*"])
     async with session(served, ada.token, era) as client:
         for name, arguments in CALLED.items():
             reported = [asyncio.Event() for _ in range(3)]
@@ -214,7 +207,7 @@ async def test_a_client_gets_the_progress_of_a_tool(served: Served, admit: Admit
 
 
 async def test_a_flood_of_progress_is_thinned_out_and_ends_with_the_newest(
-    served: Served, admit: Admit, tools: Tools, era: str
+    served: Served, ada: Admitted, tools: Tools, era: str
 ) -> None:
     async def flood(ctx: Ctx, call: Call) -> Outcome:
         assert call.surroundings.progress is not None
@@ -230,7 +223,6 @@ async def test_a_flood_of_progress_is_thinned_out_and_ends_with_the_newest(
     async def note(done: float, total: float | None, message: str | None) -> None:
         heard.append(done)
 
-    ada = await admit("ada", tools=["*"])
     async with session(served, ada.token, era) as client:
         await client.call_tool("flood", {}, progress_callback=note)
     assert heard == sorted(set(heard))
@@ -239,7 +231,7 @@ async def test_a_flood_of_progress_is_thinned_out_and_ends_with_the_newest(
 
 
 async def test_a_client_is_told_that_a_silent_tool_still_runs(
-    served: Served, admit: Admit, tools: Tools, era: str, monkeypatch: pytest.MonkeyPatch
+    served: Served, ada: Admitted, tools: Tools, era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_REPORTS", 0.01)
     endless = Endless()
@@ -252,7 +244,6 @@ async def test_a_client_is_told_that_a_silent_tool_still_runs(
         if len(heard) == 3:
             enough.set()
 
-    ada = await admit("ada", tools=["*"])
     async with session(served, ada.token, era) as client:
         call = asyncio.create_task(client.call_tool("endless", {}, progress_callback=note))
         await enough.wait()

@@ -32,14 +32,12 @@ EVERYTHING = [f"workbench://{name}" for name in LISTED]
 
 
 async def text_of(client: Client, uri: str) -> str:
-    """The text of a resource."""
     [found] = (await client.read_resource(uri)).contents
     assert found.uri == uri
     return str(found.text)  # type: ignore[union-attr]
 
 
 async def uris_of(client: Client) -> list[str]:
-    """The addresses in the list of resources."""
     return [resource.uri for resource in (await client.list_resources(cache_mode="refresh")).resources]
 
 

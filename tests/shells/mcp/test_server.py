@@ -258,7 +258,6 @@ def plain_http(served: Served) -> httpx2.AsyncClient:
 
 
 async def opened(http: httpx2.AsyncClient, token: str | None) -> dict[str, str]:
-    """The headers of a new session."""
     answer = await http.post("/mcp", json=INITIALIZE, headers=headers(token))
     return headers(token, answer.headers["Mcp-Session-Id"])
 

@@ -55,14 +55,12 @@ async def names(client: Client) -> list[str]:
 
 
 def free_port() -> int:
-    """A port that is not in use now."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port: int = taken.getsockname()[1]
         return port
 
 
 def workers_tools(served: Served) -> list[str]:
-    """What a worker is offered."""
     catalogue = served.workbench.catalogue.values()
     worker = Caller(Level.WORKER, "ada")
     return [op.name for op in catalogue if op.tool and op.allow >= Level.READ and op.permits(worker)]
@@ -217,7 +215,6 @@ def test_it_answers_without_loading_what_only_servers_need() -> None:
 
 
 def bridge(settings: Settings) -> list[str]:
-    """The command of a project's bridge."""
     return [sys.executable, "-m", "workbench.cli", "--project", str(settings.project), "mcp"]
 
 

@@ -10,7 +10,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult
 
-from tests.conftest import Admit, Served
+from tests.conftest import Admit, Admitted, Served
 from tests.shells.mcp.catalogue import Endless, Tools, returning, text
 from tests.shells.mcp.sessions import data, session, stdio_session
 from tests.shells.mcp.watching import notified
@@ -70,7 +70,7 @@ async def test_an_agent_is_offered_the_tools_that_it_was_granted_and_that_work(
 
 
 async def test_a_tool_says_what_it_takes_and_what_it_may_break_and_its_results_arrive_as_they_are(
-    served: Served, admit: Admit, tools: Tools, era: str
+    served: Served, ada: Admitted, tools: Tools, era: str
 ) -> None:
     blocks = [text("Three things:"), IMAGE, RESOURCE, LINK]
     tools.offer("show", returning(*blocks))
@@ -78,7 +78,6 @@ async def test_a_tool_says_what_it_takes_and_what_it_may_break_and_its_results_a
     tools.offer("complain", returning(text("No such note."), is_error=True))
     tools.offer("count", returning(structured={"count": 1}), result=COUNT, parameters={"properties": {"of": {}}})
     tools.offer("numbers", returning(structured=[1, 2]), result=NUMBERS, reads=False)
-    ada = await admit("ada", tools=["*"])
     async with session(served, ada.token, era) as client:
         found = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert (await client.call_tool("count", {})).structured_content == {"count": 1}
@@ -102,14 +101,12 @@ async def test_a_tool_says_what_it_takes_and_what_it_may_break_and_its_results_a
 
 
 async def fail(ctx: Ctx, call: Call) -> Outcome:
-    """Raise what the arguments say."""
     if call.arguments.get("coded"):
         raise Conflict("NOTE_LOCKED", "Another person edits the note.")
     raise RuntimeError("no such note")
 
 
 def code_of(result: CallToolResult) -> str:
-    """The code of an error."""
     assert result.is_error
     return str(data(result)["error"]["code"])
 
@@ -143,10 +140,9 @@ async def test_an_agent_is_notified_of_other_tools(served: Served, admit: Admit,
 
 
 async def test_a_tool_that_the_operator_forbids_is_no_longer_offered(
-    served: Served, admit: Admit, tools: Tools, era: str
+    served: Served, ada: Admitted, tools: Tools, era: str
 ) -> None:
     offer(tools)
-    ada = await admit("ada", tools=["*"])
     decide = served.workbench.call
     async with notified(served, ada.token, era) as of_ada:
         await decide("set_tool_permission", name="mail__send", permission="never")
@@ -204,32 +200,24 @@ async def states(workbench: Workbench) -> list[str]:
     return [row["state"] for row in await workbench.store.read(lambda tx: tx.all(query))]
 
 
-async def test_a_client_that_cancels_a_call_cancels_the_tool(
-    served: Served, admit: Admit, tools: Tools, era: str
+async def test_a_tool_is_cancelled_when_its_client_cancels_the_call_and_when_the_servers_stop(
+    served: Served, ada: Admitted, tools: Tools, era: str
 ) -> None:
-    endless = Endless()
-    tools.offer("endless", endless)
     tools.offer("add", returning(text("3")))
-    ada = await admit("ada", tools=["*"])
     async with session(served, ada.token, era) as client:
-        call = asyncio.create_task(client.call_tool("endless", {}))
-        await endless.began.wait()
-        call.cancel()
-        await endless.was_cancelled.wait()
-        assert not (await client.call_tool("add", {})).is_error
-    assert await states(served.workbench) == ["cancelled", "completed"]
-
-
-async def test_a_call_ends_when_the_servers_stop(served: Served, admit: Admit, tools: Tools) -> None:
-    endless = Endless()
-    tools.offer("endless", endless)
-    ada = await admit("ada", tools=["*"])
-    async with session(served, ada.token, "legacy") as client:
-        call = asyncio.create_task(client.call_tool("endless", {}))
-        await endless.began.wait()
-        await served.servers.stop()
-        assert code_of(await call) == "NO_SERVER"
-        await endless.was_cancelled.wait()
+        for stops in (False, True):
+            tools.offer("endless", endless := Endless())
+            call = asyncio.create_task(client.call_tool("endless", {}))
+            await endless.began.wait()
+            if stops:
+                await served.servers.stop()
+                assert code_of(await call) == "NO_SERVER"
+            else:
+                call.cancel()
+            await endless.was_cancelled.wait()
+            if not stops:
+                assert not (await client.call_tool("add", {})).is_error
+    assert await states(served.workbench) == ["cancelled", "completed", "interrupted"]
 
 
 async def test_a_call_that_needs_permission_waits_for_the_operator(

@@ -32,13 +32,11 @@ class Waiting:
         self.call = asyncio.create_task(client.call_tool(name, arguments, progress_callback=self._note))
 
     async def has_reported(self, times: int = 1) -> None:
-        """Wait until progress was reported so often."""
         while len(self.reports) < times:
             self._reported.clear()
             await self._reported.wait()
 
     async def error(self) -> str:
-        """The code with which it ends."""
         result = await self.call
         assert result.is_error
         [text] = result.content

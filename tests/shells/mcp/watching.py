@@ -66,12 +66,10 @@ def name_of(message: Any) -> str | None:
 
 
 async def subscribe(client: Client, uri: str) -> None:
-    """Watch a resource, with a session."""
     request = SubscribeRequest(params=SubscribeRequestParams(uri=uri))
     await client.session.send_request(request, EmptyResult)
 
 
 async def unsubscribe(client: Client, uri: str) -> None:
-    """Watch a resource no longer, with a session."""
     request = UnsubscribeRequest(params=UnsubscribeRequestParams(uri=uri))
     await client.session.send_request(request, EmptyResult)

@@ -39,7 +39,6 @@ async def closed(line: Talk) -> tuple[int, str]:
 
 
 async def hear_until(line: Talk, kind: str) -> list[dict[str, Any]]:
-    """Everything that is heard up to a message of a kind."""
     heard = [await line.hear()]
     while heard[-1]["type"] != kind:
         heard.append(await line.hear())

@@ -29,25 +29,17 @@ def frame(agent: str = "me", action: str = "whoami", **data: Any) -> Frame:
     return Frame(agent, action, data)
 
 
-def test_at_first_it_is_nobodys_but_from_somewhere(binding: Binding) -> None:
+def test_it_is_nobodys_but_from_somewhere_until_it_is_bound_which_says_whether_the_agent_is_another(
+    binding: Binding,
+) -> None:
+    caller = binding.caller
+    assert (caller.level, caller.address, caller.client) == (Level.ANONYMOUS, "127.0.0.1", "test/1")
     assert binding.is_anonymous
-    assert (binding.caller.level, binding.caller.address, binding.caller.client) == (
-        Level.ANONYMOUS,
-        "127.0.0.1",
-        "test/1",
-    )
-
-
-def test_binding_says_whether_the_agent_is_another(binding: Binding) -> None:
-    assert [binding.bind(caller) for caller in (ADA, ADA, BOB, OPERATOR, OPERATOR)] == [True, False, True, True, False]
-    assert not binding.is_anonymous
+    for agent, is_another in ((ADA, True), (ADA, False), (WAITING, True), (OPERATOR, True), (OPERATOR, False)):
+        assert binding.bind(agent) is is_another
+        assert not binding.is_anonymous
     binding.release()
     assert binding.is_anonymous
-
-
-def test_a_waiting_agent_is_somebody(binding: Binding) -> None:
-    binding.bind(WAITING)
-    assert not binding.is_anonymous
 
 
 def test_a_bound_caller_is_shown_as_the_store_knows_it_now(binding: Binding) -> None:

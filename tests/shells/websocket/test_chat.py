@@ -34,16 +34,13 @@ class Client:
         self.socket = socket
 
     async def send(self, **message: Any) -> None:
-        """Send a message."""
         await self.socket.send(json.dumps(message))
 
     async def hear(self) -> Message:
-        """The next message of the server."""
         heard: Message = json.loads(await self.socket.recv())
         return heard
 
     async def until(self, *types: str) -> list[Message]:
-        """Everything up to a message of one of these types."""
         heard = [await self.hear()]
         while heard[-1]["type"] not in types:
             heard.append(await self.hear())

@@ -28,7 +28,6 @@ class Client:
         self.has_left = False
 
     async def receive(self) -> dict[str, Any]:
-        """What comes next."""
         return await self._coming.get()
 
     async def send(self, event: Any) -> None:
@@ -38,12 +37,10 @@ class Client:
         self.sent.put_nowait(dict(event))
 
     def say(self, *texts: str) -> None:
-        """Send messages."""
         for text in texts:
             self._coming.put_nowait({"type": "websocket.receive", "text": text})
 
     def leave(self) -> None:
-        """Close the connection."""
         self.has_left = True
         self._coming.put_nowait({"type": "websocket.disconnect", "code": 1001})
 
@@ -55,7 +52,6 @@ class Client:
 
 @pytest.fixture
 def client() -> Client:
-    """See `Client`."""
     return Client()
 
 
@@ -147,37 +143,31 @@ async def test_what_fails_beside_the_replies_is_told_and_logged(
 
 
 @pytest.mark.parametrize("takes_batches", [False, True])
-async def test_several_messages_are_sent_together_if_the_server_below_can(
+async def test_several_messages_are_sent_together_up_to_a_limit_if_the_server_below_can(
     client: Client, settings: Settings, takes_batches: bool
 ) -> None:
     socket = MessageSocket(client.receive, client.send, settings, takes_batches=takes_batches)
     await socket.accept(None)
     await client.sent.get()
-    await socket.send_texts([])
-    await socket.send_texts(["1"])
-    await socket.send_texts(["2", "3"])
-    several = [batch(["2", "3"])] if takes_batches else [{"type": "websocket.send", "text": text} for text in "23"]
-    expected = [{"type": "websocket.send", "text": "1"}, *several]
-    assert [client.sent.get_nowait() for _ in range(client.sent.qsize())] == expected
-
-
-async def test_what_is_sent_together_has_a_limit(client: Client, settings: Settings) -> None:
-    socket = MessageSocket(client.receive, client.send, settings, takes_batches=True)
-    await socket.accept(None)
-    await client.sent.get()
     half = "x" * (PORTION // 2)
-    await socket.send_texts([half, half, "a", 3 * half, "b"])
-    assert [client.sent.get_nowait()["texts"] for _ in range(4)] == [[half, half], ["a"], [3 * half], ["b"]]
+    for texts in ([], ["1"], ["2", "3"], [half, half, "a", 3 * half, "b"]):
+        await socket.send_texts(texts)
+    sent = [client.sent.get_nowait() for _ in range(client.sent.qsize())]
+    one = {"type": "websocket.send", "text": "1"}
+    if takes_batches:
+        assert sent[:2] == [one, batch(["2", "3"])]
+        assert [event["texts"] for event in sent[2:]] == [[half, half], ["a"], [3 * half], ["b"]]
+    else:
+        assert sent == [{**one, "text": text} for text in ("1", "2", "3", half, half, "a", 3 * half, "b")]
 
 
 async def test_nothing_is_sent_to_a_client_that_has_left(
     client: Client, socket: MessageSocket, caplog: pytest.LogCaptureFixture
 ) -> None:
     client.leave()
-    with pytest.raises(Disconnected):
-        await socket.send({"type": "event"})
-    with pytest.raises(Disconnected):
-        await socket.send({"type": "event"})
+    for _ in range(2):
+        with pytest.raises(Disconnected):
+            await socket.send({"type": "event"})
     await socket.end(1000, "bye")
     assert client.sent.empty()
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]

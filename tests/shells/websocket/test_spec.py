@@ -60,7 +60,6 @@ async def client(served: Served) -> AsyncIterator[Any]:
 
 @pytest.fixture
 async def session(served: Served) -> str:
-    """The id of a session in a project."""
     await given.project(served.workbench)
     return str((await given.session(served.workbench, "Day one"))["id"])
 
@@ -264,7 +263,6 @@ def greeting(agent_id: str, registration: dict[str, Any] | None = None) -> list[
 
 
 async def announce(line: Client, agent_id: str, name: str) -> list[dict[str, Any]]:
-    """Both messages that an announcement is answered with."""
     return [await line.say({"type": "announce", "agent_id": agent_id, "name": name}), await line.hear()]
 
 

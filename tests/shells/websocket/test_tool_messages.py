@@ -33,7 +33,6 @@ class OldComplete(BaseModel):
 
 
 async def call(served: Served, **arguments: Any) -> dict[str, Any]:
-    """A call by the operator."""
     return await served.workbench.call("call_tool", **arguments)
 
 

@@ -15,27 +15,22 @@ AUDIO: Block = {"type": "audio", "data": WAV, "mimeType": "audio/wav"}
 
 
 def text(said: str) -> Block:
-    """A text."""
     return {"type": "text", "text": said}
 
 
 def resource(uri: str, said: str, mime_type: str = "text/plain") -> Block:
-    """A resource as a part of a message."""
     return {"type": "resource", "resource": {"uri": uri, "mimeType": mime_type, "text": said}}
 
 
 def form(message: str, *required: str, **properties: Block) -> Block:
-    """A request to fill in a form."""
     schema = {"type": "object", "properties": properties, "required": [*required]}
     return {"method": "elicitation/create", "params": {"message": message, "requestedSchema": schema}}
 
 
 def sampling(prompt: str, most: int) -> Block:
-    """A request to a model of the client."""
     params = {"messages": [{"role": "user", "content": text(prompt)}], "maxTokens": most}
     return {"method": "sampling/createMessage", "params": params}
 
 
 def as_json(value: Any) -> str:
-    """A value as a text."""
     return json.dumps(value, separators=(",", ":"))

@@ -53,7 +53,6 @@ Handler = Callable[[Context, Any], Awaitable[Answer]]
 
 
 async def log(ctx: Context, params: CallToolRequestParams) -> Answer:
-    """Log three times."""
     for said in ("Tool execution started", "Tool processing data", "Tool execution completed"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MCPDeprecationWarning)
@@ -64,7 +63,6 @@ async def log(ctx: Context, params: CallToolRequestParams) -> Answer:
 
 
 async def sample(ctx: Context, params: CallToolRequestParams) -> Answer:
-    """Ask the client's model."""
     request = CreateMessageRequest.model_validate(sampling((params.arguments or {})["prompt"], 100))
     here = ServerMessageMetadata(related_request_id=ctx.request_id)
     made = await ctx.session.send_request(request, CreateMessageResult, metadata=here)
@@ -86,7 +84,6 @@ async def need_sampling(ctx: Context, params: CallToolRequestParams) -> Answer:
 
 
 async def echo(ctx: Context, params: CallToolRequestParams) -> Answer:
-    """Return the arguments."""
     return {"content": [text(as_json(params.arguments))]}
 
 
@@ -113,7 +110,6 @@ def still_asked(params: InputResponseRequestParams, questions: dict[str, Block])
 
 
 def answers(params: InputResponseRequestParams) -> dict[str, Any]:
-    """What the client has answered."""
     return {name: answer.model_dump(by_alias=True) for name, answer in (params.input_responses or {}).items()}
 
 
@@ -139,7 +135,6 @@ TOOLS: dict[str, Handler] = {
 
 
 async def call(ctx: Context, params: CallToolRequestParams) -> Answer:
-    """A tool of these."""
     handler = TOOLS.get(params.name)
     return None if handler is None else await handler(ctx, params)
 
@@ -153,7 +148,6 @@ def schema_of(name: str) -> Block | None:
 
 
 async def prompt(ctx: Context, params: GetPromptRequestParams) -> Answer:
-    """A prompt of the suite."""
     given = params.arguments or {}
     messages = {
         "test_simple_prompt": [text("This is a simple prompt for testing.")],
@@ -173,7 +167,6 @@ async def prompt(ctx: Context, params: GetPromptRequestParams) -> Answer:
 
 
 async def read(ctx: Context, params: ReadResourceRequestParams) -> Answer:
-    """A resource of the suite."""
     if params.uri == f"{SCHEME}static-binary":
         return {"contents": [{"uri": params.uri, "mimeType": "image/png", "blob": PNG}]}
     if params.uri == f"{SCHEME}static-text":
@@ -191,17 +184,14 @@ async def watch(ctx: Context, params: SubscribeRequestParams) -> Answer:
 
 
 async def complete(ctx: Context, params: CompleteRequestParams) -> Answer:
-    """Nothing to suggest."""
     return COMPLETE | {"completion": {"values": [], "total": 0, "hasMore": False}}
 
 
 async def set_level(ctx: Context, params: SetLevelRequestParams) -> Answer:
-    """All levels are sent."""
     return {}
 
 
 def load(server: Server[Any]) -> None:
-    """Add all of this to a server."""
     precede(server, "tools/call", call)
     precede(server, "prompts/get", prompt)
     precede(server, "resources/read", read)

@@ -82,12 +82,10 @@ def asking(*forms: Block) -> Run:
 
 
 async def fail(ctx: Ctx, call: Call) -> Outcome:
-    """Fail."""
     return Outcome([text("This tool intentionally returns an error for testing")], is_error=True)
 
 
 async def report(ctx: Ctx, call: Call) -> Outcome:
-    """Report progress."""
     for done in (0, 50, 100):
         if call.surroundings.progress is not None:
             await call.surroundings.progress(done, 100, f"Completed step {done} of 100")
@@ -136,10 +134,8 @@ TOOLS = [
 
 
 async def tools(ctx: Ctx, scope: Scope) -> list[Tool]:
-    """The suite's tools."""
     return TOOLS
 
 
 async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
-    """A tool of the suite."""
     return next((tool for tool in TOOLS if tool.name == name), None)
