@@ -84,12 +84,8 @@ async def test_the_server_that_answers_is_found_with_the_operators_token(served:
     await served.servers.stop()
     assert await find_server(file) is None
     assert not await is_running(served.info)
-
-
-async def test_a_file_with_an_address_that_is_none_names_no_server(served: Served) -> None:
-    file = ServerFile(served.workbench.settings.server_file)
-    file.path.write_text(json.dumps(served.info.model_dump() | {"url": "nowhere"}))
-    assert await find_server(file.path) is None
+    file.write_text(json.dumps(served.info.model_dump() | {"url": "nowhere"}))
+    assert await find_server(file) is None
 
 
 async def test_another_server_at_the_same_address_is_not_taken_for_it_and_gets_no_token(served: Served) -> None:

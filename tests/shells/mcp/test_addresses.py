@@ -22,23 +22,11 @@ def test_an_address_leads_back_to_what_it_was_made_from(kind: Kind, text: str, n
     assert locate(address.uri).arguments == {**kind.fixed, **values}
 
 
-@pytest.mark.parametrize("kind", LISTS, ids=lambda kind: kind.path)
-def test_a_list_is_where_its_address_says(kind: Kind) -> None:
-    assert locate(kind.address) == Address(kind, {})
-
-
 @pytest.mark.parametrize(
     "uri",
     [
-        *(
-            "",
-            "tasks/1",
-            "workbench:tasks/1",
-            "workbench://",
-            "workbench://tasks/",
-            "workbench://tasks/1/",
-            "file:///etc",
-        ),
+        *("", "tasks/1", "workbench:tasks/1", "workbench://", "workbench://tasks/"),
+        *("workbench://tasks/1/", "file:///etc"),
         *("workbench://tasks/007", "workbench://tasks/+7", "workbench://tasks/-7", "workbench://tasks/7.0"),
         *("workbench://tasks/seven", "workbench://tasks/0", "workbench://tasks/7?limit=1", "workbench://plans/a/b"),
         *("workbench://worktrees/a", "workbench://worktrees/a/diff/b", "WORKBENCH://tasks/1", "workbench://tasks/1\n"),
@@ -55,3 +43,4 @@ def test_the_operation_of_each_kind_only_reads_and_takes_its_arguments(kind: Kin
     operation = CATALOGUE[kind.operation]
     assert operation.reads
     assert operation.parameters >= {*kind.fixed, *kind.parameters}
+    assert kind in SINGLE or locate(kind.address) == Address(kind, {})

@@ -58,13 +58,9 @@ def test_the_instructions_name_only_tools_that_the_caller_is_offered(level: Leve
     assert named
 
 
-def test_the_instructions_for_a_stranger_name_all_its_tools() -> None:
+def test_a_stranger_learns_of_all_its_tools_and_agents_how_to_wait_and_what_a_lost_lease_means() -> None:
     named = set(NAMED.findall(guidance(Level.ANONYMOUS)))
     assert named >= {op.name for op in offered(OPERATIONS.values(), ANONYMOUS)}
-
-
-@pytest.mark.parametrize("level", [Level.WORKER, Level.PLANNER])
-def test_agents_learn_how_to_wait_what_a_lost_lease_means_and_who_decides(level: Level) -> None:
-    text = guidance(level)
-    for what in ("`wait_seconds`", "`LEASE_LOST`", "`workbench approve`"):
-        assert what in text
+    for level in (Level.WORKER, Level.PLANNER):
+        for what in ("`wait_seconds`", "`LEASE_LOST`", "`workbench approve`"):
+            assert what in guidance(level)

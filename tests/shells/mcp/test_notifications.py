@@ -200,22 +200,20 @@ async def test_an_agent_may_have_so_many_streams(served: Served, admit: Admit) -
 
 
 @pytest.mark.parametrize("end", ["revoke_agent", "issue_token", "delete_agent"])
-async def test_a_stream_ends_with_the_token_of_its_agent(served: Served, admit: Admit, end: str) -> None:
+async def test_an_agent_is_connected_while_it_listens_and_a_stream_ends_with_its_token(
+    served: Served, admit: Admit, end: str
+) -> None:
     token = (await admit("ada")).token
-    async with session(served, token) as client, client.listen(tools_list_changed=True) as stream:
-        await served.workbench.call(end, agent_id="ada")
-        assert [change async for change in stream] == []
-
-
-async def test_an_agent_is_connected_while_it_listens(served: Served, admit: Admit) -> None:
-    ada = await admit("ada")
     async with (
         served.workbench.feed.subscribe("agent.connected", "agent.disconnected") as events,
-        session(served, ada.token) as client,
+        session(served, token) as client,
     ):
         async with client.listen(tools_list_changed=True):
             assert (await anext(events)).data["transport"] == "mcp"
         assert (await anext(events)).kind == "agent.disconnected"
+        async with client.listen(tools_list_changed=True) as stream:
+            await served.workbench.call(end, agent_id="ada")
+            assert [change async for change in stream] == []
 
 
 async def test_the_streams_end_in_good_order_when_the_servers_stop(

@@ -60,12 +60,9 @@ async def test_a_stranger_is_offered_exactly_to_register_and_to_wait(served: Ser
 
 
 async def test_what_is_offered_follows_from_the_token_alone(served: Served, admit: Admit, era: str) -> None:
-    tokens = {
-        Level.READ: (await admit("eve", tool="read")).token,
-        Level.WORKER: (await admit("ada")).token,
-        Level.PLANNER: (await admit("pam", role="planner")).token,
-        Level.OPERATOR: served.workbench.operator_token,
-    }
+    agents = [await admit("eve", tool="read"), await admit("ada"), await admit("pam", role="planner")]
+    known = [*(agent.token for agent in agents), served.workbench.operator_token]
+    tokens = dict(zip((Level.READ, Level.WORKER, Level.PLANNER, Level.OPERATOR), known, strict=True))
     for level, token in tokens.items():
         assert names(await tools_of(served, token, era)) == expected(served, level)
     bob = await admit("bob", persona_id="tester")

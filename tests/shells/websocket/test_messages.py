@@ -42,9 +42,9 @@ async def test_who_selected_reading_cannot_write_until_it_selects_writing(talk: 
 
 
 async def test_who_was_granted_reading_cannot_select_more(talk: Talks, admit: Admit) -> None:
-    ada = await admit("ada", tool="read")
     line = await talk("me")
     await line.say("me", "select_tool", tool="write")
+    ada = await admit("ada", tool="read")
     assert (await line.say("me", "authenticate", token=ada.token))["tool"] == "read"
     assert (await line.say("ada", "claim_task"))["code"] == "FORBIDDEN"
 
