@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Admit
-from tests.services.definitions.test_lifecycle import create, versions
+from tests.services.definitions.conftest import create, versions
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused, Unavailable, WorkbenchError
 from workbench.ops import collect

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.services.definitions.test_lifecycle import create
+from tests.services.definitions.conftest import create
 from workbench.app import Workbench
 from workbench.errors import NotFound
 from workbench.settings import Settings

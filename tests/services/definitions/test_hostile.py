@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Admit, git
-from tests.services.definitions.test_lifecycle import create
+from tests.services.definitions.conftest import create
 from workbench.app import Workbench
 from workbench.definitions.journal import Journal
 from workbench.errors import NotFound, WorkbenchError

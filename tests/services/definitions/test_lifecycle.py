@@ -8,22 +8,12 @@ from typing import Any
 import pytest
 
 from tests.conftest import Admit, Served
+from tests.services.definitions.conftest import create, versions
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused
 from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
-
-
-async def create(workbench: Workbench, name: str = "reviewer", **more: Any) -> dict[str, Any]:
-    """Create a definition in the directory of its name."""
-    return await workbench.call("agent_create", agentPath=f"./agents/{name}", name=name, **more)
-
-
-async def versions(workbench: Workbench) -> list[tuple[str, str]]:
-    """The events of definitions: kind and summary."""
-    found = await workbench.call("list_events", kinds=["definition.*"])
-    return [(event["kind"], event["data"]["summary"]) for event in found["events"]]
 
 
 async def test_a_definition_is_created_as_files_and_found_by_path_id_and_name(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.services.definitions.test_lifecycle import create
+from tests.services.definitions.conftest import create
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound
 from workbench.settings import Settings

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import git
-from tests.services.definitions.test_lifecycle import create
+from tests.services.definitions.conftest import create
 from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound
 from workbench.settings import Settings
