@@ -22,7 +22,7 @@ async def versions(workbench: Workbench) -> list[tuple[str, str]]:
     return [(event["kind"], event["data"]["summary"]) for event in found["events"]]
 
 
-async def refused(code: str, workbench: Workbench, name: str, **arguments: Any) -> str:
+async def refused(code: str, workbench: Workbench, name: str, /, **arguments: Any) -> str:
     """Code and message of the error of a code that a call ends with."""
     error = await given.refusal(workbench.call(name, **arguments))
     assert error.code == code
@@ -37,11 +37,11 @@ class Reviewer:
         self.folder: Path = workbench.settings.home / "agents" / "reviewer"
         self.file = self.folder / "agent.yaml"
 
-    async def __call__(self, name: str, **arguments: Any) -> dict[str, Any]:
+    async def __call__(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Call an operation on it."""
         return await self.workbench.call(name, **{"agentTarget": "reviewer", **arguments})
 
-    async def refused(self, code: str, name: str, **arguments: Any) -> str:
+    async def refused(self, code: str, name: str, /, **arguments: Any) -> str:
         """Code and message of the error of a code that a call of an operation on it ends with."""
         return await refused(code, self.workbench, name, **{"agentTarget": "reviewer", **arguments})
 

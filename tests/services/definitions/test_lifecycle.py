@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import Admit, Served
-from tests.services.definitions.conftest import create, versions
+from tests.conftest import Admit, Served, git
+from tests.services.definitions.conftest import Reviewer, create, refused, versions
 from workbench.app import Workbench
-from workbench.errors import BadInput, Conflict, NotFound, Refused
+from workbench.definitions.journal import Journal
+from workbench.errors import BadInput, NotFound, Refused
 from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
+
+
+def files(folder: Path) -> dict[Path, bytes]:
+    """All files below a directory."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 async def test_a_definition_is_created_as_files_and_found_by_path_id_and_name(
@@ -29,6 +36,10 @@ async def test_a_definition_is_created_as_files_and_found_by_path_id_and_name(
         assert (info["id"], info["mode"], info["settings"]["temperature"]) == (made["agentId"], "autonomous", 0.1)
     listed = await workbench.call("agent_list")
     assert [(one["id"], one["path"]) for one in listed["agents"]] == [(made["agentId"], made["agentPath"])]
+    with pytest.raises(NotFound, match=r"name reviever\. Did you mean"):
+        await workbench.call("agent_get_info", agentTarget="reviever")
+    for path in ("./agents/reviewer", "./agents/Reviewer"):
+        await refused("AGENT_EXISTS", workbench, "agent_create", agentPath=path, name="other")
     assert await versions(workbench) == [("definition.created", "created")]
 
 
@@ -38,71 +49,68 @@ async def test_a_directory_that_does_not_exist_has_no_definitions_and_the_list_s
     assert (await workbench.call("agent_list", basePath="./agents"))["count"] == 0
 
 
-async def test_a_definition_is_created_once(workbench: Workbench) -> None:
-    await create(workbench)
-    with pytest.raises(Conflict, match="AGENT_EXISTS"):
-        await create(workbench)
-    with pytest.raises(Conflict, match="AGENT_EXISTS"):
-        await workbench.call("agent_create", agentPath="./agents/Reviewer", name="other")
+async def test_one_that_cannot_be_read_is_found_by_its_directory_and_its_mistake_is_said(reviewer: Reviewer) -> None:
+    reviewer.file.write_text("name: [")
+    for operation in ("agent_get_info", "agent_get_settings"):
+        await reviewer.refused("INVALID_CONFIGURATION", operation)
+    assert (await reviewer("agent_validate"))["valid"] is False
+    await reviewer.refused("AGENT_NOT_FOUND", "agent_get_info", agentTarget="review")
 
 
-async def test_two_definitions_of_one_name_are_ambiguous_and_named(workbench: Workbench) -> None:
-    await create(workbench)
-    await workbench.call("agent_clone", sourceAgent="reviewer", targetPath="./agents/second")
+async def test_a_copy_has_its_own_id_and_an_agent_is_given_one_by_an_id_or_a_name_that_only_one_has(
+    workbench: Workbench, admit: Admit
+) -> None:
+    made = await create(workbench)
+    await admit("ada")
+
+    async def give(definition: str) -> str:
+        agent = await workbench.call("update_agent", agent_id="ada", changes={"definition": definition})
+        return str(agent["definition"])
+
+    assert await give("reviewer") == "reviewer"
+    copy = await workbench.call("agent_clone", sourceAgent="reviewer", targetPath="./agents/second")
+    assert copy["agentId"] != made["agentId"]
+    with pytest.raises(BadInput, match="AMBIGUOUS_NAME") as raised:
+        await give("reviewer")
+    assert raised.value.details["candidates"] == sorted([made["agentId"], copy["agentId"]])
     with pytest.raises(BadInput, match="AMBIGUOUS_TARGET") as raised:
         await workbench.call("agent_get_info", agentTarget="reviewer")
     assert raised.value.details["candidates"] == ["./agents/reviewer", "./agents/second"]
+    assert await give(copy["agentId"]) == "reviewer"
+    with pytest.raises(NotFound, match="DEFINITION_NOT_FOUND"):
+        await give("nobody")
 
 
-async def test_one_that_cannot_be_read_is_found_by_its_directory_and_its_mistake_is_said(
-    workbench: Workbench, settings: Settings
-) -> None:
-    await create(workbench)
-    (settings.home / "agents" / "reviewer" / "agent.yaml").write_text("name: [")
-    for operation in ("agent_get_info", "agent_get_settings"):
-        with pytest.raises(BadInput, match="INVALID_CONFIGURATION"):
-            await workbench.call(operation, agentTarget="reviewer")
-    assert (await workbench.call("agent_validate", agentTarget="reviewer"))["valid"] is False
-    with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
-        await workbench.call("agent_get_info", agentTarget="review")
+async def test_a_clone_onto_itself_or_into_itself_changes_nothing(reviewer: Reviewer) -> None:
+    before = files(reviewer.folder.parent)
+    for path in ("./agents/reviewer", "./agents/reviewer/copy", "./agents/REVIEWER", str(reviewer.folder)):
+        clone = {"sourceAgent": "reviewer", "targetPath": path}
+        await refused("AGENT_EXISTS", reviewer.workbench, "agent_clone", **clone)
+    assert files(reviewer.folder.parent) == before
 
 
-async def test_a_copy_has_its_own_id_and_name_and_says_the_same(workbench: Workbench) -> None:
-    made = await create(workbench, initialPrompt="Be brief.")
-    copy = await workbench.call("agent_clone", sourceAgent="reviewer", targetPath="./agents/second", newName="second")
-    info = await workbench.call("agent_get_info", agentTarget="second")
-    assert info["id"] == copy["agentId"] != made["agentId"]
-    with pytest.raises(Conflict, match="AGENT_EXISTS"):
-        await workbench.call("agent_clone", sourceAgent="reviewer", targetPath="./agents/reviewer")
+async def test_only_true_confirms_a_deletion_which_keeps_and_names_foreign_files(reviewer: Reviewer) -> None:
+    await reviewer.refused("CONFIRMATION_REQUIRED", "agent_delete")
+    for confirm in ("true", "True", 1, "yes", [True], {"confirm": True}, False, None):
+        await reviewer.refused("CONFIRMATION_REQUIRED", "agent_delete", confirm=confirm)
+    for name in ("notes.txt", "data/table.csv", "rules/.cite.md.swp"):
+        (reviewer.folder / name).parent.mkdir(exist_ok=True)
+        (reviewer.folder / name).write_text("mine")
+    deleted = await reviewer("agent_delete", confirm=True)
+    assert deleted["left"] == ["data", "notes.txt", "rules/.cite.md.swp"]
+    assert files(reviewer.folder) == {
+        reviewer.folder / name: b"mine" for name in ("data/table.csv", *deleted["left"][1:])
+    }
+    await reviewer.refused("AGENT_NOT_FOUND", "agent_get_info", agentTarget="./agents/reviewer")
+    assert (await versions(reviewer.workbench))[-1] == ("definition.deleted", "deleted")
 
 
-@pytest.mark.parametrize("confirm", [{}, {"confirm": False}, {"confirm": "true"}, {"confirm": 1}])
-async def test_nothing_is_deleted_unless_it_is_confirmed(workbench: Workbench, confirm: dict[str, Any]) -> None:
-    await create(workbench)
-    with pytest.raises(BadInput, match="CONFIRMATION_REQUIRED"):
-        await workbench.call("agent_delete", agentTarget="reviewer", **confirm)
-    assert (await workbench.call("agent_list"))["count"] == 1
-
-
-async def test_what_is_not_of_the_definition_stays_when_it_is_deleted(workbench: Workbench, settings: Settings) -> None:
-    await create(workbench)
-    folder = settings.home / "agents" / "reviewer"
-    (folder / "notes.txt").write_text("mine")
-    deleted = await workbench.call("agent_delete", agentTarget="reviewer", confirm=True)
-    assert deleted["left"] == ["notes.txt"]
-    assert [path.name for path in folder.iterdir()] == ["notes.txt"]
-    with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
-        await workbench.call("agent_get_info", agentTarget="./agents/reviewer")
-    assert (await versions(workbench))[-1] == ("definition.deleted", "deleted")
-
-
-async def test_what_an_editor_changes_is_read_and_recorded(workbench: Workbench, settings: Settings) -> None:
-    await create(workbench)
-    before = await workbench.call("agent_get_info", agentTarget="reviewer")
-    (settings.home / "agents" / "reviewer" / "prompt.md").write_text("Another prompt.\n")
-    after = await workbench.call("agent_get_info", agentTarget="reviewer")
+async def test_what_an_editor_changes_is_read_and_recorded(reviewer: Reviewer) -> None:
+    before = await reviewer("agent_get_info")
+    (reviewer.folder / "prompt.md").write_text("Another prompt.\n")
+    after = await reviewer("agent_get_info")
     assert before["contentHash"] != after["contentHash"]
-    assert (await versions(workbench))[-1] == ("definition.found", "changed outside of Workbench")
+    assert (await versions(reviewer.workbench))[-1] == ("definition.found", "changed outside of Workbench")
 
 
 async def test_an_agent_manages_definitions_only_as_a_planner_whose_grant_includes_them(
@@ -118,34 +126,13 @@ async def test_an_agent_manages_definitions_only_as_a_planner_whose_grant_includ
         await workbench.dispatch(await workbench.renewed(planner), "agent_list", {})
 
 
-async def test_an_agent_is_given_a_definition_by_its_id_or_a_name_that_only_one_has(
-    workbench: Workbench, admit: Admit
-) -> None:
-    made = await create(workbench)
-    await admit("ada")
-
-    async def give(definition: str) -> str:
-        agent = await workbench.call("update_agent", agent_id="ada", changes={"definition": definition})
-        return str(agent["definition"])
-
-    assert await give("reviewer") == "reviewer"
-    copy = await workbench.call("agent_clone", sourceAgent="reviewer", targetPath="./agents/second")
-    with pytest.raises(BadInput, match="AMBIGUOUS_NAME") as raised:
-        await give("reviewer")
-    assert raised.value.details["candidates"] == sorted([made["agentId"], copy["agentId"]])
-    assert await give(copy["agentId"]) == "reviewer"
-    with pytest.raises(NotFound, match="DEFINITION_NOT_FOUND"):
-        await give("nobody")
-
-
 async def test_a_definition_that_git_brought_can_be_given_to_an_agent_before_anybody_has_read_it(
     served: Served, settings: Settings, admit: Admit
 ) -> None:
-    folder = settings.home / "agents" / "theirs"
-    folder.mkdir(parents=True)
-    (folder / "agent.yaml").write_text("metadata:\n  id: theirs\n  name: Theirs\n")
-    (folder.parent / "broken").mkdir()
-    (folder.parent / "broken" / "agent.yaml").write_text("metadata: [\n")
+    for name, text in (("theirs", "metadata:\n  id: theirs\n  name: Theirs\n"), ("broken", "metadata: [\n")):
+        folder = settings.home / "agents" / name
+        folder.mkdir(parents=True)
+        (folder / "agent.yaml").write_text(text)
     await admit("ada")
     events: list[dict[str, Any]] = []
     while not events:
@@ -158,8 +145,70 @@ async def test_a_definition_that_git_brought_can_be_given_to_an_agent_before_any
 
 async def test_arguments_that_do_not_fit_are_a_validation_error(workbench: Workbench) -> None:
     with pytest.raises(BadInput, match="VALIDATION_ERROR") as raised:
-        await workbench.call("agent_create", agentPath="./agents/a", name="a", mode="magic")
+        await create(workbench, mode="magic")
     assert raised.value.details["problems"][0]["field"] == "mode"
     with pytest.raises(BadInput, match=r"VALIDATION_ERROR: settings\.temperature"):
         await create(workbench, initialSettings={"temperature": 9})
     assert (await workbench.call("agent_list"))["count"] == 0
+
+
+async def test_the_longest_text_that_is_accepted_is_read_again(reviewer: Reviewer) -> None:
+    rule = {"name": "long", "text": "é" * 200_000}
+    await reviewer("agent_add_rule", rule=rule)
+    assert (await reviewer("agent_get_rule", ruleName="long"))["rule"]["text"] == rule["text"]
+    rule["text"] += "é"
+    await reviewer.refused("VALIDATION_ERROR", "agent_add_rule", rule=rule)
+
+
+# What others do at the wrong moment, or name alike
+
+
+async def test_what_somebody_else_writes_right_after_the_operator_is_not_trusted_as_the_operators(
+    reviewer: Reviewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Journal.commit
+
+    def commit(self: Journal, *arguments: Any) -> bool:
+        done = real(self, *arguments)
+        reviewer.append("mcpServers:\n  evil:\n    command: steal\n")
+        return done
+
+    monkeypatch.setattr(Journal, "commit", commit)
+    await reviewer("agent_add_rule", rule={"name": "a", "text": "x"})
+    monkeypatch.undo()
+    trust = await reviewer("agent_get_trust")
+    assert [(need["name"], need["trusted"]) for need in trust["needs"]] == [("mcpServers.evil", False)]
+    newest = [version["summary"] for version in (await reviewer("agent_history"))["versions"]][:2]
+    assert newest == ["changed outside of Workbench", "rule a added"]
+
+
+async def test_an_agent_does_not_get_the_definition_that_is_named_like_the_id_of_its_deleted_one(
+    workbench: Workbench, admit: Admit
+) -> None:
+    made = await create(workbench)
+    ada = await admit("ada", definition="reviewer")
+    assert await workbench.dispatch(ada.caller, "list_rules", {}) == {"rules": []}
+    await workbench.call("agent_delete", agentTarget="reviewer", confirm=True)
+    await workbench.call("agent_create", agentPath="./agents/other", name=made["agentId"])
+    with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
+        await workbench.dispatch(ada.caller, "add_rule", {"rule": {"name": "a", "text": "x"}})
+    assert (await workbench.call("agent_list_rules", agentTarget="./agents/other"))["count"] == 0
+
+
+async def test_a_branch_that_is_checked_out_between_two_calls_is_what_is_read_and_recorded(
+    reviewer: Reviewer, repository: Path
+) -> None:
+    prompt = reviewer.folder / "prompt.md"
+    prompt.write_text("One.\n")
+    git("add", "--force", ".aiswarm/agents/reviewer", cwd=repository)
+    git("commit", "-q", "-m", "One", cwd=repository)
+    git("checkout", "-q", "-b", "other", cwd=repository)
+    prompt.write_text("Two.\n")
+    git("commit", "-q", "-a", "-m", "Two", cwd=repository)
+    for branch, text in (("main", "One.\n"), ("other", "Two.\n"), ("main", "One.\n")):
+        git("checkout", "-q", branch, cwd=repository)
+        await reviewer("agent_add_rule", rule={"name": "a", "text": text})
+        assert prompt.read_text() == text
+        assert git("status", "--porcelain", cwd=repository).endswith("agents/reviewer/rules/")
+        await reviewer("agent_delete_rule", ruleName="a")
+    assert git("status", "--porcelain", cwd=repository) == ""

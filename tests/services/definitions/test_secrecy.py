@@ -20,8 +20,8 @@ from workbench.settings import Settings
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 SECRET = "hunter2-of-the-person"
 SERVERS = {
-    "program": {"command": "no-such-program-anywhere", "env": {"API_TOKEN": SECRET}},
-    "url": {"url": "http://127.0.0.1:9/mcp", "headers": {"Authorization": f"Bearer {SECRET}"}},
+    "program": {"command": "no-such-program-anywhere", "env": {"API_TOKEN": SECRET, "DB": f"x://me:{SECRET}@y"}},
+    "url": {"url": "http://127.0.0.1:9/mcp", "headers": {"Authorization": f"Bearer {SECRET}", "X-Api-Key": SECRET}},
 }
 TARGET = {"agentTarget": "mine"}
 PLACE = {"OPENAI_API_KEY": SECRET, "OPENAI_BASE_URL": "http://127.0.0.1:9"}
