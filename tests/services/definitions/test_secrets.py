@@ -1,21 +1,27 @@
-"""The secrets of a definition are read for what is started with them, and are shown nowhere else."""
+"""The secrets of a definition: read for what is started with them, seen by the operator only, written nowhere else."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import traceback
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit
+from tests.definitions.provider import Provider, running
 from workbench.app import Workbench
-from workbench.errors import Refused, Unavailable
-from workbench.ops import OPERATOR
+from workbench.errors import Refused, Unavailable, WorkbenchError
+from workbench.ops import OPERATOR, Caller
 from workbench.rules.definitions.model import Definition
 from workbench.services.definitions import secrets
 from workbench.services.definitions.secrets import Resolved, resolved
+from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
 SECRET = "hunter2-of-the-person"
@@ -27,55 +33,47 @@ def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("THEIR_KEY", SECRET)
 
 
-def definition(**sections: Any) -> Definition:
-    """A definition with some sections."""
-    return Definition.model_validate({"metadata": {"id": "one", "name": "One"}, **sections})
-
-
-WHOLE = definition(
-    providers={"openai": {"OPENAI_API_KEY": "env://THEIR_KEY", "OPENAI_BASE_URL": "http://127.0.0.1:9"}},
-    mcpServers={
-        "program": {"command": "server", "args": ["env://THEIR_KEY"], "env": {"KEY": "env://THEIR_KEY", "LEVEL": "1"}},
-        "url": {"url": "http://127.0.0.1:9", "headers": {"Authorization": "Bearer env://THEIR_KEY", "X-Key": LITERAL}},
-    },
+WHOLE = Definition.model_validate(
+    {
+        "metadata": {"id": "one", "name": "One"},
+        "providers": {"openai": {"OPENAI_API_KEY": "env://THEIR_KEY", "OPENAI_BASE_URL": "http://127.0.0.1:9"}},
+        "mcpServers": {
+            "program": {"command": "server", "args": ["env://THEIR_KEY"], "env": {"KEY": "env://THEIR_KEY", "L": "1"}},
+            "url": {"url": "http://x", "headers": {"Authorization": "Bearer env://THEIR_KEY", "X-Key": LITERAL}},
+        },
+    }
 )
 
 
-async def test_references_are_replaced_where_secrets_are_used(workbench: Workbench) -> None:
+async def unresolved(workbench: Workbench, **only: Any) -> WorkbenchError:
+    """Why its secrets cannot be read."""
+    error = await given.refusal(resolved(workbench._ctx, WHOLE, **only))
+    assert error.code == "SECRET_UNRESOLVED"
+    return error
+
+
+async def test_references_are_replaced_where_secrets_are_used_and_nothing_shows_them(workbench: Workbench) -> None:
     found = await resolved(workbench._ctx, WHOLE)
     assert found.providers == {"openai": {"OPENAI_API_KEY": SECRET, "OPENAI_BASE_URL": "http://127.0.0.1:9"}}
     program, url = found.mcp_servers["program"].model_dump(), found.mcp_servers["url"].model_dump()
-    assert (program["env"], program["args"]) == ({"KEY": SECRET, "LEVEL": "1"}, ["env://THEIR_KEY"])
+    assert (program["env"], program["args"]) == ({"KEY": SECRET, "L": "1"}, ["env://THEIR_KEY"])
     assert url["headers"] == {"Authorization": f"Bearer {SECRET}", "X-Key": LITERAL}
-
-
-async def test_only_what_is_used_is_read(workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("THEIR_KEY")
-    found = await resolved(workbench._ctx, WHOLE, providers=(), servers=())
-    assert (found.providers, found.mcp_servers) == ({}, {})
-
-
-async def test_what_was_read_is_not_represented_and_is_masked_in_texts(workbench: Workbench) -> None:
-    found = await resolved(workbench._ctx, WHOLE)
     assert SECRET not in repr(found)
     assert LITERAL not in str(found)
     assert found.redacted(f"{SECRET} and {LITERAL}, level 1") == "•••••• and ••••••, level 1"
+    longest_first = Resolved({}, {}, frozenset({"hunter", "hunter2", "x"}))
+    assert longest_first.redacted("hunter2 x hunter") == "•••••• x ••••••"
 
 
-async def test_the_longest_secret_is_masked_first() -> None:
-    found = Resolved({}, {}, frozenset({"hunter", "hunter2", "x"}))
-    assert found.redacted("hunter2 x hunter") == "•••••• x ••••••"
-
-
-async def test_the_place_of_a_secret_that_cannot_be_read_is_named(
+async def test_only_what_is_used_is_read_and_the_place_of_a_secret_that_cannot_be_read_is_named(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("THEIR_KEY")
-    with pytest.raises(Unavailable, match="SECRET_UNRESOLVED") as caught:
-        await resolved(workbench._ctx, WHOLE, servers=("url",), providers=())
-    place = "mcpServers.url.headers.Authorization"
-    assert caught.value.details == {"reference": "env://THEIR_KEY", "place": place}
-    assert caught.value.message.startswith(f"{place}: The secret env://THEIR_KEY cannot be read: ")
+    found = await resolved(workbench._ctx, WHOLE, providers=(), servers=())
+    assert (found.providers, found.mcp_servers) == ({}, {})
+    error, place = await unresolved(workbench, servers=("url",), providers=()), "mcpServers.url.headers.Authorization"
+    assert error.details == {"reference": "env://THEIR_KEY", "place": place}
+    assert error.message.startswith(f"{place}: The secret env://THEIR_KEY cannot be read: ")
 
 
 async def test_a_secret_that_no_header_can_have_is_not_quoted(
@@ -83,10 +81,8 @@ async def test_a_secret_that_no_header_can_have_is_not_quoted(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("THEIR_KEY", f"{SECRET}\nX-Other: 1")
-    with pytest.raises(Unavailable, match="SECRET_UNRESOLVED") as caught:
-        await resolved(workbench._ctx, WHOLE)
-    told = "".join(traceback.format_exception(caught.value)) + str(caught.value.as_dict()) + caplog.text
-    assert SECRET not in told
+    error = await unresolved(workbench)
+    assert SECRET not in "".join(traceback.format_exception(error)) + str(error.as_dict()) + caplog.text
 
 
 async def test_a_source_that_does_not_answer_is_not_waited_for(
@@ -101,8 +97,7 @@ async def test_a_source_that_does_not_answer_is_not_waited_for(
         return SECRET
 
     monkeypatch.setattr(secrets, "resolve", waits)
-    with pytest.raises(Unavailable, match="SECRET_UNRESOLVED"):
-        await resolved(workbench._ctx, WHOLE)
+    await unresolved(workbench)
     may_go_on.set()
 
 
@@ -113,3 +108,149 @@ async def test_only_the_operator_reads_a_configuration(workbench: Workbench, adm
     ada = (await admit("ada", role="planner", definitions=True)).caller
     with pytest.raises(Refused, match="FORBIDDEN"):
         await secrets.configuration(workbench._ctx.of(ada), "openai", config)
+
+
+# The configuration of a provider
+
+KEY = {"OPENAI_API_KEY": "env://THEIR_KEY"}
+OPENAI = {"agentTarget": "mine", "providerType": "openai"}
+
+
+@pytest.fixture
+async def provider(workbench: Workbench) -> AsyncIterator[Provider]:
+    """A running provider, and a definition without one."""
+    await workbench.call("agent_create", agentPath="./agents/mine", name="mine")
+    async with running() as made:
+        yield made
+
+
+async def validity(workbench: Workbench, config: dict[str, str], **more: Any) -> dict[str, Any]:
+    """What the operator is told about a configuration that is checked live."""
+    more = OPENAI | {"config": config, "live": True} | more
+    return await workbench.call("agent_validate_provider_config", **more)
+
+
+async def test_the_operator_sees_the_secrets_on_request(workbench: Workbench, provider: Provider) -> None:
+    assert (await workbench.call("agent_get_provider_config", **OPENAI, reveal=True))["resolvedConfig"] is None
+    await workbench.call("agent_install_provider", **OPENAI, config=KEY)
+    plain = await workbench.call("agent_get_provider_config", **OPENAI)
+    assert plain == {"installed": True, "config": KEY, "resolvedConfig": None}
+    revealed = await workbench.call("agent_get_provider_config", **OPENAI, reveal=True)
+    assert revealed == {"installed": True, "config": KEY, "resolvedConfig": {"OPENAI_API_KEY": SECRET}}
+    await workbench.call("agent_update_provider", **OPENAI, config={"OPENAI_API_KEY": "env://NOT_SET_HERE"})
+    with pytest.raises(Unavailable, match="SECRET_UNRESOLVED"):
+        await workbench.call("agent_get_provider_config", **OPENAI, reveal=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("agent_get_provider_config", {"reveal": True}),
+        ("agent_validate_provider_config", {"config": KEY, "live": True}),
+    ],
+)
+async def test_a_planner_neither_sees_nor_sends_secrets(
+    name: str, more: dict[str, Any], workbench: Workbench, provider: Provider, admit: Admit
+) -> None:
+    ada = (await admit("ada", role="planner", definitions=True)).caller
+    await workbench.call("agent_install_provider", **OPENAI, config=KEY | {"OPENAI_BASE_URL": provider.address})
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await workbench.dispatch(ada, name, OPENAI | more)
+    assert provider.requests == []
+
+
+async def test_a_provider_is_asked_whether_it_accepts_the_key(workbench: Workbench, provider: Provider) -> None:
+    config = KEY | {"OPENAI_BASE_URL": provider.address}
+    assert await validity(workbench, config) == {"isValid": True, "error": None, "live": True}
+    assert f"authorization: bearer {SECRET}" in provider.requests[0].lower()
+    provider.reply, refused = (
+        b"HTTP/1.1 401 x\r\nContent-Length: 0\r\n\r\n",
+        "OpenAI refused the key or the request (401).",
+    )
+    assert await validity(workbench, config) == {"isValid": False, "error": refused, "live": True}
+    provider.reply, provider.is_silent = b"", True
+    found = await validity(workbench, config, timeoutSeconds=0.2)
+    assert found["error"] == "OpenAI did not answer within 0.2 s."
+
+
+async def test_what_is_wrong_without_a_network_is_not_sent(workbench: Workbench, provider: Provider) -> None:
+    config = {"OPENAI_BASE_URL": provider.address}
+    found = await validity(workbench, config)
+    assert (found["isValid"], found["live"]) == (False, False)
+    found = await validity(workbench, config | {"OPENAI_API_KEY": "env://NOT_SET_HERE"})
+    assert found["error"].startswith("providers.openai.OPENAI_API_KEY: The secret env://NOT_SET_HERE cannot be read")
+    found = await validity(workbench, {}, providerType="test")  # it cannot be asked
+    assert found == {"isValid": True, "error": None, "live": False}
+    assert provider.requests == []
+
+
+# Everything that is done with a definition
+
+SERVERS = {
+    "program": {"command": "no-such-program-anywhere", "env": {"API_TOKEN": SECRET, "DB": f"x://me:{SECRET}@y"}},
+    "url": {"url": "http://127.0.0.1:9/mcp", "headers": {"Authorization": f"Bearer {SECRET}", "X-Api-Key": SECRET}},
+}
+TARGET = {"agentTarget": "mine"}
+PLACE = {"OPENAI_API_KEY": SECRET, "OPENAI_BASE_URL": "http://127.0.0.1:9"}
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("agent_create", {"agentPath": "./agents/mine", "name": "mine"}),
+    *(("agent_add_mcp_server", TARGET | {"serverName": name, "config": server}) for name, server in SERVERS.items()),
+    ("agent_install_provider", TARGET | {"providerType": "openai", "config": {"OPENAI_API_KEY": SECRET}}),
+    ("agent_install_provider", TARGET | {"providerType": "openai", "config": {"OPENAI_API_KEY": SECRET}}),
+    ("agent_install_provider", TARGET | {"providerType": "anthropic", "config": {"API_KEY": SECRET}}),
+    ("agent_add_mcp_server", TARGET | {"serverName": "bad", "config": {"env": {"TOKEN": SECRET}}}),
+    ("agent_add_mcp_server", TARGET | {"serverName": "bad", "config": {"url": f"http://ada:{SECRET}@127.0.0.1:9"}}),
+    ("agent_validate_provider_config", TARGET | {"providerType": "openai", "config": {"OPENAI_KEY": SECRET}}),
+    *(("agent_get_mcp_server", TARGET | {"serverName": name}) for name in SERVERS),
+    *(("agent_probe_mcp_server", TARGET | {"serverName": name}) for name in SERVERS),
+    ("agent_get_provider_config", TARGET | {"providerType": "openai"}),
+    ("agent_validate_provider_config", TARGET | {"providerType": "openai", "config": PLACE, "live": True}),
+    ("agent_list_mcp_servers", TARGET),
+    ("agent_list_providers", TARGET),
+    ("agent_get_info", TARGET),
+    ("agent_list", {}),
+    ("agent_validate", TARGET),
+    ("agent_get_trust", TARGET),
+    ("agent_request_trust", TARGET),
+    ("agent_history", TARGET),
+    ("agent_diff", TARGET),
+    ("agent_export", TARGET),
+    ("agent_clone", {"sourceAgent": "mine", "targetPath": "./agents/copy", "newName": "copy"}),
+    ("agent_diff", TARGET | {"other": "./agents/copy"}),
+    ("agent_delete", TARGET | {"confirm": True}),
+    ("list_approvals", {"status": None}),
+    ("list_events", {"limit": 1_000}),
+]
+
+
+async def answers(workbench: Workbench, caller: Caller) -> str:
+    """What all operations answer, with the tracebacks of their errors."""
+    texts = []
+    for name, arguments in CALLS:
+        try:
+            texts.append(json.dumps(await workbench.dispatch(caller, name, arguments)))
+        except WorkbenchError as error:
+            texts.append("".join(traceback.format_exception(error)) + json.dumps(error.as_dict()))
+    return "\n".join(texts)
+
+
+def files(home: Path) -> Iterator[str]:
+    """The files of the project's state with the secret in them: of the store, of definitions, of logs."""
+    for path in home.rglob("*"):
+        if path.is_file() and SECRET.encode() in path.read_bytes():
+            yield str(path.relative_to(home))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("role", ["operator", "planner"])
+async def test_a_secret_stays_in_the_file_in_which_it_is(
+    role: str, workbench: Workbench, settings: Settings, admit: Admit, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    caller = OPERATOR if role == "operator" else (await admit("ada", role="planner", definitions=True)).caller
+    told = await answers(workbench, caller)
+    assert "mine was created" in told
+    assert "mine was deleted" in told
+    assert SECRET not in told
+    assert SECRET not in caplog.text
+    assert list(files(settings.home)) == ["agents/copy/agent.yaml"]
