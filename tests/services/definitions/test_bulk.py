@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit
-from tests.services.definitions.conftest import create, versions
+from tests.services.definitions.conftest import Reviewer, create, versions
 from workbench.app import Workbench
-from workbench.errors import BadInput, Conflict, NotFound, Refused, Unavailable, WorkbenchError
+from workbench.errors import BadInput, Conflict, Refused, Unavailable
 from workbench.ops import collect
 from workbench.services import SERVICES
 from workbench.services.definitions.bulk import OPERATIONS
@@ -43,10 +43,8 @@ def files(settings: Settings) -> dict[str, str]:
 
 
 def test_every_tool_that_changes_definitions_can_be_combined() -> None:
-    tools = {
-        name: op for name, op in collect(SERVICES).items() if op.requires and name.startswith("agent_") and not op.reads
-    }
-    assert tools.keys() - OPERATIONS.keys() == APART
+    changing = {op.name for op in collect(SERVICES).values() if op.requires and not op.reads}
+    assert {name for name in changing if name.startswith("agent_")} - OPERATIONS.keys() == APART
 
 
 async def test_later_changes_see_the_earlier_ones(workbench: Workbench, settings: Settings) -> None:
@@ -76,17 +74,18 @@ async def test_later_changes_see_the_earlier_ones(workbench: Workbench, settings
     assert (await workbench.call("agent_get_info", agentTarget="Tester"))["id"] == done["results"][0]["agentId"]
 
 
-async def test_each_change_is_recorded(workbench: Workbench) -> None:
-    await create(workbench)
-    await bulk(workbench, add_rule("reviewer", "a"), add_rule("reviewer", "b"))
-    assert await versions(workbench) == [
+async def test_each_change_is_recorded_after_an_edit_made_by_an_editor(reviewer: Reviewer) -> None:
+    (reviewer.folder / "prompt.md").write_text("Edited.\n")
+    await bulk(reviewer.workbench, add_rule("reviewer", "a"), add_rule("reviewer", "b"))
+    assert await versions(reviewer.workbench) == [
         ("definition.created", "created"),
+        ("definition.found", "changed outside of Workbench"),
         ("definition.changed", "rule a added"),
         ("definition.changed", "rule b added"),
     ]
-    history = await workbench.call("agent_history", agentTarget="reviewer")
+    history = await reviewer("agent_history")
     assert history["versions"][0]["contentHash"] == history["contentHash"]
-    assert history["count"] == 3
+    assert history["count"] == 4
 
 
 @pytest.mark.parametrize(
@@ -95,6 +94,8 @@ async def test_each_change_is_recorded(workbench: Workbench) -> None:
         (add_rule("reviewer", "a"), "ALREADY_EXISTS"),
         (add_rule("reviewer", "not valid"), "VALIDATION_ERROR"),
         (add_rule("nothing", "a"), "AGENT_NOT_FOUND"),
+        (add_rule("./agents/deleted", "a"), "AGENT_NOT_FOUND"),
+        (add_rule("deleted", "a"), "AGENT_NOT_FOUND"),
         (change("agent_delete", agentTarget="reviewer"), "CONFIRMATION_REQUIRED"),
         (change("agent_create", agentPath="./agents/tester/inside", name="x"), "AGENT_EXISTS"),
         (change("agent_create", agentPath="./agents/Tester", name="x"), "AGENT_EXISTS"),
@@ -109,14 +110,16 @@ async def test_if_one_fails_nothing_is_changed(
     workbench: Workbench, settings: Settings, wrong: dict[str, Any], code: str
 ) -> None:
     await create(workbench)
+    await create(workbench, "deleted")
     before, events = files(settings), await versions(workbench)
     tester = change("agent_create", agentPath="./agents/tester", name="Tester")
-    with pytest.raises(WorkbenchError) as failed:
-        await bulk(workbench, tester, add_rule("reviewer", "a"), wrong)
-    assert (failed.value.code, failed.value.details["change"]) == (code, 3)
-    assert failed.value.message.startswith(f"Change 3 ({wrong['tool']}), so nothing is changed: ")
+    delete = change("agent_delete", agentTarget="deleted", confirm=True)
+    failed = await given.refusal(bulk(workbench, tester, add_rule("reviewer", "a"), delete, wrong))
+    assert (failed.code, failed.details["change"]) == (code, 4)
+    assert failed.message.startswith(f"Change 4 ({wrong['tool']}), so nothing is changed: ")
     assert (files(settings), await versions(workbench)) == (before, events)
-    assert [path.name for path in (settings.home / "agents").iterdir() if path.name[0] != "."] == ["reviewer"]
+    left = {path.name for path in (settings.home / "agents").iterdir() if path.name[0] != "."}
+    assert left == {"reviewer", "deleted"}
 
 
 async def test_a_dry_run_shows_the_differences_and_changes_nothing(workbench: Workbench, settings: Settings) -> None:
@@ -134,16 +137,7 @@ async def test_a_dry_run_shows_the_differences_and_changes_nothing(workbench: Wo
         await bulk(workbench, tester, dryRun="true")
 
 
-async def test_what_was_deleted_is_gone_for_later_changes(workbench: Workbench) -> None:
-    await create(workbench)
-    delete = change("agent_delete", agentTarget="reviewer", confirm=True)
-    with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
-        await bulk(workbench, delete, add_rule("./agents/reviewer", "a"))
-    with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
-        await bulk(workbench, delete, add_rule("reviewer", "a"))
-
-
-async def test_what_is_created_and_deleted_again_leaves_nothing(workbench: Workbench, settings: Settings) -> None:
+async def test_what_was_created_and_deleted_again_leaves_nothing(workbench: Workbench, settings: Settings) -> None:
     done = await bulk(
         workbench,
         change("agent_create", agentPath="./agents/tester", name="Tester"),
@@ -152,48 +146,24 @@ async def test_what_is_created_and_deleted_again_leaves_nothing(workbench: Workb
     assert (done["agents"], files(settings)) == ([], {})
 
 
-async def test_an_edit_made_by_an_editor_is_recorded_before_the_changes(
-    workbench: Workbench, settings: Settings
-) -> None:
-    await create(workbench)
-    (settings.home / "agents" / "reviewer" / "prompt.md").write_text("Edited.\n")
-    await bulk(workbench, add_rule("reviewer", "a"), add_rule("reviewer", "b"))
-    assert [kind for kind, _ in await versions(workbench)] == [
-        "definition.created",
-        "definition.found",
-        "definition.changed",
-        "definition.changed",
-    ]
-
-
-async def test_an_agent_that_changes_meanwhile_is_changed_from_what_it_is_then(
-    workbench: Workbench, settings: Settings
-) -> None:
-    await create(workbench)
+async def test_an_agent_that_changes_meanwhile_is_changed_from_what_it_is_then(reviewer: Reviewer) -> None:
     many = [add_rule("reviewer", f"r{number}") for number in range(30)]
-    others = [
-        workbench.call("agent_add_rule", agentTarget="reviewer", rule={"name": f"o{n}", "text": "x"}) for n in range(3)
-    ]
-    await asyncio.gather(bulk(workbench, *many), *others)
-    rules = await workbench.call("agent_list_rules", agentTarget="reviewer")
-    assert rules["count"] == 33
+    others = [reviewer("agent_add_rule", rule={"name": f"o{n}", "text": "x"}) for n in range(3)]
+    await asyncio.gather(bulk(reviewer.workbench, *many), *others)
+    assert (await reviewer("agent_list_rules"))["count"] == 33
 
 
-async def test_an_agent_that_changes_all_the_time_is_busy(
-    workbench: Workbench, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await create(workbench)
-    prompt: Path = settings.home / "agents" / "reviewer" / "prompt.md"
+async def test_an_agent_that_changes_all_the_time_is_busy(reviewer: Reviewer, monkeypatch: pytest.MonkeyPatch) -> None:
     counted: list[int] = []
 
     def edited(replacements: object) -> bool:
         counted.append(1)
-        prompt.write_text(f"{len(counted)}\n")
+        (reviewer.folder / "prompt.md").write_text(f"{len(counted)}\n")
         return False
 
     monkeypatch.setattr("workbench.services.definitions.bulk.replace_together", edited)
     with pytest.raises(Unavailable, match="DEFINITION_BUSY"):
-        await bulk(workbench, add_rule("reviewer", "a"))
+        await bulk(reviewer.workbench, add_rule("reviewer", "a"))
     assert len(counted) == 5
 
 
@@ -218,9 +188,8 @@ async def test_a_planner_combines_changes_if_its_grant_includes_definitions(work
     assert history["versions"][0]["by"] == planner.name
 
 
-async def test_only_what_the_operator_wrote_is_trusted_at_once(workbench: Workbench, admit: Admit) -> None:
-    await create(workbench)
-    content = (await workbench.call("agent_export", agentTarget="reviewer"))["content"]
-    content += "mcpServers: {git: {command: git-mcp}}\n"
-    await bulk(workbench, change("agent_import", agentPath="./agents/foreign", content=content, newName="Foreign"))
-    assert (await workbench.call("agent_get_trust", agentTarget="Foreign"))["trusted"] is False
+async def test_only_what_the_operator_wrote_is_trusted_at_once(reviewer: Reviewer) -> None:
+    content = (await reviewer("agent_export"))["content"] + "mcpServers: {git: {command: git-mcp}}\n"
+    imports = change("agent_import", agentPath="./agents/foreign", content=content, newName="Foreign")
+    await bulk(reviewer.workbench, imports)
+    assert (await reviewer("agent_get_trust", agentTarget="Foreign"))["trusted"] is False

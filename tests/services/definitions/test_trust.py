@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Admit
+from tests.services.definitions.conftest import create
 from workbench.app import Workbench
 from workbench.errors import Refused
 from workbench.ops import OPERATOR, SYSTEM, Caller
@@ -43,9 +44,10 @@ def came_with_the_repository(settings: Settings, text: str, name: str = "theirs"
     return f"./agents/{name}"
 
 
-async def planner(admit: Admit, name: str = "ada") -> Caller:
+@pytest.fixture
+async def ada(admit: Admit) -> Caller:
     """A planner that may manage definitions."""
-    admitted = await admit(name, role="planner", definitions=True)
+    admitted = await admit("ada", role="planner", definitions=True)
     caller: Caller = admitted.caller
     return caller
 
@@ -65,13 +67,33 @@ async def refused(workbench: Workbench, target: str, caller: Caller = OPERATOR) 
 
 async def pending(workbench: Workbench) -> list[dict[str, Any]]:
     """The questions about trust that wait."""
-    found = await workbench.call("list_approvals", kind="trust")
-    approvals: list[dict[str, Any]] = found["approvals"]
-    return approvals
+    return list((await workbench.call("list_approvals", kind="trust"))["approvals"])
+
+
+async def decided(workbench: Workbench, error: Refused, how: str = "approve", **more: Any) -> dict[str, Any]:
+    """What becomes of the decision about what was refused."""
+    return await workbench.call(how, approval_id=error.details["approval_id"], **more)
+
+
+async def written(workbench: Workbench, caller: Caller, target: str, **sections: Any) -> None:
+    """Change sections of a definition, as the operations of those sections do."""
+    ctx = workbench._ctx.of(caller)
+    await changes.change(ctx, target, lambda definition: changes.updated(definition, **sections), "changed")
+
+
+SERVER = {"files": {"command": "npx", "args": ["-y", "server"]}}
+
+
+@pytest.fixture
+async def mine(workbench: Workbench) -> str:
+    """The path of a definition for which the operator wrote a server."""
+    await create(workbench, "mine")
+    await written(workbench, OPERATOR, "mine", mcp_servers=SERVER)
+    return "./agents/mine"
 
 
 async def test_what_came_with_a_repository_is_asked_for_with_its_command_and_the_refusal_names_the_question(
-    workbench: Workbench, theirs: str
+    workbench: Workbench, theirs: str, ada: Caller
 ) -> None:
     error = await refused(workbench, theirs)
     (question,) = await pending(workbench)
@@ -80,38 +102,28 @@ async def test_what_came_with_a_repository_is_asked_for_with_its_command_and_the
         f"The definition Theirs needs what is not trusted: {PROGRAM}. "
         f"The operator decides about it: approval {question['id']}."
     )
+    environment = {"API_TOKEN": "••••••", "LEVEL": "env://LEVEL"}
+    details = {"command": "npx", "arguments": ["-y", "server"], "environment": environment}
     assert question["payload"] == {
         "definition": "Theirs",
         "definition_id": "theirs",
         "path": "./agents/theirs",
-        "needs": [
-            {
-                "kind": "program",
-                "name": "mcpServers.files",
-                "summary": PROGRAM,
-                "details": {
-                    "command": "npx",
-                    "arguments": ["-y", "server"],
-                    "environment": {"API_TOKEN": "••••••", "LEVEL": "env://LEVEL"},
-                },
-            }
-        ],
+        "needs": [{"kind": "program", "name": "mcpServers.files", "summary": PROGRAM, "details": details}],
     }
-
-
-async def test_one_question_is_open_however_often_it_is_asked(workbench: Workbench, theirs: str, admit: Admit) -> None:
-    ada = await planner(admit)
-    assert {(await refused(workbench, theirs, who)).details["approval_id"] for who in (ada, OPERATOR, ada)} == {
-        (await pending(workbench))[0]["id"]
-    }
+    for who in (ada, OPERATOR, ada):
+        assert (await refused(workbench, theirs, who)).details["approval_id"] == question["id"]
+    assert await pending(workbench) == [question]
 
 
 async def test_what_the_operator_trusts_is_used_until_it_changes(
     workbench: Workbench, theirs: str, settings: Settings
 ) -> None:
     error = await refused(workbench, theirs)
-    decision = await workbench.call("approve", approval_id=error.details["approval_id"])
-    assert decision["outcome"] == {"definition": "Theirs", "state": "trusted", "needs": ["mcpServers.files"]}
+    assert (await decided(workbench, error))["outcome"] == {
+        "definition": "Theirs",
+        "state": "trusted",
+        "needs": ["mcpServers.files"],
+    }
     await require(workbench, theirs)
     came_with_the_repository(settings, AGENT_YAML.replace("hunter2", "hunter3"))
     again = await refused(workbench, theirs)
@@ -125,7 +137,7 @@ async def test_an_answer_is_about_what_was_shown_not_about_what_is_there_now(
 ) -> None:
     error = await refused(workbench, theirs)
     came_with_the_repository(settings, AGENT_YAML.replace("npx", "evil"))
-    await workbench.call("approve", approval_id=error.details["approval_id"])
+    await decided(workbench, error)
     assert "evil" in (await refused(workbench, theirs)).message
 
 
@@ -138,37 +150,30 @@ async def test_a_question_whose_subject_has_changed_is_replaced(
     assert [question["id"] for question in await pending(workbench)] == [second.details["approval_id"]]
     closed = await workbench.call("get_approval", approval_id=first.details["approval_id"])
     assert (closed["status"], closed["reason"]) == ("failed", "What it asked about has changed.")
-    await workbench.call("approve", approval_id=second.details["approval_id"])
+    await decided(workbench, second)
     await require(workbench, theirs)
 
 
 async def test_what_was_refused_is_asked_for_again_by_the_operator_only(
-    workbench: Workbench, theirs: str, admit: Admit
+    workbench: Workbench, theirs: str, ada: Caller
 ) -> None:
-    ada, error = await planner(admit), await refused(workbench, theirs)
-    await workbench.call("reject", approval_id=error.details["approval_id"], reason="No network here")
-    again = await refused(workbench, theirs, ada)
-    assert again.details["approval_id"] is None
-    assert again.message.endswith("The operator refused it: No network here.")
-    assert await pending(workbench) == []
+    error = await refused(workbench, theirs)
+    await decided(workbench, error, "reject", reason="No network here")
+    for who in (ada, SYSTEM):
+        again = await refused(workbench, theirs, who)
+        assert again.details["approval_id"] is None
+        assert again.message.endswith("The operator refused it: No network here.")
+        assert await pending(workbench) == []
     reopened = await refused(workbench, theirs)
-    await workbench.call("approve", approval_id=reopened.details["approval_id"])
+    await decided(workbench, reopened)
     await require(workbench, theirs, ada)
 
 
-async def test_workbench_itself_does_not_ask_again_for_what_was_refused(workbench: Workbench, theirs: str) -> None:
-    error = await refused(workbench, theirs)
-    await workbench.call("reject", approval_id=error.details["approval_id"], reason="No network here")
-    again = await refused(workbench, theirs, SYSTEM)
-    assert (again.details["approval_id"], await pending(workbench)) == (None, [])
-    assert again.message.endswith("The operator refused it: No network here.")
-
-
 async def test_a_refusal_is_about_what_was_refused_and_nothing_else(
-    workbench: Workbench, theirs: str, settings: Settings, admit: Admit
+    workbench: Workbench, theirs: str, settings: Settings, ada: Caller
 ) -> None:
-    ada, error = await planner(admit), await refused(workbench, theirs)
-    await workbench.call("reject", approval_id=error.details["approval_id"], reason="No network here")
+    error = await refused(workbench, theirs)
+    await decided(workbench, error, "reject", reason="No network here")
     came_with_the_repository(settings, f"{AGENT_YAML}  other:\n    command: python\n")
     both = await refused(workbench, theirs, ada)
     [question] = await pending(workbench)
@@ -181,24 +186,12 @@ async def test_a_refusal_is_about_what_was_refused_and_nothing_else(
 
 
 async def test_what_the_operator_writes_is_trusted_at_once(workbench: Workbench) -> None:
-    await workbench.call(
-        "agent_create", agentPath="./agents/mine", name="mine", initialSettings={"toolPermission": "never"}
-    )
+    await create(workbench, "mine", initialSettings={"toolPermission": "never"})
     await require(workbench, "mine")
     assert await pending(workbench) == []
 
 
-async def written(workbench: Workbench, caller: Caller, target: str, **sections: Any) -> None:
-    """Change sections of a definition, as the operations of those sections do."""
-    ctx = workbench._ctx.of(caller)
-    await changes.change(ctx, target, lambda definition: changes.updated(definition, **sections), "changed")
-
-
-SERVER = {"files": {"command": "npx", "args": ["-y", "server"]}}
-
-
-async def test_what_an_agent_writes_is_asked_for(workbench: Workbench, admit: Admit) -> None:
-    ada = await planner(admit)
+async def test_what_an_agent_writes_is_asked_for(workbench: Workbench, ada: Caller) -> None:
     await workbench.dispatch(ada, "agent_create", {"agentPath": "./agents/hers", "name": "hers"})
     await require(workbench, "hers", ada)
     await written(workbench, ada, "hers", mcp_servers=SERVER)
@@ -209,10 +202,9 @@ async def test_what_an_agent_writes_is_asked_for(workbench: Workbench, admit: Ad
     assert waited["payload"] == question["payload"]
 
 
-async def test_an_agent_that_changes_what_the_operator_wrote_asks_again(workbench: Workbench, admit: Admit) -> None:
-    ada = await planner(admit)
-    await workbench.call("agent_create", agentPath="./agents/mine", name="mine")
-    await written(workbench, OPERATOR, "mine", mcp_servers=SERVER)
+async def test_an_agent_that_changes_what_the_operator_wrote_asks_again(
+    workbench: Workbench, ada: Caller, mine: str
+) -> None:
     await require(workbench, "mine")
     await written(workbench, ada, "mine", mcp_servers={"files": {"command": "npx", "args": ["-y", "evil"]}})
     await refused(workbench, "mine", ada)
@@ -240,28 +232,22 @@ async def test_the_operators_change_of_a_part_does_not_trust_the_rest_of_it(
     await refused(workbench, theirs)
 
 
-async def test_a_copy_is_trusted_with_what_its_source_is_trusted_with(workbench: Workbench, theirs: str) -> None:
+async def test_a_copy_is_trusted_with_what_its_source_is_trusted_with_unless_an_agent_made_it(
+    workbench: Workbench, theirs: str, ada: Caller
+) -> None:
     await workbench.call("agent_clone", sourceAgent=theirs, targetPath="./agents/early")
-    error = await refused(workbench, theirs)
-    await workbench.call("approve", approval_id=error.details["approval_id"])
+    await decided(workbench, await refused(workbench, theirs))
     await workbench.call("agent_clone", sourceAgent=theirs, targetPath="./agents/late")
+    await workbench.dispatch(ada, "agent_clone", {"sourceAgent": theirs, "targetPath": "./agents/hers"})
     await refused(workbench, "./agents/early")
     await require(workbench, "./agents/late")
-
-
-async def test_an_agents_copy_of_a_trusted_definition_is_not_trusted(
-    workbench: Workbench, theirs: str, admit: Admit
-) -> None:
-    ada, error = await planner(admit), await refused(workbench, theirs)
-    await workbench.call("approve", approval_id=error.details["approval_id"])
-    await workbench.dispatch(ada, "agent_clone", {"sourceAgent": theirs, "targetPath": "./agents/hers"})
     await refused(workbench, "./agents/hers", ada)
 
 
 async def test_an_agent_passes_on_what_its_own_definition_is_trusted_with_and_no_more(
     workbench: Workbench, admit: Admit
 ) -> None:
-    made = await workbench.call("agent_create", agentPath="./agents/own", name="own")
+    made = await create(workbench, "own")
     await written(workbench, OPERATOR, "own", mcp_servers=SERVER)
     admitted = await admit("ada", role="planner", definitions=True, definition="own")
     ada: Caller = admitted.caller
@@ -275,29 +261,23 @@ async def test_an_agent_passes_on_what_its_own_definition_is_trusted_with_and_no
     assert error.details["needs"] == ['mcpServers.other: starts "npx" "-y" "server"']
 
 
-async def test_what_was_imported_is_asked_for_even_if_the_operator_did_it(workbench: Workbench) -> None:
-    await workbench.call("agent_create", agentPath="./agents/mine", name="mine")
-    await written(workbench, OPERATOR, "mine", mcp_servers=SERVER)
-    file = (await workbench.call("agent_export", agentTarget="mine"))["content"]
+async def test_what_was_imported_is_asked_for_even_if_the_operator_did_it_or_it_comes_back(
+    workbench: Workbench, mine: str
+) -> None:
+    made = await workbench.call("agent_get_info", agentTarget=mine)
+    file = (await workbench.call("agent_export", agentTarget=mine))["content"]
     await workbench.call("agent_import", agentPath="./agents/imported", content=file)
     await refused(workbench, "./agents/imported")
-
-
-async def test_a_definition_that_comes_back_after_it_was_deleted_is_asked_for(workbench: Workbench) -> None:
-    made = await workbench.call("agent_create", agentPath="./agents/mine", name="mine")
-    await written(workbench, OPERATOR, "mine", mcp_servers=SERVER)
-    file = (await workbench.call("agent_export", agentTarget="mine"))["content"]
-    await workbench.call("agent_delete", agentTarget="mine", confirm=True)
-    back = await workbench.call("agent_import", agentPath="./agents/mine", content=file)
-    assert back["agentId"] == made["agentId"]
-    await refused(workbench, "mine")
+    await workbench.call("agent_delete", agentTarget=mine, confirm=True)
+    back = await workbench.call("agent_import", agentPath=mine, content=file)
+    assert back["agentId"] == made["id"]
+    await refused(workbench, mine)
 
 
 async def test_a_rule_that_a_trusted_program_runs_cannot_be_changed_unasked(
-    workbench: Workbench, settings: Settings, admit: Admit
+    workbench: Workbench, settings: Settings, ada: Caller
 ) -> None:
-    ada = await planner(admit)
-    await workbench.call("agent_create", agentPath="./agents/mine", name="mine")
+    await create(workbench, "mine")
     rule = {"name": "run", "text": "echo harmless"}
     await workbench.call("agent_add_rule", agentTarget="mine", rule=rule)
     server = {"run": {"command": "sh", "args": [".aiswarm/agents/mine/rules/run.md"]}}
@@ -308,25 +288,25 @@ async def test_a_rule_that_a_trusted_program_runs_cannot_be_changed_unasked(
     await refused(workbench, "mine")
 
 
-async def test_a_question_is_closed_when_what_it_asks_for_is_removed(workbench: Workbench, theirs: str) -> None:
+async def test_a_question_is_closed_when_what_it_asks_for_or_its_definition_is_removed(
+    workbench: Workbench, theirs: str, settings: Settings
+) -> None:
     await refused(workbench, theirs)
     await written(workbench, OPERATOR, theirs, prompt="Not this.")
     assert len(await pending(workbench)) == 1
     await written(workbench, OPERATOR, theirs, mcp_servers={})
     assert await pending(workbench) == []
     await require(workbench, theirs)
-
-
-async def test_a_question_is_closed_when_its_definition_is_deleted(workbench: Workbench, theirs: str) -> None:
+    came_with_the_repository(settings, AGENT_YAML)
     await refused(workbench, theirs)
     await workbench.call("agent_delete", agentTarget=theirs, confirm=True)
     assert await pending(workbench) == []
 
 
 async def test_trust_is_shown_asked_for_and_revoked_by_operations(
-    workbench: Workbench, theirs: str, admit: Admit
+    workbench: Workbench, theirs: str, ada: Caller
 ) -> None:
-    ada, target = await planner(admit), {"agentTarget": theirs}
+    target = {"agentTarget": theirs}
     shown = await workbench.dispatch(ada, "agent_get_trust", target)
     assert (shown["trusted"], shown["approvalId"]) == (False, None)
     assert [(need["name"], need["trusted"]) for need in shown["needs"]] == [("mcpServers.files", False)]
@@ -346,7 +326,7 @@ async def test_secrets_are_in_no_question_answer_or_event(workbench: Workbench, 
         str(error.as_dict()),
         str(await workbench.call("list_approvals", status=None)),
         str(await workbench.call("agent_get_trust", agentTarget=theirs)),
-        str(await workbench.call("approve", approval_id=error.details["approval_id"])),
+        str(await decided(workbench, error)),
         str(await workbench.call("list_events", limit=500)),
     ]
     assert [text for text in texts if "hunter2" in text] == []

@@ -53,27 +53,32 @@ def changed(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 async def test_recorded_changes_are_listed_newest_first(workbench: Workbench, folder: Path) -> None:
     found = await history(workbench)
-    summaries = [(one["action"], one["summary"], one["by"], one["source"]) for one in found["versions"]]
-    assert summaries == [
-        ("changed", "rule cite added", "operator", "workbench"),
-        ("created", "created", "operator", "workbench"),
-    ]
+    summaries = [(one["action"], one["summary"]) for one in found["versions"]]
+    assert summaries == [("changed", "rule cite added"), ("created", "created")]
+    assert {(one["by"], one["source"]) for one in found["versions"]} == {("operator", "workbench")}
     info = await workbench.call("agent_get_info", agentTarget="reviewer")
     assert found["contentHash"] == found["versions"][0]["contentHash"] == info["contentHash"]
     assert found["committed"] is None
     assert (await history(workbench, limit=1))["count"] == 1
+    found = await diff(workbench)  # of the last recorded change, without commits
+    assert changed(found) == [("rules/cite.md", "added")]
+    assert found["to"]["contentHash"] == (await history(workbench))["contentHash"]
+    for target in ("./agents/nothing", "nothing"):
+        with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
+            await history(workbench, agentTarget=target)
+    (folder / "agent.yaml").write_text("metadata: [")
+    assert (await history(workbench))["versions"][0]["summary"] == "rule cite added", "it is found by its path"
 
 
-async def test_an_edit_made_by_an_editor_is_noted_when_it_is_first_read(workbench: Workbench, folder: Path) -> None:
+async def test_an_edit_made_by_an_editor_is_noted_when_it_is_first_read_or_changed(
+    workbench: Workbench, folder: Path
+) -> None:
     (folder / "prompt.md").write_text("Review well.\n")
     for _ in range(2):
         newest, *older = (await history(workbench))["versions"]
         assert (newest["action"], newest["by"], len(older)) == ("found", None, 2)
     assert newest["contentHash"] != older[0]["contentHash"]
-
-
-async def test_an_edit_is_noted_before_the_change_that_finds_it(workbench: Workbench, folder: Path) -> None:
-    (folder / "prompt.md").write_text("Review well.\n")
+    (folder / "prompt.md").write_text("Review better.\n")
     await workbench.call("agent_delete_rule", agentTarget="reviewer", ruleName="cite")
     newest, edited, *_ = (await history(workbench))["versions"]
     assert [(one["action"], one["by"]) for one in (newest, edited)] == [("changed", "operator"), ("found", None)]
@@ -115,19 +120,8 @@ async def test_without_versions_a_diff_shows_what_is_not_committed(workbench: Wo
     (folder / "prompt.md").write_text("Review well.\n")
     found = await diff(workbench)
     assert (found["from"]["version"], found["to"]["version"]) == (committed, "files")
-    assert found["changes"] == [
-        {
-            "path": "prompt.md",
-            "status": "changed",
-            "patch": "--- a/prompt.md\n+++ b/prompt.md\n@@ -1 +1 @@\n-Review.\n+Review well.\n",
-        }
-    ]
-
-
-async def test_without_git_a_diff_shows_the_last_recorded_change(workbench: Workbench, folder: Path) -> None:
-    found = await diff(workbench)
-    assert changed(found) == [("rules/cite.md", "added")]
-    assert found["to"]["contentHash"] == (await history(workbench))["contentHash"]
+    patch = "--- a/prompt.md\n+++ b/prompt.md\n@@ -1 +1 @@\n-Review.\n+Review well.\n"
+    assert found["changes"] == [{"path": "prompt.md", "status": "changed", "patch": patch}]
 
 
 async def test_any_two_versions_are_compared(workbench: Workbench, folder: Path) -> None:
@@ -153,11 +147,8 @@ async def test_a_deleted_definition_keeps_its_versions(workbench: Workbench, fol
     await workbench.call("agent_delete", agentTarget="reviewer", confirm=True)
     for target in ("reviewer", "./agents/reviewer"):
         found = await history(workbench, agentTarget=target)
-        assert [one["summary"] for one in found["versions"] if one["source"] == "workbench"] == [
-            "deleted",
-            "rule cite added",
-            "created",
-        ]
+        recorded = [one["summary"] for one in found["versions"] if one["source"] == "workbench"]
+        assert recorded == ["deleted", "rule cite added", "created"]
         assert found["contentHash"] is None
     created = await version(workbench, "created")
     assert changed(await diff(workbench, fromVersion=created, toVersion="HEAD")) == [("rules/cite.md", "added")]
@@ -165,12 +156,7 @@ async def test_a_deleted_definition_keeps_its_versions(workbench: Workbench, fol
         await diff(workbench, fromVersion=created)
 
 
-async def test_a_definition_that_cannot_be_read_is_found_by_its_path(workbench: Workbench, folder: Path) -> None:
-    (folder / "agent.yaml").write_text("metadata: [")
-    assert (await history(workbench))["versions"][0]["summary"] == "rule cite added"
-
-
-async def test_a_repository_that_git_cannot_read_leaves_the_recorded_versions(
+async def test_without_a_repository_that_git_can_read_there_are_the_recorded_versions(
     workbench: Workbench, folder: Path, repository: Path
 ) -> None:
     (repository / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
@@ -178,9 +164,6 @@ async def test_a_repository_that_git_cannot_read_leaves_the_recorded_versions(
     found = await history(workbench)
     assert found["count"] == 2
     assert found["message"].startswith("The commits are left out: git rev-parse failed")
-
-
-async def test_without_a_repository_there_are_no_commits(workbench: Workbench, folder: Path, repository: Path) -> None:
     shutil.rmtree(repository / ".git")
     found = await history(workbench)
     assert (found["count"], found["message"], found["committed"]) == (2, None, None)
@@ -196,14 +179,8 @@ async def test_secrets_are_in_no_version(workbench: Workbench, folder: Path) -> 
     assert changed(found[1]) == [("agent.yaml", "changed")]
 
 
-@pytest.mark.parametrize("name", ["abcdef", "0" * 40, "HEAD~1", "main", "--all", "fil", "../x", ""])
-async def test_versions_that_do_not_exist_are_not_found(workbench: Workbench, folder: Path, name: str) -> None:
+async def test_versions_that_do_not_exist_are_not_found(workbench: Workbench, folder: Path) -> None:
     commit(folder, "Add the reviewer")
-    with pytest.raises((NotFound, BadInput), match=r"VERSION_NOT_FOUND|VALIDATION_ERROR"):
-        await diff(workbench, fromVersion=name)
-
-
-async def test_an_agent_that_never_existed_has_no_history(workbench: Workbench, folder: Path) -> None:
-    for target in ("./agents/nothing", "nothing"):
-        with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
-            await history(workbench, agentTarget=target)
+    for name in ("abcdef", "0" * 40, "HEAD~1", "main", "--all", "fil", "../x", ""):
+        with pytest.raises((NotFound, BadInput), match=r"VERSION_NOT_FOUND|VALIDATION_ERROR"):
+            await diff(workbench, fromVersion=name)
