@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Admitted
-from tests.services.definitions.conftest import create
+from tests.services.definitions.conftest import Reviewer, create
 from workbench.app import Workbench
-from workbench.errors import BadInput, NotFound
+from workbench.errors import NotFound
 from workbench.model import iso
 from workbench.services.spawning.definition import SQL
 from workbench.store.base import Tx
@@ -19,10 +20,10 @@ pytestmark = pytest.mark.anyio
 
 async def attempt(workbench: Workbench, ada: Admitted, how: str, **more: Any) -> None:
     """A task that an agent claims and, if `how` is an operation, ends by it."""
-    task_id = (await workbench.call("create_task", title="t", persona_id="implementer", max_retries=0))["id"]
-    await workbench.dispatch(ada.caller, "claim_task", {"task_id": task_id})
+    task_id = await given.task(workbench, max_retries=0)
+    await given.done_by(workbench, ada, "claim_task", task_id)
     if how:
-        await workbench.dispatch(ada.caller, how, {"task_id": task_id, **more})
+        await given.done_by(workbench, ada, how, task_id, **more)
 
 
 async def started(workbench: Workbench, ada: Admitted, version: str) -> None:
@@ -41,8 +42,7 @@ async def version(workbench: Workbench) -> str:
     return str((await workbench.call("agent_get_info", agentTarget="reviewer"))["contentHash"])
 
 
-async def test_attempts_are_counted_by_version(workbench: Workbench, admit: Admit) -> None:
-    await create(workbench)
+async def test_attempts_are_counted_by_version(workbench: Workbench, admit: Admit, reviewer: Reviewer) -> None:
     ada, other = await admit("ada", definition="reviewer"), await admit("other")
     first = await version(workbench)
     await started(workbench, ada, first)
@@ -50,27 +50,23 @@ async def test_attempts_are_counted_by_version(workbench: Workbench, admit: Admi
     await attempt(workbench, ada, "fail_task", error_message="No.", error_class="ValueError")
     await attempt(workbench, ada, "release_task")
     await attempt(workbench, other, "complete_task")
-    rule = {"name": "kind", "text": "Be kind."}
-    await workbench.call("agent_add_rule", agentTarget="reviewer", rule=rule)
+    await reviewer("agent_add_rule", rule={"name": "kind", "text": "Be kind."})
     second = await version(workbench)
     await started(workbench, ada, second)
     await attempt(workbench, ada, "")
-    found = await workbench.call("agent_analytics", agentTarget="reviewer")
+    found = await reviewer("agent_analytics")
     names = ("starts", "agents", "tasks", "attempts", "completed", "failed", "givenUp", "running")
     assert [found[name] for name in names] == [2, 1, 4, 4, 1, 1, 1, 1]
     assert found["failures"] == [{"errorClass": "ValueError", "count": 1}]
-    assert [(one["hash"], one["isCurrent"], one["attempts"]) for one in found["versions"]] == [
-        (first, False, 3),
-        (second, True, 1),
-    ]
+    attempts = [(one["hash"], one["isCurrent"], one["attempts"]) for one in found["versions"]]
+    assert attempts == [(first, False, 3), (second, True, 1)]
     assert found["versions"][1]["medianSeconds"] is None
     later = iso(workbench.store.now() + 1_000_000)
-    none = await workbench.call("agent_analytics", agentTarget="reviewer", since=later)
+    none = await reviewer("agent_analytics", since=later)
     assert (none["attempts"], none["starts"], none["versions"], none["firstAt"]) == (0, 0, [], None)
 
 
-async def test_calls_of_tools_are_counted_by_version(workbench: Workbench, admit: Admit) -> None:
-    await create(workbench)
+async def test_calls_of_tools_are_counted_by_version(workbench: Workbench, admit: Admit, reviewer: Reviewer) -> None:
     ada = await admit("ada", definition="reviewer")
     await workbench.call("update_agent", agent_id="ada", changes={"tools": ["*"]})
     first = await version(workbench)
@@ -79,18 +75,16 @@ async def test_calls_of_tools_are_counted_by_version(workbench: Workbench, admit
     await workbench.dispatch(caller, "call_tool", {"name": "whoami"})
     with pytest.raises(NotFound):
         await workbench.dispatch(caller, "call_tool", {"name": "get_task", "arguments": {"task_id": 7}})
-    found = await workbench.call("agent_analytics", agentTarget="reviewer")
+    found = await reviewer("agent_analytics")
     assert (found["toolCalls"], found["failedToolCalls"]) == (2, 1)
     assert found["toolSeconds"] >= 0
     assert [(one["hash"], one["toolCalls"]) for one in found["versions"]] == [(first, 2)]
 
 
-async def test_a_definition_that_was_never_used_has_figures(workbench: Workbench) -> None:
-    await create(workbench)
-    found = await workbench.call("agent_analytics", agentTarget="reviewer")
+async def test_a_definition_that_was_never_used_has_figures(reviewer: Reviewer) -> None:
+    found = await reviewer("agent_analytics")
     assert (found["attempts"], found["totalSeconds"], found["versions"], found["lastAt"]) == (0, 0.0, [], None)
-    with pytest.raises(BadInput, match="VALIDATION_ERROR"):
-        await workbench.call("agent_analytics", agentTarget="reviewer", since="yesterday")
+    await reviewer.refused("VALIDATION_ERROR", "agent_analytics", since="yesterday")
 
 
 async def test_an_agent_that_is_given_another_definition_has_no_version_of_it_before_it_is_started(

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Admit, Admitted
-from tests.services.definitions.conftest import create
+from tests import given
+from tests.conftest import Admit
+from tests.services.definitions.conftest import Reviewer
 from workbench.app import Workbench
-from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
+from workbench.errors import Refused, WorkbenchError
 
 pytestmark = pytest.mark.anyio
 
@@ -18,53 +19,47 @@ CHANGING = ("add_rule", "update_rule", "delete_rule", "add_reference", "update_r
 TEXT = {"name": "notes", "text": "The tests are in `tests`."}
 
 
-async def admitted(workbench: Workbench, admit: Admit, **choices: str) -> Admitted:
-    """An agent with the definition `reviewer`."""
-    await create(workbench)
-    return await admit("ada", definition="reviewer", **choices)
-
-
 @pytest.mark.parametrize("noun", ["rule", "reference"])
-async def test_an_agent_keeps_its_own_rules_and_references(workbench: Workbench, admit: Admit, noun: str) -> None:
-    ada = await admitted(workbench, admit)
+async def test_an_agent_keeps_its_own_rules_and_references(reviewer: Reviewer, admit: Admit, noun: str) -> None:
+    workbench, ada = reviewer.workbench, await admit("ada", definition="reviewer")
 
     async def call(name: str, **arguments: Any) -> dict[str, Any]:
         return await workbench.dispatch(ada.caller, name, arguments)
+
+    async def refused(code: str, name: str, **arguments: Any) -> None:
+        assert (await given.refusal(call(name, **arguments))).code == code
 
     await call(f"add_{noun}", **{noun: TEXT})
     await call(f"update_{noun}", **{f"{noun}_name": "notes", noun: {"include": "always", "description": "Where"}})
     listed = {"name": "notes", "description": "Where", "priorityLevel": 500, "include": "always"}
     assert await call(f"list_{noun}s") == {f"{noun}s": [listed]}
     assert await call(f"get_{noun}", **{f"{noun}_name": "notes"}) == {noun: listed | {"text": TEXT["text"]}}
-    managed = await workbench.call(f"agent_list_{noun}s", agentTarget="reviewer") if noun == "rule" else {"count": 1}
-    assert managed["count"] == 1
+    assert (await reviewer(f"agent_list_{noun}s"))["count"] == 1
     event = (await workbench.call("list_events", kinds=["definition.changed"], limit=1))["events"][0]
     assert (event["actor"], event["data"]["summary"]) == ("ada", f"{noun} notes added")
-    with pytest.raises(Conflict, match="ALREADY_EXISTS"):
-        await call(f"add_{noun}", **{noun: TEXT})
-    with pytest.raises(BadInput, match="VALIDATION_ERROR"):
-        await call(f"update_{noun}", **{f"{noun}_name": "notes", noun: {"include": "sometimes"}})
+    await refused("ALREADY_EXISTS", f"add_{noun}", **{noun: TEXT})
+    wrong = {f"{noun}_name": "notes", noun: {"include": "sometimes"}}
+    await refused("VALIDATION_ERROR", f"update_{noun}", **wrong)
     await call(f"delete_{noun}", **{f"{noun}_name": "notes"})
     assert await call(f"list_{noun}s") == {f"{noun}s": []}
     for name in (f"get_{noun}", f"delete_{noun}"):
-        with pytest.raises(NotFound, match="NOT_FOUND"):
-            await call(name, **{f"{noun}_name": "notes"})
+        await refused("NOT_FOUND", name, **{f"{noun}_name": "notes"})
 
 
 @pytest.mark.parametrize(
     ("choices", "permitted"),
     [
-        pytest.param({"self_tools": "off"}, (), id="off"),
-        pytest.param({"self_tools": "read"}, READING, id="read"),
-        pytest.param({"self_tools": "write"}, READING + CHANGING, id="write"),
-        pytest.param({"self_tools": "write", "tool": "read"}, READING, id="the grant is to read"),
-        pytest.param({"definition": ""}, (), id="no definition"),
+        ({"self_tools": "off"}, ()),
+        ({"self_tools": "read"}, READING),
+        ({"self_tools": "write"}, READING + CHANGING),
+        ({"self_tools": "write", "tool": "read"}, READING),
+        ({"definition": ""}, ()),
     ],
 )
 async def test_the_grant_switches_the_tools(
-    workbench: Workbench, admit: Admit, choices: dict[str, str], permitted: tuple[str, ...]
+    reviewer: Reviewer, admit: Admit, choices: dict[str, str], permitted: tuple[str, ...]
 ) -> None:
-    await create(workbench)
+    workbench = reviewer.workbench
     ada = await admit("ada", **({"definition": "reviewer"} | choices))
     for name in READING + CHANGING:
         try:

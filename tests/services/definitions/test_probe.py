@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Served, ended
+from tests.services.definitions.conftest import refused
 from workbench.app import Workbench
 from workbench.confinement import abilities
 from workbench.definitions.registry import PROBES
-from workbench.errors import NotFound, Refused, Unavailable
+from workbench.errors import Refused, Unavailable
 from workbench.ops import OPERATOR
 from workbench.services.definitions import changes
 from workbench.settings import Settings
@@ -39,16 +40,20 @@ async def probed(workbench: Workbench, seconds: float = 30, **server: Any) -> di
     return await workbench.call("agent_probe_mcp_server", agentTarget="mine", serverName="it", timeoutSeconds=seconds)
 
 
-async def in_project(settings: Settings, text: str | None = None) -> str:
-    """The test's server, or another program, as a file of the project; its path there."""
-    (settings.project / "server.py").write_text(SERVER.read_text() if text is None else text)
-    return "server.py"
+def program(settings: Settings, *arguments: object, text: str | None = None, **more: Any) -> dict[str, Any]:
+    """The configuration of the test's server, or of another program, as a file of the project."""
+    script = settings.project / "server.py"
+    script.write_text(SERVER.read_text() if text is None else text)
+    return {"command": sys.executable, "args": [str(script), *map(str, arguments)], **more}
 
 
-async def test_the_tools_of_a_program_are_listed(workbench: Workbench, settings: Settings) -> None:
-    found = await probed(workbench, command=sys.executable, args=[str(settings.project / await in_project(settings))])
+async def test_the_tools_of_a_program_are_listed_and_what_it_says_about_its_secrets_is_masked(
+    workbench: Workbench, settings: Settings
+) -> None:
+    found = await probed(workbench, **program(settings, env={"API_TOKEN": "env://THEIR_TOKEN"}))
     assert (found["error"], found["ok"], found["server"], found["version"]) == (None, True, "greeter", "2.1")
     assert [tool["name"] for tool in found["tools"]] == ["greet"]
+    assert found["tools"][0]["description"] == "reads []; knows ••••••"
     assert found["confined"] is (abilities().abi > 0)
 
 
@@ -58,33 +63,24 @@ async def test_a_program_reads_the_project_but_not_its_state_nor_the_rest(
 ) -> None:
     (tmp_path / "outside").write_text("")
     names = [settings.project / "README.md", settings.database, settings.project / ".git/config", tmp_path / "outside"]
-    server = str(settings.project / await in_project(settings))
-    found = await probed(workbench, command=sys.executable, args=[server, *map(str, names)])
+    found = await probed(workbench, **program(settings, *names))
     assert found["tools"][0]["description"] == f"reads {[str(names[0])]}; knows nothing"
-
-
-async def test_what_a_server_says_about_its_secrets_is_masked(workbench: Workbench, settings: Settings) -> None:
-    server = str(settings.project / await in_project(settings))
-    env = {"API_TOKEN": "env://THEIR_TOKEN"}
-    found = await probed(workbench, command=sys.executable, args=[server], env=env)
-    assert found["tools"][0]["description"] == "reads []; knows ••••••"
 
 
 async def test_why_a_program_failed_is_told_without_its_secrets(
     workbench: Workbench, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    script = await in_project(settings, "import os, sys; print(os.environ['T']); sys.exit('no ' + os.environ['T'])")
-    found = await probed(
-        workbench, command=sys.executable, args=[str(settings.project / script)], env={"T": "env://THEIR_TOKEN"}
-    )
+    text = "import os, sys; print(os.environ['T']); sys.exit('no ' + os.environ['T'])"
+    found = await probed(workbench, **program(settings, text=text, env={"T": "env://THEIR_TOKEN"}))
     assert (found["ok"], found["tools"]) == (False, [])
     assert found["error"] == "The server could not be tried: MCPError: Connection closed. Its program wrote: no ••••••"
     assert SECRET not in caplog.text
 
 
-async def test_a_program_that_does_not_exist_is_named(workbench: Workbench) -> None:
+async def test_a_program_or_a_server_that_is_not_there_is_named(workbench: Workbench) -> None:
     found = await probed(workbench, command="no-such-program-anywhere")
     assert "no-such-program-anywhere" in found["error"]
+    await refused("NOT_FOUND", workbench, "agent_probe_mcp_server", agentTarget="mine", serverName="other")
 
 
 async def test_a_secret_that_cannot_be_read_is_named_and_nothing_is_started(
@@ -109,17 +105,15 @@ deep.wait()
 async def test_a_program_that_does_not_answer_is_ended_with_all_that_it_started(
     workbench: Workbench, settings: Settings
 ) -> None:
-    script = str(settings.project / await in_project(settings, SILENT))
-    found = await probed(workbench, 2, command=sys.executable, args=[script])
+    found = await probed(workbench, 2, **program(settings, text=SILENT))
     assert found["error"].startswith("The server could not be tried: it did not answer within 2 s.")
     await ended(*map(int, found["error"].partition("wrote: ")[2].split()))
 
 
 async def test_a_caller_that_gives_up_ends_the_program(workbench: Workbench, settings: Settings) -> None:
-    script = str(settings.project / await in_project(settings, SILENT))
-    probing = asyncio.create_task(probed(workbench, 60, command=sys.executable, args=[script]))
-    while not (found := _running(script)):
-        await asyncio.sleep(0.01)
+    server = program(settings, text=SILENT)
+    probing = asyncio.create_task(probed(workbench, 60, **server))
+    found = await given.until(lambda: _running(server["args"][0]))
     probing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await probing
@@ -153,23 +147,11 @@ async def test_a_server_that_is_not_trusted_is_not_started(
     assert not mark.exists()
 
 
-async def test_a_server_that_is_not_there_is_named(workbench: Workbench) -> None:
-    await workbench.call("agent_create", agentPath="./agents/mine", name="mine")
-    with pytest.raises(NotFound, match="NOT_FOUND"):
-        await workbench.call("agent_probe_mcp_server", agentTarget="mine", serverName="it")
-
-
-@pytest.fixture
-async def token(workbench: Workbench, admit: Admit, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
-    """The header of an agent of the served project, in a variable."""
-    admitted = await admit("bob")
-    monkeypatch.setenv("BOBS_HEADER", f"Bearer {admitted.token}")
-    return f"Bearer {admitted.token}"
-
-
 async def test_the_tools_of_a_server_at_a_url_are_listed_with_the_header_that_it_needs(
-    served: Served, token: str
+    served: Served, admit: Admit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    token = (await admit("bob")).token
+    monkeypatch.setenv("BOBS_HEADER", f"Bearer {token}")
     headers = {"Authorization": "env://BOBS_HEADER"}
     found = await probed(served.workbench, url=served.info.mcp_url, headers=headers)
     assert (found["ok"], found["confined"]) == (True, None)
