@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.definitions.conftest import everything
 from tests.small_disk import fill, small_disk
 from workbench.definitions.directory import Directory
 from workbench.definitions.group import Replacement, replace_together
@@ -30,15 +31,6 @@ def agents(tmp_path: Path) -> Path:
     return tmp_path / "agents"
 
 
-def files(place: Path) -> dict[str, str]:
-    """All files but the private ones."""
-    return {
-        str(path.relative_to(place)): path.read_text()
-        for path in place.rglob("*")
-        if path.is_file() and PRIVATE not in path.parts
-    }
-
-
 def changes(agents: Path, prompt: str = "version 2") -> list[Replacement]:
     """Change `b`, create `c`, remove `a`."""
     return [
@@ -50,10 +42,7 @@ def changes(agents: Path, prompt: str = "version 2") -> list[Replacement]:
 
 def private(agents: Path) -> set[str]:
     """The private files, without locks."""
-    found = (
-        path for path in (agents / PRIVATE).rglob("*") if path.is_file() and path.name not in ("lock", ".gitignore")
-    )
-    return {path.name for path in found}
+    return {path.name for path in (agents / PRIVATE).rglob("*") if path.is_file()} - {"lock", ".gitignore"}
 
 
 def test_definitions_are_changed_created_and_removed_together(agents: Path) -> None:
@@ -76,9 +65,9 @@ def test_definitions_are_changed_created_and_removed_together(agents: Path) -> N
 )
 def test_nothing_changes_if_one_of_them_is_not_as_it_was(agents: Path, disturb: Callable[[Path], Any]) -> None:
     disturb(agents)
-    before = files(agents)
+    before = everything(agents)
     assert not replace_together(changes(agents))
-    assert files(agents) == before
+    assert everything(agents) == before
     assert private(agents) == set()
 
 
@@ -90,17 +79,15 @@ def test_an_edit_in_the_last_moment_is_not_lost(agents: Path, monkeypatch: pytes
         return check(self, *arguments)
 
     monkeypatch.setattr(Directory, "is_at", edited_before)
+    before = everything(agents)
     assert not replace_together(changes(agents))
-    assert (agents / "b" / "prompt.md").read_text() == "edited\n"
-    assert (agents / "a" / "prompt.md").read_text() == "version 1\n"
-    assert not (agents / "c").exists()
+    assert everything(agents) == before | {"b/prompt.md": b"edited\n"}
 
 
 def test_what_is_equal_already_is_left_alone(agents: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in agents.rglob("*.md")}
-    assert replace_together(
-        [Replacement(Directory(agents / name), definition(name), definition(name)) for name in "ab"]
-    )
+    same = [Replacement(Directory(agents / name), definition(name), definition(name)) for name in "ab"]
+    assert replace_together(same)
     assert {path: path.stat().st_mtime_ns for path in agents.rglob("*.md")} == before
 
 
@@ -108,12 +95,12 @@ def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", 2) as disk:
         for name in "ab":
             Directory(disk / "agents" / name).create(definition(name))
-        before = files(disk)
+        before = everything(disk)
         fill(disk, but=40_000)
         with pytest.raises(Unavailable, match="PROJECT_UNWRITABLE"):
             replace_together(changes(disk / "agents", "x" * 30_000))
         (disk / "filler").unlink()
-        assert files(disk) == before
+        assert everything(disk) == before
         assert private(disk / "agents") == set()
 
 

@@ -53,24 +53,17 @@ def test_a_file_of_a_definition_that_a_program_names(
     assert files_of(tmp_path, **server) != before
 
 
-def test_a_large_file_is_not_read(rule: Path, tmp_path: Path) -> None:
+def test_a_large_file_is_not_read_and_other_words_and_files_do_not_count(rule: Path, tmp_path: Path) -> None:
     with rule.open("wb") as file:
         file.truncate(20 << 20)
     found = files_of(tmp_path, command="sh", args=[str(rule)])
     assert found["run"][str(rule)].startswith(f"{20 << 20} bytes, changed at ")
-
-
-@pytest.mark.usefixtures("rule")
-@pytest.mark.parametrize(
-    "server",
-    [
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "server.py").write_text("")
+    for server in (
         {"command": "npx", "args": ["-y", "server"]},
         {"command": "python", "args": ["tools/server.py"]},
         {"command": "sh", "args": ["rules", "rules/other.md", "a\0b"[:1], "x" * 9_000]},
         {"url": "http://127.0.0.1:9/mcp"},
-    ],
-)
-def test_other_words_and_files_do_not_count(server: dict[str, Any], tmp_path: Path) -> None:
-    (tmp_path / "tools").mkdir()
-    (tmp_path / "tools" / "server.py").write_text("")
-    assert files_of(tmp_path, **server) == {}
+    ):
+        assert files_of(tmp_path, **server) == {}

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.definitions.conftest import everything
+from tests.given import refused
 from tests.rules.definitions.test_older import FILES, YAML
-from workbench.definitions import Change, Directory, Registry
+from workbench.definitions import Directory, Registry
 from workbench.definitions.migration import Migration, prepare
 from workbench.definitions.older import LARGEST
-from workbench.errors import WorkbenchError
 from workbench.rules.definitions.conversion import Converted
 from workbench.rules.definitions.layout import AGENT
 from workbench.rules.definitions.older import JSON_AGENT, parse
@@ -22,7 +22,7 @@ from workbench.rules.yaml_text import write
 AS_DIRECTORY = {f"finder/{name}": text for name, text in FILES.items()}
 AS_FILE = {"finder.yaml": write(YAML)}
 AS_YAML_IN_DIRECTORY = {"finder/tsagent.yaml": write(YAML)}
-EVERY = {"directory": AS_DIRECTORY, "file": AS_FILE, "yaml in directory": AS_YAML_IN_DIRECTORY}
+every_layout = pytest.mark.parametrize("files", [AS_DIRECTORY, AS_FILE, AS_YAML_IN_DIRECTORY])
 
 
 @pytest.fixture
@@ -48,24 +48,12 @@ def put(agents: Path, files: dict[str, str]) -> None:
 
 def texts(agents: Path) -> dict[str, str]:
     """All visible files below the root."""
-    found = (path for path in agents.rglob("*") if path.is_file() and ".workbench" not in path.parts)
-    return {path.relative_to(agents).as_posix(): path.read_bytes().decode() for path in found}
-
-
-def changed(registry: Registry) -> Change:
-    """Change it, to what it is."""
-    return registry.change(registry.find("finder"), lambda old: old)
+    return {name: content.decode() for name, content in everything(agents).items()}
 
 
 def migrate(registry: Registry, target: str, to: str | None, *, keep: bool) -> Migration:
     """Convert a definition."""
     return prepare(registry, target, to, keep=keep).make(registry)
-
-
-def code_of(call: Callable[[], object]) -> str:
-    with pytest.raises(WorkbenchError) as caught:
-        call()
-    return caught.value.code
 
 
 def paths(registry: Registry) -> list[str]:
@@ -74,8 +62,10 @@ def paths(registry: Registry) -> list[str]:
     return [registry.display_path(path) for path, _ in listing.found]
 
 
-@pytest.mark.parametrize("files", EVERY.values(), ids=EVERY)
-def test_an_older_definition_is_listed_found_and_read(agents: Path, registry: Registry, files: dict[str, str]) -> None:
+@every_layout
+def test_an_older_definition_is_listed_found_and_read_and_not_changed(
+    agents: Path, registry: Registry, files: dict[str, str]
+) -> None:
     put(agents, files)
     (path,) = paths(registry)
     assert path == ("./agents/finder.yaml" if files is AS_FILE else "./agents/finder")
@@ -83,15 +73,9 @@ def test_an_older_definition_is_listed_found_and_read(agents: Path, registry: Re
         snapshot = registry.get(target)
         assert (snapshot.definition.metadata.id, snapshot.definition.prompt) == ("finder", "You find tools.")
         assert registry.get(target) is snapshot or not snapshot.is_settled
-
-
-@pytest.mark.parametrize("files", EVERY.values(), ids=EVERY)
-def test_changing_and_deleting_it_is_refused(agents: Path, registry: Registry, files: dict[str, str]) -> None:
-    put(agents, files)
-    assert code_of(lambda: registry.change(registry.find("finder"), lambda old: old)) == "OLDER_LAYOUT"
-    assert code_of(lambda: registry.remove(registry.find("finder"))) == "OLDER_LAYOUT"
-    with pytest.raises(WorkbenchError, match="Convert it with agent_migrate first"):
-        registry.change(registry.find("finder"), lambda old: old)
+    error = refused("OLDER_LAYOUT", registry.change, registry.find("finder"), lambda old: old)
+    assert "Convert it with agent_migrate first" in error.message
+    refused("OLDER_LAYOUT", registry.remove, registry.find("finder"))
     assert texts(agents) == files
 
 
@@ -112,12 +96,12 @@ def test_files_that_only_look_like_one_are_no_definitions(agents: Path, registry
 def test_a_link_in_the_place_of_a_file_is_not_followed(agents: Path, registry: Registry) -> None:
     put(agents, AS_DIRECTORY | {"../secret.mdt": "secret"})
     (agents / "finder/rules/leak.mdt").symlink_to(agents.parent / "secret.mdt")
-    assert code_of(lambda: registry.get("./agents/finder")) == "INVALID_PATH"
+    refused("INVALID_PATH", registry.get, "./agents/finder")
     (agents / "finder/rules/leak.mdt").unlink()
     (agents / "finder/refs/terms.mdt").unlink()
     (agents / "finder/refs").rmdir()
     (agents / "finder/refs").symlink_to(agents.parent)
-    assert code_of(lambda: registry.get("./agents/finder")) == "INVALID_PATH"
+    refused("INVALID_PATH", registry.get, "./agents/finder")
 
 
 def test_vectors_make_a_file_large_and_are_read_but_not_without_a_limit(agents: Path, registry: Registry) -> None:
@@ -126,7 +110,7 @@ def test_vectors_make_a_file_large_and_are_read_but_not_without_a_limit(agents: 
     assert (agents / "finder.yaml").stat().st_size > 1 << 20
     assert registry.get("./agents/finder.yaml").definition.rules[0].text == "Cite."
     put(agents, {"finder.yaml": "#" * (LARGEST + 1)})
-    assert code_of(lambda: registry.get("./agents/finder.yaml")) == "INVALID_CONFIGURATION"
+    refused("INVALID_CONFIGURATION", registry.get, "./agents/finder.yaml")
 
 
 # Converting.
@@ -141,7 +125,7 @@ def converted(files: dict[str, str]) -> Converted:
 
 
 @pytest.mark.parametrize("keep", [True, False])
-@pytest.mark.parametrize("files", EVERY.values(), ids=EVERY)
+@every_layout
 def test_it_becomes_a_definition_with_the_same_content(
     agents: Path, registry: Registry, files: dict[str, str], keep: bool
 ) -> None:
@@ -170,7 +154,7 @@ def test_it_is_converted_to_another_directory_under_an_id_of_its_own(agents: Pat
     assert paths(registry) == ["./agents/deep/new", "./agents/other"]
 
 
-@pytest.mark.parametrize("files", EVERY.values(), ids=EVERY)
+@every_layout
 def test_nothing_but_foreign_files_is_left_where_it_was(
     agents: Path, registry: Registry, files: dict[str, str]
 ) -> None:
@@ -185,48 +169,39 @@ def test_nothing_but_foreign_files_is_left_where_it_was(
 def test_old_files_stay_if_anything_would_be_lost_with_them(agents: Path, registry: Registry) -> None:
     files = {"finder.yaml": write(YAML | {"supervisors": [{"name": "guardian"}]})}
     put(agents, files)
-    with pytest.raises(WorkbenchError) as caught:
-        migrate(registry, "finder", None, keep=False)
-    assert (caught.value.code, caught.value.details) == ("MIGRATION_INCOMPLETE", {"left_out": ["supervisors"]})
+    error = refused("MIGRATION_INCOMPLETE", migrate, registry, "finder", None, keep=False)
+    assert error.details == {"left_out": ["supervisors"]}
     assert texts(agents) == files
     assert migrate(registry, "finder", None, keep=True).left_out == ("supervisors",)
     assert texts(agents)["finder.yaml"] == files["finder.yaml"]
 
 
-@pytest.mark.parametrize("name", ["rules/mine.md", "references/a.md"])
-def test_files_that_would_become_part_of_it_are_in_the_way(agents: Path, registry: Registry, name: str) -> None:
-    put(agents, AS_DIRECTORY | {f"finder/{name}": "mine"})
+@pytest.mark.parametrize(
+    ("files", "name"),
+    [(AS_DIRECTORY, "rules/mine.md"), (AS_DIRECTORY, "references/a.md"), (AS_YAML_IN_DIRECTORY, "prompt.md")],
+)
+def test_files_that_would_become_part_of_it_are_in_the_way(
+    agents: Path, registry: Registry, files: dict[str, str], name: str
+) -> None:
+    put(agents, files | {f"finder/{name}": "mine"})
     before = texts(agents)
-    with pytest.raises(WorkbenchError, match=f"AGENT_EXISTS: {name} would be"):
-        migrate(registry, "finder", None, keep=True)
+    error = refused("AGENT_EXISTS", migrate, registry, "finder", None, keep=True)
+    assert error.message.startswith(f"{name} would be")
     assert texts(agents) == before
-
-
-def test_a_prompt_that_is_not_the_definitions_is_not_replaced(agents: Path, registry: Registry) -> None:
-    put(agents, AS_YAML_IN_DIRECTORY | {"finder/prompt.md": "mine"})
-    assert code_of(lambda: migrate(registry, "finder", None, keep=True)) == "AGENT_EXISTS"
-    assert texts(agents)["finder/prompt.md"] == "mine"
 
 
 def test_a_taken_directory_a_wrong_path_and_a_current_layout_are_refused(agents: Path, registry: Registry) -> None:
     put(agents, AS_FILE | {"finder/notes.txt": "x"})
-    assert code_of(lambda: migrate(registry, "finder", None, keep=True)) == "AGENT_EXISTS"
-    assert code_of(lambda: migrate(registry, "finder", "../out", keep=True)) == "INVALID_PATH"
-    assert code_of(lambda: migrate(registry, "missing", None, keep=True)) == "AGENT_NOT_FOUND"
+    refused("AGENT_EXISTS", migrate, registry, "finder", None, keep=True)
+    refused("INVALID_PATH", migrate, registry, "finder", "../out", keep=True)
+    refused("AGENT_NOT_FOUND", migrate, registry, "missing", None, keep=True)
     migrate(registry, "finder", "./agents/new", keep=False)
-    assert code_of(lambda: migrate(registry, "finder", None, keep=True)) == "NOTHING_TO_MIGRATE"
+    refused("NOTHING_TO_MIGRATE", migrate, registry, "finder", None, keep=True)
 
 
 def test_nothing_new_is_made_in_the_directory_of_an_older_definition(agents: Path, registry: Registry) -> None:
     put(agents, AS_DIRECTORY)
-    assert code_of(lambda: registry.vacant("./agents/finder/inner")) == "AGENT_EXISTS"
-    assert code_of(lambda: registry.vacant("./agents/finder")) == "AGENT_EXISTS"
+    refused("AGENT_EXISTS", registry.vacant, "./agents/finder/inner")
+    refused("AGENT_EXISTS", registry.vacant, "./agents/finder")
     assert not Directory(agents / "finder").is_unfinished()
     assert AGENT not in os.listdir(agents / "finder")
-
-
-def test_a_conversion_reports_what_it_changed(agents: Path, registry: Registry) -> None:
-    put(agents, AS_DIRECTORY)
-    made: Migration = migrate(registry, "finder", None, keep=True)
-    assert made.changed == ("providers: 'claude' is named 'anthropic' now.",)
-    assert made.source == agents / "finder"

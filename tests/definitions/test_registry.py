@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.given import refused
 from workbench.definitions.journal import PRIVATE
 from workbench.definitions.registry import Registry
 from workbench.errors import WorkbenchError
@@ -123,40 +124,31 @@ def test_a_new_definition_has_a_plain_path(registry: Registry, base: Path, path:
     assert tree(base) == before
 
 
-@pytest.mark.parametrize(
-    "path", ["./agents/a.b", "agents/A b_c-1", "./agents/team/x", "./agents//y/.", "{base}/agents/z"]
-)
-def test_plain_paths_are_free(registry: Registry, base: Path, path: str) -> None:
-    directory = registry.vacant(path.format(base=base))
-    registry.create(directory, definition("New"))
-    assert registry.get("new").path == directory.path
-    assert directory.path.is_relative_to(base / "agents")
+def test_plain_paths_are_free(registry: Registry, base: Path) -> None:
+    plain = ["./agents/a.b", "agents/A b_c-1", "./agents/team/x", "./agents//y/.", f"{base}/agents/z"]
+    for number, path in enumerate(plain):
+        directory = registry.vacant(path)
+        registry.create(directory, definition(f"New{number}"))
+        assert registry.get(f"new{number}").path == directory.path
+        assert directory.path.is_relative_to(base / "agents")
 
 
-@pytest.mark.parametrize("path", ["./agents/reviewer/inner", "./agents/REVIEWER", "./agents/Team/b", "./agents/team/A"])
-def test_a_place_is_not_free_in_another_definition_or_where_only_the_case_differs(
-    registry: Registry, path: str
+def test_a_place_is_not_free_where_another_one_is_or_other_files_are_or_only_the_case_differs(
+    registry: Registry, base: Path
 ) -> None:
-    registry.create(registry.vacant("./agents/team/a"), definition("A"))
-    assert code_of(lambda: registry.vacant(path)) == "AGENT_EXISTS"
-
-
-def test_a_definition_is_not_written_where_another_one_is_or_other_files_are(registry: Registry, base: Path) -> None:
     (base / "agents" / "notes").mkdir()
     (base / "agents" / "notes" / "a.txt").write_text("mine")
     registry.create(registry.vacant("./agents/team/a"), definition("A"))
+    for path in ("./agents/reviewer/inner", "./agents/REVIEWER", "./agents/Team/b", "./agents/team/A"):
+        assert code_of(lambda path=path: registry.vacant(path)) == "AGENT_EXISTS"
     for path in ("./agents/reviewer", "./agents/notes", "./agents/team"):
         assert code_of(lambda path=path: registry.create(registry.vacant(path), definition("New"))) == "AGENT_EXISTS"
     assert registry.get("./agents/reviewer").definition == definition("Reviewer")
 
 
-def test_a_link_to_a_definition_is_that_definition(registry: Registry, base: Path) -> None:
+def test_links_to_definitions_are_followed_inside_and_not_listed(registry: Registry, base: Path) -> None:
     (base / "agents" / "alias").symlink_to("reviewer")
     assert registry.get("./agents/alias").path == base / "agents" / "reviewer"
-    assert [path for path, _ in registry.listing().found] == ["./agents/reviewer"]
-
-
-def test_links_to_the_outside_are_not_listed_and_their_content_is_not_found(registry: Registry) -> None:
     listing = registry.listing()
     assert ([path for path, _ in listing.found], listing.problems) == (["./agents/reviewer"], [])
     assert code_of(lambda: registry.find("spy")) == "AGENT_NOT_FOUND"
@@ -197,10 +189,8 @@ def test_a_directory_that_was_replaced_by_a_link_since_it_was_found_is_not_used(
 def test_copies_with_the_same_name_or_id_are_ambiguous_and_are_named_by_path(registry: Registry, base: Path) -> None:
     shutil.copytree(base / "agents" / "reviewer", base / "agents" / "copy")
     for target in ("reviewer", "Reviewer"):
-        with pytest.raises(WorkbenchError) as caught:
-            registry.find(target)
-        assert caught.value.code == "AMBIGUOUS_TARGET"
-        assert caught.value.details == {"candidates": ["./agents/copy", "./agents/reviewer"]}
+        error = refused("AMBIGUOUS_TARGET", registry.find, target)
+        assert error.details == {"candidates": ["./agents/copy", "./agents/reviewer"]}
     assert registry.find("./agents/copy").path == base / "agents" / "copy"
 
 
@@ -259,14 +249,10 @@ def test_an_edit_in_place_of_the_same_size_and_within_one_tick_of_the_clock_is_n
             agent.truncate()
         assert registry.get("./agents/reviewer").definition.prompt.startswith(f"Version {number:03}.")
         assert registry.listing().found[0][1].name == name
-
-
-def test_an_edit_that_keeps_the_time_and_the_size_is_noticed(registry: Registry, base: Path) -> None:
-    path = base / "agents" / "reviewer" / "prompt.md"
     for number in range(10):
-        path.write_text(f"Version {number}.")
-        os.utime(path, (1_700_000_000, 1_700_000_000))
-        assert registry.get("reviewer").definition.prompt == f"Version {number}."
+        (path / "prompt.md").write_text(f"Version {number}.")
+        os.utime(path / "prompt.md", (1_700_000_000, 1_700_000_000))
+        assert registry.get("./agents/reviewer").definition.prompt == f"Version {number}."
 
 
 @pytest.mark.long

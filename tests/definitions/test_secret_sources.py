@@ -12,9 +12,10 @@ import pytest
 from keyring.backend import KeyringBackend
 from keyring.errors import KeyringLocked
 
+from tests.given import refused
 from workbench.definitions import secret_sources
 from workbench.definitions.secret_sources import resolve
-from workbench.errors import Unavailable
+from workbench.errors import Unavailable, WorkbenchError
 from workbench.rules.definitions.secrets import parse
 
 SECRET = "hunter2-of-the-person"
@@ -27,45 +28,31 @@ def secret(reference: str, project: Path) -> str:
     return resolve(parsed, project)
 
 
-def refusal(reference: str, project: Path) -> Unavailable:
+def refusal(reference: str, project: Path) -> WorkbenchError:
     """Why a reference does not resolve."""
-    with pytest.raises(Unavailable) as caught:
-        secret(reference, project)
-    assert caught.value.code == "SECRET_UNRESOLVED"
-    assert SECRET not in "".join(traceback.format_exception(caught.value)) + str(caught.value.as_dict())
-    return caught.value
+    error = refused("SECRET_UNRESOLVED", secret, reference, project)
+    assert isinstance(error, Unavailable)
+    assert SECRET not in "".join(traceback.format_exception(error)) + str(error.as_dict())
+    return error
 
 
-def test_a_variable_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("THEIR_KEY", SECRET)
+def test_a_variable_of_the_server_and_none_of_workbenchs_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("THEIR_KEY", "WORKBENCH_ACCESS_TOKEN", "workbench_token"):
+        monkeypatch.setenv(name, SECRET)
     assert secret("env://THEIR_KEY", tmp_path) == SECRET
-
-
-def test_a_variable_that_is_not_set_is_named(tmp_path: Path) -> None:
+    for name in ("WORKBENCH_ACCESS_TOKEN", "workbench_token"):
+        assert "Workbench's own" in refusal(f"env://{name}", tmp_path).message
     error = refusal("env://NOT_SET_HERE", tmp_path)
     assert error.details == {"reference": "env://NOT_SET_HERE"}
     assert error.message.startswith("The secret env://NOT_SET_HERE cannot be read: the server has no such variable.")
 
 
-@pytest.mark.parametrize("name", ["WORKBENCH_ACCESS_TOKEN", "workbench_token"])
-def test_workbenchs_own_variables_are_not_given_away(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(name, SECRET)
-    assert "Workbench's own" in refusal(f"env://{name}", tmp_path).message
-
-
 @pytest.mark.parametrize("text", [SECRET, f"{SECRET}\n", f"{SECRET}\r\n"])
-def test_a_file_without_the_end_of_its_last_line(text: str, tmp_path: Path) -> None:
-    (tmp_path / "key").write_text(text, newline="")
-    assert secret("file://key", tmp_path) == SECRET
-    assert secret(f"file://{tmp_path}/key", Path("/")) == SECRET
-
-
-def test_a_file_in_the_persons_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_without_the_end_of_its_last_line(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "key").write_text(SECRET)
-    assert secret("file://~/key", Path("/")) == SECRET
+    (tmp_path / "key").write_text(text, newline="")
+    for reference, project in (("key", tmp_path), (f"{tmp_path}/key", Path("/")), ("~/key", Path("/"))):
+        assert secret(f"file://{reference}", project) == SECRET
 
 
 def test_files_of_workbench_are_not_given_away(tmp_path: Path) -> None:
@@ -99,13 +86,12 @@ def one_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return program
 
 
-def test_an_item_of_one_password(one_password: Path, tmp_path: Path) -> None:
+def test_an_item_of_one_password_and_why_it_refuses(one_password: Path, tmp_path: Path) -> None:
     assert secret("op://vault/item/field", tmp_path) == SECRET
-
-
-def test_why_one_password_refuses_is_passed_on(one_password: Path, tmp_path: Path) -> None:
     one_password.write_text("#!/bin/sh\necho 'not \033[1msigned in' >&2\nexit 6\n")
     assert "`op read` ended with 6: not \\x1b[1msigned in" in refusal("op://vault/item/field", tmp_path).message
+    one_password.unlink()
+    assert "`op` of 1Password is not installed" in refusal("op://vault/item/field", tmp_path).message
 
 
 def test_one_password_that_does_not_answer_is_not_waited_for(
@@ -114,11 +100,6 @@ def test_one_password_that_does_not_answer_is_not_waited_for(
     monkeypatch.setattr(secret_sources, "PROGRAM_SECONDS", 0.2)
     one_password.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
     assert "op signin" in refusal("op://vault/item/field", tmp_path).message
-
-
-def test_one_password_that_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert "`op` of 1Password is not installed" in refusal("op://vault/item/field", tmp_path).message
 
 
 class Drawer(KeyringBackend):
@@ -146,18 +127,11 @@ def drawer() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("drawer")
-def test_an_entry_of_the_keyring(tmp_path: Path) -> None:
+def test_an_entry_of_the_keyring_and_what_it_does_not_give(tmp_path: Path) -> None:
     assert secret("keyring://team/lab/ada", tmp_path) == SECRET
-
-
-@pytest.mark.usefixtures("drawer")
-@pytest.mark.parametrize(
-    ("reference", "reason"),
-    [
+    for reference, reason in (
         ("keyring://team/lab/bob", "the keyring has no such entry"),
         ("keyring://locked/ada", "the keyring refused it (KeyringLocked)"),
         ("keyring://ada", "it must be keyring://service/name"),
-    ],
-)
-def test_what_the_keyring_does_not_give_is_explained(reference: str, reason: str, tmp_path: Path) -> None:
-    assert reason in refusal(reference, tmp_path).message
+    ):
+        assert reason in refusal(reference, tmp_path).message
