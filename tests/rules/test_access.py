@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.given import refused
 from workbench.errors import BadInput
 from workbench.git import Repository
 from workbench.model import Level, Registration, Role, Tool
@@ -39,14 +40,12 @@ def accepted(check: Callable[[str], str], names: list[str]) -> list[str]:
 
 def test_only_plain_words_that_cannot_be_taken_for_something_else_can_be_ids_of_agents() -> None:
     assert accepted(access.check_agent_id, GOOD_IDS + BAD_IDS) == GOOD_IDS
-    with pytest.raises(BadInput, match="BAD_AGENT_ID"):
-        access.check_agent_id("")
+    refused("BAD_AGENT_ID", access.check_agent_id, "")
 
 
 def test_only_plain_words_that_are_not_reserved_can_name_worktrees() -> None:
     assert accepted(access.check_worktree_name, GOOD_WORKTREES + BAD_WORKTREES) == GOOD_WORKTREES
-    with pytest.raises(BadInput, match="BAD_WORKTREE_NAME"):
-        access.check_worktree_name("")
+    refused("BAD_WORKTREE_NAME", access.check_worktree_name, "")
 
 
 @given(st.from_regex(access._WORKTREE, fullmatch=True))
@@ -83,9 +82,8 @@ def test_an_id_keeps_what_it_can_of_the_name(name: str, agent_id: str) -> None:
 
 
 def test_an_id_that_is_taken_gets_the_first_free_number() -> None:
-    assert [access.free_id("a", taken) for taken in (set(), {"a"}, {"a", "A-2"}, {"A", "a-3"})] == [
-        *("a", "a-2", "a-3", "a-2")
-    ]
+    taken = (set(), {"a"}, {"a", "A-2"}, {"A", "a-3"})
+    assert [access.free_id("a", ids) for ids in taken] == ["a", "a-2", "a-3", "a-2"]
 
 
 @pytest.mark.parametrize("kind", ["wba", "wbo"])

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.errors import BadInput
+from tests.given import refused
 from workbench.rules.profile import FILLED_IN, fill, mcp_config, parse
 from workbench.settings import shipped
 
@@ -57,17 +57,14 @@ def test_a_shipped_profile_is_valid_and_says_what_it_is(name: str) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused_with_the_reason(said: Any, why: str) -> None:
-    with pytest.raises(BadInput) as caught:
-        parse("mine", yaml.safe_dump(said))
-    assert caught.value.code == "PROFILE_INVALID"
-    assert why in caught.value.message
-    assert caught.value.details == {"profile": "mine"}
+    error = refused("PROFILE_INVALID", parse, "mine", yaml.safe_dump(said))
+    assert why in error.message
+    assert error.details == {"profile": "mine"}
 
 
 @pytest.mark.parametrize("text", ["a: [", "\0", "a: !!int x", "- &a [*a]", "{" * 3000])
 def test_what_is_no_yaml_is_refused(text: str) -> None:
-    with pytest.raises(BadInput, match="PROFILE_INVALID"):
-        parse("mine", text)
+    refused("PROFILE_INVALID", parse, "mine", text)
 
 
 @given(st.text(), st.text())

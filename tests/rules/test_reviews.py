@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from workbench.errors import BadInput
+from tests.given import refused
 from workbench.rules.reviews import as_text, locate, place_of, quote
 
 LINES = ["a", "b", "c", "b"]
@@ -35,9 +35,7 @@ def test_the_lines_of_a_comment_count_from_one_and_include_the_last(first: int, 
     ],
 )
 def test_lines_that_are_not_there_are_refused(lines: list[str] | None, first: int, last: int, why: str) -> None:
-    with pytest.raises(BadInput) as refused:
-        quote("m.py", lines, first, last)
-    assert (refused.value.code, refused.value.message) == ("LINES_NOT_FOUND", why)
+    assert refused("LINES_NOT_FOUND", quote, "m.py", lines, first, last).message == why
 
 
 @pytest.mark.parametrize(

@@ -8,25 +8,12 @@ from hypothesis import strategies as st
 from workbench.rules.token_bucket import TokenBucket
 
 
-def test_a_burst_may_have_all_of_it_and_no_more() -> None:
+def test_a_burst_may_have_all_of_it_and_it_fills_again_as_time_passes_up_to_one_burst() -> None:
     pace = TokenBucket(2, 10, now=0)
     assert [pace.take(0) for _ in range(21)] == [True] * 20 + [False]
-
-
-def test_it_fills_again_as_time_passes() -> None:
-    pace = TokenBucket(2, 1, now=0)
-    assert [pace.take(0), pace.take(0), pace.take(0.4), pace.take(0.5), pace.take(0.5)] == [
-        True,
-        True,
-        False,
-        True,
-        False,
-    ]
-
-
-def test_who_rests_long_saves_no_more_than_one_burst() -> None:
-    pace = TokenBucket(2, 10, now=0)
     assert sum(pace.take(1_000_000) for _ in range(100)) == 20
+    pace = TokenBucket(2, 1, now=0)
+    assert [pace.take(now) for now in (0, 0, 0.4, 0.5, 0.5)] == [True, True, False, True, False]
 
 
 @given(st.lists(st.floats(0, 1), max_size=300))

@@ -1,4 +1,4 @@
-"""Times of old databases: every form that was written is read, and nothing else ever raises."""
+"""Times on the wire and of old databases, and clocks that were set."""
 
 from __future__ import annotations
 
@@ -9,11 +9,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.model import SECOND, iso
+from workbench.rules.clocks import was_set
 from workbench.rules.legacy_time import parse
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LAST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 NOON = int(datetime(2024, 3, 1, 12, tzinfo=UTC).timestamp()) * SECOND
 ZONES = st.one_of(st.none(), st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes))))
 TIMES = st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 12, 30), timezones=ZONES)
+
+
+@given(st.integers(0, LAST))
+def test_a_time_is_written_to_the_millisecond_it_began_in(at: int) -> None:
+    written = iso(at)
+    assert len(written) == len("2026-11-21T13:26:15.000Z")
+    assert datetime.fromisoformat(written) == EPOCH + timedelta(milliseconds=at // 1_000)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "noticed"),
+    [(0, False), (0.4, False), (-2, False), (2, False), (2.001, True), (-3_600, True), (10**9, True)],
+)
+def test_a_clock_that_moved_on_its_own_was_set_unless_it_is_a_matter_of_seconds(seconds: float, noticed: bool) -> None:
+    assert was_set(5 * SECOND, int((5 + seconds) * SECOND)) is noticed
 
 
 @pytest.mark.parametrize(
@@ -64,7 +82,7 @@ def test_what_is_written_in_iso_8601_is_read_exactly(time: datetime, between: st
     if time.tzinfo and before_zone:
         text = text[:-6] + before_zone + text[-6:]
     moment = time if time.tzinfo else time.replace(tzinfo=UTC)
-    assert parse(text) == (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    assert parse(text) == (moment - EPOCH) // timedelta(microseconds=1)
 
 
 @given(st.integers(10**8, 10**10), st.sampled_from([1, 1_000, 1_000_000]))
