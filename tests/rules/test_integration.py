@@ -7,8 +7,7 @@ from itertools import product
 import pytest
 
 from tests.given import refused
-from workbench.rules import integration
-from workbench.rules.integration import OPEN, Action, GateState, Next, Verdict, WorktreeState, step, verdict
+from workbench.rules.integration import OPEN, Action, GateState, Next, Verdict, WorktreeState, next_step, step, verdict
 
 LIFE = """
              create   approve      send_back  finish      discard
@@ -80,7 +79,5 @@ def test_every_state_of_a_gate_settles_it_or_leaves_it_open() -> None:
 def test_an_approved_integration_is_voided_gated_asked_again_or_merged(
     source_moved: bool, target_moved: bool, gates: list[str], despite: bool, next_: Next
 ) -> None:
-    found = integration.next_step(
-        source_moved=source_moved, target_moved=target_moved, gates=gates, despite_gates=despite
-    )
-    assert found is next_
+    moved = {"source_moved": source_moved, "target_moved": target_moved}
+    assert next_step(**moved, gates=gates, despite_gates=despite) is next_

@@ -13,7 +13,7 @@ NAMES = ["claim_task", "create_task", "create_team", "list_tasks", "title", "age
 
 
 def test_an_id_goes_before_a_name_and_a_name_means_the_only_one_that_has_it() -> None:
-    one, two, named_as_an_id = ({"id": id_, "name": name} for id_, name in ("1x", "2x", "31"))
+    one, two, named_as_an_id = {"id": "1", "name": "x"}, {"id": "2", "name": "x"}, {"id": "3", "name": "1"}
     assert resolve_ref([named_as_an_id, one], "1", "thing") is one
     assert resolve_ref([two], "x", "thing") is two
     assert resolve_ref([], "x", "thing") is None

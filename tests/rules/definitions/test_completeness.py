@@ -1,4 +1,4 @@
-"""What `agent_validate` finds in a definition that can be read."""
+"""What of a definition is in the prompt and offered with it, what it says about its tools, and what it lacks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,90 @@ from typing import Any
 import pytest
 
 from workbench.rules.definitions.completeness import LONG_PROMPT, Severity, findings
+from workbench.rules.definitions.composition import offer, system_prompt
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.secrets import MASK
+from workbench.rules.definitions.tool_rules import is_on_request, statement
+
+IDENTITY = {"metadata": {"id": "r1", "name": "Reviewer"}}
+
+
+def entry(name: str, include: str = "agent", description: str = "") -> dict[str, str]:
+    return {"name": name, "include": include, "description": description, "text": f"Text of {name}."}
+
+
+ENTRIES = {
+    "prompt": "Read.",
+    "rules": [entry("tests", description="When there are tests"), entry("style"), entry("always", "always")],
+    "references": [entry("paper"), entry("by-hand", "manual")],
+}
+OFFERED = """# More on request
+
+Read these with get_rule and get_reference when they apply:
+
+"""
+
+
+def test_what_an_agent_reads_on_request_is_offered_by_name_at_the_end_of_the_prompt() -> None:
+    reviewer = Definition.model_validate(IDENTITY | ENTRIES)
+    lines = ["- rule `style`", "- rule `tests`: When there are tests", "- reference `paper`"]
+    assert offer(reviewer) == OFFERED + "\n".join(lines)
+    assert offer(reviewer, ["style", "paper"]) == OFFERED + lines[1]
+    assert offer(reviewer, ["style", "paper", "tests"]) == ""
+    assert offer(Definition.model_validate(IDENTITY)) == ""
+    read = ["style", "by-hand"]
+    prompt = system_prompt(reviewer, read, offers=False)
+    assert prompt.startswith("Read.\n\n# Rules\n\n")
+    texts = ("Text of always.", "Text of style.", "# References", "Text of by-hand.")
+    positions = [prompt.index(text) for text in texts]
+    assert positions == sorted(positions)
+    assert "Text of tests." not in prompt
+    assert "Text of paper." not in prompt
+    assert system_prompt(reviewer, read, offers=True) == f"{prompt}\n\n{offer(reviewer, ['style'])}"
+
+
+# Whether a person is asked before a tool is called, and which tools a model is offered
+
+DEFAULTS = "mcpServers.hub.serverToolDefaults"
+SETTING = "settings.toolPermission"
+FREE, ASKED = {"permissionRequired": False}, {"permissionRequired": True}
+
+
+def hub(permission: str = "tool", **server: Any) -> Definition:
+    """A definition with one MCP server, `hub`."""
+    servers = {"hub": {"command": "hub", **server}}
+    sections = {"settings": {"toolPermission": permission}, "mcpServers": servers}
+    return Definition.model_validate(IDENTITY | sections)
+
+
+@pytest.mark.parametrize(
+    ("permission", "server", "expected"),
+    [
+        ("tool", {}, None),
+        ("always", {}, (True, SETTING)),
+        ("never", {}, (False, SETTING)),
+        ("tool", {"serverToolDefaults": FREE}, (False, DEFAULTS)),
+        ("tool", {"serverToolDefaults": FREE, "tools": {"post": ASKED}}, (True, "mcpServers.hub.tools.post")),
+        ("tool", {"serverToolDefaults": ASKED, "tools": {"post": {"include": "manual"}}}, (True, DEFAULTS)),
+    ],
+)
+def test_the_rule_of_a_tool_counts_before_that_of_its_server(
+    permission: str, server: dict[str, Any], expected: tuple[bool, str] | None
+) -> None:
+    found = statement(hub(permission, **server), "hub", "post")
+    assert (found and (found.asks, found.place)) == expected
+
+
+def test_rules_of_servers_are_about_no_other_tools_and_a_manual_tool_is_offered_on_request_only() -> None:
+    made = hub(serverToolDefaults=FREE | {"include": "manual"}, tools={"look": {"include": "always"}})
+    assert statement(made, "other", "post") is None
+    assert statement(made, None, "add") is None
+    assert not is_on_request(made, None, "add")
+    assert is_on_request(made, "hub", "post")
+    assert not is_on_request(made, "hub", "look")
+
+
+# What `agent_validate` finds in a definition that can be read
 
 GOOD: dict[str, Any] = {
     "metadata": {"id": "reader", "name": "Reader", "description": "Reads papers."},
@@ -18,6 +100,7 @@ GOOD: dict[str, Any] = {
 }
 TOOL = {"name": "sum", "description": "Sums.", "parameters": {"type": "object"}, "prompt": "Sum."}
 TOOLS = {"metadata": {**GOOD["metadata"], "mode": "tools"}}
+UNDESCRIBED = {"type": "object", "properties": {"n": {}}}
 REMOTE = {"url": "http://example.org/mcp", "headers": {"Accept": "text/plain"}}
 
 
@@ -28,10 +111,10 @@ def found(**fields: Any) -> list[tuple[Severity, str]]:
 def test_nothing_is_found_in_a_definition_that_is_whole() -> None:
     assert found() == []
     assert found(**TOOLS, tools=[TOOL]) == []
-
-
-def test_a_definition_for_command_line_clients_needs_no_model() -> None:
-    assert found(settings={}, providers={}) == []
+    assert found(settings={}, providers={}) == [], "command line clients need no model"
+    assert found(prompt="", rules=[{"name": "r", "text": "x", "include": "always"}]) == []
+    for url in ("https://example.org/mcp", "http://127.0.0.1:9/mcp", "http://[::1]/", "http://localhost/"):
+        assert found(mcpServers={"web": REMOTE | {"url": url}}) == [], url
 
 
 @pytest.mark.parametrize(
@@ -51,11 +134,7 @@ def test_a_definition_for_command_line_clients_needs_no_model() -> None:
         (TOOLS, Severity.ERROR, "tools"),
         ({"tools": [TOOL]}, Severity.WARNING, "tools"),
         (TOOLS | {"tools": [TOOL | {"description": ""}]}, Severity.WARNING, "tools.sum"),
-        (
-            TOOLS | {"tools": [TOOL | {"parameters": {"type": "object", "properties": {"n": {}}}}]},
-            Severity.HINT,
-            "tools.sum",
-        ),
+        (TOOLS | {"tools": [TOOL | {"parameters": UNDESCRIBED}]}, Severity.HINT, "tools.sum"),
         ({"mcpServers": {"web": REMOTE}}, Severity.WARNING, "mcpServers.web"),
         ({"providers": {"openai": {"OPENAI_API_KEY": "sk-1"}}}, Severity.WARNING, "providers.openai.OPENAI_API_KEY"),
         ({"providers": {"openai": {"OPENAI_API_KEY": MASK}}}, Severity.ERROR, "providers.openai.OPENAI_API_KEY"),
@@ -64,17 +143,6 @@ def test_a_definition_for_command_line_clients_needs_no_model() -> None:
 )
 def test_what_is_missing_or_wrong_is_named(fields: dict[str, Any], severity: Severity, place: str) -> None:
     assert found(**fields) == [(severity, place)]
-
-
-@pytest.mark.parametrize(
-    "url", ["https://example.org/mcp", "http://127.0.0.1:9/mcp", "http://[::1]/", "http://localhost/"]
-)
-def test_headers_may_be_sent_to_this_machine_or_encrypted(url: str) -> None:
-    assert found(mcpServers={"web": REMOTE | {"url": url}}) == []
-
-
-def test_an_empty_prompt_is_enough_with_a_rule_that_is_always_included() -> None:
-    assert found(prompt="", rules=[{"name": "r", "text": "x", "include": "always"}]) == []
 
 
 def test_errors_come_first() -> None:

@@ -1,16 +1,22 @@
-"""Definitions as files: read, changed and written again, with no more of a difference than there has to be."""
+"""Definitions as files: read, changed and written again with the smallest difference, as their JSON Schemas say."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
-from workbench.errors import BadInput
+from tests.given import refused
+from workbench.rules import front_matter
 from workbench.rules.definitions.layout import change, parse
 from workbench.rules.definitions.model import Definition, Include, Mode
+from workbench.rules.definitions.schema import File, of_file
+from workbench.rules.yaml_text import load
 
 AGENT = """\
 # The reader of the lab.
@@ -42,11 +48,8 @@ def changed(files: dict[str, str], **updates: Any) -> dict[str, str | None]:
     return change(files, Definition.model_validate(fields | updates))
 
 
-def refused(files: dict[str, str]) -> str:
-    with pytest.raises(BadInput) as caught:
-        parse(files)
-    assert caught.value.code == "INVALID_CONFIGURATION"
-    return caught.value.message
+def mistake(files: dict[str, str]) -> str:
+    return refused("INVALID_CONFIGURATION", parse, files).message
 
 
 def test_a_definition_is_read_from_its_files() -> None:
@@ -60,15 +63,13 @@ def test_a_definition_is_read_from_its_files() -> None:
     assert rule.text == "Cite what you read."
 
 
-def test_what_stays_the_same_is_not_written() -> None:
-    assert changed(FILES) == {}
-
-
 def test_one_field_changes_one_line_and_keeps_the_comments() -> None:
-    metadata = {"id": "reader", "name": "Reader", "version": "1.1.0"}
-    assert changed(FILES, metadata=metadata) == {
-        "agent.yaml": AGENT.replace("  name: Reader\n", "  name: Reader\n  version: 1.1.0\n")
-    }
+    assert changed(FILES) == {}
+    metadata = {"id": "reader", "name": "Reader"}
+    versioned = {"agent.yaml": AGENT.replace("  name: Reader\n", "  name: Reader\n  version: 1.1.0\n")}
+    assert changed(FILES, metadata=metadata | {"version": "1.1.0"}) == versioned
+    linked = {"agent.yaml": AGENT.replace("  name: Reader", "  name: Reader\n  iconUrl: https://example.org/i")}
+    assert changed(FILES | linked, metadata=metadata) == {"agent.yaml": AGENT}
 
 
 def test_what_a_person_wrote_stays_also_where_it_is_a_default() -> None:
@@ -86,26 +87,13 @@ def test_what_a_person_wrote_stays_also_where_it_is_a_default() -> None:
     assert changed(files, tools=[tool]) == {"agent.yaml": text.replace(line, "")}
 
 
-def test_a_value_that_is_taken_back_disappears() -> None:
-    files = FILES | {"agent.yaml": AGENT.replace("  name: Reader", "  name: Reader\n  iconUrl: https://example.org/i")}
-    assert changed(files, metadata={"id": "reader", "name": "Reader"}) == {"agent.yaml": AGENT}
-
-
-def test_a_rule_is_edited_in_its_own_file() -> None:
+def test_a_rule_is_edited_in_its_own_file_and_removed_with_it_and_other_files_are_left_alone() -> None:
     rule = {"name": "cite", "priorityLevel": 20, "include": "always", "text": "Cite what you read."}
     assert changed(FILES, rules=[rule]) == {"rules/cite.md": RULE.replace("10", "20")}
-    assert changed(FILES, rules=[rule | {"priorityLevel": 10, "text": "Cite."}]) == {
-        "rules/cite.md": RULE.replace("Cite what you read.", "Cite.")
-    }
-
-
-def test_what_is_no_longer_there_is_removed() -> None:
-    assert changed(FILES, rules=[]) == {"rules/cite.md": None}
-
-
-def test_files_that_are_not_of_the_definition_are_left_alone() -> None:
-    files = FILES | {"notes.txt": "x", "rules/deep/er.md": "x", "rules/.swp": "x"}
-    assert changed(files, rules=[]) == {"rules/cite.md": None}
+    shorter = RULE.replace("Cite what you read.", "Cite.")
+    assert changed(FILES, rules=[rule | {"priorityLevel": 10, "text": "Cite."}]) == {"rules/cite.md": shorter}
+    for files in (FILES, FILES | {"notes.txt": "x", "rules/deep/er.md": "x", "rules/.swp": "x"}):
+        assert changed(files, rules=[]) == {"rules/cite.md": None}
 
 
 def test_a_plain_text_file_is_a_rule_with_the_usual_values() -> None:
@@ -149,7 +137,7 @@ def test_a_new_definition_is_written_in_blocks_with_the_identity_first() -> None
     ],
 )
 def test_what_is_wrong_in_a_file_is_named_with_its_place(path: str, text: str, message: str) -> None:
-    assert refused(FILES | {path: text}).startswith(message)
+    assert mistake(FILES | {path: text}).startswith(message)
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), min_size=1).filter(str.strip)
@@ -195,3 +183,98 @@ def test_what_is_written_is_read_as_the_same(first: Definition, second: Definiti
     files = applied(files, change(files, second))
     assert parse(files) == second
     assert change(files, second) == {}
+
+
+# The published JSON Schemas
+
+TEMPLATES = sorted((Path(__file__).parents[3] / "data" / "definitions").iterdir())
+IDENTITY = {"metadata": {"id": "a", "name": "A"}}
+
+
+def schema(file: File) -> Draft202012Validator:
+    return Draft202012Validator(of_file(file))
+
+
+def undescribed(files: Mapping[str, str | None]) -> list[str]:
+    """The files that do not fit their schema."""
+    agent, rule = schema(File.AGENT), schema(File.FRONT_MATTER)
+    return [
+        path
+        for path, text in files.items()
+        if path != "prompt.md"
+        and not (agent.is_valid(load(text)) if path == File.AGENT else rule.is_valid(front_matter.split(text)[0]))
+    ]
+
+
+@pytest.mark.parametrize("file", File)
+def test_a_schema_is_valid_itself(file: File) -> None:
+    Draft202012Validator.check_schema(of_file(file))
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
+def test_the_files_of_a_template_fit(template: Path) -> None:
+    files = {path.relative_to(template).as_posix(): path.read_text("utf-8") for path in template.rglob("*.*")}
+    assert undescribed(files) == []
+    assert change(files, parse(files)) == {}
+
+
+@given(DEFINITIONS)
+def test_what_is_written_fits(definition: Definition) -> None:
+    assert undescribed(change({}, definition)) == []
+
+
+SERVERS = {
+    "files": {"type": "stdio", "command": "npx", "args": ["-y", "files"], "env": {"A": "b"}, "cwd": "/tmp"},
+    "web": {
+        "url": "https://example.org/mcp",
+        "headers": {"Authorization": "env://TOKEN"},
+        "serverToolDefaults": {"permissionRequired": False},
+        "tools": {"search": {"include": "agent"}},
+    },
+}
+TOOL = {"name": "find", "description": "x", "parameters": {"type": "object"}, "prompt": "Find."}
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"mcpServers": SERVERS},
+        {"tools": [TOOL]},
+        {"providers": {"openai": {"OPENAI_API_KEY": "env://KEY"}}},
+        {"settings": {"model": "openai:gpt", "houseStyle": ["plain"]}},
+        {"metadata": {"id": "a", "name": "A", "skills": [{"id": "x", "name": "X", "tags": ["y"]}], "created": "2025"}},
+    ],
+)
+def test_every_section_is_described(parts: dict[str, Any]) -> None:
+    assert undescribed(change({}, Definition.model_validate(IDENTITY | parts))) == []
+    assert schema(File.AGENT).is_valid(IDENTITY | parts)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("agent.yaml", ""),
+        ("agent.yaml", "- a\n"),
+        ("agent.yaml", "metadata: {id: a}\n"),
+        ("agent.yaml", "metadata: {id: a b, name: A}\n"),
+        ("agent.yaml", "metadata: {id: a, name: A, mode: fast}\n"),
+        ("agent.yaml", AGENT + "rules: []\n"),
+        ("agent.yaml", AGENT.replace("0.2", "5")),
+        ("agent.yaml", AGENT.replace("0.2", "warm")),
+        ("agent.yaml", AGENT + "providers:\n  open ai: {}\n"),
+        ("agent.yaml", AGENT + "providers:\n  openai: [KEY]\n"),
+        ("agent.yaml", AGENT + "tools:\n  - name: find\n"),
+        ("agent.yaml", AGENT + "mcpServers:\n  a: {}\n"),
+        ("agent.yaml", AGENT + "mcpServers:\n  a b: {command: x}\n"),
+        ("agent.yaml", AGENT + "mcpServers:\n  a: {command: x, url: 'https://example.org'}\n"),
+        ("agent.yaml", AGENT + "mcpServers:\n  a: {url: 'https://example.org', headers: {'a b': c}}\n"),
+        ("agent.yaml", AGENT + "mcpServers:\n  a: {command: x, tools: {b: {include: never}}}\n"),
+        ("rules/cite.md", "---\npriorityLevel: 1000\n---\nx\n"),
+        ("rules/cite.md", "---\npriorityLevel: high\n---\nx\n"),
+        ("rules/cite.md", "---\ninclude: never\n---\nx\n"),
+        ("rules/cite.md", "---\nowner: me\n---\nx\n"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_both(path: str, text: str) -> None:
+    assert undescribed({path: text}) == [path]
+    mistake(FILES | {path: text})

@@ -1,15 +1,23 @@
-"""Names of rules, references, tools and servers that are made of texts."""
+"""Names, paths and placeholders in definitions, and what of a file is edited: tables."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
+from workbench.rules.definitions.mcp_servers import McpServer
+from workbench.rules.definitions.minimal_edit import edited
 from workbench.rules.definitions.names import EntryName, fitting, repeated
+from workbench.rules.definitions.paths import NAME_LIMIT, PATH_LIMIT, flaw, flaw_of_name
+from workbench.rules.definitions.templates import fill, placeholders
 
 NAME: TypeAdapter[str] = TypeAdapter(EntryName)
+LETTERS = "it consists of letters without accents, digits, '-', '_', and, inside, '.' and spaces"
+DEVICE = "it is the name of a device on Windows"
 
 
 @pytest.mark.parametrize(
@@ -37,3 +45,103 @@ def test_it_is_always_a_valid_name_that_is_free(text: str, others: list[str]) ->
         taken.append(fitting(one, taken))
         assert NAME.validate_python(taken[-1])
     assert repeated(taken) == []
+
+
+def test_names_of_tools_are_those_that_a_list_of_tools_can_hold() -> None:
+    server: TypeAdapter[Any] = TypeAdapter(McpServer)
+    for name in ("read_file", "fs.read-file", "fs/read", "ns:tool", "A1"):
+        assert name in server.validate_python({"command": "x", "tools": {name: {}}}).tools
+    for name in ("", "x,Bash", "Bash(rm *)", "a b", "a\n", "*", "é", "x" * 201):
+        with pytest.raises(ValidationError):
+            server.validate_python({"command": "x", "tools": {name: {"permissionRequired": False}}})
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("a/b.md", None),
+        ("a..b", None),
+        ("a" * PATH_LIMIT, None),
+        ("a" * (PATH_LIMIT + 1), "it is longer than 4,000 characters"),
+        ("", "it is empty"),
+        ("a\n", "it contains characters that cannot be shown"),
+        ("a\\b", "its parts are separated by '/'"),
+        ("a/../b", "it must not contain '..'"),
+        ("a\\\n", "it contains characters that cannot be shown"),
+    ],
+)
+def test_a_path_that_cannot_be_used_says_why(path: str, why: str | None) -> None:
+    assert flaw(path) == why
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("a", None),
+        ("_a b.c-", None),
+        ("a" * NAME_LIMIT, None),
+        ("a" * (NAME_LIMIT + 1), "it is longer than 100 characters"),
+        *((name, LETTERS) for name in ("", ".a", "a.", "a ", "-a", "ä", "a/b")),
+        *((name, DEVICE) for name in ("con", "NUL", "con.txt.md", "con .txt")),
+        ("console", None),
+        ("a.con", None),
+    ],
+)
+def test_a_name_that_cannot_be_used_says_why(name: str, why: str | None) -> None:
+    assert flaw_of_name(name) == why
+
+
+@pytest.mark.parametrize(
+    ("template", "names", "values", "filled"),
+    [
+        ("{a} and {b-2}", {"a", "b-2"}, {"a": "x", "b-2": 1}, "x and 1"),
+        ("{a}{a}", {"a"}, {"a": "{b}", "b": "no"}, "{b}{b}"),
+        ("<{a}>", {"a"}, {}, "<>"),
+        ("<{a}>", {"a"}, {"a": None}, "<>"),
+        ("{a}", {"a"}, {"a": {"ä": [True]}}, '{"ä": [true]}'),
+        ("{} { a} {2} {{_}}", {"_"}, {"_": ""}, "{} { a} {2} {}"),
+    ],
+)
+def test_a_placeholder_is_replaced_once(template: str, names: set[str], values: dict[str, Any], filled: str) -> None:
+    assert (placeholders(template), fill(template, values)) == (names, filled)
+
+
+# What a file states is changed as little as possible; its defaults are `a: 1` and `b: 2`
+
+
+def full(value: Any) -> Any:
+    """What is stated, with the defaults."""
+    return {"a": 1, "b": 2, **value} if isinstance(value, dict) else value
+
+
+@pytest.mark.parametrize(
+    ("stated", "new", "shortest", "result"),
+    [
+        ({"a": 1}, {"a": 1, "b": 2}, {}, {"a": 1}),
+        ({"a": 1}, {"a": 1, "b": 3}, {"b": 3}, {"a": 1, "b": 3}),
+        ({"a": 5, "b": 2}, {"a": 1, "b": 2}, {}, {"a": 1, "b": 2}),
+        ({"a": 5, "b": 2}, {"a": None, "b": 2}, {"a": None}, {"b": 2, "a": None}),
+        ({"a": 5, "b": 2}, {"a": None, "b": 2}, {}, {"b": 2}),
+        ({"a": None}, {"a": None, "b": 3}, {"b": 3}, {"a": None, "b": 3}),
+        ({"c": 1}, {"a": 1, "b": 2}, {}, {}),
+        ({"a": 1}, [1], [1], [1]),
+    ],
+)
+def test_of_a_mapping_what_stays_the_same_is_stated_as_before(
+    stated: Any, new: Any, shortest: Any, result: Any
+) -> None:
+    assert edited(stated, full(stated), new, shortest) == result
+
+
+@pytest.mark.parametrize(
+    ("new", "shortest", "result"),
+    [
+        ([{"a": 1, "b": 2}, {"a": 1, "b": 4}], [{}, {"b": 4}], [{"a": 1}, {"b": 4}]),
+        ([{"a": 1, "b": 3}, {"a": 1, "b": 2}], [{"b": 3}, {}], [{"b": 3, "a": 1}, {"a": 1}]),
+        ([{"a": 1, "b": 2}], [{}], [{"a": 1}]),
+        ("text", "text", "text"),
+    ],
+)
+def test_of_a_list_items_that_stay_are_stated_as_before_wherever_they_are(new: Any, shortest: Any, result: Any) -> None:
+    stated = [{"a": 1}, {"b": 3, "a": 1}]
+    assert edited(stated, [full(item) for item in stated], new, shortest) == result

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.errors import BadInput
+from tests.given import refused
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.portable import export_text, import_text
 
@@ -29,10 +29,13 @@ def definition(**fields: Any) -> Definition:
     return Definition.model_validate({"metadata": METADATA, **fields})
 
 
-def test_a_definition_without_secrets_comes_back_whole() -> None:
+def test_a_definition_without_secrets_comes_back_whole_from_a_file_that_begins_with_what_it_is() -> None:
     text, replaced = export_text(definition(**WHOLE))
-    assert import_text(text) == definition(**WHOLE)
-    assert replaced == {}
+    assert (import_text(text), replaced) == (definition(**WHOLE), {})
+    comment, marker, *rest = text.splitlines()
+    assert comment.startswith("# ")
+    assert [marker, rest[0]] == ["workbenchAgent: 1", "metadata:"]
+    assert "prompt: |-\n  Read.\n  Then write.\n" in export_text(definition(prompt="Read.\nThen write."))[0]
 
 
 @given(st.text(max_size=300), st.text(min_size=1, max_size=300).filter(str.strip))
@@ -65,15 +68,6 @@ def test_secrets_become_references() -> None:
     assert imported.mcp_servers["box"].model_dump()["env"] == {"BOX_TOKEN": "env://BOX_BOX_TOKEN", "MODE": "fast"}
 
 
-def test_the_file_begins_with_what_it_is() -> None:
-    text, _ = export_text(definition(prompt="Read.\nThen write."))
-    comment, marker, *rest = text.splitlines()
-    assert comment.startswith("# ")
-    assert marker == "workbenchAgent: 1"
-    assert rest[0] == "metadata:"
-    assert "prompt: |-\n  Read.\n  Then write.\n" in text
-
-
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -90,13 +84,12 @@ def test_the_file_begins_with_what_it_is() -> None:
     ],
 )
 def test_other_files_are_refused_with_the_reason(text: str, reason: str) -> None:
-    with pytest.raises(BadInput, match=r"INVALID_CONFIGURATION: This file cannot be imported: .*") as refused:
-        import_text(text)
-    assert reason in refused.value.message
+    message = refused("INVALID_CONFIGURATION", import_text, text).message
+    assert message.startswith("This file cannot be imported: ")
+    assert reason in message
 
 
 @pytest.mark.long
 def test_a_definition_that_is_too_large_is_not_exported() -> None:
     rules = [{"name": f"r{number}", "text": "x" * 200_000} for number in range(21)]
-    with pytest.raises(BadInput, match="TOO_LARGE"):
-        export_text(definition(rules=rules))
+    refused("TOO_LARGE", export_text, definition(rules=rules))
