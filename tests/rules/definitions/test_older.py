@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.given import refused
 from workbench.errors import BadInput
 from workbench.rules.definitions.conversion import Converted
 from workbench.rules.definitions.model import DEFAULT_PROMPT, Include, Mode
@@ -62,11 +63,8 @@ def from_yaml(**changes: Any) -> Converted:
     return parse("a.yaml", {"a.yaml": write(YAML | changes)}, "optimizer")
 
 
-def refused(agent: str, files: dict[str, str]) -> str:
-    with pytest.raises(BadInput) as caught:
-        parse(agent, files, "optimizer")
-    assert caught.value.code == "INVALID_CONFIGURATION"
-    return caught.value.message
+def mistake(agent: str, files: dict[str, str]) -> str:
+    return refused("INVALID_CONFIGURATION", parse, agent, files, "optimizer").message
 
 
 def test_the_files_of_a_directory_make_a_definition() -> None:
@@ -103,8 +101,7 @@ def test_numbers_that_were_text_are_numbers_and_unknown_settings_are_kept() -> N
 
 
 def test_a_missing_prompt_is_the_usual_one_and_an_empty_one_stays_empty() -> None:
-    files = {path: text for path, text in FILES.items() if path != "prompt.md"}
-    assert parse(JSON_AGENT, files, "x").definition.prompt == DEFAULT_PROMPT
+    assert parse(JSON_AGENT, {JSON_AGENT: FILES[JSON_AGENT]}, "x").definition.prompt == DEFAULT_PROMPT
     assert from_yaml(systemPrompt="").definition.prompt == ""
 
 
@@ -134,13 +131,9 @@ def test_a_provider_gets_the_name_it_has_now_unless_that_is_taken() -> None:
 def test_names_that_are_not_valid_now_are_replaced_and_none_overwrites_another() -> None:
     rules = [{"name": name, "text": name} for name in ("a.b", "a b", "A-B", "con", "Prüfung")]
     found = from_yaml(rules=rules, mcpServers={"Arcade.dev": {"url": "https://example.org"}})
-    assert {rule.name: rule.text for rule in found.definition.rules} == {
-        "a-b": "a.b",
-        "a-b-2": "a b",
-        "A-B-3": "A-B",
-        "con-2": "con",
-        "Prufung": "Prüfung",
-    }
+    names = [(rule.name, rule.text) for rule in found.definition.rules]
+    renamed = [("a-b", "a.b"), ("a-b-2", "a b"), ("A-B-3", "A-B"), ("con-2", "con"), ("Prufung", "Prüfung")]
+    assert sorted(names) == sorted(renamed)
     assert list(found.definition.mcp_servers) == ["Arcade-dev"]
     assert "rules: 'a.b' is named 'a-b' now." in found.changed
 
@@ -159,9 +152,8 @@ def test_what_has_no_place_now_is_named_and_what_is_computed_is_not() -> None:
         rules=[{"name": "cite", "text": "Cite.", "owner": "me"}],
         mcpServers={"own": {"type": "internal", "tool": "rules"}, "files": server | {"disabled": True}},
     )
-    assert set(found.left_out) == {
-        *("supervisors", "metadata.colour", "rules.cite.owner", "mcpServers.own", "mcpServers.files.disabled"),
-    }
+    left_out = ("supervisors", "metadata.colour", "rules.cite.owner", "mcpServers.own", "mcpServers.files.disabled")
+    assert sorted(found.left_out) == sorted(left_out)
     assert found.definition.mcp_servers["files"].tools["read"].permission_required is True
 
 
@@ -169,10 +161,8 @@ def test_variables_in_headers_and_environments_become_references() -> None:
     headers = {"Authorization": "Bearer ${KEY}", "X-User": "${USER_ID}", "X-Other": "a ${B} c", "X-Plain": "x"}
     found = from_yaml(mcpServers={"web": {"url": "https://example.org", "headers": headers}})
     server = found.definition.mcp_servers["web"]
-    assert server.model_dump()["headers"] == {
-        **{"Authorization": "Bearer env://KEY", "X-User": "env://USER_ID"},
-        **{"X-Other": "a ${B} c", "X-Plain": "x"},
-    }
+    references = {"Authorization": "Bearer env://KEY", "X-User": "env://USER_ID"}
+    assert server.model_dump()["headers"] == headers | references
     assert found.changed[0] == "mcpServers.web.headers.Authorization refers to the variable KEY as env://KEY now."
     env = from_yaml(mcpServers={"own": {"command": "x", "env": {"A": "${B}"}}}).definition.mcp_servers["own"]
     assert env.model_dump()["env"] == {"A": "env://B"}
@@ -211,7 +201,7 @@ def test_a_byte_order_mark_is_no_part_of_a_text() -> None:
     ],
 )
 def test_what_is_wrong_in_a_file_is_named_with_its_place(path: str, text: str, message: str) -> None:
-    assert refused(JSON_AGENT, FILES | {path: text}).startswith(message)
+    assert mistake(JSON_AGENT, FILES | {path: text}).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +216,7 @@ def test_what_is_wrong_in_a_file_is_named_with_its_place(path: str, text: str, m
     ],
 )
 def test_what_is_wrong_in_the_one_file_is_named(text: str, message: str) -> None:
-    assert refused("tsagent.yaml", {"tsagent.yaml": text}).startswith(message)
+    assert mistake("tsagent.yaml", {"tsagent.yaml": text}).startswith(message)
 
 
 def test_no_secret_is_in_what_a_conversion_reports() -> None:
@@ -235,7 +225,7 @@ def test_no_secret_is_in_what_a_conversion_reports() -> None:
     found = from_yaml(providers=providers, mcpServers={"a.b": {"url": "https://example.org", "headers": headers}})
     assert "sk-" not in repr((found.changed, found.left_out))
     broken = write(YAML | {"mcpServers": {"a": {"url": "nowhere", "headers": headers}}})
-    assert "sk-" not in refused("a.yaml", {"a.yaml": broken})
+    assert "sk-" not in mistake("a.yaml", {"a.yaml": broken})
 
 
 JSON_VALUES = st.recursive(

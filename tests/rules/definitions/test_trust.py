@@ -24,10 +24,13 @@ def with_server(**fields: Any) -> Definition:
     return definition(mcpServers={"files": fields})
 
 
-def test_prompts_rules_references_and_tools_need_no_trust() -> None:
+def test_prompts_rules_references_tools_and_questions_need_no_trust() -> None:
     entry = {"name": "polite", "text": "Be polite.", "include": "always"}
     tool = {"name": "greet", "parameters": {"type": "object"}, "prompt": "Greet."}
     assert needs(definition(prompt="You work.", rules=[entry], references=[entry], tools=[tool])) == []
+    assert needs(definition(providers={"test": {}})) == [], "it has no configuration"
+    for permission in ("always", "tool"):
+        assert needs(definition(settings={"toolPermission": permission})) == []
 
 
 def test_a_program_is_shown_with_its_arguments_its_directory_and_its_variables() -> None:
@@ -100,27 +103,15 @@ def test_where_a_providers_secret_is_sent_is_part_of_the_need() -> None:
     assert added(before, after) == after
 
 
-def test_a_provider_without_a_configuration_needs_no_trust() -> None:
-    assert needs(definition(providers={"test": {}})) == []
-
-
 def test_tools_that_run_without_a_question_are_needs_each() -> None:
     server = PROGRAM | {
         "serverToolDefaults": {"permissionRequired": False},
         "tools": {"write": {"permissionRequired": False}, "read": {"permissionRequired": True}, "list": {}},
     }
     found = needs(definition(settings={"toolPermission": "never"}, mcpServers={"files": server}))
-    assert [need.name for need in found if need.kind is Kind.PERMISSION] == [
-        "settings.toolPermission",
-        "mcpServers.files.serverToolDefaults",
-        "mcpServers.files.tools.write",
-    ]
+    names = [need.name.removeprefix("mcpServers.files.") for need in found if need.kind is Kind.PERMISSION]
+    assert names == ["settings.toolPermission", "serverToolDefaults", "tools.write"]
     assert found[0].summary == "settings.toolPermission: tools that run without asking you: all"
-
-
-@pytest.mark.parametrize("permission", ["always", "tool"])
-def test_asking_for_permission_needs_no_trust(permission: str) -> None:
-    assert needs(definition(settings={"toolPermission": permission})) == []
 
 
 def test_every_character_of_what_is_trusted_is_shown() -> None:

@@ -1,13 +1,18 @@
-"""Arguments are checked against the schema of the tool, which may be somebody else's."""
+"""What a tool says about itself: its arguments are checked, its changes are named, its secrets are masked."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import astuple
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from workbench.rules.tools.arguments import problems
+from workbench.rules.tools.masking import MASK, masked
+from workbench.rules.tools.offers import CHANGES, changes
 
 ADD = {
     "type": "object",
@@ -45,3 +50,68 @@ def test_what_does_not_fit_is_named_without_its_value(arguments: dict[str, Any],
 )
 def test_a_schema_that_cannot_be_used_is_left_to_the_tool(schema: dict[str, Any]) -> None:
     assert problems(json.dumps(schema), {"a": "a" * 40 + "!"}) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({"a": 1}, {"a": 1}, []),
+        ({"a": 1}, {"a": True}, [("a", 1, True)]),
+        ({"a": {"b": [1]}}, {"a": {"b": [2]}}, [("a.b", [1], [2])]),
+        ({"a": {"b": 1}}, {"a": None}, [("a", {"b": 1}, None)]),
+        ({"a": 1}, {"b": 2}, [("a", 1, None), ("b", None, 2)]),
+    ],
+)
+def test_each_place_that_differs_is_named(before: Any, after: Any, expected: list[Any]) -> None:
+    assert [astuple(change) for change in changes(json.dumps(before), json.dumps(after))] == expected
+
+
+def test_only_some_of_very_many_changes_are_shown() -> None:
+    assert len(changes("{}", json.dumps({str(n): n + 1 for n in range(10_000)}))) == CHANGES
+
+
+# Secrets: those that the schema marks, and those that are known
+
+PASSWORD = {"type": "string", "format": "password"}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(), below, max_size=3),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "shown"),
+    [
+        ({"properties": {"key": PASSWORD}}, {"key": "k", "name": "n"}, {"key": MASK, "name": "n"}),
+        ({"properties": {"keys": {"items": PASSWORD}}}, {"keys": ["a", "b"]}, {"keys": [MASK, MASK]}),
+        ({"additionalProperties": PASSWORD}, {"a": "b"}, {"a": MASK}),
+        ({"properties": {"key": {"anyOf": [PASSWORD, {"type": "null"}]}}}, {"key": "k"}, {"key": MASK}),
+        ({"properties": {"key": {"anyOf": [PASSWORD, {"type": "null"}]}}}, {"key": None}, {"key": None}),
+        ({"$defs": {"Key": PASSWORD}, "properties": {"a": {"$ref": "#/$defs/Key"}}}, {"a": "k"}, {"a": MASK}),
+        ({"prefixItems": [{}, PASSWORD], "items": {}}, ["a", "b", "c"], ["a", MASK, "c"]),
+        ({"$ref": "#"}, {"a": 1}, {"a": 1}),
+        (True, {"a": 1}, {"a": 1}),
+    ],
+)
+def test_what_the_schema_marks_is_masked(schema: Any, value: Any, shown: Any) -> None:
+    assert masked(value, schema) == shown
+
+
+def test_a_schema_that_refers_to_itself_is_followed_as_deep_as_the_value_goes() -> None:
+    schema = {"$defs": {"Tree": {"properties": {"key": PASSWORD, "next": {"$ref": "#/$defs/Tree"}}}}}
+    tree = {"key": "a", "next": {"key": "b", "next": {"key": "c"}}}
+    shown = {"key": MASK, "next": {"key": MASK, "next": {"key": MASK}}}
+    assert masked(tree, schema | {"$ref": "#/$defs/Tree"}) == shown
+
+
+@example(78_125_000_000, "000000")
+@given(JSON, st.text(min_size=6, max_size=20))
+def test_a_known_secret_occurs_nowhere(value: Any, secret: str) -> None:
+    assert masked(value, {}) == value
+    where = {"a": value, f"k{secret}": [secret, f"x{secret}y", {"deep": f"Bearer {secret}"}]}
+    assert secret not in str(masked(where, {}, [secret])).replace(MASK, "")
+
+
+def test_of_two_secrets_the_longer_one_is_masked_whole() -> None:
+    assert masked("abcdefghij", {}, ["abcdef", "abcdefghij"]) == MASK

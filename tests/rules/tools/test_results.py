@@ -1,4 +1,4 @@
-"""Results of tools: whatever a function returns is JSON text, short enough to be shown."""
+"""Results of tools: whatever a function returns is JSON text, short enough to be shown, and fits what it declares."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from pydantic import BaseModel
 
+from tests.conftest import nested
+from tests.given import refused
 from workbench.rules.tools.results import as_json, is_small, shortened
+from workbench.rules.tools.returned import returned
 from workbench.rules.wire import json_safety
 
 
@@ -48,11 +53,8 @@ def test_every_result_can_be_stored_and_sent(value: Any) -> None:
 def test_a_value_that_contains_itself_or_nests_too_deeply_is_shown_by_its_representation() -> None:
     endless: list[Any] = []
     endless.append(endless)
-    deep: Any = 0
-    for _ in range(100):
-        deep = [deep]
     assert json.loads(as_json(endless)) == "[[...]]"
-    assert json.loads(as_json(deep)).startswith("[[[")
+    assert json.loads(as_json(nested(100))).startswith("[[[")
 
 
 def test_a_long_text_is_shown_in_part() -> None:
@@ -83,3 +85,66 @@ def test_a_value_is_small_up_to_so_many_nodes_and_characters(
 def test_without_limits_of_its_own_it_has_five_hundred_nodes_and_fifty_thousand_characters() -> None:
     sizes = [is_small([0] * many) for many in (499, 500)] + [is_small("x" * many) for many in (49_999, 50_000)]
     assert sizes == [True, False, True, False]
+
+
+LIMIT = 1_000
+
+
+class Node(BaseModel):
+    """A node of a tree."""
+
+    name: str
+    below: list[Node] = []
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "text", "structured"),
+    [
+        (None, "plain", "plain", None),
+        (None, None, "null", None),
+        (Any, {"a": (1, 2)}, '{"a":[1,2]}', None),
+        (Any, "a\0b", "'a\\x00b'", None),
+        (str, "plain", "plain", {"result": "plain"}),
+        (list[int], (1, 2), "[1,2]", {"result": [1, 2]}),
+        (dict[str, float], {"a": 1}, '{"a":1.0}', {"a": 1.0}),
+        (int | None, None, "null", {"result": None}),
+        (Node, {"name": "a", "below": [{"name": "b"}]}, None, None),
+        (list[Node], [{"name": "a"}], None, None),
+    ],
+)
+def test_the_answer_fits_what_the_function_declares(
+    annotation: Any, value: Any, text: str | None, structured: dict[str, Any] | None
+) -> None:
+    made = returned(annotation)
+    answer = made.answer(value, LIMIT)
+    if text is not None:
+        assert (answer.text, answer.structured) == (text, structured)
+    if made.schema is not None:
+        assert made.schema["type"] == "object"
+        Draft202012Validator(made.schema).validate(answer.structured)
+
+
+def test_what_has_no_schema_is_answered_as_text() -> None:
+    made = returned(type("Strange", (), {}))
+    assert made.schema is None
+    assert made.answer(3, LIMIT).text == "3"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "reason"),
+    [
+        (int, "many", "whole number"),
+        (Node, {"name": 3}, "name: "),
+        (str, "a\0b", "NUL"),
+        (str, "\ud800", ""),
+        (bytes, b"\xff", "utf-8"),
+    ],
+)
+def test_what_is_not_declared_is_refused(annotation: Any, value: Any, reason: str) -> None:
+    assert reason in refused("TOOL_RESULT_INVALID", returned(annotation).answer, value, LIMIT).message
+
+
+def test_a_result_that_is_too_large_is_refused() -> None:
+    for annotation in (None, str):
+        error = refused("TOOL_RESULT_TOO_LARGE", returned(annotation).answer, "x" * 5_000, LIMIT)
+        assert "returned 5,0" in error.message

@@ -13,25 +13,27 @@ from workbench.errors import BadInput, NotFound
 from workbench.rules.wire import chat_message
 from workbench.rules.wire.chat_message import Ping, Retry, Say, Stop, Subscribe, Unsubscribe
 
-SENT: list[tuple[dict[str, Any], Any]] = [
-    ({"type": "message", "conversation_id": "c", "content": "Hi"},
-     Say(type="message", conversation_id="c", content="Hi")),
-    ({"type": "message", "conversation_id": "c", "content": "Hi", "request_id": 1, "colour": "red"},
-     Say(type="message", conversation_id="c", content="Hi", request_id=1)),
-    ({"type": "subscribe", "conversation_id": "c"}, Subscribe(type="subscribe", conversation_id="c", after=None)),
-    ({"type": "subscribe", "conversation_id": "c", "after": 7},
-     Subscribe(type="subscribe", conversation_id="c", after=7)),
-    ({"type": "unsubscribe", "conversation_id": "c"}, Unsubscribe(type="unsubscribe", conversation_id="c")),
-    ({"type": "stop", "conversation_id": "c"}, Stop(type="stop", conversation_id="c")),
-    ({"type": "retry", "conversation_id": "c", "message_id": "m"},
-     Retry(type="retry", conversation_id="c", message_id="m")),
-    ({"type": "ping"}, Ping(type="ping")),
-]  # fmt: skip
+SENT: list[tuple[type[Any], dict[str, Any], dict[str, Any]]] = [
+    (Say, {"type": "message", "content": "Hi"}, {}),
+    (Say, {"type": "message", "content": "Hi", "request_id": 1}, {"colour": "red"}),
+    (Subscribe, {"type": "subscribe"}, {}),
+    (Subscribe, {"type": "subscribe", "after": 7}, {}),
+    (Unsubscribe, {"type": "unsubscribe"}, {}),
+    (Stop, {"type": "stop"}, {}),
+    (Retry, {"type": "retry", "message_id": "m"}, {}),
+]
+"""Messages about a conversation: what each is read as, and fields that change nothing."""
 
 
-@pytest.mark.parametrize(("sent", "meant"), SENT)
-def test_a_message_of_a_client_is_read(sent: dict[str, Any], meant: Any) -> None:
-    assert chat_message.parse(json.dumps(sent)) == meant
+@pytest.mark.parametrize(("command", "sent", "more"), SENT)
+def test_a_message_of_a_client_is_read(command: type[Any], sent: dict[str, Any], more: dict[str, Any]) -> None:
+    about = {"conversation_id": "c", **sent}
+    assert chat_message.parse(json.dumps(about | more)) == command(**about)
+
+
+def test_a_ping_is_about_nothing_and_a_subscription_begins_with_the_next_frame_unless_said_otherwise() -> None:
+    assert chat_message.parse('{"type": "ping"}') == Ping(type="ping")
+    assert Subscribe(type="subscribe", conversation_id="c").after is None
 
 
 OBJECTS = st.dictionaries(
@@ -58,34 +60,19 @@ def test_anything_else_is_refused_with_a_reason(text: str) -> None:
 
 def test_a_frame_has_the_fields_of_its_message_and_its_number() -> None:
     stored = {"number": 3, "message_id": "m", "type": "token", "data": {"content": "Hi"}, "at": "2026-01-01T00:00:00Z"}
-    assert chat_message.frame("c", stored) == {
-        "type": "token",
-        "content": "Hi",
-        "conversation_id": "c",
-        "message_id": "m",
-        "number": 3,
-    }
+    about = {"conversation_id": "c", "message_id": "m", "number": 3}
+    assert chat_message.frame("c", stored) == {"type": "token", "content": "Hi", **about}
 
 
 def test_only_a_message_with_a_request_id_is_acknowledged() -> None:
     stop = Stop(type="stop", conversation_id="c")
     assert chat_message.done(stop, "stop") == {}
-    assert chat_message.done(stop.model_copy(update={"request_id": 5}), "stop") == {
-        "type": "accepted",
-        "action": "stop",
-        "conversation_id": "c",
-        "request_id": 5,
-    }
+    accepted = {"type": "accepted", "action": "stop", "conversation_id": "c", "request_id": 5}
+    assert chat_message.done(stop.model_copy(update={"request_id": 5}), "stop") == accepted
 
 
 def test_an_error_names_what_it_is_about() -> None:
     problem = NotFound("CONVERSATION_NOT_FOUND", "No.")
-    assert chat_message.error(problem, "c", 1) == {
-        "type": "error",
-        "message": "No.",
-        "code": "CONVERSATION_NOT_FOUND",
-        "status": 404,
-        "conversation_id": "c",
-        "request_id": 1,
-    }
+    said = {"type": "error", "message": "No.", "code": "CONVERSATION_NOT_FOUND", "status": 404}
+    assert chat_message.error(problem, "c", 1) == {**said, "conversation_id": "c", "request_id": 1}
     assert "conversation_id" not in chat_message.error(problem, None)
