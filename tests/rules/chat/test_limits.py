@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from workbench.errors import Conflict
+from tests.given import refused
 from workbench.rules.chat.limits import ConversationLimits, Spent, money_left, require_left, tokens_left
 
 SPENT = Spent(answers=1_000, tokens=2_000, cost_usd=0.5, unpriced=0)
@@ -29,18 +29,13 @@ def test_a_limit_that_is_reached_is_named(limit: dict[str, Any], unpriced: int, 
     if why is None:
         require_left(limits, spent)
         return
-    with pytest.raises(Conflict) as refused:
-        require_left(limits, spent)
-    assert refused.value.code == "CHAT_LIMIT"
-    assert refused.value.message == f"The conversation has reached a limit: {why}{END}"
-    assert refused.value.details == {"limit": next(iter(limit))}
+    error = refused("CHAT_LIMIT", require_left, limits, spent)
+    assert error.message == f"The conversation has reached a limit: {why}{END}"
+    assert error.details == {"limit": next(iter(limit))}
 
 
-@pytest.mark.parametrize(("limit", "left"), [(None, None), (2_005, 5), (2_001, 1), (2_000, 1), (7, 1)])
-def test_some_tokens_are_always_left(limit: int | None, left: int | None) -> None:
-    assert tokens_left(ConversationLimits(tokens=limit), SPENT) == left
-
-
-@pytest.mark.parametrize(("limit", "left"), [(None, None), (2.0, 1.5), (0.5, 0.0), (0.25, 0.0)])
-def test_no_money_is_owed(limit: float | None, left: float | None) -> None:
-    assert money_left(ConversationLimits(cost_usd=limit), SPENT) == left
+def test_some_tokens_are_always_left_and_no_money_is_owed() -> None:
+    tokens = {None: None, 2_005: 5, 2_001: 1, 2_000: 1, 7: 1}
+    assert {limit: tokens_left(ConversationLimits(tokens=limit), SPENT) for limit in tokens} == tokens
+    money = {None: None, 2.0: 1.5, 0.5: 0.0, 0.25: 0.0}
+    assert {limit: money_left(ConversationLimits(cost_usd=limit), SPENT) for limit in money} == money

@@ -32,47 +32,36 @@ def test_text_is_one_part_until_something_else_comes() -> None:
         made.add(kind, {"content": text})
     made.add("tool_start", CALL)
     made.add("token", {"content": "e"})
-    parts = [
-        TextPart(text="abc"),
-        TextPart(type="thinking", text="hmm"),
-        TextPart(text="d"),
-        tool(),
-        TextPart(text="e"),
-    ]
+    thinking = TextPart(type="thinking", text="hmm")
+    parts = [TextPart(text="abc"), thinking, TextPart(text="d"), tool(), TextPart(text="e")]
     assert made.parts(ended=False) == parts
     assert made.text == "abcde"
     assert of().parts(ended=True) == []
 
 
+WAITING = ("tool_waiting", {"approval_id": 3})
+HALF = {"progress": 1.0, "total": 2.0, "message": "half"}
+
+
 @pytest.mark.parametrize(
-    ("frames", "running", "ended"),
+    ("frames", "state", "ended", "more"),
     [
-        ([], {"state": "running"}, {"state": "cancelled"}),
+        ([], "running", "cancelled", {}),
+        ([WAITING], "waiting", "cancelled", {"approval_id": 3}),
         (
-            [("tool_waiting", {"approval_id": 3})],
-            {"state": "waiting", "approval_id": 3},
-            {"state": "cancelled", "approval_id": 3},
+            [WAITING, ("tool_progress", {"approval_id": None, **HALF})],
+            "running",
+            "cancelled",
+            {"approval_id": 3, **HALF},
         ),
-        (
-            [
-                ("tool_waiting", {"approval_id": 3}),
-                ("tool_progress", {"approval_id": None, "progress": 1.0, "total": 2.0, "message": "half"}),
-            ],
-            {"state": "running", "approval_id": 3, "progress": 1.0, "total": 2.0, "message": "half"},
-            {"state": "cancelled", "approval_id": 3, "progress": 1.0, "total": 2.0, "message": "half"},
-        ),
-        ([("tool_complete", {"tool_result": "4"})], {"state": "completed", "tool_result": "4"}, None),
-        (
-            [("tool_complete", {"tool_result": "no", "is_error": True})],
-            {"state": "failed", "tool_result": "no"},
-            None,
-        ),
-        ([("tool_complete", {"call_id": "another", "tool_result": "4"})], {"state": "running"}, {"state": "cancelled"}),
+        ([("tool_complete", {"tool_result": "4"})], "completed", "completed", {"tool_result": "4"}),
+        ([("tool_complete", {"tool_result": "no", "is_error": True})], "failed", "failed", {"tool_result": "no"}),
+        ([("tool_complete", {"call_id": "another", "tool_result": "4"})], "running", "cancelled", {}),
     ],
 )
 def test_a_call_is_as_its_last_frame_says_and_cancelled_if_the_answer_ends_before_it(
-    frames: list[tuple[str, dict[str, Any]]], running: dict[str, Any], ended: dict[str, Any] | None
+    frames: list[tuple[str, dict[str, Any]]], state: str, ended: str, more: dict[str, Any]
 ) -> None:
     made = of(("tool_start", CALL), *((kind, {"call_id": "c1", **data}) for kind, data in frames))
-    assert made.parts(ended=False) == [tool(**running)]
-    assert made.parts(ended=True) == [tool(**(running if ended is None else ended))]
+    assert made.parts(ended=False) == [tool(state=state, **more)]
+    assert made.parts(ended=True) == [tool(state=ended, **more)]

@@ -76,17 +76,10 @@ def test_codex_gets_everything_in_its_configuration() -> None:
     assert (config["developer_instructions"], config["model"]) == ("Be brief.\n", "gpt-test")
     assert config["sandbox_mode"] == "danger-full-access"
     assert config["mcp_servers"]["workbench"]["required"] is True
-    assert config["mcp_servers"]["files"] == {
-        **STDIO,
-        "disabled_tools": ["remove"],
-        "default_tools_approval_mode": "approve",
-    }
-    assert config["mcp_servers"]["web"] == {
-        "url": HTTP["url"],
-        "http_headers": HTTP["headers"],
-        "enabled_tools": ["get"],
-        "default_tools_approval_mode": "approve",
-    }
+    approve = {"default_tools_approval_mode": "approve"}
+    assert config["mcp_servers"]["files"] == {**STDIO, "disabled_tools": ["remove"], **approve}
+    web = {"url": HTTP["url"], "http_headers": HTTP["headers"], "enabled_tools": ["get"]}
+    assert config["mcp_servers"]["web"] == web | approve
     assert config["model_providers"][config["model_provider"]]["base_url"] == keys["OPENAI_BASE_URL"]
     assert made.environment == {"CODEX_API_KEY": "key"}
 
@@ -107,30 +100,28 @@ def test_gemini_cli_gets_its_prompt_in_place_of_its_own() -> None:
     assert made.environment == {"GEMINI_SYSTEM_MD": "/scratch/system_prompt.md", "GEMINI_API_KEY": "key"}
 
 
+MANUAL = {"include": "manual"}
+
+
 @pytest.mark.parametrize(
     ("permission", "server", "allowed", "refused"),
     [
-        pytest.param("tool", {}, (), (), id="a person is to be asked, unless it says otherwise"),
-        pytest.param("tool", FREE, None, (), id="none is asked"),
-        pytest.param("always", FREE, (), (), id="always ask"),
-        pytest.param("never", {}, None, (), id="never ask"),
-        pytest.param(
-            "tool", {"tools": {"a": {"permissionRequired": False}, "b": {}}}, ("a",), (), id="one tool is free"
-        ),
-        pytest.param("tool", FREE | {"tools": {"a": {"permissionRequired": True}}}, None, ("a",), id="one tool asks"),
-        pytest.param("never", {"tools": {"a": {"include": "manual"}}}, None, ("a",), id="one tool is on request"),
-        pytest.param("never", {"serverToolDefaults": {"include": "manual"}}, (), (), id="all are on request"),
-        pytest.param("never", {"serverToolDefaults": {"include": "agent"}}, None, (), id="the agent chooses"),
+        ("tool", {}, (), ()),  # a person is to be asked, unless it says otherwise
+        ("tool", FREE, None, ()),
+        ("always", FREE, (), ()),
+        ("never", {}, None, ()),
+        ("tool", {"tools": {"a": {"permissionRequired": False}, "b": {}}}, ("a",), ()),
+        ("tool", FREE | {"tools": {"a": {"permissionRequired": True}}}, None, ("a",)),
+        ("never", {"tools": {"a": MANUAL}}, None, ("a",)),
+        ("never", {"serverToolDefaults": MANUAL}, (), ()),
+        ("never", {"serverToolDefaults": {"include": "agent"}}, None, ()),
     ],
 )
 def test_only_tools_that_need_no_person_are_used(
     permission: str, server: dict[str, Any], allowed: tuple[str, ...] | None, refused: tuple[str, ...]
 ) -> None:
-    found = fit(
-        PROGRAMS["claude"],
-        "claude",
-        definition(settings={"toolPermission": permission}, mcpServers={"files": STDIO | server}),
-    )
+    wanted = definition(settings={"toolPermission": permission}, mcpServers={"files": STDIO | server})
+    found = fit(PROGRAMS["claude"], "claude", wanted)
     if allowed == ():
         assert not found.servers
         assert "files is not used: its tools need a person's permission" in found.unused[0]
@@ -153,18 +144,12 @@ def test_what_a_program_does_not_use_is_said() -> None:
 @pytest.mark.parametrize(
     ("program", "sections", "reason"),
     [
-        pytest.param("claude", {"settings": {"model": "openai:gpt"}}, "models of anthropic or bedrock", id="model"),
-        pytest.param("claude", {"settings": {"model": "nowhere:gpt"}}, "No provider", id="provider"),
-        pytest.param("codex", {"mcpServers": {"Workbench": STDIO | FREE}}, "Rename it", id="name"),
-        pytest.param(
-            "claude", {"mcpServers": {"web": HTTP | FREE | {"headers": {"X": "${HOME}"}}}}, "contains \\$", id="claude"
-        ),
-        pytest.param(
-            "gemini", {"mcpServers": {"files": STDIO | FREE | {"args": ["$HOME"]}}}, "contains \\$", id="gemini"
-        ),
-        pytest.param(
-            "gemini", {"mcpServers": {"files": STDIO | FREE | {"env": {"A": "$HOME"}}}}, "contains \\$", id="variable"
-        ),
+        ("claude", {"settings": {"model": "openai:gpt"}}, "models of anthropic or bedrock"),
+        ("claude", {"settings": {"model": "nowhere:gpt"}}, "No provider"),
+        ("codex", {"mcpServers": {"Workbench": STDIO | FREE}}, "Rename it"),
+        ("claude", {"mcpServers": {"web": HTTP | FREE | {"headers": {"X": "${HOME}"}}}}, r"contains \$"),
+        ("gemini", {"mcpServers": {"files": STDIO | FREE | {"args": ["$HOME"]}}}, r"contains \$"),
+        ("gemini", {"mcpServers": {"files": STDIO | FREE | {"env": {"A": "$HOME"}}}}, r"contains \$"),
     ],
 )
 def test_a_definition_that_does_not_fit_is_refused(program: str, sections: dict[str, Any], reason: str) -> None:

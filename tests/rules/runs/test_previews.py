@@ -49,15 +49,12 @@ def test_what_is_wide_or_long_is_cut() -> None:
     assert (len(found.columns), len(found.columns[0]), found.cut) == (COLUMNS, CELL, True)
 
 
-def test_a_long_text_ends_with_a_whole_character() -> None:
+def test_a_long_text_ends_with_a_whole_character_and_no_part_of_a_large_picture_is_shown() -> None:
     content = "é".encode() * TEXT_BYTES
     found = preview("long.txt", "text/plain", b"x" + content, len(content) + 1)
     assert found.text == "x" + "é" * ((TEXT_BYTES - 1) // 2)
     assert found.cut
-
-
-def test_a_picture_that_is_too_large_is_only_named() -> None:
-    assert preview("large.png", "image/png", PNG, PICTURE_BYTES + 1).form == "file"
+    assert preview("large.png", "image/png", PNG, PICTURE_BYTES + 1).form == "file", "it is only named"
 
 
 @given(st.binary(max_size=300), st.sampled_from(["a.csv", "a.json", "a.md", "a.tsv", "a", "a.png"]))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.given import refused
 from workbench.errors import BadInput
 from workbench.rules.sweeps.grid import count, digest, grid, run_key
+from workbench.rules.sweeps.marks import run_mark, sweep_mark
 from workbench.rules.sweeps.specification import (
     Limits,
     Specification,
+    check_options,
     default_name,
     from_yaml,
     parse_size,
@@ -39,24 +43,19 @@ def test_the_last_parameter_changes_fastest_and_repetitions_follow_each_other() 
 
 
 def test_a_grid_of_100_000_is_refused_before_it_is_made() -> None:
-    with pytest.raises(BadInput) as refused:
-        grid(Specification("n.ipynb", {"a": tuple(range(1_000)), "b": tuple(range(100))}), "h", MOST)
-    assert refused.value.code == "SWEEP_TOO_LARGE"
-    assert refused.value.details == {"runs": 100_000, "limit": MOST}
+    large = Specification("n.ipynb", {"a": tuple(range(1_000)), "b": tuple(range(100))})
+    assert refused("SWEEP_TOO_LARGE", grid, large, "h", MOST).details == {"runs": 100_000, "limit": MOST}
 
 
 @given(VALUES, st.integers(1, 3))
-def test_every_run_has_a_key_of_its_own(parameters: dict[str, tuple[Any, ...]], repeat: int) -> None:
+def test_every_run_has_a_key_of_its_own_whatever_the_order_of_parameters(
+    parameters: dict[str, tuple[Any, ...]], repeat: int
+) -> None:
     wanted = Specification("n.ipynb", parameters, repeat=repeat)
-    runs = grid(wanted, "h", MOST)
-    assert len({run.key for run in runs}) == len(runs) == count(wanted)
-
-
-@given(VALUES)
-def test_a_key_does_not_depend_on_the_order_of_parameters(parameters: dict[str, tuple[Any, ...]]) -> None:
-    turned = dict(reversed(parameters.items()))
-    one, other = (grid(Specification("n.ipynb", some), "h", MOST) for some in (parameters, turned))
-    assert {run.key for run in one} == {run.key for run in other}
+    turned = Specification("n.ipynb", dict(reversed(parameters.items())), repeat=repeat)
+    keys = {run.key for run in grid(wanted, "h", MOST)}
+    assert len(keys) == len(grid(wanted, "h", MOST)) == count(wanted)
+    assert keys == {run.key for run in grid(turned, "h", MOST)}
 
 
 def test_a_key_tells_values_types_notebooks_and_repetitions_apart() -> None:
@@ -84,9 +83,7 @@ def test_the_digest_of_a_specification_changes_with_each_part() -> None:
     [({"a": (1, 1)}, {}, 1), ({"persona": ("x",)}, {"persona": ("x",)}, 1), ({}, {}, 0), ({"a": (object(),)}, {}, 1)],
 )
 def test_a_specification_that_makes_no_sense_is_refused(parameters: Any, over: Any, repeat: int) -> None:
-    with pytest.raises(BadInput) as refused:
-        Specification("n.ipynb", parameters, over, repeat)
-    assert refused.value.code == "BAD_PARAMETER"
+    refused("BAD_PARAMETER", Specification, "n.ipynb", parameters, over, repeat)
 
 
 def test_a_sweep_as_yaml_is_the_sweep_as_typed() -> None:
@@ -105,44 +102,66 @@ def test_a_sweep_as_yaml_is_the_sweep_as_typed() -> None:
     assert found.options == {"name": "night", "memory": 2_000_000_000, "timeout": 60}
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "[1]", "a: b: c", "notebook: 1", "notebook: n.ipynb\nrepat: 2", "notebook: n.ipynb\nworkers: many"],
-)
-def test_yaml_that_is_no_sweep_is_one_coded_line(text: str) -> None:
-    with pytest.raises(BadInput) as refused:
-        from_yaml(text, MOST)
-    assert refused.value.code == "BAD_SWEEP"
-    assert "\n" not in str(refused.value)
+def test_yaml_that_is_no_sweep_is_one_coded_line() -> None:
+    for text in (
+        "",
+        "[1]",
+        "a: b: c",
+        "notebook: 1",
+        "notebook: n.ipynb\nrepat: 2",
+        "notebook: n.ipynb\nworkers: many",
+    ):
+        assert "\n" not in refused("BAD_SWEEP", from_yaml, text, MOST).message
 
 
-def test_a_misspelt_key_is_answered_with_the_right_one() -> None:
-    with pytest.raises(BadInput, match="Did you mean repeat"):
-        from_yaml("notebook: n.ipynb\nrepat: 2", MOST)
+WRONG = {
+    "plan: []": "A sweep has no key 'plan'. It has notebook, name, parameters, over, repeat, workers, timeout, memory, "
+    "share, dask.",
+    "parametrs: {}": "A sweep has no key 'parametrs'. Did you mean parameters?",
+    "workers: many": "workers is 'many'. It takes a whole number.",
+    "timeout: 10m": "timeout is '10m'. It takes a number of seconds, such as 600.",
+    "share: 1": "share is 1. It takes true or false.",
+    "parameters: {day: 2026-01-02}": "day has the value 2026-01-02, which JSON has not. Give a number, a text, true, "
+    "false, null, a list or a mapping.",
+}
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_what_is_wrong_in_a_file_is_said_in_plain_words(line: str) -> None:
+    code = "BAD_PARAMETER" if line.startswith("parameters:") else "BAD_SWEEP"
+    assert refused(code, from_yaml, f"notebook: experiment.ipynb\n{line}\n", 100).message == WRONG[line]
+
+
+def test_an_option_that_is_not_known_is_answered_with_the_nearest_or_all() -> None:
+    misspelt, unknown = (refused("BAD_SWEEP", check_options, {option: 1}).message for option in ("memry", "qqqq"))
+    assert re.search("has no option memry.*Did you mean memory", misspelt)
+    assert re.search(r"has no option qqqq.*Its options are .*memory", unknown)
+    assert check_options({"memory": None}) == {}
 
 
 def test_over_is_for_personas_and_definitions_only() -> None:
-    with pytest.raises(BadInput, match="-p model=VALUES"):
-        typed_over(["model=a,b"], MOST)
+    assert "-p model=VALUES" in refused("BAD_PARAMETER", typed_over, ["model=a,b"], MOST).message
 
 
-@pytest.mark.parametrize(
-    ("text", "size"), [("500", 500), ("1.5 GB", 1_500_000_000), ("2k", 2_000), ("7 MB", 7_000_000)]
-)
-def test_sizes_are_read(text: str, size: int) -> None:
-    assert parse_size(text) == size
+def test_sizes_are_read() -> None:
+    sizes = {"500": 500, "1.5 GB": 1_500_000_000, "2k": 2_000, "7 MB": 7_000_000}
+    assert {text: parse_size(text) for text in sizes} == sizes
 
 
-@pytest.mark.parametrize("limits", [{"workers": 0}, {"timeout": 0}, {"memory": 0}])
-def test_limits_that_let_nothing_run_are_refused(limits: dict[str, Any]) -> None:
-    with pytest.raises(BadInput):
-        Limits(**limits)
+def test_limits_that_let_nothing_run_are_refused() -> None:
+    for limit in ("workers", "timeout", "memory"):
+        with pytest.raises(BadInput):
+            Limits(**{limit: 0})
 
 
-@pytest.mark.parametrize(("notebook", "name"), [("a/My Notebook (2).ipynb", "my-notebook-2"), ("x/ß.ipynb", "sweep")])
-def test_a_sweep_is_named_after_its_notebook(notebook: str, name: str) -> None:
-    assert default_name(notebook) == name
+def test_a_sweep_is_named_after_its_notebook() -> None:
+    assert [default_name(path) for path in ("a/My Notebook (2).ipynb", "x/ß.ipynb")] == ["my-notebook-2", "sweep"]
 
 
-def test_the_key_of_a_run_stays_what_it_is_so_that_an_update_finds_the_runs_that_are_done() -> None:
+# What stays what it is, so that an update finds the runs that are done and the processes that run
+
+
+def test_the_key_of_a_run_and_the_marks_of_processes_stay_what_they_are() -> None:
     assert run_key("h", {"a": 1}, {"x": "y"}, 2) == "30325195a59d61a7c22258cf6797d81f7a8fc86de4122aa7205c59dce757c20c"
+    assert sweep_mark("one", "/p") == "sweep-889fbbb2f6583a0f9d4fe3e41ae95cc9"
+    assert run_mark("one", "/p") == "run-889fbbb2f6583a0f9d4fe3e41ae95cc9"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.given import refused
 from workbench.errors import BadInput
 from workbench.rules.sweeps.notebook import Parameter, check, content_hash, declared, is_python, language
 
@@ -13,12 +14,6 @@ from workbench.rules.sweeps.notebook import Parameter, check, content_hash, decl
 def notebook(source: str, tags: tuple[str, ...] = ("parameters",), **cell: Any) -> dict[str, Any]:
     made = {"cell_type": "code", "source": source, "metadata": {"tags": [*tags]}, "outputs": [], **cell}
     return {"cells": [made], "metadata": {"kernelspec": {"language": "python", "name": "python3"}}}
-
-
-def types(source: str) -> tuple[type, ...]:
-    found = declared(notebook(source))
-    assert found is not None
-    return found["a"].types
 
 
 @pytest.mark.parametrize(
@@ -40,13 +35,13 @@ def types(source: str) -> tuple[type, ...]:
     ],
 )
 def test_the_type_of_a_parameter_is_its_annotations_or_its_defaults(source: str, expected: tuple[type, ...]) -> None:
-    assert types(source) == expected
+    assert (declared(notebook(source)) or {})["a"].types == expected
 
 
 def test_a_misspelt_parameter_is_answered_with_the_nearest_name() -> None:
-    with pytest.raises(BadInput) as refused:
-        check(declared(notebook("learning_rate = 0.1\nseed = 1")), {"learning_rat": (1,)}, "n.ipynb")
-    assert str(refused.value) == "UNKNOWN_PARAMETER: n.ipynb has no parameter learning_rat. Did you mean learning_rate?"
+    parameters = declared(notebook("learning_rate = 0.1\nseed = 1"))
+    error = refused("UNKNOWN_PARAMETER", check, parameters, {"learning_rat": (1,)}, "n.ipynb")
+    assert error.message == "n.ipynb has no parameter learning_rat. Did you mean learning_rate?"
 
 
 def test_a_notebook_without_a_cell_for_parameters_says_how_to_make_one() -> None:
@@ -58,9 +53,7 @@ def test_a_notebook_without_a_cell_for_parameters_says_how_to_make_one() -> None
     ("source", "value"), [("a: int = 1", 0.5), ("a = 'x'", 1), ("a: int = 1", True), ("a = 1", "x")]
 )
 def test_a_value_of_another_type_is_one_coded_line(source: str, value: Any) -> None:
-    with pytest.raises(BadInput) as refused:
-        check(declared(notebook(source)), {"a": (value,)}, "n.ipynb")
-    assert refused.value.code == "BAD_PARAMETER"
+    refused("BAD_PARAMETER", check, declared(notebook(source)), {"a": (value,)}, "n.ipynb")
 
 
 def test_a_whole_number_is_a_float_and_a_default_of_none_takes_anything() -> None:
@@ -69,9 +62,7 @@ def test_a_whole_number_is_a_float_and_a_default_of_none_takes_anything() -> Non
 
 
 def test_a_parameters_cell_that_is_not_python_is_refused() -> None:
-    with pytest.raises(BadInput) as refused:
-        declared(notebook("a = = 1"))
-    assert refused.value.code == "BAD_NOTEBOOK"
+    refused("BAD_NOTEBOOK", declared, notebook("a = = 1"))
 
 
 def test_outputs_do_not_change_the_content_and_source_and_tags_do() -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.given import refused
 from workbench.errors import BadInput
 from workbench.rules.sweeps.values import assignment, parse_values
 
@@ -51,27 +52,18 @@ def test_values_are_read_as_they_are_typed(text: str, expected: tuple[Any, ...])
     "text", ["", "1,,2", "[1", "'a", '{"a": }', "0..1:0", "3..1", "0.5..1", "1..2:-1", "1e999", "[NaN]"]
 )
 def test_what_cannot_be_read_is_one_coded_line(text: str) -> None:
-    with pytest.raises(BadInput) as refused:
-        values(text)
-    assert refused.value.code == "BAD_PARAMETER"
-    assert "\n" not in str(refused.value)
+    assert "\n" not in refused("BAD_PARAMETER", values, text).message
 
 
 @pytest.mark.parametrize("text", ["1..100000", "0..1:1e-200", "1..999999999999999999999999999"])
 def test_a_range_of_too_many_values_is_never_made(text: str) -> None:
-    with pytest.raises(BadInput) as refused:
-        values(text)
-    assert refused.value.code == "SWEEP_TOO_LARGE"
+    refused("SWEEP_TOO_LARGE", values, text)
 
 
-@pytest.mark.parametrize("text", ["seed", "=1", "a b=1", "1=2"])
-def test_an_assignment_has_a_name(text: str) -> None:
-    with pytest.raises(BadInput):
-        assignment(text)
-
-
-def test_an_assignment_keeps_equals_signs_of_its_values() -> None:
+def test_an_assignment_has_a_name_and_keeps_equals_signs_of_its_values() -> None:
     assert assignment("query=a=b") == ("query", "a=b")
+    for text in ("seed", "=1", "a b=1", "1=2"):
+        refused("BAD_PARAMETER", assignment, text)
 
 
 @given(st.integers(-1000, 1000), st.integers(0, 99), st.integers(1, 50))
@@ -105,5 +97,5 @@ def test_whatever_json_has_can_be_typed(wanted: list[Any]) -> None:
 def test_no_text_is_a_defect(text: str) -> None:
     try:
         assert 1 <= len(values(text)) <= MOST
-    except BadInput as refused:
-        assert refused.code in ("BAD_PARAMETER", "SWEEP_TOO_LARGE")
+    except BadInput as error:
+        assert error.code in ("BAD_PARAMETER", "SWEEP_TOO_LARGE")

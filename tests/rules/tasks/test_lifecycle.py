@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.errors import Conflict
+from tests.given import refused
 from workbench.model import SECOND, OnFailure, TaskState
 from workbench.rules.tasks.lifecycle import (
     DEAD,
@@ -47,9 +47,7 @@ def test_a_task_goes_where_the_table_says(state: str, action: str) -> None:
 @pytest.mark.parametrize(("state", "action"), [key for key, after in STEPS.items() if after == "-"])
 @pytest.mark.parametrize("kind", [TaskState, str])
 def test_any_other_step_is_refused_also_for_a_state_as_the_store_has_it(kind: type, state: str, action: str) -> None:
-    with pytest.raises(Conflict, match="WRONG_STATE") as refused:
-        step(kind(state), Action(action))
-    assert refused.value.details == {"status": state}
+    assert refused("WRONG_STATE", step, kind(state), Action(action)).details == {"status": state}
 
 
 def test_open_tasks_are_those_that_can_still_be_cancelled_and_held_ones_those_that_can_be_finished() -> None:
@@ -57,44 +55,23 @@ def test_open_tasks_are_those_that_can_still_be_cancelled_and_held_ones_those_th
     assert {state for state in TaskState if STEPS[state, "complete"] != "-"} == HELD
 
 
-@pytest.mark.parametrize(
-    ("retry_count", "max_retries", "retryable", "left"),
-    [
-        (0, 2, True, "pending"),
-        (1, 2, True, "pending"),
-        (2, 2, True, "failed"),
-        (0, 0, True, "failed"),
-        (0, 2, False, "failed"),
-    ],
-)
-def test_a_failure_leaves_a_task_pending_only_while_a_retry_is_left(
-    retry_count: int, max_retries: int, retryable: bool, left: str
-) -> None:
-    assert after_failure(retry_count, max_retries, retryable) == left
+def test_a_failure_leaves_a_task_pending_only_while_a_retry_is_left() -> None:
+    left = [after_failure(count, 2, retryable=True) for count in range(3)]
+    assert left == ["pending", "pending", "failed"]
+    assert after_failure(0, 0, retryable=True) == after_failure(0, 2, retryable=False) == "failed"
 
 
 @pytest.mark.parametrize("state", TaskState)
 def test_only_a_policy_that_ignores_failures_goes_on_after_one(state: TaskState) -> None:
-    met = {policy for policy in OnFailure if is_met(policy, state)}
-    if state == TaskState.COMPLETED:
-        assert met == set(OnFailure)
-    else:
-        assert met == ({OnFailure.IGNORE} if state in DEAD else set())
+    expected = set(OnFailure) if state == TaskState.COMPLETED else {OnFailure.IGNORE} if state in DEAD else set()
+    assert {policy for policy in OnFailure if is_met(policy, state)} == expected
 
 
-@pytest.mark.parametrize(
-    ("error_class", "listed", "never"),
-    [
-        (None, ["ValueError"], False),
-        ("ValueError", [], False),
-        ("ValueError", ["ValueError"], True),
-        ("valueerror", ["ValueError"], True),
-        ("numpy.linalg.LinAlgError", ["LinAlgError"], True),
-        ("MyValueError", ["ValueError"], False),
-    ],
-)
-def test_some_errors_are_never_retried(error_class: str | None, listed: list[str], never: bool) -> None:
-    assert is_never_retried(error_class, listed) is never
+def test_some_errors_are_never_retried() -> None:
+    for error_class in ("ValueError", "valueerror", "numpy.linalg.ValueError"):
+        assert is_never_retried(error_class, ["ValueError"])
+    for error_class, listed in ((None, ["ValueError"]), ("ValueError", []), ("MyValueError", ["ValueError"])):
+        assert not is_never_retried(error_class, listed)
 
 
 def test_the_pause_doubles_up_to_its_cap() -> None:
