@@ -41,6 +41,7 @@ def test_text_is_one_part_until_something_else_comes() -> None:
 
 WAITING = ("tool_waiting", {"approval_id": 3})
 HALF = {"progress": 1.0, "total": 2.0, "message": "half"}
+PROGRESS = ("tool_progress", {"approval_id": None, **HALF})
 
 
 @pytest.mark.parametrize(
@@ -48,12 +49,7 @@ HALF = {"progress": 1.0, "total": 2.0, "message": "half"}
     [
         ([], "running", "cancelled", {}),
         ([WAITING], "waiting", "cancelled", {"approval_id": 3}),
-        (
-            [WAITING, ("tool_progress", {"approval_id": None, **HALF})],
-            "running",
-            "cancelled",
-            {"approval_id": 3, **HALF},
-        ),
+        ([WAITING, PROGRESS], "running", "cancelled", {"approval_id": 3, **HALF}),
         ([("tool_complete", {"tool_result": "4"})], "completed", "completed", {"tool_result": "4"}),
         ([("tool_complete", {"tool_result": "no", "is_error": True})], "failed", "failed", {"tool_result": "no"}),
         ([("tool_complete", {"call_id": "another", "tool_result": "4"})], "running", "cancelled", {}),

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.given import refused
+from tests.rules.tasks.test_plan import PERSONAS, problems
 from workbench.errors import BadInput
 from workbench.rules.tasks.plan import PlannedTask, parse, write
-
-PERSONAS = ["implementer", "reviewer"]
 
 TEXT = """\
 ---
@@ -58,14 +58,6 @@ def read(text: str, **how: Any) -> dict[str, PlannedTask]:
 def items(*lines: str) -> str:
     """A checklist with a title, for implementers, whose first item is line 6."""
     return "\n".join(["---", "persona: implementer", "---", "# p", "", *lines]) + "\n"
-
-
-def problems(text: str) -> list[tuple[int, str]]:
-    """What is wrong with a plan."""
-    with pytest.raises(BadInput) as refused:
-        parse(text, personas=PERSONAS)
-    assert refused.value.code == "PLAN_INVALID"
-    return [(p["line"], p["reason"]) for p in refused.value.details["problems"]]
 
 
 def test_a_checklist_is_read_with_all_that_its_items_say() -> None:
@@ -122,22 +114,16 @@ def test_a_name_is_said_or_made_of_the_title() -> None:
 
 
 def test_a_plan_is_named_by_front_matter_its_title_or_else_as_it_is_told() -> None:
-    item = "- [ ] A {persona=reviewer}\n"
-    assert parse(f"---\nplan: q\n---\n# Title\n{item}").plan == "q"
-    assert parse(f"# My first plan\n# Not this\n{item}").plan == "my-first-plan"
-    assert parse(item, default_name="mine").plan == "mine"
+    assert parse(f"---\nplan: q\n---\n# Title\n{ITEM}").plan == "q"
+    assert parse(f"# My first plan\n# Not this\n{ITEM}").plan == "my-first-plan"
+    assert parse(ITEM, default_name="mine").plan == "mine"
 
 
 def test_items_inside_others_are_their_parts_with_any_reasonable_indentation() -> None:
-    made = read(
-        items(
-            "- [ ] A", "  - [ ] B", "    - [ ] C", "  text of A", "", "  - [ ] D", " - [ ] E", "\t- [ ] F", "1. [ ] G"
-        )
-    )
-    assert {name: task.parent for name, task in made.items()} == {
-        **{"a": None, "b": "a", "c": "b", "d": "a"},
-        **{"e": None, "f": "e", "g": None},
-    }
+    lines = ("- [ ] A", "  - [ ] B", "    - [ ] C", "  text of A", "", "  - [ ] D", " - [ ] E", "\t- [ ] F", "1. [ ] G")
+    made = read(items(*lines))
+    parents = {"a": None, "b": "a", "c": "b", "d": "a", "e": None, "f": "e", "g": None}
+    assert {name: task.parent for name, task in made.items()} == parents
     assert made["a"].description == "text of A"
 
 
@@ -166,11 +152,11 @@ def test_what_is_told_by_its_looks_can_be_told_by_an_argument() -> None:
     assert list(read(yaml)) == list(read("# Not a title\n" + yaml)) == list(read(yaml, format="yaml")) == ["a"]
     text = items("- [ ] A", "", "tasks: none of these")
     assert list(read(text, format="markdown")) == ["a"]
-    with pytest.raises(BadInput, match="not YAML"):
-        read(text)
+    assert "not YAML" in refused("PLAN_INVALID", read, text).message
     assert problems("# Only a title\n")[0][1].endswith("or a Markdown checklist of `- [ ] Do it` items")
 
 
+ITEM = "- [ ] A {persona=reviewer}\n"
 CASES: dict[str, tuple[str, int, str]] = {
     "a box that is none": (items("- [ ] A", "- [] B"), 7, "a task begins with `- [ ] `"),
     "a box with another sign": (items("- [ ] A", "  - [y] B"), 7, "a task begins with `- [ ] `"),
@@ -212,19 +198,11 @@ CASES: dict[str, tuple[str, int, str]] = {
     "a worktree outside": (items("- [ ] A {worktree=../x}"), 6, "worktree '../x'"),
     "a fence that is open": (items("- [ ] A", "", "  ~~~", "- [ ] B", "```"), 8, "not closed by '~~~'"),
     "a comment that is open": (items("- [ ] A", "<!--", "- [ ] B"), 7, "not closed by '-->'"),
-    "front matter that is no mapping": (
-        "---\nwords\n---\n- [ ] A {persona=reviewer}\n",
-        1,
-        "the front matter must be a",
-    ),
-    "front matter that is broken": ("---\nplan: x\n: [\n---\n- [ ] A {persona=reviewer}\n", 3, "not YAML"),
-    "an unknown key of the plan": ("---\n\nowner: me\n---\n- [ ] A {persona=reviewer}\n", 3, "unknown key 'owner'"),
-    "a plan without a proper name": (
-        "---\nplan: a b\n---\n- [ ] A {persona=reviewer}\n",
-        1,
-        "plan: must be letters, digits, dots",
-    ),
-    "a title that makes no name of the plan": ("\n# 一\n- [ ] A {persona=reviewer}\n", 2, "`plan: name`"),
+    "front matter that is no mapping": (f"---\nwords\n---\n{ITEM}", 1, "the front matter must be a"),
+    "front matter that is broken": (f"---\nplan: x\n: [\n---\n{ITEM}", 3, "not YAML"),
+    "an unknown key of the plan": (f"---\n\nowner: me\n---\n{ITEM}", 3, "unknown key 'owner'"),
+    "a plan without a proper name": (f"---\nplan: a b\n---\n{ITEM}", 1, "plan: must be letters, digits, dots"),
+    "a title that makes no name of the plan": (f"\n# 一\n{ITEM}", 2, "`plan: name`"),
     "a tower": (items(*(f"{'  ' * n}- [ ] n{n}" for n in range(51))), 56, "it has more than 49 tasks above it"),
 }
 
@@ -250,8 +228,8 @@ def test_all_that_is_wrong_is_said_at_once_and_in_order_of_the_lines() -> None:
 
 
 def test_an_empty_checklist_is_refused_and_one_that_is_all_done_is_not() -> None:
-    with pytest.raises(BadInput, match="line 1: a checklist needs items such as"):
-        parse("# Nothing\n", format="markdown")
+    message = refused("PLAN_INVALID", parse, "# Nothing\n", format="markdown").message
+    assert "line 1: a checklist needs items such as" in message
     assert parse(items("- [x] A")).tasks == []
 
 
@@ -295,8 +273,8 @@ def test_no_text_is_answered_by_anything_but_a_plan_or_a_list_of_problems(text: 
         try:
             made = parse(whole, personas=PERSONAS, format="markdown")
             write(made, "yaml")
-        except BadInput as refused:
-            error = refused.as_dict()
+        except BadInput as failed:
+            error = failed.as_dict()
             assert json.dumps(error, ensure_ascii=False).encode()
             assert error["code"] == "PLAN_INVALID"
             assert all(p["line"] >= 1 and p["reason"] for p in error["details"]["problems"])
