@@ -72,6 +72,31 @@ def shelf(monkeypatch: pytest.MonkeyPatch) -> Shelf:
 READING = Hints(read_only=True)
 
 
+class Hanging:
+    """A tool that runs until it is cancelled."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.cancelled = asyncio.Event()
+
+    async def __call__(self, ctx: Ctx, call: Call) -> Outcome:
+        """Run it."""
+        self.begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.cancelled.set()
+        raise AssertionError("nothing sets it")
+
+
+@pytest.fixture
+def hanging(shelf: Shelf) -> Hanging:
+    """See `Hanging`; it is `hub__wait`, and only reads."""
+    made = Hanging()
+    shelf.put("hub__wait", made, hints=READING)
+    return made
+
+
 async def rows(workbench: Workbench) -> list[dict[str, Any]]:
     """Every call, as it is stored."""
     return [dict(row) for row in await workbench.store.read(lambda tx: tx.all(ALL))]
@@ -107,6 +132,12 @@ async def questions(workbench: Workbench, number: int) -> list[dict[str, Any]]:
         while len(found := (await workbench.call("list_approvals", kind="tool_call"))["approvals"]) < number:
             await anext(news)
     return list(found)
+
+
+async def ended_with(*waiting: asyncio.Task[calls.Finished]) -> list[str | None]:
+    """How calls end."""
+    await asyncio.wait(waiting)
+    return [code_of(one) for one in waiting]
 
 
 def code_of(ended: asyncio.Task[calls.Finished]) -> str | None:

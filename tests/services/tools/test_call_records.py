@@ -9,17 +9,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import Admit
-from tests.services.tools.conftest import (
-    CHAT,
-    READING,
-    Shelf,
-    as_agent,
-    begin,
-    code_of,
-    events,
-    question,
-    rows,
-)
+from tests.services.tools import conftest
+from tests.services.tools.conftest import CHAT, READING, Hanging, Shelf, as_agent, begin, ended_with, events, rows
 from workbench.app import Workbench
 from workbench.chat.frames import Usage
 from workbench.errors import Conflict, NotFound
@@ -33,23 +24,6 @@ from workbench.store.queries import Query
 pytestmark = pytest.mark.anyio
 
 MOVE = Query("move", "UPDATE tool_calls SET runner = :runner WHERE ended_at IS NULL")
-
-
-class Hanging:
-    """A tool that runs until it is cancelled."""
-
-    def __init__(self) -> None:
-        self.begun = asyncio.Event()
-        self.cancelled = asyncio.Event()
-
-    async def __call__(self, ctx: Ctx, call: Call) -> Outcome:
-        """Run it."""
-        self.begun.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self.cancelled.set()
-        raise AssertionError("nothing sets it")
 
 
 async def test_calls_are_listed_newest_first_in_pages_and_by_what_they_are(workbench: Workbench, shelf: Shelf) -> None:
@@ -89,30 +63,26 @@ async def test_a_list_has_the_beginning_and_one_call_the_whole(workbench: Workbe
         await workbench.call("cancel_tool_call", call_id=done.call_id)
 
 
-async def test_an_agent_sees_and_cancels_only_its_own_calls(workbench: Workbench, shelf: Shelf, admit: Admit) -> None:
-    ada, bob = [await admit(name) for name in ("ada", "bob")]
-    for name in ("ada", "bob"):
-        await workbench.call("update_agent", agent_id=name, changes={"tools": ["hub"]})
-    hanging = Hanging()
-    shelf.put("hub__wait", hanging, hints=READING)
-    ada_now, bob_now = [await workbench.identify(one.token) for one in (ada, bob)]
-    waiting = begin(workbench, "hub__wait", scope=as_agent(ada_now))
+async def test_an_agent_sees_and_cancels_only_its_own_calls(
+    workbench: Workbench, hanging: Hanging, admit: Admit
+) -> None:
+    ada, bob = [(await admit(name, tools=["hub"])).caller for name in ("ada", "bob")]
+    waiting = begin(workbench, "hub__wait", scope=as_agent(ada))
     await hanging.begun.wait()
-    [call] = (await workbench.dispatch(ada_now, "list_tool_calls", {"state": "open"}))["calls"]
+    [call] = (await workbench.dispatch(ada, "list_tool_calls", {"state": "open"}))["calls"]
     assert (call["agent_id"], call["state"]) == ("ada", "running")
-    assert (await workbench.dispatch(bob_now, "list_tool_calls", {}))["calls"] == []
+    assert (await workbench.dispatch(bob, "list_tool_calls", {}))["calls"] == []
     with pytest.raises(NotFound):
-        await workbench.dispatch(bob_now, "cancel_tool_call", {"call_id": call["call_id"]})
-    ended = await workbench.dispatch(ada_now, "cancel_tool_call", {"call_id": call["call_id"]})
+        await workbench.dispatch(bob, "cancel_tool_call", {"call_id": call["call_id"]})
+    ended = await workbench.dispatch(ada, "cancel_tool_call", {"call_id": call["call_id"]})
     assert (ended["state"], ended["error_code"]) == ("cancelled", "TOOL_CANCELLED")
     assert hanging.cancelled.is_set()
-    await asyncio.wait([waiting])
-    assert code_of(waiting) == "TOOL_CANCELLED"
+    assert await ended_with(waiting) == ["TOOL_CANCELLED"]
 
 
-async def test_cancelling_one_call_leaves_the_others_and_what_comes_after(workbench: Workbench, shelf: Shelf) -> None:
-    hanging = Hanging()
-    shelf.put("hub__wait", hanging, hints=READING)
+async def test_cancelling_one_call_leaves_the_others_and_what_comes_after(
+    workbench: Workbench, hanging: Hanging
+) -> None:
 
     async def twice() -> list[str | None]:
         first = await asyncio.gather(begin(workbench, "hub__wait"), return_exceptions=True)
@@ -133,7 +103,7 @@ async def test_cancelling_one_call_leaves_the_others_and_what_comes_after(workbe
 async def test_cancelling_a_call_that_waits_withdraws_its_question(workbench: Workbench, shelf: Shelf) -> None:
     shelf.put("hub__post")
     asking = begin(workbench, "hub__post", {"x": 1})
-    asked = await question(workbench)
+    asked = await conftest.question(workbench)
     ended = await workbench.call("cancel_tool_call", call_id=asked["payload"]["call_id"])
     assert (ended["state"], ended["started_at"]) == ("cancelled", None)
     assert (await workbench.call("get_approval", approval_id=asked["id"]))["status"] == "failed"
@@ -141,9 +111,7 @@ async def test_cancelling_a_call_that_waits_withdraws_its_question(workbench: Wo
     assert [kind for kind, _ in await events(workbench, "tool.*")] == ["tool.requested", "tool.abandoned"]
 
 
-async def test_who_cancels_the_caller_itself_gets_a_cancellation(workbench: Workbench, shelf: Shelf) -> None:
-    hanging = Hanging()
-    shelf.put("hub__wait", hanging, hints=READING)
+async def test_who_cancels_the_caller_itself_gets_a_cancellation(workbench: Workbench, hanging: Hanging) -> None:
     waiting = begin(workbench, "hub__wait")
     await hanging.begun.wait()
     waiting.cancel()
@@ -154,13 +122,11 @@ async def test_who_cancels_the_caller_itself_gets_a_cancellation(workbench: Work
 
 @pytest.mark.parametrize("runner", ["999999999:1.0", "1:12345.0", "nonsense", ""])
 async def test_calls_of_a_program_that_has_ended_are_interrupted(
-    workbench: Workbench, shelf: Shelf, runner: str
+    workbench: Workbench, shelf: Shelf, hanging: Hanging, runner: str
 ) -> None:
-    hanging = Hanging()
-    shelf.put("hub__wait", hanging, hints=READING)
     shelf.put("hub__post")
     open_calls = [begin(workbench, "hub__wait"), begin(workbench, "hub__post")]
-    asked = await question(workbench)
+    asked = await conftest.question(workbench)
     await hanging.begun.wait()
     await lost_calls.interrupt(workbench._ctx)
     assert [row["ended_at"] for row in await rows(workbench)] == [None, None]
@@ -175,26 +141,22 @@ async def test_calls_of_a_program_that_has_ended_are_interrupted(
     assert {row["state"] for row in await rows(workbench)} == {"interrupted"}
 
 
-async def test_calls_are_interrupted_when_the_servers_stop(workbench: Workbench, shelf: Shelf) -> None:
-    hanging = Hanging()
-    shelf.put("hub__wait", hanging, hints=READING)
+async def test_calls_are_interrupted_when_the_servers_stop(workbench: Workbench, hanging: Hanging) -> None:
     waiting = begin(workbench, "hub__wait")
     await hanging.begun.wait()
     workbench.interrupt_calls()
-    await asyncio.wait([waiting])
-    assert code_of(waiting) == "TOOL_INTERRUPTED"
+    assert await ended_with(waiting) == ["TOOL_INTERRUPTED"]
     assert [row["state"] for row in await rows(workbench)] == ["interrupted"]
 
 
 async def test_the_events_say_for_whom_a_call_is_and_only_those_near_see_them(
     workbench: Workbench, shelf: Shelf, admit: Admit
 ) -> None:
-    ada, bob = [await admit(name) for name in ("ada", "bob")]
-    await workbench.call("update_agent", agent_id="ada", changes={"tools": ["hub"]})
+    ada, bob = (await admit("ada", tools=["hub"])).caller, (await admit("bob")).caller
     shelf.put("hub__look", hints=READING)
-    await begin(workbench, "hub__look", scope=as_agent(await workbench.identify(ada.token)))
-    for one, expected in ((ada, 2), (bob, 0)):
-        seen = await workbench.dispatch(await workbench.identify(one.token), "list_events", {"kinds": ["tool.*"]})
+    await begin(workbench, "hub__look", scope=as_agent(ada))
+    for caller, expected in ((ada, 2), (bob, 0)):
+        seen = await workbench.dispatch(caller, "list_events", {"kinds": ["tool.*"]})
         assert len(seen["events"]) == expected
     [(_, started), _] = await events(workbench, "tool.*")
     assert (started["agent"], started["source"], started["server"]) == ("ada", "mcp", "hub")

@@ -1,36 +1,27 @@
-"""Calls of tools: found, permitted, recorded, run. The tools are operations."""
+"""Calls of tools: found, permitted, their arguments checked, recorded, run. The tools are operations."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+import threading
+from collections.abc import Awaitable
+from functools import cache
 from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit
+from tests.services.tools.conftest import CHAT, Shelf, begin, ended_with, events, question, rows
 from workbench.app import Workbench
-from workbench.errors import BadInput, NotFound, Refused, WorkbenchError
+from workbench.errors import NotFound, Refused
 from workbench.ops import OPERATOR
+from workbench.rules.tools import arguments as checks
 from workbench.services.tools import calls
 from workbench.services.tools.tool import Scope
-from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio
-
-CHAT = Scope(OPERATOR, conversation_id="c1")
-"""The model of a conversation."""
-ALL = Query("all", "SELECT * FROM tool_calls ORDER BY id")
-
-
-async def rows(workbench: Workbench) -> list[dict[str, Any]]:
-    return [dict(row) for row in await workbench.store.read(lambda tx: tx.all(ALL))]
-
-
-async def events(workbench: Workbench, *kinds: str) -> list[tuple[str, dict[str, Any]]]:
-    found = (await workbench.call("list_events", kinds=list(kinds)))["events"]
-    return [(event["kind"], event["data"]) for event in found]
 
 
 def model_calls(workbench: Workbench, name: str, **arguments: Any) -> Awaitable[calls.Finished]:
@@ -39,14 +30,12 @@ def model_calls(workbench: Workbench, name: str, **arguments: Any) -> Awaitable[
 
 async def test_a_call_is_recorded_with_its_arguments_and_its_result(workbench: Workbench) -> None:
     done = await workbench.call("call_tool", name="create_project", arguments={"name": "Atlas"})
-    assert (done["tool_name"], done["source"], done["server"], done["is_error"]) == (
-        *("create_project", "local", None, False),
-    )
+    what = {"tool_name": "create_project", "source": "local", "server": None, "is_error": False}
+    assert {name: done[name] for name in what} == what
     assert done["result"]["name"] == "Atlas"
     [row] = await rows(workbench)
-    assert (row["id"], row["caller"], row["state"], row["error_code"]) == (
-        *(done["call_id"], "operator", "completed", None),
-    )
+    assert (row["id"], row["caller"]) == (done["call_id"], "operator")
+    assert (row["state"], row["error_code"]) == ("completed", None)
     assert json.loads(row["arguments"]) == {"name": "Atlas"}
     assert json.loads(row["result"]) == done["result"]
     [(_, started), (_, completed)] = await events(workbench, "tool.*")
@@ -63,10 +52,9 @@ async def test_a_call_is_recorded_with_its_arguments_and_its_result(workbench: W
 async def test_a_call_that_fails_says_why(
     workbench: Workbench, name: str, arguments: dict[str, Any], code: str
 ) -> None:
-    with pytest.raises((NotFound, BadInput)) as failure:
-        await workbench.call("call_tool", name=name, arguments=arguments)
-    assert failure.value.code == code
-    assert "create_project" in failure.value.message
+    error = await given.refusal(workbench.call("call_tool", name=name, arguments=arguments))
+    assert error.code == code
+    assert "create_project" in error.message
     assert [row["error_code"] for row in await rows(workbench)] == ([code] if code == "INVALID_ARGUMENTS" else [])
 
 
@@ -89,38 +77,33 @@ async def test_the_model_of_a_conversation_asks_before_it_changes_anything(workb
     await model_calls(workbench, "list_tasks")
     for decision, state, code in (("approve", "completed", None), ("reject", "failed", "TOOL_DENIED")):
         calling = asyncio.ensure_future(model_calls(workbench, "create_task", title=decision, persona_id="implementer"))
-        [question] = await asked(workbench)
-        assert question["payload"]["arguments"]["title"] == decision
-        await workbench.call(decision, approval_id=question["id"])
+        asked = await question(workbench)
+        assert asked["payload"]["arguments"]["title"] == decision
+        await workbench.call(decision, approval_id=asked["id"])
         await asyncio.wait([calling])
         assert getattr(calling.exception(), "code", None) == code
         assert (await rows(workbench))[-1]["state"] == state
     assert [task["title"] for task in (await workbench.call("list_tasks"))["tasks"]] == ["approve"]
 
 
-async def asked(workbench: Workbench) -> list[dict[str, Any]]:
-    """The questions about calls, when there are any."""
-    return await until(workbench, lambda: workbench.call("list_approvals", kind="tool_call"))
-
-
-async def until(workbench: Workbench, read: Callable[[], Awaitable[dict[str, Any]]]) -> list[dict[str, Any]]:
-    async with workbench.feed.subscribe("approval.*") as news:
-        while not (found := (await read())["approvals"]):
-            await anext(news)
-    return found
-
-
-async def test_a_question_is_withdrawn_when_the_caller_is_cancelled(workbench: Workbench) -> None:
-    calling = asyncio.ensure_future(model_calls(workbench, "create_task", title="Atlas", persona_id="implementer"))
-    [question] = await asked(workbench)
-    calling.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await calling
-    with pytest.raises(WorkbenchError, match="ALREADY_DECIDED"):
-        await workbench.call("approve", approval_id=question["id"])
-    assert [row["state"] for row in await rows(workbench)] == ["cancelled"]
-
-
 async def test_a_model_cannot_do_what_only_the_operator_may(workbench: Workbench) -> None:
     with pytest.raises(NotFound, match="UNKNOWN_TOOL"):
         await model_calls(workbench, "approve", approval_id=1)
+
+
+async def test_the_loop_goes_on_while_the_library_is_loaded(
+    workbench: Workbench, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loading, go_on, library = threading.Event(), threading.Event(), checks._library
+
+    def slow() -> Any:
+        loading.set()
+        assert go_on.wait(30), "the loop waits for the library"
+        return library()
+
+    monkeypatch.setattr(checks, "_library", cache(slow))
+    shelf.put("add", parameters={"type": "object", "required": ["numbers of this test"]})
+    call = begin(workbench, "add", {}, Scope(OPERATOR))
+    await asyncio.to_thread(loading.wait, 30)
+    go_on.set()
+    assert await ended_with(call) == ["INVALID_ARGUMENTS"]

@@ -47,18 +47,19 @@ async def listed(workbench: Workbench) -> list[dict[str, Any]]:
     return found
 
 
-async def test_an_exported_tool_asks_the_model_of_its_definition(workbench: Workbench, settings: Settings) -> None:
+async def test_an_exported_tool_asks_the_model_of_its_definition_until_it_is_removed(
+    workbench: Workbench, settings: Settings
+) -> None:
     write(settings)
     [tool] = await listed(workbench)
     assert (tool["name"], tool["title"], tool["source"]) == (NAME, "Text tools: shorten", "local")
     done = await workbench.call("call_tool", name=NAME, arguments={"text": "A {long} one", "words": 2})
     assert (done["result"], done["is_error"]) == ("You said: shorten in 2 words: A {long} one", False)
-
-
-async def test_its_arguments_are_checked_against_its_schema(workbench: Workbench, settings: Settings) -> None:
-    write(settings)
     with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
         await workbench.call("call_tool", name=NAME, arguments={"text": 5})
+    await workbench.call("agent_delete_tool", agentTarget="text-tools", toolName="shorten")
+    with pytest.raises(NotFound, match="UNKNOWN_TOOL"):
+        await workbench.call("call_tool", name=NAME, arguments={"text": "x"})
 
 
 async def test_a_definition_without_a_model_or_in_another_mode_offers_nothing_to_call(
@@ -79,13 +80,6 @@ async def test_a_copy_of_a_definition_and_one_that_cannot_be_read_change_nothing
     write(settings, name="text-tools-copy")
     write(settings, name="broken", text="metadata: [")
     assert [tool["name"] for tool in await listed(workbench)] == [NAME]
-
-
-async def test_a_tool_that_was_removed_is_unknown(workbench: Workbench, settings: Settings) -> None:
-    write(settings)
-    await workbench.call("agent_delete_tool", agentTarget="text-tools", toolName="shorten")
-    with pytest.raises(NotFound, match="UNKNOWN_TOOL"):
-        await workbench.call("call_tool", name=NAME, arguments={"text": "x"})
 
 
 async def test_a_provider_that_is_not_trusted_is_not_used_and_the_record_says_why(

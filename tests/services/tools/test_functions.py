@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.conftest import Admit, Served
+from tests.services.tools.conftest import question
 from workbench.app import Workbench
 from workbench.errors import NotFound, Unavailable, WorkbenchError
 from workbench.model import SECOND
-from workbench.ops import Caller
 
 pytestmark = pytest.mark.anyio
 
@@ -27,12 +27,6 @@ async def workbench(served: Served) -> Workbench:
     return served.workbench
 
 
-async def granted(workbench: Workbench, admit: Admit, tools: str = "notebook") -> Caller:
-    ada = await admit("ada")
-    await workbench.call("update_agent", agent_id="ada", changes={"tools": [tools]})
-    return await workbench.identify(ada.token)
-
-
 async def answered(workbench: Workbench, value: Any) -> None:
     """Run the next call as its kernel."""
     found = await workbench.call("take_tool_calls", host_id="k", wait_seconds=30)
@@ -44,23 +38,18 @@ async def answered(workbench: Workbench, value: Any) -> None:
 async def test_an_agent_calls_functions_that_only_read_and_others_with_permission(
     workbench: Workbench, admit: Admit
 ) -> None:
-    ada = await granted(workbench, admit)
+    ada = (await admit("ada", tools=["notebook"])).caller
     call = workbench.dispatch(ada, "call_tool", {"name": "look", "arguments": {}})
     assert (await asyncio.gather(call, answered(workbench, "seen")))[0]["result"] == "seen"
     asking = asyncio.create_task(workbench.dispatch(ada, "call_tool", {"name": "add", "arguments": {}}))
-    async with asyncio.timeout(30):
-        while not (pending := (await workbench.call("list_approvals", status="pending"))["approvals"]):
-            await asyncio.sleep(0)
+    asked = await question(workbench)
     assert await workbench.call("take_tool_calls", host_id="k") == {"calls": [], "cancelled": []}
-    await workbench.call("approve", approval_id=pending[0]["id"])
+    await workbench.call("approve", approval_id=asked["id"])
     await answered(workbench, 3)
     assert (await asking)["result"] == "3"
-
-
-async def test_an_agent_without_the_grant_does_not_find_them(workbench: Workbench, admit: Admit) -> None:
-    ada = await granted(workbench, admit, "github")
+    bob = (await admit("bob", tools=["github"])).caller
     with pytest.raises(NotFound, match="UNKNOWN_TOOL"):
-        await workbench.dispatch(ada, "call_tool", {"name": "look", "arguments": {}})
+        await workbench.dispatch(bob, "call_tool", {"name": "look", "arguments": {}})
 
 
 async def test_a_failure_is_that_of_the_call_and_in_its_record(workbench: Workbench) -> None:
@@ -74,15 +63,11 @@ async def test_a_failure_is_that_of_the_call_and_in_its_record(workbench: Workbe
     assert (record["state"], record["error_code"], record["version"]) == ("failed", "TOOL_FAILED", "1")
 
 
-async def test_names_of_operations_are_taken(workbench: Workbench) -> None:
-    made = await workbench.call(
-        "offer_tools", host_id="k", name="kernel 1", tools=[{**ADD, "name": "approve"}], add=True
-    )
+async def test_names_of_operations_are_taken_and_changes_of_the_functions_are_events(workbench: Workbench) -> None:
+    tools = [{**ADD, "name": "approve"}]
+    made = await workbench.call("offer_tools", host_id="k", name="kernel 1", tools=tools, add=True)
     assert made == {"taken": ["approve"]}
     assert (await workbench.call("get_tool", name="approve"))["kind"] == "operation"
-
-
-async def test_changes_of_the_functions_are_events(workbench: Workbench) -> None:
     before = len((await workbench.call("list_events", kinds=["tools.changed"]))["events"])
     await workbench.call("withdraw_tools", host_id="k", names=["add"])
     assert len((await workbench.call("list_events", kinds=["tools.changed"]))["events"]) == before + 1

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from typing import Any
 
 import pytest
 
-from tests.services.tools.conftest import READING, Shelf, begin, code_of, events, question, rows
+from tests.services.tools.conftest import READING, Shelf, begin, ended_with, events, question, rows
 from workbench.app import Workbench
 from workbench.errors import Unavailable
 from workbench.ops import Ctx
@@ -64,8 +63,7 @@ async def test_secrets_that_are_known_are_masked_wherever_they_occur(
 
     shelf.put("hub__leak", leak, hints=READING)
     call = begin(workbench, "hub__leak", {"text": form, "list": [{form: 1}]})
-    await asyncio.wait([call])
-    assert code_of(call) == {"returns": None, "fails": "DOWN", "raises": "TOOL_FAILED"}[how]
+    assert await ended_with(call) == [{"returns": None, "fails": "DOWN", "raises": "TOOL_FAILED"}[how]]
     kept = await records(workbench)
     for other in FORMS:
         assert other not in kept
@@ -97,6 +95,5 @@ async def test_a_result_that_is_too_large_fails_its_call(workbench: Workbench, s
 
     shelf.put("hub__much", much, hints=READING)
     call = begin(workbench, "hub__much")
-    await asyncio.wait([call])
-    assert code_of(call) == "TOOL_RESULT_TOO_LARGE"
+    assert await ended_with(call) == ["TOOL_RESULT_TOO_LARGE"]
     assert [(row["state"], row["error_code"]) for row in await rows(workbench)] == [("failed", "TOOL_RESULT_TOO_LARGE")]

@@ -9,8 +9,7 @@ import httpx2
 import pytest
 
 from tests.conftest import Admit, Served
-from tests.services.tools.conftest import Shelf, question, rows
-from tests.services.tools.test_call_records import Hanging
+from tests.services.tools.conftest import Hanging, Shelf, question, rows
 
 pytestmark = pytest.mark.anyio
 
@@ -18,9 +17,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 async def agent(served: Served, admit: Admit) -> AsyncIterator[httpx2.AsyncClient]:
     """An HTTP client of an agent that was granted the tools of the server `hub`."""
-    ada = await admit("ada")
-    await served.workbench.call("update_agent", agent_id="ada", changes={"tools": ["hub"]})
-    headers = {"Authorization": f"Bearer {ada.token}"}
+    headers = {"Authorization": f"Bearer {(await admit('ada', tools=['hub'])).token}"}
     async with httpx2.AsyncClient(base_url=served.info.url, headers=headers, trust_env=False, verify=False) as made:
         yield made
 

@@ -67,15 +67,6 @@ async def until(workbench: Workbench, is_so: Callable[[dict[str, Any]], bool], n
     return dict(await given.until(look))
 
 
-async def unasked(workbench: Workbench) -> None:
-    """Return once nothing is asked about trust."""
-
-    async def is_unasked() -> bool:
-        return await question(workbench) is None
-
-    await given.until(is_unasked)
-
-
 def programs() -> list[psutil.Process]:
     """The tests' servers that run."""
     return [one for one in psutil.Process().children(recursive=True) if "server.py" in " ".join(one.cmdline())]
@@ -85,6 +76,10 @@ async def question(workbench: Workbench) -> dict[str, Any] | None:
     """The pending question about trust."""
     pending = (await workbench.call("list_approvals"))["approvals"]
     return next((one for one in pending if one["kind"] == "trust"), None)
+
+
+async def is_unasked(workbench: Workbench) -> bool:
+    return await question(workbench) is None
 
 
 async def test_a_server_that_the_operator_adds_is_trusted_started_and_called_and_its_changes_are_events(
@@ -148,7 +143,7 @@ async def test_a_server_in_a_file_that_was_not_written_here_starts_only_once_it_
     write(settings, small=program(settings))
     withdrawn = (await until(workbench, lambda one: one["approval_id"] is not None))["approval_id"]
     write(settings)
-    await unasked(workbench)
+    await given.until(lambda: is_unasked(workbench))
     write(settings, small=program(settings))
     found = await until(workbench, lambda one: one["approval_id"] not in (None, withdrawn))
     assert (found["state"], found["tools"]) == ("untrusted", [])
@@ -261,11 +256,8 @@ async def test_a_file_of_other_programs_is_used_and_what_is_wrong_in_it_is_shown
 ) -> None:
     write(settings, small=program(settings) | {"autoApprove": ["x"], "disabled": True}, bad={"url": 3}, worse=[])
     found = {one["name"]: one for one in (await workbench.call("list_tool_servers"))["servers"]}
-    assert {name: one["state"] for name, one in found.items()} == {
-        "bad": "invalid",
-        "small": "disabled",
-        "worse": "invalid",
-    }
+    states = {name: one["state"] for name, one in found.items()}
+    assert states == {"bad": "invalid", "small": "disabled", "worse": "invalid"}
     await workbench.call("update_tool_server", name="small", enabled=True)
     kept = json.loads(settings.tool_servers_file.read_text())["mcpServers"]
     assert kept["small"]["autoApprove"] == ["x"]
