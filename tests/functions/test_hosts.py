@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.given import refused
 from workbench.errors import BadInput, NotFound, Unavailable
 from workbench.functions.hosts import SILENT_TICKS, HostCalls, HostedCall, OfferedTool, ToolHosts
 
@@ -45,21 +46,25 @@ async def failure(waiting: Awaitable[Any], code: str) -> None:
         await waiting
 
 
-async def test_a_call_reaches_the_host_that_waits_for_one_and_its_result_the_caller(hosts: ToolHosts) -> None:
+def fall_silent(hosts: ToolHosts) -> None:
+    for _ in range(SILENT_TICKS):
+        hosts.tick()
+
+
+async def test_a_call_reaches_the_host_that_waits_for_one_and_its_result_or_failure_the_caller(
+    hosts: ToolHosts,
+) -> None:
     waiting = asyncio.create_task(hosts.take("a", [], SOON))
     running = started(hosts, 1)
     assert await waiting == HostCalls(calls=[call(1)])
     assert hosts.finish("a", "c1", {"sum": 3})
     assert await running == {"sum": 3}
     assert await hosts.take("a", [], NOW) == HostCalls()
-
-
-async def test_a_failure_is_the_callers(hosts: ToolHosts) -> None:
-    running = started(hosts, 1)
+    failing = started(hosts, 2)
     await hosts.take("a", [], SOON)
-    hosts.finish("a", "c1", BadInput("TOOL_FAILED", "No."))
+    hosts.finish("a", "c2", BadInput("TOOL_FAILED", "No."))
     with pytest.raises(BadInput, match="TOOL_FAILED"):
-        await running
+        await failing
 
 
 async def test_an_answer_that_was_lost_is_given_again_and_no_call_runs_twice(hosts: ToolHosts) -> None:
@@ -109,8 +114,7 @@ async def test_progress_reaches_the_caller(hosts: ToolHosts) -> None:
 async def test_a_host_that_asks_no_more_is_gone_and_its_calls_fail(hosts: ToolHosts) -> None:
     running = started(hosts, 1)
     await hosts.take("a", [], SOON)
-    for _ in range(SILENT_TICKS):
-        hosts.tick()
+    fall_silent(hosts)
     await failure(running, "TOOL_HOST_GONE")
     assert offered(hosts) == {"add": ("1", "kernel a", False)}
     await failure(hosts.run(call(2), None), "TOOL_HOST_GONE")
@@ -135,8 +139,7 @@ async def test_what_was_offered_last_is_called_as_long_as_its_host_answers(hosts
     await hosts.take("b", [], NOW)
     waiting = asyncio.create_task(hosts.take("a", [], SOON))
     await asyncio.sleep(0)
-    for _ in range(SILENT_TICKS):
-        hosts.tick()
+    fall_silent(hosts)
     assert offered(hosts) == {"add": ("1", "kernel a", True), "more": ("1", "kernel b", False)}
     hosts.withdraw("b")
     assert offered(hosts) == {"add": ("1", "kernel a", True)}
@@ -166,39 +169,25 @@ async def test_a_host_that_is_withdrawn_fails_its_calls(hosts: ToolHosts) -> Non
 
 async def test_a_host_that_the_server_does_not_know_is_to_offer_its_tools_again() -> None:
     hosts = ToolHosts()
-    for attempt in (
-        lambda: hosts.offer("a", "kernel a", [tool("add")], add=True),
-        lambda: hosts.finish("a", "c1", None),
-    ):
-        with pytest.raises(NotFound, match="UNKNOWN_TOOL_HOST"):
-            attempt()
+    refused("UNKNOWN_TOOL_HOST", hosts.offer, "a", "kernel a", [tool("add")], add=True)
+    refused("UNKNOWN_TOOL_HOST", hosts.finish, "a", "c1", None)
     with pytest.raises(NotFound, match="UNKNOWN_TOOL_HOST"):
         await hosts.take("a", [], NOW)
 
 
 async def test_every_change_of_what_can_be_called_is_noted(hosts: ToolHosts) -> None:
-    def fall_silent() -> None:
-        for _ in range(SILENT_TICKS):
-            hosts.tick()
-
-    async def ask() -> None:
-        await hosts.take("a", [], NOW)
-
-    for change in (
-        lambda: hosts.offer("a", "kernel a", [tool("more")], add=True),
-        lambda: hosts.withdraw("a", ["more"]),
-        fall_silent,
-        ask,
-        lambda: hosts.withdraw("a"),
+    for change, is_noted in (
+        (lambda: hosts.offer("a", "kernel a", [tool("more")], add=True), True),
+        (lambda: hosts.withdraw("a", ["more"]), True),
+        (lambda: fall_silent(hosts), True),
+        (lambda: hosts.take("a", [], NOW), True),
+        (lambda: hosts.withdraw("a"), True),
+        (lambda: hosts.withdraw("a"), False),
     ):
         hosts.has_changed = False
-        done = change()
-        if done is not None:
+        if isinstance(done := change(), Awaitable):
             await done
-        assert hosts.has_changed
-    hosts.has_changed = False
-    hosts.withdraw("a")
-    assert not hosts.has_changed
+        assert hosts.has_changed is is_noted
 
 
 async def test_the_traits_of_an_agent_are_the_tools_that_name_it_and_for_the_nodes_own_those_that_name_none() -> None:

@@ -45,12 +45,12 @@ async def cancelled(runner: FunctionRunner, fn: Callable[[], Any], begun: thread
         await call
 
 
-async def test_functions_of_both_kinds_return_their_result(runner: FunctionRunner) -> None:
+async def test_functions_of_both_kinds_return_their_result_and_run_apart_from_the_loop_of_the_servers(
+    runner: FunctionRunner,
+) -> None:
     assert await runner.run(lambda a, b: a + b, {"a": 1, "b": 2}, 10) == 3
     assert await runner.run(later, {"value": 3}, 10) == 3
 
-
-async def test_they_run_apart_from_the_loop_of_the_servers(runner: FunctionRunner) -> None:
     async def where() -> threading.Thread:
         return threading.current_thread()
 
@@ -66,21 +66,6 @@ async def test_what_a_function_raises_is_its_own(runner: FunctionRunner, error: 
     with pytest.raises(type(error)):
         await runner.run(fails, {}, 10)
     assert await runner.run(later, {"value": 1}, 10) == 1
-
-
-async def test_a_function_that_takes_too_long_is_interrupted(runner: FunctionRunner) -> None:
-    begun, interrupted = threading.Event(), threading.Event()
-
-    def endless() -> None:
-        try:
-            begun.set()
-            while True:
-                pass
-        except Interrupted:
-            interrupted.set()
-
-    await times_out(runner, endless, begun)
-    await asyncio.to_thread(interrupted.wait)
 
 
 async def test_an_asynchronous_function_that_never_yields_is_interrupted_and_others_go_on(
@@ -137,7 +122,9 @@ async def test_after_the_end_nothing_runs(runner: FunctionRunner) -> None:
         await runner.run(later, {"value": 1}, 10)
 
 
-async def test_a_function_that_goes_on_after_every_exception_is_interrupted(runner: FunctionRunner) -> None:
+async def test_a_function_that_takes_too_long_is_interrupted_even_if_it_goes_on_after_every_exception(
+    runner: FunctionRunner,
+) -> None:
     begun, ended = threading.Event(), threading.Event()
 
     def stubborn() -> None:
