@@ -57,7 +57,6 @@ GOOD: dict[str, Any] = {
     "call_id": "0198",
     "permission": "ask",
     "resource": "agents",
-    "format": "csv",
     "text": "plan: x\ntasks: []",
     "area": "tasks",
     "state": {"text": "failed"},

@@ -1,13 +1,15 @@
-"""Comments on lines: which lines they are about, where those are now, and how they read."""
+"""Comments on lines: which they are about, where those are now, how they read; and differences of files as text."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from tests.given import refused
 from workbench.rules.reviews import as_text, locate, place_of, quote
+from workbench.rules.wire.patch import patch_text
 
 LINES = ["a", "b", "c", "b"]
 
@@ -65,3 +67,12 @@ def test_comments_read_as_a_list_below_the_note() -> None:
     assert as_text("Please.", comments) == f"Please.\n\n{listed}"
     assert (as_text("", comments), as_text("Please.", []), as_text("", [])) == (listed, "Please.", "")
     assert [place_of("m.py", 3, last) for last in (None, 3, 5)] == ["m.py:3", "m.py:3", "m.py:3-5"]
+
+
+def test_a_file_without_a_patch_says_why() -> None:
+    def file(patch: str, **more: bool) -> dict[str, Any]:
+        return {"patch": patch, "status": "M", "path": "m.bin", "truncated": False, "binary": False, **more}
+
+    files = [file("+a\n"), file("", truncated=True, binary=True), file("", binary=True), file(""), file("-b\n\n")]
+    shown = "+a\nM m.bin (too long to show)\nM m.bin (binary)\nM m.bin (nothing to show)\n-b"
+    assert (patch_text(files), patch_text([])) == (shown, "")

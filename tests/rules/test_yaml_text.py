@@ -12,28 +12,9 @@ from hypothesis import strategies as st
 from workbench.rules.yaml_lines import is_same
 from workbench.rules.yaml_text import InvalidYaml, edit, load, write
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.sampled_from(
-    [
-        "on",
-        "yes",
-        "010",
-        "1e3",
-        "~",
-        "null",
-        "true",
-        "2026-01-01",
-        "1:30",
-        "a: b",
-        "- a",
-        "# a",
-        "a\nb\n",
-        "\n a\n",
-        "=",
-        "<<",
-        "---",
-        "...",
-    ]
-)
+LIKE_OTHERS = ["on", "yes", "010", "1e3", "~", "null", "true", "2026-01-01", "1:30", "=", "<<", "---", "..."]
+STRUCTURED = ["a: b", "- a", "# a", "a\nb\n", "\n a\n"]
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.sampled_from(LIKE_OTHERS + STRUCTURED)
 SCALARS = (
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False, allow_infinity=False) | TEXT
 )
@@ -42,8 +23,6 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
     max_leaves=12,
 )
-
-
 MAPPINGS = st.dictionaries(TEXT, VALUES, max_size=4)
 
 

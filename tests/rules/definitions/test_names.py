@@ -81,8 +81,9 @@ def test_a_path_that_cannot_be_used_says_why(path: str, why: str | None) -> None
         ("_a b.c-", None),
         ("a" * NAME_LIMIT, None),
         ("a" * (NAME_LIMIT + 1), "it is longer than 100 characters"),
-        *((name, LETTERS) for name in ("", ".a", "a.", "a ", "-a", "ä", "a/b")),
-        *((name, DEVICE) for name in ("con", "NUL", "con.txt.md", "con .txt")),
+        *((name, LETTERS) for name in ("", ".a", "a.", "a ", " a", "-rf", "ä", "a/b", "a:b", "a*")),
+        *((name, LETTERS) for name in ("r\u0435viewer", "\uff52eviewer", "re\u200bviewer")),  # they look alike
+        *((name, DEVICE) for name in ("con", "AUX", "nul.txt", "com1", "con.txt.md", "con .txt")),
         ("console", None),
         ("a.con", None),
     ],

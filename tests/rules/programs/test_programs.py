@@ -1,4 +1,4 @@
-"""How Claude Code, Codex and Gemini CLI are started for a definition."""
+"""How programs are started: Claude Code, Codex and Gemini CLI for a definition, others by a profile."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.given import refused
 from workbench.errors import BadInput
 from workbench.rules import profile
 from workbench.rules.definitions.model import Definition
@@ -104,7 +107,7 @@ MANUAL = {"include": "manual"}
 
 
 @pytest.mark.parametrize(
-    ("permission", "server", "allowed", "refused"),
+    ("permission", "server", "allowed", "withheld"),
     [
         ("tool", {}, (), ()),  # a person is to be asked, unless it says otherwise
         ("tool", FREE, None, ()),
@@ -118,7 +121,7 @@ MANUAL = {"include": "manual"}
     ],
 )
 def test_only_tools_that_need_no_person_are_used(
-    permission: str, server: dict[str, Any], allowed: tuple[str, ...] | None, refused: tuple[str, ...]
+    permission: str, server: dict[str, Any], allowed: tuple[str, ...] | None, withheld: tuple[str, ...]
 ) -> None:
     wanted = definition(settings={"toolPermission": permission}, mcpServers={"files": STDIO | server})
     found = fit(PROGRAMS["claude"], "claude", wanted)
@@ -126,7 +129,7 @@ def test_only_tools_that_need_no_person_are_used(
         assert not found.servers
         assert "files is not used: its tools need a person's permission" in found.unused[0]
     else:
-        assert (found.servers["files"].allowed, found.servers["files"].refused) == (allowed, refused)
+        assert (found.servers["files"].allowed, found.servers["files"].refused) == (allowed, withheld)
         assert not found.unused
 
 
@@ -162,7 +165,75 @@ def test_the_variables_of_a_program_that_does_not_replace_them_stay_as_they_are(
     assert list(found.servers) == ["files"]
 
 
-@pytest.mark.parametrize("name", sorted(PROGRAMS))
-def test_each_program_has_a_shipped_profile(name: str) -> None:
+# Launch profiles as data: what a file may say, and what is filled into a template
+
+SHIPPED = sorted(path.stem for path in shipped("data", "profiles").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_profile_is_valid_and_says_what_it_is(name: str) -> None:
     found = profile.parse(name, shipped("data", "profiles", f"{name}.yaml").read_text("utf-8"))
-    assert found.program == name
+    assert found.name == name
+    assert name not in PROGRAMS or found.program == name
+    assert PROGRAMS.keys() <= set(SHIPPED)
+    assert found.summary.endswith(".")
+    values = dict.fromkeys(profile.FILLED_IN, 'a "quoted" \\ line\nand another')
+    for file, text in found.files.items():
+        filled = profile.fill(text, values, file=file)
+        read = json.loads if file.endswith(".json") else tomllib.loads
+        assert read(filled)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({}, "summary: required"),
+        ({"summary": ""}, "summary:"),
+        ({"summary": "x", "command": []}, "command:"),
+        ({"summary": "x", "command": "echo"}, "command:"),
+        ({"summary": "x", "comand": ["a"]}, "comand: unknown name"),
+        ({"summary": "x", "name": "other"}, "must be that of the file"),
+        ({"summary": "x", "files": {"../a": ""}}, "without '..'"),
+        ({"summary": "x", "files": {"/a": ""}}, "a path below"),
+        ({"summary": "x", "copies": ["a/../../b"]}, "a path below"),
+        ({"summary": "x", "answer_file": "a/b"}, "answer_file:"),
+        ({"summary": "x", "environment": {"LD_PRELOAD": "x"}}, "must be a variable name"),
+        ({"summary": "x", "environment": {"WORKBENCH_URL": "x"}}, "must be a variable name"),
+        ({"summary": "x", "passes": ["GIT_DIR"]}, "must be a variable name"),
+        ({"summary": "x", "passes": ["A B"]}, "a variable"),
+        ({"summary": "x", "connect": [0]}, "connect"),
+        ({"summary": "x", "connect": ["anything"]}, "connect"),
+        ({"summary": "x", "command": ["a", "{token}"]}, "{token} needs token: true"),
+        ({"summary": "x", "command": ["a"], "environment": {"A": "{mcp_config}"}}, "needs token: true"),
+        ({"summary": "x", "command": ["a"], "prompt": "{token}"}, "needs token: true"),
+        ([], "a mapping"),
+        (None, "a mapping"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_the_reason(said: Any, why: str) -> None:
+    error = refused("PROFILE_INVALID", profile.parse, "mine", yaml.safe_dump(said))
+    assert why in error.message
+    assert error.details == {"profile": "mine"}
+
+
+@pytest.mark.parametrize("text", ["a: [", "\0", "a: !!int x", "- &a [*a]", "{" * 3000])
+def test_what_is_no_yaml_is_refused(text: str) -> None:
+    refused("PROFILE_INVALID", profile.parse, "mine", text)
+
+
+@given(st.text(), st.text())
+def test_what_is_filled_in_is_not_read_again(value: str, other: str) -> None:
+    values = {"title": value, "token": other}
+    assert profile.fill("<{title}>", values) == f"<{value}>"
+    assert profile.fill("{unknown} {Title} {} {{title}}", values) == "{unknown} {Title} {} {" + value + "}"
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_in_json_and_toml_what_is_filled_in_stays_a_string(value: str) -> None:
+    assert json.loads(profile.fill('{"a": "{title}"}', {"title": value}, file="x.json")) == {"a": value}
+    assert tomllib.loads(profile.fill('a = "{title}"', {"title": value}, file="x.toml")) == {"a": value}
+
+
+def test_the_configuration_that_many_clients_read_has_the_address_and_the_token() -> None:
+    found = profile.mcp_config("http://127.0.0.1:1/mcp", "wba_x")["mcpServers"]["workbench"]
+    assert (found["url"], found["headers"]) == ("http://127.0.0.1:1/mcp", {"Authorization": "Bearer wba_x"})

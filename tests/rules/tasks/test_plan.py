@@ -36,6 +36,11 @@ def one(*more: str) -> str:
     return plan(task("a", *more))
 
 
+def two(*more: str) -> str:
+    """A plan of two tasks, `a` and `b`, and more lines of the second, which begins in line 6."""
+    return plan(task("a"), task("b", *more))
+
+
 def problems(text: str) -> list[tuple[int, str]]:
     """What is wrong with a plan."""
     details = refused("PLAN_INVALID", parse, text, personas=PERSONAS).details
@@ -54,11 +59,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "a tab": (plan("\t- name: a\n"), 3, "not YAML: "),
     "two documents": (plan(task("a")) + "---\n" + plan(task("b")), 6, "not YAML: "),
     "a key of the plan that is unknown": ("\nplan: p\nowner: me\ntasks:\n" + task("a"), 2, "unknown key 'owner'"),
-    "a key of a task that is unknown": (
-        plan(task("a"), task("b", "when: now")),
-        6,
-        "unknown key 'when'; the known keys are name, title,",
-    ),
+    "a key of a task that is unknown": (two("when: now"), 6, "unknown key 'when'; the known keys are name, title,"),
     "the parser's own word for a line": (one("line: 7"), 3, "unknown key 'line'; the known keys are name"),
     "no title": (plan("  - name: a\n    persona: reviewer\n"), 3, "title: required"),
     "no name": (plan("  - title: a\n    persona: reviewer\n"), 3, "name: required"),
@@ -73,7 +74,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "an empty command": (one("run: []"), 3, "run"),
     "a name twice": (plan(task("a"), task("b"), task("a")), 9, "the name 'a' is taken by line 3"),
     "an unknown other": (one("after: [z]"), 3, "'a' comes after 'z', which is not in the plan"),
-    "after itself": (plan(task("a"), task("b", "after: [b]")), 6, "'b' comes after itself"),
+    "after itself": (two("after: [b]"), 6, "'b' comes after itself"),
     "a circle of two": (plan(task("a", "after: [b]"), task("b", "after: [a]")), 3, "wait for each other: a → b → a"),
     "a circle of three": (
         *(plan(task("z"), task("a", "after: [z, c]"), task("b", "after: [a]"), task("c", "after: [b]")),),
@@ -85,7 +86,7 @@ CASES: dict[str, tuple[str, int, str]] = {
         "after: must have at most 1,000 items",
     ),
     "an unknown persona": (plan(task("a").replace("implementer", "wizard")), 3, "unknown persona 'wizard'"),
-    "a worktree outside": (plan(task("a"), task("b", "worktree: ../x")), 6, "worktree '../x'"),
+    "a worktree outside": (two("worktree: ../x"), 6, "worktree '../x'"),
     "a worktree without a name": (one("worktree: ''"), 3, "worktree ''"),
     "a reserved worktree": (one("worktree: main"), 3, "worktree 'main'"),
     "a key twice": (one("priority: 1", "priority: 2"), 7, "the key 'priority' is given twice"),
@@ -105,11 +106,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "a word that is no truth value": (one("description: !!bool x"), 1, "not YAML: "),
     "an object of the program": (one("description: !!python/object:os.system {}"), 6, "not YAML: "),
     "a control character": (plan(task("a")) + "\x01", 1, "not YAML: "),
-    "NUL": (
-        plan(task("a"), task("b", 'description: "a\\0b"')),
-        6,
-        "description: it contains the control character U+0000",
-    ),
+    "NUL": (two('description: "a\\0b"'), 6, "description: it contains the control character U+0000"),
     "NUL in a command": (one('run: [echo, "\\x00"]'), 3, "run: it contains the control character U+0000"),
     "NUL in an error": (one('no_retry: ["\\0"]'), 3, "no_retry: it contains the control character U+0000"),
     "an escape": (one('context_ref: "\\e[31m"'), 3, "context_ref: it contains the control character U+001B"),
@@ -122,14 +119,10 @@ CASES: dict[str, tuple[str, int, str]] = {
     "a policy that is none": (one("on_failure: panic"), 3, "on_failure: must be block, cancel"),
     "an error without a name": (one("no_retry: ['']"), 3, "no_retry.0: must not be empty"),
     "errors that are a word": (one("no_retry: ValueError"), 3, "no_retry: must be a list of names, like [first,"),
-    "others that are a word": (
-        plan(task("a"), task("b", "after: a")),
-        6,
-        "after: must be a list of names, like [first,",
-    ),
+    "others that are a word": (two("after: a"), 6, "after: must be a list of names, like [first,"),
     "a session without a name": (one("session: ''"), 3, "session: must not be empty"),
     "an unknown whole": (one("parent: z"), 3, "'a' is part of 'z', which is not in the plan"),
-    "a part of itself": (plan(task("a"), task("b", "parent: b")), 6, "'b' is part of itself"),
+    "a part of itself": (two("parent: b"), 6, "'b' is part of itself"),
     "parts of each other": (plan(task("a", "parent: b"), task("b", "parent: a")), 3, "parts of each other: a → b → a"),
     "subtasks that are none": (one("subtasks: [b]"), 3, "a task is a mapping"),
     "an empty list of subtasks": (one("subtasks: []"), 3, "`subtasks` must be a list"),
