@@ -198,25 +198,21 @@ def test_a_byte_order_mark_is_no_part_of_a_text() -> None:
         ("rules/cite.mdt", "---\na: 1\n", "rules/cite.mdt, line 1: the front matter is not closed by `---`."),
         ("rules/cite.mdt", '---\n{"name": 5}\n---\nx', "tsagent.json: rules: an item has no name."),
         ("rules/cite.mdt", "---\n---\n\n", "tsagent.json: rules.0.text: must not be empty."),
+        ("tsagent.yaml", "a: &x [1]\nb: *x\n", "tsagent.yaml, line "),
+        ("tsagent.yaml", "metadata: {name: A}\nrules: {a: b}\n", "tsagent.yaml: rules is not a list of mappings."),
+        ("tsagent.yaml", "metadata: {name: A}\nproviders: [a]\n", "tsagent.yaml: providers is not a mapping."),
+        ("tsagent.yaml", "- a\n", "tsagent.yaml: it is not a mapping."),
+        ("tsagent.yaml", "", "tsagent.yaml: it is not a mapping."),
+        (
+            "tsagent.yaml",
+            "metadata: {name: A}\nsettings: {temperature: 5}\n",
+            "tsagent.yaml: settings.temperature: must be at most 2",
+        ),
     ],
 )
 def test_what_is_wrong_in_a_file_is_named_with_its_place(path: str, text: str, message: str) -> None:
-    assert mistake(JSON_AGENT, FILES | {path: text}).startswith(message)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a: &x [1]\nb: *x\n", "tsagent.yaml, line "),
-        ("metadata: {name: A}\nrules: {a: b}\n", "tsagent.yaml: rules is not a list of mappings."),
-        ("metadata: {name: A}\nproviders: [a]\n", "tsagent.yaml: providers is not a mapping."),
-        ("- a\n", "tsagent.yaml: it is not a mapping."),
-        ("", "tsagent.yaml: it is not a mapping."),
-        ("metadata: {name: A}\nsettings: {temperature: 5}\n", "tsagent.yaml: settings.temperature: must be at most 2"),
-    ],
-)
-def test_what_is_wrong_in_the_one_file_is_named(text: str, message: str) -> None:
-    assert mistake("tsagent.yaml", {"tsagent.yaml": text}).startswith(message)
+    agent = path if path == "tsagent.yaml" else JSON_AGENT
+    assert mistake(agent, FILES | {path: text}).startswith(message)
 
 
 def test_no_secret_is_in_what_a_conversion_reports() -> None:

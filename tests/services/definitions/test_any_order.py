@@ -160,7 +160,7 @@ class Definitions(RuleBasedStateMachine):
         self.add_entry("ada", "rule", "tone", "a", 500, "manual")
         self.add_entry("ada", "reference", "style", "b", 5, "always")
         self.add_tool("ada", "tone", "Do {text}")
-        self.install_provider("ada", ("openai", {"OPENAI_API_KEY": "env://A"}, ""))
+        self.configure_provider("ada", "install", ("openai", {"OPENAI_API_KEY": "env://A"}, ""))
         self.configure_server("ada", "style", "add", {"command": "files"})
 
     # Tools
@@ -258,20 +258,16 @@ class Definitions(RuleBasedStateMachine):
         changes = {"mode": mode, "description": description}
         self.change(agent, "agent_update_metadata", {"metadata": changes}, "", lambda it: it.update(changes))
 
-    @rule(agent=AGENTS, provider=PROVIDERS)
-    def install_provider(self, agent: str, provider: tuple[str, Fields, str]) -> None:
+    @rule(agent=AGENTS, verb=st.sampled_from(["install", "update"]), provider=PROVIDERS)
+    def configure_provider(self, agent: str, verb: str, provider: tuple[str, Fields, str]) -> None:
         name, config, code = provider
-        code = "ALREADY_EXISTS" if self.has(agent, "provider", name) else code
+        is_there = self.has(agent, "provider", name)
+        if verb == "install":
+            code = "ALREADY_EXISTS" if is_there else code
+        elif name != "unknown":
+            code = code if is_there else "NOT_FOUND"
         arguments = {"providerType": name, "config": config}
-        self.change(agent, "agent_install_provider", arguments, code, lambda it: it["provider"].update({name: config}))
-
-    @rule(agent=AGENTS, provider=PROVIDERS)
-    def update_provider(self, agent: str, provider: tuple[str, Fields, str]) -> None:
-        name, config, code = provider
-        is_missing = name != "unknown" and not self.has(agent, "provider", name)
-        arguments = {"providerType": name, "config": config}
-        code = "NOT_FOUND" if is_missing else code
-        self.change(agent, "agent_update_provider", arguments, code, lambda it: it["provider"].update({name: config}))
+        self.change(agent, f"agent_{verb}_provider", arguments, code, lambda it: it["provider"].update({name: config}))
 
     @rule(agent=AGENTS, name=st.sampled_from(["openai", "ollama"]))
     def uninstall_provider(self, agent: str, name: str) -> None:
@@ -390,9 +386,7 @@ class Definitions(RuleBasedStateMachine):
                 assert self.answer("agent_get_info", agentTarget=f"./agents/{agent}") == "INVALID_CONFIGURATION"
                 continue
             info = self.call("agent_get_info", agentTarget=agent)
-            assert {key: info[key] for key in ("name", "mode", "description")} == {
-                key: fields[key] for key in ("name", "mode", "description")
-            }
+            assert all(info[key] == fields[key] for key in ("name", "mode", "description"))
             counts = (info["ruleCount"], info["referenceCount"], info["toolCount"], info["mcpServerCount"])
             assert counts == tuple(len(fields[noun]) for noun in ("rule", "reference", "tool", "server"))
             assert info["installedProviders"] == sorted(fields["provider"])
