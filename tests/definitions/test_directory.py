@@ -195,9 +195,7 @@ def test_a_definition_that_becomes_unreadable_in_the_middle_of_a_change_is_left_
 
 
 @pytest.mark.parametrize("linked", ["rules", "."])
-def test_a_link_that_appears_in_the_middle_of_a_change_is_not_followed(
-    directory: Directory, tmp_path: Path, linked: str
-) -> None:
+def test_a_link_that_appears_during_a_change_is_not_followed(directory: Directory, tmp_path: Path, linked: str) -> None:
     outside = tmp_path / "outside"
 
     def link(path: Path) -> None:
@@ -313,9 +311,7 @@ def test_a_file_that_others_may_not_read_stays_so(directory: Directory) -> None:
 
 
 @pytest.mark.parametrize("linked", [PRIVATE, f"{PRIVATE}/reader"])
-def test_a_link_where_the_lock_and_the_journal_are_kept_is_not_followed(
-    directory: Directory, tmp_path: Path, linked: str
-) -> None:
+def test_a_link_in_place_of_the_journals_is_not_followed(directory: Directory, tmp_path: Path, linked: str) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "notes.txt").write_text("mine")

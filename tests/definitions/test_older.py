@@ -63,9 +63,7 @@ def paths(registry: Registry) -> list[str]:
 
 
 @every_layout
-def test_an_older_definition_is_listed_found_and_read_and_not_changed(
-    agents: Path, registry: Registry, files: dict[str, str]
-) -> None:
+def test_an_older_definition_is_read_and_not_changed(agents: Path, registry: Registry, files: dict[str, str]) -> None:
     put(agents, files)
     (path,) = paths(registry)
     assert path == ("./agents/finder.yaml" if files is AS_FILE else "./agents/finder")
@@ -126,9 +124,7 @@ def converted(files: dict[str, str]) -> Converted:
 
 @pytest.mark.parametrize("keep", [True, False])
 @every_layout
-def test_it_becomes_a_definition_with_the_same_content(
-    agents: Path, registry: Registry, files: dict[str, str], keep: bool
-) -> None:
+def test_it_becomes_one_that_says_the_same(agents: Path, registry: Registry, files: dict[str, str], keep: bool) -> None:
     put(agents, files | {"finder/README.txt": "mine"})
     if files is AS_FILE:
         (agents / "finder/README.txt").unlink()
@@ -155,9 +151,7 @@ def test_it_is_converted_to_another_directory_under_an_id_of_its_own(agents: Pat
 
 
 @every_layout
-def test_nothing_but_foreign_files_is_left_where_it_was(
-    agents: Path, registry: Registry, files: dict[str, str]
-) -> None:
+def test_only_foreign_files_are_left_where_it_was(agents: Path, registry: Registry, files: dict[str, str]) -> None:
     put(agents, files)
     migrate(registry, "finder", "./agents/new", keep=False)
     assert {path.name for path in agents.iterdir()} == {".workbench", "new"}
@@ -180,7 +174,7 @@ def test_old_files_stay_if_anything_would_be_lost_with_them(agents: Path, regist
     ("files", "name"),
     [(AS_DIRECTORY, "rules/mine.md"), (AS_DIRECTORY, "references/a.md"), (AS_YAML_IN_DIRECTORY, "prompt.md")],
 )
-def test_files_that_would_become_part_of_it_are_in_the_way(
+def test_files_that_would_be_part_of_it_are_kept(
     agents: Path, registry: Registry, files: dict[str, str], name: str
 ) -> None:
     put(agents, files | {f"finder/{name}": "mine"})

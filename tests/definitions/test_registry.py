@@ -113,9 +113,7 @@ def test_a_new_definition_has_a_plain_path_that_is_free(registry: Registry, base
         assert directory.path.is_relative_to(base / "agents")
 
 
-def test_a_place_is_not_free_where_another_one_is_or_other_files_are_or_only_the_case_differs(
-    registry: Registry, base: Path
-) -> None:
+def test_a_place_is_not_free_beside_others_even_if_their_case_differs(registry: Registry, base: Path) -> None:
     (base / "agents" / "notes").mkdir()
     (base / "agents" / "notes" / "a.txt").write_text("mine")
     registry.create(registry.vacant("./agents/team/a"), definition("A"))
@@ -151,9 +149,7 @@ def test_a_directory_that_the_operator_chose_may_be_a_link(tmp_path: Path, base:
     assert registry.get(str(tmp_path / "mine" / "spy")).path == registry.get("spy").path == Path(spy)
 
 
-def test_a_directory_that_was_replaced_by_a_link_since_it_was_found_is_not_used(
-    registry: Registry, tmp_path: Path, base: Path
-) -> None:
+def test_a_directory_that_is_replaced_by_a_link_is_not_used(registry: Registry, tmp_path: Path, base: Path) -> None:
     directory = registry.find("reviewer")
     (base / "agents" / "reviewer").rename(tmp_path / "away")
     (base / "agents" / "reviewer").symlink_to(tmp_path / "outside" / "spy")
@@ -217,9 +213,7 @@ def test_two_registries_see_the_changes_of_each_other_at_once(registry: Registry
         assert two.get("./agents/reviewer").hash == one.get("./agents/reviewer").hash
 
 
-def test_an_edit_in_place_of_the_same_size_and_within_one_tick_of_the_clock_is_noticed(
-    registry: Registry, base: Path
-) -> None:
+def test_an_edit_of_the_same_size_within_one_tick_of_the_clock_is_noticed(registry: Registry, base: Path) -> None:
     path = base / "agents" / "reviewer"
     for number in range(300):
         name = f"Reviewer {number:03}"

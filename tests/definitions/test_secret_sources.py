@@ -94,9 +94,7 @@ def test_an_item_of_one_password_and_why_it_refuses(one_password: Path, tmp_path
     assert "`op` of 1Password is not installed" in refusal("op://vault/item/field", tmp_path).message
 
 
-def test_one_password_that_does_not_answer_is_not_waited_for(
-    one_password: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_silent_one_password_is_left(one_password: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secret_sources, "PROGRAM_SECONDS", 0.2)
     one_password.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
     assert "op signin" in refusal("op://vault/item/field", tmp_path).message

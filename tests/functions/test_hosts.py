@@ -51,7 +51,7 @@ def fall_silent(hosts: ToolHosts) -> None:
         hosts.tick()
 
 
-async def test_a_call_reaches_the_host_that_waits_for_one_and_its_result_or_failure_the_caller(
+async def test_a_call_reaches_the_waiting_host_and_its_result_or_failure_the_caller(
     hosts: ToolHosts,
 ) -> None:
     waiting = asyncio.create_task(hosts.take("a", [], SOON))

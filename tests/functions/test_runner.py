@@ -45,7 +45,7 @@ async def cancelled(runner: FunctionRunner, fn: Callable[[], Any], begun: thread
         await call
 
 
-async def test_functions_of_both_kinds_return_their_result_and_run_apart_from_the_loop_of_the_servers(
+async def test_functions_of_both_kinds_return_their_result_apart_from_the_servers(
     runner: FunctionRunner,
 ) -> None:
     assert await runner.run(lambda a, b: a + b, {"a": 1, "b": 2}, 10) == 3
@@ -68,7 +68,7 @@ async def test_what_a_function_raises_is_its_own(runner: FunctionRunner, error: 
     assert await runner.run(later, {"value": 1}, 10) == 1
 
 
-async def test_an_asynchronous_function_that_never_yields_is_interrupted_and_others_go_on(
+async def test_an_asynchronous_function_that_never_yields_does_not_stop_others(
     runner: FunctionRunner,
 ) -> None:
     async def endless() -> None:
@@ -122,7 +122,7 @@ async def test_after_the_end_nothing_runs(runner: FunctionRunner) -> None:
         await runner.run(later, {"value": 1}, 10)
 
 
-async def test_a_function_that_takes_too_long_is_interrupted_even_if_it_goes_on_after_every_exception(
+async def test_a_function_that_catches_everything_is_interrupted_all_the_same(
     runner: FunctionRunner,
 ) -> None:
     begun, ended = threading.Event(), threading.Event()

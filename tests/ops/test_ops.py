@@ -212,9 +212,7 @@ def test_an_unknown_argument_gets_the_one_that_may_be_meant_unless_there_are_man
 
 
 @pytest.mark.anyio
-async def test_an_unknown_operation_gets_those_that_the_caller_may_mean_and_call(
-    workbench: Workbench, admit: Admit
-) -> None:
+async def test_an_unknown_operation_gets_those_that_may_be_meant(workbench: Workbench, admit: Admit) -> None:
     reader = (await admit("ada", tool="read")).caller
     for caller, may in ((OPERATOR, True), (ANONYMOUS, False), (reader, False)):
         error = await given.refusal(workbench.dispatch(caller, "aprove", {}))

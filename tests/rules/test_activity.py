@@ -19,9 +19,7 @@ def test_the_last_interval_of_a_window_contains_the_present_and_it_moves_by_whol
 
 
 @given(st.integers(0, 50), NUMBERS, NUMBERS)
-def test_what_was_open_follows_from_what_is_open_and_what_changed(
-    before: int, opened: list[int], closed: list[int]
-) -> None:
+def test_what_was_open_follows_from_what_is_open_now(before: int, opened: list[int], closed: list[int]) -> None:
     counts, count = [], before
     for one, other in zip(opened, closed, strict=True):
         count += one - other

@@ -128,9 +128,7 @@ def full(value: Any) -> Any:
         ({"a": 1}, [1], [1], [1]),
     ],
 )
-def test_of_a_mapping_what_stays_the_same_is_stated_as_before(
-    stated: Any, new: Any, shortest: Any, result: Any
-) -> None:
+def test_what_stays_the_same_is_stated_as_before(stated: Any, new: Any, shortest: Any, result: Any) -> None:
     assert edited(stated, full(stated), new, shortest) == result
 
 

@@ -48,9 +48,7 @@ def test_a_grid_of_100_000_is_refused_before_it_is_made() -> None:
 
 
 @given(VALUES, st.integers(1, 3))
-def test_every_run_has_a_key_of_its_own_whatever_the_order_of_parameters(
-    parameters: dict[str, tuple[Any, ...]], repeat: int
-) -> None:
+def test_every_run_has_a_key_of_its_own_in_any_order(parameters: dict[str, tuple[Any, ...]], repeat: int) -> None:
     wanted = Specification("n.ipynb", parameters, repeat=repeat)
     turned = Specification("n.ipynb", dict(reversed(parameters.items())), repeat=repeat)
     keys = {run.key for run in grid(wanted, "h", MOST)}

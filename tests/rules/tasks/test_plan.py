@@ -381,7 +381,5 @@ def test_a_chain_as_long_as_a_plan_may_be_needs_no_deep_stack() -> None:
         ({"a": ["b", "c"], "b": [], "c": ["a"]}, ["a", "c", "a"]),
     ],
 )
-def test_the_cycle_that_is_found_first_is_told_without_the_way_to_it(
-    edges: dict[str, list[str]], cycle: list[str] | None
-) -> None:
+def test_the_first_cycle_is_told_without_the_way_to_it(edges: dict[str, list[str]], cycle: list[str] | None) -> None:
     assert find_cycle(edges) == cycle

@@ -76,9 +76,7 @@ def test_a_long_text_is_shown_in_part() -> None:
         ([""] * 500, 500, 1, False),
     ],
 )
-def test_a_value_is_small_up_to_so_many_nodes_and_characters(
-    value: Any, nodes: int, characters: int, small: bool
-) -> None:
+def test_a_value_is_small_up_to_its_two_limits(value: Any, nodes: int, characters: int, small: bool) -> None:
     assert is_small(value, nodes, characters) is small
 
 

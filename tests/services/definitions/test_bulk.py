@@ -106,9 +106,7 @@ async def test_each_change_is_recorded_after_an_edit_made_by_an_editor(reviewer:
         (change("reject", approval_id=1), "UNKNOWN_OPERATION"),
     ],
 )
-async def test_if_one_fails_nothing_is_changed(
-    workbench: Workbench, settings: Settings, wrong: dict[str, Any], code: str
-) -> None:
+async def test_all_change_or_none(workbench: Workbench, settings: Settings, wrong: dict[str, Any], code: str) -> None:
     await create(workbench)
     await create(workbench, "deleted")
     before, events = files(settings), await versions(workbench)

@@ -23,9 +23,7 @@ def files(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-async def test_a_definition_is_created_as_files_and_found_by_path_id_and_name(
-    workbench: Workbench, settings: Settings
-) -> None:
+async def test_a_definition_is_files_found_by_path_id_and_name(workbench: Workbench, settings: Settings) -> None:
     made = await create(workbench, mode="autonomous", initialSettings={"temperature": 0.1}, initialPrompt="Be brief.")
     folder = settings.home / "agents" / "reviewer"
     assert (folder / "prompt.md").read_text() == "Be brief.\n"
@@ -113,9 +111,7 @@ async def test_what_an_editor_changes_is_read_and_recorded(reviewer: Reviewer) -
     assert (await versions(reviewer.workbench))[-1] == ("definition.found", "changed outside of Workbench")
 
 
-async def test_an_agent_manages_definitions_only_as_a_planner_whose_grant_includes_them(
-    workbench: Workbench, admit: Admit
-) -> None:
+async def test_only_a_planner_whose_grant_says_so_manages_definitions(workbench: Workbench, admit: Admit) -> None:
     planner = (await admit("ada", persona_id="planner")).caller
     with pytest.raises(Refused, match=r"FORBIDDEN.*its grant does not include definitions"):
         await workbench.dispatch(planner, "agent_list", {})
@@ -182,9 +178,7 @@ async def test_what_somebody_else_writes_right_after_the_operator_is_not_trusted
     assert newest == ["changed outside of Workbench", "rule a added"]
 
 
-async def test_an_agent_does_not_get_the_definition_that_is_named_like_the_id_of_its_deleted_one(
-    workbench: Workbench, admit: Admit
-) -> None:
+async def test_a_definition_named_like_the_id_of_a_deleted_one_is_another(workbench: Workbench, admit: Admit) -> None:
     made = await create(workbench)
     ada = await admit("ada", definition="reviewer")
     assert await workbench.dispatch(ada.caller, "list_rules", {}) == {"rules": []}
@@ -195,9 +189,7 @@ async def test_an_agent_does_not_get_the_definition_that_is_named_like_the_id_of
     assert (await workbench.call("agent_list_rules", agentTarget="./agents/other"))["count"] == 0
 
 
-async def test_a_branch_that_is_checked_out_between_two_calls_is_what_is_read_and_recorded(
-    reviewer: Reviewer, repository: Path
-) -> None:
+async def test_a_branch_that_is_checked_out_between_two_calls_is_read(reviewer: Reviewer, repository: Path) -> None:
     prompt = reviewer.folder / "prompt.md"
     prompt.write_text("One.\n")
     git("add", "--force", ".aiswarm/agents/reviewer", cwd=repository)

@@ -56,7 +56,7 @@ async def test_an_agent_keeps_its_own_rules_and_references(reviewer: Reviewer, a
         ({"definition": ""}, ()),
     ],
 )
-async def test_the_grant_switches_the_tools(
+async def test_the_grant_decides(
     reviewer: Reviewer, admit: Admit, choices: dict[str, str], permitted: tuple[str, ...]
 ) -> None:
     workbench = reviewer.workbench

@@ -58,7 +58,7 @@ async def test_the_tools_of_a_program_are_listed_and_what_it_says_about_its_secr
 
 
 @pytest.mark.skipif(abilities().abi == 0, reason="this system does not confine")
-async def test_a_program_reads_the_project_but_not_its_state_nor_the_rest(
+async def test_a_program_reads_the_project_but_no_state(
     workbench: Workbench, settings: Settings, tmp_path: Path
 ) -> None:
     (tmp_path / "outside").write_text("")
@@ -83,9 +83,7 @@ async def test_a_program_or_a_server_that_is_not_there_is_named(workbench: Workb
     await refused("NOT_FOUND", workbench, "agent_probe_mcp_server", agentTarget="mine", serverName="other")
 
 
-async def test_a_secret_that_cannot_be_read_is_named_and_nothing_is_started(
-    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_a_secret_nothing_is_started(workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("THEIR_TOKEN")
     with pytest.raises(Unavailable, match="SECRET_UNRESOLVED") as caught:
         await probed(workbench, command="sh", env={"API_TOKEN": "env://THEIR_TOKEN"})
@@ -102,9 +100,7 @@ deep.wait()
 """
 
 
-async def test_a_program_that_does_not_answer_is_ended_with_all_that_it_started(
-    workbench: Workbench, settings: Settings
-) -> None:
+async def test_a_silent_program_is_ended_with_all_that_it_started(workbench: Workbench, settings: Settings) -> None:
     found = await probed(workbench, 2, **program(settings, text=SILENT))
     assert found["error"].startswith("The server could not be tried: it did not answer within 2 s.")
     await ended(*map(int, found["error"].partition("wrote: ")[2].split()))
@@ -132,9 +128,7 @@ def _command(process: psutil.Process) -> list[str]:
         return []
 
 
-async def test_a_server_that_is_not_trusted_is_not_started(
-    workbench: Workbench, settings: Settings, admit: Admit
-) -> None:
+async def test_an_untrusted_server_is_not_started(workbench: Workbench, settings: Settings, admit: Admit) -> None:
     admitted = await admit("ada", role="planner", definitions=True)
     mark = settings.project / "started"
     await workbench.dispatch(admitted.caller, "agent_create", {"agentPath": "./agents/hers", "name": "hers"})

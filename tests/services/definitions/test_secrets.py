@@ -85,9 +85,7 @@ async def test_a_secret_that_no_header_can_have_is_not_quoted(
     assert SECRET not in "".join(traceback.format_exception(error)) + str(error.as_dict()) + caplog.text
 
 
-async def test_a_source_that_does_not_answer_is_not_waited_for(
-    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_silent_source_is_not_waited_for(workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secrets, "SECONDS", 0.05)
     may_go_on = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -184,7 +184,7 @@ async def test_another_name_of_a_provider_means_the_same(reviewer: Reviewer) -> 
     assert (await reviewer("agent_get_provider_config", providerType="claude"))["config"] == config
 
 
-async def test_a_secret_that_is_written_out_is_never_shown_and_stays_if_its_mask_is_sent_back(
+async def test_a_secret_that_is_written_out_is_not_shown_and_stays_if_its_mask_comes_back(
     reviewer: Reviewer,
 ) -> None:
     done = await reviewer("agent_install_provider", **OPENAI, config=LITERAL)
@@ -213,7 +213,7 @@ async def test_a_secret_that_is_written_out_is_never_shown_and_stays_if_its_mask
         ("bedrock", {"AWS_ACCESS_KEY_ID": "env://A", "AWS_SECRET_ACCESS_KEY": "env://B", "AWS_REGION": "here"}, False),
     ],
 )
-async def test_what_is_not_valid_is_not_installed(
+async def test_only_a_valid_one_is_installed(
     reviewer: Reviewer, provider: str, config: dict[str, str], valid: bool
 ) -> None:
     given = {"providerType": provider, "config": config}

@@ -115,9 +115,7 @@ async def test_what_came_with_a_repository_is_asked_for_with_its_command_and_the
     assert await pending(workbench) == [question]
 
 
-async def test_what_the_operator_trusts_is_used_until_it_changes(
-    workbench: Workbench, theirs: str, settings: Settings
-) -> None:
+async def test_what_is_trusted_is_used_until_it_changes(workbench: Workbench, theirs: str, settings: Settings) -> None:
     error = await refused(workbench, theirs)
     assert (await decided(workbench, error))["outcome"] == {
         "definition": "Theirs",
@@ -132,18 +130,14 @@ async def test_what_the_operator_trusts_is_used_until_it_changes(
     await require(workbench, theirs)
 
 
-async def test_an_answer_is_about_what_was_shown_not_about_what_is_there_now(
-    workbench: Workbench, theirs: str, settings: Settings
-) -> None:
+async def test_an_answer_is_about_what_was_shown(workbench: Workbench, theirs: str, settings: Settings) -> None:
     error = await refused(workbench, theirs)
     came_with_the_repository(settings, AGENT_YAML.replace("npx", "evil"))
     await decided(workbench, error)
     assert "evil" in (await refused(workbench, theirs)).message
 
 
-async def test_a_question_whose_subject_has_changed_is_replaced(
-    workbench: Workbench, theirs: str, settings: Settings
-) -> None:
+async def test_a_question_about_what_changed_is_replaced(workbench: Workbench, theirs: str, settings: Settings) -> None:
     first = await refused(workbench, theirs)
     came_with_the_repository(settings, AGENT_YAML.replace("npx", "evil"))
     second = await refused(workbench, theirs)
@@ -154,7 +148,7 @@ async def test_a_question_whose_subject_has_changed_is_replaced(
     await require(workbench, theirs)
 
 
-async def test_what_was_refused_is_asked_for_again_by_the_operator_only(
+async def test_only_the_operator_asks_again_for_what_was_refused(
     workbench: Workbench, theirs: str, ada: Caller
 ) -> None:
     error = await refused(workbench, theirs)
@@ -202,18 +196,14 @@ async def test_what_an_agent_writes_is_asked_for(workbench: Workbench, ada: Call
     assert waited["payload"] == question["payload"]
 
 
-async def test_an_agent_that_changes_what_the_operator_wrote_asks_again(
-    workbench: Workbench, ada: Caller, mine: str
-) -> None:
+async def test_an_agent_that_changes_what_is_trusted_asks_again(workbench: Workbench, ada: Caller, mine: str) -> None:
     await require(workbench, "mine")
     await written(workbench, ada, "mine", mcp_servers={"files": {"command": "npx", "args": ["-y", "evil"]}})
     await refused(workbench, "mine", ada)
     await refused(workbench, "mine")
 
 
-async def test_the_operators_change_of_something_else_trusts_nothing_that_was_there(
-    workbench: Workbench, theirs: str
-) -> None:
+async def test_the_operators_change_of_something_else_trusts_nothing(workbench: Workbench, theirs: str) -> None:
     await written(workbench, OPERATOR, theirs, prompt="You work.")
     await refused(workbench, theirs)
     await written(workbench, OPERATOR, theirs, settings={"toolPermission": "never"})
@@ -221,9 +211,7 @@ async def test_the_operators_change_of_something_else_trusts_nothing_that_was_th
     assert error.details["needs"] == [PROGRAM]
 
 
-async def test_the_operators_change_of_a_part_does_not_trust_the_rest_of_it(
-    workbench: Workbench, settings: Settings
-) -> None:
+async def test_the_operators_change_of_a_part_trusts_only_that(workbench: Workbench, settings: Settings) -> None:
     theirs = came_with_the_repository(
         settings, "metadata: {id: a, name: A}\nproviders:\n  openai: {OPENAI_BASE_URL: http://evil.example}\n"
     )
@@ -244,9 +232,7 @@ async def test_a_copy_is_trusted_with_what_its_source_is_trusted_with_unless_an_
     await refused(workbench, "./agents/hers", ada)
 
 
-async def test_an_agent_passes_on_what_its_own_definition_is_trusted_with_and_no_more(
-    workbench: Workbench, admit: Admit
-) -> None:
+async def test_an_agent_passes_on_what_its_own_definition_is_trusted_with(workbench: Workbench, admit: Admit) -> None:
     made = await create(workbench, "own")
     await written(workbench, OPERATOR, "own", mcp_servers=SERVER)
     admitted = await admit("ada", role="planner", definitions=True, definition="own")
@@ -261,9 +247,7 @@ async def test_an_agent_passes_on_what_its_own_definition_is_trusted_with_and_no
     assert error.details["needs"] == ['mcpServers.other: starts "npx" "-y" "server"']
 
 
-async def test_what_was_imported_is_asked_for_even_if_the_operator_did_it_or_it_comes_back(
-    workbench: Workbench, mine: str
-) -> None:
+async def test_what_was_imported_is_asked_for_even_if_it_was_here_before(workbench: Workbench, mine: str) -> None:
     made = await workbench.call("agent_get_info", agentTarget=mine)
     file = (await workbench.call("agent_export", agentTarget=mine))["content"]
     await workbench.call("agent_import", agentPath="./agents/imported", content=file)
@@ -303,9 +287,7 @@ async def test_a_question_is_closed_when_what_it_asks_for_or_its_definition_is_r
     assert await pending(workbench) == []
 
 
-async def test_trust_is_shown_asked_for_and_revoked_by_operations(
-    workbench: Workbench, theirs: str, ada: Caller
-) -> None:
+async def test_trust_is_shown_asked_for_and_revoked(workbench: Workbench, theirs: str, ada: Caller) -> None:
     target = {"agentTarget": theirs}
     shown = await workbench.dispatch(ada, "agent_get_trust", target)
     assert (shown["trusted"], shown["approvalId"]) == (False, None)

@@ -70,9 +70,7 @@ async def test_recorded_changes_are_listed_newest_first(workbench: Workbench, fo
     assert (await history(workbench))["versions"][0]["summary"] == "rule cite added", "it is found by its path"
 
 
-async def test_an_edit_made_by_an_editor_is_noted_when_it_is_first_read_or_changed(
-    workbench: Workbench, folder: Path
-) -> None:
+async def test_an_edit_made_by_an_editor_is_noted_when_it_is_found(workbench: Workbench, folder: Path) -> None:
     (folder / "prompt.md").write_text("Review well.\n")
     for _ in range(2):
         newest, *older = (await history(workbench))["versions"]

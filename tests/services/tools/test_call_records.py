@@ -63,9 +63,7 @@ async def test_a_list_has_the_beginning_and_one_call_the_whole(workbench: Workbe
         await workbench.call("cancel_tool_call", call_id=done.call_id)
 
 
-async def test_an_agent_sees_and_cancels_only_its_own_calls(
-    workbench: Workbench, hanging: Hanging, admit: Admit
-) -> None:
+async def test_an_agent_sees_and_cancels_only_its_calls(workbench: Workbench, hanging: Hanging, admit: Admit) -> None:
     ada, bob = [(await admit(name, tools=["hub"])).caller for name in ("ada", "bob")]
     waiting = begin(workbench, "hub__wait", scope=as_agent(ada))
     await hanging.begun.wait()
@@ -80,9 +78,7 @@ async def test_an_agent_sees_and_cancels_only_its_own_calls(
     assert await ended_with(waiting) == ["TOOL_CANCELLED"]
 
 
-async def test_cancelling_one_call_leaves_the_others_and_what_comes_after(
-    workbench: Workbench, hanging: Hanging
-) -> None:
+async def test_cancelling_a_call_leaves_others_and_what_comes_after(workbench: Workbench, hanging: Hanging) -> None:
 
     async def twice() -> list[str | None]:
         first = await asyncio.gather(begin(workbench, "hub__wait"), return_exceptions=True)
@@ -121,7 +117,7 @@ async def test_who_cancels_the_caller_itself_gets_a_cancellation(workbench: Work
 
 
 @pytest.mark.parametrize("runner", ["999999999:1.0", "1:12345.0", "nonsense", ""])
-async def test_calls_of_a_program_that_has_ended_are_interrupted(
+async def test_calls_of_a_dead_program_are_ended(
     workbench: Workbench, shelf: Shelf, hanging: Hanging, runner: str
 ) -> None:
     shelf.put("hub__post")
@@ -149,9 +145,7 @@ async def test_calls_are_interrupted_when_the_servers_stop(workbench: Workbench,
     assert [row["state"] for row in await rows(workbench)] == ["interrupted"]
 
 
-async def test_the_events_say_for_whom_a_call_is_and_only_those_near_see_them(
-    workbench: Workbench, shelf: Shelf, admit: Admit
-) -> None:
+async def test_events_of_a_call_are_seen_by_those_near(workbench: Workbench, shelf: Shelf, admit: Admit) -> None:
     ada, bob = (await admit("ada", tools=["hub"])).caller, (await admit("bob")).caller
     shelf.put("hub__look", hints=READING)
     await begin(workbench, "hub__look", scope=as_agent(ada))
@@ -194,9 +188,7 @@ async def test_a_call_keeps_how_far_it_was_when_it_last_said_so(workbench: Workb
     assert (ended["state"], ended["progress"], ended["progress_message"]) == ("cancelled", 1, "first")
 
 
-async def test_a_call_keeps_its_last_report_and_what_a_model_behind_it_has_used(
-    workbench: Workbench, shelf: Shelf
-) -> None:
+async def test_a_call_keeps_its_last_report_and_what_its_model_has_used(workbench: Workbench, shelf: Shelf) -> None:
     async def works(ctx: Ctx, call: Call) -> Outcome:
         assert call.surroundings.progress is not None
         for done in range(1, 101):

@@ -50,9 +50,7 @@ async def test_a_call_is_recorded_with_its_arguments_and_its_result(workbench: W
     ("name", "arguments", "code"),
     [("creat_project", {}, "UNKNOWN_TOOL"), ("create_project", {"nam": 1}, "INVALID_ARGUMENTS")],
 )
-async def test_a_call_that_fails_says_why(
-    workbench: Workbench, name: str, arguments: dict[str, Any], code: str
-) -> None:
+async def test_a_failed_call_says_why(workbench: Workbench, name: str, arguments: dict[str, Any], code: str) -> None:
     error = await given.refusal(workbench.call("call_tool", name=name, arguments=arguments))
     assert error.code == code
     assert "create_project" in error.message
@@ -92,7 +90,7 @@ async def test_a_model_cannot_do_what_only_the_operator_may(workbench: Workbench
         await model_calls(workbench, "approve", approval_id=1)
 
 
-async def test_the_loop_goes_on_while_the_library_is_loaded(
+async def test_the_library_loads_beside_the_loop(
     workbench: Workbench, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loading, go_on, library = threading.Event(), threading.Event(), checks._library

@@ -47,9 +47,7 @@ async def listed(workbench: Workbench) -> list[dict[str, Any]]:
     return found
 
 
-async def test_an_exported_tool_asks_the_model_of_its_definition_until_it_is_removed(
-    workbench: Workbench, settings: Settings
-) -> None:
+async def test_an_exported_tool_asks_the_model_of_its_definition(workbench: Workbench, settings: Settings) -> None:
     write(settings)
     [tool] = await listed(workbench)
     assert (tool["name"], tool["title"], tool["source"]) == (NAME, "Text tools: shorten", "local")
@@ -62,9 +60,7 @@ async def test_an_exported_tool_asks_the_model_of_its_definition_until_it_is_rem
         await workbench.call("call_tool", name=NAME, arguments={"text": "x"})
 
 
-async def test_a_definition_without_a_model_or_in_another_mode_offers_nothing_to_call(
-    workbench: Workbench, settings: Settings
-) -> None:
+async def test_without_a_model_or_in_another_mode_nothing_is_offered(workbench: Workbench, settings: Settings) -> None:
     write(settings, "")
     assert [tool["problem"] for tool in await listed(workbench)] == ["its definition names no model"]
     with pytest.raises(Unavailable, match="TOOL_UNAVAILABLE"):
@@ -73,18 +69,14 @@ async def test_a_definition_without_a_model_or_in_another_mode_offers_nothing_to
     assert await listed(workbench) == []
 
 
-async def test_a_copy_of_a_definition_and_one_that_cannot_be_read_change_nothing(
-    workbench: Workbench, settings: Settings
-) -> None:
+async def test_a_copy_and_one_that_cannot_be_read_change_nothing(workbench: Workbench, settings: Settings) -> None:
     write(settings)
     write(settings, name="text-tools-copy")
     write(settings, name="broken", text="metadata: [")
     assert [tool["name"] for tool in await listed(workbench)] == [NAME]
 
 
-async def test_a_provider_that_is_not_trusted_is_not_used_and_the_record_says_why(
-    workbench: Workbench, settings: Settings
-) -> None:
+async def test_a_provider_that_is_not_trusted_is_not_used(workbench: Workbench, settings: Settings) -> None:
     write(settings, "settings:\n  model: openai:gpt-5\nproviders:\n  openai:\n    OPENAI_API_KEY: sk-theirs-12345")
     with pytest.raises(WorkbenchError, match="DEFINITION_NOT_TRUSTED"):
         await workbench.call("call_tool", name=NAME, arguments={"text": "x"})

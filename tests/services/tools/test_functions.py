@@ -35,9 +35,7 @@ async def answered(workbench: Workbench, value: Any) -> None:
     assert done == {"delivered": True}
 
 
-async def test_an_agent_calls_functions_that_only_read_and_others_with_permission(
-    workbench: Workbench, admit: Admit
-) -> None:
+async def test_an_agent_needs_permission_unless_a_function_only_reads(workbench: Workbench, admit: Admit) -> None:
     ada = (await admit("ada", tools=["notebook"])).caller
     call = workbench.dispatch(ada, "call_tool", {"name": "look", "arguments": {}})
     assert (await asyncio.gather(call, answered(workbench, "seen")))[0]["result"] == "seen"

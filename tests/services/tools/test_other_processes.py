@@ -49,9 +49,7 @@ CALLS = """
 RUN = "\nasyncio.run(main())\n"
 
 
-async def test_calls_of_a_killed_process_are_interrupted_and_its_question_is_withdrawn(
-    settings: Settings, child: Child
-) -> None:
+async def test_calls_and_questions_of_a_killed_process_are_closed(settings: Settings, child: Child) -> None:
     process = child("-c", BEGIN + DIES + RUN, settings.project)
     assert await asyncio.to_thread(process.wait, 60) == -9
     async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
@@ -66,9 +64,7 @@ async def test_calls_of_a_killed_process_are_interrupted_and_its_question_is_wit
         assert (await workbench.call("list_tasks"))["tasks"] == []
 
 
-async def test_a_call_of_another_process_is_cancelled_there_and_its_caller_learns_by_whom(
-    settings: Settings, child: Child
-) -> None:
+async def test_a_call_of_another_process_is_cancelled_there(settings: Settings, child: Child) -> None:
     async with Workbench.open(settings) as workbench, workbench.feed.subscribe("tool.started") as news:
         process = child("-c", BEGIN + CALLS + RUN, settings.project)
         started = await anext(news)

@@ -22,9 +22,7 @@ async def agent(served: Served, admit: Admit) -> AsyncIterator[httpx2.AsyncClien
         yield made
 
 
-async def test_the_catalogue_and_the_calls_have_endpoints(
-    served: Served, shelf: Shelf, agent: httpx2.AsyncClient
-) -> None:
+async def test_the_catalogue_and_calls_have_endpoints(served: Served, shelf: Shelf, agent: httpx2.AsyncClient) -> None:
     shelf.put("hub__post")
     tools = {one["name"]: one for one in (await agent.get("/api/tools")).json()["data"]["tools"]}
     assert (tools["hub__post"]["source"], tools["whoami"]["source"]) == ("mcp", "local")
@@ -39,9 +37,7 @@ async def test_the_catalogue_and_the_calls_have_endpoints(
 
 
 @pytest.mark.parametrize("runs", [False, True])
-async def test_a_call_ends_when_its_client_leaves(
-    served: Served, shelf: Shelf, agent: httpx2.AsyncClient, runs: bool
-) -> None:
+async def test_who_leaves_ends_the_call(served: Served, shelf: Shelf, agent: httpx2.AsyncClient, runs: bool) -> None:
     hanging = Hanging()
     shelf.put("hub__wait", hanging)
     calling = asyncio.create_task(agent.post("/api/tools/hub__wait/call", json={}))

@@ -56,7 +56,7 @@ async def test_once_is_for_one_call_and_always_for_those_that_wait_and_come(work
     assert (await workbench.call("list_approvals", kind="tool_call"))["approvals"] == []
 
 
-async def test_a_tool_that_may_never_be_called_is_refused_also_where_it_is_asked_for(
+async def test_a_tool_that_may_never_be_called_is_refused_while_it_waits_too(
     workbench: Workbench, shelf: Shelf
 ) -> None:
     shelf.put("hub__post")
@@ -98,9 +98,7 @@ async def test_ask_is_for_tools_that_read_too_and_null_undoes_a_decision(workben
     assert kinds == ["ask", None]
 
 
-async def test_a_tool_that_has_changed_is_asked_for_again_with_the_difference(
-    workbench: Workbench, shelf: Shelf
-) -> None:
+async def test_a_tool_that_has_changed_is_asked_for_with_its_changes(workbench: Workbench, shelf: Shelf) -> None:
     shelf.put("hub__post", parameters={"type": "object", "properties": {"to": {"type": "string"}}})
     await workbench.call("set_tool_permission", name="hub__post", permission="always")
     await begin(workbench, "hub__post")
@@ -168,9 +166,7 @@ async def test_an_approval_counts_once_and_not_after_the_caller_has_left(workben
     assert (await rows(workbench))[-1]["state"] == "cancelled"
 
 
-async def test_an_approval_that_comes_while_the_call_is_cancelled_leaves_one_end(
-    workbench: Workbench, shelf: Shelf
-) -> None:
+async def test_a_call_that_is_approved_and_cancelled_at_once_has_one_end(workbench: Workbench, shelf: Shelf) -> None:
     shelf.put("hub__post")
     for _ in range(10):
         asking = begin(workbench, "hub__post")
@@ -245,9 +241,7 @@ async def test_a_definition_says_for_which_of_its_tools_the_operator_is_asked(
     assert {name for name, permission in found.items() if permission is Permission.ALWAYS} == unasked
 
 
-async def test_a_definition_lets_tools_run_unasked_only_where_that_is_trusted(
-    workbench: Workbench, settings: Settings
-) -> None:
+async def test_a_definition_lets_tools_run_unasked_only_if_trusted(workbench: Workbench, settings: Settings) -> None:
     await defined(workbench)
     file = settings.home / "agents" / "helper" / "agent.yaml"
     file.write_text(file.read_text("utf-8").replace("post:", "other:"), "utf-8")

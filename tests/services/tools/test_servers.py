@@ -123,9 +123,7 @@ async def test_a_server_that_the_operator_adds_is_trusted_started_and_called_and
         await workbench.call("call_tool", name="small__add", arguments=ADD)
 
 
-async def test_a_server_in_a_file_that_was_not_written_here_starts_only_once_it_is_trusted(
-    served: Served, settings: Settings
-) -> None:
+async def test_a_server_in_somebody_elses_file_starts_once_it_is_trusted(served: Served, settings: Settings) -> None:
     workbench = served.workbench
     write(settings, small=program(settings))
     withdrawn = (await until(workbench, lambda one: one["approval_id"] is not None))["approval_id"]
@@ -189,9 +187,7 @@ async def test_a_server_at_a_url_is_called_with_its_headers(served: Served) -> N
         assert done["result"] == {"result": 3}
 
 
-async def test_a_server_is_switched_off_and_on_and_when_it_dies_it_comes_back(
-    served: Served, settings: Settings
-) -> None:
+async def test_a_server_is_switched_off_and_on_and_comes_back_if_it_dies(served: Served, settings: Settings) -> None:
     workbench, switch = served.workbench, settings.project / "on"
     switch.touch()
     await workbench.call("add_tool_server", name="small", config=program(settings))
@@ -215,9 +211,7 @@ async def test_a_server_is_switched_off_and_on_and_when_it_dies_it_comes_back(
     assert (restarted["state"], restarted["restarts"]) == ("ready", 0)
 
 
-async def test_what_does_not_suit_is_refused_and_every_change_is_an_event(
-    workbench: Workbench, settings: Settings
-) -> None:
+async def test_what_is_wrong_is_refused_and_each_change_is_an_event(workbench: Workbench, settings: Settings) -> None:
     for name in ("a__b", "notebook", "-x", "a b"):
         with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
             await workbench.call("add_tool_server", name=name, config=program(settings))
@@ -249,7 +243,7 @@ async def test_what_does_not_suit_is_refused_and_every_change_is_an_event(
     assert (await server(workbench))["state"] == "stopped"
 
 
-async def test_a_file_of_other_programs_is_used_and_what_is_wrong_in_it_is_shown(
+async def test_a_file_of_other_programs_is_used_and_its_mistakes_shown(
     workbench: Workbench, settings: Settings
 ) -> None:
     write(settings, small=program(settings) | {"autoApprove": ["x"], "disabled": True}, bad={"url": 3}, worse=[])
@@ -266,9 +260,7 @@ async def test_a_file_of_other_programs_is_used_and_what_is_wrong_in_it_is_shown
         await workbench.call("add_tool_server", name="other", config=program(settings))
 
 
-async def test_the_servers_of_a_definition_start_when_they_are_needed_and_stop_when_idle(
-    served: Served, settings: Settings
-) -> None:
+async def test_servers_of_a_definition_start_when_needed_and_stop_when_idle(served: Served, settings: Settings) -> None:
     workbench = served.workbench
     await workbench.call("agent_create", agentPath="./agents/mine", name="mine")
     await workbench.call("agent_add_mcp_server", agentTarget="mine", serverName="small", config=program(settings))
