@@ -106,12 +106,6 @@ def test_no_link_is_followed(directory: Directory, tmp_path: Path, name: str) ->
     assert list((outside / "rules").iterdir()) == []
 
 
-def test_a_file_that_is_too_large_is_refused(directory: Directory) -> None:
-    with (directory.path / "prompt.md").open("wb") as file:
-        file.truncate(50_000_000)
-    refused("INVALID_CONFIGURATION", directory.read)
-
-
 @pytest.mark.parametrize(
     "journal",
     [

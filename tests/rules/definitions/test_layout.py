@@ -223,31 +223,27 @@ def test_what_is_written_fits(definition: Definition) -> None:
     assert undescribed(change({}, definition)) == []
 
 
-SERVERS = {
-    "files": {"type": "stdio", "command": "npx", "args": ["-y", "files"], "env": {"A": "b"}, "cwd": "/tmp"},
-    "web": {
-        "url": "https://example.org/mcp",
-        "headers": {"Authorization": "env://TOKEN"},
-        "serverToolDefaults": {"permissionRequired": False},
-        "tools": {"search": {"include": "agent"}},
-    },
+WEB = {
+    "url": "https://example.org/mcp",
+    "headers": {"Authorization": "env://TOKEN"},
+    "serverToolDefaults": {"permissionRequired": False},
+    "tools": {"search": {"include": "agent"}},
 }
-TOOL = {"name": "find", "description": "x", "parameters": {"type": "object"}, "prompt": "Find."}
+PROGRAM = {"type": "stdio", "command": "npx", "args": ["-y", "files"], "env": {"A": "b"}, "cwd": "/tmp"}
+SECTIONS = {
+    "mcpServers": {"files": PROGRAM, "web": WEB},
+    "tools": [{"name": "find", "description": "x", "parameters": {"type": "object"}, "prompt": "Find."}],
+    "providers": {"openai": {"OPENAI_API_KEY": "env://KEY"}},
+    "settings": {"model": "openai:gpt", "houseStyle": ["plain"]},
+    "metadata": {"id": "a", "name": "A", "skills": [{"id": "x", "name": "X", "tags": ["y"]}], "created": "2025"},
+}
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        {"mcpServers": SERVERS},
-        {"tools": [TOOL]},
-        {"providers": {"openai": {"OPENAI_API_KEY": "env://KEY"}}},
-        {"settings": {"model": "openai:gpt", "houseStyle": ["plain"]}},
-        {"metadata": {"id": "a", "name": "A", "skills": [{"id": "x", "name": "X", "tags": ["y"]}], "created": "2025"}},
-    ],
-)
-def test_every_section_is_described(parts: dict[str, Any]) -> None:
-    assert undescribed(change({}, Definition.model_validate(IDENTITY | parts))) == []
-    assert schema(File.AGENT).is_valid(IDENTITY | parts)
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_section_is_described(section: str) -> None:
+    parts = IDENTITY | {section: SECTIONS[section]}
+    assert undescribed(change({}, Definition.model_validate(parts))) == []
+    assert schema(File.AGENT).is_valid(parts)
 
 
 @pytest.mark.parametrize(

@@ -130,21 +130,20 @@ async def test_what_is_trusted_is_used_until_it_changes(workbench: Workbench, th
     await require(workbench, theirs)
 
 
-async def test_an_answer_is_about_what_was_shown(workbench: Workbench, theirs: str, settings: Settings) -> None:
-    error = await refused(workbench, theirs)
-    came_with_the_repository(settings, AGENT_YAML.replace("npx", "evil"))
-    await decided(workbench, error)
-    assert "evil" in (await refused(workbench, theirs)).message
-
-
-async def test_a_question_about_what_changed_is_replaced(workbench: Workbench, theirs: str, settings: Settings) -> None:
+async def test_an_answer_is_about_what_was_shown_and_a_question_about_what_changed_is_replaced(
+    workbench: Workbench, theirs: str, settings: Settings
+) -> None:
     first = await refused(workbench, theirs)
     came_with_the_repository(settings, AGENT_YAML.replace("npx", "evil"))
+    await decided(workbench, first)
     second = await refused(workbench, theirs)
-    assert [question["id"] for question in await pending(workbench)] == [second.details["approval_id"]]
-    closed = await workbench.call("get_approval", approval_id=first.details["approval_id"])
+    assert "evil" in second.message
+    came_with_the_repository(settings, AGENT_YAML.replace("npx", "worse"))
+    third = await refused(workbench, theirs)
+    assert [question["id"] for question in await pending(workbench)] == [third.details["approval_id"]]
+    closed = await workbench.call("get_approval", approval_id=second.details["approval_id"])
     assert (closed["status"], closed["reason"]) == ("failed", "What it asked about has changed.")
-    await decided(workbench, second)
+    await decided(workbench, third)
     await require(workbench, theirs)
 
 

@@ -29,7 +29,7 @@ from workbench.ops import OPERATOR
 from workbench.services.definitions import changes
 from workbench.services.tools import catalogue
 from workbench.services.tools.permissions import of as permissions_of
-from workbench.services.tools.tool import Permission, Scope
+from workbench.services.tools.tool import Hints, Permission, Scope
 from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -56,24 +56,16 @@ async def test_once_is_for_one_call_and_always_for_those_that_wait_and_come(work
     assert (await workbench.call("list_approvals", kind="tool_call"))["approvals"] == []
 
 
-async def test_a_tool_that_may_never_be_called_is_refused_while_it_waits_too(
-    workbench: Workbench, shelf: Shelf
-) -> None:
-    shelf.put("hub__post")
-    waiting = begin(workbench, "hub__post")
-    await question(workbench)
-    await workbench.call("set_tool_permission", name="hub__post", permission="never")
-    assert await ended_with(waiting) == ["TOOL_DENIED"]
-    later = begin(workbench, "hub__post")
-    assert await ended_with(later) == ["TOOL_FORBIDDEN"]
-    await workbench.call("call_tool", name="hub__post")  # the operator is not asked
-
-
-async def test_a_forbidden_tool_is_offered_to_the_operator_only(workbench: Workbench, shelf: Shelf) -> None:
+async def test_a_tool_that_may_never_be_called_is_refused_while_it_waits(workbench: Workbench, shelf: Shelf) -> None:
     shelf.put("hub__post")
     shelf.put("hub__look", hints=READING)
+    waiting = begin(workbench, "hub__post")
+    await question(workbench)
     for name in ("hub__post", "create_task"):
         await workbench.call("set_tool_permission", name=name, permission="never")
+    assert await ended_with(waiting) == ["TOOL_DENIED"]
+    assert await ended_with(begin(workbench, "hub__post")) == ["TOOL_FORBIDDEN"]
+    await workbench.call("call_tool", name="hub__post")  # the operator is not asked, and is offered it
     granted = as_agent(replace(OPERATOR, level=Level.PLANNER, tools=frozenset({"*"})))
     names = {scope: {tool.name for tool in await catalogue.offered(workbench._ctx, scope)} for scope in (CHAT, granted)}
     assert names[CHAT].isdisjoint({"hub__post", "create_task"})
@@ -226,17 +218,13 @@ async def scope_of(workbench: Workbench) -> Scope:
         ({"toolPermission": "always"}, set()),
         ({"toolPermission": "never"}, {"hub__post", "hub__look", "hub__other"}),
     ],
-    ids=["tool", "always", "never"],
 )
 async def test_a_definition_says_for_which_of_its_tools_the_operator_is_asked(
     workbench: Workbench, chosen: dict[str, str], unasked: set[str]
 ) -> None:
     scope = await defined(workbench, **chosen)
-    tools = [
-        tool_of("hub__post", own_name="post"),
-        tool_of("hub__look", own_name="look", hints=READING),
-        tool_of("hub__other", own_name="other"),
-    ]
+    hints = {"post": Hints(), "look": READING, "other": Hints()}
+    tools = [tool_of(f"hub__{name}", own_name=name, hints=hint) for name, hint in hints.items()]
     found = {tool.name: (await permissions_of(workbench._ctx, scope, tool)).permission for tool in tools}
     assert {name for name, permission in found.items() if permission is Permission.ALWAYS} == unasked
 
