@@ -130,9 +130,13 @@ def test_a_journal_that_came_from_elsewhere_is_not_followed(directory: Directory
 # Files that change between reading and writing
 
 
-def in_place(path: Path) -> None:
-    """What an editor does that writes into the file."""
-    (path / "rules" / "cite.md").write_text("Never.")
+def writes(name: str, text: str) -> Happening:
+    """What an editor does that writes into a file."""
+    return lambda path: (path / name).write_text(text)
+
+
+def removes(name: str) -> Happening:
+    return lambda path: (path / name).unlink()
 
 
 def by_replacement(path: Path) -> None:
@@ -147,38 +151,27 @@ def by_replacement(path: Path) -> None:
 @pytest.mark.parametrize(
     ("happening", "expected"),
     [
-        (in_place, {"cite": "Never.", "added": "Added."}),
-        (by_replacement, {"cite": "Read.", "added": "Added."}),
-        (lambda path: (path / "rules" / "cite.md").unlink(), {"added": "Added."}),
-        (
-            lambda path: (path / "rules" / "own.md").write_text("Mine."),
-            {"cite": "Cite.", "own": "Mine.", "added": "Added."},
-        ),
+        (writes("rules/cite.md", "Never."), {"cite": "Never."}),
+        (by_replacement, {"cite": "Read."}),
+        (removes("rules/cite.md"), {}),
+        (writes("rules/own.md", "Mine."), {"cite": "Cite.", "own": "Mine."}),
     ],
-    ids=["written", "replaced", "removed", "created"],
 )
 def test_what_an_editor_writes_in_the_middle_of_a_change_is_kept(
     directory: Directory, happening: Happening, expected: dict[str, str]
 ) -> None:
-    assert rules(directory.change(meanwhile(happening, directory.path)).definition) == expected
-    assert rules(directory.read().definition) == expected
+    made = directory.change(meanwhile(happening, directory.path)).definition
+    assert rules(made) == rules(directory.read().definition) == expected | {"added": "Added."}
 
 
 def test_a_rule_that_an_editor_creates_in_the_middle_of_a_change_is_not_replaced(directory: Directory) -> None:
-    def create(path: Path) -> None:
-        (path / "rules" / "added.md").write_text("Mine.")
-
-    refused("ALREADY_EXISTS", directory.change, meanwhile(create, directory.path))
+    refused("ALREADY_EXISTS", directory.change, meanwhile(writes("rules/added.md", "Mine."), directory.path))
     assert rules(directory.read().definition) == {"cite": "Cite.", "added": "Mine."}
 
 
 @pytest.mark.parametrize(
     ("happening", "code"),
-    [
-        (lambda path: (path / "agent.yaml").write_text("metadata: ["), "INVALID_CONFIGURATION"),
-        (lambda path: (path / "agent.yaml").unlink(), "AGENT_NOT_FOUND"),
-    ],
-    ids=["broken", "removed"],
+    [(writes("agent.yaml", "metadata: ["), "INVALID_CONFIGURATION"), (removes("agent.yaml"), "AGENT_NOT_FOUND")],
 )
 def test_a_definition_that_becomes_unreadable_in_the_middle_of_a_change_is_left_as_it_is(
     directory: Directory, happening: Happening, code: str

@@ -154,21 +154,15 @@ ENTRIES = st.lists(
     max_size=3,
     unique_by=lambda entry: entry["name"],
 )
-DEFINITIONS = st.builds(
-    lambda prompt, rules, references, temperature: Definition.model_validate(
-        {
-            "metadata": {"id": "x", "name": "X"},
-            "settings": {"temperature": temperature},
-            "prompt": prompt,
-            "rules": rules,
-            "references": references,
-        }
-    ),
-    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r")),
-    ENTRIES,
-    ENTRIES,
-    st.floats(0, 2),
-)
+DEFINITIONS = st.fixed_dictionaries(
+    {
+        "metadata": st.just({"id": "x", "name": "X"}),
+        "settings": st.fixed_dictionaries({"temperature": st.floats(0, 2)}),
+        "prompt": st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r")),
+        "rules": ENTRIES,
+        "references": ENTRIES,
+    }
+).map(lambda fields: Definition.model_validate(fields))
 
 
 def applied(files: dict[str, str], changes: dict[str, str | None]) -> dict[str, str]:

@@ -80,7 +80,7 @@ def test_a_value_is_small_up_to_its_two_limits(value: Any, nodes: int, character
     assert is_small(value, nodes, characters) is small
 
 
-def test_without_limits_of_its_own_it_has_five_hundred_nodes_and_fifty_thousand_characters() -> None:
+def test_the_usual_limits_are_five_hundred_nodes_and_fifty_thousand_characters() -> None:
     sizes = [is_small([0] * many) for many in (499, 500)] + [is_small("x" * many) for many in (49_999, 50_000)]
     assert sizes == [True, False, True, False]
 

@@ -31,14 +31,11 @@ async def test_calls_are_listed_newest_first_in_pages_and_by_what_they_are(workb
     for n in range(5):
         await begin(workbench, "hub__look", {"n": n})
     await workbench.call("call_tool", name="list_tasks")
-    pages, cursor = [], None
-    while True:
-        page = await workbench.call("list_tool_calls", limit=4, cursor=cursor)
-        pages.append([(call["tool_name"], call["tool_input"]) for call in page["calls"]])
-        if (cursor := page["next_cursor"]) is None:
-            break
+    first = await workbench.call("list_tool_calls", limit=4)
+    second = await workbench.call("list_tool_calls", limit=4, cursor=first["next_cursor"])
+    pages = [[(call["tool_name"], call["tool_input"]) for call in page["calls"]] for page in (first, second)]
     looks = [("hub__look", f'{{"n":{n}}}') for n in range(5)]
-    assert pages == [[("list_tasks", "{}"), *looks[:1:-1]], looks[1::-1]]
+    assert (pages, second["next_cursor"]) == ([[("list_tasks", "{}"), *looks[:1:-1]], looks[1::-1]], None)
 
     async def number(**only: Any) -> int:
         return len((await workbench.call("list_tool_calls", **only))["calls"])
@@ -171,14 +168,10 @@ async def test_a_call_keeps_how_far_it_was_when_it_last_said_so(workbench: Workb
     async def follow(progress: float, total: float | None, message: str | None) -> None:
         told.append((total, message))
 
-    async def open_call() -> dict[str, Any]:
-        [call] = (await workbench.call("list_tool_calls", state="running"))["calls"]
-        return dict(call)
-
     shelf.put("hub__work", works, hints=READING)
     waiting = asyncio.create_task(call_tool(workbench._ctx, CHAT, "hub__work", {}, Surroundings(follow)))
     await reported.wait()
-    while (call := await open_call())["progress"] is None:
+    while (call := (await workbench.call("list_tool_calls", state="running"))["calls"][0])["progress"] is None:
         await asyncio.sleep(0)
     assert (call["progress"], call["progress_total"], call["progress_message"]) == (1, 4, "first")
     assert told == [(4, "first"), (None, "no number")]
