@@ -66,11 +66,20 @@ class Kernel:
         [error] = errors
         return error
 
+    def error(self, code: str) -> str:
+        """Run a cell that fails with a message alone, without frames; its error as `name: value`."""
+        error = self.fail(code)
+        assert error["traceback"] == [error["evalue"]], code
+        return f"{error['ename']}: {error['evalue']}"
+
     def fail_in_a_line(self, wrong: Mapping[str, str]) -> None:
-        """Run cells that fail, each with one line, which begins like this."""
+        """Run cells that fail, each with a message alone, which begins like this."""
         for cell, beginning in wrong.items():
-            [line] = self.fail(cell)["traceback"]
-            assert line.startswith(beginning), cell
+            assert self.error(cell).partition(": ")[2].startswith(beginning), cell
+
+    def serve(self, project: Path) -> str:
+        """Start the servers for a project; what the cell says."""
+        return self.run(f'%workbench start --project "{project}" --port 0')
 
     def execute(
         self, code: str, hear: Callable[[dict[str, Any]], object], deadline: float = DEADLINE_SECONDS
@@ -136,3 +145,19 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
     """The kernel that a module's tests share."""
     with started(tmp_path_factory.mktemp("kernel")) as made:
         yield made
+
+
+@pytest.fixture
+def running(kernel: Kernel, repository: Path) -> Iterator[Kernel]:
+    """The kernel, which serves a project."""
+    kernel.serve(repository)
+    yield kernel
+    kernel.run("%workbench stop")
+
+
+@pytest.fixture(scope="module")
+def serving(kernel: Kernel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    """The kernel, which serves a project that a module's tests share."""
+    kernel.serve(tmp_path_factory.mktemp("project"))
+    yield kernel
+    kernel.run("%workbench stop")

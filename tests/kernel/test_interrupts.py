@@ -61,6 +61,10 @@ def prepared(kernel: Kernel) -> Kernel:
     return kernel
 
 
+def assert_it_is_interrupted(kernel: Kernel, line: str) -> None:
+    assert kernel.error(line).startswith("Interrupted: INTERRUPTED: The command was interrupted.")
+
+
 def assert_nothing_is_left(kernel: Kernel, repository: Path) -> None:
     assert kernel.run("left() == before or left()") == "True"
     file = repository / ".aiswarm" / "server.json"
@@ -68,61 +72,40 @@ def assert_nothing_is_left(kernel: Kernel, repository: Path) -> None:
 
 
 def assert_it_starts_and_stops(kernel: Kernel, repository: Path) -> None:
-    assert "Workbench serves" in kernel.run(f'%workbench start --project "{repository}" --port 0')
+    assert "Workbench serves" in kernel.serve(repository)
     assert kernel.run("%workbench stop").strip() == "Workbench is stopped."
     assert_nothing_is_left(kernel, repository)
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("moment", [*MOMENTS, "Session.start", "KernelHost.start", "LoopThread.start"])
 def test_an_interrupted_start_leaves_nothing(prepared: Kernel, repository: Path, moment: str) -> None:
-    prepared.run(f"armed[:] = [{MOMENTS[moment]!r}]")
-    _, error = prepared.attempt(f'%workbench start --project "{repository}" --port 0')
-    assert error is not None
-    assert error.startswith("Interrupted: INTERRUPTED: The command was interrupted.")
+    prepared.run(f"armed[:] = [{MOMENTS[moment]!r}]" if moment in MOMENTS else f"interrupt_in({moment!r})")
+    assert_it_is_interrupted(prepared, f'%workbench start --project "{repository}" --port 0')
     assert prepared.run("armed") == "[]"
     assert_nothing_is_left(prepared, repository)
     assert prepared.run("%workbench stop").strip() == "Workbench was not running."
     assert_it_starts_and_stops(prepared, repository)
 
 
-@pytest.mark.parametrize("function", ["Session.start", "KernelHost.start", "LoopThread.start"])
-def test_a_start_that_is_interrupted_in_the_main_thread_leaves_nothing(
-    prepared: Kernel, repository: Path, function: str
+def test_what_a_twice_interrupted_start_or_an_interrupted_stop_leaves_is_stopped_by_stop(
+    prepared: Kernel, repository: Path
 ) -> None:
-    prepared.run(f"interrupt_in({function!r})")
-    _, error = prepared.attempt(f'%workbench start --project "{repository}" --port 0')
-    assert error is not None
-    assert error.startswith("Interrupted: INTERRUPTED: The command was interrupted.")
-    assert_nothing_is_left(prepared, repository)
-    assert_it_starts_and_stops(prepared, repository)
-
-
-def test_what_a_twice_interrupted_start_leaves_is_stopped_by_stop(prepared: Kernel, repository: Path) -> None:
     prepared.run("armed[:] = [('socket.bind', '')]; interrupt_in('LoopThread.stop')")
-    _, error = prepared.attempt(f'%workbench start --project "{repository}" --port 0')
-    assert error is not None
-    assert error.startswith("Interrupted: INTERRUPTED: The command was interrupted.")
+    assert_it_is_interrupted(prepared, f'%workbench start --project "{repository}" --port 0')
     prepared.run("%workbench stop")
     assert_nothing_is_left(prepared, repository)
-    assert_it_starts_and_stops(prepared, repository)
-
-
-def test_an_interrupted_stop_is_finished_by_the_next(prepared: Kernel, repository: Path) -> None:
-    prepared.run(f'%workbench start --project "{repository}" --port 0')
+    prepared.serve(repository)
     prepared.run("interrupt_in('LoopThread.stop')")
-    _, error = prepared.attempt("%workbench stop")
-    assert error is not None
-    assert error.startswith("Interrupted: INTERRUPTED: The command was interrupted.")
+    assert_it_is_interrupted(prepared, "%workbench stop")
     prepared.run("%workbench stop")
     assert_nothing_is_left(prepared, repository)
     assert_it_starts_and_stops(prepared, repository)
 
 
 def test_an_interrupted_call_is_given_up_and_the_servers_go_on(prepared: Kernel, repository: Path) -> None:
-    prepared.run(f'%workbench start --project "{repository}" --port 0')
+    prepared.serve(repository)
     prepared.run("interrupt_in('LoopThread.call')")
-    _, error = prepared.attempt('wb.call("list_events", after=10**6, wait_seconds=30)')
-    assert error is not None
+    error = prepared.error('wb.call("list_events", after=10**6, wait_seconds=30)')
     assert error == "Interrupted: CALL_INTERRUPTED: list_events was interrupted. What it has done stays done."
     assert prepared.run('dict(wb.call("ping"))') == "{'ok': True}"
     prepared.run("while wb.host.workbench.feed.readers: time.sleep(0.01)")

@@ -7,7 +7,6 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -16,18 +15,6 @@ import pytest
 from tests.kernel.conftest import Kernel, started
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.long]
-
-BAD_PLANS = {
-    "unknown persona": ("persona: wizard", "unknown persona 'wizard'"),
-    "broken YAML": ("persona: [", "not YAML"),
-}
-
-
-@pytest.fixture
-def running(kernel: Kernel, repository: Path) -> Iterator[Kernel]:
-    kernel.run(f'%workbench start --project "{repository}" --port 0')
-    yield kernel
-    kernel.run("%workbench stop")
 
 
 def port_of(kernel: Kernel) -> int:
@@ -42,17 +29,15 @@ def is_open(port: int) -> bool:
 def test_loading_twice_changes_nothing(kernel: Kernel) -> None:
     kernel.run("%load_ext workbench")
     kernel.run("import workbench; workbench.load_ipython_extension(get_ipython())")
-    assert (
-        kernel.run("sum(type(m).__name__ == 'WorkbenchMagics' for m in get_ipython().magics_manager.registry.values())")
-        == "1"
-    )
+    names = "[type(magics).__name__ for magics in get_ipython().magics_manager.registry.values()]"
+    assert kernel.run(f"{names}.count('WorkbenchMagics')") == "1"
 
 
 def test_start_says_where_and_stop_leaves_nothing_behind(kernel: Kernel, repository: Path) -> None:
     kernel.run("import gc, sys, threading")
     state = "print(sorted(t.name for t in threading.enumerate()), sys.getswitchinterval(), gc.get_threshold())"
     before = kernel.run(state)
-    said = kernel.run(f'%workbench start --project "{repository}" --port 0')
+    said = kernel.serve(repository)
     port = port_of(kernel)
     assert f"http://127.0.0.1:{port}" in said
     assert is_open(port)
@@ -72,71 +57,80 @@ def test_a_worker_that_was_spawned_ends_with_the_servers_if_that_is_asked_for(ru
     assert not psutil.pid_exists(pid)
 
 
-def test_a_port_that_was_asked_for_and_is_taken_is_one_clear_message(kernel: Kernel, repository: Path) -> None:
+def test_what_keeps_the_servers_from_starting_is_one_clear_message(
+    kernel: Kernel, repository: Path, tmp_path: Path
+) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        _, error = kernel.attempt(f'%workbench start --project "{repository}" --port {port}')
-    assert error is not None
+        error = kernel.error(f'%workbench start --project "{repository}" --port {port}')
     assert error.startswith(f"Unavailable: PORT_TAKEN: Port {port} is taken")
+    (tmp_path / ".aiswarm").write_text("in the way")
+    for project, refusal in (
+        (tmp_path, "Unavailable: PROJECT_UNWRITABLE"),
+        (tmp_path / "new", "BadInput: NOT_A_DIRECT"),
+    ):
+        assert kernel.error(f'%workbench start --project "{project}" --port 0').startswith(refusal)
+    assert not (tmp_path / "new").exists()
+    kernel.run("import os; os.environ['WORKBENCH_PORT'] = 'http'")
+    error = kernel.error(f'%workbench start --project "{repository}"')
+    kernel.run("del os.environ['WORKBENCH_PORT']")
+    assert error == (
+        "BadInput: BAD_SETTINGS: WORKBENCH_PORT: Input should be a valid integer, unable to parse string as an "
+        "integer. Correct or unset the environment variable."
+    )
     assert kernel.run("%workbench stop").strip() == "Workbench was not running."
+    error = kernel.error("%workbench tasks")
+    assert error == "Unavailable: NOT_STARTED: Workbench is not running in this kernel. Run `%workbench start`."
 
 
-@pytest.mark.parametrize(
-    ("cell", "error"),
-    {
-        "%workbench approve 'x": "BAD_COMMAND: No closing quotation: approve 'x. Run `%workbench --help` for help.",
-        "%%plan --name 'x\nx": "BAD_COMMAND: No closing quotation: --name 'x. Run `%%plan?` for help.",
-        "%%plan --zzz x\nx": "BAD_COMMAND: unrecognized arguments: --zzz x. Run `%%plan?` for help.",
-        "%%plan --udpate\nx": (
-            "BAD_COMMAND: unrecognized arguments: --udpate. Did you mean --update or --out? Run `%%plan?` for help."
-        ),
-        "%workbench panel taks": (
-            "UNKNOWN_TAB: The panel has no tab 'taks'. Did you mean tasks? It has inbox, tasks, worktrees, agents, "
-            "definitions, tools, chat, runs, analytics, personalities, projects, admin."
-        ),
-        "%%plan --file x\nx": "FILE_UNREADABLE: x cannot be read: No such file or directory. Choose another file.",
-        "%workbench nothing": "BAD_COMMAND: No such command 'nothing'. Run `%workbench --help` for help.",
-        "%workbench worktres": (
-            "BAD_COMMAND: No such command 'worktres'. Did you mean 'worktrees'? Run `%workbench --help` for help."
-        ),
-        "%workbench tasks --worktre x": (
-            "BAD_COMMAND: No such option '--worktre'. (Did you mean one of: '--sort', '--worktree'?) "
-            "Run `%workbench tasks --help` for help."
-        ),
-        "%workbench rules ad": (
-            "BAD_COMMAND: No such command 'ad'. Did you mean 'add'? Run `%workbench rules --help` for help."
-        ),
-    }.items(),
-)
-def test_a_mistake_in_the_line_is_one_clear_message(kernel: Kernel, cell: str, error: str) -> None:
-    assert kernel.attempt(cell)[1] == f"BadInput: {error}"
+MISTAKES = {
+    "%workbench approve 'x": "BAD_COMMAND: No closing quotation: approve 'x. Run `%workbench --help` for help.",
+    "%%plan --name 'x\nx": "BAD_COMMAND: No closing quotation: --name 'x. Run `%%plan?` for help.",
+    "%%plan --zzz x\nx": "BAD_COMMAND: unrecognized arguments: --zzz x. Run `%%plan?` for help.",
+    "%%plan --udpate\nx": (
+        "BAD_COMMAND: unrecognized arguments: --udpate. Did you mean --update or --out? Run `%%plan?` for help."
+    ),
+    "%workbench panel taks": (
+        "UNKNOWN_TAB: The panel has no tab 'taks'. Did you mean tasks? It has inbox, tasks, worktrees, agents, "
+        "definitions, tools, chat, runs, analytics, personalities, projects, admin."
+    ),
+    "%%plan --file x\nx": "FILE_UNREADABLE: x cannot be read: No such file or directory. Choose another file.",
+    "%workbench nothing": "BAD_COMMAND: No such command 'nothing'. Run `%workbench --help` for help.",
+    "%workbench worktres": (
+        "BAD_COMMAND: No such command 'worktres'. Did you mean 'worktrees'? Run `%workbench --help` for help."
+    ),
+    "%workbench tasks --worktre x": (
+        "BAD_COMMAND: No such option '--worktre'. (Did you mean one of: '--sort', '--worktree'?) "
+        "Run `%workbench tasks --help` for help."
+    ),
+    "%workbench rules ad": (
+        "BAD_COMMAND: No such command 'ad'. Did you mean 'add'? Run `%workbench rules --help` for help."
+    ),
+    "%workbench token ada": "BAD_COMMAND: No such command 'token'. Run `%workbench --help` for help.",
+}
+MISTAKES_WHILE_SERVING = {
+    "%workbench taks": "BAD_COMMAND: No such command 'taks'.",
+    "%workbench task 99": "TASK_NOT_FOUND: There is no task 99",
+    'wb.call("get_task", task_id=99)': "TASK_NOT_FOUND: There is no task 99",
+    "wb.task(99)": "TASK_NOT_FOUND: There is no task 99",
+    'wb.task("x")': "TASK_NOT_FOUND: No task of a plan is called 'x'.",
+    'wb.call("clam_task")': "UNKNOWN_OPERATION: There is no operation 'clam_task'. Did you mean claim_task",
+    'wb.call("get_task", taskid=1)': "INVALID_ARGUMENTS: get_task: task_id: required; taskid: unknown name "
+    "(did you mean task_id?).",
+}
 
 
-@pytest.mark.parametrize(
-    "cell",
-    ["%workbench taks", "%workbench task 99", 'wb.call("get_task", task_id=99)', "wb.task(99)", 'wb.task("x")'],
-)
-def test_an_error_is_shown_as_one_line_with_its_code(running: Kernel, cell: str) -> None:
-    error = running.fail(cell)
-    assert error["traceback"] == [error["evalue"]]
-    assert "\n" not in error["evalue"]
-    code, _, advice = error["evalue"].partition(": ")
-    assert code.isupper()
-    assert advice
+def test_a_mistake_in_the_line_is_one_clear_message_before_the_start_too(kernel: Kernel) -> None:
+    for cell, error in MISTAKES.items():
+        assert kernel.error(cell) == f"BadInput: {error}"
 
 
-@pytest.mark.parametrize(
-    ("cell", "advice"),
-    {
-        'wb.call("clam_task")': "UNKNOWN_OPERATION: There is no operation 'clam_task'. Did you mean claim_task",
-        'wb.call("get_task", taskid=1)': "INVALID_ARGUMENTS: get_task: task_id: required; taskid: unknown name "
-        "(did you mean task_id?).",
-    }.items(),
-)
-def test_a_misspelt_name_gets_a_suggestion(running: Kernel, cell: str, advice: str) -> None:
-    assert running.fail(cell)["evalue"].startswith(advice)
+def test_an_error_is_one_line_with_its_code(running: Kernel) -> None:
+    for cell, beginning in MISTAKES_WHILE_SERVING.items():
+        error = running.error(cell).partition(": ")[2]
+        assert (error.startswith(beginning), "\n" in error) == (True, False), error
 
 
 def test_a_command_that_fails_in_part_shows_what_it_did_and_fails(running: Kernel) -> None:
@@ -156,13 +150,9 @@ def test_results_show_themselves_as_tables_and_are_dicts(running: Kernel) -> Non
     assert running.run("asked['token']").strip("'") not in said
 
 
-def test_calls_before_the_start_say_how_to_start(kernel: Kernel) -> None:
-    _, error = kernel.attempt("%workbench tasks")
-    assert error == "Unavailable: NOT_STARTED: Workbench is not running in this kernel. Run `%workbench start`."
-
-
-def test_the_status_is_shown_before_the_start_and_after_a_stop(tmp_path: Path) -> None:
+def test_a_fresh_kernel_completes_and_shows_the_status_before_the_start_and_after_a_stop(tmp_path: Path) -> None:
     with started(tmp_path) as kernel:
+        assert {"start", "stop", "panel", "report", "approve"} <= set(kernel.complete("%workbench "))
         said = kernel.run("%workbench").splitlines()
         assert said[0].split() == ["project", str(tmp_path)]
         assert said[1].split() == ["server", "not", "running"]
@@ -171,69 +161,25 @@ def test_the_status_is_shown_before_the_start_and_after_a_stop(tmp_path: Path) -
         kernel.run('%workbench start --port 0\nwb.call("create_task", title="Count", persona_id="tester")')
         kernel.run("%workbench stop")
         assert ["tasks", "pending", "1"] in [line.split() for line in kernel.run("%workbench status").splitlines()]
-        assert kernel.run("%workbench status --help").startswith("Usage: %workbench status")
 
 
-def test_help_is_also_a_word(kernel: Kernel) -> None:
-    assert kernel.run("%workbench help") == kernel.run("%workbench --help")
-    assert kernel.run("%workbench help approve") == kernel.run("%workbench approve --help")
-
-
-def test_a_directory_that_cannot_be_written_is_a_clear_error(kernel: Kernel, tmp_path: Path) -> None:
-    (tmp_path / ".aiswarm").write_text("in the way")
-    _, error = kernel.attempt(f'%workbench start --project "{tmp_path}" --port 0')
-    assert error is not None
-    assert error.startswith("Unavailable: PROJECT_UNWRITABLE")
-
-
-def test_wrong_settings_are_one_clear_message(kernel: Kernel, repository: Path) -> None:
-    kernel.run("import os; os.environ['WORKBENCH_PORT'] = 'http'")
-    try:
-        _, error = kernel.attempt(f'%workbench start --project "{repository}"')
-    finally:
-        kernel.run("del os.environ['WORKBENCH_PORT']")
-    assert error == (
-        "BadInput: BAD_SETTINGS: WORKBENCH_PORT: Input should be a valid integer, unable to parse string as an "
-        "integer. Correct or unset the environment variable."
-    )
-
-
-def test_a_project_that_does_not_exist_is_not_made(kernel: Kernel, tmp_path: Path) -> None:
-    _, error = kernel.attempt(f'%workbench start --project "{tmp_path / "new"}" --port 0')
-    assert error is not None
-    assert error.startswith("BadInput: NOT_A_DIRECTORY")
-    assert not (tmp_path / "new").exists()
-
-
-@pytest.mark.parametrize("case", BAD_PLANS)
-def test_a_bad_plan_is_refused_whole_with_its_line(running: Kernel, case: str) -> None:
-    line, reason = BAD_PLANS[case]
-    cell = f"%%plan\nplan: p\ntasks:\n  - name: a\n    title: A\n    {line}\n"
-    _, error = running.attempt(cell)
-    assert error is not None
-    assert error.startswith("BadInput: PLAN_INVALID")
-    assert reason in error
-    assert "line " in error
+def test_a_plan_is_refused_whole_looked_at_and_made_once_or_again(running: Kernel, tmp_path: Path) -> None:
+    for line, reason in (("persona: wizard", "unknown persona 'wizard'"), ("persona: [", "not YAML")):
+        error = running.error(f"%%plan\nplan: p\ntasks:\n  - name: a\n    title: A\n    {line}\n")
+        assert error.startswith("BadInput: PLAN_INVALID")
+        assert reason in error
+        assert "line " in error
+    plan = "plan: p\ntasks:\n  - {name: a, title: Do it, persona: tester, worktree: w}\n"
+    said = running.run(f"%%plan --dry-run\n{plan}").splitlines()
+    assert said == ["Plan p: would be created; nothing was changed.", "+ a: Do it"]
     assert "There are no tasks" in running.run("%workbench tasks")
-
-
-def test_a_plan_becomes_tasks_and_is_bound_to_a_name(running: Kernel) -> None:
-    running.run("%%plan -o made\nplan: p\ntasks:\n  - {name: a, title: Do it, persona: tester, worktree: w}\n")
+    running.run(f"%%plan -o made\n{plan}")
     assert running.run('made["tasks"], made["worktrees"]') == "({'a': 1}, ['w'])"
     assert "Do it" in running.run("%workbench tasks")
-
-
-def test_a_plan_can_be_looked_at_before_it_is_made(running: Kernel) -> None:
-    said = running.run("%%plan --dry-run\nplan: p\ntasks:\n  - {name: a, title: A, persona: tester}\n")
-    assert said.splitlines() == ["Plan p: would be created; nothing was changed.", "+ a: A"]
-
-
-def test_a_plan_can_come_from_a_file_and_again(running: Kernel, tmp_path: Path) -> None:
-    file = tmp_path / "plan.yaml"
-    file.write_text("plan: p\ntasks:\n  - {name: a, title: A, persona: tester}\n")
-    for _ in range(2):
-        running.run(f'%%plan --again --file "{file}"\nignored')
-    assert running.run('[plan["plan"] for plan in wb.call("list_plans")["plans"]]') == "['p', 'p-2']"
+    (file := tmp_path / "plan.yaml").write_text(plan)
+    for text in ("", "\nignored"):
+        running.run(f'%%plan --again --file "{file}"{text}')
+    assert running.run('[plan["plan"] for plan in wb.call("list_plans")["plans"]]') == "['p', 'p-2', 'p-3']"
 
 
 def test_a_cell_becomes_a_persona(running: Kernel) -> None:
@@ -241,9 +187,7 @@ def test_a_cell_becomes_a_persona(running: Kernel) -> None:
     assert said.strip() == "Saved persona birder; its agents are workers."
     assert running.run('made["name"]') == "'Birder'"
     assert "birder" in running.run("%workbench personas")
-    _, error = running.attempt("%%persona 'no id'\nx")
-    assert error is not None
-    assert error.startswith("BadInput: ")
+    assert running.error("%%persona 'no id'\nx").startswith("BadInput: ")
 
 
 def test_tasks_show_themselves_in_words_and_in_html(running: Kernel) -> None:
@@ -254,26 +198,17 @@ def test_tasks_show_themselves_in_words_and_in_html(running: Kernel) -> None:
     assert running.run("wb.graph()").splitlines() == ["id  title    status   after", "1   Do <it>  pending"]
     assert "1 Do &lt;it&gt;</text>" in running.run('print(wb.graph("p")._repr_html_())')
     assert "No task matches" in running.run('wb.graph("--help")')
-    _, error = running.attempt("wb.task(9)")
-    assert error is not None
-    assert "TASK_NOT_FOUND" in error
 
 
-def test_sql_sees_the_live_store_and_binds_a_frame(running: Kernel) -> None:
+def test_sql_sees_the_live_store_and_the_dataframes_of_the_notebook_and_binds_one(running: Kernel) -> None:
     running.run("%%plan\nplan: p\ntasks:\n  - {name: a, title: A, persona: tester}\n")
     running.run("%%wsql found\nSELECT name, status FROM tasks")
     assert running.run('found.to_dict("records")') == "[{'name': 'a', 'status': 'pending'}]"
     running.run('wb.call("cancel_task", task_id=1)')
-    running.run("%%wsql found\nSELECT status FROM tasks")
-    assert running.run('found["status"].tolist()') == "['cancelled']"
-
-
-def test_sql_sees_the_dataframes_of_the_notebook(running: Kernel) -> None:
-    running.run("%%plan\nplan: p\ntasks:\n  - {name: a, title: A, persona: tester}\n")
     running.run('import pandas\nweights = pandas.DataFrame({"name": ["a"], "kilograms": [3]})')
-    query = "SELECT kilograms FROM tasks JOIN weights USING (name)"
+    query = "SELECT status, kilograms FROM tasks JOIN weights USING (name)"
     running.run(f"%%wsql found\n{query}")
-    assert running.run('found["kilograms"].tolist()') == "[3]"
+    assert running.run("found.values.tolist()") == "[['cancelled', 3]]"
     assert running.run(f'wb.sql("{query}")["kilograms"].tolist()') == "[3]"
 
 
@@ -281,9 +216,7 @@ def test_sql_reaches_files_only_with_files(running: Kernel, tmp_path: Path) -> N
     (tmp_path / "given.csv").write_text("a,b\n1,2\n")
     query = f"SELECT a + b AS c FROM '{tmp_path / 'given.csv'}'"
     for cell in (f"%%wsql\n{query}", f'wb.sql("{query}")'):
-        _, error = running.attempt(cell)
-        assert error is not None
-        assert "FILES_NOT_ALLOWED" in error
+        assert "FILES_NOT_ALLOWED" in running.error(cell)
     running.run(f"%%wsql --files found\n{query}")
     assert running.run('found["c"].tolist()') == "[3]"
     assert running.run(f'wb.sql("{query}", files=True)["c"].tolist()') == "[3]"
@@ -297,10 +230,6 @@ def test_a_cell_queries_another_project_and_draws(running: Kernel, tmp_path: Pat
     assert said.split()[:2] == ["place", "tasks"]
     assert running.run('found.query("place == \'there\'")["tasks"].tolist()') == "[0]"
     assert running.run('type(found.chart()).__name__, len(wb.sql("FROM other.tasks"))') == "('Report', 0)"
-    assert running.fail("%%wsql --project other\nSELECT 1")["evalue"].startswith(
-        "INVALID_ARGUMENTS: --project: 'other'"
-    )
-    assert running.fail("%%wsql --chart pie\nSELECT 1")["evalue"].startswith("UNKNOWN_CHART: ")
 
 
 def test_a_query_stands_on_one_line_as_in_the_terminal(running: Kernel) -> None:
@@ -319,26 +248,23 @@ def test_a_query_stands_on_one_line_as_in_the_terminal(running: Kernel) -> None:
 
 
 def test_a_line_that_is_no_query_is_one_clear_message(running: Kernel) -> None:
-    for line, evalue in {
+    wrong = {
+        "%%wsql --project other\nSELECT 1": "INVALID_ARGUMENTS: --project: 'other'",
+        "%%wsql --chart pie\nSELECT 1": "UNKNOWN_CHART: ",
+        "%%wsql\nSELECT nothing FROM nowhere": "SQL_FAILED: ",
         "%wsql": "BAD_COMMAND: There is no query. Write one after the options",
         "%wsql SELECT nothing FROM nowhere": "SQL_FAILED: ",
         "%wsql --colour red SELECT 1": "BAD_COMMAND: ",
         "%workbench sql --as polars --chart bar SELECT 1": "BAD_COMMAND: --chart draws",
         "%wsql -p n SELECT $n": "BAD_COMMAND: --param: 'n' is not NAME=VALUE. Run `%%wsql?`",
-    }.items():
-        assert running.fail(line)["evalue"].startswith(evalue)
+    }
+    running.fail_in_a_line(wrong)
 
 
 def test_other_lines_still_take_variables(running: Kernel) -> None:
     running.run('for title in ("Count", "Weigh"):\n    %workbench call create_task title={title} persona_id=tester')
     running.run("def shown(number):\n    %workbench task {number}\nshown(2)")
     assert running.run("[task.title for task in wb.tasks]") == "['Count', 'Weigh']"
-
-
-def test_bad_sql_is_one_clear_message(running: Kernel) -> None:
-    _, error = running.attempt("%%wsql\nSELECT nothing FROM nowhere")
-    assert error is not None
-    assert error.startswith("BadInput: SQL_FAILED")
 
 
 def test_what_was_stored_can_be_queried_after_the_servers_have_stopped(running: Kernel) -> None:
@@ -351,15 +277,7 @@ def test_what_was_stored_can_be_queried_after_the_servers_have_stopped(running: 
     assert running.run('stored["title"].tolist()') == "['Count', 'Weigh']"
     assert running.run('int(wb.report("totals").frame["tasks"].sum())') == "2"
     assert not is_open(port)
-    _, error = running.attempt('wb.call("create_task", title="Too late", persona_id="tester")')
-    assert error is not None
-    assert "NOT_STARTED" in error
-
-
-def test_a_decision_can_be_awaited(running: Kernel) -> None:
-    running.run('asked = wb.call("register", name="ada", persona_id="tester")')
-    found = running.run('[a["outcome"]["agent_id"] for a in await wb.decided(asked["approval_id"], auto=True)]')
-    assert found == "['ada']"
+    assert "NOT_STARTED" in running.error('wb.call("create_task", title="Too late", persona_id="tester")')
 
 
 def test_a_cell_that_waits_says_so_and_then_what_was_decided(running: Kernel) -> None:
@@ -385,12 +303,6 @@ def test_a_cell_that_waits_is_interrupted_at_once(running: Kernel) -> None:
     assert running.run('wb.call("get_approval", approval_id=asked)["status"]') == "'pending'"
 
 
-def test_the_panel_leaves_a_table_when_there_is_no_front_end(running: Kernel) -> None:
-    running.run('wb.call("register", name="<b>ada</b>", persona_id="tester")')
-    said = running.run("%workbench panel")
-    assert "ada" in said
-
-
 def test_tab_offers_subcommands_and_their_options(kernel: Kernel) -> None:
     offered = set(kernel.complete("%workbench "))
     assert {"start", "approve", "worktrees"} <= offered
@@ -404,55 +316,37 @@ def test_tab_offers_subcommands_and_their_options(kernel: Kernel) -> None:
 def test_an_agent_in_a_cell_is_told_that_it_was_rejected_and_why(running: Kernel) -> None:
     running.run('made = wb.call("register", name="eve")')
     assert running.run('%workbench reject 1 --reason "Not today"').strip() == "Rejected 1."
-    _, error = running.attempt(
-        'import workbench\nwith workbench.SyncAgent(wb.server.url, token=made["token"]):\n    pass'
-    )
-    assert error is not None
+    running.run("import workbench")
+    error = running.error('with workbench.SyncAgent(wb.server.url, token=made["token"]): pass')
     assert error.startswith("Refused: REJECTED: Your registration was rejected: Not today.")
 
 
-def test_a_line_may_end_with_a_comment(running: Kernel) -> None:
+def test_an_agent_is_admitted_with_choices_and_its_grant_is_changed_in_lines_with_comments(running: Kernel) -> None:
+    running.run('wb.call("register", name="ada", persona_id="tester")')
     running.run("%workbench projects add Lab   # where the team works")
     running.run('%workbench sessions add Lab "Day # 1"')
     running.run("%workbench sessions add Lab Day#2  #")
-    sessions = 'print(sorted(session["name"] for session in wb.call("list_sessions")["sessions"]))'
-    assert running.run(sessions) == "['Day # 1', 'Day#2']\n"
-    assert running.run('print(wb.call("list_projects")["projects"][0]["name"])') == "Lab\n"
-
-
-def test_an_agent_is_admitted_with_choices_and_its_grant_is_changed(running: Kernel) -> None:
-    running.run('wb.call("register", name="ada", persona_id="tester")')
-    running.run("%workbench projects add Lab")
-    running.run('%workbench sessions add Lab "Day 1"')
-    granted = "ada is admitted: worker, persona tester, read only, sees its own data, in Lab / Day 1"
-    assert granted in running.run('%workbench approve 1 --session "Day 1" --tool read')
-    assert "Day 1" in running.run("%workbench agents")
+    sessions = 'sorted(session["name"] for session in wb.call("list_sessions")["sessions"])'
+    assert running.run(sessions) == "['Day # 1', 'Day#2']"
+    granted = "ada is admitted: worker, persona tester, read only, sees its own data, in Lab / Day # 1"
+    assert granted in running.run('%workbench approve 1 --session "Day # 1" --tool read')
+    assert "Day # 1" in running.run("%workbench agents")
     running.run("%workbench grant ada --tool write --expires 2h")
     assert "agent.updated" in running.run("%workbench history ada")
     assert "Revoked ada" in running.run('%workbench revoke ada --reason "Done with it"')
     assert "001_initial_schema" in running.run("%workbench migrate --status")
 
 
-def test_a_token_is_not_to_be_printed_into_a_notebook(running: Kernel) -> None:
-    _, error = running.attempt("%workbench token ada")
-    assert error is not None
-    assert "No such command 'token'" in error
-
-
-def test_the_panel_is_replaced_by_its_last_state_when_the_servers_stop(running: Kernel) -> None:
-    running.run("%workbench panel")
+def test_without_a_front_end_the_panel_is_a_table_and_its_last_state_when_the_servers_stop(running: Kernel) -> None:
+    running.run('wb.call("register", name="<b>ada</b>", persona_id="tester")')
+    assert "ada" in running.run("%workbench panel")
     running.run('wb.call("create_task", title="Count", persona_id="tester")')
     said = running.run("%workbench stop")
     assert said.startswith("Workbench, as it was on ")
     assert "Count" in said
 
 
-def test_tab_offers_subcommands_before_the_first_command(tmp_path: Path) -> None:
-    with started(tmp_path) as fresh:
-        assert {"start", "stop", "panel", "report", "approve"} <= set(fresh.complete("%workbench "))
-
-
-def test_a_question_mark_explains(kernel: Kernel) -> None:
+def test_help_is_a_question_mark_an_option_and_a_word(kernel: Kernel) -> None:
     assert "Run a team of agents from this notebook" in kernel.inspect("%workbench")
     assert "--file" in kernel.inspect("%%plan")
     assert "DuckDB" in kernel.inspect("%%wsql")
@@ -460,6 +354,9 @@ def test_a_question_mark_explains(kernel: Kernel) -> None:
     assert "Approve requests" in said
     assert said.endswith("Show this message and exit.\n")
     assert "--project" not in said
+    assert kernel.run("%workbench help approve") == said
+    assert kernel.run("%workbench help") == kernel.run("%workbench --help")
+    assert kernel.run("%workbench status --help").startswith("Usage: %workbench status")
 
 
 def test_a_second_kernel_attaches_to_the_one_that_serves(running: Kernel, repository: Path, tmp_path: Path) -> None:
@@ -491,7 +388,7 @@ answered.is_set()
 
 
 def test_unloading_stops_and_forgets(kernel: Kernel, repository: Path) -> None:
-    kernel.run(f'%workbench start --project "{repository}" --port 0')
+    kernel.serve(repository)
     port = port_of(kernel)
     kernel.run("%unload_ext workbench")
     assert not is_open(port)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,84 +10,64 @@ from tests.kernel.conftest import Kernel
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.long]
 
+
+@pytest.fixture(scope="module", autouse=True)
+def _tasks(serving: Kernel) -> None:
+    serving.run(TASKS)
+
+
 TASKS = """
 for number, title in enumerate(("Count", "Weigh", "Draw"), 1):
     _ = wb.call("create_task", title=title, persona_id="tester", priority=number * 10)
 """
-ADMIT = """
-made = wb.call("register", name="ada", persona_id="tester")
-asked = wb.approvals[made["approval_id"]]
-"""
 
 
-@pytest.fixture(scope="module")
-def running(kernel: Kernel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
-    kernel.run(f'%workbench start --project "{tmp_path_factory.mktemp("project")}" --port 0')
-    kernel.run(TASKS)
-    yield kernel
-    kernel.run("%workbench stop")
-
-
-def test_a_list_shows_itself_and_is_live(running: Kernel) -> None:
-    heads, first, *_ = running.run("wb.tasks").splitlines()
+def test_a_list_shows_itself_and_is_live(serving: Kernel) -> None:
+    heads, first, *_ = serving.run("wb.tasks").splitlines()
     assert heads.split()[:3] == ["id", "title", "status"]
     assert first.split()[:2] == ["1", "Count"]
-    assert "<table>" in running.run("print(wb.tasks._repr_html_())")
-    assert running.run("before = len(wb.tasks); 1 in wb.tasks, 99 in wb.tasks, wb.task(1) in wb.tasks") == (
+    assert "<table>" in serving.run("print(wb.tasks._repr_html_())")
+    assert serving.run("before = len(wb.tasks); 1 in wb.tasks, 99 in wb.tasks, wb.task(1) in wb.tasks") == (
         "(True, False, True)"
     )
-    running.run('made = wb.call("create_task", title="Late", persona_id="tester")')
-    assert running.run("len(wb.tasks) - before") == "1"
-    running.run('wb.tasks[made["id"]].cancel("a mistake")')
-    assert running.run('wb.task(made["id"]).status, wb.task(made["id"]).error_message') == "('cancelled', 'a mistake')"
+    serving.run('made = wb.call("create_task", title="Late", persona_id="tester")')
+    assert serving.run("len(wb.tasks) - before") == "1"
+    serving.run('wb.tasks[made["id"]].cancel("a mistake")')
+    assert serving.run('wb.task(made["id"]).status, wb.task(made["id"]).error_message') == "('cancelled', 'a mistake')"
 
 
-def test_a_snapshot_is_filtered_sorted_paged_and_a_frame(running: Kernel) -> None:
-    running.run('found = wb.tasks(status="pending", persona="tester")')
-    assert running.run("[task.title for task in found]") == "['Count', 'Weigh', 'Draw']"
-    assert running.run('[task.title for task in found.sort("priority", reverse=True)]') == "['Draw', 'Weigh', 'Count']"
-    assert running.run('[task.title for task in found.filter(title="Weigh")]') == "['Weigh']"
-    assert running.run("[task.id for task in found.filter(lambda task: task.priority > 10).page(1, size=1)]") == "[2]"
-    assert running.run("found.frame()[['title', 'priority']].values.tolist()[0]") == "['Count', 10]"
-    assert running.run("found[-1].title, found[:2][1].title") == "('Draw', 'Weigh')"
-    assert running.run("found.page(9)") == "There is no page 9. The last one has the number 1."
-    error = running.fail('found.sort("prioritty")')
-    assert error["evalue"] == "UNKNOWN_FIELD: Task has no field 'prioritty'. Did you mean priority?"
-    assert running.fail('wb.tasks(colour="red")')["evalue"].startswith("INVALID_ARGUMENTS: ")
+def test_a_snapshot_and_the_live_list_are_filtered_sorted_paged_and_frames(serving: Kernel) -> None:
+    serving.run('found = wb.tasks(status="pending", persona="tester")')
+    assert serving.run("[task.title for task in found]") == "['Count', 'Weigh', 'Draw']"
+    assert serving.run('[task.title for task in found.sort("priority", reverse=True)]') == "['Draw', 'Weigh', 'Count']"
+    assert serving.run('[task.title for task in found.filter(title="Weigh")]') == "['Weigh']"
+    assert serving.run("[task.id for task in found.filter(lambda task: task.priority > 10).page(1, size=1)]") == "[2]"
+    assert serving.run("found.frame()[['title', 'priority']].values.tolist()[0]") == "['Count', 10]"
+    assert serving.run("found[-1].title, found[:2][1].title") == "('Draw', 'Weigh')"
+    assert serving.run("found.page(9)") == "There is no page 9. The last one has the number 1."
+    assert serving.run('list(wb.tasks.sort("priority")) == list(wb.tasks().sort("priority"))') == "True"
+    assert serving.run('[task.title for task in wb.tasks.filter(title="Weigh")]') == "['Weigh']"
+    assert serving.run("len(wb.tasks.page(1, size=2)), wb.tasks.frame().shape[0] == len(wb.tasks)") == "(2, True)"
 
 
-def test_a_live_list_is_sorted_filtered_and_paged_at_once(running: Kernel) -> None:
-    assert running.run('list(wb.tasks.sort("priority")) == list(wb.tasks().sort("priority"))') == "True"
-    assert running.run('[task.title for task in wb.tasks.filter(title="Weigh")]') == "['Weigh']"
-    assert running.run("len(wb.tasks.page(1, size=2)), wb.tasks.frame().shape[0] == len(wb.tasks)") == "(2, True)"
-
-
-def test_what_a_list_has_not_is_to_be_found_by_the_list(running: Kernel) -> None:
-    assert running.fail("wb.runs[99]")["evalue"] == "RUN_NOT_FOUND: There is no run 99. wb.runs lists them."
-    assert running.fail("wb.approvals[99]")["evalue"].endswith("wb.approvals lists them.")
-
-
-def test_a_row_reads_what_its_list_has_not_and_has_the_actions_of_the_panel(running: Kernel) -> None:
-    running.run("count = wb.tasks()[0]")
-    assert running.run("count.description, count.attempts, count.max_retries") == "('', [], 2)"
-    running.run("count.prioritize(77)")
-    assert running.run("count.priority, wb.task(1).priority") == "(77, 77)"
-    running.run("count.assign(None)")
-    running.run("count.cancel(); count.retry('after all'); count.prioritize(10)")
-    assert running.run("count.status") == "'pending'"
-    shown = running.run("count")
+def test_a_row_reads_what_its_list_has_not_and_has_the_actions_of_the_panel(serving: Kernel) -> None:
+    serving.run("count = wb.tasks()[0]")
+    assert serving.run("count.description, count.attempts, count.max_retries") == "('', [], 2)"
+    serving.run("count.prioritize(77)")
+    assert serving.run("count.priority, wb.task(1).priority") == "(77, 77)"
+    serving.run("count.assign(None)")
+    serving.run("count.cancel(); count.retry('after all'); count.prioritize(10)")
+    assert serving.run("count.status") == "'pending'"
+    shown = serving.run("count")
     assert "1 Count" in shown
     assert "It has not been claimed yet." in shown
-    assert running.run('{"title", "cancel", "priority"} <= set(dir(count))') == "True"
-    assert running.fail("count.titel")["traceback"] == ["UNKNOWN_FIELD: Task has no field 'titel'. Did you mean title?"]
-    assert running.run('hasattr(count, "colour"), getattr(count, "colour", 7)') == "(False, 7)"
-    error = running.fail("wb.tasks[99]")
-    assert error["evalue"].startswith("TASK_NOT_FOUND: ")
-    assert running.run("wb.tasks[99] if 99 in wb.tasks else None, hash(count) == hash(wb.task(1))") == "(None, True)"
+    assert serving.run('{"title", "cancel", "priority"} <= set(dir(count))') == "True"
+    assert serving.run('hasattr(count, "colour"), getattr(count, "colour", 7)') == "(False, 7)"
+    assert serving.run("wb.tasks[99] if 99 in wb.tasks else None, hash(count) == hash(wb.task(1))") == "(None, True)"
 
 
-def test_what_a_list_has_not_is_read_for_many_rows_at_once(running: Kernel) -> None:
-    running.run("""
+def test_what_a_list_has_not_is_read_for_many_rows_at_once(serving: Kernel) -> None:
+    serving.run("""
 from unittest.mock import patch
 
 for number in range(130):
@@ -97,94 +76,89 @@ found = wb.tasks(persona="reviewer")
 with patch.object(type(wb), "call", autospec=True, side_effect=type(wb).call) as call:
     odd = found.filter(description="1").sort("created_at")
 """)
-    assert running.run("len(odd), odd[0].title, odd[-1].title") == "(65, 'One of many 1', 'One of many 129')"
+    assert serving.run("len(odd), odd[0].title, odd[-1].title") == "(65, 'One of many 1', 'One of many 129')"
     asked = "get_task", "get_tasks", "list_tasks", "get_task", "get_tasks"
-    assert running.run("tuple(one.args[1] for one in call.call_args_list)") == repr(asked)
+    assert serving.run("tuple(one.args[1] for one in call.call_args_list)") == repr(asked)
 
 
-def test_a_field_that_is_assigned_is_refused_because_nothing_would_change(running: Kernel) -> None:
-    assert running.fail('wb.task(1).title = "Better"')["evalue"].startswith("FIELD_READ_ONLY: Task.title ")
-    assert running.run("wb.task(1).title") == "'Count'"
+WRONG = {
+    "wb.tasks[0:2]": "INVALID_ARGUMENTS: wb.tasks[…] takes an id or a name, not slice(0, 2, None). wb.tasks()",
+    "wb.tasks[None]": "INVALID_ARGUMENTS: wb.tasks[…] takes an id or a name, not None. wb.tasks lists them.",
+    "wb.tasks()[999]": "NOT_FOUND: The list has no position 999: it has ",
+    "wb.tasks.page(0)": "INVALID_ARGUMENTS: Pages have numbers from 1",
+    "wb.runs[9999]": "RUN_NOT_FOUND: There is no run 9999. wb.runs lists them.",
+    'wb.personas["testr"]': "PERSONA_NOT_FOUND: There is no persona 'testr'.",
+    'wb.plans["nothing"]': "PLAN_NOT_FOUND: There is no plan 'nothing'. wb.plans lists them.",
+    "wb.events[10**9]": "EVENT_NOT_FOUND: There is no event 1000000000. wb.events lists them.",
+    'wb.definitions["nobody"]': "AGENT_NOT_FOUND: No agent has the path, id or name nobody. wb.definitions ",
+    'wb.task(1).assign("nobody")': "AGENT_NOT_FOUND: There is no agent 'nobody'. wb.agents lists them.",
+    'wb.approvals["nobody"]': "APPROVAL_NOT_FOUND: No request of 'nobody' waits for a decision. wb.approvals ",
+    'wb.task(1).title = "Better"': "FIELD_READ_ONLY: Task.title ",
+    "wb.task(1).titel": "UNKNOWN_FIELD: Task has no field 'titel'. Did you mean title?",
+    "wb.tasks[9999]": "TASK_NOT_FOUND: There is no task 9999",
+    'wb.tasks().sort("prioritty")': "UNKNOWN_FIELD: Task has no field 'prioritty'. Did you mean priority?",
+    'wb.tasks(colour="red")': "INVALID_ARGUMENTS: ",
+    "wb.taks": "UNKNOWN_FIELD: wb has no field 'taks'. Did you mean tasks",
+    "wb.zzzzzz": "UNKNOWN_FIELD: wb has no field 'zzzzzz'. There are agents, approvals, ",
+    "wb.tasks.fliter(id=1)": "UNKNOWN_FIELD: wb.tasks has no field 'fliter'. Did you mean filter",
+    "wb.tasks().fliter(id=1)": "UNKNOWN_FIELD: wb.tasks(…) has no field 'fliter'. Did you mean filter",
+    "wb.definitions.creat('x')": "UNKNOWN_FIELD: Definitions has no field 'creat'. Did you mean create",
+    "wb.help(3)": "INVALID_ARGUMENTS: wb.help takes the name of an operation or a subject, not 3.",
+    "wb.run(3)": "INVALID_ARGUMENTS: wb.run takes the name of a run, or the words of a command, not 3.",
+    "wb.call(None)": "INVALID_ARGUMENTS: wb.call takes the name of an operation, not None.",
+    "wb.report([])": "INVALID_ARGUMENTS: wb.report takes the name of a report, not [].",
+    "wb.sql(None)": "INVALID_ARGUMENTS: wb.sql takes a query as a text, not None.",
+    "wb.panel(3)": "INVALID_ARGUMENTS: wb.panel takes the name of a tab, not 3.",
+    "wb.start(3)": "INVALID_ARGUMENTS: wb.start takes the directory of a project, not 3.",
+    "wb.tasks.sort(3)": "UNKNOWN_FIELD: Task has no field 3. There are id, ",
+    'wb.tasks.page("a")': "INVALID_ARGUMENTS: .page(…) takes the number of a page, and its size, not 'a'.",
+    'wb.record("loss")': "NOT_A_METRIC: record takes values by name, as in record(loss=0.5) and ",
+}
 
 
-def test_a_wrong_key_position_or_page_is_one_line(running: Kernel) -> None:
-    wrong = {
-        "wb.tasks[0:2]": "INVALID_ARGUMENTS: wb.tasks[…] takes an id or a name, not slice(0, 2, None). wb.tasks()",
-        "wb.tasks[None]": "INVALID_ARGUMENTS: wb.tasks[…] takes an id or a name, not None. wb.tasks lists them.",
-        "wb.tasks()[999]": "NOT_FOUND: The list has no position 999: it has ",
-        "wb.tasks.page(0)": "INVALID_ARGUMENTS: Pages have numbers from 1",
-        'wb.personas["testr"]': "PERSONA_NOT_FOUND: There is no persona 'testr'.",
-        'wb.plans["nothing"]': "PLAN_NOT_FOUND: There is no plan 'nothing'. wb.plans lists them.",
-        "wb.events[10**9]": "EVENT_NOT_FOUND: There is no event 1000000000. wb.events lists them.",
-        'wb.definitions["nobody"]': "AGENT_NOT_FOUND: No agent has the path, id or name nobody. wb.definitions ",
-        'wb.task(1).assign("nobody")': "AGENT_NOT_FOUND: There is no agent 'nobody'. wb.agents lists them.",
-        'wb.approvals["nobody"]': "APPROVAL_NOT_FOUND: No request of 'nobody' waits for a decision. wb.approvals ",
-    }
-    running.fail_in_a_line(wrong)
-    assert running.fail('wb.personas["testr"]')["evalue"].endswith("Did you mean tester?")
+def test_what_is_not_there_misspelt_or_of_another_type_is_one_line(serving: Kernel) -> None:
+    serving.fail_in_a_line(WRONG)
+    for cell, end in (
+        ("wb.approvals[99]", "wb.approvals lists them."),
+        ('wb.personas["testr"]', "Did you mean tester?"),
+    ):
+        assert serving.error(cell).endswith(end)
+    assert serving.run("wb.task(1).title") == "'Count'", "nothing was assigned"
+    assert serving.run("hasattr(wb, 'taks'), getattr(wb.tasks, 'shape', 0)") == "(False, 0)"
+    assert serving.run('wb.run(["task", 1]).data["task"]["id"]') == "1"
+    assert serving.run("wb.start(str(wb.settings.project))").startswith("Workbench serves ")
 
 
-def test_a_misspelt_attribute_is_one_line_that_suggests_the_right_one(running: Kernel) -> None:
-    wrong = {
-        "wb.taks": "UNKNOWN_FIELD: wb has no field 'taks'. Did you mean tasks",
-        "wb.zzzzzz": "UNKNOWN_FIELD: wb has no field 'zzzzzz'. There are agents, approvals, ",
-        "wb.tasks.fliter(id=1)": "UNKNOWN_FIELD: wb.tasks has no field 'fliter'. Did you mean filter",
-        "wb.tasks().fliter(id=1)": "UNKNOWN_FIELD: wb.tasks(…) has no field 'fliter'. Did you mean filter",
-        "wb.definitions.creat('x')": "UNKNOWN_FIELD: Definitions has no field 'creat'. Did you mean create",
-    }
-    running.fail_in_a_line(wrong)
-    assert running.run("hasattr(wb, 'taks'), getattr(wb.tasks, 'shape', 0)") == "(False, 0)"
+def test_numbers_of_a_frame_are_ids_and_arguments(serving: Kernel) -> None:
+    serving.run("first = wb.tasks.frame().id.iloc[0]")
+    assert serving.run("type(first).__name__, wb.tasks[first].id, wb.task(first).id") == "('int64', 1, 1)"
+    assert serving.run('wb.call("get_task", task_id=first)["id"]') == "1"
 
 
-def test_what_is_of_another_type_is_one_line(running: Kernel) -> None:
-    wrong = {
-        "wb.help(3)": "INVALID_ARGUMENTS: wb.help takes the name of an operation or a subject, not 3.",
-        "wb.run(3)": "INVALID_ARGUMENTS: wb.run takes the name of a run, or the words of a command, not 3.",
-        "wb.call(None)": "INVALID_ARGUMENTS: wb.call takes the name of an operation, not None.",
-        "wb.report([])": "INVALID_ARGUMENTS: wb.report takes the name of a report, not [].",
-        "wb.sql(None)": "INVALID_ARGUMENTS: wb.sql takes a query as a text, not None.",
-        "wb.panel(3)": "INVALID_ARGUMENTS: wb.panel takes the name of a tab, not 3.",
-        "wb.start(3)": "INVALID_ARGUMENTS: wb.start takes the directory of a project, not 3.",
-        "wb.tasks.sort(3)": "UNKNOWN_FIELD: Task has no field 3. There are id, ",
-        'wb.tasks.page("a")': "INVALID_ARGUMENTS: .page(…) takes the number of a page, and its size, not 'a'.",
-        'wb.record("loss")': "NOT_A_METRIC: record takes values by name, as in record(loss=0.5) and ",
-    }
-    running.fail_in_a_line(wrong)
-    assert running.run('wb.run(["task", 1]).data["task"]["id"]') == "1"
+def test_an_old_event_is_found_by_its_id(serving: Kernel) -> None:
+    serving.run("for _ in range(60): wb.task(1).prioritize(11); wb.task(1).prioritize(10)")
+    assert serving.run("wb.events[1].kind, 1 in [event.id for event in wb.events]") == "('persona.saved', False)"
+    assert serving.run("wb.events").splitlines()[-1].startswith("These are the newest: wb.events(before=")
 
 
-def test_a_project_is_also_named_by_a_text(running: Kernel) -> None:
-    assert running.run("wb.start(str(wb.settings.project))").startswith("Workbench serves ")
-
-
-def test_numbers_of_a_frame_are_ids_and_arguments(running: Kernel) -> None:
-    running.run("first = wb.tasks.frame().id.iloc[0]")
-    assert running.run("type(first).__name__, wb.tasks[first].id, wb.task(first).id") == "('int64', 1, 1)"
-    assert running.run('wb.call("get_task", task_id=first)["id"]') == "1"
-
-
-def test_an_old_event_is_found_by_its_id(running: Kernel) -> None:
-    running.run("for _ in range(60): wb.task(1).prioritize(11); wb.task(1).prioritize(10)")
-    assert running.run("wb.events[1].kind, 1 in [event.id for event in wb.events]") == "('persona.saved', False)"
-    assert running.run("wb.events").splitlines()[-1].startswith("These are the newest: wb.events(before=")
-
-
-def test_an_agent_is_admitted_changed_and_deleted(running: Kernel) -> None:
-    running.run(ADMIT)
-    assert "ada" in running.run("wb.approvals")
-    running.run('asked.approve(agent_id="ada")')
-    assert running.run("asked.status, asked.kind, len(wb.approvals)") == "('approved', 'registration', 0)"
-    assert "approved" in running.run("wb.approvals(status=None)")
-    running.run('ada = wb.agents["ada"]; ada.update(name="Ada", reason="her name")')
-    assert running.run("ada.name, [agent.agent_id for agent in wb.agents]") == "('Ada', ['ada'])"
-    assert "her name" in running.run("ada.changes")
-    assert "{}" not in running.run("ada"), "what it has none of is left out"
-    running.run("ada.delete('gone')")
-    assert running.run("len(wb.agents), len(wb.agents(deleted=True))") == "(0, 1)"
-    assert "AGENT_NOT_FOUND" in running.run("ada"), "it is shown as it was, and why it cannot be read"
-    running.run("ada.restore()")
-    assert running.fail("ada.restore()")["evalue"] == "WRONG_STATE: ada is not deleted; nothing was changed."
-    assert running.run('"ada" in wb.agents') == "True"
+def test_an_agent_is_admitted_changed_and_deleted(serving: Kernel) -> None:
+    serving.run(
+        'made = wb.call("register", name="ada", persona_id="tester"); asked = wb.approvals[made["approval_id"]]'
+    )
+    assert "ada" in serving.run("wb.approvals")
+    serving.run('asked.approve(agent_id="ada")')
+    assert serving.run("asked.status, asked.kind, len(wb.approvals)") == "('approved', 'registration', 0)"
+    assert "approved" in serving.run("wb.approvals(status=None)")
+    serving.run('ada = wb.agents["ada"]; ada.update(name="Ada", reason="her name")')
+    assert serving.run("ada.name, [agent.agent_id for agent in wb.agents]") == "('Ada', ['ada'])"
+    assert "her name" in serving.run("ada.changes")
+    assert "{}" not in serving.run("ada"), "what it has none of is left out"
+    serving.run("ada.delete('gone')")
+    assert serving.run("len(wb.agents), len(wb.agents(deleted=True))") == "(0, 1)"
+    assert "AGENT_NOT_FOUND" in serving.run("ada"), "it is shown as it was, and why it cannot be read"
+    serving.run("ada.restore()")
+    assert serving.fail("ada.restore()")["evalue"] == "WRONG_STATE: ada is not deleted; nothing was changed."
+    assert serving.run('"ada" in wb.agents') == "True"
 
 
 SHOWN_LONG = """
@@ -212,12 +186,12 @@ Session.call = call
 """
 
 
-def test_a_long_list_is_not_read_whole_in_order_to_be_shown(running: Kernel) -> None:
-    assert running.run(SHOWN_LONG).strip() == (
+def test_a_long_list_is_not_read_whole_in_order_to_be_shown(serving: Kernel) -> None:
+    assert serving.run(SHOWN_LONG).strip() == (
         "[('list_tasks', 100)] 102 … and more: wb.tasks(field=value) has those that match, and wb.tasks() all."
     )
     note = "more: .page(number), .filter(field=value) and .sort(field) choose."
-    assert running.run(FOUND_LONG).strip().splitlines() == [
+    assert serving.run(FOUND_LONG).strip().splitlines() == [
         f"True T99 20 [('list_tasks', 100)] 102 … and {note}",
         f"130 [('list_tasks', 1000)] … and 30 {note} T129",
     ]
@@ -235,8 +209,8 @@ print(asked, len(shown.splitlines()))
 """
 
 
-def test_sorted_runs_are_read_as_far_as_they_are_shown(running: Kernel) -> None:
-    assert running.run(SORTED_LONG).strip() == "[('list_runs', 100)] 102"
+def test_sorted_runs_are_read_as_far_as_they_are_shown(serving: Kernel) -> None:
+    assert serving.run(SORTED_LONG).strip() == "[('list_runs', 100)] 102"
 
 
 CANCELLED_WHILE_AWAITED = """
@@ -265,105 +239,104 @@ print(ended.status, shown)
 """
 
 
-def test_a_wait_for_a_task_shows_how_far_it_is(running: Kernel) -> None:
-    lines = running.run(CANCELLED_WHILE_AWAITED)
+def test_a_wait_for_a_task_shows_how_far_it_is(serving: Kernel) -> None:
+    lines = serving.run(CANCELLED_WHILE_AWAITED)
     assert "pending, 0 %" in lines
     assert "cancelled: enough" in lines
     assert lines.endswith("cancelled ['pending', 'cancelled']\n")
 
 
-def test_plans_personas_worktrees_and_events_are_lists(running: Kernel) -> None:
-    running.run(
+def test_plans_personas_worktrees_and_events_are_lists(serving: Kernel) -> None:
+    serving.run(
         "%%plan --name paper\n"
         "tasks:\n"
         "  - {name: read, title: Read, persona: tester}\n"
         "  - {name: write, title: Write, persona: tester, after: [read]}\n"
     )
-    assert running.run('wb.plans["paper"].tasks, [t.title for t in wb.plans["paper"].all_tasks]') == (
+    assert serving.run('wb.plans["paper"].tasks, [t.title for t in wb.plans["paper"].all_tasks]') == (
         "(2, ['Read', 'Write'])"
     )
-    assert running.run('wb.plans["paper"]').splitlines()[1] == "0 of 2 tasks are completed, 2 are open."
-    assert "'tester'" in running.run("[persona.id for persona in wb.personas]")
-    assert running.run('wb.personas["tester"].role') == "'worker'"
-    assert running.run('wb.personas["tester"].definition.strip() in str(wb.personas["tester"])') == "True"
+    assert serving.run('wb.plans["paper"]').splitlines()[1] == "0 of 2 tasks are completed, 2 are open."
+    assert "'tester'" in serving.run("[persona.id for persona in wb.personas]")
+    assert serving.run('wb.personas["tester"].role') == "'worker'"
+    assert serving.run('wb.personas["tester"].definition.strip() in str(wb.personas["tester"])') == "True"
     created = 'wb.events(kinds=["task.created"])'
-    assert running.run(f"{{event.kind for event in {created}}}") == "{'task.created'}"
+    assert serving.run(f"{{event.kind for event in {created}}}") == "{'task.created'}"
 
 
-def test_help_and_completion_know_the_operations(running: Kernel) -> None:
-    shown = running.run('wb.help("create_task")')
+def test_help_and_completion_know_the_operations(serving: Kernel) -> None:
+    shown = serving.run('wb.help("create_task")')
     assert "persona_id" in shown
     assert "required" in shown
     assert "planners" in shown
-    overview = running.run("wb.help()")
-    assert "tasks" in overview
+    assert "tasks" in (overview := serving.run("wb.help()"))
     assert len(overview) < 3_000, "an overview is read at once"
-    assert "create_task" in running.run('wb.help("tasks")')
-    assert running.fail('wb.help("creat_task")')["evalue"].startswith("UNKNOWN_OPERATION: ")
-    offered = {name.removeprefix("wb.") for name in running.complete("wb.")}
+    assert "create_task" in serving.run('wb.help("tasks")')
+    assert serving.fail('wb.help("creat_task")')["evalue"].startswith("UNKNOWN_OPERATION: ")
+    offered = {name.removeprefix("wb.") for name in serving.complete("wb.")}
     assert {"tasks", "task", "sql", "report", "panel"} <= offered
     assert not {"host", "recorder", "tree", "require_operator"} & offered, "these are internal"
-    assert "create_task" in running.complete('wb.call("create_t')
-    assert "persona_id=" in running.complete('wb.call("create_task", title="a", per')
-    assert "1" in running.run("wb.tasks._ipython_key_completions_()")
+    assert "create_task" in serving.complete('wb.call("create_t')
+    assert "persona_id=" in serving.complete('wb.call("create_task", title="a", per')
+    assert "1" in serving.run("wb.tasks._ipython_key_completions_()")
 
 
-def test_tab_completes_ids_fields_aliases_and_first_arguments(running: Kernel) -> None:
-    assert "1" in running.complete("await wb.task(")
-    assert running.complete('wb.call("set_priority", task_id=1')[0] == "1"
-    assert running.complete('wb.tasks(status="pending").sort("prio') == ["priority"]
-    assert running.complete('wb.tasks.filter(title="Count", prio') == ["priority="]
-    assert running.complete('wb.panel("workt') == ["worktrees"]
-    assert running.complete("%%wsql --as po") == ["polars"]
-    assert running.complete("%wsql --chart b") == ["bar"]
-    assert running.complete("%%wsql\nSELECT wait_sec") == ["wait_seconds"]
-    assert running.complete("%%wsql\nSELECT * FROM tasks AS t WHERE t.wait_sec") == ["wait_seconds"]
-    offered = running.complete("wb.task(1).")
+def test_tab_completes_ids_fields_aliases_and_first_arguments(serving: Kernel) -> None:
+    assert "1" in serving.complete("await wb.task(")
+    assert serving.complete('wb.call("set_priority", task_id=1')[0] == "1"
+    assert serving.complete('wb.tasks(status="pending").sort("prio') == ["priority"]
+    assert serving.complete('wb.tasks.filter(title="Count", prio') == ["priority="]
+    assert serving.complete('wb.panel("workt') == ["worktrees"]
+    assert serving.complete("%%wsql --as po") == ["polars"]
+    assert serving.complete("%wsql --chart b") == ["bar"]
+    assert serving.complete("%%wsql\nSELECT wait_sec") == ["wait_seconds"]
+    assert serving.complete("%%wsql\nSELECT * FROM tasks AS t WHERE t.wait_sec") == ["wait_seconds"]
+    offered = serving.complete("wb.task(1).")
     assert not {"KIND", "fields"} & set(offered), "these are internal"
     assert {"title", "cancel"} <= set(offered)
 
 
-def test_tab_completes_what_finds_an_object_of_a_list(running: Kernel) -> None:
-    running.run("%%plan --name keys\ntasks:\n  - {name: weigh-it, title: Weigh, persona: tester}\n")
-    assert running.complete('wb.tasks["weig') == ["weigh-it"]
-    assert running.complete("wb.tasks[1")[0] == "1"
-    assert set(running.complete('wb.personas["')) == {"implementer", "planner", "reviewer", "tester"}
-    assert running.complete('wb.agents["nobo') == [], "there is none, and nothing else fits"
-    assert "create_task" in running.complete('wb.tools["create_t')
+def test_tab_completes_what_finds_an_object_of_a_list(serving: Kernel) -> None:
+    serving.run("%%plan --name keys\ntasks:\n  - {name: weigh-it, title: Weigh, persona: tester}\n")
+    assert serving.complete('wb.tasks["weig') == ["weigh-it"]
+    assert serving.complete("wb.tasks[1")[0] == "1"
+    assert set(serving.complete('wb.personas["')) == {"implementer", "planner", "reviewer", "tester"}
+    assert serving.complete('wb.agents["nobo') == [], "there is none, and nothing else fits"
+    assert "create_task" in serving.complete('wb.tools["create_t')
 
 
-def test_a_list_has_a_panel_of_its_own(running: Kernel) -> None:
-    shown = running.run("wb.tasks.panel()")
+def test_a_list_has_a_panel_of_its_own(serving: Kernel) -> None:
+    shown = serving.run("wb.tasks.panel()")
     assert shown.startswith("Tasks: ")
     assert "Waiting for you" not in shown
-    assert "Waiting for you" in running.run("%workbench panel --dock")
-    assert running.run("%workbench panel worktrees --alone").splitlines()[0] == "Worktrees"
-    assert running.fail("wb.events.panel()")["evalue"].startswith("UNKNOWN_TAB: The panel has no tab 'events'.")
-    assert running.fail("%workbench panel event")["evalue"].startswith("UNKNOWN_TAB: ")
+    assert "Waiting for you" in serving.run("%workbench panel --dock")
+    assert serving.run("%workbench panel worktrees --alone").splitlines()[0] == "Worktrees"
+    assert serving.fail("wb.events.panel()")["evalue"].startswith("UNKNOWN_TAB: The panel has no tab 'events'.")
+    assert serving.fail("%workbench panel event")["evalue"].startswith("UNKNOWN_TAB: ")
 
 
-def test_tab_completes_views_columns_options_and_names(running: Kernel) -> None:
-    assert "tasks" in running.complete("%%wsql\nSELECT * FROM ta")
-    assert "wait_seconds" in running.complete("%%wsql\nSELECT * FROM tasks WHERE wai")
-    assert running.complete("%%wsql\nSELECT tasks.titl") == ["title"]
-    assert "tasks" in running.complete("%wsql SELECT * FROM ta")
-    assert "wait_seconds" in running.complete("found = %workbench sql SELECT * FROM tasks WHERE wai")
-    assert "--chart" in running.complete("1\n%wsql --ch")
-    assert "--update" in running.complete("%%plan --name a --up")
-    assert running.complete('wb.report("criti') == ["critical_path"]
-    assert running.complete('wb.call("create_task", title="a", persona_id="teste') == ["tester"]
-    running.run("%%plan --name thesis\ntasks:\n  - {name: read, title: Read, persona: tester}\n")
-    assert "thesis" in running.complete('wb.tasks(status="pending", plan="the')
-    assert running.complete('wb.tasks(status="comp') == ["completed"]
-    assert running.complete('wb.runs(sweep="a", state="f') == ["failed"]
-    assert running.complete('wb.call("list_approvals", status="pend') == ["pending"]
-    assert running.complete("%workbench spawn tes") == ["tester"]
-    assert running.complete("%workbench export-plan the") == ["thesis"]
-    assert running.complete("%%persona tes") == ["tester"]
-    assert {"status=", "persona="} <= set(running.complete("wb.tasks("))
-    assert running.complete('wb.tasks(status="pending", pers') == ["persona="]
-    running.run('with wb.run("first try"): pass')
-    assert running.complete('wb.runs["first') == ["first try"]
+def test_tab_completes_views_columns_options_and_names(serving: Kernel) -> None:
+    assert "tasks" in serving.complete("%%wsql\nSELECT * FROM ta")
+    assert "wait_seconds" in serving.complete("%%wsql\nSELECT * FROM tasks WHERE wai")
+    assert serving.complete("%%wsql\nSELECT tasks.titl") == ["title"]
+    assert "tasks" in serving.complete("%wsql SELECT * FROM ta")
+    assert "wait_seconds" in serving.complete("found = %workbench sql SELECT * FROM tasks WHERE wai")
+    assert "--chart" in serving.complete("1\n%wsql --ch")
+    assert "--update" in serving.complete("%%plan --name a --up")
+    assert serving.complete('wb.report("criti') == ["critical_path"]
+    assert serving.complete('wb.call("create_task", title="a", persona_id="teste') == ["tester"]
+    serving.run("%%plan --name thesis\ntasks:\n  - {name: read, title: Read, persona: tester}\n")
+    assert "thesis" in serving.complete('wb.tasks(status="pending", plan="the')
+    assert serving.complete('wb.tasks(status="comp') == ["completed"]
+    assert serving.complete('wb.runs(sweep="a", state="f') == ["failed"]
+    assert serving.complete('wb.call("list_approvals", status="pend') == ["pending"]
+    assert serving.complete("%workbench spawn tes") == ["tester"]
+    assert serving.complete("%workbench export-plan the") == ["thesis"]
+    assert serving.complete("%%persona tes") == ["tester"]
+    assert {"status=", "persona="} <= set(serving.complete("wb.tasks("))
+    assert serving.complete('wb.tasks(status="pending", pers') == ["persona="]
+    serving.run('with wb.run("first try"): pass')
+    assert serving.complete('wb.runs["first') == ["first try"]
 
 
 ARTIFACTS = """
@@ -379,44 +352,44 @@ _ = agent.call("complete_task", task_id=drawn, artifacts=["rows.csv", "gone.txt"
 """
 
 
-def test_what_a_task_made_shows_itself(running: Kernel) -> None:
-    running.run(ARTIFACTS)
-    assert running.run("[(one.name, one.kind) for one in wb.task(drawn).artifacts]") == (
+def test_what_a_task_made_shows_itself(serving: Kernel) -> None:
+    serving.run(ARTIFACTS)
+    assert serving.run("[(one.name, one.kind) for one in wb.task(drawn).artifacts]") == (
         "[('rows.csv', 'file'), ('gone.txt', 'file'), ('commit:1', 'commit')]"
     )
-    assert "rows.csv" in running.run("wb.task(drawn).artifacts")
-    assert running.run('wb.task(drawn).artifacts["rows.csv"]').splitlines()[0].split() == ["mass", "count"]
-    assert running.run("wb.task(drawn).artifacts[0].open().frame().values.tolist()") == "[['3700', '2']]"
-    assert "<table>" in running.run('print(wb.task(drawn).artifacts["rows.csv"]._repr_mimebundle_()["text/html"])')
-    assert "ARTIFACT_UNREADABLE: " in running.run("wb.task(drawn).artifacts[1]")
-    assert running.run("wb.task(drawn).artifacts[2]") == "commit:1"
-    assert running.fail('wb.task(drawn).artifacts["x"]')["evalue"].startswith("ARTIFACT_NOT_FOUND: ")
-    shown = running.run("%workbench task {drawn} --artifact rows.csv")
+    assert "rows.csv" in serving.run("wb.task(drawn).artifacts")
+    assert serving.run('wb.task(drawn).artifacts["rows.csv"]').splitlines()[0].split() == ["mass", "count"]
+    assert serving.run("wb.task(drawn).artifacts[0].open().frame().values.tolist()") == "[['3700', '2']]"
+    assert "<table>" in serving.run('print(wb.task(drawn).artifacts["rows.csv"]._repr_mimebundle_()["text/html"])')
+    assert "ARTIFACT_UNREADABLE: " in serving.run("wb.task(drawn).artifacts[1]")
+    assert serving.run("wb.task(drawn).artifacts[2]") == "commit:1"
+    assert serving.fail('wb.task(drawn).artifacts["x"]')["evalue"].startswith("ARTIFACT_NOT_FOUND: ")
+    shown = serving.run("%workbench task {drawn} --artifact rows.csv")
     assert "3700" in shown
 
 
-def test_among_others_an_object_is_one_line(running: Kernel) -> None:
-    running.run('made = wb.call("create_task", title="Alone", persona_id="tester")')
-    number = running.run('made["id"]')
-    assert running.run('[wb.task(made["id"])]') == f"[<Task {number}: Alone, pending>]"
-    assert f"<Task {number}: Alone, pending>>" in running.run('wb.tasks[made["id"]].retry')
-    assert running.run('print(wb.task(made["id"]))').startswith(f"{number} Alone\n")
-    assert running.run("[wb.personas['tester']]") == "[<Persona tester: Tester>]"
+def test_among_others_an_object_is_one_line(serving: Kernel) -> None:
+    serving.run('made = wb.call("create_task", title="Alone", persona_id="tester")')
+    number = serving.run('made["id"]')
+    assert serving.run('[wb.task(made["id"])]') == f"[<Task {number}: Alone, pending>]"
+    assert f"<Task {number}: Alone, pending>>" in serving.run('wb.tasks[made["id"]].retry')
+    assert serving.run('print(wb.task(made["id"]))').startswith(f"{number} Alone\n")
+    assert serving.run("[wb.personas['tester']]") == "[<Persona tester: Tester>]"
 
 
-def test_tasks_and_approvals_are_also_found_by_name(running: Kernel) -> None:
+def test_tasks_and_approvals_are_also_found_by_name(serving: Kernel) -> None:
     for plan in ("first", "second"):
         tasks = "".join(f"  - {{name: {name}, title: T, persona: tester}}\n" for name in (plan, "same"))
-        running.run(f"%%plan\nplan: {plan}-of-two\ntasks:\n{tasks}")
-    assert running.run('wb.tasks["first"].plan') == "'first-of-two'"
-    assert running.fail('wb.tasks["same"]')["evalue"].startswith("AMBIGUOUS_NAME: 2 tasks are called 'same': ")
-    error = running.fail('wb.tasks["missing"]')["evalue"]
+        serving.run(f"%%plan\nplan: {plan}-of-two\ntasks:\n{tasks}")
+    assert serving.run('wb.tasks["first"].plan') == "'first-of-two'"
+    assert serving.fail('wb.tasks["same"]')["evalue"].startswith("AMBIGUOUS_NAME: 2 tasks are called 'same': ")
+    error = serving.fail('wb.tasks["missing"]')["evalue"]
     assert error == "TASK_NOT_FOUND: No task of a plan is called 'missing'. wb.tasks lists the tasks."
-    running.run('made = wb.call("register", name="zoe")')
-    assert running.run('wb.approvals["zoe"].id == made["approval_id"]') == "True"
-    assert running.fail('wb.approvals["missing"]')["evalue"].endswith(" wb.approvals lists those that wait.")
-    running.run('wb.approvals["zoe"].reject()')
-    assert running.fail("wb.runs.compare(9998, 9999)")["evalue"].endswith("no run 9998. wb.runs lists them.")
+    serving.run('made = wb.call("register", name="zoe")')
+    assert serving.run('wb.approvals["zoe"].id == made["approval_id"]') == "True"
+    assert serving.fail('wb.approvals["missing"]')["evalue"].endswith(" wb.approvals lists those that wait.")
+    serving.run('wb.approvals["zoe"].reject()')
+    assert serving.fail("wb.runs.compare(9998, 9999)")["evalue"].endswith("no run 9998. wb.runs lists them.")
 
 
 MERGED = """
@@ -469,7 +442,7 @@ def test_approving_a_merge_says_what_came_of_it(kernel: Kernel, tmp_path: Path) 
     assert (tmp_path / "model.py").read_text() == "x = 2\n"
 
 
-def test_tab_knows_the_fields_and_actions_of_every_kind_of_object(running: Kernel) -> None:
+def test_tab_knows_the_fields_and_actions_of_every_kind_of_object(serving: Kernel) -> None:
     offered = {
         "approvals[1]": {"approve", "reject", "status"},
         'agents["ada"]': {"terminate", "presence"},
@@ -479,4 +452,4 @@ def test_tab_knows_the_fields_and_actions_of_every_kind_of_object(running: Kerne
         "events[1]": {"actor", "subject"},
     }
     for one, names in offered.items():
-        assert names <= set(running.complete(f"wb.{one}.")), one
+        assert names <= set(serving.complete(f"wb.{one}.")), one

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,11 +19,9 @@ def add(a: int, b: int = 0) -> int:
 
 
 @pytest.fixture
-def running(kernel: Kernel, repository: Path) -> Iterator[Kernel]:
-    kernel.run(f'%workbench start --project "{repository}" --port 0')
-    kernel.run('wb.call("join_network", name="lab")')
-    yield kernel
-    kernel.run("%workbench stop")
+def running(running: Kernel) -> Kernel:
+    running.run('wb.call("join_network", name="lab")')
+    return running
 
 
 def test_a_profile_is_published_shown_changed_and_withdrawn(running: Kernel) -> None:
@@ -57,7 +54,7 @@ def test_a_cell_is_a_trait(running: Kernel) -> None:
 
 
 def test_without_a_network_profiles_wait(kernel: Kernel, repository: Path) -> None:
-    kernel.run(f'%workbench start --project "{repository}" --port 0')
+    kernel.serve(repository)
     assert "No personalities are known" in kernel.run("wb.personalities")
     kernel.run('wb.personalities.publish("ada", traits={"mood": "calm"})')
     assert "Not published yet: ada." in kernel.run("wb.personalities")

@@ -65,7 +65,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterat
     with started(tmp_path_factory.mktemp("kernel")) as made:
         made.attempt("%workbench")  # makes wb
         made.run("@wb.tool\ndef early() -> str:\n    return 'defined before the start'")
-        made.run(f'%workbench start --project "{repository}" --port 0')
+        made.serve(repository)
         made.run("import asyncio, os, sys, threading")
         yield made
 
@@ -140,49 +140,40 @@ async def chatty_later():
 
 
 @pytest.mark.parametrize("error", ["ValueError('no')", "SystemExit(3)", "KeyboardInterrupt()", "StopIteration(1)"])
-@pytest.mark.parametrize("kind", ["", "async "])
-def test_what_it_raises_fails_its_own_call(kernel: Kernel, operator: Operator, error: str, kind: str) -> None:
-    kernel.run(f"@wb.tool\n{kind}def fails():\n    raise {error}")
-    assert failure(operator.begin_tool("fails")).code == "TOOL_FAILED"
-    assert "Traceback" in operator.log_of_last_call()
-    assert operator.tool("early") == {"result": "defined before the start"}
+def test_what_it_raises_fails_its_own_call(kernel: Kernel, operator: Operator, error: str) -> None:
+    for kind in ("", "async "):
+        kernel.run(f"@wb.tool\n{kind}def fails():\n    raise {error}")
+        assert failure(operator.begin_tool("fails")).code == "TOOL_FAILED"
+        assert "Traceback" in operator.log_of_last_call()
+        assert operator.tool("early") == {"result": "defined before the start"}
 
 
-@pytest.mark.parametrize(
-    ("code", "expected"),
-    [
-        ("def odd(): return 'x' * 50_000_000", "TOOL_RESULT_TOO_LARGE"),
-        ("def odd() -> int: return 'many'", "TOOL_RESULT_INVALID"),
-        ("async def odd(): raise asyncio.CancelledError", "TOOL_INTERRUPTED"),
-    ],
-)
-def test_a_result_that_cannot_be_passed_on_fails_its_own_call(
-    kernel: Kernel, operator: Operator, code: str, expected: str
+def test_a_result_that_cannot_be_passed_on_fails_its_own_call_and_one_that_is_not_json_is_text(
+    kernel: Kernel, operator: Operator
 ) -> None:
-    kernel.run(f"@wb.tool\n{code}")
-    assert failure(operator.begin_tool("odd")).code == expected
-
-
-def test_a_result_that_is_not_json_is_passed_on_as_text(kernel: Kernel, operator: Operator) -> None:
+    for code, expected in {
+        "def odd(): return 'x' * 50_000_000": "TOOL_RESULT_TOO_LARGE",
+        "def odd() -> int: return 'many'": "TOOL_RESULT_INVALID",
+        "async def odd(): raise asyncio.CancelledError": "TOOL_INTERRUPTED",
+    }.items():
+        kernel.run(f"@wb.tool\n{code}")
+        assert failure(operator.begin_tool("odd")).code == expected
     kernel.run("@wb.tool\ndef odd(): return {'thread': object, 'bytes': b'\\xff', 'nan': float('nan')}")
     assert json.loads(operator.tool("odd")) == {"thread": "<class 'object'>", "bytes": "_w==", "nan": "NaN"}
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
+def test_a_function_that_hangs_is_interrupted_and_others_go_on(kernel: Kernel, operator: Operator) -> None:
+    kernel.run("@wb.tool\nasync def later() -> int:\n    await asyncio.sleep(0)\n    return 1")
+    for code in (
         "def endless():\n    while True: pass",
         "async def endless():\n    await asyncio.Event().wait()",
         "async def endless():\n    while True: pass",
-    ],
-)
-def test_a_function_that_hangs_is_interrupted_and_others_go_on(kernel: Kernel, operator: Operator, code: str) -> None:
-    kernel.run(f"@wb.tool(seconds=0.5)\n{code}")
-    hanging = operator.begin_tool("endless")
-    assert operator.tool("early") == {"result": "defined before the start"}
-    assert failure(hanging).code == "TOOL_TIMEOUT"
-    kernel.run("@wb.tool\nasync def later() -> int:\n    await asyncio.sleep(0)\n    return 1")
-    assert operator.tool("later") == {"result": 1}
+    ):
+        kernel.run(f"@wb.tool(seconds=0.5)\n{code}")
+        hanging = operator.begin_tool("endless")
+        assert operator.tool("early") == {"result": "defined before the start"}
+        assert failure(hanging).code == "TOOL_TIMEOUT"
+        assert operator.tool("later") == {"result": 1}
 
 
 def test_two_calls_run_at_once_and_a_redefinition_is_for_later_calls(kernel: Kernel, operator: Operator) -> None:
@@ -205,9 +196,7 @@ def test_a_cell_that_calls_a_tool_and_is_interrupted_interrupts_the_function(ker
         "    begun.set()\n    try:\n        await asyncio.Event().wait()\n    finally:\n        ended.set()"
     )
     kernel.run("threading.Thread(target=lambda: (begun.wait(), os.kill(os.getpid(), 2))).start()")
-    _, error = kernel.attempt("wb.tools['waits']()")
-    assert error is not None
-    assert error.startswith("Interrupted: CALL_INTERRUPTED: ")
+    assert kernel.error("wb.tools['waits']()").startswith("Interrupted: CALL_INTERRUPTED: ")
     kernel.run("ended.wait()")
 
 
@@ -221,9 +210,7 @@ def test_an_interrupt_is_the_cells_while_one_runs_and_otherwise_the_functions(
     )
     patient = operator.begin_tool("patient")
     kernel.run("begun.acquire()")
-    _, error = kernel.attempt("os.kill(os.getpid(), 2)\nwhile True: pass")
-    assert error is not None
-    assert error.startswith("KeyboardInterrupt")
+    assert kernel.fail("os.kill(os.getpid(), 2)\nwhile True: pass")["ename"] == "KeyboardInterrupt"
     kernel.run("go_on.set()")
     assert patient.result()["result"] == {"result": "patient"}
     endless = operator.begin_tool("endless")
@@ -261,18 +248,14 @@ def test_a_function_is_withdrawn_by_deleting_its_name(kernel: Kernel, operator: 
     assert kernel.run("'short_lived' in wb.tools, 'early' in wb.tools") == "(False, True)"
 
 
-@pytest.mark.parametrize(
-    ("code", "expected"),
-    [
-        ("def create_task(): pass", "Conflict: TOOL_NAME_TAKEN"),
-        ("def a__b(): pass", "BadInput: BAD_TOOL"),
-        ("def many(*values): pass", "BadInput: BAD_TOOL"),
-    ],
-)
-def test_a_function_that_cannot_be_a_tool_is_refused_in_its_cell(kernel: Kernel, code: str, expected: str) -> None:
-    _, error = kernel.attempt(f"@wb.tool\n{code}")
-    assert error is not None
-    assert error.startswith(expected)
+def test_a_function_that_cannot_be_a_tool_is_refused_in_its_cell(kernel: Kernel) -> None:
+    for code, expected in {
+        "@wb.tool\ndef create_task(): pass": "Conflict: TOOL_NAME_TAKEN",
+        "@wb.tool\ndef a__b(): pass": "BadInput: BAD_TOOL",
+        "@wb.tool\ndef many(*values): pass": "BadInput: BAD_TOOL",
+        "@wb.tool(trait='a/b')\ndef never(): pass": "BadInput: BAD_TOOL",
+    }.items():
+        assert kernel.error(code).startswith(expected)
 
 
 def test_a_stop_withdraws_the_functions_and_the_next_start_offers_them_again(
@@ -284,7 +267,7 @@ def test_a_stop_withdraws_the_functions_and_the_next_start_offers_them_again(
     assert kernel.run("%workbench stop").strip() == "Workbench is stopped."
     assert failure(hanging).code in ("TOOL_HOST_GONE", "TOOL_INTERRUPTED", "NO_SERVER")
     assert "_Divided" not in kernel.run("type(sys.stdout).__name__")
-    kernel.run(f'%workbench start --project "{repository}" --port 0')
+    kernel.serve(repository)
     assert operator.tool("early") == {"result": "defined before the start"}
 
 
@@ -301,7 +284,7 @@ def test_functions_of_an_attached_kernel_survive_the_server_and_are_unavailable_
         started(tmp_path_factory.mktemp("third")) as third,
     ):
         for kernel in (first, second, third):
-            kernel.run(f'%workbench start --project "{tmp_path}" --port 0')
+            kernel.serve(tmp_path)
         second.run(defined)
         pids = [kernel.run("import os; os.getpid()") for kernel in (first, second, third)]
         assert operator.tool("where") == pids[1]
