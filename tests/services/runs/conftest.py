@@ -24,9 +24,13 @@ class Lab:
         """A run that recorded some values and has ended."""
         made = await self.start(name)
         if metrics:
-            await self.call("record_metrics", run_id=made["id"], metrics=metrics)
+            await self.record(made["id"], metrics)
         await self.call("end_run", run_id=made["id"], state=state)
         return int(made["id"])
+
+    async def record(self, run_id: int, metrics: dict[str, Any], **more: Any) -> dict[str, Any]:
+        """Record values of a run."""
+        return await self.call("record_metrics", run_id=run_id, metrics=metrics, **more)
 
     async def list(self, **only: Any) -> list[int]:
         """The ids of the runs in a list."""

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from tests.services.runs.conftest import Lab
@@ -37,47 +38,36 @@ async def shown(lab: Lab, run: int, name: str) -> dict[str, Any]:
     return await lab.call("get_run_artifact", run_id=run, name=name)
 
 
-async def test_a_picture_comes_whole(lab: Lab, project: Path) -> None:
-    run = await recorded(lab, project / "out" / "plot.png", PNG)
-    found = await shown(lab, run, "plot.png")
-    assert (found["form"], found["picture_type"], found["changed"]) == ("picture", "image/png", False)
-    assert base64.b64decode(found["data"]) == PNG
-
-
-async def test_of_a_parquet_file_the_first_rows_are_shown(lab: Lab, project: Path) -> None:
-    import duckdb
-
+async def test_a_picture_comes_whole_and_of_a_parquet_file_the_first_rows(lab: Lab, project: Path) -> None:
+    picture = await shown(lab, await recorded(lab, project / "out" / "plot.png", PNG), "plot.png")
+    assert (picture["form"], picture["picture_type"], picture["changed"]) == ("picture", "image/png", False)
+    assert base64.b64decode(picture["data"]) == PNG
     path = project / "rows.parquet"
     duckdb.sql("SELECT range AS n, 'row ' || range AS word FROM range(250)").write_parquet(str(path))
-    run = await recorded(lab, path, path.read_bytes())
-    found = await shown(lab, run, "rows.parquet")
-    assert (found["form"], found["columns"], found["rows"][1], found["cut"]) == (
-        "table",
-        ["n", "word"],
-        ["1", "row 1"],
-        True,
-    )
+    table = await shown(lab, await recorded(lab, path, path.read_bytes()), path.name)
+    assert (table["form"], table["columns"]) == ("table", ["n", "word"])
+    assert (table["rows"][1], table["cut"]) == (["1", "row 1"], True)
+    pretends = await recorded(lab, path, b"PAR1\0\0")
+    assert (await shown(lab, pretends, path.name))["form"] == "file"
 
 
-async def test_a_file_that_pretends_to_be_parquet_is_only_named(lab: Lab, project: Path) -> None:
-    run = await recorded(lab, project / "rows.parquet", b"PAR1\0\0")
-    assert (await shown(lab, run, "rows.parquet"))["form"] == "file"
-
-
-async def test_a_file_that_was_changed_since_says_so(lab: Lab, project: Path) -> None:
-    run = await recorded(lab, project / "notes.md", b"# One")
-    (project / "notes.md").write_bytes(b"# Two")
-    found = await shown(lab, run, "notes.md")
-    assert (found["text"], found["changed"]) == ("# Two", True)
-
-
-async def test_what_is_not_recorded_is_not_found(lab: Lab, project: Path) -> None:
-    run = await recorded(lab, project / "notes.md", b"# One")
+async def test_a_file_that_was_changed_replaced_or_removed_since_says_so(lab: Lab, project: Path) -> None:
+    file = project / "notes.md"
+    run = await recorded(lab, file, b"# One")
     for name in ("README.md", "../notes.md", "/etc/passwd"):
         with pytest.raises(NotFound, match="ARTIFACT_NOT_FOUND"):
             await shown(lab, run, name)
     with pytest.raises(NotFound, match="RUN_NOT_FOUND"):
         await shown(lab, run + 1, "notes.md")
+    file.write_bytes(b"# Two")
+    found = await shown(lab, run, "notes.md")
+    assert (found["text"], found["changed"]) == ("# Two", True)
+    file.unlink()
+    with pytest.raises(Unavailable, match="ARTIFACT_UNREADABLE"):
+        await shown(lab, run, "notes.md")
+    os.mkfifo(file)
+    with pytest.raises(Unavailable, match="not a regular file"):
+        await shown(lab, run, "notes.md")
 
 
 @pytest.mark.parametrize("replaced", ["out", "out/secret.txt"])
@@ -91,18 +81,3 @@ async def test_a_symbolic_link_in_place_of_what_was_recorded_is_not_followed(
     (project / replaced).symlink_to(elsewhere if replaced == "out" else elsewhere / "secret.txt")
     with pytest.raises(Unavailable, match="ARTIFACT_UNREADABLE"):
         await shown(lab, run, "secret.txt")
-
-
-async def test_a_pipe_in_place_of_a_file_is_not_read(lab: Lab, project: Path) -> None:
-    run = await recorded(lab, project / "log.txt", b"text")
-    (project / "log.txt").unlink()
-    os.mkfifo(project / "log.txt")
-    with pytest.raises(Unavailable, match="not a regular file"):
-        await shown(lab, run, "log.txt")
-
-
-async def test_a_file_that_is_gone_says_so(lab: Lab, project: Path) -> None:
-    run = await recorded(lab, project / "log.txt", b"text")
-    (project / "log.txt").unlink()
-    with pytest.raises(Unavailable, match="ARTIFACT_UNREADABLE"):
-        await shown(lab, run, "log.txt")

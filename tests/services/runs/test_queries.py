@@ -23,7 +23,7 @@ async def test_runs_and_their_values_are_followed(lab: Lab) -> None:
     values = "SELECT run_id, run, name, step, value, text, is_last FROM run_metrics ORDER BY name, step"
     assert await rows(made) == await rows(values) == []
     run = (await lab.start(parameters={"lr": 0.1}, tags=["b", "a"]))["id"]
-    await lab.call("record_metrics", run_id=run, metrics={"loss": [1, 0.5], "note": "warm"})
+    await lab.record(run, {"loss": [1, 0.5], "note": "warm"})
     [row] = await rows(made)
     assert (*row[:5], sorted(row[5]), row[6]) == (run, "trial", "running", "0.1", False, ["a", "b"], False)
     assert await rows(values) == [
@@ -31,7 +31,7 @@ async def test_runs_and_their_values_are_followed(lab: Lab) -> None:
         (run, "trial", "loss", 1, 0.5, None, True),
         (run, "trial", "note", 0, None, "warm", True),
     ]
-    await lab.call("record_metrics", run_id=run, metrics={"loss": ["NaN", "-Infinity"]})
+    await lab.record(run, {"loss": ["NaN", "-Infinity"]})
     await lab.call("end_run", run_id=run, state="failed")
     assert (await rows(made))[0][2] == "failed"
     last = await rows("SELECT value, text FROM run_metrics WHERE name = 'loss' AND step > 1 ORDER BY step")

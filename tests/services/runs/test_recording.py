@@ -18,12 +18,12 @@ from workbench.settings import Settings
 pytestmark = pytest.mark.anyio
 
 
-async def test_values_without_a_step_continue_their_series(lab: Lab) -> None:
+async def test_values_without_a_step_continue_their_series_and_others_replace_those_of_their_step(lab: Lab) -> None:
     run = (await lab.start())["id"]
-    await lab.call("record_metrics", run_id=run, metrics={"loss": 0.5, "note": "warm"})
-    await lab.call("record_metrics", run_id=run, metrics={"loss": [0.4, 0.3]})
-    await lab.call("record_metrics", run_id=run, metrics={"loss": 0.1}, step=10)
-    await lab.call("record_metrics", run_id=run, metrics={"loss": 0.05})
+    await lab.record(run, {"loss": 0.5, "note": "warm"})
+    await lab.record(run, {"loss": [0.4, 0.3]})
+    await lab.record(run, {"loss": 0.1}, step=10)
+    await lab.record(run, {"loss": 0.05})
     assert await lab.series(run) == {
         "loss": [[0, 0.5], [1, 0.4], [2, 0.3], [10, 0.1], [11, 0.05]],
         "note": [[0, "warm"]],
@@ -31,22 +31,12 @@ async def test_values_without_a_step_continue_their_series(lab: Lab) -> None:
     [loss, note] = (await lab.call("get_run", run_id=run))["series"]
     assert loss == {"name": "loss", "count": 5, "step": 11, "last": 0.05, "low": 0.05, "high": 0.5}
     assert note == {"name": "note", "count": 1, "step": 0, "last": "warm", "low": None, "high": None}
-
-
-async def test_a_value_replaces_the_one_of_its_step_and_the_highest_step_is_the_last(lab: Lab) -> None:
-    run = (await lab.start())["id"]
     for step, value in ((5, 1.0), (3, 2.0), (5, 3.0), (4, 4.0)):
-        await lab.call("record_metrics", run_id=run, metrics={"x": value}, step=step)
-    assert await lab.series(run) == {"x": [[3, 2.0], [4, 4.0], [5, 3.0]]}
-    assert (await lab.call("get_run", run_id=run))["metrics"] == {"x": 3.0}
-
-
-async def test_numbers_that_json_lacks_are_texts(lab: Lab) -> None:
-    run = (await lab.start())["id"]
-    await lab.call("record_metrics", run_id=run, metrics={"x": ["NaN", "Infinity", "-Infinity", 1]})
-    assert await lab.series(run) == {"x": [[0, "NaN"], [1, "Infinity"], [2, "-Infinity"], [3, 1.0]]}
-    with pytest.raises(BadInput):
-        await lab.call("record_metrics", run_id=run, metrics={"x": float("nan")})
+        await lab.record(run, {"x": value}, step=step)
+    assert await lab.series(run, names=["x"]) == {"x": [[3, 2.0], [4, 4.0], [5, 3.0]]}
+    assert (await lab.call("get_run", run_id=run))["metrics"] == {"loss": 0.05, "note": "warm", "x": 3.0}
+    await lab.record(run, {"y": ["NaN", "Infinity", "-Infinity", 1]})
+    assert await lab.series(run, names=["y"]) == {"y": [[0, "NaN"], [1, "Infinity"], [2, "-Infinity"], [3, 1.0]]}
 
 
 NO_METRICS: list[Any] = [
@@ -54,6 +44,7 @@ NO_METRICS: list[Any] = [
     {"": 1},
     {"a<b": 1},
     {"a": None},
+    {"a": float("nan")},
     {"a": {"b": 1}},
     {"a": "x" * 1_001},
     {"a": [[1]]},
@@ -68,27 +59,30 @@ async def test_what_is_no_metric_is_refused(lab: Lab) -> None:
     run = (await lab.start())["id"]
     for metrics in NO_METRICS:
         with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
-            await lab.call("record_metrics", run_id=run, metrics=metrics)
+            await lab.record(run, metrics)
         assert (await lab.call("get_run", run_id=run))["series"] == []
 
 
-async def test_a_run_records_no_more_than_its_limit(settings: Settings) -> None:
-    limited = settings.model_copy(update={"max_run_metrics": 3})
+async def test_a_run_has_no_more_values_and_artifacts_than_its_limits(settings: Settings) -> None:
+    limited = settings.model_copy(update={"max_run_metrics": 3, "max_run_artifacts": 1})
     async with Workbench.open(limited) as workbench:
         lab = Lab(workbench)
         run = (await lab.start())["id"]
-        recorded = await lab.call("record_metrics", run_id=run, metrics={"a": [1, 2]})
-        assert recorded == {"values": 2, "total": 2}
+        assert await lab.record(run, {"a": [1, 2]}) == {"values": 2, "total": 2}
         with pytest.raises(Conflict, match="TOO_MANY_METRICS"):
-            await lab.call("record_metrics", run_id=run, metrics={"a": [3, 4]})
+            await lab.record(run, {"a": [3, 4]})
         assert await lab.series(run) == {"a": [[0, 1.0], [1, 2.0]]}
+        for _ in range(2):
+            await lab.call("add_run_artifact", run_id=run, path="README.md")
+        with pytest.raises(Conflict, match="TOO_MANY_ARTIFACTS"):
+            await lab.call("add_run_artifact", run_id=run, path="README.md", name="another")
+        assert (await lab.call("get_run", run_id=run))["artifacts"] == 1
 
 
 async def test_a_long_series_is_thinned_to_its_shape_with_its_end(lab: Lab) -> None:
     run = (await lab.start())["id"]
-    await lab.call("record_metrics", run_id=run, metrics={"x": list(range(5_000)), "y": [1, 2]})
-    found = (await lab.call("get_run_series", run_id=run, max_points=100))["series"]
-    x, y = found
+    await lab.record(run, {"x": list(range(5_000)), "y": [1, 2]})
+    x, y = (await lab.call("get_run_series", run_id=run, max_points=100))["series"]
     assert (x["thinned"], len(x["points"]) <= 101) == (True, True)
     assert (x["points"][0], x["points"][-1]) == ([0, 0.0], [4_999, 4_999.0])
     assert (y["thinned"], y["points"]) == (False, [[0, 1.0], [1, 2.0]])
@@ -99,7 +93,7 @@ async def test_while_the_servers_run_values_are_announced_together(served: Serve
     lab = Lab(served.workbench)
     run = (await lab.start())["id"]
     for n in range(50):
-        await lab.call("record_metrics", run_id=run, metrics={"x": n})
+        await lab.record(run, {"x": n})
     await recording.announce(served.workbench._ctx)
     announced = await lab.events("run.recorded")
     assert announced[-1]["data"]["values"] == 50
@@ -131,12 +125,8 @@ async def test_an_artifact_is_a_file_of_the_project_with_its_digest(
     (settings.project / "out").mkdir()
     (settings.project / "out" / "plot.png").write_bytes(b"abc")
     made = await lab.call("add_run_artifact", run_id=run, path="out/plot.png")
-    assert (made["name"], made["path"], made["media_type"], made["bytes"]) == (
-        "plot.png",
-        "out/plot.png",
-        "image/png",
-        3,
-    )
+    assert (made["name"], made["path"]) == ("plot.png", "out/plot.png")
+    assert (made["media_type"], made["bytes"]) == ("image/png", 3)
     (settings.project / "out" / "plot.png").write_bytes(b"abcd")
     again = await lab.call("add_run_artifact", run_id=run, path=str(settings.project / "out" / "plot.png"))
     assert again["sha256"] != made["sha256"]
@@ -155,14 +145,3 @@ async def test_an_artifact_is_a_file_of_the_project_with_its_digest(
     ):
         with pytest.raises(error, match=code):
             await lab.call("add_run_artifact", run_id=run, path=path)
-
-
-async def test_a_run_has_no_more_artifacts_than_its_limit(settings: Settings) -> None:
-    async with Workbench.open(settings.model_copy(update={"max_run_artifacts": 1})) as workbench:
-        lab = Lab(workbench)
-        run = (await lab.start())["id"]
-        await lab.call("add_run_artifact", run_id=run, path="README.md")
-        await lab.call("add_run_artifact", run_id=run, path="README.md")
-        with pytest.raises(Conflict, match="TOO_MANY_ARTIFACTS"):
-            await lab.call("add_run_artifact", run_id=run, path="README.md", name="another")
-        assert (await lab.call("get_run", run_id=run))["artifacts"] == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests import given
 from tests.conftest import Served
 from workbench.client import HttpClient
 from workbench.client.address import SESSION_VARIABLE
@@ -14,33 +15,33 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 async def session(served: Served) -> str:
-    await served.workbench.call("create_project", name="sweep night")
-    return str((await served.workbench.call("create_session", project_id="sweep night", name="night 1"))["id"])
+    await given.project(served.workbench, "sweep night")
+    return str((await given.session(served.workbench, "night 1", "sweep night"))["id"])
 
 
-async def test_a_task_of_a_runs_kernel_is_in_the_runs_session(
+async def test_what_a_runs_kernel_makes_is_in_the_runs_session(
     served: Served, session: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(SESSION_VARIABLE, session)
     async with HttpClient(served.info.url, served.workbench.operator_token) as kernel:
-        task = await kernel.call("create_task", title="of the run", persona_id="implementer")
+        await kernel.call("create_task", title="of the run", persona_id="implementer")
         await kernel.call("create_plan", text="plan: p\ntasks: [{name: a, title: A, persona: implementer}]")
         chosen = await kernel.call("create_session", project_id="sweep night", name="another")
-        other = await kernel.call("create_task", title="chosen", persona_id="implementer", session_id=chosen["id"])
-    tasks = (await served.workbench.call("list_tasks"))["tasks"]
-    sessions = {
-        one["title"]: (await served.workbench.call("get_task", task_id=one["id"]))["session_id"] for one in tasks
-    }
+        await kernel.call("create_task", title="chosen", persona_id="implementer", session_id=chosen["id"])
+        asked = await kernel.call("register", name="helper", capabilities={})
+        await kernel.call("approve", approval_id=asked["approval_id"])
+        [agent] = (await kernel.call("list_agents"))["agents"]
+    tasks = [await given.task_now(served.workbench, number) for number in (1, 2, 3)]
+    sessions = {task["title"]: task["session_id"] for task in tasks}
     assert sessions == {"of the run": session, "A": session, "chosen": chosen["id"]}
-    assert task["id"] != other["id"]
+    assert agent["session_id"] == session
 
 
 async def test_a_session_that_is_not_there_is_one_coded_line(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SESSION_VARIABLE, "gone")
     async with HttpClient(served.info.url, served.workbench.operator_token) as kernel:
-        with pytest.raises(NotFound) as refused:
+        with pytest.raises(NotFound, match=r"^SESSION_NOT_FOUND: "):
             await kernel.call("create_task", title="x", persona_id="implementer")
-    assert refused.value.code == "SESSION_NOT_FOUND"
 
 
 async def test_the_person_beside_it_stays_in_no_session(served: Served, session: str) -> None:
@@ -51,14 +52,3 @@ async def test_the_person_beside_it_stays_in_no_session(served: Served, session:
     await served.workbench.call("approve", approval_id=mine["approval_id"])
     found = await served.workbench.call("list_agents")
     assert {one["name"]: one["session_id"] for one in found["agents"]} == {"of the run": session, "mine": None}
-
-
-async def test_an_agent_of_a_runs_kernel_is_in_the_runs_session(
-    served: Served, session: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(SESSION_VARIABLE, session)
-    async with HttpClient(served.info.url, served.workbench.operator_token) as kernel:
-        asked = await kernel.call("register", name="helper", capabilities={})
-        await kernel.call("approve", approval_id=asked["approval_id"])
-        agent = (await kernel.call("list_agents"))["agents"][0]
-    assert agent["session_id"] == session

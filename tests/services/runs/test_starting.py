@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import git
 from tests.services.runs.conftest import Lab
+from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound
 from workbench.process import process_identity
 from workbench.settings import Settings
@@ -38,29 +39,22 @@ async def test_a_run_knows_its_parameters_commit_and_environment(lab: Lab, setti
     assert (run["created_by"], run["series"], run["files"], run["metrics"]) == ("operator", [], [], {})
 
 
-async def test_changed_files_make_the_commit_dirty(lab: Lab, settings: Settings) -> None:
+async def test_changed_files_and_a_notebook_that_git_does_not_track_make_the_commit_dirty(
+    lab: Lab, settings: Settings
+) -> None:
+    (settings.project / "[a] b.ipynb").write_text("{}")
+    assert (await lab.start(notebook="[a] b.ipynb"))["git_dirty"] is True
+    (settings.project / "loop").symlink_to("loop")
+    for name in ("../elsewhere.ipynb", "n" * 300 + ".ipynb", "loop/x.ipynb"):  # outside, or no file can be called so
+        assert (await lab.start(notebook=name))["git_dirty"] is False
+    git("add", "--", ":(literal)[a] b.ipynb", cwd=settings.project)
+    git("commit", "-qm", "The notebook", cwd=settings.project)
+    assert (await lab.start(notebook="[a] b.ipynb"))["git_dirty"] is False
     (settings.project / "README.md").write_text("changed\n")
     assert (await lab.start())["git_dirty"] is True
 
 
-async def test_a_notebook_that_git_does_not_track_makes_the_commit_dirty(lab: Lab, settings: Settings) -> None:
-    (settings.project / "[a] b.ipynb").write_text("{}")
-    assert (await lab.start(notebook="[a] b.ipynb"))["git_dirty"] is True
-    assert (await lab.start(notebook="../elsewhere.ipynb"))["git_dirty"] is False
-    git("add", "--", ":(literal)[a] b.ipynb", cwd=settings.project)
-    git("commit", "-qm", "The notebook", cwd=settings.project)
-    assert (await lab.start(notebook="[a] b.ipynb"))["git_dirty"] is False
-
-
-@pytest.mark.parametrize("name", ["n" * 300 + ".ipynb", "loop/x.ipynb"])
-async def test_a_notebook_that_no_file_can_be_does_not_stop_a_run(lab: Lab, settings: Settings, name: str) -> None:
-    (settings.project / "loop").symlink_to("loop")
-    assert (await lab.start(notebook=name))["git_dirty"] is False
-
-
 async def test_a_directory_without_a_repository_has_no_commit(tmp_path: Path) -> None:
-    from workbench.app import Workbench
-
     async with Workbench.open(Settings(project=tmp_path, port=0)) as workbench:
         made = await workbench.call("start_run", name="trial")
         assert (made["git_commit"], made["git_dirty"]) == (None, None)
@@ -80,7 +74,7 @@ async def test_the_hashes_of_definitions_are_recorded(lab: Lab, settings: Settin
 
 async def test_a_completed_key_is_returned_as_it_is(lab: Lab) -> None:
     made = await lab.start(key="k", parameters={"a": 1})
-    await lab.call("record_metrics", run_id=made["id"], metrics={"loss": 0.5})
+    await lab.record(made["id"], {"loss": 0.5})
     await lab.call("end_run", run_id=made["id"])
     again = await lab.start(key="k", parameters={"a": 2})
     assert (again["already"], again["id"], again["tries"]) == (True, made["id"], 1)
@@ -95,16 +89,15 @@ async def test_a_key_that_did_not_complete_starts_again_without_its_old_values(
     made = await lab.start(key="k")
     (settings.project / "plot.txt").write_text("x")
     await lab.call("add_run_artifact", run_id=made["id"], path="plot.txt")
-    await lab.call("record_metrics", run_id=made["id"], metrics={"loss": [0.5, 0.4]})
+    await lab.record(made["id"], {"loss": [0.5, 0.4]})
     await lab.call("end_run", run_id=made["id"], state=state, error_code="WRONG", error="It went wrong.")
     again = await lab.start(key="k", tags=["second"])
     assert (again["already"], again["id"], again["tries"], again["state"]) == (False, made["id"], 2, "running")
     assert (again["metrics"], again["artifacts"], again["error"], again["ended_at"]) == ({}, 0, None, None)
-    with pytest.raises(Conflict, match="RUN_RESTARTED"):
-        await lab.call("record_metrics", run_id=made["id"], metrics={"loss": 9}, tries=1)
-    with pytest.raises(Conflict, match="RUN_RESTARTED"):
-        await lab.call("end_run", run_id=made["id"], tries=1)
-    await lab.call("record_metrics", run_id=made["id"], metrics={"loss": 0.3}, tries=2)
+    for late in (lab.record(made["id"], {"loss": 9}, tries=1), lab.call("end_run", run_id=made["id"], tries=1)):
+        with pytest.raises(Conflict, match="RUN_RESTARTED"):
+            await late
+    await lab.record(made["id"], {"loss": 0.3}, tries=2)
     assert await lab.series(made["id"]) == {"loss": [[0, 0.3]]}
 
 
