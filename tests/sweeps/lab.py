@@ -19,11 +19,17 @@ from workbench.tables import Table
 
 def write_notebook(path: Path, parameters: str, *cells: str) -> Path:
     """A notebook with a cell for parameters and others."""
-    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in (parameters, *cells)])
+    made = new_notebook(parameters, *cells)
     made.cells[0].metadata.tags = ["parameters"]
-    made.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(made, path)
     return path
+
+
+def new_notebook(*cells: str) -> nbformat.NotebookNode:
+    """A notebook of Python cells."""
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    made.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return made
 
 
 class SweepLab:
@@ -49,9 +55,29 @@ class SweepLab:
         over = how.pop("over", {})
         chosen = {"workers": 2, "name": notebook.stem, "dask": self.dask, **others}
         request = SweepRequest(notebook.name, self.place, parameters, over, others=chosen, **how)
-        made = run_sweep(self.settings, request, lambda: nullcontext(self.call), lambda: nullcontext(lambda _: None))
+        made = self.run(request)
         assert isinstance(made, Table)
         return made
+
+    def run(self, request: SweepRequest) -> object:
+        """Run what is asked for to its end."""
+        return run_sweep(self.settings, request, lambda: nullcontext(self.call), lambda: nullcontext(lambda _: None))
+
+    def session(self, project: str, name: str) -> str:
+        """A new session of a new project."""
+        made = self.call("create_project", name=project)
+        return str(self.call("create_session", project_id=made["id"], name=name)["id"])
+
+    def agent(self, session_id: str) -> str:
+        """An agent whose process runs, in a session."""
+        agent = self.call("spawn_agent", persona_id="implementer")["agent_id"]
+        self.call("assign_agents", agent_ids=[agent], changes={"session_id": session_id})
+        return str(agent)
+
+    def running_agents(self) -> set[str]:
+        """The agents whose processes run."""
+        agents = self.call("get_managed_agents")["agents"]
+        return {agent["agent_id"] for agent in agents if agent["process"]["running"]}
 
     def runs(self, sweep: str) -> list[dict[str, Any]]:
         """The recorded runs of a sweep, oldest first."""

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests import given
 from tests.sweeps.lab import SweepLab
 from workbench.cli.output import PartialFailure
 from workbench.cli.sweeps.request import of_options
-from workbench.cli.sweeps.running import run_sweep
 from workbench.errors import BadInput, Conflict, NotFound
 from workbench.process import is_running
 from workbench.sweeps.leftovers import only_one
@@ -104,15 +102,12 @@ def test_agents_that_a_run_has_started_end_with_it_however_it_ends_unless_it_sha
 
 
 def test_agents_that_a_killed_try_of_a_run_has_left_end_before_the_next_try(here: SweepLab) -> None:
-    space = here.call("create_project", name="sweep tried")["id"]
-    session = here.call("create_session", project_id=space, name="tried 1")["id"]
-    agent = here.call("spawn_agent", persona_id="implementer")["agent_id"]
-    here.call("assign_agents", agent_ids=[agent], changes={"session_id": session})
+    session = here.session("sweep tried", "tried 1")
+    agent = here.agent(session)
     here.sweep(here.notebook("tried.ipynb", "seed = 0", "print(seed)"))
     [run] = here.runs("tried")
     assert run["session_id"] != session
-    [left] = [one for one in here.call("get_managed_agents")["agents"] if one["agent_id"] == agent]
-    assert not left["process"]["running"]
+    assert agent not in here.running_agents()
 
 
 def test_what_failed_is_run_again_by_the_name_of_the_sweep_alone(here: SweepLab) -> None:
@@ -126,21 +121,13 @@ def test_what_failed_is_run_again_by_the_name_of_the_sweep_alone(here: SweepLab)
     how = {"resume": False, "retry_failed": True, "dry_run": False, "parameters": (), "over": (), "repeat": None}
     chosen = dict.fromkeys(("workers", "timeout", "memory", "share", "dask"))
     asked = of_options(100, here.place, None, name="failed", **how, **chosen)
-    run_sweep(here.settings, asked, lambda: nullcontext(here.call), lambda: nullcontext(lambda _: None))
+    here.run(asked)
     assert [(run["state"], run["tries"]) for run in here.runs("failed")].count(("completed", 2)) == 2
     with pytest.raises(NotFound, match="SWEEP_NOT_FOUND"):
-        other = of_options(100, here.place, None, name="other", **how, **chosen)
-        run_sweep(here.settings, other, lambda: nullcontext(here.call), lambda: nullcontext(lambda _: None))
+        here.run(of_options(100, here.place, None, name="other", **how, **chosen))
     for changed in ({"retry_failed": False}, {"parameters": ("x=1",)}, {"repeat": 2}):
         with pytest.raises(BadInput, match="BAD_SWEEP"):
             of_options(100, here.place, None, name="failed", **{**how, **changed}, **chosen)
-
-
-def test_an_empty_name_is_refused_and_not_taken_for_none(here: SweepLab) -> None:
-    notebook = here.notebook("named.ipynb", "x: int = 0", "x")
-    with pytest.raises(BadInput, match="BAD_NAME"):
-        here.sweep(notebook, {"name": ""}, parameters={"x": [0]})
-    assert here.runs("named") == []
 
 
 def test_agents_of_a_run_whose_sweep_was_killed_end_also_if_it_is_not_resumed(here: SweepLab) -> None:
@@ -148,36 +135,24 @@ def test_agents_of_a_run_whose_sweep_was_killed_end_also_if_it_is_not_resumed(he
     sweep = here.call("start_sweep", name="killed", **about)["id"]
     agents = {}
     for number, project in ((1, "sweep killed"), (2, "Lab")):
-        space = here.call("create_project", name=project)["id"]
-        session = here.call("create_session", project_id=space, name=f"killed {number}")["id"]
-        agents[project] = here.call("spawn_agent", persona_id="implementer")["agent_id"]
-        here.call("assign_agents", agent_ids=[agents[project]], changes={"session_id": session})
+        session = here.session(project, f"killed {number}")
+        agents[project] = here.agent(session)
         run = here.call("start_run", name=f"killed {number}", sweep_id=sweep, session_id=session)["id"]
         here.call("end_run", run_id=run, state="lost")
-    while agents["sweep killed"] in running_agents(here):
-        time.sleep(0.05)
-    assert agents["Lab"] in running_agents(here)
+    given.wait_until(lambda: agents["sweep killed"] not in here.running_agents())
+    assert agents["Lab"] in here.running_agents()
     here.call("terminate_agent", agent_id=agents["Lab"])
-
-
-def running_agents(lab: SweepLab) -> set[str]:
-    """The agents whose processes run."""
-    return {one["agent_id"] for one in lab.call("get_managed_agents")["agents"] if one["process"]["running"]}
 
 
 def test_a_sweep_goes_over_personas_that_exist(here: SweepLab) -> None:
     notebook = here.notebook("people.ipynb", "persona = ''", "print(persona)")
     here.sweep(notebook, over={"persona": ("implementer", "reviewer")})
-    runs = here.runs("people")
-    assert [here.printed(run).strip() for run in runs] == ["implementer", "reviewer"]
-    assert [here.call("get_run", run_id=run["id"])["environment"]["persona"] for run in runs] == [
-        "implementer",
-        "reviewer",
-    ]
-    with pytest.raises(NotFound):
-        here.sweep(notebook, {"name": "nobody"}, over={"persona": ("implementr",)})
-    with pytest.raises(NotFound):
-        here.sweep(notebook, {"name": "nobody"}, parameters={}, over={"persona": ("nobody",)})
+    for run, persona in zip(here.runs("people"), ("implementer", "reviewer"), strict=True):
+        assert here.printed(run).strip() == persona
+        assert here.call("get_run", run_id=run["id"])["environment"]["persona"] == persona
+    for unknown in ("implementr", "nobody"):
+        with pytest.raises(NotFound):
+            here.sweep(notebook, {"name": "nobody"}, over={"persona": (unknown,)})
 
 
 def test_a_resumed_sweep_repeats_nothing_that_finished(here: SweepLab) -> None:
@@ -191,13 +166,11 @@ def test_a_resumed_sweep_repeats_nothing_that_finished(here: SweepLab) -> None:
     three = {"seed": [1, 2, 3]}
     here.sweep(notebook, parameters=three)
     assert sorted(note.read_text().split()) == ["1", "2", "3"]
-    with pytest.raises(Conflict) as refused:
+    with pytest.raises(Conflict, match=r"^SWEEP_EXISTS: "):
         here.sweep(notebook, parameters=three)
-    assert refused.value.code == "SWEEP_EXISTS"
-    with pytest.raises(Conflict) as changed:
+    changed = r"^SWEEP_CHANGED: .*began with other values\. Named without a notebook and values, it goes on"
+    with pytest.raises(Conflict, match=changed):
         here.sweep(notebook, parameters={"seed": [1, 2]}, resume=True)
-    assert changed.value.code == "SWEEP_CHANGED"
-    assert "began with other values. Named without a notebook and values, it goes on" in changed.value.message
     going_on = here.sweep(notebook, parameters=three, resume=True)
     assert isinstance(going_on, PartialFailure)
     assert "3 of 3: 2 completed, 1 failed" in going_on.text()
@@ -206,11 +179,7 @@ def test_a_resumed_sweep_repeats_nothing_that_finished(here: SweepLab) -> None:
     (here.place / "mended").touch()
     here.sweep(notebook, parameters=three, retry_failed=True)
     assert sorted(note.read_text().split()) == ["1", "2", "2", "3"]
-    assert [(run["state"], run["tries"]) for run in here.runs("again")] == [
-        ("completed", 1),
-        ("completed", 2),
-        ("completed", 1),
-    ]
+    assert [(run["state"], run["tries"]) for run in here.runs("again")] == [("completed", n) for n in (1, 2, 1)]
 
 
 def test_a_run_whose_notebook_cannot_be_saved_is_recorded_as_failed_and_can_be_run_again(lab: SweepLab) -> None:
@@ -234,39 +203,22 @@ def test_a_run_whose_notebook_cannot_be_saved_is_recorded_as_failed_and_can_be_r
 def test_a_sweep_that_is_not_there_is_not_resumed_and_the_error_names_those_that_are(here: SweepLab) -> None:
     notebook = here.notebook("grid.ipynb", "seed = 0", "1")
     here.sweep(notebook, parameters={"seed": [1]})
+    meant = r"^SWEEP_NOT_FOUND: There is no sweep gird to go on with\. Did you mean grid\? To begin it, "
     for how in ({"resume": True}, {"retry_failed": True}):
-        with pytest.raises(NotFound) as refused:
+        with pytest.raises(NotFound, match=meant):
             here.sweep(notebook, {"name": "gird"}, parameters={"seed": [1]}, **how)
-        assert refused.value.code == "SWEEP_NOT_FOUND"
-        assert refused.value.message.startswith(
-            "There is no sweep gird to go on with. Did you mean grid? To begin it, "
-        )
     with pytest.raises(NotFound, match=r"The newest are grid.*`workbench runs sweeps` lists them"):
         here.sweep(notebook, {"name": "another-one"}, parameters={"seed": [1]}, resume=True)
     assert not {"gird", "another-one"} & {sweep["name"] for sweep in here.call("list_sweeps")["sweeps"]}
     assert not (here.settings.runs / "gird").exists()
 
 
-def test_a_changed_notebook_is_another_sweep(here: SweepLab) -> None:
+def test_a_changed_notebook_is_another_sweep_and_none_is_run_twice_at_once(here: SweepLab) -> None:
     here.sweep(here.notebook("edited.ipynb", "seed = 0", "1"), parameters={"seed": [1]})
+    with only_one(here.settings, "edited"), pytest.raises(Conflict, match=r"^SWEEP_RUNNING: "):
+        here.sweep(here.place / "edited.ipynb", parameters={"seed": [1]}, resume=True)
     with pytest.raises(Conflict, match="The notebook of the sweep edited changed"):
         here.sweep(here.notebook("edited.ipynb", "seed = 0", "2"), parameters={"seed": [1]}, resume=True)
-
-
-def test_the_same_sweep_is_not_run_twice_at_once(here: SweepLab) -> None:
-    notebook = here.notebook("twice.ipynb", "seed = 0", "1")
-    with only_one(here.settings, "twice"), pytest.raises(Conflict) as refused:
-        here.sweep(notebook, parameters={"seed": [1]})
-    assert refused.value.code == "SWEEP_RUNNING"
-
-
-def test_a_notebook_for_a_kernel_that_is_not_here_starts_nothing(here: SweepLab) -> None:
-    notebook = here.notebook("julia.ipynb", "seed = 0", "1")
-    notebook.write_text(notebook.read_text().replace("python3", "julia-9"))
-    with pytest.raises(BadInput) as refused:
-        here.sweep(notebook, parameters={"seed": [1]})
-    assert refused.value.code == "KERNEL_NOT_FOUND"
-    assert here.call("list_sweeps", search="julia")["sweeps"] == []
 
 
 def test_a_notebook_that_does_not_say_its_language_has_that_of_its_kernel(here: SweepLab) -> None:
@@ -278,30 +230,25 @@ def test_a_notebook_that_does_not_say_its_language_has_that_of_its_kernel(here: 
     assert [here.printed(run).strip() for run in here.runs("silent")] == ["7"]
 
 
-def test_a_notebook_that_names_no_kernel_starts_nothing(here: SweepLab) -> None:
+def test_a_sweep_that_cannot_begin_starts_nothing(here: SweepLab) -> None:
     notebook = here.notebook("bare.ipynb", "seed = 0", "1")
-    document = json.loads(notebook.read_text())
+    document, one = json.loads(notebook.read_text()), {"seed": [1]}
+    with pytest.raises(BadInput, match="BAD_NAME"):
+        here.sweep(notebook, {"name": ""}, parameters=one)
+    notebook.write_text(json.dumps(document).replace("python3", "julia-9"))
+    with pytest.raises(BadInput, match=r"^KERNEL_NOT_FOUND: "):
+        here.sweep(notebook, parameters=one)
     notebook.write_text(json.dumps(document | {"metadata": {}}))
+    with pytest.raises(BadInput, match=r"^BAD_NOTEBOOK: .*choose a kernel"):
+        here.sweep(notebook, parameters=one)
+    for text in ("no notebook", "{}", '{"cells": 1, "metadata": {}, "nbformat": 4}'):
+        notebook.write_text(text)
+        with pytest.raises(BadInput, match=r"^BAD_NOTEBOOK: .+\Z"):  # one line
+            here.sweep(notebook)
+    notebook.unlink()
     with pytest.raises(BadInput) as refused:
-        here.sweep(notebook, parameters={"seed": [1]})
-    assert refused.value.code == "BAD_NOTEBOOK"
-    assert "choose a kernel" in refused.value.message
-    assert here.call("list_sweeps", search="bare")["sweeps"] == []
-
-
-def test_a_file_that_is_not_there_is_one_line_that_names_it_once(here: SweepLab) -> None:
-    with pytest.raises(BadInput) as refused:
-        here.sweep(here.place / "nowhere.ipynb", parameters={})
-    place = here.place / "nowhere.ipynb"
+        here.sweep(notebook)
     assert str(refused.value) == (
-        f"FILE_UNREADABLE: {place} cannot be read: No such file or directory. Choose another file."
+        f"FILE_UNREADABLE: {notebook} cannot be read: No such file or directory. Choose another file."
     )
-
-
-@pytest.mark.parametrize("text", ["no notebook", "{}", '{"cells": 1, "metadata": {}, "nbformat": 4}'])
-def test_a_file_that_is_no_notebook_is_one_coded_line(here: SweepLab, text: str) -> None:
-    (here.place / "broken.ipynb").write_text(text)
-    with pytest.raises(BadInput) as refused:
-        here.sweep(here.place / "broken.ipynb", parameters={})
-    assert refused.value.code == "BAD_NOTEBOOK"
-    assert "\n" not in str(refused.value)
+    assert here.call("list_sweeps", search="bare")["sweeps"] == []
