@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import psutil
 
 from workbench.cli.sweeps.request import SweepRequest
 from workbench.cli.sweeps.running import run_sweep
+from workbench.process import is_running
+from workbench.process.marks import marks_of
+from workbench.rules.sweeps.marks import sweep_mark
 from workbench.settings import Settings
 from workbench.sweeps.job import Call
 from workbench.tables import Table
@@ -88,3 +92,9 @@ class SweepLab:
         document = json.loads((self.place / run["output"]).read_text("utf-8"))
         outputs = [output for cell in document["cells"] for output in cell.get("outputs", [])]
         return "".join("".join(output.get("text", "")) for output in outputs)
+
+
+def left_running(project: Path, sweep: str) -> list[psutil.Process]:
+    """What runs of a sweep."""
+    mark = sweep_mark(sweep, str(project))
+    return [process for process in psutil.process_iter() if mark in marks_of(process) and is_running(process)]

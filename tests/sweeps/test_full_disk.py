@@ -9,15 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from tests.small_disk import small_disk
-from tests.sweeps.lab import write_notebook
+from tests.sweeps.lab import left_running, write_notebook
 from workbench.cli.client import ProjectClient
-from workbench.process import is_running
-from workbench.process.marks import marks_of
-from workbench.rules.sweeps.marks import sweep_mark
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
@@ -62,15 +58,13 @@ def runs(project: Path) -> list[dict[str, Any]]:
 def test_a_disk_that_fills_fails_runs_with_a_code_and_a_resumed_sweep_does_the_rest(
     repository: Path, disk: Path
 ) -> None:
-    write_notebook(
-        repository / "fills.ipynb", f"seed: int = 0\nfills = True\ndisk = {str(disk)!r}", "print(seed)", FILL
-    )
+    parameters = f"seed: int = 0\nfills = True\ndisk = {str(disk)!r}"
+    write_notebook(repository / "fills.ipynb", parameters, "print(seed)", FILL)
     first = sweep(repository, "--name", "fills")
     assert first.returncode == 1
     code = "STORE_FULL" if disk.name == ".aiswarm" else "PROJECT_UNWRITABLE"
     assert first.stdout.count(f"{code}: ") == 2, first.stdout + first.stderr
-    mark = sweep_mark("fills", str(repository))
-    assert [one for one in psutil.process_iter() if mark in marks_of(one) and is_running(one)] == []
+    assert left_running(repository, "fills") == []
     (disk / "filler").unlink()
     (repository / "mended").touch()
     again = sweep(repository, "--name", "fills", "--retry-failed")

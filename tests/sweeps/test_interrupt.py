@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.interrupting import interrupted, typed
 from tests.kernel.conftest import started
-from tests.sweeps.lab import write_notebook
-from workbench.process import is_running
-from workbench.process.marks import marks_of
-from workbench.rules.sweeps.marks import sweep_mark
+from tests.sweeps.lab import left_running, write_notebook
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 
@@ -38,17 +34,14 @@ def test_an_interrupted_cell_ends_its_sweep(repository: Path, tmp_path: Path) ->
     assert error.startswith("Interrupted: SWEEP_INTERRUPTED: The sweep was interrupted. Run it again with --resume")
     assert "2 cancelled" in shown
     assert states.strip() == "['cancelled', 'cancelled']"
-    assert left_running(repository) == []
+    assert left_running(repository, "slow") == []
 
 
+COMMAND = "INTERRUPTED: The command was interrupted. Run it again.\n"
 BEFORE = "SWEEP_INTERRUPTED: The sweep was interrupted before it began. Run it again.\n"
 AFTER = "SWEEP_INTERRUPTED: The sweep was interrupted. Run it again with --resume, in a notebook with resume=True.\n"
 MOMENTS = {
-    "the command is imported": (
-        "import",
-        "workbench.cli.sweeps",
-        "INTERRUPTED: The command was interrupted. Run it again.\n",
-    ),
+    "the command is imported": ("import", "workbench.cli.sweeps", COMMAND),
     "the notebook is read": ("open", "slow.ipynb", BEFORE),
     "the store is opened": ("sqlite3.connect", "coordination.db", BEFORE),
     "its server binds a port": ("socket.bind", "", BEFORE),
@@ -65,21 +58,14 @@ def test_a_sweep_that_is_interrupted_while_it_starts_says_how_it_goes_on(reposit
     ran = interrupted(event, word, repository, "sweep", "slow.ipynb")
     assert (ran.status, ran.err.splitlines(keepends=True)[-1]) == (130, said), ran
     assert "Traceback" not in ran.err
-    assert left_running(repository) == []
+    assert left_running(repository, "slow") == []
     if moment in ("its server is made known", "its first kernel starts"):  # what it said is true
         ran = typed(repository, "sweep", "slow.ipynb", *(["--resume"] if said is AFTER else []))
         assert (ran.status, "1 completed" in ran.out) == (0, True), ran
 
 
 def test_a_run_that_fails_is_one_line_on_standard_error(repository: Path) -> None:
-    write_notebook(
-        repository / "slow.ipynb", "seed: int = 0", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
-    )
+    dies = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    write_notebook(repository / "slow.ipynb", "seed: int = 0", dies)
     ran = typed(repository, "sweep", "slow.ipynb", "-p", "seed=1")
     assert ran.err == "run 1 (seed=1) failed: KERNEL_DIED: The kernel ended by itself in cell 2.\n"
-
-
-def left_running(project: Path) -> list[psutil.Process]:
-    """What runs of the sweep."""
-    mark = sweep_mark("slow", str(project))
-    return [one for one in psutil.process_iter() if mark in marks_of(one) and is_running(one)]

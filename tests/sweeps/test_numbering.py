@@ -7,14 +7,17 @@ import pytest
 from papermill.execute import remove_error_markers
 from papermill.parameterize import parameterize_notebook
 
+from tests.sweeps.lab import new_notebook
 from workbench.sweeps import numbering
 
 
 def notebook(*cells: str) -> nbformat.NotebookNode:
     """A notebook with cells whose tags these are."""
-    made = [nbformat.v4.new_code_cell("x = 1", metadata={"tags": tag.split()}) for tag in cells]
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    return nbformat.v4.new_notebook(cells=made, metadata={"kernelspec": kernel, "papermill": {}})
+    made = new_notebook(*["x = 1"] * len(cells))
+    made.metadata.papermill = {}
+    for cell, tags in zip(made.cells, cells, strict=True):
+        cell.metadata.tags = tags.split()
+    return made
 
 
 @pytest.mark.parametrize(

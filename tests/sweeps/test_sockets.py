@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 from nbclient.exceptions import CellTimeoutError
 
+from tests.sweeps.lab import new_notebook
 from workbench.sweeps import engine, failures
 from workbench.sweeps.outputs import OutputLimit
 from workbench.sweeps.watch import Kernel
@@ -43,14 +43,17 @@ class Waiting(OutputLimit):
         return super().cut(kind, content)
 
 
+def prepared(place: Path, limit: OutputLimit | None = None) -> engine.Execution:
+    """An execution in a directory."""
+    kernel = Kernel()
+    return engine.Execution(kernel, kernel.environment(os.environ), place, limit or OutputLimit(10**6))
+
+
 def executed(place: Path, cell: str, limit: OutputLimit | None = None) -> engine.Execution:
     """A notebook with one cell, executed in a thread, as sweeps do: the main one may have a running loop."""
-    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
-    made.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    kernel = Kernel()
-    execution = engine.Execution(kernel, kernel.environment(os.environ), place, limit or OutputLimit(10**6))
+    execution = prepared(place, limit)
     with ThreadPoolExecutor(1) as thread:
-        thread.submit(engine.execute, made, {}, execution).result()
+        thread.submit(engine.execute, new_notebook(cell), {}, execution).result()
     return execution
 
 
@@ -80,14 +83,10 @@ def test_a_kernel_listens_on_ports_where_paths_are_too_long_for_sockets(
 
 
 def test_an_event_loop_of_the_calling_thread_stays_as_it_is(tmp_path: Path) -> None:
-    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("6 * 7")])
-    made.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    kernel = Kernel()
-    execution = engine.Execution(kernel, kernel.environment(os.environ), tmp_path, OutputLimit(10**6))
-    loop = asyncio.new_event_loop()
+    execution, loop = prepared(tmp_path), asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
-        engine.execute(made, {}, execution)
+        engine.execute(new_notebook("6 * 7"), {}, execution)
         assert asyncio.get_event_loop() is loop
         assert loop.run_until_complete(asyncio.sleep(0, "open")) == "open"
     finally:
