@@ -18,12 +18,13 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
+from tests.analytics.conftest import content, rows
 from tests.conftest import with_store
 from tests.services.runs.conftest import Lab
 from workbench.analytics import changes
 from workbench.analytics.changes import Update, read_update
 from workbench.analytics.live import Live, refresh
-from workbench.analytics.mirrors import NUMBERED, TABLES
+from workbench.analytics.mirrors import NUMBERED
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
 from workbench.settings import Settings
@@ -61,11 +62,6 @@ STARTED: Step = ("start_run", {"name": "r", "key": "key 0"})
 FAILED: Step = ("end_run", {"run_id": 1, "state": "failed"})
 RECORDED: Step = ("record_metrics", {"run_id": 1, "metrics": {"loss": [1, 2, 3]}})
 REPLACED: Step = ("record_metrics", {"run_id": 1, "metrics": {"loss": 4}, "step": 1})
-
-
-def content(live: Live, news: Update) -> dict[str, list[Any]]:
-    """All rows of all tables."""
-    return {table: live.answer(news, f"SELECT * FROM {table} ORDER BY ALL").fetchall() for table in TABLES}
 
 
 @pytest.fixture
@@ -119,10 +115,10 @@ async def follow(project: Settings, steps: Sequence[Step]) -> None:
 async def test_a_refresh_reads_only_the_values_that_were_recorded_since(lab: Lab) -> None:
     live = Live()
     run = (await lab.start())["id"]
-    await lab.call("record_metrics", run_id=run, metrics={"loss": [0.0] * 500})
+    await lab.record(run, {"loss": [0.0] * 500})
     content(live, await refresh(live, lab.workbench.store))
-    await lab.call("record_metrics", run_id=run, metrics={"loss": [1.0, 2.0]})
-    await lab.call("record_metrics", run_id=run, metrics={"loss": 3.0}, step=7)
+    await lab.record(run, {"loss": [1.0, 2.0]})
+    await lab.record(run, {"loss": 3.0}, step=7)
     news = await refresh(live, lab.workbench.store)
     assert [row[3] for row in news.rows[METRICS]] == [500, 501, 7]
     values = live.answer(news, VALUES).fetchall()
@@ -135,15 +131,14 @@ async def test_a_run_that_starts_again_loses_its_values_in_the_copy_too(lab: Lab
     live = Live()
     run = (await lab.start(key="one"))["id"]
     other = await lab.run("other", loss=[1])
-    await lab.call("record_metrics", run_id=run, metrics={"loss": [1, 2, 3]})
+    await lab.record(run, {"loss": [1, 2, 3]})
     await lab.call("end_run", run_id=run, state="failed")
     content(live, await refresh(live, lab.workbench.store))
     await lab.start(key="one")
     kept = (other, "loss", 0, 1.0, None)
-    assert live.answer(await refresh(live, lab.workbench.store), VALUES).fetchall() == [kept]
-    await lab.call("record_metrics", run_id=run, metrics={"loss": 9})
-    found = live.answer(await refresh(live, lab.workbench.store), VALUES).fetchall()
-    assert found == [(run, "loss", 0, 9.0, None), kept]
+    assert await rows(live, lab.workbench, VALUES) == [kept]
+    await lab.record(run, {"loss": 9})
+    assert await rows(live, lab.workbench, VALUES) == [(run, "loss", 0, 9.0, None), kept]
 
 
 def test_new_rows_are_found_without_looking_at_all(empty_store: Path) -> None:

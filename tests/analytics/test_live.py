@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Coroutine
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,11 +18,13 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from tests import given
+from tests.analytics.conftest import content, rows
 from tests.conftest import Admit, Clock, with_store
+from tests.services.tools.conftest import question
 from workbench.analytics import reports
 from workbench.analytics.changes import START, SUBJECT, read_update
 from workbench.analytics.live import Live, ask, refresh
-from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, TABLES
+from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS
 from workbench.analytics.questions import Question
 from workbench.analytics.reports.choice import Choice
 from workbench.analytics.results import as_frame
@@ -43,11 +46,6 @@ from workbench.store.sqlite import open_store
 pytestmark = pytest.mark.anyio
 
 
-async def rows(live: Live, workbench: Workbench, query: str) -> list[Any]:
-    """Ask a question now."""
-    return live.answer(await refresh(live, workbench.store), query).fetchall()
-
-
 # What the views say
 
 
@@ -57,27 +55,24 @@ async def test_waits_and_durations_are_those_of_the_history(workbench: Workbench
     first = await given.task(workbench, "first", target_worktree=None, priority=7)
     second = await given.task(workbench, "second", dependencies=[first])
     never = await given.task(workbench, "never", dependencies=[second])
-    clock.forward(5)
-    await given.done_by(workbench, ada, "claim_task", first)
-    clock.forward(1)
-    await given.done_by(workbench, ada, "start_task", first)
-    clock.forward(10)
-    await given.done_by(workbench, ada, "complete_task", first, result_data={"n": 1}, artifacts=["a", "b"])
-    clock.forward(4)
-    await given.done_by(workbench, ada, "claim_task", second)
-    clock.forward(3)
-    await given.done_by(workbench, ada, "fail_task", second, error_message="no")
-    clock.forward(7)
-    await workbench.store.write(lambda tx: expiry.expire(tx, workbench.settings, lambda: 0.0))
-    await given.done_by(workbench, ada, "claim_task", second)
-    clock.forward(10)
-    await given.done_by(workbench, ada, "complete_task", second)
+
+    async def do(seconds: float, name: str, task: int, **more: Any) -> None:
+        """What ada does after some time."""
+        clock.forward(seconds)
+        await workbench.store.write(lambda tx: expiry.expire(tx, workbench.settings, lambda: 0.0))
+        await given.done_by(workbench, ada, name, task, **more)
+
+    await do(5, "claim_task", first)
+    await do(1, "start_task", first)
+    await do(10, "complete_task", first, result_data={"n": 1}, artifacts=["a", "b"])
+    await do(4, "claim_task", second)
+    await do(3, "fail_task", second, error_message="no")
+    await do(7, "claim_task", second)
+    await do(10, "complete_task", second)
     live = Live()
 
-    tasks = await rows(
-        live, workbench, "SELECT title, status, agent, attempts, wait_seconds, duration_seconds FROM tasks"
-    )
-    assert sorted(tasks) == [
+    query = "SELECT title, status, agent, attempts, wait_seconds, duration_seconds FROM tasks ORDER BY title"
+    assert await rows(live, workbench, query) == [
         ("first", "completed", "ada", 1, 5.0, 11.0),
         ("never", "pending", None, 0, None, None),
         ("second", "completed", "ada", 2, 4.0, 13.0),
@@ -105,19 +100,19 @@ async def test_a_task_did_not_wait_for_parts_that_were_made_after_it_was_claimed
     began = clock.now
     first = await given.task(workbench, "first")
     whole = await given.task(workbench, "whole", dependencies=[first])
+    do = partial(given.done_by, workbench, ada)
     clock.forward(2)
-    await given.done_by(workbench, ada, "claim_task", first)
-    await given.done_by(workbench, ada, "complete_task", first)
+    await do("claim_task", first)
+    await do("complete_task", first)
     clock.forward(3)
-    await given.done_by(workbench, ada, "claim_task", whole)
-    made = await workbench.dispatch(
-        ada.caller, "create_subtask", {"parent_task_id": whole, "title": "part", "blocks_parent": True}
-    )
-    await given.done_by(workbench, ada, "release_task", whole)
+    await do("claim_task", whole)
+    part = {"parent_task_id": whole, "title": "part", "blocks_parent": True}
+    made = await workbench.dispatch(ada.caller, "create_subtask", part)
+    await do("release_task", whole)
     clock.forward(7)
-    await given.done_by(workbench, ada, "claim_task", made["id"])
-    await given.done_by(workbench, ada, "complete_task", made["id"])
-    await given.done_by(workbench, ada, "claim_task", whole)
+    await do("claim_task", made["id"])
+    await do("complete_task", made["id"])
+    await do("claim_task", whole)
     found = await rows(Live(), workbench, f"SELECT wait_seconds, epoch_us(ready_at) FROM tasks WHERE id = {whole}")
     assert found == [(3.0, began + 2 * SECOND)]
 
@@ -128,20 +123,17 @@ async def test_agents_approvals_and_events_are_there_too(workbench: Workbench, a
     await workbench.call("approve", approval_id=made["approval_id"])
     await workbench.call("register", name="bob")
     live = Live()
-    agents = await rows(
-        live, workbench, "SELECT agent[:8], name, status, persona, role, tool FROM agents ORDER BY name"
-    )
-    assert agents == [
-        *(
-            ("ada", "ada", "assigned", "tester", "worker", "write"),
-            ("pending_", "bob", "pending", None, "worker", "write"),
-        ),
+    agents = "SELECT agent[:8], name, status, persona, role, tool FROM agents ORDER BY name"
+    assert await rows(live, workbench, agents) == [
+        ("ada", "ada", "assigned", "tester", "worker", "write"),
+        ("pending_", "bob", "pending", None, "worker", "write"),
     ]
     approvals = await rows(live, workbench, "SELECT kind, status, decided_by, wait_seconds FROM approvals ORDER BY id")
     assert approvals == [("registration", "approved", "operator", 90.0), ("registration", "pending", None, None)]
     events = "SELECT kind, actor, data->>'name' FROM events WHERE kind LIKE 'agent.%' ORDER BY id"
     assert await rows(live, workbench, events) == [
-        *(("agent.registered", "operator", "ada"), ("agent.assigned", "operator", None)),
+        ("agent.registered", "operator", "ada"),
+        ("agent.assigned", "operator", None),
         ("agent.registered", "operator", "bob"),
     ]
 
@@ -155,7 +147,8 @@ async def test_worktrees_are_followed_to_their_end(workbench: Workbench) -> None
     assert len(await rows(live, workbench, query)) == 2
     await workbench.call("discard_worktree", worktree_name="a")
     assert await rows(live, workbench, query) == [
-        *(("a", "discarded", "wb/a/main", "main", False), ("b", "active", "wb/b/main", "main", True)),
+        ("a", "discarded", "wb/a/main", "main", False),
+        ("b", "active", "wb/b/main", "main", True),
     ]
 
 
@@ -166,15 +159,15 @@ async def test_calls_of_tools_are_followed_to_their_end(workbench: Workbench, cl
     )
     assert await rows(live, workbench, query) == []
     asking = asyncio.create_task(model_calls(workbench, "create_task", title="One", persona_id="tester"))
-    question = await open_question(workbench)
+    asked = await question(workbench)
     assert await rows(live, workbench, query) == [("create_task", "waiting", None, None, None, "One")]
     clock.forward(7)
-    await workbench.call("reject", approval_id=question)
+    await workbench.call("reject", approval_id=asked["id"])
     await asyncio.wait([asking])
     await model_calls(workbench, "list_tasks")
     assert await rows(live, workbench, query) == [
-        *(("create_task", "failed", "TOOL_DENIED", 7.0, None, "One"),),
-        *(("list_tasks", "completed", None, 0.0, 0.0, None),),
+        ("create_task", "failed", "TOOL_DENIED", 7.0, None, "One"),
+        ("list_tasks", "completed", None, 0.0, 0.0, None),
     ]
 
 
@@ -200,15 +193,6 @@ def merged_as_abc(tx: Tx) -> None:
 def model_calls(workbench: Workbench, name: str, **arguments: Any) -> Coroutine[Any, Any, Finished]:
     """A call by the model of a conversation."""
     return call(workbench._ctx, Scope(OPERATOR, conversation_id="c"), name, arguments)
-
-
-async def open_question(workbench: Workbench) -> int:
-    """The approval of the first call that waits."""
-    async with workbench.feed.subscribe("approval.requested", after=0) as events:
-        async for event in events:
-            if event.data["kind"] == "tool_call":
-                return int(event.subject.partition(":")[2])
-    raise AssertionError("subscriptions do not end")
 
 
 async def test_any_text_that_the_store_takes_can_be_asked_for(workbench: Workbench) -> None:
@@ -241,25 +225,29 @@ UNANSWERED = [
 ]
 
 
-async def said(live: Live, workbench: Workbench, query: str) -> str:
-    """Why a question is not answered; empty if it is."""
-    try:
-        await rows(live, workbench, query)
-    except WorkbenchError as error:
-        return str(error)
-    return ""
-
-
-async def test_a_question_that_cannot_be_answered_says_why_and_changes_nothing(workbench: Workbench) -> None:
+async def test_a_question_that_cannot_be_answered_says_why_and_changes_nothing(
+    workbench: Workbench, tmp_path: Path
+) -> None:
     live = Live()
     before = await rows(live, workbench, "SELECT count(*) FROM raw_events")
     for query in UNANSWERED:
-        found = await said(live, workbench, query)
-        assert (query, found.partition(":")[0]) == (query, "SQL_FAILED")
+        with pytest.raises(WorkbenchError, match=r"^SQL_FAILED: "):
+            await rows(live, workbench, query)
         assert (query, await rows(live, workbench, "SELECT count(*) FROM raw_events")) == (query, before)
         assert await rows(live, workbench, "SELECT * FROM tasks") == []
+    for query in SETTING:
+        with pytest.raises(WorkbenchError, match="configuration"):
+            await rows(live, workbench, query.format(out=tmp_path / "out.json"))
+        assert list(tmp_path.glob("*.json")) == []
 
 
+SETTING = [
+    "SET enable_external_access = true",
+    "PRAGMA enable_profiling = 'json'",
+    "SET profiling_output = '{out}'",
+    "SET file_search_path = '/'",
+    "SET log_query_path = '{out}'",
+]
 OUTSIDE = [
     "ATTACH '.aiswarm/coordination.db' (TYPE sqlite)",
     "COPY tasks TO '{out}'",
@@ -271,13 +259,12 @@ OUTSIDE = [
     "INSTALL httpfs",
     "SELECT 1; COPY tasks TO '{out}'",
 ]
-SETTING = [
-    *("SET enable_external_access = true", "PRAGMA enable_profiling = 'json'", "SET profiling_output = '{out}'"),
-    *("SET file_search_path = '/'", "SET log_query_path = '{out}'"),
-]
 
 
-async def test_a_query_reaches_no_file_and_no_extension(workbench: Workbench, tmp_path: Path) -> None:
+async def test_a_query_reaches_files_only_if_that_is_allowed_and_never_an_extension(
+    workbench: Workbench, tmp_path: Path
+) -> None:
+    await given.task(workbench, "Count")
     source, out = tmp_path / "given.csv", tmp_path / "out.csv"
     source.write_text("a,b\n1,2\n")
     live = Live()
@@ -285,20 +272,6 @@ async def test_a_query_reaches_no_file_and_no_extension(workbench: Workbench, tm
         with pytest.raises(Refused, match=r"(?s)FILES_NOT_ALLOWED.*--files"):
             await rows(live, workbench, query.format(source=source, out=out))
         assert (query, out.exists()) == (query, False)
-
-
-async def test_a_query_changes_no_setting(workbench: Workbench, tmp_path: Path) -> None:
-    live = Live()
-    for query in SETTING:
-        found = await said(live, workbench, query.format(out=tmp_path / "out.json"))
-        assert (query, "configuration" in found) == (query, True)
-        assert list(tmp_path.glob("*.json")) == []
-
-
-async def test_with_files_a_query_reads_and_writes_them(workbench: Workbench, tmp_path: Path) -> None:
-    source, out = tmp_path / "given.csv", tmp_path / "out.csv"
-    source.write_text("a,b\n1,2\n")
-    await given.task(workbench, title="Count")
     live = Live(files=True)
     assert await rows(live, workbench, f"SELECT a + b FROM '{source}'") == [(3,)]
     await rows(live, workbench, f"COPY (SELECT title FROM tasks) TO '{out}'")
@@ -316,7 +289,7 @@ async def test_dataframes_are_tables_but_do_not_hide_those_of_the_store(workbenc
     }
     live = Live()
     query = "SELECT title, kilograms FROM tasks JOIN weights USING (title)"
-    assert live.answer(await refresh(live, workbench.store), query, frames=frames).fetchall() == [("Count", 3)]
+    assert await rows(live, workbench, query, frames=frames) == [("Count", 3)]
     with pytest.raises(BadInput, match="SQL_FAILED"):
         await rows(live, workbench, query)
 
@@ -379,12 +352,9 @@ async def test_times_are_in_the_zone_of_the_computer(workbench: Workbench, clock
 # Following
 
 
-def content(live: Live, news: Any) -> dict[str, list[Any]]:
-    """All rows of all tables."""
-    return {table: live.answer(news, f"SELECT * FROM {table} ORDER BY ALL").fetchall() for table in TABLES}
-
-
-async def test_two_first_questions_at_once_do_not_load_everything_twice(workbench: Workbench) -> None:
+async def test_news_that_come_late_are_old_and_two_first_questions_at_once_load_everything_once(
+    workbench: Workbench,
+) -> None:
     live = Live()
     await given.task(workbench)
     first = await refresh(live, workbench.store)
@@ -392,12 +362,6 @@ async def test_two_first_questions_at_once_do_not_load_everything_twice(workbenc
     second = await refresh(live, workbench.store)
     live.answer(first, "SELECT 1")
     assert content(live, second) == content(Live(), second)
-
-
-async def test_news_that_come_late_are_old(workbench: Workbench) -> None:
-    live = Live()
-    await given.task(workbench)
-    content(live, await refresh(live, workbench.store))
     late = await refresh(live, workbench.store)
     await given.task(workbench)
     whole = content(live, await refresh(live, workbench.store))

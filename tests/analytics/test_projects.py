@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 import shutil
 import sqlite3
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.analytics.conftest import rows
 from tests.conftest import with_store
 from workbench import state_directory
 from workbench.analytics.live import Live, refresh
-from workbench.analytics.questions import Question
 from workbench.analytics.reports import report
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused
@@ -55,84 +54,74 @@ async def create(workbench: Workbench, *titles: str) -> None:
         await workbench.call("create_task", title=title, persona_id="implementer")
 
 
-async def asked(live: Live, workbench: Workbench, query: str, projects: Mapping[str, Path] | None = None) -> Any:
-    """The rows of an answer."""
-    found = live.run(await refresh(live, workbench.store), Question(query, projects=projects))
-    return None if found is None else found.fetchall()
-
-
 async def test_a_query_uses_a_closed_project_and_leaves_its_files_as_they_are(
     workbench: Workbench, other: Path
 ) -> None:
     home = other / ".aiswarm"
     before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
-    found = await asked(Live(), workbench, BOTH, {"other": other})
+    found = await rows(Live(), workbench, BOTH, projects={"other": other})
     assert found == [("here", "Count"), ("there", "Draw"), ("there", "Weigh")]
     assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before
 
 
 async def test_a_project_stays_known_and_is_followed_while_others_use_it(workbench: Workbench, other: Path) -> None:
     live = Live()
-    await asked(live, workbench, "SELECT 1", {"other": other})
-    await asked(live, workbench, "CREATE TEMP VIEW theirs AS SELECT title FROM other.tasks")
+    await rows(live, workbench, "SELECT 1", projects={"other": other})
+    await rows(live, workbench, "CREATE TEMP VIEW theirs AS SELECT title FROM other.tasks")
     async with Workbench.open(Settings(project=other)) as opened:
         await create(opened, "Late")
-        assert await asked(live, workbench, "SELECT count(*) FROM other.tasks") == [(3,)]
+        assert await rows(live, workbench, "SELECT count(*) FROM other.tasks") == [(3,)]
         await opened.call("cancel_task", task_id=1)
         await create(workbench, "Measure")
         query = "SELECT (SELECT count(*) FROM tasks), (SELECT status FROM other.tasks WHERE id = 1)"
-        assert await asked(live, workbench, query) == [(2, "cancelled")]
-    assert await asked(live, workbench, "SELECT count(*) FROM theirs") == [(3,)]
+        assert await rows(live, workbench, query) == [(2, "cancelled")]
+    assert await rows(live, workbench, "SELECT count(*) FROM theirs") == [(3,)]
+    live.replica.reset(live.replica.position)  # the copy of the own project begins anew
+    assert await rows(live, workbench, "SELECT count(*) FROM other.tasks") == [(3,)]
 
 
 async def test_a_project_that_another_one_replaces_is_read_anew(workbench: Workbench, other: Path) -> None:
     live = Live()
-    await asked(live, workbench, "SELECT 1", {"other": other})
+    await rows(live, workbench, "SELECT 1", projects={"other": other})
     shutil.rmtree(other / ".aiswarm")
     async with Workbench.open(settings_of(other)) as opened:
         await create(opened, "New")
-    assert await asked(live, workbench, "SELECT title FROM other.tasks") == [("New",)]
-    assert await asked(live, workbench, "SELECT title FROM b.tasks", {"b": other}) == [("New",)]
+    assert await rows(live, workbench, "SELECT title FROM other.tasks") == [("New",)]
+    assert await rows(live, workbench, "SELECT title FROM b.tasks", projects={"b": other}) == [("New",)]
     with pytest.raises(BadInput, match="SQL_FAILED"):
-        await asked(live, workbench, "SELECT title FROM other.tasks")
+        await rows(live, workbench, "SELECT title FROM other.tasks")
     shutil.rmtree(other / ".aiswarm")
     with pytest.raises(NotFound, match="NO_PROJECT"):
-        await asked(live, workbench, "SELECT 1")
-    assert await asked(live, workbench, "SELECT 1", {}) == [(1,)]
-
-
-async def test_the_copy_begins_anew_with_that_of_the_own_project(workbench: Workbench, other: Path) -> None:
-    live = Live()
-    await asked(live, workbench, "SELECT 1", {"other": other})
-    live.replica.reset(live.replica.position)
-    assert await asked(live, workbench, "SELECT count(*) FROM other.tasks") == [(2,)]
+        await rows(live, workbench, "SELECT 1")
+    assert await rows(live, workbench, "SELECT 1", projects={}) == [(1,)]
 
 
 async def test_a_query_changes_nothing_of_another_project(workbench: Workbench, other: Path) -> None:
     live = Live()
-    for query in (
+    changing = (
         "DELETE FROM other.raw_tasks",
         "DROP VIEW other.tasks",
         "CREATE TABLE other.x AS SELECT 1",
         "DETACH other",
-    ):
+    )
+    for query in changing:
         with pytest.raises(BadInput, match="SQL_FAILED"):
-            await asked(live, workbench, query, {"other": other})
-        assert await asked(live, workbench, "SELECT count(*) FROM other.tasks") == [(2,)]
+            await rows(live, workbench, query, projects={"other": other})
+        assert await rows(live, workbench, "SELECT count(*) FROM other.tasks") == [(2,)]
 
 
 async def test_a_name_that_means_something_else_is_refused(workbench: Workbench, other: Path) -> None:
     live = Live()
     for name in ("tasks", "main", "raw_x", "Ä", "a b", 'a"; DROP', "", "Other"):
         with pytest.raises(BadInput, match=rf"^BAD_NAME.*{re.escape(repr(name))}"):
-            await asked(live, workbench, "SELECT 1", {name: other})
+            await rows(live, workbench, "SELECT 1", projects={name: other})
 
 
 async def test_a_directory_that_is_no_project_of_this_user_is_refused(workbench: Workbench, tmp_path: Path) -> None:
     live = Live()
     for root, code in ((tmp_path / "nowhere", "NOT_A_DIRECTORY"), (tmp_path, "NO_PROJECT")):
         with pytest.raises((BadInput, NotFound), match=code):
-            await asked(live, workbench, "SELECT 1", {"other": root})
+            await rows(live, workbench, "SELECT 1", projects={"other": root})
     assert list(tmp_path.glob(".aiswarm")) == []
 
 
@@ -140,12 +129,12 @@ async def test_a_project_that_came_from_elsewhere_is_refused(workbench: Workbenc
     copied = tmp_path / "copied"
     shutil.copytree(other, copied)
     with pytest.raises(Refused, match="STATE_NOT_TRUSTED"):
-        await asked(Live(), workbench, "SELECT 1", {"other": copied})
+        await rows(Live(), workbench, "SELECT 1", projects={"other": copied})
     database = other / ".aiswarm" / "coordination.db"
     database.rename(tmp_path / "moved.db")
     database.symlink_to(tmp_path / "moved.db")
     with pytest.raises(Refused, match="STATE_NOT_YOURS"):
-        await asked(Live(), workbench, "SELECT 1", {"other": other})
+        await rows(Live(), workbench, "SELECT 1", projects={"other": other})
 
 
 async def test_a_project_of_an_older_workbench_is_not_changed(workbench: Workbench, other: Path) -> None:
@@ -156,30 +145,20 @@ async def test_a_project_of_an_older_workbench_is_not_changed(workbench: Workben
     db.close()
     before = database.read_bytes()
     with pytest.raises(Conflict, match=r"PROJECT_OUTDATED: .* `workbench migrate --project .*other`"):
-        await asked(Live(), workbench, "SELECT 1", {"other": other})
+        await rows(Live(), workbench, "SELECT 1", projects={"other": other})
     assert database.read_bytes() == before
 
 
 async def test_projects_are_compared(workbench: Workbench, other: Path) -> None:
     live = Live()
-    news = await refresh(live, workbench.store)
-
-    def ask(query: str, **options: Any) -> Any:
-        return live.answer(news, query, **options)
-
+    ask = partial(live.answer, await refresh(live, workbench.store))
+    alone = report("projects", ask).sentence
+    assert alone.startswith("This is this project alone. Directories that are given after the report's name ")
     for of in ([str(other)], [f"other={other}"]):
         made = report("projects", ask, of=of)
         assert made.frame[["compared", "created"]].to_numpy().tolist() == [["this project", 1], ["other", 2]]
         assert made.sentence == "this project and other: there are no two groups with ended tasks to compare."
         assert made.chart is not None
-
-
-async def test_a_report_on_projects_of_one_says_how_to_name_others(workbench: Workbench) -> None:
-    await create(workbench, "Count")
-    live = Live()
-    news = await refresh(live, workbench.store)
-    made = report("projects", lambda query, **options: live.answer(news, query, **options))
-    assert made.sentence.startswith("This is this project alone. Directories that are given after the report's name ")
 
 
 async def test_a_report_on_projects_keeps_those_that_a_query_has_attached(
@@ -190,14 +169,11 @@ async def test_a_report_on_projects_keeps_those_that_a_query_has_attached(
     async with Workbench.open(settings_of(third)) as opened:
         await create(opened, "Sort")
     live = Live()
-    before = await asked(live, workbench, BOTH, {"other": other})
+    before = await rows(live, workbench, BOTH, projects={"other": other})
     both = "SELECT title FROM third.tasks UNION SELECT title FROM other.tasks ORDER BY title"
-    found = live.answer(await refresh(live, workbench.store), both, projects={"third": third})
-    assert found.fetchall() == [("Draw",), ("Sort",), ("Weigh",)]
-    same_name = live.answer(
-        await refresh(live, workbench.store), "SELECT title FROM other.tasks", projects={"other": third}
-    )
-    assert same_name.fetchall() == [("Sort",)]
-    assert await asked(live, workbench, BOTH) == before
+    ask = partial(live.answer, await refresh(live, workbench.store))
+    assert ask(both, projects={"third": third}).fetchall() == [("Draw",), ("Sort",), ("Weigh",)]
+    assert ask("SELECT title FROM other.tasks", projects={"other": third}).fetchall() == [("Sort",)]
+    assert await rows(live, workbench, BOTH) == before
     with pytest.raises(BadInput, match="third"):
-        await asked(live, workbench, "SELECT * FROM third.tasks")
+        await rows(live, workbench, "SELECT * FROM third.tasks")

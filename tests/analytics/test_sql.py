@@ -5,12 +5,12 @@ from __future__ import annotations
 import signal
 import threading
 from importlib.util import find_spec
-from typing import Any
 
 import duckdb
 import pandas
 import pytest
 
+from tests.analytics.conftest import rows
 from workbench.analytics import results
 from workbench.analytics.live import Live, refresh
 from workbench.analytics.questions import Question
@@ -30,82 +30,65 @@ async def workbench(workbench: Workbench) -> Workbench:
     return workbench
 
 
-async def asked(live: Live, workbench: Workbench, query: str, **options: Any) -> Any:
-    """The rows of an answer; None without any."""
-    found = live.run(await refresh(live, workbench.store), Question(query, **options))
-    return None if found is None else found.fetchall()
-
-
 async def test_parameters_are_values_and_others_are_ignored(workbench: Workbench) -> None:
     query = "SELECT id FROM tasks WHERE title = $title AND id < $most"
     values = {"title": "Weigh", "most": 3, "unused": object()}
-    assert await asked(Live(), workbench, query, values=values) == [(2,)]
-    assert await asked(Live(), workbench, "SELECT $t", values={"t": "x'; DROP VIEW tasks; --"}) == [
-        ("x'; DROP VIEW tasks; --",)
-    ]
+    assert await rows(Live(), workbench, query, values=values) == [(2,)]
+    text = "x'; DROP VIEW tasks; --"
+    assert await rows(Live(), workbench, "SELECT $t", values={"t": text}) == [(text,)]
+    query = "CREATE TEMP VIEW one AS SELECT 1 AS n; SELECT n + $n FROM one"  # the last statement is answered
+    assert await rows(Live(), workbench, query, values={"n": 2}) == [(3,)]
 
 
 async def test_a_parameter_without_a_value_is_named_and_one_that_sql_has_no_type_for_is_refused(
     workbench: Workbench,
 ) -> None:
     live = Live()
-    for query, name in (
-        ("SELECT $title", "title"),
-        ("SELECT ?", "1"),
-        ("SELECT $1", "1"),
-        ("SELECT $a, $title", "title"),
-    ):
+    for query, name in (("SELECT ?", "1"), ("SELECT $1", "1"), ("SELECT $a, $title", "title")):
         with pytest.raises(BadInput, match=rf"^SQL_FAILED: No value for \${name}\."):
-            await asked(live, workbench, query, values={"a": 1})
+            await rows(live, workbench, query, values={"a": 1})
     with pytest.raises(BadInput, match="SQL_FAILED"):
-        await asked(live, workbench, "SELECT $live", values={"live": live})
+        await rows(live, workbench, "SELECT $live", values={"live": live})
 
 
 async def test_temporary_views_stay_and_follow_the_project(workbench: Workbench) -> None:
     live = Live()
-    assert await asked(live, workbench, "CREATE TEMP VIEW short AS SELECT title FROM tasks WHERE id < 3") is None
-    assert await asked(live, workbench, "SELECT count(*) FROM short") == [(2,)]
+    assert await rows(live, workbench, "CREATE TEMP VIEW short AS SELECT title FROM tasks WHERE id < 3") is None
+    assert await rows(live, workbench, "SELECT count(*) FROM short") == [(2,)]
     await workbench.call("cancel_task", task_id=1)
-    assert await asked(live, workbench, "FROM short JOIN tasks USING (title) SELECT status ORDER BY id") == [
-        ("cancelled",),
-        ("pending",),
-    ]
+    states = await rows(live, workbench, "FROM short JOIN tasks USING (title) SELECT status ORDER BY id")
+    assert states == [("cancelled",), ("pending",)]
     with pytest.raises(BadInput, match="SQL_FAILED"):
-        await asked(live, workbench, "CREATE VIEW lasting AS SELECT 1")
+        await rows(live, workbench, "CREATE VIEW lasting AS SELECT 1")
 
 
 async def test_temporary_views_over_dataframes_stay(workbench: Workbench) -> None:
     live = Live()
     frames = {"weights": pandas.DataFrame({"id": [1, 2], "kilograms": [3, 4]})}
     view = "CREATE TEMP VIEW heavy AS SELECT title FROM tasks JOIN weights USING (id) WHERE kilograms > 3"
-    await asked(live, workbench, view, frames=frames)
-    assert await asked(live, workbench, "FROM heavy", frames=frames) == [("Weigh",)]
+    await rows(live, workbench, view, frames=frames)
+    assert await rows(live, workbench, "FROM heavy", frames=frames) == [("Weigh",)]
     frames["weights"]["kilograms"] += 1
-    assert await asked(live, workbench, "SELECT count(*) FROM heavy", frames=frames) == [(2,)]
-
-
-async def test_several_statements_give_the_last_answer(workbench: Workbench) -> None:
-    query = "CREATE TEMP VIEW one AS SELECT 1 AS n; SELECT n + $n FROM one"
-    assert await asked(Live(), workbench, query, values={"n": 2}) == [(3,)]
+    assert await rows(live, workbench, "SELECT count(*) FROM heavy", frames=frames) == [(2,)]
 
 
 async def test_an_endless_query_ends_at_its_limit(workbench: Workbench) -> None:
     live = Live()
     with pytest.raises(Unavailable, match="SQL_TOO_SLOW"):
-        await asked(live, workbench, ENDLESS, seconds=0.1)
-    assert await asked(live, workbench, "SELECT count(*) FROM tasks", seconds=60) == [(3,)]
+        await rows(live, workbench, ENDLESS, seconds=0.1)
+    assert await rows(live, workbench, "SELECT count(*) FROM tasks", seconds=60) == [(3,)]
 
 
 async def test_an_interrupt_ends_an_endless_query_and_the_next_one_is_answered(workbench: Workbench) -> None:
     live = Live()
-    await asked(live, workbench, "CREATE TEMP VIEW kept AS SELECT 1")
+    await rows(live, workbench, "CREATE TEMP VIEW kept AS SELECT 1")
     main = threading.main_thread().ident
     assert main is not None
     update = await refresh(live, workbench.store)
     with pytest.raises(KeyboardInterrupt):
         threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGINT)).start()
         live.run(update, Question(ENDLESS))
-    assert await asked(live, workbench, "FROM kept") == [(1,)]
+    assert await rows(live, workbench, "FROM kept") == [(1,)]
 
 
 async def test_results_come_in_the_library_that_is_asked_for(workbench: Workbench) -> None:
