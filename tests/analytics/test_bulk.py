@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.analytics.conftest import content
 from tests.conftest import Clock
 from tests.small_disk import fill, small_disk
 from workbench.analytics import live as module
@@ -25,10 +26,9 @@ from workbench.analytics.bulk.load import Load
 from workbench.analytics.bulk.niceness import NICEST, run_nicely
 from workbench.analytics.changes import START, read_update
 from workbench.analytics.live import Live, refresh
-from workbench.analytics.mirrors import TABLES
 from workbench.app import Workbench
 from workbench.settings import Settings
-from workbench.store.base import Tx
+from workbench.store.queries import Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
@@ -57,15 +57,17 @@ async def create_tasks(workbench: Workbench, count: int = TASKS) -> None:
 
 async def everything(live: Live, workbench: Workbench) -> dict[str, list[Any]]:
     """All rows of all tables."""
-    news = await refresh(live, workbench.store)
-    return {table: live.answer(news, f"SELECT * FROM {table} ORDER BY ALL").fetchall() for table in TABLES}
+    return content(live, await refresh(live, workbench.store))
 
 
 async def expected(workbench: Workbench) -> dict[str, list[Any]]:
     """The same, read without children and segments."""
-    news = await workbench.store.read(lambda tx: read_update(tx, START))
-    live = Live()
-    return {table: live.answer(news, f"SELECT * FROM {table} ORDER BY ALL").fetchall() for table in TABLES}
+    return content(Live(), await workbench.store.read(lambda tx: read_update(tx, START)))
+
+
+def left(settings: Settings) -> list[Path]:
+    """What a load has left that is of no use."""
+    return list((settings.home / "analytics").glob(".work-*"))
 
 
 def stored(settings: Settings) -> dict[str, int]:
@@ -153,16 +155,13 @@ async def test_damaged_foreign_and_linked_segments_are_replaced(
     assert (tmp_path / "elsewhere").exists()
 
 
-def without_old_events(tx: Tx) -> None:
-    """What an operator's own clean-up might do."""
-    from workbench.store.queries import Query
-
-    tx.run(Query("prune", "DELETE FROM events WHERE id <= 20 OR id BETWEEN 40 AND 42"))
+PRUNE = Query("prune", "DELETE FROM events WHERE id <= 20 OR id BETWEEN 40 AND 42")
+"""What an operator's own clean-up might do."""
 
 
 async def test_pruned_events_are_not_loaded_from_segments(workbench: Workbench) -> None:
     before = await everything(Live(), workbench)
-    await workbench.store.write(without_old_events)
+    await workbench.store.write(lambda tx: tx.run(PRUNE))
     after = await everything(Live(), workbench)
     assert after == await expected(workbench)
     assert len(before["raw_events"]) - len(after["raw_events"]) == 23
@@ -195,35 +194,23 @@ async def test_two_kernels_may_write_segments_at_once(workbench: Workbench) -> N
     assert await everything(Live(), workbench) == found[0]
 
 
-async def test_where_no_segment_can_be_written_the_store_is_read_in_the_kernel(
-    workbench: Workbench, settings: Settings, caplog: pytest.LogCaptureFixture
-) -> None:
-    (settings.home / "analytics").write_text("in the way")
-    assert await everything(Live(), workbench) == await expected(workbench)
-    assert "page by page" in caplog.text
-
-
-async def test_a_full_disk_costs_only_time(
-    workbench: Workbench, settings: Settings, caplog: pytest.LogCaptureFixture
+async def test_where_no_segment_can_be_written_the_store_is_read_in_the_kernel_page_by_page(
+    workbench: Workbench, settings: Settings, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with small_disk(settings.home / "analytics", 1) as place:
         fill(place, 4_096)
         assert await everything(Live(), workbench) == await expected(workbench)
         assert [path.name for path in place.iterdir()] == ["filler"]
-    assert "page by page" in caplog.text
-
-
-async def test_the_pages_of_a_long_reading_are_put_together(
-    workbench: Workbench, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (settings.home / "analytics").write_text("in the way")
-    monkeypatch.setattr("workbench.analytics.changes.PAGE", 7)
+    assert caplog.text.count("page by page") == 1
+    place.rmdir()
+    place.write_text("in the way")
     live = Live()
-    whole = await everything(live, workbench)
-    await create_tasks(workbench, 20)
-    after = await everything(live, workbench)
-    monkeypatch.undo()
-    assert len(whole["raw_tasks"]) == TASKS
+    with monkeypatch.context() as patch:
+        patch.setattr("workbench.analytics.changes.PAGE", 7)
+        assert len((await everything(live, workbench))["raw_tasks"]) == TASKS
+        assert caplog.text.count("page by page") == 2
+        await create_tasks(workbench, 20)
+        after = await everything(live, workbench)
     assert after == await expected(workbench)
 
 
@@ -251,26 +238,23 @@ async def test_an_interrupted_load_leaves_nothing_behind(workbench: Workbench, s
         await loading
     whole = await everything(live, workbench)
     assert whole == await expected(workbench)
-    assert children() == []
-    assert [name for name in stored(settings) if name.startswith(".work-")] == []
+    assert left(settings) == children() == []
 
 
-async def test_a_load_that_was_stopped_before_it_began_fails(workbench: Workbench, settings: Settings) -> None:
+async def test_a_load_that_was_stopped_before_or_once_it_was_planned_fails(
+    workbench: Workbench, settings: Settings
+) -> None:
     load = Load(settings.database)
     load.stop()
     with pytest.raises(ExtractionFailed, match="stopped"):
         await workbench.store.read(load.plan)
-    assert [name for name in stored(settings) if name.startswith(".work-")] == []
-
-
-async def test_a_load_that_was_stopped_once_it_was_planned_fails(workbench: Workbench, settings: Settings) -> None:
+    assert left(settings) == []
     load, live = Load(settings.database), Live()
     await workbench.store.read(load.plan)
     load.stop()
     with pytest.raises(ExtractionFailed):
         await asyncio.to_thread(live.replica.fill, load.into, START)
-    assert [name for name in stored(settings) if name.startswith(".work-")] == []
-    assert children() == []
+    assert left(settings) == children() == []
     assert await everything(live, workbench) == await expected(workbench)
 
 

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pandas
-import pytest
 import vl_convert
 
+from tests.given import refused
 from workbench.analytics.answer import Answer
 from workbench.analytics.reports import charts, png
 from workbench.analytics.reports.charts import MOST_MARKS, MOST_ROWS
 from workbench.analytics.reports.drawing import Drawing, draw
 from workbench.analytics.reports.report import Report
-from workbench.errors import BadInput
 
 DAYS = pandas.date_range("2026-01-01", periods=4, tz="UTC")
 FRAME = pandas.DataFrame(
@@ -46,22 +45,16 @@ def titles(found: dict[str, Any]) -> dict[str, Any]:
     return axes | {"mark": mark if isinstance(mark, str) else mark["type"]}
 
 
-@pytest.mark.parametrize(
-    ("columns", "expected"),
-    [
-        (["persona", "day", "tasks"], {"mark": "line", "x": "day", "y": "tasks"}),
-        (["day"], {"mark": "line", "x": "day", "y": "rows"}),
-        (["persona", "tasks"], {"mark": "bar", "x": "tasks", "y": None}),
-        (["is_late"], {"mark": "bar", "x": "rows", "y": None}),
-        (["tasks", "cost.usd"], {"mark": "point", "x": "tasks", "y": "cost.usd"}),
-        (["tasks", "tags"], {"mark": "bar", "x": "tasks", "y": "rows"}),
-    ],
-)
-def test_the_types_of_the_columns_decide(columns: list[str], expected: dict[str, str | None]) -> None:
-    assert titles(spec(FRAME[columns])) == expected
-
-
-def test_one_may_say_what_is_drawn() -> None:
+def test_the_types_of_the_columns_decide_unless_one_says_what_is_drawn() -> None:
+    for columns, mark, x, y in (
+        (["persona", "day", "tasks"], "line", "day", "tasks"),
+        (["day"], "line", "day", "rows"),
+        (["persona", "tasks"], "bar", "tasks", None),
+        (["is_late"], "bar", "rows", None),
+        (["tasks", "cost.usd"], "point", "tasks", "cost.usd"),
+        (["tasks", "tags"], "bar", "tasks", "rows"),
+    ):
+        assert titles(spec(FRAME[columns])) == {"mark": mark, "x": x, "y": y}
     assert titles(spec(FRAME, "area", "day", "cost.usd")) == {"mark": "area", "x": "day", "y": "cost.usd"}
     coloured = spec(FRAME, "point", "tasks", "cost.usd", "persona")
     assert coloured["encoding"]["color"]["type"] == "nominal"
@@ -82,24 +75,15 @@ def test_a_large_picture_is_cut_with_a_word_about_it() -> None:
     assert spec(names)["title"]["text"].startswith("The 60 of 61 names that come first;")
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
+def test_what_is_not_there_is_not_drawn_and_of_nothing_nothing() -> None:
+    for words, message in (
         (("pie",), "There is no chart 'pie'. There are bar, line, area, point."),
         (("line", "dai"), "The query has no column 'dai'. Did you mean day?"),
         (("line", "a", "b", "c", "d"), "A chart has a mark and at most three columns: x, y and color."),
-    ],
-)
-def test_what_is_not_there_is_not_drawn(words: tuple[str, ...], message: str) -> None:
-    with pytest.raises(BadInput, match=r"^UNKNOWN_CHART: ") as error:
-        spec(FRAME, *words)
-    assert error.value.message == message
-
-
-@pytest.mark.parametrize("frame", [FRAME[:0], FRAME[["tags"]]], ids=["no rows", "only lists"])
-def test_nothing_is_drawn_of_nothing(frame: pandas.DataFrame) -> None:
-    with pytest.raises(BadInput, match=r"^NO_PICTURE: "):
-        draw(frame, Drawing())
+    ):
+        assert refused("UNKNOWN_CHART", spec, FRAME, *words).message == message
+    for frame in (FRAME[:0], FRAME[["tags"]]):
+        refused("NO_PICTURE", draw, frame, Drawing())
 
 
 def test_an_answer_is_a_dataframe_that_draws_itself(tmp_path: Path) -> None:
@@ -112,8 +96,7 @@ def test_an_answer_is_a_dataframe_that_draws_itself(tmp_path: Path) -> None:
     assert set(shown) == {"text/plain", "text/html", "image/png"}
     for suffix in ("html", "svg", "png"):
         assert made.save(tmp_path / f"picture.{suffix}").stat().st_size > 0
-    with pytest.raises(BadInput, match="UNKNOWN_FORMAT"):
-        made.save(tmp_path / "picture.exe")
+    refused("UNKNOWN_FORMAT", made.save, tmp_path / "picture.exe")
 
 
 def test_a_picture_is_packed_without_a_change_to_its_pixels() -> None:
@@ -128,10 +111,8 @@ def pixels(picture: bytes) -> bytes:
     """What is drawn, as `vl_convert` reads it in an SVG's image and draws it again."""
     source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
     image = f'<image width="300" height="200" href="{source}"/>'
-    drawn: bytes = vl_convert.svg_to_png(
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="300" height="200">{image}</svg>'
-    )
-    return drawn
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="300" height="200">{image}</svg>'
+    return bytes(vl_convert.svg_to_png(svg))
 
 
 def test_several_rows_of_each_name_are_lines_over_the_first_number() -> None:

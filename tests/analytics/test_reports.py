@@ -20,7 +20,6 @@ from workbench.analytics.live import Live, refresh
 from workbench.analytics.reports import STANDARD, Report, charts, names, query_of, report
 from workbench.analytics.reports.charts import MOST_MARKS, MOST_ROWS
 from workbench.analytics.reports.report import ROWS
-from workbench.analytics.reports.standard import runs
 from workbench.analytics.reports.standard.gantt import GANTT, OUTCOMES
 from workbench.analytics.reports.words import duration, enumerated
 from workbench.app import Workbench
@@ -66,18 +65,9 @@ async def live_through(workbench: Workbench, admit: Admit, clock: Clock) -> None
 
 
 async def test_the_reports_have_names_and_no_other_is_made(workbench: Workbench) -> None:
-    wanted = ["approvals", "comparison", "critical_path", "failures", "gantt", "gates", "lead_times", "leases"]
-    assert names() == [
-        *wanted,
-        *("processes", "projects", "runs", "tasks"),
-        "throughput",
-        "tokens",
-        "tool_sources",
-        "tools",
-        "totals",
-        "utilisation",
-        "waits",
-    ]
+    wanted = "approvals comparison critical_path failures gantt gates lead_times leases processes projects runs tasks "
+    wanted += "throughput tokens tool_sources tools totals utilisation waits"
+    assert names() == wanted.split()
     assert sorted(path.stem for path in QUERIES.glob("*.sql")) == names()
     assert [one.name for one in STANDARD.values() if not one.about or not one.empty.endswith(".")] == []
     reports = await reported(workbench)
@@ -95,21 +85,12 @@ def test_only_groups_of_tasks_are_compared() -> None:
             query_of(STANDARD[name], by)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        *((0.0, "0 s"), (0.0304, "30 ms"), (7.0, "7 s"), (7.25, "7.2 s"), (119.0, "119 s"), (210.0, "3.5 min")),
-        *((7_200.0, "2 h"), (172_800.0, "2 days"), (float("nan"), "an unknown time"), (None, "an unknown time")),
-    ],
-)
-def test_durations_are_said_in_a_unit_that_is_easy_to_read(seconds: float | None, text: str) -> None:
-    assert duration(seconds) == text
-
-
-def test_of_many_names_the_first_are_listed() -> None:
-    assert [enumerated(list(names)) for names in ("", "a", "ab", "abc", "abcdef")] == [
-        *("none", "a", "a and b", "a, b and c", "a, b, c and 3 more"),
-    ]
+def test_durations_are_said_in_a_unit_that_is_easy_to_read_and_of_many_names_the_first() -> None:
+    seconds = (0.0, 0.0304, 7.0, 7.25, 119.0, 210.0, 7_200.0, 172_800.0, float("nan"), None)
+    said = ["0 s", "30 ms", "7 s", "7.2 s", "119 s", "3.5 min", "2 h", "2 days", *["an unknown time"] * 2]
+    assert [duration(one) for one in seconds] == said
+    said = ["none", "a", "a and b", "a, b and c", "a, b, c and 3 more"]
+    assert [enumerated(list(names)) for names in ("", "a", "ab", "abc", "abcdef")] == said
 
 
 async def test_a_report_on_an_empty_project_is_a_sentence(workbench: Workbench, tmp_path: Path) -> None:
@@ -183,11 +164,11 @@ async def test_the_gantt_is_a_picture_in_a_cell_in_the_colours_of_the_page(
     assert shown["text/plain"].splitlines()[0].startswith("3 attempts at 2 tasks by 1 agent within 8.5 s; 1")
     assert shown["text/plain"].splitlines()[2].split()[:2] == ["task", "agent"]
     assert base64.b64decode(shown["image/png"]).startswith(PNG)
-    drawn = drawing(shown["text/html"])
-    texts = re.findall(r"<text [^>]*>", drawn)
+    picture = drawing(shown["text/html"])
+    texts = re.findall(r"<text [^>]*>", picture)
     assert len(texts) > 5
     assert all('fill="currentColor"' in text for text in texts)
-    assert 'fill="white"' not in drawn
+    assert 'fill="white"' not in picture
 
 
 def drawing(page: str) -> str:
@@ -196,16 +177,18 @@ def drawing(page: str) -> str:
     return base64.b64decode(source).decode()
 
 
-def attempts(count: int) -> pandas.DataFrame:
-    """The frame of a Gantt chart with so many tasks."""
-    rows = [[f"task {n}", "ada", 1, float(n), n + 2.5, "completed"] for n in range(count)]
-    return pandas.DataFrame(rows, columns=["task", "agent", "attempt", "start_s", "end_s", "outcome"])
+def drawn(name: str, frame: pandas.DataFrame) -> Any:
+    """The picture of a report's frame."""
+    picture = STANDARD[name].picture
+    assert picture is not None
+    return picture(frame)
 
 
 def gantt_of(count: int) -> Report:
     """The report of so many tasks."""
-    assert GANTT.picture is not None
-    return Report("gantt", attempts(count), GANTT.sentence(attempts(count)), GANTT.picture(attempts(count)))
+    rows = [[f"task {n}", "ada", 1, float(n), n + 2.5, "completed"] for n in range(count)]
+    frame = pandas.DataFrame(rows, columns=["task", "agent", "attempt", "start_s", "end_s", "outcome"])
+    return Report("gantt", frame, GANTT.sentence(frame), drawn("gantt", frame))
 
 
 @pytest.mark.long
@@ -219,18 +202,19 @@ def test_a_gantt_of_many_tasks_shows_the_last_and_says_so() -> None:
     assert shown["text/plain"].splitlines()[-1] == f"… and {2_000 - ROWS:,} more rows; `frame` has all"
 
 
-def test_bars_of_very_many_names_and_intervals_are_capped_with_a_word() -> None:
+def test_very_many_bars_intervals_and_samples_are_capped_with_a_word() -> None:
     many = pandas.DataFrame({"kind": "attempt", "class": [f"Error{n}" for n in range(5_000)], "failures": 1})
-    picture = STANDARD["failures"].picture
-    assert picture is not None
-    page = Report("failures", many, "", picture(many)).html()
+    page = Report("failures", many, "", drawn("failures", many)).html()
     assert f"The {MOST_ROWS} of 5,000 causes that are most frequent; the report" in page
     row = {"agent": "ada", "persona": "x", "here_s": 9.0, "share": 0.5}
     spans = pandas.DataFrame([{**row, "start_s": n, "end_s": n + 0.5, "busy_s": 0.5} for n in range(MOST_MARKS + 5)])
-    picture = STANDARD["utilisation"].picture
-    assert picture is not None
-    note = picture(spans).to_dict()["title"]["text"]
+    note = drawn("utilisation", spans).to_dict()["title"]["text"]
     assert note == "The 2,000 of 2,005 intervals that were longest; the report's `frame` has all."
+    row = {"kind": "agent", "name": "ada", "pid": 1, "cpu_seconds": 1.0, "cpu_percent": 5.0, "memory_mb": 9.0}
+    samples = pandas.DataFrame([{**row, "from_s": float(n)} for n in range(MOST_MARKS + 1)])
+    chart = drawn("processes", samples).to_dict()
+    assert chart["title"]["text"] == "The 2,000 of 2,001 samples that are newest; the report's `frame` has all."
+    assert all(pane["mark"]["point"] for pane in chart["vconcat"]), "single samples are seen, too"
 
 
 def test_an_axis_is_in_the_unit_of_its_longest_duration() -> None:
@@ -240,12 +224,14 @@ def test_an_axis_is_in_the_unit_of_its_longest_duration() -> None:
 
 
 def test_what_is_counted_has_whole_numbers_and_outcomes_have_their_colours() -> None:
-    frame = pandas.DataFrame([["make test", 2, 1]], columns=["command", "passed", "failed"])
-    picture = STANDARD["gates"].picture
-    assert picture is not None
-    drawn = picture(frame).to_dict()["encoding"]
-    assert (drawn["x"]["axis"]["tickMinStep"], drawn["x"]["axis"]["format"]) == (1, ",d")
-    assert drawn["color"]["scale"] == {"domain": ["passed", "failed"], "range": [charts.GREEN, charts.RED]}
+    gates = pandas.DataFrame([["make test", 2, 1]], columns=["command", "passed", "failed"])
+    chart = drawn("gates", gates).to_dict()["encoding"]
+    assert (chart["x"]["axis"]["tickMinStep"], chart["x"]["axis"]["format"]) == (1, ",d")
+    assert chart["color"]["scale"] == {"domain": ["passed", "failed"], "range": [charts.GREEN, charts.RED]}
+    runs = pandas.DataFrame({"compared": ["1 a", "2 b"], "seconds": [1.0, 2.0], "state": ["failed", "completed"]})
+    scale = drawn("runs", runs).to_dict()["encoding"]["color"]["scale"]
+    shades = dict(zip(scale["domain"], scale["range"], strict=True))
+    assert shades == {"failed": charts.RED, "completed": charts.GREEN}
 
 
 def test_more_names_than_colours_are_one_colour_with_a_word() -> None:
@@ -255,25 +241,13 @@ def test_more_names_than_colours_are_one_colour_with_a_word() -> None:
     assert charts.grouped(frame[:7], "persona")["persona"].tolist() == frame["persona"][:7].tolist()
 
 
-def test_samples_that_are_left_out_are_said_and_single_ones_are_points() -> None:
-    row = {"kind": "agent", "name": "ada", "pid": 1, "cpu_seconds": 1.0, "cpu_percent": 5.0, "memory_mb": 9.0}
-    picture = STANDARD["processes"].picture
-    assert picture is not None
-    drawn = picture(pandas.DataFrame([{**row, "from_s": float(n)} for n in range(MOST_MARKS + 1)])).to_dict()
-    assert drawn["title"]["text"] == "The 2,000 of 2,001 samples that are newest; the report's `frame` has all."
-    assert all(pane["mark"]["point"] for pane in drawn["vconcat"])
-
-
 async def test_a_failed_run_is_a_failure_with_its_cause(workbench: Workbench) -> None:
     run = await workbench.call("start_run", name="trial")
-    await workbench.call(
-        "end_run", run_id=run["id"], state="failed", error_code="OUT_OF_MEMORY", error="It was too large."
-    )
+    why = {"error_code": "OUT_OF_MEMORY", "error": "It was too large."}
+    await workbench.call("end_run", run_id=run["id"], state="failed", **why)
     await workbench.call("start_run", name="another")
-    found = await made(workbench, "failures")
-    assert found.frame[["kind", "class", "failures", "last_message"]].to_numpy().tolist() == [
-        ["run", "OUT_OF_MEMORY", 1, "It was too large."]
-    ]
+    frame = (await made(workbench, "failures")).frame[["kind", "class", "failures", "last_message"]]
+    assert frame.to_numpy().tolist() == [["run", "OUT_OF_MEMORY", 1, "It was too large."]]
 
 
 async def test_tasks_of_one_name_are_told_apart(workbench: Workbench, admit: Admit) -> None:
@@ -321,10 +295,3 @@ def test_numbers_of_a_report_are_shown_with_the_digits_that_can_be_read() -> Non
     shown = Report("query", frame)
     assert shown.table().rows == [[1, 0.005612, 48_287_744, 7], [None, 5.0, 1e300, 12_345]]
     assert shown.frame is frame
-
-
-def test_a_failed_run_is_not_drawn_in_the_colour_of_success() -> None:
-    frame = pandas.DataFrame({"compared": ["1 a", "2 b"], "seconds": [1.0, 2.0], "state": ["failed", "completed"]})
-    scale = runs.picture(frame).to_dict()["encoding"]["color"]["scale"]
-    shades = dict(zip(scale["domain"], scale["range"], strict=True))
-    assert shades == {"failed": charts.RED, "completed": charts.GREEN}
