@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import uuid4
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from tests.conftest import Admit, Clock
 from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound, Refused, WorkbenchError
+from workbench.ops import Caller
 from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -34,6 +36,21 @@ async def write(workbench: Workbench, title: str, session_id: str = "one", **mor
     return await workbench.call("write", session_id=session_id, content={"title": title, **more})
 
 
+async def pages(read: Callable[..., Awaitable[dict[str, Any]]], name: str = "title", **how: Any) -> list[list[str]]:
+    """A field of all that is read, page by page."""
+    found, cursor = [], None
+    while not found or cursor:
+        page = await read("read", cursor=cursor, **how)
+        found.append([row[name] for row in page["data"]])
+        cursor = page["next_cursor"]
+    return found
+
+
+def called_by(workbench: Workbench, caller: Caller) -> Callable[..., Awaitable[dict[str, Any]]]:
+    """Calls operations as an agent."""
+    return lambda name, **arguments: workbench.dispatch(caller, name, arguments)
+
+
 async def titles(workbench: Workbench, **how: Any) -> list[str]:
     """The titles of what the operator reads, newest first."""
     return [row["title"] for row in (await workbench.call("read", **{"limit": 500} | how))["data"]]
@@ -42,15 +59,16 @@ async def titles(workbench: Workbench, **how: Any) -> list[str]:
 async def test_writing_answers_as_the_specification_says(hall: Workbench, admit: Admit) -> None:
     ada = await admit("ada", session_id="one")
     done = await hall.dispatch(ada.caller, "write", {"resource_type": "contexts", "content": {"title": "t"}})
-    assert done == {
-        "resource_type": "contexts",
-        "context_id": done["context_id"],
-        "sequence_number": 1,
-        "status": "success",
-    }
+    written = done.pop("context_id")
+    assert done == {"resource_type": "contexts", "sequence_number": 1, "status": "success"}
     read = await hall.dispatch(ada.caller, "read", {})
     assert (read["resource_type"], read["next_cursor"]) == ("contexts", None)
-    assert [(row["id"], row["title"]) for row in read["data"]] == [(done["context_id"], "t")]
+    assert [(row["id"], row["title"]) for row in read["data"]] == [(written, "t")]
+    with pytest.raises(BadInput, match=r"BAD_RESOURCE_TYPE: .*'tasks'.* Use one of: contexts\."):
+        await hall.call("write", resource_type="tasks", content={"title": "t"}, session_id="one")
+    with pytest.raises(BadInput, match="BAD_RESOURCE_TYPE") as refused:
+        await hall.call("read", resource_type="secrets")
+    assert refused.value.details["known"] == ["contexts", "sessions", "projects", "teams", "agents", "tasks"]
 
 
 @pytest.mark.timeout(60)
@@ -87,17 +105,14 @@ NOT_WRITTEN: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_what_cannot_be_written_leaves_no_trace(hall: Workbench) -> None:
+async def test_what_cannot_be_written_leaves_no_trace_and_the_largest_that_is_allowed_is_kept(hall: Workbench) -> None:
     for content, code in NOT_WRITTEN:
         with pytest.raises(BadInput, match=code):
             await hall.call("write", session_id="one", content=content)
         assert (await hall.call("list_events", kinds=["context.*"]))["events"] == [], content
-    assert (await write(hall, "first"))["sequence_number"] == 1
-
-
-async def test_the_largest_that_is_allowed_is_kept(hall: Workbench) -> None:
     large = {"content": "é" * 131_072, "metadata": {"x": "y" * 9_992}}
     done = await write(hall, "é" * 500, **large)
+    assert done["sequence_number"] == 1
     found = await hall.call("get_context", context_id=done["context_id"])
     assert {key: found[key] for key in large} == large
 
@@ -117,17 +132,6 @@ async def test_an_agent_writes_to_its_own_session_only(hall: Workbench, admit: A
     assert await titles(hall) == []
 
 
-async def test_only_contexts_are_written(hall: Workbench) -> None:
-    with pytest.raises(BadInput, match=r"BAD_RESOURCE_TYPE: .*'tasks'.* Use one of: contexts\."):
-        await hall.call("write", resource_type="tasks", content={"title": "t"}, session_id="one")
-
-
-async def test_an_unknown_type_is_refused_with_those_that_are_known(hall: Workbench) -> None:
-    with pytest.raises(BadInput, match="BAD_RESOURCE_TYPE") as refused:
-        await hall.call("read", resource_type="secrets")
-    assert refused.value.details["known"] == ["contexts", "sessions", "projects", "teams", "agents", "tasks"]
-
-
 UNKNOWN_FILTERS: list[tuple[str, dict[str, Any], str]] = [
     ("contexts", {"colour": "red"}, "session_id, agent_id, search, title, sequence_after"),
     ("contexts", {"sequence_after": 2**63}, "sequence_after"),
@@ -141,20 +145,19 @@ UNKNOWN_FILTERS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-async def test_a_filter_that_is_not_known_is_refused_with_those_that_are(hall: Workbench) -> None:
+async def test_filters_bounds_and_cursors_that_make_no_sense_are_refused(hall: Workbench) -> None:
     for resource_type, filters, known in UNKNOWN_FILTERS:
         with pytest.raises(BadInput, match=f"INVALID_ARGUMENTS: filters.*The filters are .*{known}") as refused:
             await hall.call("read", resource_type=resource_type, filters=filters)
         assert refused.value.details["problems"][0]["field"] == f"filters.{next(iter(filters))}"
-
-
-NO_BOUNDS = [{"limit": 0}, {"limit": 501}, {"since": "yesterday"}, {"since": "2030-01-01T00:00:00"}]
-
-
-async def test_bounds_that_make_no_sense_are_refused(hall: Workbench) -> None:
-    for how in NO_BOUNDS:
+    for how in ({"limit": 0}, {"limit": 501}, {"since": "yesterday"}, {"since": "2030-01-01T00:00:00"}):
         with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
             await hall.call("read", **how)
+    for title in ("a", "b"):
+        await write(hall, title)
+    cursor = (await hall.call("read", limit=1))["next_cursor"]
+    with pytest.raises(BadInput, match="BAD_CURSOR"):
+        await hall.call("read", resource_type="sessions", cursor=cursor)
 
 
 async def test_contexts_are_found_by_their_words(hall: Workbench, admit: Admit) -> None:
@@ -173,16 +176,20 @@ async def test_contexts_are_found_by_their_words(hall: Workbench, admit: Admit) 
         "": ["Café", "Plan B", "Plan A"],
     }.items():
         assert await titles(hall, filters={"search": search}) == found, search
-    assert await titles(hall, filters={"title": "Plan A"}) == ["Plan A"]
-    assert await titles(hall, filters={"title": "Plan"}) == []
-    assert await titles(hall, filters={"title": "Plan A", "search": "weigh"}) == []
-    assert await titles(hall, filters={"search": "penguins", "session_id": "two"}) == ["Plan B"]
-    assert await titles(hall, filters={"agent_id": "ada"}) == ["Café"]
-    assert await titles(hall, filters={"agent_id": "ada", "session_id": "one"}) == []
-    assert await titles(hall, filters={"session_id": "two", "sequence_after": 1}) == ["Café"]
-    assert await titles(hall, filters={"session_id": "two", "sequence_after": 1, "agent_id": "ada"}) == ["Café"]
-    assert await titles(hall, filters={"session_id": "two", "sequence_after": 2}) == []
-    assert await titles(hall, filters={"session_id": "two", "sequence_after": 0, "search": "qué"}) == ["Café"]
+    two: dict[str, Any] = {"session_id": "two"}
+    for filters, titled in (
+        ({"title": "Plan A"}, ["Plan A"]),
+        ({"title": "Plan"}, []),
+        ({"title": "Plan A", "search": "weigh"}, []),
+        (two | {"search": "penguins"}, ["Plan B"]),
+        ({"agent_id": "ada"}, ["Café"]),
+        ({"agent_id": "ada", "session_id": "one"}, []),
+        (two | {"sequence_after": 1}, ["Café"]),
+        (two | {"sequence_after": 1, "agent_id": "ada"}, ["Café"]),
+        (two | {"sequence_after": 2}, []),
+        (two | {"sequence_after": 0, "search": "qué"}, ["Café"]),
+    ):
+        assert await titles(hall, filters=filters) == titled, filters
 
 
 @ONCE_FOR_ALL
@@ -212,9 +219,7 @@ async def test_what_was_made_or_changed_since_is_told_newest_first(settings: Set
         told = (await workbench.call("get_context", context_id=ids[2]))["created_at"]
         assert await titles(workbench, since=told) == ["d", "a"]
         assert await titles(workbench, since="2001-01-01T00:00:00+02:00") == ["d", "c", "b", "a"]
-        page = await workbench.call("read", since=since, limit=1)
-        rest = await workbench.call("read", since=since, limit=1, cursor=page["next_cursor"])
-        assert ([row["title"] for row in page["data"] + rest["data"]], rest["next_cursor"]) == (["d", "a"], None)
+        assert await pages(workbench.call, since=since, limit=1) == [["d"], ["a"]]
         assert (await workbench.call("read", resource_type="projects", since=since))["data"] == []
         await workbench.call("update_project", project_id="alpha", description="New.")
         assert len((await workbench.call("read", resource_type="projects", since=since))["data"]) == 1
@@ -256,12 +261,7 @@ async def test_a_page_of_an_agent_of_a_team_goes_on_where_it_ended(hall: Workben
     agents = [await admit(name, team_id="red", access_level="team_level") for name in ("ada", "bob", "eve")]
     for number in range(10):
         await hall.dispatch(agents[number % 3].caller, "write", {"content": {"title": str(number)}})
-    seen, cursor = [], None
-    for _ in range(4):
-        page = await hall.dispatch(agents[0].caller, "read", {"limit": 3, "cursor": cursor})
-        seen += [row["title"] for row in page["data"]]
-        cursor = page["next_cursor"]
-    assert (seen, cursor) == ([str(number) for number in range(9, -1, -1)], None)
+    assert await pages(called_by(hall, agents[0].caller), limit=3) == [[*"987"], [*"654"], [*"321"], ["0"]]
 
 
 async def test_an_agent_asks_for_what_came_after_a_number_of_its_own_session(hall: Workbench, admit: Admit) -> None:
@@ -270,21 +270,9 @@ async def test_an_agent_asks_for_what_came_after_a_number_of_its_own_session(hal
     await hall.call("update_agent", agent_id="ada", changes={"session_id": "one"})
     for title in ("a", "b", "c"):
         await write(hall, title)
-    caller = await hall.renewed(ada.caller)
-    page = await hall.dispatch(caller, "read", {"filters": {"sequence_after": 1}, "limit": 1})
-    rest = await hall.dispatch(
-        caller, "read", {"filters": {"sequence_after": 1}, "limit": 1, "cursor": page["next_cursor"]}
-    )
-    assert [row["title"] for row in page["data"] + rest["data"]] == ["c", "b"]
-    assert [row["title"] for row in (await hall.dispatch(caller, "read", {}))["data"]] == ["c", "b", "a", "elsewhere"]
-
-
-async def test_the_cursor_of_one_type_is_none_of_another(hall: Workbench) -> None:
-    for number in range(2):
-        await write(hall, str(number))
-    cursor = (await hall.call("read", limit=1))["next_cursor"]
-    with pytest.raises(BadInput, match="BAD_CURSOR"):
-        await hall.call("read", resource_type="sessions", cursor=cursor)
+    call = called_by(hall, await hall.renewed(ada.caller))
+    assert await pages(call, limit=1, filters={"sequence_after": 1}) == [["c"], ["b"]]
+    assert await pages(call) == [["c", "b", "a", "elsewhere"]]
 
 
 @pytest.mark.parametrize("resource_type", ["projects", "sessions", "teams"])
@@ -292,13 +280,10 @@ async def test_the_hierarchy_is_read_as_it_is_listed(hall: Workbench, admit: Adm
     for name, session in (("red", "one"), ("blue", "two")):
         await hall.call("create_team", name=name, session_id=session)
     ada = await admit("ada", team_id="red")
-    for caller in (ada.caller, None):
-        listed = f"list_{resource_type}"
-        arguments: dict[str, Any] = {"resource_type": resource_type, "limit": 1}
-        read = await (hall.dispatch(caller, "read", arguments) if caller else hall.call("read", **arguments))
-        rows = await (hall.dispatch(caller, listed, {}) if caller else hall.call(listed))
+    for call in (hall.call, called_by(hall, ada.caller)):
+        read, rows = await call("read", resource_type=resource_type, limit=1), await call(f"list_{resource_type}")
         assert (read["data"], read["total"]) == (rows[resource_type][:1], rows["total"])
-    assert (await hall.dispatch(ada.caller, "read", {"resource_type": resource_type}))["total"] == 1
+    assert read["total"] == 1
 
 
 LEVELS = {"self_only": ["ada"], "team_level": ["ada", "bob"], "session_level": ["ada", "bob", "eve"]}
@@ -319,8 +304,8 @@ async def test_agents_are_read_as_far_as_access_goes(hall: Workbench, admit: Adm
 
     assert await read() == LEVELS[level]
     assert await read(team_id="red") == [name for name in LEVELS[level] if name != "eve"]
-    by_status = [await read(session_id="one", status=status) for status in ("active", "assigned")]
-    assert sorted(by_status[0] + by_status[1]) == LEVELS[level]
+    active, assigned = [await read(session_id="one", status=status) for status in ("active", "assigned")]
+    assert sorted(active + assigned) == LEVELS[level]
     assert await read(status="revoked") == []
     listed = await hall.dispatch(ada.caller, "list_agents", {})
     read_all = await hall.dispatch(ada.caller, "read", {"resource_type": "agents"})
@@ -374,12 +359,9 @@ async def test_agents_and_tasks_are_read_in_pages(hall: Workbench, admit: Admit)
         await admit(f"a{number}")
         await hall.call("create_task", title=f"t{number}", persona_id="tester")
     for resource_type, field, prefix in (("agents", "agent_id", "a"), ("tasks", "title", "t")):
-        seen, cursor = [], None
-        for _ in range(3):
-            page = await hall.call("read", resource_type=resource_type, limit=2, cursor=cursor)
-            seen += [row[field] for row in page["data"]]
-            cursor = page["next_cursor"]
-        assert (sorted(seen), cursor) == ([f"{prefix}{number}" for number in range(5)], None)
+        found = await pages(hall.call, field, resource_type=resource_type, limit=2)
+        assert [len(page) for page in found] == [2, 2, 1]
+        assert sorted(row for page in found for row in page) == [f"{prefix}{number}" for number in range(5)]
 
 
 async def test_what_is_read_and_written_is_what_the_tool_permits_at_that_moment(hall: Workbench, admit: Admit) -> None:
