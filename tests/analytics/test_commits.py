@@ -40,15 +40,9 @@ class Recorded:
             merge: the commit that merged them.
         """
         made = [{"id": id, "author": author, "at_us": at * SECOND, "subject": id} for id, author, at in commits]
-        self._insert(
-            "raw_approvals",
-            id=approval,
-            kind="integration",
-            subject=f"worktree:{worktree}",
-            status="approved" if merge else "pending",
-            payload=json.dumps({"commits": made}),
-            outcome=json.dumps({"commit": merge}),
-        )
+        asked = {"kind": "integration", "subject": f"worktree:{worktree}", "payload": json.dumps({"commits": made})}
+        decided = {"status": "approved" if merge else "pending", "outcome": json.dumps({"commit": merge})}
+        self._insert("raw_approvals", id=approval, **asked, **decided)
 
     def owners(self) -> dict[str, tuple[str, int | None, str | None]]:
         """Worktree, task and merge of each commit."""
@@ -85,11 +79,8 @@ def test_of_two_attempts_in_one_second_the_one_that_began_with_a_commit_did_not_
     recorded.attempt(1, "ada", "report", (10.4, 11.2))
     recorded.attempt(2, "ada", "report", (11.3, 14), base="written")
     recorded.request(1, "report", [("tested", "ada", 13), ("written", "ada", 11), ("read", "ada", 11)], merge=None)
-    assert {commit: task for commit, (_, task, _) in recorded.owners().items()} == {
-        "tested": 2,
-        "written": 1,
-        "read": 1,
-    }
+    tasks = {commit: task for commit, (_, task, _) in recorded.owners().items()}
+    assert tasks == {"tested": 2, "written": 1, "read": 1}
 
 
 def test_a_commit_of_somebody_else_in_a_worktree_is_of_the_task_that_was_done_there(recorded: Recorded) -> None:

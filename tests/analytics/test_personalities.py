@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.analytics.conftest import rows
 from tests.conftest import Served, git
 from tests.services.personalities.known import online
 from tests.services.personalities.two_nodes import side
 from tests.services.worktrees.lab import ask, commit, finished
-from workbench.analytics.live import Live, refresh
+from workbench.analytics.live import Live
 
 pytestmark = pytest.mark.anyio
 
@@ -20,10 +22,8 @@ pytestmark = pytest.mark.anyio
 async def test_the_view_follows_what_is_published_and_forgotten(served: Served) -> None:
     live, workbench = Live(), served.workbench
 
-    async def known() -> list[tuple[object, ...]]:
-        query = "SELECT name, version, is_latest, tools, contents->>'$.rid' FROM personalities ORDER BY name"
-        return live.answer(await refresh(live, workbench.store), query).fetchall()
-
+    query = "SELECT name, version, is_latest, tools, contents->>'$.rid' FROM personalities ORDER BY name"
+    known = partial(rows, live, workbench, query)
     async with online(workbench):
         assert await known() == []
         await workbench.call("publish_personality", name="ada", traits={"add": {"is_callable": True}})
@@ -74,8 +74,7 @@ async def test_a_call_at_another_node_is_joined_to_the_task_and_the_merged_commi
         await call("approve", approval_id=question)
         await finished(there.workbench, question)
 
-        live = Live()
-        [found] = live.answer(await refresh(live, there.workbench.store), CALLS).fetchall()
+        [found] = await rows(Live(), there.workbench, CALLS)
         merged = git("rev-parse", "main", cwd=project)
         assert found[1:] == ("ada__square", here.rid, "v7", "Measure", 1, merged)
         [received] = (await here.workbench.call("list_tool_calls"))["calls"]

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import pytest
 
+from tests.analytics.conftest import rows
 from tests.conftest import Admit, Clock
-from workbench.analytics.live import Live, refresh
+from workbench.analytics.live import Live
 from workbench.app import Workbench
 
 pytestmark = pytest.mark.anyio
 
 
-async def waits(workbench: Workbench) -> Sequence[tuple[Any, ...]]:
-    """The attempt that each wait was before, what it waited for, and how long, in order."""
-    live = Live()
-    query = "SELECT attempt, waits_for, seconds, ended_at IS NULL FROM waits ORDER BY began_at"
-    return live.answer(await refresh(live, workbench.store), query).fetchall()
+WAITS = "SELECT attempt, waits_for, seconds, ended_at IS NULL FROM waits ORDER BY began_at"
+"""The attempt that each wait was before, what it waited for, how long, and whether it goes on."""
 
 
 async def test_a_wait_that_a_cancellation_ended_counts_also_after_the_task_was_revived(
@@ -32,7 +27,7 @@ async def test_a_wait_that_a_cancellation_ended_counts_also_after_the_task_was_r
     await workbench.call("retry_task", task_id=1)
     clock.forward(5)
     await workbench.dispatch(ada, "claim_task", {"task_id": 1})
-    assert await waits(workbench) == [(1, "agent", 20.0, False), (1, "agent", 5.0, False)]
+    assert await rows(Live(), workbench, WAITS) == [(1, "agent", 20.0, False), (1, "agent", 5.0, False)]
 
 
 async def test_each_of_several_cancellations_ends_a_wait(workbench: Workbench, clock: Clock) -> None:
@@ -44,10 +39,8 @@ async def test_each_of_several_cancellations_ends_a_wait(workbench: Workbench, c
         clock.forward(100)
         await workbench.call("retry_task", task_id=2)
     clock.forward(3)
-    await workbench.call(
-        "create_task", title="The time of the last event", persona_id="reviewer", assigned_agent_id=None
-    )
-    found = await waits(workbench)
+    await workbench.call("create_task", title="The time of the last event", persona_id="reviewer")
+    found = await rows(Live(), workbench, WAITS)
     assert [one for one in found if one[1] == "dependency"] == [
         (1, "dependency", 10.0, False),
         (1, "dependency", 30.0, False),
