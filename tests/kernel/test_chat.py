@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,16 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
         kernel.run("%workbench stop")
 
 
+@contextmanager
+def page(kernel: Kernel, front_end: str = "1") -> Iterator[None]:
+    """What a cell in a page is told of its front end."""
+    kernel.run(f"import os; os.environ['WORKBENCH_FRONTEND'] = '{front_end}'")
+    try:
+        yield
+    finally:
+        kernel.run("del os.environ['WORKBENCH_FRONTEND']")
+
+
 def outputs(kernel: Kernel, code: str) -> list[dict[str, Any]]:
     """The output messages of a cell that succeeds, in order."""
     found: list[dict[str, Any]] = []
@@ -68,44 +79,34 @@ def test_in_a_batch_run_the_answer_is_one_output(running: Kernel) -> None:
 
 
 def test_in_a_page_the_text_grows_in_its_output(running: Kernel) -> None:
-    running.run("import os; os.environ['WORKBENCH_FRONTEND'] = '1'")
-    try:
-        running.run("slow.settings['script'] = [{'say': 'one two three', 'pause': 0.4}]")
-        first, *more = outputs(running, "%%chat slow --new\nCount")
-    finally:
-        running.run("del os.environ['WORKBENCH_FRONTEND']")
-    assert first["msg_type"] == "display_data"
-    assert {message["msg_type"] for message in more} == {"update_display_data"}
-    assert {message["content"]["transient"]["display_id"] for message in (first, *more)} == {
-        first["content"]["transient"]["display_id"]
-    }
-    texts = [message["content"]["data"]["text/plain"] for message in (first, *more)]
+    running.run("slow.settings['script'] = [{'say': 'one two three', 'pause': 0.4}]")
+    with page(running):
+        shown = outputs(running, "%%chat slow --new\nCount")
+    kinds = [message["msg_type"] for message in shown]
+    assert kinds == ["display_data", *["update_display_data"] * (len(shown) - 1)]
+    assert len({message["content"]["transient"]["display_id"] for message in shown}) == 1
+    texts = [message["content"]["data"]["text/plain"] for message in shown]
     assert texts == sorted(texts, key=len)
     assert len(texts) > 1
     assert texts[-1] == "one two three"
 
 
 def test_in_a_page_each_of_several_calls_has_one_card(running: Kernel) -> None:
-    running.run("os = __import__('os'); os.environ['WORKBENCH_FRONTEND'] = '1'")
-    try:
-        running.run(PAUSING)
+    running.run(PAUSING)
+    with page(running):
         shown = outputs(running, "%%chat slow --new\nLook around")
-    finally:
-        running.run("del os.environ['WORKBENCH_FRONTEND']")
     made = [message["content"] for message in shown if message["msg_type"] == "display_data"]
     assert len({one["transient"]["display_id"] for one in made}) == len(made) == 3
 
 
-@pytest.mark.parametrize("page", ["0", "1"])
-def test_an_interrupt_stops_the_answer_and_keeps_what_came(running: Kernel, page: str) -> None:
-    running.run(f"os = __import__('os'); os.environ['WORKBENCH_FRONTEND'] = '{page}'")
+@pytest.mark.parametrize("front_end", ["0", "1"])
+def test_an_interrupt_stops_the_answer_and_keeps_what_came(running: Kernel, front_end: str) -> None:
     running.run("slow.settings['script'] = [{'say': 'one two three four five', 'pause': 1}]")
     running.run("chat = wb.chat('slow')")
     running.run(INTERRUPT)
-    text, error = running.attempt("chat.ask('Count')")
-    running.run("del os.environ['WORKBENCH_FRONTEND']")
-    assert error is not None
-    assert error.startswith("Interrupted: ANSWER_STOPPED: ")
+    with page(running, front_end):
+        text, error = running.attempt("chat.ask('Count')")
+    assert str(error).startswith("Interrupted: ANSWER_STOPPED: ")
     assert "The answer was stopped." in text
     assert running.run("chat.messages[-1]['state']") == "'stopped'"
     kept = running.run("chat.messages[-1]['content']").strip("'")
@@ -125,36 +126,25 @@ threading.Thread(target=interrupt, daemon=True).start()
 
 
 def test_an_answer_that_fails_fails_the_cell_with_its_code(running: Kernel) -> None:
-    _, error = running.attempt("%%chat --model openai:gpt-x\nHello")
-    assert error is not None
+    error = running.error("%%chat --model openai:gpt-x\nHello")
     assert "INVALID_CONFIGURATION: " in error or "SECRET" in error
     running.run("keyless = wb.chats.open(None)")
     assert running.run("keyless.messages[-1]['state']") == "'failed'"
     assert "✗" not in running.run("keyless")
 
 
-@pytest.mark.parametrize(
-    ("cell", "code"),
-    [
-        ("%%chat nobody\nHello", "AGENT_NOT_FOUND"),
-        ("%%chat --model nowhere:x\nHello", "PROVIDER_UNKNOWN"),
-        ("%%chat --continue 1\nHello", "CONVERSATION_NOT_FOUND"),
-        ("%%chat assistant --nw\nHello", "BAD_COMMAND"),
-        ("%workbench chat assistant", "BAD_COMMAND"),
-    ],
-)
-def test_a_mistake_is_one_line_with_a_code(running: Kernel, cell: str, code: str) -> None:
-    error = running.fail(cell)
-    assert error["evalue"].startswith(f"{code}: ")
-    assert error["traceback"] == [error["evalue"]]
-
-
-def test_a_mistake_names_the_command_to_run_next(running: Kernel) -> None:
-    assert "`%workbench define`" in running.fail("%%chat nobody\nHello")["evalue"]
-
-
-def test_who_types_an_operation_is_told_of_operations(running: Kernel) -> None:
-    assert "agent_list" in running.fail("%workbench call agent_get_info agentTarget=nobody")["evalue"]
+def test_a_mistake_is_one_line_with_a_code_and_names_the_command_to_run_next(running: Kernel) -> None:
+    running.fail_in_a_line(
+        {
+            "%%chat nobody\nHello": "AGENT_NOT_FOUND: ",
+            "%%chat --model nowhere:x\nHello": "PROVIDER_UNKNOWN: ",
+            "%%chat --continue 1\nHello": "CONVERSATION_NOT_FOUND: ",
+            "%%chat assistant --nw\nHello": "BAD_COMMAND: ",
+            "%workbench chat assistant": "BAD_COMMAND: ",
+        }
+    )
+    assert "`%workbench define`" in running.error("%%chat nobody\nHello")
+    assert "agent_list" in running.error("%workbench call agent_get_info agentTarget=nobody")
 
 
 def test_a_conversation_is_an_object(running: Kernel) -> None:
@@ -171,13 +161,9 @@ def test_a_conversation_is_an_object(running: Kernel) -> None:
     assert running.fail("talk.messages")["evalue"].startswith("CONVERSATION_NOT_FOUND: ")
 
 
-def test_the_command_asks_too(running: Kernel) -> None:
+def test_the_command_asks_too_and_a_deleted_conversation_is_begun_again(running: Kernel) -> None:
     assert running.run("%workbench chat assistant 'How is it?' --new") == "It is *fine*."
     assert running.run("%workbench chat --continue {wb.chats.open(None).id} 'And now?'") == "Still fine."
-
-
-def test_a_deleted_conversation_is_begun_again(running: Kernel) -> None:
-    running.run("%%chat assistant --new\nHow is it?")
     running.run("wb.chats.open(None).delete()")
     assert running.run("%%chat assistant\nHow is it?") == "It is *fine*."
 
@@ -196,11 +182,8 @@ def test_a_tool_is_asked_for_in_the_page_and_the_cell_says_what_was_decided(runn
         "slow.settings['script'] = [{'calls': [{'tool': 'add', 'input': {'a': 1, 'b': 2}}]}, {'say': 'It is 3.'}]"
     )
     running.run(APPROVE)
-    running.run("import os; os.environ['WORKBENCH_FRONTEND'] = '1'")
-    try:
+    with page(running):
         shown = [message["content"]["data"]["text/plain"] for message in outputs(running, "%%chat slow --new\nAdd")]
-    finally:
-        running.run("del os.environ['WORKBENCH_FRONTEND']")
     assert '→ add(a=1, b=2)\n← add: {"result":3}' in shown
     assert f"Approved by {getpass.getuser()}: the tool call of add." in shown
     assert shown[-1] == "It is 3."

@@ -66,37 +66,31 @@ def test_what_waits_when_the_servers_stop_fails_with_a_code(host: KernelHost) ->
     assert (host.info, host.workbench, host.attached, host.running) == (None, None, False, False)
 
 
-def test_servers_that_fail_are_noticed_and_can_be_started_again(
+def test_servers_that_fail_are_noticed_and_can_be_started_again_or_stopped_with_their_error(
     host: KernelHost, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async def fails(server: uvicorn.Server, counter: int) -> bool:
         raise OSError("the clock broke")
 
+    def fail() -> None:
+        assert host._thread is not None
+        with monkeypatch.context() as patch:
+            patch.setattr(uvicorn.Server, "on_tick", fails)
+            host._thread._thread.join(20)
+
     host.start(0)
-    assert host._thread is not None
-    with monkeypatch.context() as patch:
-        patch.setattr(uvicorn.Server, "on_tick", fails)
-        host._thread._thread.join(20)
+    fail()
     assert not host.running
     with pytest.raises(Unavailable, match="NOT_STARTED"):
         host.call("ping")
     assert "the clock broke" in (host.settings.logs / "server.log").read_text()
     assert host.start(0).pid == os.getpid()
     assert host.call("ping") == {"ok": True}
-    assert capfd.readouterr() == ("", "")
-
-
-def test_servers_that_failed_are_stopped_with_their_error(host: KernelHost, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fails(server: uvicorn.Server, counter: int) -> bool:
-        raise OSError("the clock broke")
-
-    host.start(0)
-    assert host._thread is not None
-    monkeypatch.setattr(uvicorn.Server, "on_tick", fails)
-    host._thread._thread.join(20)
+    fail()
     with pytest.raises(Unavailable, match="SERVER_FAILED"):
         host.stop()
     host.stop()
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_stop_that_takes_too_long_is_an_error_and_is_finished_by_the_next_start(
@@ -105,10 +99,9 @@ def test_a_stop_that_takes_too_long_is_an_error_and_is_finished_by_the_next_star
     host.start(0)
     with monkeypatch.context() as patch:
         patch.setattr(module, "STOP_SECONDS", 0.0)
-        with pytest.raises(Unavailable, match="STILL_STOPPING"):
-            host.stop()
-        with pytest.raises(Unavailable, match="STILL_STOPPING"):
-            host.start(0)
+        for moved in (host.stop, host.start):
+            with pytest.raises(Unavailable, match="STILL_STOPPING"):
+                moved()
         assert not host.is_stopped
         assert not host.running
     assert host.start(0).pid == os.getpid()

@@ -48,28 +48,22 @@ def statuses_until(kernel: Kernel, end: str) -> list[tuple[str, str, str]]:
     return found
 
 
-def test_a_message_of_a_panel_does_not_make_a_running_cell_look_finished(kernel: Kernel) -> None:
+def test_a_message_of_a_panel_does_not_make_a_running_cell_look_finished_and_unloading_undoes_that(
+    kernel: Kernel,
+) -> None:
     comm_id = kernel.run(OPEN).strip("'")
-    control = kernel.client.control_channel
-    requested(kernel, control, "create_subshell_request", {})
+    requested(kernel, kernel.client.control_channel, "create_subshell_request", {})
     subshell = kernel.client.get_control_msg(timeout=60)["content"]["subshell_id"]
     cell = kernel.client.execute(RUN)
     while kernel.client.get_iopub_msg(timeout=60)["msg_type"] != "execute_input":
         pass
-    data = {"method": "custom", "content": {"kind": "resync"}}
-    content = {"comm_id": comm_id, "data": data}
+    content = {"comm_id": comm_id, "data": {"method": "custom", "content": {"kind": "resync"}}}
     click = requested(kernel, kernel.client.shell_channel, "comm_msg", content, subshell_id=subshell)
     found = statuses_until(kernel, cell)
-    mine = click["header"]["msg_id"]
-    assert [(kind, status) for request, kind, status in found if request == mine] == [
-        ("comm_info_request", "busy"),
-        ("comm_info_request", "idle"),
-    ]
+    mine = [(kind, status) for request, kind, status in found if request == click["header"]["msg_id"]]
+    assert mine == [("comm_info_request", "busy"), ("comm_info_request", "idle")]
     assert found[-1] == (cell, "execute_request", "idle")
 
-
-def test_unloading_leaves_the_kernel_as_it_was(kernel: Kernel) -> None:
-    kernel.run(OPEN)
     replaced = '"_publish_status" in vars(get_ipython().kernel)'
     assert kernel.run(replaced) == "True"
     kernel.run("%unload_ext workbench")

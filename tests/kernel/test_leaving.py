@@ -12,20 +12,19 @@ import pytest
 
 from tests.kernel.conftest import Kernel, started
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 
 SPAWN = """
 wb.call("create_worktree", name="work")
 spawned = wb.call("spawn_agent", persona_id="implementer", assigned_worktree="work")
 """
-WHERE = "print(spawned['pid'], wb.server.url)"
 
 
 def worker_and_port(kernel: Kernel, repository: Path) -> tuple[int, int]:
     """Start the servers and one worker; its process id, and the port."""
-    kernel.run(f'%workbench start --project "{repository}" --port 0')
+    kernel.serve(repository)
     kernel.run(SPAWN)
-    pid, url = kernel.run(WHERE).split()
+    pid, url = kernel.run("print(spawned['pid'], wb.server.url)").split()
     return int(pid), int(urlsplit(url).port or 0)
 
 
@@ -40,7 +39,6 @@ def assert_nothing_serves(repository: Path, port: int) -> None:
     assert "pid" not in json.loads((repository / ".aiswarm" / "server.json").read_text("utf-8"))
 
 
-@pytest.mark.timeout(120)
 def test_shutting_the_kernel_down_ends_workers_and_servers(repository: Path, tmp_path: Path) -> None:
     with started(tmp_path) as kernel:
         pid, port = worker_and_port(kernel, repository)
@@ -50,7 +48,6 @@ def test_shutting_the_kernel_down_ends_workers_and_servers(repository: Path, tmp
         assert_nothing_serves(repository, port)
 
 
-@pytest.mark.timeout(120)
 def test_a_restarted_kernel_takes_back_the_workers_of_the_last_one(repository: Path, tmp_path: Path) -> None:
     with started(tmp_path) as kernel:
         pid, port = worker_and_port(kernel, repository)
@@ -59,10 +56,9 @@ def test_a_restarted_kernel_takes_back_the_workers_of_the_last_one(repository: P
         assert_nothing_serves(repository, port)
         kernel.run("%load_ext workbench")
         kernel.run(f'%workbench start --project "{repository}"')
-        (found,) = json.loads(kernel.run("import json; print(json.dumps(wb.call('get_managed_agents')))"))["agents"]
-        assert (found["process"]["pid"], found["process"]["running"]) == (pid, True)
-        said = kernel.run("%workbench stop")
-        assert "These agents go on working: implementer." in said
+        kernel.run("[process] = [agent['process'] for agent in wb.call('get_managed_agents')['agents']]")
+        assert kernel.run("process['pid'], process['running']") == f"({pid}, True)"
+        assert "These agents go on working: implementer." in kernel.run("%workbench stop")
         assert runs(pid)
         kernel.run(f'%workbench start --end-workers --project "{repository}"')
         assert not runs(pid)

@@ -26,10 +26,10 @@ def test_the_options_come_before_the_query(line: str, options: list[str], query:
     assert split(line) == (options, query)
 
 
-@pytest.mark.parametrize("line", ["", "--files", "-p n='1 SELECT 1"])
-def test_a_line_without_a_query_is_refused(line: str) -> None:
-    with pytest.raises(UsageError):
-        split(line)
+def test_a_line_without_a_query_is_refused() -> None:
+    for line in ("", "--files", "-p n='1 SELECT 1"):
+        with pytest.raises(UsageError):
+            split(line)
 
 
 @given(st.text(max_size=40))

@@ -7,7 +7,6 @@ import pickle
 from typing import Any
 from xml.etree import ElementTree
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from IPython.lib.pretty import pretty
@@ -68,7 +67,9 @@ def test_much_is_cut_and_it_says_so() -> None:
     assert max(map(len, lines)) <= COLUMNS * (LETTERS + 2)
 
 
-def test_within_something_else_it_is_written_as_a_dict() -> None:
+def test_little_is_shown_too_and_within_something_else_it_is_written_as_a_dict() -> None:
+    for empty in ({}, {"ok": True}, {"tasks": []}, {"tasks": [{}]}):
+        assert isinstance(pretty(Result(empty)), str)
     assert pretty([Result(a=1)]) == "[{'a': 1}]"
     assert repr(Result(a=1)) == "{'a': 1}"
 
@@ -85,8 +86,3 @@ def test_any_data_is_shown_and_stays_what_it_is(data: dict[str, Any]) -> None:
     made = Result(data)
     assert (made, json.dumps(made), pickle.loads(pickle.dumps(made))) == (data, json.dumps(data), data)
     assert "\x1b" not in pretty(made) + made._repr_html_()
-
-
-@pytest.mark.parametrize("empty", [{}, {"ok": True}, {"tasks": []}, {"tasks": [{}]}])
-def test_little_is_shown_too(empty: dict[str, Any]) -> None:
-    assert isinstance(pretty(Result(empty)), str)

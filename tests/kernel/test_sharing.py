@@ -9,7 +9,6 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -236,12 +235,11 @@ def test_a_project_that_was_removed_is_not_made_again(host: KernelHost, server: 
 @pytest.fixture
 def other(tmp_path: Path) -> Path:
     """Another project's directory."""
-    made = tmp_path / "other"
-    made.mkdir()
+    (made := tmp_path / "other").mkdir()
     return made
 
 
-def test_a_plain_start_never_stops_another_project(
+def test_only_a_start_with_a_project_stops_another_one_and_only_if_that_one_starts(
     sessions: tuple[Session, Session], settings: Settings, other: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session, _ = sessions
@@ -253,25 +251,11 @@ def test_a_plain_start_never_stops_another_project(
         f"`%workbench start --project {other}` changes to that."
     )
     assert not (other / ".aiswarm").exists()
-
-
-def test_a_start_with_a_project_says_which_one_it_stopped(
-    sessions: tuple[Session, Session], settings: Settings, other: Path
-) -> None:
-    session, _ = sessions
-    session.start(settings.project, 0)
-    said = repr(session.start(other, 0))
-    assert said == f"Workbench is stopped for project. Workbench serves other at {session.server.url}."
-
-
-def test_a_project_goes_on_if_the_one_to_change_to_cannot_be_started(
-    sessions: tuple[Session, Session], settings: Settings, other: Path
-) -> None:
-    session, _ = sessions
-    session.start(settings.project, 0)
     (other / ".aiswarm").write_text("in the way")
-    with ExitStack() as stack:
-        stack.enter_context(pytest.raises(Unavailable, match="PROJECT_UNWRITABLE"))
+    with pytest.raises(Unavailable, match="PROJECT_UNWRITABLE"):
         session.start(other, 0)
     assert session.settings.project == settings.project
     assert session.call("ping") == {"ok": True}
+    (other / ".aiswarm").unlink()
+    said = repr(session.start(other, 0))
+    assert said == f"Workbench is stopped for project. Workbench serves other at {session.server.url}."
