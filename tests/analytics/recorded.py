@@ -99,8 +99,9 @@ class _Recording:
         self.clock.now = self.began + int(second * SECOND)
         await self.workbench.store.write(lambda tx: expiry.expire(tx, self.settings, lambda: 0.0))
 
-    async def do(self, agent: str, name: str, **arguments: Any) -> dict[str, Any]:
-        """An operation of an agent."""
+    async def do(self, second: float, agent: str, name: str, **arguments: Any) -> dict[str, Any]:
+        """An operation of an agent at a second."""
+        await self.at(second)
         caller = await self.workbench.renewed(self.agents[agent])
         return await self.workbench.dispatch(caller, name, arguments)
 
@@ -122,43 +123,31 @@ class _Recording:
         await self.at(5)
         await self.admit("ada", worktree="lab", tools=["*"])
         await self.admit("pia", role="planner")
-        await self.do("pia", "create_plan", text=ALPHA)
-        await self.at(15)
-        await self.do("ada", "claim_task", task_id=1)
-        await self.at(20)
+        await self.do(5, "pia", "create_plan", text=ALPHA)
+        await self.do(15, "ada", "claim_task", task_id=1)
         await self.sample("tool server", "hub", 20, 0.5, 40)
         await self._ask_for_a_tool(until=27)
-        await self.at(30)
-        await self.do("ada", "fail_task", task_id=1, error_message="no such file", error_class="OSError")
+        await self.do(30, "ada", "fail_task", task_id=1, error_message="no such file", error_class="OSError")
         await self.at(40)
-        await self.at(44)
-        await self.do("ada", "claim_task", task_id=1)
-        await self.at(50)
-        self.commit("new.txt")
-        await self.at(60)
-        await self.do("ada", "complete_task", task_id=1, artifacts=["report.html"])
-        await self.at(70)
-        await self.do("ada", "claim_task", task_id=2)
+        await self.do(44, "ada", "claim_task", task_id=1)
+        await self.commit(50, "new.txt")
+        await self.do(60, "ada", "complete_task", task_id=1, artifacts=["report.html"])
+        await self.do(70, "ada", "claim_task", task_id=2)
         ada = self.agents["ada"].agent
         await self.sample("agent", ada, 75, 1.0, 100)
         await self.sample("agent", ada, 80, 3.5, 300, 3)
         await self.sample("agent", ada, 140, 6.5, 200)
         await self.at(190)  # the lease is lost
         await self.at(200)
-        await self.at(210)
-        await self.do("ada", "claim_task", task_id=2)
-        await self.at(220)
-        self.commit("more.txt")
-        await self.at(230)
-        await self.do("ada", "complete_task", task_id=2)
+        await self.do(210, "ada", "claim_task", task_id=2)
+        await self.commit(220, "more.txt")
+        await self.do(230, "ada", "complete_task", task_id=2)
         await self.at(250)
         await self.register("rex", "reviewer")
         await self.at(280)
         await self.admit("rex")
-        await self.at(285)
-        await self.do("rex", "claim_task", task_id=3)
-        await self.at(300)
-        await self.do("rex", "complete_task", task_id=3)
+        await self.do(285, "rex", "claim_task", task_id=3)
+        await self.do(300, "rex", "complete_task", task_id=3)
 
     async def sample(
         self, kind: str, owner: object, second: float, cpu: float, megabytes: int, processes: int = 1
@@ -182,8 +171,9 @@ class _Recording:
         self.clock.forward(2)
         return Outcome([], {})
 
-    def commit(self, name: str) -> None:
-        """Commit a file in the worktree, at the present time."""
+    async def commit(self, second: float, name: str) -> None:
+        """Commit a file in the worktree at a second."""
+        await self.at(second)
         place = self.settings.worktrees / "lab"
         (place / name).write_text("new\n")
         git("add", "--all", cwd=place)
@@ -203,10 +193,8 @@ class _Recording:
         """A plan of one task, and a registration that nobody decides."""
         await self.at(345)
         await self.workbench.call("create_plan", text=BETA)
-        await self.at(350)
-        await self.do("rex", "claim_task", task_id=4)
-        await self.at(360)
-        await self.do("rex", "complete_task", task_id=4)
+        await self.do(350, "rex", "claim_task", task_id=4)
+        await self.do(360, "rex", "complete_task", task_id=4)
         await self.at(370)
         await self.register("tom", "tester")
         await self.workbench.call("create_task", title="Test", persona_id="tester")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -18,13 +17,12 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from tests.analytics.conftest import content, rows
+from tests.analytics.conftest import content
 from tests.conftest import with_store
 from tests.services.runs.conftest import Lab
 from workbench.analytics import changes
 from workbench.analytics.changes import Update, read_update
 from workbench.analytics.live import Live, refresh
-from workbench.analytics.mirrors import NUMBERED
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
 from workbench.settings import Settings
@@ -74,10 +72,10 @@ def lab(workbench: Workbench) -> Lab:
     "steps",
     [
         [STARTED, RECORDED, READ, APPLIED, FAILED, STARTED, RECORDED],
+        [STARTED, RECORDED, READ, APPLIED, FAILED, STARTED],
         [STARTED, APPLIED, RECORDED, READ, REPLACED, READ, APPLIED, LATE],
         [STARTED, RECORDED, READ, FAILED, STARTED, READ, LATE, RECORDED, APPLIED],
     ],
-    ids=["started again", "replaced", "applied late"],
 )
 async def test_following_values_finds_those_that_are_left(migrated: Settings, steps: Sequence[Step]) -> None:
     await follow(migrated, steps)
@@ -125,28 +123,6 @@ async def test_a_refresh_reads_only_the_values_that_were_recorded_since(lab: Lab
     assert len(values) == 502
     assert values[7] == (run, "loss", 7, 3.0, None)
     assert (await refresh(live, lab.workbench.store)).rows[METRICS] == []
-
-
-async def test_a_run_that_starts_again_loses_its_values_in_the_copy_too(lab: Lab) -> None:
-    live = Live()
-    run = (await lab.start(key="one"))["id"]
-    other = await lab.run("other", loss=[1])
-    await lab.record(run, {"loss": [1, 2, 3]})
-    await lab.call("end_run", run_id=run, state="failed")
-    content(live, await refresh(live, lab.workbench.store))
-    await lab.start(key="one")
-    kept = (other, "loss", 0, 1.0, None)
-    assert await rows(live, lab.workbench, VALUES) == [kept]
-    await lab.record(run, {"loss": 9})
-    assert await rows(live, lab.workbench, VALUES) == [(run, "loss", 0, 9.0, None), kept]
-
-
-def test_new_rows_are_found_without_looking_at_all(empty_store: Path) -> None:
-    with closing(sqlite3.connect(empty_store)) as db:
-        for mirror in NUMBERED:
-            values = {"after": 5, "keys": json.dumps(["1"])}
-            plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {mirror.rows.sqlite}", values)]
-            assert f"SCAN {mirror.table.removeprefix('raw_')}" not in plan
 
 
 def test_values_that_were_there_before_they_had_ids_are_kept(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import Callable, Coroutine
 from contextlib import closing, suppress
@@ -24,7 +25,7 @@ from tests.services.tools.conftest import question
 from workbench.analytics import reports
 from workbench.analytics.changes import START, SUBJECT, read_update
 from workbench.analytics.live import Live, ask, refresh
-from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS
+from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, NUMBERED
 from workbench.analytics.questions import Question
 from workbench.analytics.reports.choice import Choice
 from workbench.analytics.results import as_frame
@@ -368,12 +369,16 @@ async def test_news_that_come_late_are_old_and_two_first_questions_at_once_load_
     assert content(live, late) == whole
 
 
-def test_changed_rows_are_found_without_looking_at_all(empty_store: Path) -> None:
+def test_changed_and_new_rows_are_found_without_looking_at_all(empty_store: Path) -> None:
     with closing(sqlite3.connect(empty_store)) as db:
         for mirror in MIRRORS:
             plan = db.execute(f"EXPLAIN QUERY PLAN {mirror.changed_rows.sqlite}", {"keys": '["1"]'}).fetchall()
             found = [step for *_, step in plan if step.startswith("SCAN") and "VIRTUAL TABLE" not in step]
             assert (mirror.table, found) == (mirror.table, [])
+        for mirror in NUMBERED:
+            values = {"after": 5, "keys": json.dumps(["1"])}
+            plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {mirror.rows.sqlite}", values)]
+            assert f"SCAN {mirror.table.removeprefix('raw_')}" not in plan
 
 
 async def test_only_what_changed_is_read_again(workbench: Workbench, admit: Admit) -> None:

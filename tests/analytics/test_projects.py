@@ -117,24 +117,20 @@ async def test_a_name_that_means_something_else_is_refused(workbench: Workbench,
             await rows(live, workbench, "SELECT 1", projects={name: other})
 
 
-async def test_a_directory_that_is_no_project_of_this_user_is_refused(workbench: Workbench, tmp_path: Path) -> None:
-    live = Live()
-    for root, code in ((tmp_path / "nowhere", "NOT_A_DIRECTORY"), (tmp_path, "NO_PROJECT")):
-        with pytest.raises((BadInput, NotFound), match=code):
-            await rows(live, workbench, "SELECT 1", projects={"other": root})
-    assert list(tmp_path.glob(".aiswarm")) == []
-
-
-async def test_a_project_that_came_from_elsewhere_is_refused(workbench: Workbench, other: Path, tmp_path: Path) -> None:
-    copied = tmp_path / "copied"
+async def test_what_is_no_project_of_this_user_is_refused(workbench: Workbench, other: Path, tmp_path: Path) -> None:
+    live, copied, database = Live(), tmp_path / "copied", other / ".aiswarm" / "coordination.db"
     shutil.copytree(other, copied)
-    with pytest.raises(Refused, match="STATE_NOT_TRUSTED"):
-        await rows(Live(), workbench, "SELECT 1", projects={"other": copied})
-    database = other / ".aiswarm" / "coordination.db"
     database.rename(tmp_path / "moved.db")
     database.symlink_to(tmp_path / "moved.db")
-    with pytest.raises(Refused, match="STATE_NOT_YOURS"):
-        await rows(Live(), workbench, "SELECT 1", projects={"other": other})
+    for root, code in (
+        (tmp_path / "nowhere", "NOT_A_DIRECTORY"),
+        (tmp_path, "NO_PROJECT"),
+        (copied, "STATE_NOT_TRUSTED"),
+        (other, "STATE_NOT_YOURS"),
+    ):
+        with pytest.raises((BadInput, NotFound, Refused), match=code):
+            await rows(live, workbench, "SELECT 1", projects={"other": root})
+    assert list(tmp_path.glob(".aiswarm")) == []
 
 
 async def test_a_project_of_an_older_workbench_is_not_changed(workbench: Workbench, other: Path) -> None:

@@ -15,8 +15,7 @@ from tests.kernel.conftest import Kernel, started
 pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 
 SPAWN = """
-wb.call("create_worktree", name="work")
-spawned = wb.call("spawn_agent", persona_id="implementer", assigned_worktree="work")
+spawned = wb.call("spawn_agent", persona_id="implementer")
 """
 
 
@@ -62,4 +61,6 @@ def test_a_restarted_kernel_takes_back_the_workers_of_the_last_one(repository: P
         assert runs(pid)
         kernel.run(f'%workbench start --end-workers --project "{repository}"')
         assert not runs(pid)
-        kernel.run("%workbench stop")
+        pid, _ = worker_and_port(kernel, repository)
+        kernel.run("%workbench stop --end-workers")
+        assert not runs(pid)

@@ -276,33 +276,7 @@ def test_help_and_completion_know_the_operations(serving: Kernel) -> None:
     offered = {name.removeprefix("wb.") for name in serving.complete("wb.")}
     assert {"tasks", "task", "sql", "report", "panel"} <= offered
     assert not {"host", "recorder", "tree", "require_operator"} & offered, "these are internal"
-    assert "create_task" in serving.complete('wb.call("create_t')
-    assert "persona_id=" in serving.complete('wb.call("create_task", title="a", per')
     assert "1" in serving.run("wb.tasks._ipython_key_completions_()")
-
-
-def test_tab_completes_ids_fields_aliases_and_first_arguments(serving: Kernel) -> None:
-    assert "1" in serving.complete("await wb.task(")
-    assert serving.complete('wb.call("set_priority", task_id=1')[0] == "1"
-    assert serving.complete('wb.tasks(status="pending").sort("prio') == ["priority"]
-    assert serving.complete('wb.tasks.filter(title="Count", prio') == ["priority="]
-    assert serving.complete('wb.panel("workt') == ["worktrees"]
-    assert serving.complete("%%wsql --as po") == ["polars"]
-    assert serving.complete("%wsql --chart b") == ["bar"]
-    assert serving.complete("%%wsql\nSELECT wait_sec") == ["wait_seconds"]
-    assert serving.complete("%%wsql\nSELECT * FROM tasks AS t WHERE t.wait_sec") == ["wait_seconds"]
-    offered = serving.complete("wb.task(1).")
-    assert not {"KIND", "fields"} & set(offered), "these are internal"
-    assert {"title", "cancel"} <= set(offered)
-
-
-def test_tab_completes_what_finds_an_object_of_a_list(serving: Kernel) -> None:
-    serving.run("%%plan --name keys\ntasks:\n  - {name: weigh-it, title: Weigh, persona: tester}\n")
-    assert serving.complete('wb.tasks["weig') == ["weigh-it"]
-    assert serving.complete("wb.tasks[1")[0] == "1"
-    assert set(serving.complete('wb.personas["')) == {"implementer", "planner", "reviewer", "tester"}
-    assert serving.complete('wb.agents["nobo') == [], "there is none, and nothing else fits"
-    assert "create_task" in serving.complete('wb.tools["create_t')
 
 
 def test_a_list_has_a_panel_of_its_own(serving: Kernel) -> None:
@@ -315,28 +289,64 @@ def test_a_list_has_a_panel_of_its_own(serving: Kernel) -> None:
     assert serving.fail("%workbench panel event")["evalue"].startswith("UNKNOWN_TAB: ")
 
 
-def test_tab_completes_views_columns_options_and_names(serving: Kernel) -> None:
-    assert "tasks" in serving.complete("%%wsql\nSELECT * FROM ta")
-    assert "wait_seconds" in serving.complete("%%wsql\nSELECT * FROM tasks WHERE wai")
-    assert serving.complete("%%wsql\nSELECT tasks.titl") == ["title"]
-    assert "tasks" in serving.complete("%wsql SELECT * FROM ta")
-    assert "wait_seconds" in serving.complete("found = %workbench sql SELECT * FROM tasks WHERE wai")
-    assert "--chart" in serving.complete("1\n%wsql --ch")
-    assert "--update" in serving.complete("%%plan --name a --up")
-    assert serving.complete('wb.report("criti') == ["critical_path"]
-    assert serving.complete('wb.call("create_task", title="a", persona_id="teste') == ["tester"]
-    serving.run("%%plan --name thesis\ntasks:\n  - {name: read, title: Read, persona: tester}\n")
-    assert "thesis" in serving.complete('wb.tasks(status="pending", plan="the')
-    assert serving.complete('wb.tasks(status="comp') == ["completed"]
-    assert serving.complete('wb.runs(sweep="a", state="f') == ["failed"]
-    assert serving.complete('wb.call("list_approvals", status="pend') == ["pending"]
-    assert serving.complete("%workbench spawn tes") == ["tester"]
-    assert serving.complete("%workbench export-plan the") == ["thesis"]
-    assert serving.complete("%%persona tes") == ["tester"]
-    assert {"status=", "persona="} <= set(serving.complete("wb.tasks("))
-    assert serving.complete('wb.tasks(status="pending", pers') == ["persona="]
+COMPLETED = {
+    'wb.tasks(status="pending").sort("prio': "priority",
+    'wb.tasks.filter(title="Count", prio': "priority=",
+    'wb.tasks(status="pending", pers': "persona=",
+    'wb.tasks(status="comp': "completed",
+    'wb.tasks["weig': "weigh-it",
+    'wb.agents["nobo': "",  # there is none, and nothing else fits
+    'wb.runs(sweep="a", state="f': "failed",
+    'wb.runs["first': "first try",
+    'wb.panel("workt': "worktrees",
+    'wb.report("criti': "critical_path",
+    'wb.call("create_task", title="a", persona_id="teste': "tester",
+    'wb.call("list_approvals", status="pend': "pending",
+    "%workbench spawn tes": "tester",
+    "%workbench export-plan the": "thesis",
+    "%%persona tes": "tester",
+    "%%wsql --as po": "polars",
+    "%wsql --chart b": "bar",
+    "%%wsql\nSELECT wait_sec": "wait_seconds",
+    "%%wsql\nSELECT * FROM tasks AS t WHERE t.wait_sec": "wait_seconds",
+    "%%wsql\nSELECT tasks.titl": "title",
+}
+"""Beginnings that only one word completes."""
+OFFERED = {
+    "await wb.task(": {"1"},
+    "wb.tasks[1": {"1"},
+    'wb.call("set_priority", task_id=1': {"1"},
+    "wb.tasks(": {"status=", "persona="},
+    'wb.tasks(status="pending", plan="the': {"thesis"},
+    'wb.personas["': {"implementer", "planner", "reviewer", "tester"},
+    'wb.tools["create_t': {"create_task"},
+    'wb.call("create_t': {"create_task"},
+    'wb.call("create_task", title="a", per': {"persona_id="},
+    "%%wsql\nSELECT * FROM ta": {"tasks"},
+    "%%wsql\nSELECT * FROM tasks WHERE wai": {"wait_seconds"},
+    "%wsql SELECT * FROM ta": {"tasks"},
+    "found = %workbench sql SELECT * FROM tasks WHERE wai": {"wait_seconds"},
+    "1\n%wsql --ch": {"--chart"},
+    "%%plan --name a --up": {"--update"},
+    "wb.task(1).": {"title", "cancel"},
+    "wb.approvals[1].": {"approve", "reject", "status"},
+    'wb.agents["ada"].': {"terminate", "presence"},
+    'wb.worktrees["fix"].': {"integrate", "ahead"},
+    'wb.plans["tidy"].': {"graph", "completed"},
+    'wb.personas["tester"].': {"save", "role"},
+    "wb.events[1].": {"actor", "subject"},
+}
+
+
+def test_tab_completes_names_fields_values_columns_and_options(serving: Kernel) -> None:
+    for plan, task in (("thesis", "read"), ("keys", "weigh-it")):
+        serving.run(f"%%plan --name {plan}\ntasks:\n  - {{name: {task}, title: T, persona: tester}}\n")
     serving.run('with wb.run("first try"): pass')
-    assert serving.complete('wb.runs["first') == ["first try"]
+    for beginning, word in COMPLETED.items():
+        assert serving.complete(beginning) == ([word] if word else []), beginning
+    for beginning, words in OFFERED.items():
+        assert words <= set(serving.complete(beginning)), beginning
+    assert not {"KIND", "fields"} & set(serving.complete("wb.task(1).")), "these are internal"
 
 
 ARTIFACTS = """
@@ -369,11 +379,10 @@ def test_what_a_task_made_shows_itself(serving: Kernel) -> None:
 
 
 def test_among_others_an_object_is_one_line(serving: Kernel) -> None:
-    serving.run('made = wb.call("create_task", title="Alone", persona_id="tester")')
-    number = serving.run('made["id"]')
-    assert serving.run('[wb.task(made["id"])]') == f"[<Task {number}: Alone, pending>]"
-    assert f"<Task {number}: Alone, pending>>" in serving.run('wb.tasks[made["id"]].retry')
-    assert serving.run('print(wb.task(made["id"]))').startswith(f"{number} Alone\n")
+    number = serving.run('alone = wb.call("create_task", title="Alone", persona_id="tester")["id"]; alone')
+    assert serving.run("[wb.task(alone)]") == f"[<Task {number}: Alone, pending>]"
+    assert f"<Task {number}: Alone, pending>>" in serving.run("wb.tasks[alone].retry")
+    assert serving.run("print(wb.task(alone))").startswith(f"{number} Alone\n")
     assert serving.run("[wb.personas['tester']]") == "[<Persona tester: Tester>]"
 
 
@@ -382,9 +391,11 @@ def test_tasks_and_approvals_are_also_found_by_name(serving: Kernel) -> None:
         tasks = "".join(f"  - {{name: {name}, title: T, persona: tester}}\n" for name in (plan, "same"))
         serving.run(f"%%plan\nplan: {plan}-of-two\ntasks:\n{tasks}")
     assert serving.run('wb.tasks["first"].plan') == "'first-of-two'"
-    assert serving.fail('wb.tasks["same"]')["evalue"].startswith("AMBIGUOUS_NAME: 2 tasks are called 'same': ")
-    error = serving.fail('wb.tasks["missing"]')["evalue"]
-    assert error == "TASK_NOT_FOUND: No task of a plan is called 'missing'. wb.tasks lists the tasks."
+    wrong = {
+        'wb.tasks["same"]': "AMBIGUOUS_NAME: 2 tasks are called 'same': ",
+        'wb.tasks["missing"]': "TASK_NOT_FOUND: No task of a plan is called 'missing'. wb.tasks lists the tasks.",
+    }
+    serving.fail_in_a_line(wrong)
     serving.run('made = wb.call("register", name="zoe")')
     assert serving.run('wb.approvals["zoe"].id == made["approval_id"]') == "True"
     assert serving.fail('wb.approvals["missing"]')["evalue"].endswith(" wb.approvals lists those that wait.")
@@ -440,16 +451,3 @@ def test_approving_a_merge_says_what_came_of_it(kernel: Kernel, tmp_path: Path) 
     assert kernel.run('wb.worktrees["fix"].integrate().approve()') == "fix is integrated."
     kernel.run("%workbench stop")
     assert (tmp_path / "model.py").read_text() == "x = 2\n"
-
-
-def test_tab_knows_the_fields_and_actions_of_every_kind_of_object(serving: Kernel) -> None:
-    offered = {
-        "approvals[1]": {"approve", "reject", "status"},
-        'agents["ada"]': {"terminate", "presence"},
-        'worktrees["fix"]': {"integrate", "ahead"},
-        'plans["tidy"]': {"graph", "completed"},
-        'personas["tester"]': {"save", "role"},
-        "events[1]": {"actor", "subject"},
-    }
-    for one, names in offered.items():
-        assert names <= set(serving.complete(f"wb.{one}.")), one
