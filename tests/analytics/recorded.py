@@ -112,7 +112,6 @@ class _Recording:
         self.agents[name] = await self.workbench.identify(made["token"])
 
     async def admit(self, name: str, **choices: Any) -> None:
-        """Approve its registration."""
         await self.workbench.call("approve", approval_id=self.asked[name], choices={"agent_id": name, **choices})
 
     async def _alpha(self) -> None:
@@ -167,7 +166,6 @@ class _Recording:
         await calling
 
     async def _fetch(self, ctx: Ctx, call: Call) -> Outcome:
-        """What the tool does."""
         self.clock.forward(2)
         return Outcome([], {})
 

@@ -85,14 +85,24 @@ def children() -> list[psutil.Process]:
     return found
 
 
-async def test_a_load_through_children_is_as_good_as_reading_everything(workbench: Workbench) -> None:
+async def test_a_load_through_children_is_as_good_as_reading_everything_and_its_segments_are_used_again(
+    workbench: Workbench, settings: Settings
+) -> None:
     live = Live()
     whole = await everything(live, workbench)
     assert whole == await expected(workbench)
     assert len(whole["raw_tasks"]) == TASKS
     assert children() == []
-    await create_tasks(workbench, 5)
-    assert await everything(live, workbench) == await expected(workbench)
+    written = stored(settings)
+    assert len(written) >= TASKS // 32
+    for name in written:
+        assert (settings.home / "analytics" / name).stat().st_mode & 0o777 == 0o600
+    assert await everything(Live(), workbench) == whole
+    assert stored(settings) == written
+    await create_tasks(workbench, 40)
+    now = await expected(workbench)
+    assert await everything(live, workbench) == await everything(Live(), workbench) == now
+    assert written.items() < stored(settings).items()
 
 
 async def test_values_of_runs_come_through_children_too_and_are_followed_from_there(workbench: Workbench) -> None:
@@ -110,19 +120,6 @@ async def test_values_of_runs_come_through_children_too_and_are_followed_from_th
     await workbench.call("end_run", **about, state="failed")
     await workbench.call("start_run", name="r", key="k")
     assert (await everything(live, workbench))["raw_run_metrics"] == []
-
-
-async def test_segments_are_private_and_are_used_again(workbench: Workbench, settings: Settings) -> None:
-    first = await everything(Live(), workbench)
-    made = stored(settings)
-    assert len(made) >= TASKS // 32
-    for name in made:
-        assert (settings.home / "analytics" / name).stat().st_mode & 0o777 == 0o600
-    assert await everything(Live(), workbench) == first
-    assert stored(settings) == made
-    await create_tasks(workbench, 40)
-    assert await everything(Live(), workbench) == await expected(workbench)
-    assert made.items() < stored(settings).items()
 
 
 async def test_events_are_in_their_order_whichever_segments_are_there(workbench: Workbench, settings: Settings) -> None:

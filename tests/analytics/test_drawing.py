@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from workbench.analytics.reports import charts, png
 from workbench.analytics.reports.charts import MOST_MARKS, MOST_ROWS
 from workbench.analytics.reports.drawing import Drawing, draw
 from workbench.analytics.reports.report import Report
+from workbench.analytics.run_report.charts import parallel_coordinates, series_svg, svg
 
 DAYS = pandas.date_range("2026-01-01", periods=4, tz="UTC")
 FRAME = pandas.DataFrame(
@@ -129,3 +131,25 @@ def test_the_title_of_a_legend_has_the_colour_of_the_page() -> None:
     made = draw(FRAME, Drawing.of(("point", "tasks", "cost.usd", "tasks"))).chart
     assert made is not None
     assert charts.on_any_background(made)["config"]["legend"]["titleColor"] == charts.TEXT
+
+
+RUNS = ("3 three", "6 six", "13 thirteen")
+LINE = re.compile(r'aria-roledescription="line mark"[^>]*stroke="(#[0-9a-f]{6})"')
+
+
+def test_a_run_has_one_colour_in_all_charts() -> None:
+    points = {run: [[0, index], [1, index + 1]] for index, run in enumerate(RUNS)}
+    everywhere = colours(series_svg(points))
+    assert len({*everywhere}) == 3
+    assert colours(series_svg({**points, "3 three": []})) == everywhere[1:]
+    runs = [{"id": int(number), "name": name} for number, name in (run.split() for run in RUNS)]
+    rows = [{"section": "metrics", "name": name, "values": [1, 2, 3]} for name in ("loss", "accuracy")]
+    chart = parallel_coordinates({"runs": runs, "rows": rows})
+    assert chart is not None
+    assert chart.to_dict()["encoding"]["color"]["scale"]["domain"] == list(RUNS)
+    assert {*colours(svg(chart))} == {*everywhere}
+
+
+def colours(drawn: str | None) -> list[str]:
+    assert drawn is not None
+    return LINE.findall(drawn)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from tests.analytics.conftest import content
+from tests.analytics.conftest import content, rows
 from tests.conftest import with_store
 from tests.services.runs.conftest import Lab
 from workbench.analytics import changes
@@ -64,7 +65,6 @@ REPLACED: Step = ("record_metrics", {"run_id": 1, "metrics": {"loss": 4}, "step"
 
 @pytest.fixture
 def lab(workbench: Workbench) -> Lab:
-    """See `Lab`."""
     return Lab(workbench)
 
 
@@ -108,6 +108,28 @@ async def follow(project: Settings, steps: Sequence[Step]) -> None:
         anew = Live()
         everything = content(anew, await refresh(anew, workbench.store))
         assert content(live, await refresh(live, workbench.store)) == everything
+
+
+async def test_runs_and_their_values_are_followed(lab: Lab) -> None:
+    ask = partial(rows, Live(), lab.workbench)
+    made = "SELECT id, name, state, parameters->>'lr', git_dirty, tags, archived FROM runs ORDER BY id"
+    values = "SELECT run_id, run, name, step, value, text, is_last FROM run_metrics ORDER BY name, step"
+    assert await ask(made) == await ask(values) == []
+    run = (await lab.start(parameters={"lr": 0.1}, tags=["b", "a"]))["id"]
+    await lab.record(run, {"loss": [1, 0.5], "note": "warm"})
+    [row] = await ask(made)
+    assert (*row[:5], sorted(row[5]), row[6]) == (run, "trial", "running", "0.1", False, ["a", "b"], False)
+    assert await ask(values) == [
+        (run, "trial", "loss", 0, 1.0, None, False),
+        (run, "trial", "loss", 1, 0.5, None, True),
+        (run, "trial", "note", 0, None, "warm", True),
+    ]
+    await lab.record(run, {"loss": ["NaN", "-Infinity"]})
+    await lab.call("end_run", run_id=run, state="failed")
+    assert (await ask(made))[0][2] == "failed"
+    last = await ask("SELECT value, text FROM run_metrics WHERE name = 'loss' AND step > 1 ORDER BY step")
+    assert math.isnan(last[0][0])
+    assert last[1] == (-math.inf, None)
 
 
 async def test_a_refresh_reads_only_the_values_that_were_recorded_since(lab: Lab) -> None:

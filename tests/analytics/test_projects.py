@@ -49,7 +49,6 @@ def settings_of(root: Path) -> Settings:
 
 
 async def create(workbench: Workbench, *titles: str) -> None:
-    """Create tasks."""
     for title in titles:
         await workbench.call("create_task", title=title, persona_id="implementer")
 

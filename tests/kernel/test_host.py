@@ -30,7 +30,6 @@ from workbench.withheld import trust, withheld
 
 @pytest.fixture
 def host(migrated: Settings) -> Iterator[KernelHost]:
-    """A host that is stopped at the end."""
     made = KernelHost(migrated)
     yield made
     made.stop()
@@ -38,7 +37,6 @@ def host(migrated: Settings) -> Iterator[KernelHost]:
 
 @pytest.fixture
 def session() -> Iterator[Session]:
-    """A notebook's session."""
     made = Session()
     yield made
     made.stop()

@@ -130,6 +130,10 @@ def test_a_fresh_kernel_completes_and_shows_the_status_before_the_start_and_afte
         assert said[0].split() == ["project", str(tmp_path)]
         assert said[1].split() == ["server", "not", "running"]
         assert said[-1] == "Workbench is not running in this kernel. Run `%workbench start`."
+        for name in ("tasks", "definitions", "tools", "personalities"):
+            assert kernel.run(f"wb.{name}").startswith("NOT_STARTED: "), name
+        assert kernel.run("wb") == "Workbench is not running. `%workbench start` starts it."
+        assert kernel.fail("wb.tasks()")["evalue"].startswith("NOT_STARTED: ")
         assert not (tmp_path / ".aiswarm").exists()
         kernel.run('%workbench start --port 0\nwb.call("create_task", title="Count", persona_id="tester")')
         kernel.run("%workbench stop")

@@ -17,7 +17,6 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project's directory."""
     return tmp_path_factory.mktemp("runs")
 
 

@@ -59,12 +59,10 @@ ENDS = ("stop --end-workers", "stop", "", "stop --end-workers")
 
 @pytest.fixture
 def notebook(tmp_path: Path) -> Path:
-    """The notebook, with parameters."""
     return write_notebook(tmp_path / "work.ipynb", *CELLS)
 
 
 def papermill(notebook: Path, repository: Path, name: str, **parameters: str | int) -> subprocess.CompletedProcess[str]:
-    """Execute the notebook in the repository."""
     given = [word for key, value in parameters.items() for word in ("-p", key, str(value))]
     command = [
         *(sys.executable, "-m", "papermill", str(notebook), str(notebook.with_name(f"{name}.ipynb"))),

@@ -39,7 +39,6 @@ def hosts(settings: Settings) -> Iterator[tuple[KernelHost, KernelHost]]:
 
 @pytest.fixture
 def sessions() -> Iterator[tuple[Session, Session]]:
-    """Two notebooks' sessions."""
     made = Session(), Session()
     yield made
     for session in made:
@@ -48,7 +47,6 @@ def sessions() -> Iterator[tuple[Session, Session]]:
 
 @pytest.fixture
 def server(settings: Settings) -> Iterator[subprocess.Popen[str]]:
-    """A process that serves the project."""
     with served_elsewhere(settings) as process:
         yield process
         process.kill()
@@ -75,7 +73,6 @@ def create(host: KernelHost, title: str) -> str | None:
 
 
 def titles(host: KernelHost) -> list[str]:
-    """The titles of all tasks."""
     return sorted(task["title"] for task in host.call("list_tasks", limit=500)["tasks"])
 
 
@@ -234,7 +231,6 @@ def test_a_project_that_was_removed_is_not_made_again(host: KernelHost, server: 
 
 @pytest.fixture
 def other(tmp_path: Path) -> Path:
-    """Another project's directory."""
     (made := tmp_path / "other").mkdir()
     return made
 

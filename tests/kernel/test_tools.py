@@ -55,13 +55,11 @@ class Operator:
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project of the module."""
     return tmp_path_factory.mktemp("project")
 
 
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterator[Kernel]:
-    """A kernel that serves it."""
     with started(tmp_path_factory.mktemp("kernel")) as made:
         made.attempt("%workbench")  # makes wb
         made.run("@wb.tool\ndef early() -> str:\n    return 'defined before the start'")

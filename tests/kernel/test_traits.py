@@ -39,7 +39,6 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Kernel,
 
 
 def define(kernel: Kernel, code: str) -> None:
-    """Make a function a trait."""
     kernel.run(f"@wb.tool(trait=True)\n{code}")
 
 
@@ -49,20 +48,17 @@ def traits(operator: Operator) -> dict[str, Any]:
 
 
 def last_call(operator: Operator) -> dict[str, Any]:
-    """The newest call."""
     return dict(operator.call("list_tool_calls", limit=1)["calls"][0])
 
 
-def test_a_function_of_a_notebook_is_called_from_another_project(projects: tuple[Kernel, Operator, Operator]) -> None:
-    _, lab, home = projects
+def test_a_function_of_a_notebook_is_called_from_another_project_and_replaced_everywhere(
+    projects: tuple[Kernel, Operator, Operator],
+) -> None:
+    kernel, lab, home = projects
     assert home.tool("lab__mean", values=[1, 2, 6]) == {"result": 3.0}
     sent, received = last_call(home), last_call(lab)
     assert (received["origin_call"], received["version"]) == (sent["call_id"], sent["version"])
     assert sent["version"]
-
-
-def test_running_the_cell_again_replaces_the_function_everywhere(projects: tuple[Kernel, Operator, Operator]) -> None:
-    kernel, _, home = projects
     define(kernel, "def answer() -> int:\n    return 1")
     given.wait_until(lambda: "lab__answer" in traits(home))
     before = home.call("get_tool", name="lab__answer")["version"]

@@ -76,12 +76,6 @@ def test_a_sweep_that_is_called_is_told_arguments_in_place_of_options(serving: K
     assert "--resume and --retry-failed" in serving.fail("%workbench sweep")["evalue"]
 
 
-def test_an_interrupted_query_is_one_line(serving: Kernel) -> None:
-    endless = 'wb.sql("SELECT count(*) FROM range(10000000000) a, range(1000000000) b")'
-    assert serving.fail(f"{INTERRUPT}\n{endless}")["traceback"] == [INTERRUPTED]
-    assert serving.run('wb.sql("SELECT 41 + 1 AS x").x[0].item()') == "42"
-
-
 @pytest.mark.parametrize("cell", ['wb.sql("SELECT 1")', 'wb.report("tasks")', "%wsql SELECT 1"])
 def test_an_interrupt_of_the_database_itself_is_one_line(tmp_path: Path, cell: str) -> None:
     with started(tmp_path) as kernel:
@@ -112,24 +106,20 @@ def test_decisions_that_were_awaited_show_themselves(serving: Kernel) -> None:
     serving.run('wb.agents["eve"].delete()')
 
 
-def test_an_interrupted_wait_or_call_is_one_line_and_the_task_goes_on(serving: Kernel) -> None:
+def test_an_interrupted_query_wait_or_call_is_one_line_and_breaks_nothing(serving: Kernel) -> None:
     serving.run('made = wb.call("create_task", title="Wait", persona_id="tester")["id"]')
-    error = serving.error(f"{INTERRUPT}\nawait wb.task(made)")
-    assert error.startswith("WaitInterrupted: WAIT_INTERRUPTED: The cell was interrupted. Task ")
-    [line] = serving.fail(f'{INTERRUPT}\nwb.call("wait_for_task", task_id=made, wait_seconds=30)')["traceback"]
-    assert line == "CALL_INTERRUPTED: wait_for_task was interrupted. What it has done stays done."
+    for cell, beginning in {
+        'wb.sql("SELECT count(*) FROM range(10000000000) a, range(1000000000) b")': INTERRUPTED,
+        "await wb.task(made)": "WAIT_INTERRUPTED: The cell was interrupted. Task ",
+        'wb.call("wait_for_task", task_id=made, wait_seconds=30)': "CALL_INTERRUPTED: wait_for_task was interrupted. "
+        "What it has done stays done.",
+    }.items():
+        serving.fail_in_a_line({f"{INTERRUPT}\n{cell}": beginning})
     assert serving.run("wb.task(made).status") == "'pending'"
+    assert serving.run('wb.sql("SELECT 41 + 1 AS x").x[0].item()') == "42"
 
 
 def test_sql_that_would_change_the_project_is_told_what_it_may_make(serving: Kernel) -> None:
     advice = "SQL_FAILED: A query cannot change the project. CREATE TEMP TABLE and CREATE TEMP VIEW make what is yours."
     for query in ("DELETE FROM tasks", "UPDATE raw_tasks SET title = 'x'", "DROP VIEW tasks", "CREATE TABLE x (y INT)"):
         assert serving.fail(f"%wsql {query}")["evalue"] == advice, query
-
-
-def test_a_list_that_cannot_be_read_says_so_once(tmp_path: Path) -> None:
-    with started(tmp_path) as kernel:
-        for name in ("tasks", "definitions", "tools", "personalities"):
-            assert kernel.run(f"wb.{name}").startswith("NOT_STARTED: "), name
-        assert kernel.run("wb") == "Workbench is not running. `%workbench start` starts it."
-        assert kernel.fail("wb.tasks()")["evalue"].startswith("NOT_STARTED: ")

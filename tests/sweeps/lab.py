@@ -50,7 +50,6 @@ class SweepLab:
         self.place = settings.project
 
     def notebook(self, name: str, parameters: str, *cells: str) -> Path:
-        """A notebook of the project."""
         return write_notebook(self.place / name, parameters, *cells)
 
     def sweep(self, notebook: Path, others: Mapping[str, Any] = {}, **how: Any) -> Table:
@@ -79,7 +78,6 @@ class SweepLab:
         return str(agent)
 
     def running_agents(self) -> set[str]:
-        """The agents whose processes run."""
         agents = self.call("get_managed_agents")["agents"]
         return {agent["agent_id"] for agent in agents if agent["process"]["running"]}
 

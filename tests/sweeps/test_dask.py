@@ -30,7 +30,6 @@ slow = [pytest.mark.long, pytest.mark.timeout(240)]
 
 @pytest.fixture(scope="module")
 def lab(scheduler: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SweepLab]:
-    """A lab whose runs are executed by a Dask cluster."""
     with opened(tmp_path_factory.mktemp("dask"), scheduler) as lab:
         yield lab
 

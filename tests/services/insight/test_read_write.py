@@ -32,7 +32,6 @@ async def hall(workbench: Workbench) -> Workbench:
 
 
 async def write(workbench: Workbench, title: str, session_id: str = "one", **more: Any) -> dict[str, Any]:
-    """Write a context as the operator."""
     return await workbench.call("write", session_id=session_id, content={"title": title, **more})
 
 

@@ -17,7 +17,6 @@ class Lab:
         self.workbench = workbench
 
     async def start(self, name: str = "trial", **about: Any) -> dict[str, Any]:
-        """Start a run."""
         return await self.call("start_run", name=name, **about)
 
     async def run(self, name: str = "trial", state: str = "completed", **metrics: Any) -> int:
@@ -29,7 +28,6 @@ class Lab:
         return int(made["id"])
 
     async def record(self, run_id: int, metrics: dict[str, Any], **more: Any) -> dict[str, Any]:
-        """Record values of a run."""
         return await self.call("record_metrics", run_id=run_id, metrics=metrics, **more)
 
     async def list(self, **only: Any) -> list[int]:
@@ -49,7 +47,6 @@ class Lab:
 
 @pytest.fixture
 def lab(workbench: Workbench) -> Lab:
-    """See `Lab`."""
     return Lab(workbench)
 
 

@@ -20,7 +20,6 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
 
 @pytest.fixture
 def project(lab: Lab) -> Path:
-    """The project's directory."""
     return lab.workbench.settings.project
 
 
@@ -34,7 +33,6 @@ async def recorded(lab: Lab, path: Path, content: bytes) -> int:
 
 
 async def shown(lab: Lab, run: int, name: str) -> dict[str, Any]:
-    """What an artifact contains."""
     return await lab.call("get_run_artifact", run_id=run, name=name)
 
 
