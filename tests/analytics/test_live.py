@@ -40,7 +40,6 @@ from workbench.services.tasks import expiry
 from workbench.services.tools.calls import Finished, call
 from workbench.services.tools.tool import Scope
 from workbench.settings import Settings
-from workbench.store.base import Tx
 from workbench.store.queries import Query
 from workbench.store.sqlite import open_store
 
@@ -175,20 +174,6 @@ async def test_agents_approvals_and_events_are_there_too(workbench: Workbench, a
     ]
 
 
-async def test_worktrees_are_followed_to_their_end(workbench: Workbench) -> None:
-    live = Live()
-    query = "SELECT name, status, branch, target, closed_at IS NULL FROM worktrees ORDER BY name"
-    assert await rows(live, workbench, query) == []
-    for name in ("a", "b"):
-        await workbench.call("create_worktree", name=name)
-    assert len(await rows(live, workbench, query)) == 2
-    await workbench.call("discard_worktree", worktree_name="a")
-    assert await rows(live, workbench, query) == [
-        ("a", "discarded", "wb/a/main", "main", False),
-        ("b", "active", "wb/b/main", "main", True),
-    ]
-
-
 async def test_calls_of_tools_are_followed_to_their_end(workbench: Workbench, clock: Clock) -> None:
     live = Live()
     query = (
@@ -208,22 +193,31 @@ async def test_calls_of_tools_are_followed_to_their_end(workbench: Workbench, cl
     ]
 
 
-async def test_a_call_is_joined_to_the_task_and_the_commit_of_its_caller(workbench: Workbench, admit: Admit) -> None:
+MERGED = Query("merged", "UPDATE worktrees SET integrated_commit = 'abc' WHERE name = 'fix'")
+
+
+async def test_a_call_is_joined_to_the_task_of_its_caller_and_the_worktree_which_is_followed_to_its_end(
+    workbench: Workbench, admit: Admit
+) -> None:
     live = Live()
-    await workbench.call("create_worktree", name="fix")
+    worktrees = "SELECT name, status, branch, target, closed_at IS NULL FROM worktrees ORDER BY name"
+    assert await rows(live, workbench, worktrees) == []
+    for name in ("a", "fix"):
+        await given.worktree(workbench, name)
+    assert len(await rows(live, workbench, worktrees)) == 2
+    await workbench.call("discard_worktree", worktree_name="a")
+    assert await rows(live, workbench, worktrees) == [
+        ("a", "discarded", "wb/a/main", "main", False),
+        ("fix", "active", "wb/fix/main", "main", True),
+    ]
     ada = await admit("ada", worktree="fix")
     task = await given.task(workbench, target_worktree="fix")
     await given.done_by(workbench, ada, "claim_task", task)
     await call(workbench._ctx, Scope(await workbench.renewed(ada.caller)), "list_tasks", {})
     query = "SELECT agent, task_id, attempt, worktree, commit_id, origin_node FROM tool_calls"
     assert await rows(live, workbench, query) == [("ada", task, 1, "fix", None, None)]
-    await workbench.store.write(merged_as_abc)
+    await workbench.store.write(lambda tx: (tx.run(MERGED), tx.emit("worktree.integrated", "worktree:fix")))
     assert await rows(live, workbench, query) == [("ada", task, 1, "fix", "abc", None)]
-
-
-def merged_as_abc(tx: Tx) -> None:
-    tx.run(Query("merged", "UPDATE worktrees SET integrated_commit = 'abc' WHERE name = 'fix'"))
-    tx.emit("worktree.integrated", "worktree:fix")
 
 
 def model_calls(workbench: Workbench, name: str, **arguments: Any) -> Coroutine[Any, Any, Finished]:
@@ -330,12 +324,15 @@ async def test_dataframes_are_tables_but_do_not_hide_those_of_the_store(workbenc
         await rows(live, workbench, query)
 
 
-async def test_an_answer_stays_as_it_was_given(workbench: Workbench) -> None:
+async def test_an_answer_stays_as_it_was_given_and_several_threads_may_ask(workbench: Workbench) -> None:
     live = Live()
     await given.task(workbench)
     answer = live.answer(await refresh(live, workbench.store), "SELECT count(*) AS n FROM tasks")
     await given.task(workbench)
-    assert await rows(live, workbench, "SELECT count(*) FROM tasks") == [(2,)]
+    news = await refresh(live, workbench.store)
+    query = "SELECT count(*) FROM tasks"
+    answers = await asyncio.gather(*(asyncio.to_thread(live.answer, news, query) for _ in range(8)))
+    assert [found.fetchall() for found in answers] == [[(2,)]] * 8
     assert (answer.columns, answer.fetchall()) == (["n"], [(1,)])
     assert answer.df()["n"].tolist() == [1]
 
@@ -346,16 +343,6 @@ def test_a_process_that_does_not_serve_may_ask_too(settings: Settings) -> None:
     assert (found.columns, found.fetchall()) == (["n", "x"], [(0, "x")])
     with pytest.raises(BadInput, match="SQL_FAILED"):
         ask(settings, Question("SELECT * FROM nowhere"))
-
-
-async def test_questions_from_several_threads_are_answered(workbench: Workbench) -> None:
-    live = Live()
-    for number in range(5):
-        await given.task(workbench, f"t{number}")
-    news = await refresh(live, workbench.store)
-    query = "SELECT count(*) FROM tasks"
-    answers = await asyncio.gather(*(asyncio.to_thread(live.answer, news, query) for _ in range(8)))
-    assert [answer.fetchall() for answer in answers] == [[(5,)]] * 8
 
 
 @pytest.mark.long

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import signal
 import threading
+from functools import partial
 from importlib.util import find_spec
 
 import duckdb
 import pandas
 import pytest
 
+from tests import given
 from tests.analytics.conftest import rows
 from workbench.analytics import results
 from workbench.analytics.live import Live, refresh
@@ -26,7 +28,7 @@ ENDLESS = "SELECT count(*) FROM range(100000000000) a, range(1000) b WHERE a.ran
 async def workbench(workbench: Workbench) -> Workbench:
     """An open project with three tasks."""
     for title in ("Count", "Weigh", "Measure"):
-        await workbench.call("create_task", title=title, persona_id="implementer")
+        await given.task(workbench, title)
     return workbench
 
 
@@ -51,7 +53,7 @@ async def test_a_parameter_without_a_value_is_named_and_one_that_sql_has_no_type
         await rows(live, workbench, "SELECT $live", values={"live": live})
 
 
-async def test_temporary_views_stay_and_follow_the_project(workbench: Workbench) -> None:
+async def test_temporary_views_stay_and_follow_the_project_and_dataframes(workbench: Workbench) -> None:
     live = Live()
     assert await rows(live, workbench, "CREATE TEMP VIEW short AS SELECT title FROM tasks WHERE id < 3") is None
     assert await rows(live, workbench, "SELECT count(*) FROM short") == [(2,)]
@@ -60,10 +62,6 @@ async def test_temporary_views_stay_and_follow_the_project(workbench: Workbench)
     assert states == [("cancelled",), ("pending",)]
     with pytest.raises(BadInput, match="SQL_FAILED"):
         await rows(live, workbench, "CREATE VIEW lasting AS SELECT 1")
-
-
-async def test_temporary_views_over_dataframes_stay(workbench: Workbench) -> None:
-    live = Live()
     frames = {"weights": pandas.DataFrame({"id": [1, 2], "kilograms": [3, 4]})}
     view = "CREATE TEMP VIEW heavy AS SELECT title FROM tasks JOIN weights USING (id) WHERE kilograms > 3"
     await rows(live, workbench, view, frames=frames)
@@ -93,33 +91,24 @@ async def test_an_interrupt_ends_an_endless_query_and_the_next_one_is_answered(w
 
 async def test_results_come_in_the_library_that_is_asked_for(workbench: Workbench) -> None:
     live = Live()
-    found = live.answer(await refresh(live, workbench.store), "SELECT id, title, created_at FROM tasks ORDER BY id")
-    frame = results.converted(found, "pandas")
-    assert frame["title"].tolist() == ["Count", "Weigh", "Measure"]
-    for library, package in (("polars", "polars"), ("arrow", "pyarrow")):
-        if find_spec(package):
-            ids = results.converted(found, library)["id"]
-            assert (ids.to_pylist() if library == "arrow" else ids.to_list()) == [1, 2, 3]
-
-
-async def test_intervals_are_numbers_for_a_library_that_has_none(workbench: Workbench) -> None:
-    live = Live()
-    query = 'SELECT 1 AS one, INTERVAL 90 SECOND AS "a ""b", NULL::INTERVAL AS c'
-    found = live.answer(await refresh(live, workbench.store), query)
-    assert results.intervals(found) == ['a "b', "c"]
-    assert results.in_microseconds(found, results.intervals(found)).fetchall() == [(1, 90_000_000, None)]
-    if find_spec("polars"):
-        assert [str(kind) for kind in results.converted(found, "polars").dtypes[1:]] == ["Duration(time_unit='us')"] * 2
-
-
-def test_a_library_that_cannot_be_used_is_named() -> None:
+    ask = partial(live.answer, await refresh(live, workbench.store))
+    tasks = ask("SELECT id, title, created_at FROM tasks ORDER BY id")
+    assert results.converted(tasks, "pandas")["title"].tolist() == ["Count", "Weigh", "Measure"]
+    spans = ask('SELECT 1 AS one, INTERVAL 90 SECOND AS "a ""b", NULL::INTERVAL AS c')
+    assert results.intervals(spans) == ['a "b', "c"], "numbers for a library that has none"
+    assert results.in_microseconds(spans, results.intervals(spans)).fetchall() == [(1, 90_000_000, None)]
     with pytest.raises(BadInput, match=r"UNKNOWN_LIBRARY.*pandas, polars, arrow"):
         results.check("spark")
+    results.check("pandas")
     for library, package in (("polars", "polars"), ("arrow", "pyarrow")):
-        if find_spec(package) is None:
+        if find_spec(package):
+            ids = results.converted(tasks, library)["id"]
+            assert (ids.to_pylist() if library == "arrow" else ids.to_list()) == [1, 2, 3]
+        else:
             with pytest.raises(Unavailable, match=rf"LIBRARY_MISSING.*pip install {package}"):
                 results.check(library)
-    results.check("pandas")
+    if find_spec("polars"):
+        assert [str(kind) for kind in results.converted(spans, "polars").dtypes[1:]] == ["Duration(time_unit='us')"] * 2
 
 
 def test_data_of_an_answer_has_the_types_of_json() -> None:

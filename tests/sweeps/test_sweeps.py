@@ -67,9 +67,11 @@ def test_a_fault_is_one_coded_failure_of_its_run(lab: SweepLab) -> None:
 
 def test_each_run_gets_its_values_and_knows_its_record_and_its_session(lab: SweepLab) -> None:
     known = "*map(os.environ.get, ('WORKBENCH_RUN', 'WORKBENCH_SESSION'))"
-    notebook = lab.notebook(
-        "values.ipynb", "seed: int = 0\nrate = 0.5", f"import os\nprint(seed, rate, os.getcwd(), {known})"
-    )
+    prints = f"import os\nprint(seed, rate, os.getcwd(), {known})"
+    notebook = lab.notebook("values.ipynb", "seed: int = 0\nrate = 0.5", prints)
+    document = json.loads(notebook.read_text())
+    del document["metadata"]["kernelspec"]["language"]  # it is that of the kernel
+    notebook.write_text(json.dumps(document))
     lab.sweep(notebook, parameters={"seed": [1, 2]}, repeat=2)
     lab.sweep(notebook, {"name": "shared", "share": True}, parameters={"seed": [1]})
     own, [shared] = lab.runs("values"), lab.runs("shared")
@@ -111,9 +113,8 @@ def test_agents_that_a_killed_try_of_a_run_has_left_end_before_the_next_try(here
 
 
 def test_what_failed_is_run_again_by_the_name_of_the_sweep_alone(here: SweepLab) -> None:
-    notebook = here.notebook(
-        "failed.ipynb", "x: float = 0.0\nwanted = 'no'", "assert wanted == open('wanted.txt').read()"
-    )
+    parameters = "x: float = 0.0\nwanted = 'no'"
+    notebook = here.notebook("failed.ipynb", parameters, "assert wanted == open('wanted.txt').read()")
     (here.place / "wanted.txt").write_text("no")
     here.sweep(notebook, parameters={"x": [0.0, 1.0], "wanted": ["no", "yes"]})
     assert sorted(run["state"] for run in here.runs("failed")) == ["completed"] * 2 + ["failed"] * 2
@@ -219,15 +220,6 @@ def test_a_changed_notebook_is_another_sweep_and_none_is_run_twice_at_once(here:
         here.sweep(here.place / "edited.ipynb", parameters={"seed": [1]}, resume=True)
     with pytest.raises(Conflict, match="The notebook of the sweep edited changed"):
         here.sweep(here.notebook("edited.ipynb", "seed = 0", "2"), parameters={"seed": [1]}, resume=True)
-
-
-def test_a_notebook_that_does_not_say_its_language_has_that_of_its_kernel(here: SweepLab) -> None:
-    notebook = here.notebook("silent.ipynb", "seed = 0", "print(seed)")
-    document = json.loads(notebook.read_text())
-    del document["metadata"]["kernelspec"]["language"]
-    notebook.write_text(json.dumps(document))
-    here.sweep(notebook, parameters={"seed": [7]})
-    assert [here.printed(run).strip() for run in here.runs("silent")] == ["7"]
 
 
 def test_a_sweep_that_cannot_begin_starts_nothing(here: SweepLab) -> None:

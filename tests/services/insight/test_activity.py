@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Clock
 from workbench.app import Workbench
 from workbench.model import uuid7
@@ -60,7 +61,7 @@ async def test_attempts_are_counted_in_the_interval_in_which_they_ended_unless_i
 async def test_the_queue_is_known_for_every_interval(workbench: Workbench, admit: Admit, clock: Clock) -> None:
     ada = (await admit("ada")).caller
     for _ in range(3):
-        await workbench.call("create_task", title="T", persona_id="implementer")
+        await given.task(workbench)
     clock.forward(120)
     task = (await workbench.dispatch(ada, "claim_task", {}))["task"]
     clock.forward(120)
@@ -124,8 +125,7 @@ async def test_a_quiet_project_says_so(workbench: Workbench) -> None:
 async def test_what_is_going_on_is_measured(workbench: Workbench, admit: Admit) -> None:
     ada = (await admit("ada")).caller
     before = await workbench.call("get_performance")
-    made = [workbench.call("create_task", title="T", persona_id="tester") for _ in range(50)]
-    await asyncio.gather(*made)
+    await asyncio.gather(*(given.task(workbench) for _ in range(50)))
     await workbench.call("register", name="waits")
     async with workbench.connected(ada, "websocket", "a"):
         found = await workbench.call("get_performance")
@@ -137,12 +137,12 @@ async def test_what_is_going_on_is_measured(workbench: Workbench, admit: Admit) 
 
 
 async def test_readers_of_the_feed_are_served_from_memory_unless_they_come_late(workbench: Workbench) -> None:
-    await workbench.call("create_task", title="T", persona_id="tester")
+    await given.task(workbench)
     async with workbench.feed.subscribe("task.*", after=0) as late:
         assert (await anext(late)).kind == "task.created"
         assert (await workbench.call("get_performance"))["cache_hits"] < 1
         before = (await workbench.call("get_performance"))["cache_hits"]
-        await workbench.call("create_task", title="T", persona_id="tester")
+        await given.task(workbench)
         await anext(late)
         found = await workbench.call("get_performance")
     assert (found["feed_readers"], found["cache_hits"] > before) == (1, True)

@@ -8,9 +8,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, settings
+from hypothesis import given as given_any
 from hypothesis import strategies as st
 
+from tests import given
 from tests.conftest import Admit, Clock
 from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound, Refused, WorkbenchError
@@ -25,9 +27,9 @@ ONCE_FOR_ALL = settings(deadline=None, suppress_health_check=[HealthCheck.functi
 @pytest.fixture
 async def hall(workbench: Workbench) -> Workbench:
     """A project open, with two sessions."""
-    await workbench.call("create_project", name="alpha")
+    await given.project(workbench)
     for name in ("one", "two"):
-        await workbench.call("create_session", project_id="alpha", name=name)
+        await given.session(workbench, name)
     return workbench
 
 
@@ -192,7 +194,7 @@ async def test_contexts_are_found_by_their_words(hall: Workbench, admit: Admit) 
 
 
 @ONCE_FOR_ALL
-@given(text=st.text(max_size=30) | st.text('ab"*:()-^+{}\0 NEAR', max_size=30))
+@given_any(text=st.text(max_size=30) | st.text('ab"*:()-^+{}\0 NEAR', max_size=30))
 async def test_whatever_is_searched_for_is_text_and_nothing_else(hall: Workbench, text: str) -> None:
     try:
         assert await titles(hall, filters={"search": text}) == []
@@ -202,8 +204,8 @@ async def test_whatever_is_searched_for_is_text_and_nothing_else(hall: Workbench
 
 async def test_what_was_made_or_changed_since_is_told_newest_first(settings: Settings, clock: Clock) -> None:
     async with Workbench.open(settings, clock=clock) as workbench:
-        await workbench.call("create_project", name="alpha")
-        await workbench.call("create_session", project_id="alpha", name="one")
+        await given.project(workbench)
+        await given.session(workbench, "one")
         ids = []
         for title in ("a", "b", "c"):
             clock.forward(1)
@@ -222,10 +224,23 @@ async def test_what_was_made_or_changed_since_is_told_newest_first(settings: Set
         assert (await workbench.call("read", resource_type="projects", since=since))["data"] == []
         await workbench.call("update_project", project_id="alpha", description="New.")
         assert len((await workbench.call("read", resource_type="projects", since=since))["data"]) == 1
+        callers = {}
+        for name in ("a", "b", "c"):
+            clock.forward(10)
+            since = clock.now - 1
+            made = await workbench.call("register", name=name, persona_id="implementer")
+            await workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": name})
+            callers[name] = await workbench.identify(made["token"])
+            await given.task(workbench, name, assigned_agent_id=name)
+        clock.forward(10)
+        await workbench.dispatch(callers["a"], "claim_task", {})
+        await workbench.dispatch(callers["a"], "heartbeat", {})
+        for resource_type, field in (("agents", "agent_id"), ("tasks", "title")):
+            assert await pages(workbench.call, field, resource_type=resource_type, since=since) == [["a", "c"]]
 
 
 @ONCE_FOR_ALL
-@given(st.lists(st.booleans(), max_size=12), st.integers(1, 5), st.booleans(), st.sampled_from([None, 0]))
+@given_any(st.lists(st.booleans(), max_size=12), st.integers(1, 5), st.booleans(), st.sampled_from([None, 0]))
 async def test_pages_together_are_the_whole_whatever_is_written_between_them(
     hall: Workbench, wordy: list[bool], limit: int, searching: bool, since: int | None
 ) -> None:
@@ -246,21 +261,30 @@ async def test_pages_together_are_the_whole_whatever_is_written_between_them(
 async def test_pages_of_everything_go_on_where_they_ended_while_some_is_deleted(hall: Workbench) -> None:
     for number in range(7):
         await write(hall, str(number), ("one", "two")[number % 2])
-    first = await hall.call("read", limit=3)
-    for row in first["data"]:
-        await hall.call("delete_context", context_id=row["id"])
-    second = await hall.call("read", limit=3, cursor=first["next_cursor"])
-    third = await hall.call("read", limit=3, cursor=second["next_cursor"])
-    pages = [[row["title"] for row in page["data"]] for page in (first, second, third)]
-    assert (pages, third["next_cursor"]) == ([["6", "5", "4"], ["3", "2", "1"], ["0"]], None)
+
+    async def read_and_delete(name: str, **how: Any) -> dict[str, Any]:
+        page = await hall.call(name, **how)
+        for row in page["data"]:
+            await hall.call("delete_context", context_id=row["id"])
+        return page
+
+    assert await pages(read_and_delete, limit=3) == [[*"654"], [*"321"], ["0"]]
 
 
-async def test_a_page_of_an_agent_of_a_team_goes_on_where_it_ended(hall: Workbench, admit: Admit) -> None:
+async def test_agents_and_tasks_and_what_an_agent_of_a_team_sees_are_read_in_pages(
+    hall: Workbench, admit: Admit
+) -> None:
     await hall.call("create_team", name="red", session_id="one")
     agents = [await admit(name, team_id="red", access_level="team_level") for name in ("ada", "bob", "eve")]
     for number in range(10):
         await hall.dispatch(agents[number % 3].caller, "write", {"content": {"title": str(number)}})
     assert await pages(called_by(hall, agents[0].caller), limit=3) == [[*"987"], [*"654"], [*"321"], ["0"]]
+    for number in range(3):
+        await given.task(hall, str(number))
+    for resource_type, field, names in (("agents", "agent_id", ["ada", "bob", "eve"]), ("tasks", "title", [*"012"])):
+        found = await pages(hall.call, field, resource_type=resource_type, limit=2)
+        assert [len(page) for page in found] == [2, 1]
+        assert sorted(name for page in found for name in page) == names
 
 
 async def test_an_agent_asks_for_what_came_after_a_number_of_its_own_session(hall: Workbench, admit: Admit) -> None:
@@ -319,8 +343,7 @@ async def test_tasks_are_read_as_they_are_listed_none_of_another_session(
     ada = await admit("ada", session_id="one", access_level=level)
     made = {}
     for title, session in {"of one": "one", "of two": "two", "of none": None}.items():
-        new = {"title": title, "persona_id": "implementer", "session_id": session}
-        made[title] = (await hall.call("create_task", **new))["id"]
+        made[title] = await given.task(hall, title, session_id=session)
     await hall.dispatch(ada.caller, "claim_task", {"task_id": made["of one"]})
 
     async def read(**filters: str) -> list[dict[str, Any]]:
@@ -333,34 +356,6 @@ async def test_tasks_are_read_as_they_are_listed_none_of_another_session(
     assert await read(persona_id="tester") == []
     with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
         await hall.dispatch(ada.caller, "get_task", {"task_id": made["of two"]})
-
-
-async def test_agents_and_tasks_that_were_made_or_changed_since_are_read(settings: Settings, clock: Clock) -> None:
-    async with Workbench.open(settings, clock=clock) as workbench:
-        callers = {}
-        for name in ("a", "b", "c"):
-            clock.forward(10)
-            since = clock.now - 1
-            made = await workbench.call("register", name=name, persona_id="implementer")
-            await workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": name})
-            callers[name] = await workbench.identify(made["token"])
-            await workbench.call("create_task", title=name, persona_id="implementer", assigned_agent_id=name)
-        clock.forward(10)
-        await workbench.dispatch(callers["a"], "claim_task", {})
-        await workbench.dispatch(callers["a"], "heartbeat", {})
-        for resource_type, field in (("agents", "agent_id"), ("tasks", "title")):
-            found = await workbench.call("read", resource_type=resource_type, since=since)
-            assert [row[field] for row in found["data"]] == ["a", "c"]
-
-
-async def test_agents_and_tasks_are_read_in_pages(hall: Workbench, admit: Admit) -> None:
-    for number in range(5):
-        await admit(f"a{number}")
-        await hall.call("create_task", title=f"t{number}", persona_id="tester")
-    for resource_type, field, prefix in (("agents", "agent_id", "a"), ("tasks", "title", "t")):
-        found = await pages(hall.call, field, resource_type=resource_type, limit=2)
-        assert [len(page) for page in found] == [2, 2, 1]
-        assert sorted(row for page in found for row in page) == [f"{prefix}{number}" for number in range(5)]
 
 
 async def test_what_is_read_and_written_is_what_the_tool_permits_at_that_moment(hall: Workbench, admit: Admit) -> None:
