@@ -100,6 +100,13 @@ class Kernel:
                 print(program)
             raise
 
+    def outputs(self, code: str, *kinds: str) -> list[dict[str, Any]]:
+        """Run a cell; its messages of some kinds, in order."""
+        messages: list[dict[str, Any]] = []
+        reply = self.execute(code, messages.append)
+        assert reply["status"] == "ok", reply
+        return [message for message in messages if message["msg_type"] in kinds]
+
     def kill(self) -> None:
         """End it with SIGKILL. Unlike this, Jupyter's own shutdown interrupts it first."""
         self.manager.signal_kernel(signal.SIGKILL)

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -56,13 +55,7 @@ def page(kernel: Kernel, front_end: str = "1") -> Iterator[None]:
         kernel.run("del os.environ['WORKBENCH_FRONTEND']")
 
 
-def outputs(kernel: Kernel, code: str) -> list[dict[str, Any]]:
-    """The output messages of a cell that succeeds, in order."""
-    found: list[dict[str, Any]] = []
-    reply = kernel.execute(code, found.append)
-    assert reply["status"] == "ok", reply
-    shown = ("display_data", "update_display_data", "execute_result", "stream")
-    return [message for message in found if message["msg_type"] in shown]
+SHOWN = ("display_data", "update_display_data", "execute_result", "stream")
 
 
 def test_a_cell_shows_the_answer_and_continues_the_conversation(running: Kernel) -> None:
@@ -74,14 +67,14 @@ def test_a_cell_shows_the_answer_and_continues_the_conversation(running: Kernel)
 
 
 def test_in_a_batch_run_the_answer_is_one_output(running: Kernel) -> None:
-    [output] = outputs(running, "%%chat assistant --new\nHow is it?")
+    [output] = running.outputs("%%chat assistant --new\nHow is it?", *SHOWN)
     assert output["content"]["data"] == {"text/plain": "It is *fine*.", "text/html": "<p>It is <em>fine</em>.</p>\n"}
 
 
 def test_in_a_page_the_text_grows_in_its_output(running: Kernel) -> None:
     running.run("slow.settings['script'] = [{'say': 'one two three', 'pause': 0.4}]")
     with page(running):
-        shown = outputs(running, "%%chat slow --new\nCount")
+        shown = running.outputs("%%chat slow --new\nCount", *SHOWN)
     kinds = [message["msg_type"] for message in shown]
     assert kinds == ["display_data", *["update_display_data"] * (len(shown) - 1)]
     assert len({message["content"]["transient"]["display_id"] for message in shown}) == 1
@@ -94,7 +87,7 @@ def test_in_a_page_the_text_grows_in_its_output(running: Kernel) -> None:
 def test_in_a_page_each_of_several_calls_has_one_card(running: Kernel) -> None:
     running.run(PAUSING)
     with page(running):
-        shown = outputs(running, "%%chat slow --new\nLook around")
+        shown = running.outputs("%%chat slow --new\nLook around", *SHOWN)
     made = [message["content"] for message in shown if message["msg_type"] == "display_data"]
     assert len({one["transient"]["display_id"] for one in made}) == len(made) == 3
 
@@ -183,7 +176,9 @@ def test_a_tool_is_asked_for_in_the_page_and_the_cell_says_what_was_decided(runn
     )
     running.run(APPROVE)
     with page(running):
-        shown = [message["content"]["data"]["text/plain"] for message in outputs(running, "%%chat slow --new\nAdd")]
+        shown = [
+            message["content"]["data"]["text/plain"] for message in running.outputs("%%chat slow --new\nAdd", *SHOWN)
+        ]
     assert '→ add(a=1, b=2)\n← add: {"result":3}' in shown
     assert f"Approved by {getpass.getuser()}: the tool call of add." in shown
     assert shown[-1] == "It is 3."

@@ -47,6 +47,9 @@ def test_a_snapshot_and_the_live_list_are_filtered_sorted_paged_and_frames(servi
     assert serving.run("found.page(9)") == "There is no page 9. The last one has the number 1."
     assert serving.run('list(wb.tasks.sort("priority")) == list(wb.tasks().sort("priority"))') == "True"
     assert serving.run('[task.title for task in wb.tasks.filter(title="Weigh")]') == "['Weigh']"
+    serving.run("first = wb.tasks.frame().id.iloc[0]")
+    assert serving.run("type(first).__name__, wb.tasks[first].id, wb.task(first).id") == "('int64', 1, 1)"
+    assert serving.run('wb.call("get_task", task_id=first)["id"]') == "1"
     assert serving.run("len(wb.tasks.page(1, size=2)), wb.tasks.frame().shape[0] == len(wb.tasks)") == "(2, True)"
 
 
@@ -129,12 +132,6 @@ def test_what_is_not_there_misspelt_or_of_another_type_is_one_line(serving: Kern
     assert serving.run("wb.start(str(wb.settings.project))").startswith("Workbench serves ")
 
 
-def test_numbers_of_a_frame_are_ids_and_arguments(serving: Kernel) -> None:
-    serving.run("first = wb.tasks.frame().id.iloc[0]")
-    assert serving.run("type(first).__name__, wb.tasks[first].id, wb.task(first).id") == "('int64', 1, 1)"
-    assert serving.run('wb.call("get_task", task_id=first)["id"]') == "1"
-
-
 def test_an_old_event_is_found_by_its_id(serving: Kernel) -> None:
     serving.run("for _ in range(60): wb.task(1).prioritize(11); wb.task(1).prioritize(10)")
     assert serving.run("wb.events[1].kind, 1 in [event.id for event in wb.events]") == "('persona.saved', False)"
@@ -186,17 +183,6 @@ Session.call = call
 """
 
 
-def test_a_long_list_is_not_read_whole_in_order_to_be_shown(serving: Kernel) -> None:
-    assert serving.run(SHOWN_LONG).strip() == (
-        "[('list_tasks', 100)] 102 … and more: wb.tasks(field=value) has those that match, and wb.tasks() all."
-    )
-    note = "more: .page(number), .filter(field=value) and .sort(field) choose."
-    assert serving.run(FOUND_LONG).strip().splitlines() == [
-        f"True T99 20 [('list_tasks', 100)] 102 … and {note}",
-        f"130 [('list_tasks', 1000)] … and 30 {note} T129",
-    ]
-
-
 SORTED_LONG = """
 for number in range(101):
     _ = wb.call("start_run", name=f"run {number}", key=f"key {number}")
@@ -209,7 +195,15 @@ print(asked, len(shown.splitlines()))
 """
 
 
-def test_sorted_runs_are_read_as_far_as_they_are_shown(serving: Kernel) -> None:
+def test_long_and_sorted_lists_are_read_as_far_as_they_are_shown(serving: Kernel) -> None:
+    assert serving.run(SHOWN_LONG).strip() == (
+        "[('list_tasks', 100)] 102 … and more: wb.tasks(field=value) has those that match, and wb.tasks() all."
+    )
+    note = "more: .page(number), .filter(field=value) and .sort(field) choose."
+    assert serving.run(FOUND_LONG).strip().splitlines() == [
+        f"True T99 20 [('list_tasks', 100)] 102 … and {note}",
+        f"130 [('list_tasks', 1000)] … and 30 {note} T129",
+    ]
     assert serving.run(SORTED_LONG).strip() == "[('list_runs', 100)] 102"
 
 

@@ -23,7 +23,7 @@ LISTED = Result(
 )
 
 
-def test_a_list_is_a_table_below_the_other_facts() -> None:
+def test_a_list_is_a_table_below_the_other_facts_and_html_has_the_same_cells_escaped() -> None:
     assert pretty(LISTED).splitlines() == [
         "total  2",
         "",
@@ -33,19 +33,13 @@ def test_a_list_is_a_table_below_the_other_facts() -> None:
         "2   Write  1             tester",
     ]
     assert str(LISTED) == pretty(LISTED)
-
-
-def test_one_object_is_a_table_of_its_fields() -> None:
-    shown = Result(agent_id="ada", reads=True, grant={"tool": "write", "team": None}, tools=["read", "write"])
-    assert pretty(shown).splitlines() == [
+    one = Result(agent_id="ada", reads=True, grant={"tool": "write", "team": None}, tools=["read", "write"])
+    assert pretty(one).splitlines() == [
         "agent id  ada",
         "reads     yes",
         "grant     tool: write, team: none",
         "tools     read, write",
     ]
-
-
-def test_html_has_the_same_cells_escaped() -> None:
     shown = Result(name="<b>", items=[{"title": "<script>"}])
     page = ElementTree.fromstring(f"<div>{shown._repr_html_()}</div>")
     assert [cell.text for cell in page.iter("td")] == ["name", "<b>", "<script>"]

@@ -66,17 +66,13 @@ def about_sockets(place: Path) -> dict[str, Any]:
     return dict(json.loads(printed.text))
 
 
-def test_a_kernel_listens_in_a_private_directory_that_is_removed(tmp_path: Path) -> None:
+def test_a_kernel_listens_in_a_private_directory_that_is_removed_or_on_ports_where_paths_are_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = about_sockets(tmp_path)
     assert (found["transport"], found["private"]) == ("ipc", True)
     assert not Path(found["place"]).exists()
-
-
-def test_a_kernel_listens_on_ports_where_paths_are_too_long_for_sockets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = tmp_path / ("long" * 25)
-    place.mkdir()
+    (place := tmp_path / ("long" * 25)).mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(place))
     assert about_sockets(tmp_path)["transport"] == "tcp"
     assert [*place.iterdir()] == []

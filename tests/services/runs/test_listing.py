@@ -9,19 +9,13 @@ from tests.conftest import Admit
 from tests.services.runs.conftest import Lab, pages
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused
-from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio
 
-SWEEP = Query(
-    "sweep",
-    "INSERT INTO sweeps (name, notebook, notebook_sha256, specification, created_at, created_by) "
-    "VALUES ('grid', 'a.ipynb', '', '{}', 0, 'operator') RETURNING id",
-)
-
 
 async def test_runs_are_filtered_by_what_they_are(lab: Lab) -> None:
-    [row] = await lab.workbench.store.write(lambda tx: tx.all(SWEEP))
+    about = {"notebook": "a.ipynb", "notebook_sha256": "0" * 64, "specification": {}}
+    row = await lab.call("start_sweep", name="grid", **about)
     swept = (await lab.start("of a sweep", sweep_id=row["id"], key="s1", notebook="deep/train.ipynb"))["id"]
     tagged = (await lab.start("Tagged", tags=["baseline"]))["id"]
     failed = await lab.run(state="failed")
@@ -102,16 +96,6 @@ async def test_runs_are_compared_where_they_differ(lab: Lab) -> None:
         await lab.call("compare_runs", run_ids=[one["id"], 99])
 
 
-async def test_an_archived_run_counts_for_a_name_only_if_no_other_has_it(lab: Lab) -> None:
-    first, second = [(await lab.start("twice"))["id"] for _ in range(2)]
-    with pytest.raises(BadInput, match="AMBIGUOUS_NAME") as refused:
-        await lab.call("get_run", run_id="twice")
-    assert f"Choose by id: {second}, {first}." in refused.value.message
-    await lab.call("end_run", run_id=second)
-    await lab.call("archive_run", run_id=second)
-    assert (await lab.call("get_run", run_id="twice"))["id"] == first
-
-
 async def test_names_notes_and_tags_are_changed_one_by_one(lab: Lab) -> None:
     run = (await lab.start("old", tags=["a", "b"]))["id"]
     await lab.call("update_run", run_id=run, name="new", add_tags=["c", "a"], remove_tags=["b", "none"])
@@ -126,7 +110,7 @@ async def test_names_notes_and_tags_are_changed_one_by_one(lab: Lab) -> None:
             await lab.call("update_run", run_id=run, add_tags=[tag])
 
 
-async def test_archived_runs_are_listed_apart_and_come_back(lab: Lab) -> None:
+async def test_archived_runs_are_listed_apart_come_back_and_count_for_a_name_only_if_no_other_has_it(lab: Lab) -> None:
     running, ended = (await lab.start())["id"], await lab.run()
     with pytest.raises(Conflict, match="RUN_RUNNING"):
         await lab.call("archive_run", run_id=running)
@@ -137,6 +121,12 @@ async def test_archived_runs_are_listed_apart_and_come_back(lab: Lab) -> None:
         assert (await lab.call("restore_run", run_id=ended))["archived_at"] is None
     assert await lab.list() == [ended, running]
     assert len(await lab.events("run.archived")) == len(await lab.events("run.restored")) == 1
+    first, second = [(await lab.start("twice"))["id"] for _ in range(2)]
+    with pytest.raises(BadInput, match=rf"AMBIGUOUS_NAME.*Choose by id: {second}, {first}\."):
+        await lab.call("get_run", run_id="twice")
+    await lab.call("end_run", run_id=second)
+    await lab.call("archive_run", run_id=second)
+    assert (await lab.call("get_run", run_id="twice"))["id"] == first
 
 
 async def test_planners_read_the_runs_of_their_session_and_change_none(workbench: Workbench, admit: Admit) -> None:
