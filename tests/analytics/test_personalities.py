@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import given
 from tests.analytics.conftest import rows
 from tests.conftest import Served, git
 from tests.services.personalities.known import online
@@ -55,12 +56,12 @@ async def test_a_call_at_another_node_is_joined_to_the_task_and_the_merged_commi
         await here.workbench.call("offer_tools", host_id="k", name="kernel", tools=[SQUARE])
         await here.workbench.call("set_peer_permission", peer=there.rid, permission="always")
         await there.knows("ada", "square")
-        place = Path((await call("create_worktree", name="lab"))["path"])
+        place = await given.worktree(there.workbench)
         made = await call("register", name="eve", persona_id="implementer")
         choices = {"agent_id": "eve", "tools": ["ada"], "worktree": "lab"}
         await call("approve", approval_id=made["approval_id"], choices=choices)
         await call("set_tool_permission", name="ada__square", permission="always")
-        task = (await call("create_task", title="Measure", persona_id="implementer", target_worktree="lab"))["id"]
+        task = await given.task(there.workbench, "Measure", target_worktree="lab")
         eve = await there.workbench.identify(made["token"])
         await there.workbench.dispatch(eve, "claim_task", {"task_id": task})
         arguments = {"name": "ada__square", "arguments": {"n": 3}}

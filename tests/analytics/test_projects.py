@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import given
 from tests.analytics.conftest import rows
 from tests.conftest import with_store
 from workbench import state_directory
@@ -27,7 +28,7 @@ BOTH = "SELECT 'here', title FROM tasks UNION ALL SELECT 'there', title FROM oth
 @pytest.fixture
 async def workbench(workbench: Workbench) -> Workbench:
     """An open project with a task."""
-    await create(workbench, "Count")
+    await given.task(workbench, "Count")
     return workbench
 
 
@@ -37,7 +38,8 @@ async def other(tmp_path: Path, empty_store: Path) -> Path:
     root = tmp_path / "other"
     root.mkdir()
     async with Workbench.open(with_store(settings_of(root), empty_store)) as opened:
-        await create(opened, "Weigh", "Draw")
+        for title in ("Weigh", "Draw"):
+            await given.task(opened, title)
     return root
 
 
@@ -46,11 +48,6 @@ def settings_of(root: Path) -> Settings:
     made = Settings(project=root)
     state_directory.create(made)
     return made
-
-
-async def create(workbench: Workbench, *titles: str) -> None:
-    for title in titles:
-        await workbench.call("create_task", title=title, persona_id="implementer")
 
 
 async def test_a_query_uses_a_closed_project_and_leaves_its_files_as_they_are(
@@ -68,10 +65,10 @@ async def test_a_project_stays_known_and_is_followed_while_others_use_it(workben
     await rows(live, workbench, "SELECT 1", projects={"other": other})
     await rows(live, workbench, "CREATE TEMP VIEW theirs AS SELECT title FROM other.tasks")
     async with Workbench.open(Settings(project=other)) as opened:
-        await create(opened, "Late")
+        await given.task(opened, "Late")
         assert await rows(live, workbench, "SELECT count(*) FROM other.tasks") == [(3,)]
         await opened.call("cancel_task", task_id=1)
-        await create(workbench, "Measure")
+        await given.task(workbench, "Measure")
         query = "SELECT (SELECT count(*) FROM tasks), (SELECT status FROM other.tasks WHERE id = 1)"
         assert await rows(live, workbench, query) == [(2, "cancelled")]
     assert await rows(live, workbench, "SELECT count(*) FROM theirs") == [(3,)]
@@ -79,12 +76,13 @@ async def test_a_project_stays_known_and_is_followed_while_others_use_it(workben
     assert await rows(live, workbench, "SELECT count(*) FROM other.tasks") == [(3,)]
 
 
+@pytest.mark.long
 async def test_a_project_that_another_one_replaces_is_read_anew(workbench: Workbench, other: Path) -> None:
     live = Live()
     await rows(live, workbench, "SELECT 1", projects={"other": other})
     shutil.rmtree(other / ".aiswarm")
     async with Workbench.open(settings_of(other)) as opened:
-        await create(opened, "New")
+        await given.task(opened, "New")
     assert await rows(live, workbench, "SELECT title FROM other.tasks") == [("New",)]
     assert await rows(live, workbench, "SELECT title FROM b.tasks", projects={"b": other}) == [("New",)]
     with pytest.raises(BadInput, match="SQL_FAILED"):
@@ -156,13 +154,14 @@ async def test_projects_are_compared(workbench: Workbench, other: Path) -> None:
         assert made.chart is not None
 
 
+@pytest.mark.long
 async def test_a_report_on_projects_keeps_those_that_a_query_has_attached(
     workbench: Workbench, other: Path, tmp_path: Path
 ) -> None:
     third = tmp_path / "third"
     third.mkdir()
     async with Workbench.open(settings_of(third)) as opened:
-        await create(opened, "Sort")
+        await given.task(opened, "Sort")
     live = Live()
     before = await rows(live, workbench, BOTH, projects={"other": other})
     both = "SELECT title FROM third.tasks UNION SELECT title FROM other.tasks ORDER BY title"

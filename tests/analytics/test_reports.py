@@ -13,6 +13,7 @@ from typing import Any
 import pandas
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Clock
 from tests.small_disk import fill, small_disk
 from workbench.analytics import reports
@@ -46,22 +47,18 @@ async def made(workbench: Workbench, name: str) -> Report:
 
 async def live_through(workbench: Workbench, admit: Admit, clock: Clock) -> None:
     """One task completed at the second attempt, one under way, one that waits."""
-    ada = await admit("ada")
-
-    async def do(name: str, **arguments: Any) -> None:
-        await workbench.dispatch(ada.caller, name, arguments)
-
+    do = partial(given.done_by, workbench, await admit("ada"))
     for title in ("first", "second", "third"):
-        await workbench.call("create_task", title=title, persona_id="implementer")
+        await given.task(workbench, title)
     clock.forward(2)
-    await do("claim_task", task_id=1)
+    await do("claim_task", 1)
     clock.forward(3)
-    await do("fail_task", task_id=1, error_message="no")
+    await do("fail_task", 1, error_message="no")
     await workbench.store.write(lambda tx: expiry.expire(tx, workbench.settings, lambda: 0.0))
-    await do("claim_task", task_id=1)
-    await do("claim_task", task_id=2)
+    await do("claim_task", 1)
+    await do("claim_task", 2)
     clock.forward(5.5)
-    await do("complete_task", task_id=1)
+    await do("complete_task", 1)
 
 
 async def test_the_reports_have_names_and_no_other_is_made(workbench: Workbench) -> None:
@@ -202,6 +199,7 @@ def test_a_gantt_of_many_tasks_shows_the_last_and_says_so() -> None:
     assert shown["text/plain"].splitlines()[-1] == f"… and {2_000 - ROWS:,} more rows; `frame` has all"
 
 
+@pytest.mark.long
 def test_very_many_bars_intervals_and_samples_are_capped_with_a_word() -> None:
     many = pandas.DataFrame({"kind": "attempt", "class": [f"Error{n}" for n in range(5_000)], "failures": 1})
     page = Report("failures", many, "", drawn("failures", many)).html()
@@ -217,7 +215,11 @@ def test_very_many_bars_intervals_and_samples_are_capped_with_a_word() -> None:
     assert all(pane["mark"]["point"] for pane in chart["vconcat"]), "single samples are seen, too"
 
 
-def test_an_axis_is_in_the_unit_of_its_longest_duration() -> None:
+def test_an_axis_is_in_the_unit_of_its_longest_duration_and_more_names_than_colours_are_one_colour() -> None:
+    frame = pandas.DataFrame({"persona": [f"p{n}" for n in range(9)]})
+    found = list(dict.fromkeys(charts.grouped(frame, "persona")["persona"]))
+    assert found == ["p0", "p1", "p2", "p3", "p4", "p5", "others"]
+    assert charts.grouped(frame[:7], "persona")["persona"].tolist() == frame["persona"][:7].tolist()
     for longest, unit, last in ((90.0, "seconds", 90.0), (3_600.0, "minutes", 60.0), (864_000.0, "days", 10.0)):
         frame, name = charts.in_unit(pandas.DataFrame({"from_s": [0.0, 9.0], "to_s": [9.0, longest]}), "from_s", "to_s")
         assert (name, frame["to_s"].max()) == (unit, last)
@@ -232,13 +234,6 @@ def test_what_is_counted_has_whole_numbers_and_outcomes_have_their_colours() -> 
     scale = drawn("runs", runs).to_dict()["encoding"]["color"]["scale"]
     shades = dict(zip(scale["domain"], scale["range"], strict=True))
     assert shades == {"failed": charts.RED, "completed": charts.GREEN}
-
-
-def test_more_names_than_colours_are_one_colour_with_a_word() -> None:
-    frame = pandas.DataFrame({"persona": [f"p{n}" for n in range(9)]})
-    found = list(dict.fromkeys(charts.grouped(frame, "persona")["persona"]))
-    assert found == ["p0", "p1", "p2", "p3", "p4", "p5", "others"]
-    assert charts.grouped(frame[:7], "persona")["persona"].tolist() == frame["persona"][:7].tolist()
 
 
 async def test_a_failed_run_is_a_failure_with_its_cause(workbench: Workbench) -> None:
@@ -256,9 +251,9 @@ async def test_tasks_of_one_name_are_told_apart(workbench: Workbench, admit: Adm
         text = f"plan: {plan}\ntasks:\n- {{name: clean, title: Clean, persona: implementer}}\n"
         await workbench.call("create_plan", text=text)
     for title in ("Draw", "Draw", "Write"):
-        await workbench.call("create_task", title=title, persona_id="implementer")
+        await given.task(workbench, title)
     for task in range(1, 6):
-        await workbench.dispatch(ada.caller, "claim_task", {"task_id": task})
+        await given.done_by(workbench, ada, "claim_task", task)
     found = await made(workbench, "gantt")
     names = ["Draw (task 3)", "Draw (task 4)", "Write", "clean (penguins)", "clean (seals)"]
     assert sorted(found.frame["task"]) == names

@@ -237,15 +237,6 @@ async def note(*report):
     assert kernel.run("steps()") == "'done'"
 
 
-def test_a_function_is_withdrawn_by_deleting_its_name(kernel: Kernel, operator: Operator) -> None:
-    kernel.run("@wb.tool\ndef short_lived(): pass")
-    assert operator.tool("short_lived") == "null"
-    kernel.run("del wb.tools['short_lived']")
-    assert failure(operator.begin_tool("short_lived")).code == "UNKNOWN_TOOL"
-    assert kernel.attempt("wb.tools['short_lived']")[1] is not None
-    assert kernel.run("'short_lived' in wb.tools, 'early' in wb.tools") == "(False, True)"
-
-
 def test_a_function_that_cannot_be_a_tool_is_refused_in_its_cell(kernel: Kernel) -> None:
     for code, expected in {
         "@wb.tool\ndef create_task(): pass": "Conflict: TOOL_NAME_TAKEN",
@@ -256,9 +247,15 @@ def test_a_function_that_cannot_be_a_tool_is_refused_in_its_cell(kernel: Kernel)
         assert kernel.error(code).startswith(expected)
 
 
-def test_a_stop_withdraws_the_functions_and_the_next_start_offers_them_again(
+def test_a_function_is_withdrawn_by_deleting_its_name_and_all_by_a_stop_until_the_next_start(
     kernel: Kernel, operator: Operator, repository: Path
 ) -> None:
+    kernel.run("@wb.tool\ndef short_lived(): pass")
+    assert operator.tool("short_lived") == "null"
+    kernel.run("del wb.tools['short_lived']")
+    assert failure(operator.begin_tool("short_lived")).code == "UNKNOWN_TOOL"
+    assert kernel.error("wb.tools['short_lived']")
+    assert kernel.run("'short_lived' in wb.tools, 'early' in wb.tools") == "(False, True)"
     kernel.run("begun = threading.Event()\n@wb.tool\ndef hangs():\n    begun.set()\n    while True: pass")
     hanging = operator.begin_tool("hangs")
     kernel.run("begun.wait()")
