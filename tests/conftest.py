@@ -230,16 +230,17 @@ class Admitted:
 Admit = Callable[..., Any]
 
 
+async def admitted(workbench: Workbench, name: str, persona_id: str = "implementer", **choices: Any) -> Admitted:
+    """An agent, registered and approved."""
+    made = await workbench.call("register", name=name, persona_id=persona_id)
+    await workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": name, **choices})
+    return Admitted(name, made["token"], await workbench.identify(made["token"]))
+
+
 @pytest.fixture
 def admit(workbench: Workbench) -> Admit:
-    """`await admit("ada", persona_id="implementer", role="planner")`: register and approve an agent."""
-
-    async def admitted(name: str, persona_id: str = "implementer", **choices: Any) -> Admitted:
-        made = await workbench.call("register", name=name, persona_id=persona_id)
-        await workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": name, **choices})
-        return Admitted(name, made["token"], await workbench.identify(made["token"]))
-
-    return admitted
+    """`await admit("ada", persona_id="implementer", role="planner")`: see `admitted`."""
+    return functools.partial(admitted, workbench)
 
 
 Child = Callable[..., "subprocess.Popen[str]"]

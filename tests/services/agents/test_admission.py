@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit
+from tests.services.agents.strangers import come
 from workbench.app import Workbench
-from workbench.errors import Conflict, NotFound, Refused, Unavailable, WorkbenchError
+from workbench.errors import WorkbenchError
 from workbench.model import Event, Level
 from workbench.ops import ANONYMOUS
 from workbench.services.sharing.events import may_see
@@ -33,7 +35,7 @@ def listed(settings: Settings) -> Path:
 async def test_a_rule_admits_at_once_and_leaves_its_name_in_the_history(workbench: Workbench) -> None:
     grants = {"persona_id": "tester", "tool": "read", "access_level": "session_level"}
     await workbench.call("add_admission_rule", name="my scripts", pattern="script-*", grants=grants)
-    made = await workbench.dispatch(HERE, "register", {"name": "script-7"})
+    made = await come(workbench, "script-7", HERE)
     assert (made["agent_id"], made["status"]) == ("script-7", "assigned")
     caller = await workbench.identify(made["token"])
     assert (caller.level, caller.persona, caller.access) == (Level.READ, "tester", "session_level")
@@ -61,26 +63,25 @@ async def test_a_rule_fits_a_name_and_an_origin(workbench: Workbench) -> None:
     await workbench.call("add_admission_rule", name="here", pattern="script-*")
     await workbench.call("add_admission_rule", name="there", pattern="anywhere-?", loopback_only=False)
     for caller, name, status in COMERS:
-        made = await workbench.dispatch(caller, "register", {"name": name})
+        made = await come(workbench, name, caller)
         assert (caller.address, name, made["status"]) == (caller.address, name, status)
 
 
 async def test_a_removed_rule_admits_nobody_any_more_and_keeps_whom_it_admitted(workbench: Workbench) -> None:
     await workbench.call("add_admission_rule", name="all", pattern="*")
-    admitted = await workbench.dispatch(HERE, "register", {"name": "ada"})
+    admitted = await come(workbench, "ada", HERE)
     assert [rule["name"] for rule in (await workbench.call("list_admission_rules"))["rules"]] == ["all"]
     await workbench.call("remove_admission_rule", name="all")
     assert (await workbench.call("list_admission_rules"))["rules"] == []
-    assert (await workbench.dispatch(HERE, "register", {"name": "bob"}))["status"] == "pending"
+    assert (await come(workbench, "bob", HERE))["status"] == "pending"
     assert (await workbench.identify(admitted["token"])).level is Level.WORKER
-    with pytest.raises(NotFound, match="RULE_NOT_FOUND"):
-        await workbench.call("remove_admission_rule", name="all")
+    await given.fails("RULE_NOT_FOUND", workbench.call("remove_admission_rule", name="all"))
 
 
 async def test_the_first_rule_that_fits_decides_and_each_agent_gets_an_id_of_its_own(workbench: Workbench) -> None:
     await workbench.call("add_admission_rule", name="readers", pattern="a*", grants={"tool": "read"})
     await workbench.call("add_admission_rule", name="writers", pattern="*")
-    made = [await workbench.dispatch(HERE, "register", {"name": name}) for name in ("ada", "ada", "bob")]
+    made = [await come(workbench, name, HERE) for name in ("ada", "ada", "bob")]
     assert [one["agent_id"] for one in made] == ["ada", "ada-2", "bob"]
     levels = [(await workbench.identify(one["token"])).level for one in made]
     assert levels == [Level.READ, Level.READ, Level.WORKER]
@@ -108,11 +109,11 @@ async def test_a_rule_that_cannot_be_is_refused(workbench: Workbench) -> None:
 async def test_a_rule_whose_grant_cannot_be_given_any_more_leaves_the_question_to_the_person(
     workbench: Workbench,
 ) -> None:
-    project = await workbench.call("create_project", name="p")
-    session = await workbench.call("create_session", project_id=project["id"], name="s")
+    await given.project(workbench)
+    session = await given.session(workbench, "s")
     await workbench.call("add_admission_rule", name="all", pattern="*", grants={"session_id": session["id"]})
     await workbench.call("delete_session", session_id=session["id"])
-    made = await workbench.dispatch(HERE, "register", {"name": "ada"})
+    made = await come(workbench, "ada", HERE)
     assert (made["status"], "rule" in made["message"]) == ("pending", False)
     assert len((await workbench.call("list_approvals"))["approvals"]) == 1
     (told,) = (await workbench.call("list_events", kinds=["rule.failed"]))["events"]
@@ -121,63 +122,46 @@ async def test_a_rule_whose_grant_cannot_be_given_any_more_leaves_the_question_t
     assert not may_see(replace(caller, level=Level.WORKER), Event(**told | {"at": 0}))
 
 
-async def test_whom_a_rule_admits_is_on_the_allowlist_too(workbench: Workbench, listed: Path) -> None:
-    listed.write_text("root\n")
-    await workbench.call("add_admission_rule", name="all", pattern="*")
-    made = await workbench.dispatch(HERE, "register", {"name": "ada"})
-    assert (await workbench.identify(made["token"])).level is Level.WORKER
-    assert listed.read_text() == "root\nada\n"
-
-
-async def test_limits_for_strangers_do_not_hold_for_the_person(settings: Settings) -> None:
-    async with Workbench.open(settings.model_copy(update={"max_pending_agents": 1})) as workbench:
-        await workbench.dispatch(HERE, "register", {"name": "ada"})
+async def test_strangers_are_limited_in_all_and_for_each_address_and_the_person_is_not(settings: Settings) -> None:
+    few = settings.model_copy(update={"max_pending_per_address": 2, "max_pending_agents": 3})
+    async with Workbench.open(few) as workbench:
+        first, _ = [await come(workbench, by=ELSEWHERE) for _ in range(2)]
+        await given.fails("TOO_MANY_PENDING", come(workbench, by=ELSEWHERE))
+        await come(workbench, by=HERE)
+        await given.fails("TOO_MANY_PENDING", come(workbench, by=HERE))
+        await workbench.call("reject", approval_id=first["approval_id"])
+        await come(workbench, by=HERE)
         await workbench.call("update_agent_tool", tool_id="register", enabled=False)
+        await given.fails("TOOL_DISABLED", come(workbench, by=replace(ANONYMOUS, address="192.0.2.8")))
         assert (await workbench.call("register", name="mine"))["status"] == "pending"
+        assert len((await workbench.call("list_approvals"))["approvals"]) == 4
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unwritable for root")
 async def test_nobody_is_admitted_whom_the_allowlist_could_not_take(workbench: Workbench, listed: Path) -> None:
     listed.write_text("root\n")
-    made = await workbench.dispatch(HERE, "register", {"name": "ada"})
+    made = await come(workbench, "ada", HERE)
     listed.parent.chmod(0o500)
     try:
-        with pytest.raises(Unavailable, match="PROJECT_UNWRITABLE"):
-            await workbench.call("approve", approval_id=made["approval_id"])
+        await given.fails("PROJECT_UNWRITABLE", workbench.call("approve", approval_id=made["approval_id"]))
     finally:
         listed.parent.chmod(0o700)
     assert (await workbench.call("approve", approval_id=made["approval_id"]))["outcome"]["status"] == "assigned"
-
-
-async def test_pending_registrations_are_capped_for_each_address(settings: Settings) -> None:
-    few = settings.model_copy(update={"max_pending_per_address": 2, "max_pending_agents": 3})
-    async with Workbench.open(few) as workbench:
-        for _ in range(2):
-            await workbench.dispatch(ELSEWHERE, "register", {"name": "x"})
-        with pytest.raises(Unavailable, match="TOO_MANY_PENDING"):
-            await workbench.dispatch(ELSEWHERE, "register", {"name": "x"})
-        await workbench.dispatch(HERE, "register", {"name": "x"})
-        with pytest.raises(Unavailable, match="TOO_MANY_PENDING"):
-            await workbench.dispatch(HERE, "register", {"name": "x"})
-
-
-async def test_an_empty_allowlist_means_everyone(workbench: Workbench, admit: Admit, listed: Path) -> None:
-    ada = await admit("ada")
-    listed.write_text("# nobody yet\n\n")
-    assert (await workbench.identify(ada.token)).level is Level.WORKER
 
 
 async def test_who_is_not_on_the_allowlist_may_do_nothing_from_the_next_message_on(
     workbench: Workbench, admit: Admit, listed: Path
 ) -> None:
     ada, bob = await admit("ada"), await admit("bob")
+    listed.write_text("# nobody yet, which means everyone\n\n")
+    assert (await workbench.identify(bob.token)).level is Level.WORKER
     listed.write_text("# trusted\nada   # my own\n")
     assert (await workbench.renewed(ada.caller)).level is Level.WORKER
-    barred = await workbench.renewed(bob.caller)
-    with pytest.raises(Refused, match="NOT_ALLOWLISTED"):
-        await workbench.dispatch(barred, "whoami", {})
+    await given.fails("NOT_ALLOWLISTED", workbench.dispatch(await workbench.renewed(bob.caller), "whoami", {}))
     listed.write_text("ada\nbob\n")
     assert (await workbench.renewed(bob.caller)).level is Level.WORKER
+    listed.write_bytes(b"ada\n\xff\xfe")
+    await given.fails("ALLOWLIST_UNREADABLE", workbench.identify(ada.token))
 
 
 async def test_admitting_and_renaming_keep_a_list_that_restricts_up_to_date(
@@ -186,30 +170,23 @@ async def test_admitting_and_renaming_keep_a_list_that_restricts_up_to_date(
     listed.write_text("# trusted\nroot\n")
     ada = await admit("ada")
     await workbench.call("update_agent", agent_id="ada", changes={"agent_id": "eva"})
-    assert listed.read_text() == "# trusted\nroot\neva\n"
-    assert (await workbench.identify(ada.token)).level is Level.WORKER
+    await workbench.call("add_admission_rule", name="all", pattern="*")
+    bob = await come(workbench, "bob", HERE)
+    assert listed.read_text() == "# trusted\nroot\neva\nbob\n"
+    assert [(await workbench.identify(token)).level for token in (ada.token, bob["token"])] == [Level.WORKER] * 2
 
 
-async def test_the_list_is_edited_from_the_desk(workbench: Workbench, listed: Path) -> None:
-    assert (await workbench.call("allow_agent", agent_id="ada"))["ids"] == ["ada"]
-    assert (await workbench.call("allow_agent", agent_id="bob"))["ids"] == ["ada", "bob"]
-    assert (await workbench.call("disallow_agent", agent_id="ada"))["ids"] == ["bob"]
-    assert listed.read_text() == "bob\n"
-    with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
-        await workbench.call("disallow_agent", agent_id="ada")
-
-
-async def test_ids_of_the_setting_are_on_the_list_and_stay_there(settings: Settings) -> None:
+async def test_the_list_is_edited_from_the_desk_and_keeps_the_ids_of_the_setting(
+    settings: Settings, listed: Path
+) -> None:
     fixed = settings.model_copy(update={"allowed_agents": "root, ada"})
     async with Workbench.open(fixed) as workbench:
         shown = await workbench.call("list_allowlist")
         assert (shown["ids"], shown["fixed"]) == (["ada", "root"], ["ada", "root"])
-        with pytest.raises(Conflict, match="FIXED_BY_SETTING"):
-            await workbench.call("disallow_agent", agent_id="root")
-
-
-async def test_a_list_that_cannot_be_read_lets_nobody_in(workbench: Workbench, admit: Admit, listed: Path) -> None:
-    ada = await admit("ada")
-    listed.write_bytes(b"ada\n\xff\xfe")
-    with pytest.raises(Unavailable, match="ALLOWLIST_UNREADABLE"):
-        await workbench.identify(ada.token)
+        await given.fails("FIXED_BY_SETTING", workbench.call("disallow_agent", agent_id="root"))
+        for name in ("bob", "cy"):
+            ids = (await workbench.call("allow_agent", agent_id=name))["ids"]
+        assert ids == ["ada", "bob", "cy", "root"]
+        assert (await workbench.call("disallow_agent", agent_id="bob"))["ids"] == ["ada", "cy", "root"]
+        assert listed.read_text() == "cy\n"
+        await given.fails("AGENT_NOT_FOUND", workbench.call("disallow_agent", agent_id="bob"))
