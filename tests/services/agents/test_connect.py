@@ -21,9 +21,9 @@ from mcp import StdioServerParameters
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from tests import given
 from tests.conftest import Admit, Served
 from workbench.app import Workbench
-from workbench.errors import WorkbenchError
 from workbench.services.agents.connect import NAME, NETLOC, PROJECT, STEPS
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
@@ -39,11 +39,16 @@ async def texts(served: Served, **arguments: Any) -> dict[str, str]:
     return {one["id"]: one["text"] for one in told["instructions"]}
 
 
+def environment(*first: Path) -> dict[str, str]:
+    """Where programs are found, and the configuration."""
+    path = ":".join(map(str, (*first, Path(sys.executable).parent, os.environ["PATH"])))
+    return {"PATH": path, "WORKBENCH_CONFIG": os.environ["WORKBENCH_CONFIG"]}
+
+
 @asynccontextmanager
 async def running(*argv: str, token: str | None = None) -> AsyncIterator[Process]:
     """A process of its own, with a token in its environment; what it says can be read."""
-    env = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    env |= {"WORKBENCH_TOKEN": token} if token else {}
+    env = environment() | ({"WORKBENCH_TOKEN": token} if token else {})
     process = await asyncio.create_subprocess_exec(*argv, env=env, stdout=PIPE)
     try:
         yield process
@@ -77,14 +82,11 @@ async def test_they_say_where_this_server_is_and_hold_no_token(served: Served, a
 async def test_they_are_written_for_agents_that_there_are_and_a_server_that_runs(
     served: Served, workbench: Workbench, admit: Admit
 ) -> None:
-    with pytest.raises(WorkbenchError, match="AGENT_NOT_FOUND"):
-        await workbench.call("connection_instructions", agent_id="nobody")
+    await given.fails("AGENT_NOT_FOUND", workbench.call("connection_instructions", agent_id="nobody"))
     ada = await admit("ada")
-    with pytest.raises(WorkbenchError, match="FORBIDDEN"):
-        await workbench.dispatch(ada.caller, "connection_instructions", {})
+    await given.fails("FORBIDDEN", workbench.dispatch(ada.caller, "connection_instructions", {}))
     await served.servers.stop()
-    with pytest.raises(WorkbenchError, match="NO_SERVER"):
-        await workbench.call("connection_instructions")
+    await given.fails("NO_SERVER", workbench.call("connection_instructions"))
 
 
 async def test_the_script_registers_waits_and_goes_on_when_it_is_admitted(served: Served, tmp_path: Path) -> None:
@@ -146,8 +148,7 @@ with open("{calls}", "a") as file:
 
 async def shell(script: str, path: Path) -> str:
     """What a script prints that a shell runs to its end."""
-    env = {name: os.environ[name] for name in ("WORKBENCH_CONFIG", "HOME")}
-    env["PATH"] = f"{path / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    env = environment(path / "bin") | {"HOME": os.environ["HOME"]}
     process = await asyncio.create_subprocess_exec("sh", "-e", "-c", script, env=env, cwd=path, stdout=PIPE)
     out, _ = await process.communicate()
     assert process.returncode == 0, script
@@ -168,9 +169,7 @@ async def over_http(url: str, headers: dict[str, str]) -> dict[str, Any]:
 
 
 async def over_stdio(command: str, *args: str, **env: str) -> dict[str, Any]:
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    known = {"PATH": path, "WORKBENCH_CONFIG": os.environ["WORKBENCH_CONFIG"]}
-    async with Client(StdioServerParameters(command=command, args=[*args], env=known | env)) as client:
+    async with Client(StdioServerParameters(command=command, args=[*args], env=environment() | env)) as client:
         return await answer(client)
 
 
@@ -246,9 +245,7 @@ async def test_a_known_agent_gets_a_new_token_in_place_of_the_registration(serve
 async def test_the_command_for_mcp_clients_needs_no_token(served: Served, tmp_path: Path) -> None:
     text = (await texts(served))["mcp-stdio"]
     server = json.loads(await shell(text, tmp_path))["mcpServers"]["workbench"]
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    env = {"PATH": path, "WORKBENCH_CONFIG": os.environ["WORKBENCH_CONFIG"]}
-    async with Client(StdioServerParameters(**server, env=env)) as client:
+    async with Client(StdioServerParameters(**server, env=environment())) as client:
         listed = await client.list_tools()
         assert [tool.name for tool in listed.tools] == ["register", "registration_status"]
         await client.call_tool("register", {"name": "eve", "persona_id": "implementer"})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Admit, Clock, Served
+from tests.conftest import Admit, Clock, Served, admitted
 from workbench.app import Workbench
 from workbench.model import ServerInfo
 from workbench.settings import Settings
@@ -57,21 +57,9 @@ async def test_a_connection_that_is_given_up_while_it_opens_is_closed(workbench:
     ]
 
 
-async def test_who_holds_a_task_is_active_and_who_could_take_one_is_idle(workbench: Workbench, admit: Admit) -> None:
-    ada = (await admit("ada")).caller
-    await workbench.call("create_task", title="T", persona_id="implementer")
-    async with workbench.connected(ada, "websocket", "a"):
-        claimed = (await workbench.dispatch(ada, "claim_task", {}))["task"]
-        assert (await state(workbench))[2] == "active"
-        await workbench.dispatch(ada, "complete_task", {"task_id": claimed["id"], "attempt": claimed["attempt"]})
-        assert (await state(workbench))[2] == "idle"
-
-
 async def test_what_a_killed_server_left_open_is_closed_by_the_next(settings: Settings) -> None:
     async with Workbench.open(settings) as workbench:
-        made = await workbench.call("register", name="ada")
-        await workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
-        ada = await workbench.identify(made["token"])
+        ada = (await admitted(workbench, "ada")).caller
         gone = ServerInfo(pid=1, started=0.0, nonce="gone", url="", ws_url="", mcp_url="")
         await workbench.serving(gone)
         async with workbench.connected(ada, "websocket", "a"):
@@ -90,34 +78,25 @@ async def timed(settings: Settings, clock: Clock) -> Any:
         yield opened
 
 
-async def test_an_agent_that_sends_no_heartbeat_falls_silent(timed: Workbench, clock: Clock) -> None:
-    made = await timed.call("register", name="ada")
-    await timed.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
-    ada = await timed.identify(made["token"])
-    await timed.dispatch(ada, "heartbeat_and_get_tasks", {})
-    async with timed.feed.subscribe("agent.deactivated", after=0) as events:
-        clock.forward(1)
-        assert (await anext(events)).data == {"reason": "no heartbeat"}
-    assert (await state(timed))[0::2] == ("inactive", "offline")
-    await timed.dispatch(ada, "heartbeat_and_get_tasks", {})
-    assert (await state(timed))[0] == "active"
-
-
-async def test_an_agent_that_works_without_a_word_is_active_until_its_lease_ends(
+async def test_an_agent_falls_silent_without_a_heartbeat_but_not_while_it_holds_a_task(
     timed: Workbench, clock: Clock
 ) -> None:
-    made = await timed.call("register", name="ada", persona_id="implementer")
-    await timed.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
-    ada = await timed.identify(made["token"])
+    ada = (await admitted(timed, "ada")).caller
+
+    async def silent_after(seconds: float) -> None:
+        async with timed.feed.subscribe("agent.deactivated") as events:
+            clock.forward(seconds)
+            assert (await anext(events)).data == {"reason": "no heartbeat"}
+        assert (await state(timed))[0::2] == ("inactive", "offline")
+
+    await timed.dispatch(ada, "heartbeat_and_get_tasks", {})
+    await silent_after(1)
     await timed.call("create_task", title="T", persona_id="implementer", lease_seconds=60, max_retries=0)
     await timed.dispatch(ada, "claim_task", {})
     clock.forward(30)
     await timed.duties["expiring presence"].perform(timed._ctx)
     assert (await state(timed))[0::2] == ("active", "active")
-    async with timed.feed.subscribe("agent.deactivated", after=0) as events:
-        clock.forward(31)
-        assert (await anext(events)).data == {"reason": "no heartbeat"}
-    assert (await state(timed))[0::2] == ("inactive", "offline")
+    await silent_after(31)
 
 
 async def test_a_revoked_agent_does_not_become_active_by_what_it_left_open(served: Served, admit: Admit) -> None:

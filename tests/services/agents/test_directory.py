@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Admit, Clock
+from tests import given
+from tests.conftest import Admit, Clock, admitted
+from tests.services.agents.strangers import come, status
 from workbench.app import Workbench
-from workbench.errors import BadInput, Conflict, NotFound, Refused, Unauthenticated, WorkbenchError
+from workbench.errors import Conflict, NotFound, WorkbenchError
 from workbench.model import Access, Level, Tool
-from workbench.ops import ANONYMOUS
+from workbench.ops import OPERATOR
 from workbench.settings import Settings
 from workbench.store.queries import Query
 
@@ -25,11 +27,7 @@ async def place(workbench: Workbench, name: str = "morning") -> dict[str, Any]:
 
 async def ids(workbench: Workbench, caller: Any = None, **filters: Any) -> list[str]:
     """The agents that a caller sees."""
-    found = await (
-        workbench.call("list_agents", **filters)
-        if caller is None
-        else workbench.dispatch(caller, "list_agents", filters)
-    )
+    found = await workbench.dispatch(caller or OPERATOR, "list_agents", filters)
     assert found["total"] >= len(found["agents"])
     return [agent["agent_id"] for agent in found["agents"]]
 
@@ -53,8 +51,7 @@ async def test_a_renamed_agent_keeps_its_token_and_its_history(workbench: Workbe
     await workbench.call("update_agent", agent_id="ada", changes={"agent_id": "lovelace"})
     assert (await workbench.identify(ada.token)).name == "lovelace"
     assert (await workbench.identify(ada.token)).agent == ada.caller.agent
-    with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
-        await workbench.call("get_agent", agent_id="ada")
+    await given.fails("AGENT_NOT_FOUND", workbench.call("get_agent", agent_id="ada"))
     history = (await workbench.call("list_events", subject="lovelace"))["events"]
     assert [event["kind"] for event in history] == ["agent.registered", "agent.assigned", "agent.updated"]
 
@@ -100,8 +97,7 @@ async def test_an_agent_keeps_an_id_that_could_not_be_chosen_today(workbench: Wo
         assert (await workbench.call("update_agent", agent_id=agent_id, changes=same))["agent_id"] == agent_id
         assert agent_id in (await workbench.call("allow_agent", agent_id=agent_id))["ids"]
         assert (await workbench.identify(token)).name == agent_id
-    with pytest.raises(BadInput, match="BAD_AGENT_ID"):
-        await workbench.call("allow_agent", agent_id="Null")
+    await given.fails("BAD_AGENT_ID", workbench.call("allow_agent", agent_id="Null"))
     changed = await workbench.call("update_agent", agent_id="null", changes={"agent_id": "Ada"})
     assert (await workbench.call("update_agent", agent_id="Ada", changes={"agent_id": "ADA"}))["agent_id"] == "ADA"
     assert changed["agent_id"] == "Ada"
@@ -122,7 +118,7 @@ async def test_many_agents_are_moved_at_once(workbench: Workbench, admit: Admit)
 async def test_a_team_brings_its_members_into_its_session(workbench: Workbench, admit: Admit) -> None:
     await admit("ada")
     here, there = await place(workbench, "here"), await place(workbench, "there")
-    team = await workbench.call("create_team", name="red", session_id=here["id"])
+    team = await given.team(workbench, "red", here["id"])
     agent = await workbench.call("update_agent", agent_id="ada", changes={"team_id": team["id"]})
     assert (agent["session_id"], agent["team"]) == (here["id"], "red")
     with pytest.raises(Conflict, match="TEAM_ELSEWHERE"):
@@ -135,12 +131,12 @@ async def test_the_last_used_session_is_what_the_next_agent_gets(workbench: Work
     first, second = await place(workbench, "first"), await place(workbench, "second")
     await admit("ada", session_id=first["id"])
     await admit("bob", session_id=second["id"])
-    made = await workbench.dispatch(ANONYMOUS, "register", {"name": "cy"})
+    made = await come(workbench, "cy")
     (question,) = (await workbench.call("list_approvals"))["approvals"]
     assert question["payload"]["suggested_session"]["id"] == second["id"]
     await workbench.call("approve", approval_id=made["approval_id"])
     assert (await workbench.call("get_agent", agent_id="cy"))["session_id"] == second["id"]
-    made = await workbench.dispatch(ANONYMOUS, "register", {"name": "dee"})
+    made = await come(workbench, "dee")
     await workbench.call("approve", approval_id=made["approval_id"], choices={"session_id": None})
     assert (await workbench.call("get_agent", agent_id="dee"))["session_id"] is None
 
@@ -148,11 +144,11 @@ async def test_the_last_used_session_is_what_the_next_agent_gets(workbench: Work
 async def test_an_approval_without_a_session_grants_the_one_that_the_request_names(
     workbench: Workbench, admit: Admit
 ) -> None:
-    first = await workbench.dispatch(ANONYMOUS, "register", {"name": "ann"})
+    first = await come(workbench, "ann")
     here, there = await place(workbench, "here"), await place(workbench, "there")
     await admit("ada", session_id=here["id"])
-    second = await workbench.dispatch(ANONYMOUS, "register", {"name": "bea"})
-    third = await workbench.dispatch(ANONYMOUS, "register", {"name": "cleo"})
+    second = await come(workbench, "bea")
+    third = await come(workbench, "cleo")
     await admit("bob", session_id=there["id"])
 
     async def granted(made: dict[str, Any]) -> Any:
@@ -168,8 +164,7 @@ async def test_an_approval_without_a_session_grants_the_one_that_the_request_nam
 async def test_a_new_token_ends_the_old_one(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
     issued = await workbench.call("issue_token", agent_id="ada")
-    with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
-        await workbench.identify(ada.token)
+    await given.fails("INVALID_TOKEN", workbench.identify(ada.token))
     assert (await workbench.identify(issued["token"])).name == "ada"
     events = await workbench.call("list_events", limit=1000)
     assert issued["token"] not in str(events)
@@ -181,10 +176,8 @@ async def test_a_deleted_agent_is_nowhere_until_it_is_restored(workbench: Workbe
     await workbench.call("delete_agent", agent_id="ada", reason="a mistake")
     assert await ids(workbench) == []
     assert await ids(workbench, deleted=True) == ["ada"]
-    with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
-        await workbench.identify(ada.token)
-    with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
-        await workbench.call("delete_agent", agent_id="ada")
+    await given.fails("INVALID_TOKEN", workbench.identify(ada.token))
+    await given.fails("AGENT_NOT_FOUND", workbench.call("delete_agent", agent_id="ada"))
     made = await workbench.call("register", name="ada")
     with pytest.raises(Conflict, match="deleted"):
         await workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
@@ -193,53 +186,43 @@ async def test_a_deleted_agent_is_nowhere_until_it_is_restored(workbench: Workbe
     assert (await workbench.identify(ada.token)).level is Level.WORKER
 
 
-@pytest.mark.parametrize(
-    ("access_level", "seen"),
-    [("self_only", ["ada"]), ("team_level", ["ada", "bob"]), ("session_level", ["ada", "bob", "cy"])],
-)
-async def test_the_access_level_decides_which_agents_one_sees(
-    workbench: Workbench, admit: Admit, access_level: str, seen: list[str]
-) -> None:
+async def test_the_access_level_decides_which_agents_one_sees(workbench: Workbench, admit: Admit) -> None:
     session = await place(workbench)
-    team = await workbench.call("create_team", name="red", session_id=session["id"])
-    ada = await admit("ada", team_id=team["id"], access_level=access_level)
+    team = await given.team(workbench, "red", session["id"])
+    ada = await admit("ada", team_id=team["id"])
     await admit("bob", team_id=team["id"])
     await admit("cy", session_id=session["id"])
     await admit("dee", session_id=(await place(workbench, "elsewhere"))["id"])
-    caller = await workbench.identify(ada.token)
-    assert await ids(workbench, caller) == seen
-    for name in ("ada", "bob", "cy", "dee"):
-        if name in seen:
+    names = ["ada", "bob", "cy", "dee"]
+    for level, seen in (("self_only", names[:1]), ("team_level", names[:2]), ("session_level", names[:3])):
+        await workbench.call("update_agent", agent_id="ada", changes={"access_level": level})
+        caller = await workbench.identify(ada.token)
+        assert await ids(workbench, caller) == seen
+        for name in seen:
             assert (await workbench.dispatch(caller, "get_agent", {"agent_id": name}))["agent_id"] == name
-        else:
-            with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
-                await workbench.dispatch(caller, "get_agent", {"agent_id": name})
+        for name in names[len(seen) :]:
+            await given.fails("AGENT_NOT_FOUND", workbench.dispatch(caller, "get_agent", {"agent_id": name}))
 
 
 async def test_pages_together_are_the_whole_list(workbench: Workbench, admit: Admit) -> None:
     names = [f"a{number}" for number in range(7)]
     for name in names:
         await admit(name)
-    found, cursor = [], None
-    while True:
+    pages, cursor = [], None
+    while not pages or cursor is not None:
         page = await workbench.call("list_agents", limit=3, cursor=cursor)
-        found += [agent["agent_id"] for agent in page["agents"]]
+        pages.append([agent["agent_id"] for agent in page["agents"]])
         assert page["total"] == 7
         cursor = page["next_cursor"]
-        if cursor is None:
-            break
-    assert found == names
-    with pytest.raises(BadInput, match="BAD_CURSOR"):
-        await workbench.call("list_agents", cursor="bm9uc2Vuc2U")
+    assert pages == [names[:3], names[3:6], names[6:]]
+    await given.fails("BAD_CURSOR", workbench.call("list_agents", cursor="bm9uc2Vuc2U"))
 
 
-@pytest.mark.parametrize(("search", "found"), [("AD", ["ada"]), ("review", ["bob"]), ("%", []), ("_", []), ("z", [])])
-async def test_agents_are_found_by_id_name_and_persona(
-    workbench: Workbench, admit: Admit, search: str, found: list[str]
-) -> None:
+async def test_agents_are_found_by_id_name_and_persona(workbench: Workbench, admit: Admit) -> None:
     await admit("ada")
     await admit("bob", persona_id="reviewer")
-    assert await ids(workbench, search=search) == found
+    found = {search: await ids(workbench, search=search) for search in ("AD", "review", "%", "_", "z")}
+    assert found == {"AD": ["ada"], "review": ["bob"], "%": [], "_": [], "z": []}
 
 
 @pytest.fixture
@@ -252,73 +235,55 @@ async def timed(settings: Settings, clock: Clock) -> Any:
 async def test_a_grant_that_has_run_out_is_refused_and_can_be_prolonged(
     timed: Workbench, clock: Clock, settings: Settings
 ) -> None:
-    made = await timed.call("register", name="ada")
-    choices = {"agent_id": "ada", "expires_in_seconds": 60}
-    await timed.call("approve", approval_id=made["approval_id"], choices=choices)
+    token = (await admitted(timed, "ada", expires_in_seconds=60)).token
     async with timed.feed.subscribe("agent.expired", after=0) as events:
         clock.forward(61)
-        caller = await timed.identify(made["token"])
+        caller = await timed.identify(token)
         assert (caller.level, caller.barred) == (Level.ANONYMOUS, "GRANT_EXPIRED")
-        with pytest.raises(Refused, match="GRANT_EXPIRED"):
-            await timed.dispatch(caller, "whoami", {})
+        await given.fails("GRANT_EXPIRED", timed.dispatch(caller, "whoami", {}))
         assert (await anext(events)).subject == f"agent:{caller.agent}"
     (agent,) = (await timed.call("list_agents"))["agents"]
     assert agent["registration_status"] == "inactive"
     await timed.call("update_agent", agent_id="ada", changes={"expires_at": None})
-    assert (await timed.identify(made["token"])).level is Level.WORKER
+    assert (await timed.identify(token)).level is Level.WORKER
 
 
 async def test_registrations_that_nobody_decides_on_are_dropped(timed: Workbench, clock: Clock) -> None:
-    made = await timed.dispatch(ANONYMOUS, "register", {"name": "ada"})
+    made = await come(timed)
     async with timed.feed.subscribe("agent.rejected", after=0) as events:
         clock.forward(timed.settings.pending_expires_seconds + 1)
         rejected = await anext(events)
     assert rejected.data == {"reason": "not decided in time"}
     assert (await timed.call("list_approvals"))["approvals"] == []
-    state = await timed.dispatch(ANONYMOUS, "registration_status", {"token": made["token"]})
+    state = await status(timed, made["token"])
     assert (state["status"], state["reason"]) == ("rejected", "not decided in time")
 
 
-@pytest.mark.parametrize(("tool", "granted"), [("write", "write"), ("read", "read")])
-async def test_a_tool_that_is_switched_off_is_off_at_the_next_message(
-    workbench: Workbench, admit: Admit, tool: str, granted: str
-) -> None:
-    ada = await admit("ada", tool=granted)
-    await workbench.call("update_agent_tool", tool_id=tool, enabled=False)
-    caller = await workbench.renewed(ada.caller)
-    if tool == "write":
-        assert (caller.level, caller.tool) == (Level.READ, Tool.READ), "it may still read"
-    else:
-        assert (caller.level, caller.barred) == (Level.ANONYMOUS, "TOOL_DISABLED")
-    await workbench.call("update_agent_tool", tool_id=tool, enabled=True)
-    assert (await workbench.renewed(ada.caller)).level is ada.caller.level
-
-
-async def test_registering_can_be_switched_off(workbench: Workbench) -> None:
-    await workbench.call("update_agent_tool", tool_id="register", enabled=False)
-    with pytest.raises(Refused, match="TOOL_DISABLED"):
-        await workbench.dispatch(ANONYMOUS, "register", {"name": "ada"})
-    assert await ids(workbench) == []
+async def test_a_tool_that_is_switched_off_is_off_at_the_next_message(workbench: Workbench, admit: Admit) -> None:
+    writer, reader = (await admit("ada")).caller, (await admit("bob", tool="read")).caller
+    for caller, level in ((writer, Level.READ), (reader, Level.ANONYMOUS)):  # a writer may still read
+        tool = caller.tool.value
+        await workbench.call("update_agent_tool", tool_id=tool, enabled=False)
+        now = await workbench.renewed(caller)
+        assert (now.level, now.tool, now.barred) == (level, Tool.READ, "TOOL_DISABLED")
+        await workbench.call("update_agent_tool", tool_id=tool, enabled=True)
+        assert (await workbench.renewed(caller)).level is caller.level
 
 
 async def test_many_are_admitted_at_once_and_each_stands_for_itself(workbench: Workbench) -> None:
-    made = [await workbench.dispatch(ANONYMOUS, "register", {"name": "ada"}) for _ in range(5)]
+    made = [await come(workbench, "ada") for _ in range(5)]
     numbers = [one["approval_id"] for one in made]
     await workbench.call("reject", approval_id=numbers[2])
     answer = await workbench.call("approve_many", approval_ids=[*numbers, 99], choices={"tool": "read"})
-    assert [(d["approval_id"], d["ok"]) for d in answer["decisions"]] == [
-        *((number, number != numbers[2]) for number in numbers),
-        (99, False),
-    ]
-    assert [d["error"]["code"] for d in answer["decisions"] if not d["ok"]] == [
-        "ALREADY_DECIDED",
-        "APPROVAL_NOT_FOUND",
-    ]
+    decided = {d["approval_id"]: d["ok"] for d in answer["decisions"]}
+    assert decided == {number: number != numbers[2] for number in numbers} | {99: False}
+    codes = [d["error"]["code"] for d in answer["decisions"] if not d["ok"]]
+    assert codes == ["ALREADY_DECIDED", "APPROVAL_NOT_FOUND"]
     assert sorted(await ids(workbench, status="assigned")) == ["ada", "ada-2", "ada-3", "ada-4"]
 
 
 async def test_many_are_turned_away_at_once(workbench: Workbench) -> None:
-    made = [await workbench.dispatch(ANONYMOUS, "register", {"name": "ada"}) for _ in range(3)]
+    made = [await come(workbench) for _ in range(3)]
     await workbench.call("reject_many", approval_ids=[m["approval_id"] for m in made], reason="closed")
-    states = [await workbench.dispatch(ANONYMOUS, "registration_status", {"token": one["token"]}) for one in made]
+    states = [await status(workbench, one["token"]) for one in made]
     assert [(state["status"], state["reason"]) for state in states] == [("rejected", "closed")] * 3

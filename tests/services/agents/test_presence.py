@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from tests.conftest import Admit, Clock
+from tests import given
+from tests.conftest import Admit, Clock, admitted
 from workbench.app import Workbench
-from workbench.errors import BadInput, NotFound, Refused
 from workbench.model import SECOND
 from workbench.ops import ANONYMOUS, OPERATOR
 from workbench.services.agents import presence
@@ -31,34 +29,23 @@ async def there(workbench: Workbench, **filters: str) -> list[tuple[str, str]]:
     return [(agent["agent_id"], agent["presence"]) for agent in found]
 
 
-async def session_of(workbench: Workbench) -> str:
-    """A new session's id."""
-    project = (await workbench.call("create_project", name="p"))["id"]
-    return str((await workbench.call("create_session", project_id=project, name="s"))["id"])
-
-
-async def ended(settings: Settings) -> list[dict[str, Any]]:
-    """All events of a project that is closed."""
-    async with Workbench.open(settings) as workbench:
-        return list((await workbench.call("list_events", limit=100))["events"])
-
-
 async def test_registering_for_a_persona_is_registering(workbench: Workbench) -> None:
     made = await workbench.dispatch(ANONYMOUS, "register_agent", {"persona_id": "tester"})
     assert made["status"] == "pending"
     (question,) = (await workbench.call("list_approvals"))["approvals"]
     assert (question["payload"]["name"], question["payload"]["persona_id"]) == ("tester", "tester")
-    with pytest.raises(NotFound, match="PERSONA_NOT_FOUND"):
-        await workbench.dispatch(ANONYMOUS, "register_agent", {"persona_id": "wizard"})
+    await given.fails("PERSONA_NOT_FOUND", workbench.dispatch(ANONYMOUS, "register_agent", {"persona_id": "wizard"}))
 
 
 async def test_who_is_there_holds_a_task_or_could_take_one(workbench: Workbench, admit: Admit) -> None:
     ada, _ = (await admit("ada")).caller, await admit("bob", persona_id="tester")
-    await workbench.call("create_task", title="T", persona_id="implementer")
+    task_id = await given.task(workbench)
     async with workbench.connected(ada, "websocket", "a"):
         await workbench.dispatch(ada, "claim_task", {})
         assert await there(workbench) == [("ada", "active"), ("bob", "idle")]
         assert await there(workbench, persona_id="Tester") == [("bob", "idle")]
+        await workbench.dispatch(ada, "complete_task", {"task_id": task_id})
+        assert await there(workbench) == [("ada", "idle"), ("bob", "idle")]
     await workbench.call("revoke_agent", agent_id="bob")
     assert ("bob", "idle") not in await there(workbench)
 
@@ -78,7 +65,8 @@ async def test_an_agent_whose_connection_ends_is_active_while_its_process_runs(
 async def test_a_connection_is_told_with_its_kind_its_client_and_why_it_ended(
     workbench: Workbench, admit: Admit
 ) -> None:
-    ada = (await admit("ada", session_id=(await session_of(workbench)))).caller
+    await given.project(workbench)
+    ada = (await admit("ada", session_id=(await given.session(workbench, "s"))["id"])).caller
     async with workbench.connected(ada, "websocket", "a"):
         pass
     async with workbench.connected(ada, "sse", "b"):
@@ -98,36 +86,28 @@ async def test_an_agent_is_silent_when_it_has_sent_nothing_for_longer_than_the_s
 ) -> None:
     changed = settings.model_copy(update={"silent_seconds": 1_000.0})
     async with Workbench.open(changed, clock=clock) as workbench:
-        token = (await workbench.call("register", name="ada"))["token"]
-        await workbench.call("approve", approval_id=1, choices={"agent_id": "ada"})
-        await workbench.dispatch(await workbench.identify(token), "heartbeat_and_get_tasks", {})
+        await workbench.dispatch((await admitted(workbench, "ada")).caller, "heartbeat_and_get_tasks", {})
         for more, state in ((1_000 * SECOND, "active"), (1, "inactive")):
             clock.now += more
             await presence.expire_due(workbench._ctx)
             assert (await workbench.call("get_agent", agent_id="ada"))["registration_status"] == state
-    (event,) = [one for one in await ended(settings) if one["kind"] == "agent.deactivated"]
+        (event,) = (await workbench.call("list_events", kinds=["agent.deactivated"]))["events"]
     assert (event["actor"], event["data"]) == ("system", {"reason": "no heartbeat"})
 
 
-async def test_an_agent_that_says_goodbye_gives_its_tasks_back_and_may_return(
+async def test_an_agent_that_says_goodbye_gives_its_tasks_back_and_may_return_and_a_person_says_it_for_others(
     workbench: Workbench, admit: Admit
 ) -> None:
-    ada = (await admit("ada")).caller
-    task = await workbench.call("create_task", title="T", persona_id="implementer")
+    ada, bob = (await admit("ada")).caller, (await admit("bob")).caller
+    task_id = await given.task(workbench)
     await workbench.dispatch(ada, "heartbeat_and_get_tasks", {})
     await workbench.dispatch(ada, "claim_task", {})
     assert await workbench.dispatch(ada, "deregister_agent", {}) == {"ok": True}
-    assert (await workbench.call("get_task", task_id=task["id"]))["status"] == "pending"
+    assert (await given.task_now(workbench, task_id))["status"] == "pending"
     assert (await workbench.call("get_agent", agent_id="ada"))["registration_status"] == "inactive"
-    assert (await workbench.dispatch(ada, "claim_task", {}))["task"]["id"] == task["id"]
-
-
-async def test_only_a_person_says_goodbye_for_others(workbench: Workbench, admit: Admit) -> None:
-    ada, bob = (await admit("ada")).caller, (await admit("bob")).caller
-    with pytest.raises(Refused, match="FORBIDDEN"):
-        await workbench.dispatch(ada, "deregister_agent", {"agent_id": "bob"})
+    assert (await workbench.dispatch(ada, "claim_task", {}))["task"]["id"] == task_id
+    await given.fails("FORBIDDEN", workbench.dispatch(ada, "deregister_agent", {"agent_id": "bob"}))
     await workbench.dispatch(bob, "heartbeat_and_get_tasks", {})
     await workbench.dispatch(OPERATOR, "deregister_agent", {"agent_id": "bob"})
     assert (await workbench.call("get_agent", agent_id="bob"))["registration_status"] == "inactive"
-    with pytest.raises(BadInput, match="AGENT_ONLY"):
-        await workbench.call("deregister_agent")
+    await given.fails("AGENT_ONLY", workbench.call("deregister_agent"))

@@ -7,29 +7,16 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, followed
+from tests.services.agents.strangers import come, status
 from workbench.app import Workbench
-from workbench.errors import BadInput, Conflict, NotFound, Refused, Unauthenticated, Unavailable, WorkbenchError
+from workbench.errors import NotFound, WorkbenchError
 from workbench.model import Level
 from workbench.ops import ANONYMOUS, Caller
 from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
-
-
-async def come(workbench: Workbench, name: str = "Ada", **more: Any) -> dict[str, Any]:
-    """Register as a stranger."""
-    return await workbench.dispatch(ANONYMOUS, "register", {"name": name, **more})
-
-
-async def status(workbench: Workbench, token: str, wait_seconds: float = 0) -> dict[str, Any]:
-    """How a stranger's registration stands."""
-    return await workbench.dispatch(ANONYMOUS, "registration_status", {"token": token, "wait_seconds": wait_seconds})
-
-
-async def kinds(workbench: Workbench, *patterns: str) -> list[str]:
-    """The kinds of the events so far."""
-    return [e["kind"] for e in (await workbench.call("list_events", kinds=list(patterns), limit=1000))["events"]]
 
 
 async def inbox(workbench: Workbench) -> list[int]:
@@ -44,20 +31,18 @@ async def test_who_registers_waits_with_a_token_that_opens_nothing_yet(workbench
     assert (made["status"], caller.level) == ("pending", Level.ANONYMOUS)
     assert (await workbench.dispatch(caller, "ping", {})) == {"ok": True}
     assert (await workbench.dispatch(caller, "registration_status", {}))["status"] == "pending"
-    with pytest.raises(Refused, match="NOT_ASSIGNED"):
-        await workbench.dispatch(caller, "list_tasks", {})
+    await given.fails("NOT_ASSIGNED", workbench.dispatch(caller, "list_tasks", {}))
     (question,) = (await workbench.call("list_approvals"))["approvals"]
     assert question["payload"]["suggested_id"] == "Ada"
     assert question["payload"]["capabilities"] == {"python": True}
     assert (question["kind"], question["requester"]) == ("registration", "anonymous")
-    assert await kinds(workbench, "agent.*", "approval.*") == ["agent.registered", "approval.requested"]
+    assert await given.kinds(workbench, "agent.*", "approval.*") == ["agent.registered", "approval.requested"]
 
 
 async def test_without_a_token_one_may_only_register_ask_and_ping(workbench: Workbench) -> None:
     assert await workbench.dispatch(ANONYMOUS, "ping", {}) == {"ok": True}
     for name in ("registration_status", "list_tasks", "claim_task", "approve"):
-        with pytest.raises(Unauthenticated, match="TOKEN_REQUIRED"):
-            await workbench.dispatch(ANONYMOUS, name, {})
+        await given.fails("TOKEN_REQUIRED", workbench.dispatch(ANONYMOUS, name, {}))
 
 
 async def test_of_a_token_the_store_keeps_only_a_hash(workbench: Workbench, settings: Settings) -> None:
@@ -70,25 +55,13 @@ async def test_of_a_token_the_store_keeps_only_a_hash(workbench: Workbench, sett
 @pytest.mark.parametrize("token", ["wba_" + "x" * 43, "wbo_" + "x" * 43, "", "é", "wba_"])
 async def test_a_token_that_nobody_was_given_is_refused(workbench: Workbench, token: str) -> None:
     await come(workbench)
-    with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
-        await workbench.identify(token)
-
-
-async def test_only_so_many_may_wait_at_once(settings: Settings) -> None:
-    async with Workbench.open(settings.model_copy(update={"max_pending_agents": 2})) as workbench:
-        first, _ = [await come(workbench) for _ in range(2)]
-        with pytest.raises(Unavailable, match="TOO_MANY_PENDING"):
-            await come(workbench)
-        await workbench.call("reject", approval_id=first["approval_id"])
-        await come(workbench)
-        assert len(await inbox(workbench)) == 2
+    await given.fails("INVALID_TOKEN", workbench.identify(token))
 
 
 async def test_capabilities_have_a_limit(workbench: Workbench) -> None:
     await come(workbench, capabilities={"text": "é" * 1_000})
     for capabilities in ({"text": "x" * 10_000}, {str(n): n for n in range(2_000)}):
-        with pytest.raises(BadInput, match="TOO_LARGE"):
-            await come(workbench, capabilities=capabilities)
+        await given.fails("TOO_LARGE", come(workbench, capabilities=capabilities))
     assert len(await inbox(workbench)) == 1
 
 
@@ -101,20 +74,18 @@ async def test_a_persona_is_found_whatever_its_case_and_must_exist(workbench: Wo
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize(("decision", "after"), [("approve", "assigned"), ("reject", "rejected")])
-async def test_who_waits_for_the_decision_is_told_at_once(workbench: Workbench, decision: str, after: str) -> None:
+async def test_who_waits_for_the_decision_is_told_at_once_or_when_the_time_is_over(
+    workbench: Workbench, decision: str, after: str
+) -> None:
     made = await come(workbench)
+    assert (await status(workbench, made["token"], wait_seconds=0.05))["status"] == "pending"
+    assert not workbench.feed.readers
     waiting = asyncio.create_task(status(workbench, made["token"], wait_seconds=30))
     await followed(workbench)
     other = await come(workbench, "Bob")
     await workbench.call("approve", approval_id=other["approval_id"])
     await workbench.call(decision, approval_id=made["approval_id"])
     assert (await waiting)["status"] == after
-
-
-async def test_who_waits_in_vain_is_told_so_when_the_time_is_over(workbench: Workbench) -> None:
-    made = await come(workbench)
-    assert (await status(workbench, made["token"], wait_seconds=0.05))["status"] == "pending"
-    assert not workbench.feed.readers
 
 
 async def test_an_agent_gets_the_suggested_id_or_the_next_free_one(workbench: Workbench) -> None:
@@ -143,7 +114,7 @@ async def test_admitting_renames_the_agent_and_says_so_everywhere(workbench: Wor
     assert (seen["agent_id"], seen["status"], seen["tool"], seen["role"]) == ("ada", "assigned", "write", "worker")
     (agent,) = (await workbench.call("list_agents"))["agents"]
     assert (agent["agent_id"], agent["name"], agent["registration_status"]) == ("ada", "Ada", "assigned")
-    assert await kinds(workbench, "agent.*", "approval.*") == [
+    assert await given.kinds(workbench, "agent.*", "approval.*") == [
         *("agent.registered", "approval.requested", "agent.assigned", "approval.approved"),
     ]
     assert await workbench.dispatch(caller, "whoami", {}) == {
@@ -200,39 +171,39 @@ NO_CHOICES: list[tuple[dict[str, Any], str]] = [
 async def test_a_choice_that_cannot_be_leaves_the_agent_waiting(workbench: Workbench, admit: Admit) -> None:
     await admit("bob")
     made = await come(workbench)
-    before = await kinds(workbench, "*")
+    before = await given.kinds(workbench, "*")
     for choices, code in NO_CHOICES:
         sent = {key: made["agent_id"] if value == "<its own>" else value for key, value in choices.items()}
         with pytest.raises(WorkbenchError, match=code):
             await workbench.call("approve", approval_id=made["approval_id"], choices=sent)
         assert (await status(workbench, made["token"]))["status"] == "pending", choices
         assert await inbox(workbench) == [made["approval_id"]], choices
-        assert await kinds(workbench, "*") == before, choices
+        assert await given.kinds(workbench, "*") == before, choices
     await workbench.call("approve", approval_id=made["approval_id"])
 
 
-async def test_who_is_turned_away_is_told_why_and_stays_in_the_history(workbench: Workbench) -> None:
+REJECTED = "Your registration was rejected: Full house. Ask the operator before you register again."
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [("Full house.", REJECTED), (None, "Your registration was rejected; no reason was given.")],
+)
+async def test_who_is_turned_away_is_told_why_and_stays_in_the_history(
+    workbench: Workbench, reason: str | None, told: str
+) -> None:
     made = await come(workbench)
-    decided = await workbench.call("reject", approval_id=made["approval_id"], reason="Full house.")
+    how = {"reason": reason} if reason else {}
+    decided = await workbench.call("reject", approval_id=made["approval_id"], **how)
     assert decided["outcome"] == {"agent_id": made["agent_id"], "status": "rejected"}
     seen = await status(workbench, made["token"])
-    assert (seen["status"], seen["reason"]) == ("rejected", "Full house.")
-    told = "Your registration was rejected: Full house. Ask the operator before you register again."
-    assert seen["message"] == told
-    with pytest.raises(Refused, match="REJECTED") as caught:
-        await workbench.dispatch(await workbench.identify(made["token"]), "whoami", {})
-    assert (caught.value.message, caught.value.details) == (told, {"reason": "Full house."})
+    assert (seen["status"], seen["reason"]) == ("rejected", reason)
+    error = await given.fails("REJECTED", workbench.dispatch(await workbench.identify(made["token"]), "whoami", {}))
+    assert (seen["message"], error.details) == (error.message, {"reason": reason})
+    assert error.message.startswith(told)
     (agent,) = (await workbench.call("list_agents", status="rejected"))["agents"]
     assert agent["agent_id"] == made["agent_id"]
-    assert (await kinds(workbench, "agent.*"))[-1] == "agent.rejected"
-
-
-async def test_an_agent_that_is_rejected_without_a_reason_learns_that_too(workbench: Workbench) -> None:
-    made = await come(workbench)
-    await workbench.call("reject", approval_id=made["approval_id"])
-    with pytest.raises(Refused, match="REJECTED: Your registration was rejected; no reason was given") as caught:
-        await workbench.dispatch(await workbench.identify(made["token"]), "whoami", {})
-    assert caught.value.details == {"reason": None}
+    assert (await given.kinds(workbench, "agent.*"))[-1] == "agent.rejected"
 
 
 async def test_an_agent_is_active_from_its_first_heartbeat(workbench: Workbench, admit: Admit) -> None:
@@ -241,41 +212,35 @@ async def test_an_agent_is_active_from_its_first_heartbeat(workbench: Workbench,
         await workbench.dispatch(ada.caller, "heartbeat_and_get_tasks", {})
     (agent,) = (await workbench.call("list_agents", status="active"))["agents"]
     assert agent["agent_id"] == "ada"
-    assert (await kinds(workbench, "agent.*")).count("agent.activated") == 1
+    assert (await given.kinds(workbench, "agent.*")).count("agent.activated") == 1
 
 
 async def test_revoking_ends_the_token_and_gives_back_what_the_agent_held(workbench: Workbench, admit: Admit) -> None:
     ada, bob = await admit("ada"), await admit("bob")
-    task = await workbench.call("create_task", title="t", persona_id="implementer")
+    task_id = await given.task(workbench)
     await workbench.dispatch(ada.caller, "claim_task", {})
     revoked = await workbench.call("revoke_agent", agent_id="ada", reason="Enough.")
     assert revoked["registration_status"] == "revoked"
-    with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
-        await workbench.identify(ada.token)
+    await given.fails("INVALID_TOKEN", workbench.identify(ada.token))
     claimed = (await workbench.dispatch(bob.caller, "claim_task", {}))["task"]
-    assert (claimed["id"], claimed["attempt"], claimed["retry_count"]) == (task["id"], 2, 0)
-    with pytest.raises(Conflict, match="LEASE_LOST"):
-        await workbench.dispatch(ada.caller, "complete_task", {"task_id": task["id"]})
-    with pytest.raises(Conflict, match="WRONG_STATE"):
-        await workbench.call("revoke_agent", agent_id="ada")
+    assert (claimed["id"], claimed["attempt"], claimed["retry_count"]) == (task_id, 2, 0)
+    await given.fails("LEASE_LOST", workbench.dispatch(ada.caller, "complete_task", {"task_id": task_id}))
+    await given.fails("WRONG_STATE", workbench.call("revoke_agent", agent_id="ada"))
 
 
 async def test_who_is_revoked_while_waiting_can_no_longer_be_admitted(workbench: Workbench) -> None:
     made = await come(workbench)
     await workbench.call("revoke_agent", agent_id=made["agent_id"])
     assert await inbox(workbench) == []
-    with pytest.raises(Conflict, match="ALREADY_DECIDED"):
-        await workbench.call("approve", approval_id=made["approval_id"])
+    await given.fails("ALREADY_DECIDED", workbench.call("approve", approval_id=made["approval_id"]))
     (agent,) = (await workbench.call("list_agents"))["agents"]
     assert agent["registration_status"] == "revoked"
 
 
 async def test_nobody_but_the_person_revokes_and_only_whom_there_is(workbench: Workbench, admit: Admit) -> None:
-    planner = await admit("planner-1", role="planner")
-    with pytest.raises(Refused, match="FORBIDDEN"):
-        await workbench.dispatch(planner.caller, "revoke_agent", {"agent_id": "planner-1"})
-    with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
-        await workbench.call("revoke_agent", agent_id="nobody")
+    planner = (await admit("planner-1", role="planner")).caller
+    await given.fails("FORBIDDEN", workbench.dispatch(planner, "revoke_agent", {"agent_id": "planner-1"}))
+    await given.fails("AGENT_NOT_FOUND", workbench.call("revoke_agent", agent_id="nobody"))
 
 
 async def test_agents_are_listed_oldest_first_by_state_and_up_to_a_limit(workbench: Workbench, admit: Admit) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, git
 from workbench.app import Workbench
 from workbench.errors import Conflict, NotFound
@@ -20,7 +21,7 @@ async def test_it_is_given_at_the_admission_and_the_agent_learns_its_place(workb
     for name in ("whoami", "registration_status"):
         answer = await workbench.dispatch(ada, name, {})
         assert (answer["worktree"], answer["worktree_path"]) == ("lab", str(place)), name
-    await workbench.call("create_task", title="Count", persona_id="implementer", target_worktree="lab")
+    await given.task(workbench, "Count", target_worktree="lab")
     claim = await workbench.dispatch(ada, "claim_task", {})
     assert (claim["task"]["title"], claim["worktree_path"]) == ("Count", str(place))
     (place / "count.txt").write_text("3")
@@ -36,7 +37,7 @@ async def test_it_is_given_changed_and_taken_away_later(workbench: Workbench, ad
     ada = await admit("ada")
     assert (await workbench.dispatch(ada.caller, "whoami", {}))["worktree_path"] is None
     await workbench.call("create_worktree", name="lab")
-    await workbench.call("create_task", title="Count", persona_id="implementer", target_worktree="lab")
+    await given.task(workbench, "Count", target_worktree="lab")
     with pytest.raises(Conflict, match="it is for the worktree lab, and you have none"):
         await workbench.dispatch(ada.caller, "claim_task", {"task_id": 1})
     changed = await workbench.call("update_agent", agent_id="ada", changes={"worktree": "lab"})
@@ -48,11 +49,9 @@ async def test_it_is_given_changed_and_taken_away_later(workbench: Workbench, ad
 
 async def test_it_has_to_be_an_active_one(workbench: Workbench, admit: Admit) -> None:
     await admit("ada")
-    with pytest.raises(NotFound, match="WORKTREE_NOT_FOUND"):
-        await workbench.call("update_agent", agent_id="ada", changes={"worktree": "lab"})
+    await given.fails("WORKTREE_NOT_FOUND", workbench.call("update_agent", agent_id="ada", changes={"worktree": "lab"}))
     await workbench.call("create_worktree", name="lab")
     await workbench.call("discard_worktree", worktree_name="lab")
-    with pytest.raises(Conflict, match="WORKTREE_CLOSED"):
-        await workbench.call("update_agent", agent_id="ada", changes={"worktree": "lab"})
+    await given.fails("WORKTREE_CLOSED", workbench.call("update_agent", agent_id="ada", changes={"worktree": "lab"}))
     with pytest.raises(NotFound, match="WORKTREE_NOT_FOUND"):
         await workbench.call("add_admission_rule", name="all", pattern="*", grants={"worktree": "nowhere"})
