@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tests import given
 from tests.conftest import Served
 from workbench.confinement import Box
 from workbench.errors import WorkbenchError
@@ -20,17 +21,10 @@ from workbench.worker.supervisor import Supervisor
 def config(served: Served, token: str, scratch: Path, lab: str | None = None, **more: Any) -> WorkerConfig:
     """A configuration as spawning makes it, in a worktree or outside of any; nothing is confined."""
     settings = served.workbench.settings
-    worktree = (
-        WorktreePlace(
-            lab,
-            settings.worktrees / lab,
-            settings.repositories / lab,
-            f"wb/{lab}/main",
-            settings.writers / f"{lab}.lock",
-        )
-        if lab
-        else None
-    )
+    worktree = None
+    if lab:
+        place, repository = settings.worktrees / lab, settings.repositories / lab
+        worktree = WorktreePlace(lab, place, repository, f"wb/{lab}/main", settings.writers / f"{lab}.lock")
     known: dict[str, Any] = {
         "url": served.info.url,
         "token": token,
@@ -62,6 +56,19 @@ async def working(
             with suppress(WorkbenchError):
                 await running
         assert list(Path(scratch).iterdir()) == []
+
+
+async def ran(served: Served, run: str | list[str] | None = "true", **more: Any) -> dict[str, Any]:
+    """A new task, once it is completed or failed."""
+    task_id = await given.task(served.workbench, run=run, **more)
+    return await given.reached(served.workbench, task_id, "completed", "failed")
+
+
+async def done(served: Served, run: str | list[str] | None = "true", **more: Any) -> dict[str, Any]:
+    """A new task, once it is completed."""
+    task = await ran(served, run, **more)
+    assert task["status"] == "completed", task["error_message"]
+    return task
 
 
 async def output_of(served: Served, task_id: int) -> list[str]:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests import given
-from tests.conftest import Admitted, Served
+from tests.conftest import Served, admitted
 from tests.services.processes.running import agent, crowded, over, process, spawn
-from workbench.errors import Conflict, Unavailable
+from tests.worker.working import done
 from workbench.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
@@ -27,29 +27,20 @@ async def begun(served: Served, agent_id: str) -> dict[str, Any]:
 
 async def test_agents_wait_for_room_in_the_order_they_were_asked_for(settings: Settings) -> None:
     async with crowded(settings, max_agents_running=1, max_agents_queued=2) as served:
-        made = [await spawn(served, name=name) for name in ("first", "second", "third")]
-        assert [(one["state"], one["pid"] is None) for one in made] == [
-            ("running", False),
-            ("queued", True),
-            ("queued", True),
-        ]
-        assert [(await process(served, name))["queue_place"] for name in ("first", "second", "third")] == [None, 1, 2]
-        with pytest.raises(Unavailable, match="TOO_MANY_AGENTS"):
-            await spawn(served, name="fourth")
-        assert [a["agent_id"] for a in (await served.workbench.call("list_agents"))["agents"]] == [
-            "first",
-            "second",
-            "third",
-        ]
+        names = ["first", "second", "third"]
+        made = [await spawn(served, name=name) for name in names]
+        assert [(one["state"], one["pid"] is None) for one in made] == [("running", False), *[("queued", True)] * 2]
+        assert [(await process(served, name))["queue_place"] for name in names] == [None, 1, 2]
+        await given.fails("TOO_MANY_AGENTS", spawn(served, name="fourth"))
+        assert [a["agent_id"] for a in (await served.workbench.call("list_agents"))["agents"]] == names
         await served.workbench.call("terminate_agent", agent_id="first")
         assert (await begun(served, "second"))["state"] == "running"
         assert (await process(served, "third"))["queue_place"] == 1
         os.kill((await process(served, "second"))["pid"], signal.SIGKILL)
         assert (await begun(served, "third"))["state"] == "running"
-        task = await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
+        task = await done(served)
         assert task["attempts"][0]["agent_id"] == "third"
-        kinds = [e["kind"] for e in (await served.workbench.call("list_events", kinds=["agent.queued"]))["events"]]
-        assert kinds == ["agent.queued"] * 2
+        assert await given.kinds(served.workbench, "agent.queued") == ["agent.queued"] * 2
 
 
 async def test_an_agent_that_waits_for_room_can_be_ended(settings: Settings) -> None:
@@ -63,19 +54,12 @@ async def test_an_agent_that_waits_for_room_can_be_ended(settings: Settings) -> 
         await served.workbench.call("terminate_agent", agent_id="first")
         await over(served, "first")
         assert (await process(served, "second"))["pid"] is None
-        with pytest.raises(Conflict, match="NOT_RUNNING"):
-            await served.workbench.call("terminate_agent", agent_id="second")
+        await given.fails("NOT_RUNNING", served.workbench.call("terminate_agent", agent_id="second"))
 
 
 async def test_a_planner_has_only_its_share_of_the_room(settings: Settings) -> None:
     async with crowded(settings, max_agents_per_planner=1) as served:
-        planners = []
-        for name in ("paula", "pete"):
-            made = await served.workbench.call("register", name=name, persona_id="planner")
-            await served.workbench.call("approve", approval_id=made["approval_id"])
-            caller = await served.workbench.identify(made["token"])
-            planners.append(Admitted(name, made["token"], caller))
-        paula, pete = planners
+        paula, pete = [await admitted(served.workbench, name, "planner") for name in ("paula", "pete")]
         states = [(await spawn(served, who))["state"] for who in (paula, paula, pete)]
         assert states == ["running", "queued", "running"]
         assert (await spawn(served))["state"] == "running"

@@ -13,7 +13,8 @@ import pytest
 from tests import given
 from tests.conftest import Admit, Served, ended
 from tests.services.processes.running import over, process, spawn
-from workbench.errors import Conflict, NotFound, Refused, Unavailable
+from tests.worker.working import done, output_of
+from workbench.errors import Conflict, Refused
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
@@ -38,16 +39,14 @@ async def test_a_worker_is_started_again_with_the_same_identity(served: Served, 
     await ended(made["pid"], command)
     task = await given.reached(served.workbench, first, "completed")
     assert [(a["agent_id"], a["outcome"]) for a in task["attempts"]] == [("walt", "released"), ("walt", "completed")]
-    lines = (await served.workbench.call("get_task_logs", task_id=first))["lines"]
-    assert "key of 6" in lines[-1]["message"]
+    assert (await output_of(served, first))[-1] == "key of 6"
     assert (await process(served, "walt"))["limits"]["wall_seconds"] == 60
     os.kill(again["pid"], signal.SIGKILL)
     await over(served, "walt")
     third = await served.workbench.call("restart_agent", agent_id="walt")
-    await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
+    await done(served)
     assert len({made["pid"], again["pid"], third["pid"]}) == 3
-    kinds = [e["kind"] for e in (await served.workbench.call("list_events", kinds=["agent.*"]))["events"]]
-    assert kinds.count("agent.restarted") == 2
+    assert len(await given.kinds(served.workbench, "agent.restarted")) == 2
     (kept,) = [path for path in served.workbench.settings.home.rglob("*") if b"s3cret" in content(path)]
     assert (kept.parent.name, stat.S_IMODE(kept.stat().st_mode)) == ("environments", 0o600)
 
@@ -65,24 +64,17 @@ async def test_an_agent_is_started_again_only_by_its_spawner_and_not_when_it_was
     await over(served, made["agent_id"])
     with pytest.raises(Conflict, match="WRONG_STATE"):
         await served.workbench.dispatch(paula.caller, "restart_agent", {"agent_id": made["agent_id"]})
-    with pytest.raises(NotFound, match="PROCESS_NOT_FOUND"):
-        await served.workbench.call("restart_agent", agent_id="paula")
+    await given.fails("PROCESS_NOT_FOUND", served.workbench.call("restart_agent", agent_id="paula"))
 
 
 async def test_without_its_environment_or_its_worktree_nothing_is_started_again(served: Served, lab: Path) -> None:
     await spawn(served, name="walt", assigned_worktree="lab", environment={"KEY": "x"})
+    await spawn(served, name="wanda", environment={"KEY": "y"})
+    await served.workbench.call("revoke_agent", agent_id="wanda")  # which forgets her environment
     (kept,) = (served.workbench.settings.home / "environments").iterdir()
     kept.unlink()
-    with pytest.raises(Unavailable, match="ENVIRONMENT_LOST"):
-        await served.workbench.call("restart_agent", agent_id="walt")
+    await given.fails("ENVIRONMENT_LOST", served.workbench.call("restart_agent", agent_id="walt"))
     assert (await process(served, "walt"))["running"]
     await spawn(served, name="wilma", assigned_worktree="lab")
     await served.workbench.call("discard_worktree", worktree_name="lab")
-    with pytest.raises(NotFound, match="WORKTREE_NOT_FOUND"):
-        await served.workbench.call("restart_agent", agent_id="wilma")
-
-
-async def test_revoking_forgets_the_environment(served: Served) -> None:
-    await spawn(served, name="walt", environment={"KEY": "x"})
-    await served.workbench.call("revoke_agent", agent_id="walt")
-    assert list((served.workbench.settings.home / "environments").iterdir()) == []
+    await given.fails("WORKTREE_NOT_FOUND", served.workbench.call("restart_agent", agent_id="wilma"))

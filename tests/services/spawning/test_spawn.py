@@ -15,7 +15,8 @@ import pytest
 from tests import given
 from tests.conftest import Admit, Served, ended, git
 from tests.services.processes.running import agent, confinement, crowded, over, process, spawn
-from workbench.errors import Conflict, Refused, Unavailable, WorkbenchError
+from tests.worker.working import done, output_of, ran
+from workbench.errors import Conflict, Refused
 from workbench.settings import Settings
 from workbench.withheld import trust, withheld
 
@@ -30,16 +31,13 @@ async def test_a_spawned_worker_does_a_task_in_its_worktree_and_its_token_is_see
     made = await spawn(served, assigned_worktree="lab", name="walt", mcp=mcp, environment={"COLOUR": "blue"})
     assert (made["agent_id"], made["status"], made["worktree"]) == ("walt", "assigned", "lab")
     run = "pwd; env; cat /proc/$PPID/cmdline /proc/$PPID/environ | tr '\\0' '\\n'; touch made"
-    task = await given.reached(
-        served.workbench, await given.task(served.workbench, run=run, target_worktree="lab"), "completed", "failed"
-    )
+    task = await ran(served, run, target_worktree="lab")
     assert (task["status"], task["attempts"][0]["agent_id"]) == ("completed", "walt")
     commit = git("rev-parse", "wb/lab/main", cwd=repository)
     assert task["artifacts"] == [f"commit:{commit}"]
     assert git("show", "--format=", "--name-only", commit, cwd=repository) == "made"
 
-    lines = (await served.workbench.call("get_task_logs", task_id=task["id"]))["lines"]
-    seen = "\n".join(line["message"] for line in lines).split("\n")
+    seen = await output_of(served, task["id"])
     assert seen[0] == str(repository / ".aiswarm" / "worktrees" / "lab")
     assert {"COLOUR=blue", f"WORKBENCH_URL={served.info.url}", f"WORKBENCH_PROJECT={repository}"} <= set(seen)
     assert any("environ" in line and "Permission denied" in line for line in seen)
@@ -55,8 +53,7 @@ async def test_a_spawned_worker_does_a_task_in_its_worktree_and_its_token_is_see
     assert ended_agent["registration_status"] == "inactive"
     assert (await process(served, "walt"))["running"] is False
     await ended(made["pid"])
-    with pytest.raises(Conflict, match="NOT_RUNNING"):
-        await served.workbench.call("terminate_agent", agent_id="walt")
+    await given.fails("NOT_RUNNING", served.workbench.call("terminate_agent", agent_id="walt"))
 
 
 async def test_a_planners_worker_waits_for_the_person(served: Served, admit: Admit, repository: Path) -> None:
@@ -90,8 +87,7 @@ async def test_a_worker_that_dies_while_it_waits_leaves_no_question(served: Serv
     assert found["exit_code"] == -signal.SIGKILL
     assert (await served.workbench.call("list_approvals"))["approvals"] == []
     assert (await agent(served, made["agent_id"]))["registration_status"] == "rejected"
-    with pytest.raises(Conflict, match="ALREADY_DECIDED"):
-        await served.workbench.call("approve", approval_id=made["approval_id"])
+    await given.fails("ALREADY_DECIDED", served.workbench.call("approve", approval_id=made["approval_id"]))
 
 
 async def test_a_spawn_whose_caller_is_cancelled_is_finished(served: Served) -> None:
@@ -101,12 +97,12 @@ async def test_a_spawn_whose_caller_is_cancelled_is_finished(served: Served) -> 
         spawning.cancel()
         with suppress(asyncio.CancelledError):
             await spawning
-    async with asyncio.timeout(30):
-        while True:
-            (found,) = (await served.workbench.call("get_managed_agents"))["agents"]
-            if found["process"]["state"] == "running":
-                break
-            await asyncio.sleep(0.02)
+
+    async def runs() -> bool:
+        (found,) = (await served.workbench.call("get_managed_agents"))["agents"]
+        return bool(found["process"]["state"] == "running")
+
+    await given.until(runs, seconds=30)
 
 
 # With a worktree, a task, a profile or limits
@@ -120,8 +116,7 @@ async def test_a_worker_is_given_a_worktree_of_its_own(served: Served, admit: Ad
     assert names == ["wilma-walt", "wilma-walt-2", "nest", "implementer"]
     found = (await served.workbench.call("get_worktree_status"))["worktrees"]
     assert [(one["name"], one["created_by"]) for one in found][-1] == ("implementer", "paula")
-    with pytest.raises(Conflict, match="WORKTREE_EXISTS"):
-        await spawn(served, new_worktree=True, assigned_worktree="nest")
+    await given.fails("WORKTREE_EXISTS", spawn(served, new_worktree=True, assigned_worktree="nest"))
 
 
 async def test_a_spawned_agent_keeps_its_worktree(served: Served) -> None:
@@ -132,32 +127,23 @@ async def test_a_spawned_agent_keeps_its_worktree(served: Served) -> None:
 
 
 async def test_a_worker_for_one_task_does_it_in_the_tasks_worktree_and_ends(served: Served, lab: Path) -> None:
-    other, mine = (
-        await given.task(served.workbench, run="true"),
-        await given.task(served.workbench, run="true", target_worktree="lab"),
-    )
+    other, mine = [await given.task(served.workbench, run="true", target_worktree=name) for name in (None, "lab")]
     made = await spawn(served, name="walt", task_id=mine)
     assert made["worktree"] == "lab"
     await given.reached(served.workbench, mine, "completed")
     found = await over(served, "walt")
     assert (found["exit_code"], found["mode"], found["task_id"]) == (0, "task", mine)
     assert (await served.workbench.call("get_task_status", task_id=other))["status"] == "pending"
-    for code, more in (
-        ("WRONG_STATE", {"task_id": mine}),
-        ("TASK_DOES_NOT_FIT", {"task_id": other, "persona_id": "tester"}),
-    ):
-        with pytest.raises(Conflict, match=code):
-            await spawn(served, **more)
+    await given.fails("WRONG_STATE", spawn(served, task_id=mine))
+    await given.fails("TASK_DOES_NOT_FIT", spawn(served, task_id=other, persona_id="tester"))
 
 
 async def test_a_function_of_the_worktrees_project_is_a_worker(served: Served, lab: Path) -> None:
     (lab / "penguins.py").write_text("def count(task):\n    return {'of': task['title'], 'n': 344}\n")
     await spawn(served, profile="python", function="penguins:count", assigned_worktree="lab", limits={"tasks": 1})
     task_id = await given.task(served.workbench, run=None, title="Adelie", target_worktree="lab")
-    assert (await given.reached(served.workbench, task_id, "completed", "failed"))["result_data"] == {
-        "of": "Adelie",
-        "n": 344,
-    }
+    task = await given.reached(served.workbench, task_id, "completed", "failed")
+    assert task["result_data"] == {"of": "Adelie", "n": 344}
 
 
 async def test_a_profile_of_the_projects_own_goes_before_a_shipped_one(served: Served, lab: Path) -> None:
@@ -172,12 +158,10 @@ async def test_a_profile_of_the_projects_own_goes_before_a_shipped_one(served: S
     assert (found["script"]["source"], found["script"]["command"]) == ("project", ["echo", "would do {title}"])
     assert (found["broken"]["available"], found["absent"]["needs"]) == (False, ["no-such-program", "$NO_SUCH"])
     for code, name in (("PROFILE_INVALID", "broken"), ("PROFILE_UNAVAILABLE", "absent")):
-        with pytest.raises(WorkbenchError, match=code):
-            await spawn(served, profile=name)
+        await given.fails(code, spawn(served, profile=name))
     await spawn(served, assigned_worktree="lab")
-    task = await given.reached(served.workbench, await given.task(served.workbench, run="touch done"), "completed")
-    lines = (await served.workbench.call("get_task_logs", task_id=task["id"]))["lines"]
-    assert [line["message"] for line in lines] == ["would do t"]
+    task = await done(served, "touch done")
+    assert await output_of(served, task["id"]) == ["would do t"]
 
 
 async def test_a_profile_that_the_user_has_not_trusted_is_not_used(served: Served, lab: Path, tmp_path: Path) -> None:
@@ -189,15 +173,13 @@ async def test_a_profile_that_the_user_has_not_trusted_is_not_used(served: Serve
     assert found["script"]["source"] == "shipped"
     assert (found["new"]["available"], found["new"]["needs"]) == (False, ["`workbench trust`"])
     assert "touch" not in str(found)
-    with pytest.raises(WorkbenchError, match="PROFILE_NOT_TRUSTED"):
-        await spawn(served, profile="new")
+    await given.fails("PROFILE_NOT_TRUSTED", spawn(served, profile="new"))
     await spawn(served, assigned_worktree="lab")
-    await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
+    await done(served)
     assert not mark.exists()
     trust(served.workbench.settings.project, withheld(served.workbench.settings.project))
     (own / "new.yaml").write_text(f"summary: x\ncommand: [touch, {mark}, again]\n")
-    with pytest.raises(WorkbenchError, match="PROFILE_NOT_TRUSTED"):
-        await spawn(served, profile="new")
+    await given.fails("PROFILE_NOT_TRUSTED", spawn(served, profile="new"))
 
 
 async def test_a_worker_whose_command_exceeds_a_limit_fails_the_task_and_goes_on(served: Served, lab: Path) -> None:
@@ -206,7 +188,7 @@ async def test_a_worker_whose_command_exceeds_a_limit_fails_the_task_and_goes_on
         served.workbench, await given.task(served.workbench, run="sleep 600", max_retries=0), "failed"
     )
     assert "it took longer than 0.5 s" in task["error_message"]
-    await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
+    await done(served)
 
 
 async def test_a_worker_without_a_worktree_writes_nothing_that_stays(served: Served, repository: Path) -> None:
@@ -214,11 +196,9 @@ async def test_a_worker_without_a_worktree_writes_nothing_that_stays(served: Ser
     await spawn(served)
     run = "cat $WORKBENCH_PROJECT/README.md; echo x > here; for f in .env .git/config .aiswarm/server.json new; do"
     run += " cat $WORKBENCH_PROJECT/$f || echo refused; echo x > $WORKBENCH_PROJECT/$f || echo refused; done"
-    task = await given.reached(served.workbench, await given.task(served.workbench, run=run), "completed", "failed")
-    said = "\n".join(
-        line["message"] for line in (await served.workbench.call("get_task_logs", task_id=task["id"]))["lines"]
-    )
-    assert said.startswith("# A project\n")
+    task = await ran(served, run)
+    said = await output_of(served, task["id"])
+    assert said[0] == "# A project"
     if (await confinement(served))["enforced"]:
         assert said.count("refused") == 8
         assert (repository / ".env").read_text() == "SECRET=1"
@@ -230,7 +210,7 @@ async def test_a_worker_that_is_not_confined_is_reported_as_such(settings: Setti
         said = {"enforced": False, "missing": ["disabled by the setting confinement"]}
         made = await spawn(served, name="walt")
         assert made["confinement"] == said
-        await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
+        await done(served)
         found = await process(served, "walt")
         assert found["confinement"] == said
         assert "not confined in all: disabled" in Path(found["log"]).read_text()
@@ -238,8 +218,7 @@ async def test_a_worker_that_is_not_confined_is_reported_as_such(settings: Setti
 
 async def test_a_setting_requires_a_worktree_of_every_agent(settings: Settings) -> None:
     async with crowded(settings, spawn_outside_worktrees=False) as served:
-        with pytest.raises(Refused, match="WORKTREE_REQUIRED"):
-            await spawn(served)
+        await given.fails("WORKTREE_REQUIRED", spawn(served))
         await spawn(served, new_worktree=True)
 
 
@@ -250,9 +229,8 @@ async def test_variables_of_the_server_that_could_steer_a_worker_do_not_reach_it
         monkeypatch.setenv(name, "hostile")
     monkeypatch.setenv("HARMLESS", "yes")
     await spawn(served)
-    task = await given.reached(served.workbench, await given.task(served.workbench, run="env"), "completed", "failed")
-    lines = (await served.workbench.call("get_task_logs", task_id=task["id"]))["lines"]
-    env = dict(line.partition("=")[::2] for entry in lines for line in entry["message"].split("\n"))
+    task = await ran(served, "env")
+    env = dict(line.partition("=")[::2] for line in await output_of(served, task["id"]))
     assert [name for name, value in env.items() if value == "hostile"] == []
     assert env["HARMLESS"] == "yes"
 
@@ -286,8 +264,7 @@ async def test_what_cannot_be_spawned_is_refused_and_nothing_runs(served: Served
     await served.workbench.call("create_worktree", name="old")
     await served.workbench.call("discard_worktree", worktree_name="old")
     for code, more in REFUSED:
-        with pytest.raises(WorkbenchError, match=f"^{code}"):
-            await spawn(served, **more)
+        await given.fails(code, spawn(served, **more))
     assert (await served.workbench.call("list_approvals"))["approvals"] == []
     assert (await served.workbench.call("list_agents", status="assigned"))["agents"] == []
     assert (await served.workbench.call("get_managed_agents"))["agents"] == []
@@ -296,44 +273,31 @@ async def test_what_cannot_be_spawned_is_refused_and_nothing_runs(served: Served
 async def test_an_agent_that_cannot_be_started_is_not_left_waiting(served: Served) -> None:
     served.workbench.settings.logs.write_text("in the way")
     for approve in ("auto", "ask"):
-        with pytest.raises(Unavailable, match="SPAWN_FAILED"):
-            await spawn(served, approve=approve)
+        await given.fails("SPAWN_FAILED", spawn(served, approve=approve))
     states = [a["registration_status"] for a in (await served.workbench.call("list_agents"))["agents"]]
     assert states == ["inactive", "rejected"]
     assert (await served.workbench.call("list_approvals"))["approvals"] == []
 
 
-async def test_the_person_sees_which_variables_a_planner_sets_but_not_their_values(
+async def test_a_planners_agent_is_granted_no_more_tools_than_the_planner_and_the_person_sees_what_it_gets(
     served: Served, admit: Admit
 ) -> None:
-    planner = (await admit("pam", persona_id="planner")).caller
-    wanted = {"persona_id": "tester", "environment": {"ZONE": "secret", "ANTHROPIC_BASE_URL": "https://mine.example"}}
-    made = await served.workbench.dispatch(planner, "spawn_agent", wanted)
-    asked = await served.workbench.call("get_approval", approval_id=made["approval_id"])
-    assert asked["payload"]["environment"] == ["ANTHROPIC_BASE_URL", "ZONE"]
-    assert "secret" not in str(asked)
-
-
-async def test_a_planners_agent_is_granted_no_more_tools_than_the_planner(served: Served, admit: Admit) -> None:
     call = served.workbench.call
     paula = await admit("paula", "planner", tools=["notes", "notebook"])
     with pytest.raises(Refused, match=r"FORBIDDEN.*: mail is not granted to you"):
         await spawn(served, paula, tools=["mail", "notes"])
-    made = await served.workbench.dispatch(
-        paula.caller, "spawn_agent", {"persona_id": "tester", "tools": ["notes"], "new_worktree": True}
-    )
+    environment = {"ZONE": "secret", "ANTHROPIC_BASE_URL": "https://mine.example"}
+    made = await spawn(served, paula, persona_id="tester", tools=["notes"], new_worktree=True, environment=environment)
     asked = await call("get_approval", approval_id=made["approval_id"])
-    assert asked["payload"]["tools"] == ["notes"]
+    assert (asked["payload"]["tools"], asked["payload"]["environment"]) == (["notes"], ["ANTHROPIC_BASE_URL", "ZONE"])
+    assert "secret" not in str(asked)
     decided = await call("approve", approval_id=made["approval_id"], choices={"agent_id": "walt"})
     assert decided["outcome"]["granted"]["tools"] == ["notes"]
     assert (await call("get_agent", agent_id="walt"))["tools"] == ["notes"]
     paul = await admit("paul", "planner", tools=["*"])
     assert (await spawn(served, paul, tools=["mail"]))["approval_id"] is not None
-
-
-async def test_the_operator_spawns_an_agent_with_tools(served: Served) -> None:
-    made = await spawn(served, tools=["mail", "mail", "*"])
-    assert (await served.workbench.call("get_agent", agent_id=made["agent_id"]))["tools"] == ["*", "mail"]
+    own = await spawn(served, tools=["mail", "mail", "*"])
+    assert (await call("get_agent", agent_id=own["agent_id"]))["tools"] == ["*", "mail"]
 
 
 async def test_a_planner_spawns_only_in_its_own_worktrees_and_a_worker_not_at_all(served: Served, admit: Admit) -> None:
@@ -341,5 +305,4 @@ async def test_a_planner_spawns_only_in_its_own_worktrees_and_a_worker_not_at_al
     await served.workbench.call("create_worktree", name="lab")
     with pytest.raises(Refused, match=r"FORBIDDEN.*belongs to operator"):
         await spawn(served, paula, assigned_worktree="lab")
-    with pytest.raises(Refused, match="FORBIDDEN"):
-        await spawn(served, walt)
+    await given.fails("FORBIDDEN", spawn(served, walt))
