@@ -172,14 +172,8 @@ def _google(model: FakeModel, said: dict[str, Any], *, streaming: bool) -> tuple
     if kind == "text":
         part: dict[str, Any] = {"text": what}
     else:
-        name, arguments = (
-            (f"mcp_{SERVER}_{what[0]}", what[1])
-            if kind == "mcp"
-            else (
-                "run_shell_command",
-                {"command": what, "description": "Work"},
-            )
-        )
+        shell = ("run_shell_command", {"command": what, "description": "Work"})
+        name, arguments = (f"mcp_{SERVER}_{what[0]}", what[1]) if kind == "mcp" else shell
         part = {"functionCall": {"name": name, "args": arguments}}
     usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
     candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Command, Served, git
+from tests import given
+from tests.conftest import Served, git
 from workbench.client import HttpClient
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
@@ -50,7 +51,7 @@ async def test_attempts_of_a_real_worker_complete_fail_and_are_retried(
     served: Served, repository: Path, start: Start
 ) -> None:
     """Commands run in the box, in the worktree; the work of those that fail is not on its branch."""
-    lab = Path((await served.workbench.call("create_worktree", name="lab"))["path"])
+    lab = await given.worktree(served.workbench)
     new = {"persona_id": "implementer", "target_worktree": "lab", "max_retries": 1}
     again = "touch again-$WORKBENCH_ATTEMPT; [ $WORKBENCH_ATTEMPT = 2 ] || exit 75"
     made = "touch ../outside; pwd > made; echo '{\"result\": 7}' > $WORKBENCH_RESULT"
@@ -136,9 +137,3 @@ async def test_a_worker_by_hand_has_a_definition(settings: Settings, start: Star
     assert [(one["agent_id"], one["definition_hash"]) for one in task["attempts"]] == [("Critic", version)]
     assert await worker.wait() == 0
     await client.__aexit__()
-
-
-@pytest.mark.long
-async def test_a_worker_by_hand_needs_a_server(command: Command) -> None:
-    ran = await command("worker", "--persona", "implementer")
-    assert (ran.status, ran.err.partition(":")[0]) == (1, "NO_SERVER")

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests import given
-from tests.conftest import Admit, Served, git
-from tests.worker.working import directory_of, output_of, working
-from workbench.app import Workbench
-from workbench.rules import access
+from tests.conftest import Admit, Served, admitted, git
+from tests.services.processes.running import crowded
+from tests.worker.working import directory_of, done, output_of, ran, working
 from workbench.rules.profile import Profile
-from workbench.services.agents.register import add_pending
 from workbench.settings import Settings
-from workbench.shells.serve import Servers
 from workbench.worker import supervised, supervisor
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
@@ -41,13 +35,14 @@ def files_of(project: Path, commit: str) -> dict[str, str]:
     return {name: git("show", f"{commit}:{name}", cwd=project) for name in names}
 
 
-async def over(served: Served, task_id: int, attempt: int = 1) -> dict[str, Any]:
-    """An attempt, once its work is put away."""
-    while True:
-        found = (await given.task_now(served.workbench, task_id))["attempts"][attempt - 1]
-        if found["kept"]:
-            return dict(found)
-        await asyncio.sleep(0.02)
+async def over(served: Served, task_id: int) -> dict[str, Any]:
+    """The first attempt at a task, once its work is put away."""
+
+    async def kept() -> Any:
+        attempt = (await given.task_now(served.workbench, task_id))["attempts"][0]
+        return attempt["kept"] and attempt
+
+    return dict(await given.until(kept))
 
 
 WORK = "echo 1 > committed.txt; git add .; git commit -qm One; echo 2 > staged.txt; git add .; echo 3 > new.txt"
@@ -84,8 +79,7 @@ async def test_what_failed_attempts_made_is_kept_and_their_branch_is_where_they_
     assert git("rev-parse", "wb/lab/main", cwd=repository) == before
     assert sorted(p.name for p in directory_of(served).iterdir()) == [".git", "README.md"]
     assert git("status", "--porcelain", cwd=directory_of(served)) == ""
-    kinds = [e["kind"] for e in (await served.workbench.call("list_events", kinds=["task.*"]))["events"]]
-    assert kinds.count("task.work_kept") == 2
+    assert len(await given.kinds(served.workbench, "task.work_kept")) == 2
     assert others[0]["attempts"][0]["kept"] is None
     subjects = git("log", "--format=%s", ref(aside), "^main", cwd=repository)  # other branches and stashes are kept too
     assert "Side" in subjects.splitlines()
@@ -170,7 +164,7 @@ async def test_a_stale_finish_is_refused_its_work_is_kept_and_the_worker_goes_on
         await served.workbench.call("cancel_task", task_id=task_id)
         (directory_of(served).parent / "go").touch()
         await over(served, task_id)
-        await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
+        await done(served)
         assert not running.done()
     assert (await given.task_now(served.workbench, task_id))["status"] == "cancelled"
     assert files_of(repository, ref(task_id))["late.txt"] == "late"
@@ -182,10 +176,7 @@ async def test_the_work_of_a_released_and_of_a_revoked_attempt_is_kept(
 ) -> None:
     ada, bob = await settle("ada", "lab"), await settle("bob", "annex", "tester")
     run = "echo half > half.txt; touch ../begun-$WORKBENCH_TASK_ID; exec sleep 600"
-    first, second = (
-        await given.task(served.workbench, run=run),
-        await given.task(served.workbench, run=run, persona_id="tester"),
-    )
+    first, second = [await given.task(served.workbench, run=run, persona_id=one) for one in ("implementer", "tester")]
     async with working(served, ada.token):
         await given.appeared(directory_of(served).parent / f"begun-{first}")
     async with working(served, bob.token, "annex"):
@@ -202,8 +193,9 @@ async def test_work_that_is_too_large_to_import_stays_in_the_repository_of_its_w
     settings: Settings, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORKBENCH_MAX_IMPORT_BYTES", "2000")
-    async with served_project(settings.model_copy(update={"max_import_bytes": 2_000})) as served:
-        token = await settled(served)
+    async with crowded(settings, max_import_bytes=2_000) as served:
+        await given.worktree(served.workbench)
+        token = (await admitted(served.workbench, "ada", worktree="lab")).token
         task_id = await given.task(served.workbench, run="head -c 9000 /dev/urandom > large; exit 1", max_retries=0)
         async with working(served, token):
             task = await given.reached(served.workbench, task_id, "failed")
@@ -212,23 +204,6 @@ async def test_work_that_is_too_large_to_import_stays_in_the_repository_of_its_w
     assert (attempt["kept"], f"It is kept as {ref(task_id)} in {own}" in attempt["problem"]) == (None, True)
     assert git("cat-file", "-s", f"{ref(task_id)}:large", cwd=own) == "9000"
     assert not (directory_of(served) / "large").exists()
-
-
-@asynccontextmanager
-async def served_project(settings: Settings, **more: Any) -> AsyncIterator[Served]:
-    async with Workbench.open(settings, **more) as workbench, Servers(workbench) as servers:
-        yield Served(workbench, await servers.start(0), servers)
-
-
-async def settled(served: Served, name: str = "ada", worktree: str = "lab") -> str:
-    """The token of an admitted agent with a worktree."""
-    workbench = served.workbench
-    if not (workbench.settings.worktrees / worktree).exists():
-        await workbench.call("create_worktree", name=worktree)
-    token, more = access.new_token("wba"), {"persona_id": "implementer", "worktree": worktree, "capabilities": {}}
-    made = await workbench.store.write(lambda tx: add_pending(tx, workbench._ctx, name, token, **more))
-    await workbench.call("approve", approval_id=made.approval_id, choices={"agent_id": name})
-    return token
 
 
 # The end that the command asks for
@@ -279,19 +254,24 @@ async def test_a_task_that_its_command_completes_is_completed_when_the_command_h
     assert (await given.task_now(served.workbench, next_id))["blocked_by"] == []
 
 
-@pytest.mark.parametrize(("name", "state"), [("complete_task", "completed"), ("fail_task", "failed")])
-async def test_a_command_that_runs_on_after_it_ended_its_task_is_ended_as_it_asked(
-    served: Served, settle: Admit, repository: Path, name: str, state: str
+@pytest.mark.parametrize(
+    ("name", "state", "runs_on"),
+    [("complete_task", "completed", True), ("fail_task", "failed", True), ("report_task_progress", "completed", False)],
+)
+async def test_a_command_that_ended_its_task_or_reported_is_ended_as_it_asked_and_its_worker_goes_on(
+    served: Served, settle: Admit, repository: Path, name: str, state: str, runs_on: bool
 ) -> None:
     ada = await settle("ada", "lab")
-    more = ", error_message='No.', retryable=False" if name == "fail_task" else ""
-    then = f"open('made.txt', 'w').write('made'); call('{name}'{more}); time.sleep(600)"
-    task_id = await given.task(served.workbench, run=None, target_worktree="lab")
-    async with working(served, ada.token, finish_grace_seconds=0.05, **talking(then)):
-        task = await given.reached(served.workbench, task_id, "completed", "failed")
-    where = "wb/lab/main" if state == "completed" else ref(task_id)
+    more = {"fail_task": ", error_message='No.', retryable=False", "report_task_progress": ", progress_note='half'"}
+    then = f"open('made.txt', 'w').write('made'); call('{name}'{more.get(name, '')}); {runs_on} and time.sleep(600)"
+    async with working(served, ada.token, finish_grace_seconds=0.05, **talking(then)) as running:
+        task = await ran(served, None, target_worktree="lab")
+        assert (await ran(served, None, target_worktree="lab"))["status"] == state
+        assert not running.done()
+    where = "wb/lab/main" if state == "completed" else ref(task["id"])
     assert (task["status"], files_of(repository, where)["made.txt"]) == (state, "made")
-    assert task["error_message"] == ("No." if state == "failed" else None)
+    assert (task["error_message"], len(task["attempts"])) == ("No." if state == "failed" else None, 1)
+    assert git("rev-list", "--count", "wb/lab/main", cwd=repository) == ("2" if state == "completed" else "1")
 
 
 async def test_a_command_cannot_finish_its_attempt_in_place_of_its_supervisor(served: Served, settle: Admit) -> None:
@@ -303,7 +283,5 @@ except urllib.error.HTTPError as error:
     open(os.environ["WORKBENCH_RESULT"], "w").write(json.dumps({"result": json.load(error)["error"]["code"]}))
 """
     async with working(served, ada.token, **talking(then)):
-        task = await given.reached(
-            served.workbench, await given.task(served.workbench, run=None, target_worktree="lab"), "completed", "failed"
-        )
+        task = await ran(served, None, target_worktree="lab")
     assert (task["status"], task["result_data"]) == ("completed", "LEASE_LOST")

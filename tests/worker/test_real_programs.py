@@ -18,20 +18,20 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import given
 from tests.conftest import Served, git
 from tests.services.personalities.exchange.conftest import free_port
+from tests.services.processes.running import serving
 from tests.services.worktrees.lab import finished as settled
 from tests.shells.mcp.catalogue import Tools, returning, text, tools
 from tests.upstream.servers import SERVER as TOOLS_SERVER
 from tests.worker.fake_model import FakeModel, Step, answering
 from workbench.analytics.live import Live, refresh
-from workbench.app import Workbench
 from workbench.client import McpClient
 from workbench.client.discovery import find_server
 from workbench.client.http import HttpClient
 from workbench.rules.definitions.secrets import MASK
 from workbench.settings import Settings, shipped
-from workbench.shells.serve import Servers
 from workbench.withheld import trust, withheld
 
 __all__ = ["tools"]
@@ -49,6 +49,7 @@ env_key = "CODEX_API_KEY"
 request_max_retries = 0
 
 """
+CODEX_FILE = ".codex/config.toml"
 NOTE = "half of it is there"
 KEY = "sk-of-the-definition"
 PROGRAMS = Path(__file__).with_name("programs") / "node_modules" / ".bin"
@@ -74,9 +75,7 @@ def for_test(settings: Settings, name: str, model: FakeModel) -> dict[str, str]:
     (settings.home / "profiles").mkdir(parents=True, exist_ok=True)
     for which in ("plain", name):
         if which == "codex":
-            profile["files"][".codex/config.toml"] = (
-                CODEX.format(url=model.url) + profile["files"][".codex/config.toml"]
-            )
+            profile["files"][CODEX_FILE] = CODEX.format(url=model.url) + profile["files"][CODEX_FILE]
         (settings.home / "profiles" / f"{which}.yaml").write_text(yaml.safe_dump(profile), "utf-8")
     trust(settings.project, withheld(settings.project))
     return {
@@ -84,20 +83,6 @@ def for_test(settings: Settings, name: str, model: FakeModel) -> dict[str, str]:
         "codex": {"OPENAI_BASE_URL": f"{model.url}/v1"},
         "gemini": {"GOOGLE_GEMINI_BASE_URL": model.url},
     }[name]
-
-
-@asynccontextmanager
-async def open_and_served(settings: Settings) -> AsyncIterator[Served]:
-    """The project with its servers running."""
-    async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
-        yield Served(workbench, await servers.start(0), servers)
-
-
-async def finished(served: Served, task_id: int) -> dict[str, Any]:
-    """The task, once it has ended."""
-    while (await served.workbench.call("wait_for_task", task_id=task_id))["status"] not in ("completed", "failed"):
-        pass
-    return await served.workbench.call("get_task", task_id=task_id)
 
 
 async def define(served: Served, name: str, provider: dict[str, str]) -> str:
@@ -128,10 +113,8 @@ RESULT = ("shell", 'echo \'{"result": "by its exit"}\' > $WORKBENCH_RESULT')
 
 def script(way: str, task_id: int) -> list[Step]:
     """What the model has the program do."""
-    make, done = (
-        ("shell", f"echo {way} > {way}.txt"),
-        ("mcp", ("complete_task", {"task_id": task_id, "result_data": way})),
-    )
+    make = ("shell", f"echo {way} > {way}.txt")
+    done = ("mcp", ("complete_task", {"task_id": task_id, "result_data": way}))
     calls: list[Step] = [
         ("mcp", ("report_task_progress", {"task_id": task_id, "attempt": 1, "progress_note": NOTE})),
         ("mcp", ("small__add", {"a": 20_000, "b": 345})),
@@ -161,7 +144,7 @@ async def test_a_real_program_does_tasks_with_all_that_its_agent_has_and_ends_th
     chosen = settings.model_copy(update=more | {"confinement_read": str(SERVER.parents[2])})
     with answering(("text", "There is nothing to do.")) as model:
         address = for_test(chosen, name, model)
-        async with open_and_served(chosen) as served:
+        async with serving(chosen) as served:
             call = served.workbench.call
             provider = {KEYS[name]: "env://KEY_OF_A_DEFINITION"} | (address if name == "codex" else {})
             version = await define(served, name, provider)
@@ -189,17 +172,18 @@ async def test_a_real_program_does_tasks_with_all_that_its_agent_has_and_ends_th
             for agent, seconds in (("bob", 200), ("eve", 25)):
                 where = {"name": agent, "assigned_worktree": agent, "limits": {"wall_seconds": seconds}}
                 logs.append((await call("spawn_agent", **how, **where))["log"])
-            found = {way: await finished(served, task_id) for way, task_id in tasks.items()}
+            found = {
+                way: await given.reached(served.workbench, task_id, "completed", "failed")
+                for way, task_id in tasks.items()
+            }
             calls = (await call("list_tool_calls"))["calls"]
             said = [line["message"] for line in (await call("get_task_logs", task_id=tasks["own"]))["lines"]]
             log = "".join(Path(one).read_text() for one in logs)
     result = {"late": "late", "early": "early", "own": "own", "exit": "by its exit", "never": None}
     answer = found["answer"].pop("result_data")["answer"]
     states = {way: (task["status"], task.get("result_data"), len(task["attempts"])) for way, task in found.items()}
-    assert states == {way: ("failed" if way == "never" else "completed", result.get(way), 1) for way in tasks}, (
-        found,
-        log,
-    )
+    expected = {way: ("failed" if way == "never" else "completed", result.get(way), 1) for way in tasks}
+    assert states == expected, (found, log)
     for agent, ways in WAYS.items():
         for way in set(ways) - {"never"}:
             commit = next(one for one in found[way]["artifacts"] if one.startswith("commit:")).removeprefix("commit:")
@@ -277,7 +261,7 @@ async def test_claude_code_in_a_worktree_calls_a_function_of_another_process_on_
     made = ("shell", 'echo made > made.txt && echo \'{"result": "as told"}\' > $WORKBENCH_RESULT')
     with answering(asked, made, ("text", "All is done.")) as model:
         variables = for_test(settings, "claude", model) | {"ANTHROPIC_API_KEY": "none"}
-        async with open_and_served(settings) as served:
+        async with serving(settings) as served:
             call = served.workbench.call
             joined = await call("join_network", name="lab")
             async with stand_alone_agent(tmp_path / "helper", joined["base_url"]) as helper:
@@ -291,7 +275,10 @@ async def test_claude_code_in_a_worktree_calls_a_function_of_another_process_on_
                 spawned = await call(
                     "spawn_agent", persona_id="implementer", tools=["helper"], name="ada", task_id=task_id, **how
                 )
-                task, log = await finished(served, task_id), Path(spawned["log"]).read_text()
+                task, log = (
+                    await given.reached(served.workbench, task_id, "completed", "failed"),
+                    Path(spawned["log"]).read_text(),
+                )
                 assert task["status"] == "completed", (task["error_message"], log)
                 question = (await call("integrate_worktree", worktree_name="lab"))["approval_id"]
                 await call("approve", approval_id=question)

@@ -12,7 +12,7 @@ from tests import given
 from tests.conftest import Admit, Served, ended
 from tests.unkillable import unkillable
 from tests.worker.faulty_proxy import Fault, FaultyProxy
-from tests.worker.working import output_of, working
+from tests.worker.working import done, output_of, working
 from workbench.confinement import Limits
 from workbench.errors import Unavailable
 from workbench.worker import api, progress, supervisor
@@ -74,7 +74,7 @@ async def test_a_command_ends_when_its_lease_could_not_be_renewed_in_time(
         await ended(int((repository / "pid").read_text()))
         proxy.mend(HEARTBEAT)
         await served.workbench.call("cancel_task", task_id=task_id)
-        await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
+        await done(served)
         assert not running.done()
     assert (await given.task_now(served.workbench, task_id))["attempts"][0]["agent_id"] == "ada"
 
@@ -89,7 +89,7 @@ async def test_a_fault_while_there_is_nothing_to_do_does_not_end_the_worker(
         proxy.fail(HEARTBEAT, fault)
         await proxy.until(proxy.failed, HEARTBEAT, 2)
         proxy.mend(HEARTBEAT)
-        await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
+        await done(served)
         assert not running.done()
 
 

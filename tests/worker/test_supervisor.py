@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests import given
-from tests.conftest import Admit, Admitted, Clock, Served, ended, followed, git
-from tests.worker.working import directory_of, output_of, working
+from tests.conftest import Admit, Clock, Served, admitted, ended, followed, git
+from tests.worker.working import directory_of, done, output_of, ran, working
 from workbench.app import Workbench
 from workbench.confinement import Limits
-from workbench.errors import Refused, Unauthenticated, Unavailable
-from workbench.rules.profile import Profile
+from workbench.errors import Refused
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
@@ -54,16 +51,8 @@ async def test_a_task_is_claimed_run_committed_and_reported(served: Served, sett
     assert shown == "ada <ada@workbench.localhost>|t|Task 1, attempt 1, by ada."
     told = json.loads(git("show", f"{head}:task.json", cwd=directory_of(served)))
     assert (told["id"], told["attempt"], told["run"]) == (task_id, 1, run)
-    kinds = [e["kind"] for e in (await served.workbench.call("list_events", kinds=["task.*"]))["events"]]
-    assert kinds == [f"task.{kind}" for kind in ("created", "claimed", "started", "progressed", "completed")]
-
-
-async def test_a_task_that_left_no_files_makes_no_commit(served: Served, settle: Admit) -> None:
-    ada = await settle("ada", "lab")
-    task_id = await given.task(served.workbench, run="true")
-    async with working(served, ada.token):
-        task = await given.reached(served.workbench, task_id, "completed")
-    assert (task["artifacts"], task["result_data"]) == ([], None)
+    steps = ("created", "claimed", "started", "progressed", "completed")
+    assert await given.kinds(served.workbench, "task.*") == [f"task.{step}" for step in steps]
 
 
 async def test_outside_of_a_worktree_a_task_gets_a_directory_of_its_own_that_is_removed_afterwards(
@@ -92,9 +81,7 @@ async def test_a_worktree_has_what_others_have_committed_since(served: Served, s
         await given.reached(served.workbench, first, "completed")
     run = "git merge -q main && git merge -q --no-edit wb/annex/main && ls"
     async with working(served, ada.token):
-        task = await given.reached(
-            served.workbench, await given.task(served.workbench, run=run, target_worktree="lab"), "completed", "failed"
-        )
+        task = await ran(served, run, target_worktree="lab")
     assert (task["status"], await output_of(served, task["id"])) == ("completed", ["README.md", "made.txt", "new.txt"])
 
 
@@ -120,7 +107,8 @@ async def test_a_failure_that_no_retry_can_help_fails_the_task_and_not_the_worke
             task = await given.reached(served.workbench, task_id, "failed")
             assert len(task["attempts"]) == 1
             assert why in task["error_message"]
-        await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
+        task = await done(served)
+        assert (task["artifacts"], task["result_data"]) == ([], None), "nothing was left, so there is no commit"
         assert not running.done()
 
 
@@ -132,12 +120,11 @@ async def test_a_lease_that_is_shorter_than_the_heartbeat_is_kept_all_the_same(
 ) -> None:
     async with Workbench.open(settings, clock=clock) as workbench, Servers(workbench) as servers:
         served = Served(workbench, await servers.start(0), servers)
-        made = await workbench.call("register", name="ada", persona_id="implementer")
-        await workbench.call("approve", approval_id=made["approval_id"])
+        ada = await admitted(workbench, "ada")
         task_id = await given.task(
             served.workbench, run="until [ -e $WORKBENCH_PROJECT/go ]; do sleep 0.01; done", lease_seconds=1.5
         )
-        async with working(served, made["token"], None, heartbeat_seconds=3_600):
+        async with working(served, ada.token, None, heartbeat_seconds=3_600):
             await given.reached(served.workbench, task_id, "in_progress")
             for _ in range(3):
                 before = (await given.task_now(served.workbench, task_id))["lease_expires_at"]
@@ -154,7 +141,7 @@ async def test_a_worker_that_loses_its_lease_ends_the_command_and_goes_on(served
     async with working(served, ada.token):
         await given.appeared(directory_of(served).parent / "pid")
         await served.workbench.call("cancel_task", task_id=task_id)
-        await given.reached(served.workbench, await given.task(served.workbench, run="ls > ../seen"), "completed")
+        await done(served, "ls > ../seen")
     await ended(int((directory_of(served).parent / "pid").read_text()))
     assert (directory_of(served).parent / "seen").read_text() == "README.md\n"
     assert (await given.task_now(served.workbench, task_id))["status"] == "cancelled"
@@ -166,11 +153,11 @@ async def test_a_worker_that_is_revoked_ends_the_command_and_itself(served: Serv
     async with working(served, ada.token) as running:
         await given.appeared(directory_of(served).parent / "pid")
         await served.workbench.call("revoke_agent", agent_id="ada")
-        with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
-            await running
+        await given.fails("INVALID_TOKEN", running)
     await ended(int((directory_of(served).parent / "pid").read_text()))
-    while (directory_of(served) / "half.txt").exists():
-        await asyncio.sleep(0.01)
+    await given.until(lambda: not (directory_of(served) / "half.txt").exists())
+    async with working(served, ada.token, None) as running:
+        await given.fails("INVALID_TOKEN", running)
 
 
 @TALKS
@@ -189,14 +176,9 @@ async def test_a_worker_that_is_stopped_releases_its_task(served: Served, settle
 # Admission and the server
 
 
-async def come(served: Served) -> dict[str, Any]:
-    """Register."""
-    return await served.workbench.call("register", name="ada", persona_id="implementer")
-
-
 @TALKS
 async def test_a_worker_waits_until_it_is_admitted(served: Served, repository: Path, mcp: bool) -> None:
-    made = await come(served)
+    made = await served.workbench.call("register", name="ada", persona_id="implementer")
     task_id = await given.task(served.workbench, run="true")
     async with working(served, made["token"], None, mcp=mcp):
         await followed(served.workbench)
@@ -207,17 +189,11 @@ async def test_a_worker_waits_until_it_is_admitted(served: Served, repository: P
 
 @TALKS
 async def test_a_worker_that_is_rejected_ends_with_the_reason(served: Served, repository: Path, mcp: bool) -> None:
-    made = await come(served)
+    made = await served.workbench.call("register", name="ada", persona_id="implementer")
     async with working(served, made["token"], None, mcp=mcp) as running:
         await followed(served.workbench)
         await served.workbench.call("reject", approval_id=made["approval_id"], reason="Full house.")
         with pytest.raises(Refused, match=r"REJECTED: Your registration was rejected: Full house\."):
-            await running
-
-
-async def test_a_token_that_is_not_known_ends_the_worker(served: Served, repository: Path) -> None:
-    async with working(served, "wba_" + "x" * 43, None) as running:
-        with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
             await running
 
 
@@ -236,7 +212,7 @@ WAITING = "cd $WORKBENCH_PROJECT; touch begun; until [ -e go ]; do sleep 0.01; d
 async def test_a_worker_outlives_a_restart_of_the_server(
     served: Served, admit: Admit, repository: Path, mcp: bool, port: int | None
 ) -> None:
-    ada: Admitted = await admit("ada")
+    ada = await admit("ada")
     first = await given.task(served.workbench, run=WAITING + "; echo '{\"result\": 1}' > $WORKBENCH_RESULT")
     async with working(served, ada.token, None, mcp=mcp) as running:
         await given.appeared(repository / "begun")
@@ -246,40 +222,39 @@ async def test_a_worker_outlives_a_restart_of_the_server(
         assert (task["status"], task["attempt"], task["result_data"]) == ("completed", 1, 1)
         await followed(served.workbench)
         await restarted(served, port)
-        task = await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
+        task = await done(served)
         assert not running.done()
 
 
 async def test_the_token_is_sent_to_the_projects_server_only(served: Served, admit: Admit, repository: Path) -> None:
     """What the file names must answer with its nonce; until then the worker goes on asking where it was."""
-    ada: Admitted = await admit("ada")
+    ada = await admit("ada")
     async with TcpSink() as sink, working(served, ada.token, None) as running:
-        await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
+        await done(served)
         file = ServerFile(served.workbench.settings.server_file)
         port = int(served.info.url.rpartition(":")[2])
         await served.servers.stop()
         file.save(served.info.model_copy(update={"url": sink.url, "mcp_url": sink.url}), "wbo_x")
         await sink.asked.wait()
         await served.servers.start(port)
-        await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
+        await done(served)
         assert not running.done()
     assert b"wba_" not in sink.received
     assert b"/health" in sink.received
 
 
 async def test_a_worker_whose_server_does_not_come_back_ends(served: Served, admit: Admit) -> None:
-    ada: Admitted = await admit("ada")
+    ada = await admit("ada")
     async with working(served, ada.token, None, patience_seconds=0.3) as running:
-        await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
+        await done(served)
         await served.servers.stop()
-        with pytest.raises(Unavailable, match="NO_SERVER"):
-            await running
+        await given.fails("NO_SERVER", running)
 
 
 async def test_a_worker_whose_project_was_removed_ends_though_it_holds_a_task(
     served: Served, admit: Admit, repository: Path, tmp_path: Path
 ) -> None:
-    ada: Admitted = await admit("ada")
+    ada = await admit("ada")
     (state := tmp_path / "state").mkdir()
     file = shutil.copy2(served.workbench.settings.server_file, state)
     async with working(served, ada.token, None, patience_seconds=600, server_file=Path(file)) as running:
@@ -290,8 +265,7 @@ async def test_a_worker_whose_project_was_removed_ends_though_it_holds_a_task(
         await served.servers.stop()
         shutil.rmtree(state)
         (repository / "go").touch()
-        with pytest.raises(Unavailable, match="NO_SERVER"):
-            await running
+        await given.fails("NO_SERVER", running)
 
 
 class TcpSink:
@@ -324,14 +298,12 @@ class TcpSink:
 async def test_a_worker_for_one_task_waits_for_it_does_it_and_ends(served: Served, admit: Admit) -> None:
     ada = await admit("ada")
     before = await given.task(served.workbench, run=None)
-    mine, other = (
-        await given.task(served.workbench, run="exit $((2 - WORKBENCH_ATTEMPT))", dependencies=[before]),
-        await given.task(served.workbench, run="true"),
-    )
+    mine = await given.task(served.workbench, run="exit $((2 - WORKBENCH_ATTEMPT))", dependencies=[before])
+    other = await given.task(served.workbench, run="true")
     async with working(served, ada.token, None, task_id=mine) as running:
         bob = await admit("bob")
-        await served.workbench.dispatch(bob.caller, "claim_task", {"task_id": before})
-        await served.workbench.dispatch(bob.caller, "complete_task", {"task_id": before})
+        for name in ("claim_task", "complete_task"):
+            await given.done_by(served.workbench, bob, name, before)
         task = await given.reached(served.workbench, mine, "completed", "failed")
         await running
     assert [(a["agent_id"], a["outcome"]) for a in task["attempts"]] == [("ada", "failed"), ("ada", "completed")]
@@ -352,51 +324,5 @@ async def test_a_worker_that_may_make_two_attempts_ends_after_them(served: Serve
     made = [await given.task(served.workbench, run="true") for _ in range(3)]
     async with working(served, ada.token, None, limits=Limits(tasks=2)) as running:
         await running
-    assert [(await given.task_now(served.workbench, one))["status"] for one in made] == [
-        "completed",
-        "completed",
-        "pending",
-    ]
-
-
-# Agents that talk to the server themselves
-
-TALK = """
-import json, os, urllib.request
-task = json.load(open(os.environ["WORKBENCH_TASK_FILE"]))
-server = json.load(open(os.path.expanduser("~/mcp.json")))["mcpServers"]["workbench"]
-def call(name, **arguments):
-    url = os.environ["WORKBENCH_URL"] + "/api/ops/" + name
-    body = json.dumps(arguments).encode()
-    return json.load(urllib.request.urlopen(urllib.request.Request(url, body, server["headers"])))
-call({name!r}, task_id=task["id"], attempt=task["attempt"], **{arguments!r})
-open("late.txt", "w").write("late")
-"""
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "status", "commits"),
-    [
-        ("complete_task", {"result_data": "mine"}, "completed", "2"),
-        ("fail_task", {"error_message": "I cannot", "retryable": False}, "failed", "1"),
-        ("report_task_progress", {"progress_note": "half"}, "completed", "2"),
-    ],
-)
-async def test_a_command_may_complete_or_fail_its_task_itself(
-    served: Served, settle: Admit, name: str, arguments: dict[str, Any], status: str, commits: str
-) -> None:
-    ada = await settle("ada", "lab")
-    code = TALK.replace("{name!r}", repr(name)).replace("{arguments!r}", repr(arguments))
-    talking = Profile(name="talk", summary="Talks.", token=True, command=[sys.executable, "-c", code])
-    async with working(served, ada.token, profile=talking) as running:
-        task = await given.reached(
-            served.workbench, await given.task(served.workbench, run=None, target_worktree="lab"), "completed", "failed"
-        )
-        after = await given.reached(
-            served.workbench, await given.task(served.workbench, run=None, target_worktree="lab"), "completed", "failed"
-        )
-        assert not running.done()
-    assert (task["status"], len(task["attempts"]), after["status"]) == (status, 1, status)
-    if name == "complete_task":
-        assert task["result_data"] == "mine"
-    assert git("rev-list", "--count", "wb/lab/main", cwd=served.workbench.settings.project) == commits
+    states = [(await given.task_now(served.workbench, one))["status"] for one in made]
+    assert states == ["completed", "completed", "pending"]
