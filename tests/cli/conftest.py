@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,9 +34,23 @@ def cut_data(ran: Ran) -> Any:
     return json.loads(ran.out)
 
 
+def code(ran: Ran) -> str:
+    """The code of the error that a command ended with."""
+    assert (ran.status, ran.out) == (1, "")
+    return ran.err.partition(":")[0]
+
+
 PLAN = """\
 plan: penguins
 tasks:
   - {name: count, title: Count them, persona: implementer, worktree: island}
   - {name: judge, title: Judge the count, persona: reviewer, after: [count]}
 """
+
+
+@pytest.fixture
+def penguins(run: Type, tmp_path: Path) -> Path:
+    """The file of a plan that the project has: tasks 1 and 2."""
+    (file := tmp_path / "plan.yaml").write_text(PLAN)
+    assert run("plan", str(file)).status == 0
+    return file

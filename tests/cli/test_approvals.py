@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from tests import given
 from tests.cli.conftest import Type, data
-from tests.conftest import Command, Ran, git
-from workbench.app import Workbench
+from tests.conftest import Command, Ran, Served, git
+from tests.services.processes.running import crowded
 from workbench.settings import Settings
-from workbench.shells.serve import Servers
 
 DEFAULTS = "worker, no persona, read and write, sees its own data, in no session"
 
@@ -31,6 +33,15 @@ def test_many_are_decided_at_once_and_each_answer_is_shown(run: Type) -> None:
     assert run("reject", "--all").out == "Nothing needs your approval.\n"
 
 
+@asynccontextmanager
+async def approving(settings: Settings, command: Command, gate: str) -> AsyncIterator[tuple[Served, asyncio.Task[Ran]]]:
+    """A project whose merges must pass a gate, and the command that approves one."""
+    async with crowded(settings, integration_gates=(gate,)) as served:
+        git("commit", "--allow-empty", "-qm", "Count", cwd=await given.worktree(served.workbench))
+        await served.workbench.call("integrate_worktree", worktree_name="lab")
+        yield served, asyncio.create_task(command("approve", "1"))
+
+
 @pytest.mark.long
 @pytest.mark.anyio
 @pytest.mark.parametrize(
@@ -42,34 +53,23 @@ def test_many_are_decided_at_once_and_each_answer_is_shown(run: Type) -> None:
 )
 async def test_an_approved_merge_is_waited_for(settings: Settings, command: Command, end: str, ran: Ran) -> None:
     gate = f'until test -e "$HOME/go"; do sleep 0.05; done; {end}'
-    gated = settings.model_copy(update={"integration_gates": (gate,)})
-    async with Workbench.open(gated) as workbench, Servers(workbench) as servers:
-        await servers.start(0)
-        made = await workbench.call("create_worktree", name="lab")
-        git("commit", "--allow-empty", "-qm", "Count", cwd=Path(made["path"]))
-        await workbench.call("integrate_worktree", worktree_name="lab")
-        approving = asyncio.create_task(command("approve", "1"))
+    async with approving(settings, command, gate) as (served, approval):
+        workbench = served.workbench
         home = settings.gates / "1" / "scratch"
         while (await workbench.call("list_approvals"))["approvals"] or not home.exists():
             await asyncio.sleep(0.02)
         (home / "go").touch()
-        assert await approving == ran
+        assert await approval == ran
 
 
 @pytest.mark.long
 @pytest.mark.anyio
 async def test_an_approved_merge_stays_queued_when_the_server_stops(settings: Settings, command: Command) -> None:
-    gated = settings.model_copy(update={"integration_gates": ("sleep 600",)})
-    async with Workbench.open(gated) as workbench, Servers(workbench) as servers:
-        await servers.start(0)
-        made = await workbench.call("create_worktree", name="lab")
-        git("commit", "--allow-empty", "-qm", "Count", cwd=Path(made["path"]))
-        await workbench.call("integrate_worktree", worktree_name="lab")
-        approving = asyncio.create_task(command("approve", "1"))
-        while (await workbench.call("list_approvals"))["approvals"]:
+    async with approving(settings, command, "sleep 600") as (served, approval):
+        while (await served.workbench.call("list_approvals"))["approvals"]:
             await asyncio.sleep(0.02)
-        await servers.stop()
-        assert await approving == Ran(0, "id  outcome\n1   lab is queued\n", "")
+        await served.servers.stop()
+        assert await approval == Ran(0, "id  outcome\n1   lab is queued\n", "")
 
 
 THEIRS = """\
@@ -84,12 +84,15 @@ NEEDS = (
 )
 
 
-def test_what_a_definition_needs_is_shown_and_trusted_by_name_but_not_with_all_the_rest(
+def test_what_a_definition_needs_is_shown_refused_by_its_path_and_trusted_by_name_but_not_with_all_the_rest(
     run: Type, repository: Path
 ) -> None:
     definition = repository / ".aiswarm" / "agents" / "theirs"
     definition.mkdir(parents=True)
     (definition / "agent.yaml").write_text(THEIRS)
+    run("call", "agent_request_trust", "agentTarget=./agents/theirs")
+    assert run("reject", "./agents/theirs", "--reason", "Not here").status == 0
+    assert data(run("--json", "call", "agent_get_trust", "agentTarget=Theirs"))["refusal"] == "Not here"
     run("call", "agent_request_trust", "agentTarget=./agents/theirs")
     (asked,) = data(run("--json", "approvals"))
     assert NEEDS in run("approvals").out
@@ -98,12 +101,3 @@ def test_what_a_definition_needs_is_shown_and_trusted_by_name_but_not_with_all_t
         f"{asked['id']}   Theirs is trusted with mcpServers.files, settings.toolPermission"
     ]
     assert "the definition Theirs" in run("approvals", "--all").out
-
-
-def test_a_definition_that_is_refused_is_named_by_its_path(run: Type, repository: Path) -> None:
-    definition = repository / ".aiswarm" / "agents" / "theirs"
-    definition.mkdir(parents=True)
-    (definition / "agent.yaml").write_text(THEIRS)
-    run("call", "agent_request_trust", "agentTarget=./agents/theirs")
-    assert run("reject", "./agents/theirs", "--reason", "Not here").status == 0
-    assert data(run("--json", "call", "agent_get_trust", "agentTarget=Theirs"))["refusal"] == "Not here"

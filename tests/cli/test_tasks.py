@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests import given
 from tests.cli.conftest import PLAN, Type, cut_data, data
-from tests.conftest import Command, Served
+from tests.conftest import Command, Served, admitted
 from workbench.cli.tasks import NEAR
 from workbench.graph import LIMIT
 
@@ -35,9 +37,8 @@ def test_a_plan_says_what_happened_to_it_or_would(run: Type, tmp_path: Path) -> 
     assert data(run("--json", "plan", str(file), "--dry-run"))["changed"] is False
 
 
-def test_a_task_is_shown_steered_and_made_to_wait(run: Type, tmp_path: Path) -> None:
-    (tmp_path / "plan.yaml").write_text(PLAN)
-    run("plan", str(tmp_path / "plan.yaml"))
+@pytest.mark.usefixtures("penguins")
+def test_a_task_is_shown_steered_and_made_to_wait(run: Type) -> None:
     run("call", "register", "name=Ada", "persona_id=implementer")
     run("approve", "1")
     assert run("priority", "1", "-5").out == "Task 1 has priority -5.\n"
@@ -56,11 +57,15 @@ def test_a_task_is_shown_steered_and_made_to_wait(run: Type, tmp_path: Path) -> 
     assert (told["task"]["max_retries"], told["task"]["status"], told["log"]) == (5, "pending", [])
 
 
+def create(run: Type, *tasks: dict[str, Any]) -> None:
+    """Create tasks at once."""
+    new = [{"title": "Part", "persona_id": "tester", **task} for task in tasks]
+    assert run("call", "create_tasks", f"tasks={json.dumps(new)}").status == 0
+
+
 def test_a_task_says_how_what_keeps_it_waiting_and_what_is_under_it_stand(run: Type) -> None:
-    parts = [{"title": "Part", "persona_id": "tester", "parent_task_id": 1}] * 2
-    whole = {"title": "Whole", "persona_id": "planner"}
-    run("call", "create_tasks", f"tasks={json.dumps([whole])}")
-    run("call", "create_tasks", f"tasks={json.dumps(parts)}")
+    create(run, {})
+    create(run, *[{"parent_task_id": 1}] * 2)
     run("depend", "1", "2", "3")
     run("cancel", "2")
     facts = {" ".join(line.split()) for line in run("task", "1").out.splitlines()}
@@ -68,8 +73,7 @@ def test_a_task_says_how_what_keeps_it_waiting_and_what_is_under_it_stand(run: T
     assert "subtasks" not in run("task", "2").out
     assert "blocked by" not in run("task", "2").out
     assert data(run("--json", "task", "1"))["task"]["blocked_by"] == [2, 3]
-    many = [{"title": "Part", "persona_id": "tester", "parent_task_id": 3}] * (NEAR + 1)
-    run("call", "create_tasks", f"tasks={json.dumps(many)}")
+    create(run, *[{"parent_task_id": 3}] * (NEAR + 1))
     run("depend", "3", *map(str, range(4, NEAR + 5)))
     facts = {" ".join(line.split()) for line in run("task", "3").out.splitlines()}
     told = ", ".join(f"{number} (pending)" for number in range(4, NEAR + 4))
@@ -77,38 +81,32 @@ def test_a_task_says_how_what_keeps_it_waiting_and_what_is_under_it_stand(run: T
 
 
 def test_a_task_is_cancelled_with_what_is_under_it_and_what_is_to_go_with_it(run: Type) -> None:
-    whole = {"title": "Whole", "persona_id": "planner"}
-    part = {"title": "Part", "persona_id": "tester", "parent_task_id": 2}
-    later = {"title": "Later", "persona_id": "tester", "dependencies": [3], "on_failure": "cancel"}
-    for tasks in ([whole, whole], [part], [later]):
-        run("call", "create_tasks", f"tasks={json.dumps(tasks)}")
+    create(run, {}, {})
+    create(run, {"parent_task_id": 2})
+    create(run, {"dependencies": [3], "on_failure": "cancel"})
     assert run("cancel", "1").out == "Cancelled task 1.\n"
     assert run("cancel", "2").out == "Cancelled task 2, and with it 3, 4.\n"
-    many = [{"title": "Part", "persona_id": "tester", "parent_task_id": 2}] * (NEAR + 1)
-    run("call", "create_tasks", f"tasks={json.dumps(many)}")
+    create(run, *[{"parent_task_id": 2}] * (NEAR + 1))
     run("retry", "2")
     told = ", ".join(map(str, range(5, NEAR + 5)))
     assert run("cancel", "2").out == f"Cancelled task 2, and with it {told}, ….\n"
 
 
-def test_what_waits_for_what_is_told_of_as_many_tasks_as_can_be_looked_at(run: Type, tmp_path: Path) -> None:
-    (tmp_path / "plan.yaml").write_text(PLAN)
-    run("plan", str(tmp_path / "plan.yaml"))
+@pytest.mark.usefixtures("penguins")
+def test_what_waits_for_what_is_told_of_as_many_tasks_as_can_be_looked_at(run: Type) -> None:
     assert run("graph", "--plan", "penguins").out.splitlines() == [
         "id  title            status   after",
         "1   Count them       pending",
         "2   Judge the count  blocked  1",
     ]
     assert data(run("--json", "graph"))["dependencies"] == [[2, 1]]
-    many = [{"title": "t", "persona_id": "tester"}] * LIMIT
-    run("call", "create_tasks", f"tasks={json.dumps(many)}")
+    create(run, *[{}] * LIMIT)
     assert run("graph").out.startswith(f"There are more than {LIMIT} tasks")
     assert len(run("graph", "--plan", "penguins").out.splitlines()) == 3
 
 
-def test_tasks_are_listed_by_what_they_belong_to_and_in_any_order(run: Type, tmp_path: Path) -> None:
-    (tmp_path / "plan.yaml").write_text(PLAN)
-    run("plan", str(tmp_path / "plan.yaml"))
+@pytest.mark.usefixtures("penguins")
+def test_tasks_are_listed_by_what_they_belong_to_and_in_any_order(run: Type) -> None:
     run("priority", "2", "900")
 
     def listed(*options: str) -> list[int]:
@@ -122,8 +120,8 @@ def test_tasks_are_listed_by_what_they_belong_to_and_in_any_order(run: Type, tmp
     for order, ids in (("id", [1, 2]), ("priority", [2, 1])):
         more = run("tasks", "--sort", order, "--limit", "1").out.splitlines()[-1]
         assert more.startswith("… more: --cursor ")
-        [first] = cut_data(run("--json", "tasks", "--sort", order, "--limit", "1"))
-        assert first["id"] == ids[0]
+        cut = run("--json", "tasks", "--sort", order, "--limit", "1")
+        assert ([task["id"] for task in cut_data(cut)], cut.err) == (ids[:1], f"{more}\n")
         assert listed("--sort", order, "--limit", "1", "--cursor", more.split()[-1]) == ids[1:]
 
 
@@ -144,13 +142,10 @@ def test_the_states_of_tasks_are_named_by_the_help_and_where_one_is_wrong(run: T
 @pytest.mark.long
 @pytest.mark.anyio
 async def test_of_a_long_log_the_end_is_shown_and_as_much_as_is_asked_for(served: Served, command: Command) -> None:
-    made = await served.workbench.call("register", name="ada", persona_id="implementer")
-    await served.workbench.call("approve", approval_id=made["approval_id"])
-    ada = await served.workbench.identify(made["token"])
-    await served.workbench.call("create_task", title="Talk", persona_id="implementer")
-    await served.workbench.dispatch(ada, "claim_task", {})
+    ada, task_id = await admitted(served.workbench, "ada"), await given.task(served.workbench)
+    await given.done_by(served.workbench, ada, "claim_task", task_id)
     for number in range(1, 31):
-        await served.workbench.dispatch(ada, "report_task_progress", {"task_id": 1, "progress_note": f"note-{number}"})
+        await given.done_by(served.workbench, ada, "report_task_progress", task_id, progress_note=f"note-{number}")
     for options, first in (((), 11), (("--log", "3"), 28), (("--log", "30"), 1), (("--log", "500"), 1)):
         out = (await command("task", "1", *options)).out
         assert [word for word in out.split() if word.startswith("note-")] == [f"note-{n}" for n in range(first, 31)]

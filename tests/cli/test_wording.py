@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import pytest
 
 from tests.cli.conftest import PLAN, Type
 from tests.docs import ROOT
@@ -23,13 +22,15 @@ OPERATIONS = [name for name in collect(SERVICES) if "_" in name]
 OF_OPERATIONS = re.compile(rf"(?<!call )\b({'|'.join(OPERATIONS)})\b|\b[a-z_]+=true\b|GET /api")
 
 
+UNASKED = {"cli", "worker", "client", "legacy", "shells"}
+"""What does not answer commands."""
+
+
 def messages() -> Iterator[tuple[str, str]]:
     """Every sentence in the code that is part of a message of an error, with its place; `x` stands for values."""
     package = ROOT / "workbench"
     for path in sorted(package.rglob("*.py")):
-        if {"cli", "worker", "client", "legacy", "shells"} & {
-            *path.relative_to(package).parts
-        }:  # they do not answer commands
+        if UNASKED & {*path.relative_to(package).parts}:
             continue
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ERRORS | {"already_exists"}:
@@ -56,9 +57,8 @@ def test_no_error_names_an_operation_to_who_types_a_command() -> None:
     assert left == {}
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
+def test_somebodys_own_words_stay_as_they_are() -> None:
+    messages = [
         "/data/list_tasks.ipynb cannot be read: No such file or directory.",
         "The worktree lab and main both changed get_task.py.",
         "The worktree lab and main both changed export_plan/notes.txt.",
@@ -66,10 +66,8 @@ def test_no_error_names_an_operation_to_who_types_a_command() -> None:
         'Referenced column "create_plan" not found in FROM clause.',
         "row 1: registration_status: unknown name.",
         "line 4: 'x' comes after 'list_agents', which is not in the plan.",
-    ],
-)
-def test_somebodys_own_words_stay_as_they_are(message: str) -> None:
-    assert in_commands(message) == message
+    ]
+    assert [in_commands(message) for message in messages] == messages
 
 
 def test_the_commands_that_are_named_exist() -> None:
@@ -101,10 +99,7 @@ def test_an_error_names_the_command_to_run(run: Type) -> None:
         ("tasks", "--limit", "100000"): "INVALID_ARGUMENTS: --limit: must be at most 1000.",
         ("call", "list_task"): "UNKNOWN_OPERATION: There is no operation 'list_task'. Did you mean list_tasks",
         ("call", "get_task", "task_id=9"): "TASK_NOT_FOUND: There is no task 9. list_tasks lists the tasks.",
-        (
-            "approve",
-            "ada",
-        ): "APPROVAL_NOT_FOUND: No request of 'ada' waits for a decision. `workbench approvals` lists ",
+        ("approve", "ada"): "APPROVAL_NOT_FOUND: No request of 'ada' waits for a decision. `workbench approvals` ",
     }
     for arguments, message in refused.items():
         assert run(*arguments).err.startswith(message), arguments
@@ -121,12 +116,9 @@ def test_requests_are_approved_and_rejected_by_the_name_of_their_agent(run: Type
     assert run("approve", "ada").err.startswith("APPROVAL_NOT_FOUND: ")
 
 
-def test_an_update_of_a_plan_names_its_option(run: Type, tmp_path: Path) -> None:
-    file = tmp_path / "plan.yaml"
-    file.write_text(PLAN)
-    assert run("plan", str(file)).status == 0
-    file.write_text(PLAN.replace("Count them", "Count all"))
-    assert run("plan", str(file)).err == (
+def test_an_update_of_a_plan_names_its_option(run: Type, penguins: Path) -> None:
+    penguins.write_text(PLAN.replace("Count them", "Count all"))
+    assert run("plan", str(penguins)).err == (
         "PLAN_EXISTS: Another plan 'penguins' already exists. Give this one another name, or give --update to change "
         "that plan.\n"
     )

@@ -14,19 +14,31 @@ from tests.conftest import git
 from tests.git.parts import CommandLog
 
 
+def worktree(run: Type, name: str = "lab", **files: str) -> Path:
+    """A new worktree with a commit of some files."""
+    place = Path(data(run("--json", "worktrees", "create", name))["path"])
+    commit(place, name, **files)
+    return place
+
+
+def commit(place: Path, title: str, **files: str) -> None:
+    """Commit some Markdown files."""
+    for stem, text in files.items():
+        (place / f"{stem}.md").write_text(text)
+    git("add", ".", cwd=place)
+    git("commit", "-q", "--allow-empty", "-m", title, cwd=place)
+
+
 def test_a_worktree_is_made_and_merged_or_given_up(run: Type, repository: Path) -> None:
-    island = data(run("--json", "call", "create_worktree", "name=island"))
-    (Path(island["path"]) / "count.txt").write_text("344\n")
-    git("add", ".", cwd=Path(island["path"]))
-    git("commit", "-q", "-m", "Count", cwd=Path(island["path"]))
+    worktree(run, "island", count="344\n")
     assert "island" in run("worktrees").out
     assert data(run("--json", "worktrees", "status", "island"))["ahead"] == 1
-    assert "count.txt" in run("worktrees", "status", "island").out
-    assert "+344" in run("worktrees", "diff", "island", "count.txt").out
+    assert "count.md" in run("worktrees", "status", "island").out
+    assert "+344" in run("worktrees", "diff", "island", "count.md").out
     assert run("integrate", "island").out == "To merge island into main, run `workbench approve 1`.\n"
     assert "wb/island/main into main: 1 commit" in run("approvals").out
     assert run("approve", "1").out.endswith("island is integrated\n")
-    assert (repository / "count.txt").read_text() == "344\n"
+    assert (repository / "count.md").read_text() == "344\n"
     run("call", "create_worktree", "name=other")
     assert run("discard", "other").out == "Discarded other; the branch wb/other/main is kept.\n"
     assert run("worktrees").out == "There are no active worktrees.\n"
@@ -39,8 +51,7 @@ def test_worktrees_are_made_compared_updated_and_cleared_up(run: Type, repositor
     run("worktrees", "create", "two", "--branch", "feature/two")
     for name in ("one", "two"):
         place = repository / ".aiswarm" / "worktrees" / name
-        (place / "README.md").write_text(f"# {name}\n")
-        git("commit", "-q", "-a", "-m", name, cwd=place)
+        commit(place, name, README=f"# {name}\n")
     assert run("worktrees", "conflicts").out.splitlines()[1].split() == ["one", "two", "README.md"]
     assert run("worktrees", "update", "one").out == "one is up to date.\n"
     (repository / ".aiswarm" / "worktrees" / "two" / "draft.txt").write_text("draft\n")
@@ -57,11 +68,8 @@ def test_worktrees_are_made_compared_updated_and_cleared_up(run: Type, repositor
 
 @pytest.mark.long
 def test_a_conflict_is_resolved_by_the_steps_that_are_shown(run: Type, repository: Path) -> None:
-    place = Path(data(run("--json", "worktrees", "create", "lab"))["path"])
-    (place / "README.md").write_text("# Theirs\n")
-    git("commit", "-q", "-a", "-m", "Theirs", cwd=place)
-    (repository / "README.md").write_text("# Mine\n")
-    git("commit", "-q", "-a", "-m", "Mine", cwd=repository)
+    place = worktree(run, README="# Theirs\n")
+    commit(repository, "Mine", README="# Mine\n")
     said = run("integrate", "lab").out
     assert "It conflicts with main in README.md; `workbench worktrees resolve lab` shows the steps." in said
     assert "wb/lab/main into main: 1 commit, conflicts with main in README.md" in run("approvals").out
@@ -81,19 +89,16 @@ def test_a_conflict_is_resolved_by_the_steps_that_are_shown(run: Type, repositor
 
 
 def test_a_command_in_a_worktree_sees_its_target_as_it_is(run: Type, repository: Path) -> None:
-    place = Path(data(run("--json", "worktrees", "create", "lab"))["path"])
-    (repository / "mine.txt").write_text("mine\n")
-    git("add", ".", cwd=repository)
-    git("commit", "-q", "-m", "Mine", cwd=repository)
+    place = worktree(run)
+    commit(repository, "Mine", mine="mine\n")
     assert run("worktrees", "run", "lab", "--", "git", "merge", "-q", "main").status == 0
-    assert (place / "mine.txt").read_text() == "mine\n"
+    assert (place / "mine.md").read_text() == "mine\n"
 
 
 @pytest.mark.long
 def test_closed_worktrees_and_decided_approvals_stay_visible(run: Type, repository: Path) -> None:
     for name in ("lab", "other"):
-        place = Path(data(run("--json", "worktrees", "create", name))["path"])
-        git("commit", "-q", "--allow-empty", "-m", name, cwd=place)
+        worktree(run, name)
     run("integrate", "lab")
     run("approve", "1")
     run("discard", "other", "--reason", "Dead end")
@@ -117,8 +122,7 @@ def test_closed_worktrees_and_decided_approvals_stay_visible(run: Type, reposito
 
 @pytest.mark.long
 def test_open_tasks_are_named_before_their_worktree_is_integrated(run: Type, repository: Path) -> None:
-    place = Path(data(run("--json", "worktrees", "create", "lab"))["path"])
-    git("commit", "-q", "--allow-empty", "-m", "Lab", cwd=place)
+    place = worktree(run)
     run("call", "create_task", "title=Tests", "persona_id=implementer", "target_worktree=lab")
     assert "lab has 1 open task (1); the merge closes it" in run("integrate", "lab").out
     assert "1 commit, 1 open task (1)" in run("approvals").out
@@ -130,43 +134,35 @@ def test_open_tasks_are_named_before_their_worktree_is_integrated(run: Type, rep
 
 
 def test_the_request_to_merge_a_worktree_is_shown_in_words(run: Type, repository: Path) -> None:
-    place = Path(data(run("--json", "call", "create_worktree", "name=lab"))["path"])
-    git("commit", "-q", "--allow-empty", "-m", "Lab", cwd=place)
+    worktree(run)
 
     def told() -> list[str]:
-        return [
-            line.split(maxsplit=1)[1]
-            for line in run("worktrees", "status", "lab").out.splitlines()
-            if "approval" in line
-        ]
+        lines = run("worktrees", "status", "lab").out.splitlines()
+        return [line.split(maxsplit=1)[1] for line in lines if "approval" in line]
 
     assert told() == []
     run("integrate", "lab")
     assert told() == ["1, pending"]
     run("reject", "1", "--reason", "Not yet.")
-    assert told() == [
-        f"1, rejected by {data(run('--json', 'worktrees', 'status', 'lab'))['approval']['person']}: Not yet."
-    ]
+    person = data(run("--json", "worktrees", "status", "lab"))["approval"]["person"]
+    assert told() == [f"1, rejected by {person}: Not yet."]
 
 
 def test_changes_are_requested_and_listed(run: Type, repository: Path) -> None:
-    place = Path(data(run("--json", "call", "create_worktree", "name=lab"))["path"])
-    (place / "count.txt").write_text("344\n345\n")
-    git("add", ".", cwd=place)
-    git("commit", "-q", "-m", "Count", cwd=place)
+    place = worktree(run, count="344\n345\n")
     assert run("worktrees", "changes", "lab").out == "No changes were requested in lab.\n"
     run("integrate", "lab")
-    comments = ("-c", "count.txt:1-2", "Which island?", "-m", "Nearly.", "--task", "implementer")
-    commit = git("rev-parse", "--short=7", "HEAD", cwd=place)
+    comments = ("-c", "count.md:1-2", "Which island?", "-m", "Nearly.", "--task", "implementer")
+    head = git("rev-parse", "--short=7", "HEAD", cwd=place)
     asked = run("request-changes", "lab", *comments)
-    assert asked.out == f"Requested changes in lab at {commit}. Task 1 has them. Approval 1 stays open.\n"
+    assert asked.out == f"Requested changes in lab at {head}. Task 1 has them. Approval 1 stays open.\n"
     assert "wb/lab/main into main: 1 commit, 1 open task (1), changes requested  operator" in run("approvals").out
     (request,) = data(run("--json", "worktrees", "changes", "lab"))
     (comment,) = request["comments"]
     assert (comment["line"], comment["end_line"], comment["quoted"]) == (1, 2, ["344", "345"])
     lines = run("worktrees", "changes", "lab").out.splitlines()
     assert [line.split()[-1] for line in lines] == ["state", "Nearly.", "open"]
-    assert run("request-changes", "lab", "-c", "count.txt", "?").status == 2
+    assert run("request-changes", "lab", "-c", "count.md", "?").status == 2
     assert run("request-changes", "lab").err.startswith("NOTHING_REQUESTED")
 
 

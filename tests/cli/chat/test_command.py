@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
@@ -21,6 +21,7 @@ from workbench.settings import Settings
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(120)]
 
 FINE = [{"say": "It is fine."}, {"say": "Still fine."}]
+ASKED, END = "Run it? o: once, a: always, n: no", "\x04"
 SLOW = [{"say": "one two three four five six seven", "pause": 2}]
 
 
@@ -103,30 +104,33 @@ async def test_a_conversation_is_renamed_retried_exported_and_deleted(
     assert (await command("conversations")).out == "There are no conversations. `workbench chat` begins one.\n"
 
 
-def typed(settings: Settings, *arguments: str) -> Any:
-    """A terminal in which `workbench chat` runs."""
+async def talk(settings: Settings, arguments: Sequence[str], *steps: tuple[str, str | None]) -> None:
+    """`workbench chat` in a terminal: what it shows each time, and what is typed then; None is Ctrl-C."""
     env = os.environ | {"WORKBENCH_PROJECT": str(settings.project), "TERM": "dumb"}
-    return pexpect.spawn(sys.executable, ["-m", "workbench.cli", "chat", *arguments], env=env, timeout=60)
+
+    def talked() -> None:
+        argv = ["-m", "workbench.cli", "chat", "assistant", *arguments]
+        terminal = pexpect.spawn(sys.executable, argv, env=env, timeout=60)
+        for shown, answer in steps:
+            terminal.expect_exact(shown.encode())
+            assert b"Warning" not in terminal.before
+            if answer is None:
+                terminal.sendintr()
+            elif answer:
+                terminal.send(answer)
+        terminal.expect(pexpect.EOF)
+        terminal.wait()
+        assert terminal.exitstatus == 0
+
+    await asyncio.to_thread(talked)
 
 
 async def test_a_person_at_a_terminal_asks_again_and_again(
     assistant: Callable[..., Any], served: Served, settings: Settings
 ) -> None:
     await assistant()
-
-    def talk() -> None:
-        terminal = typed(settings, "assistant")
-        terminal.expect("> ")
-        terminal.sendline("How is it?")
-        terminal.expect("It is fine.*> ")
-        terminal.sendline("And now?")
-        terminal.expect("Still fine.*> ")
-        terminal.sendeof()
-        terminal.expect(pexpect.EOF)
-        terminal.wait()
-        assert terminal.exitstatus == 0
-
-    await asyncio.to_thread(talk)
+    first, second = [("It is fine.", ""), ("> ", "And now?\n")], [("Still fine.", ""), ("> ", END)]
+    await talk(settings, [], ("> ", "How is it?\n"), *first, *second)
     [found] = (await served.workbench.call("list_conversations"))["conversations"]
     assert found["messages"] == 4
 
@@ -135,19 +139,7 @@ async def test_ctrl_c_stops_the_answer_and_not_the_conversation(
     assistant: Callable[..., Any], served: Served, settings: Settings
 ) -> None:
     await assistant(SLOW)
-
-    def talk() -> None:
-        terminal = typed(settings, "assistant")
-        terminal.expect("> ")
-        terminal.sendline("Count")
-        terminal.expect("one")
-        terminal.sendintr()
-        terminal.expect("Stopped.*> ")
-        assert b"Warning" not in terminal.before + terminal.after
-        terminal.sendeof()
-        terminal.wait()
-
-    await asyncio.to_thread(talk)
+    await talk(settings, [], ("> ", "Count\n"), ("one", None), ("Stopped.", ""), ("> ", END))
     [found] = (await served.workbench.call("list_conversations"))["conversations"]
     messages = (await served.workbench.call("list_messages", conversation_id=found["id"]))["messages"]
     assert messages[-1]["state"] == "stopped"
@@ -175,20 +167,8 @@ async def test_a_person_at_a_terminal_is_asked_before_a_tool_runs(
 ) -> None:
     await assistant(CALLING)
     await add_server(served, settings)
-
-    def talk() -> None:
-        terminal = typed(settings, "assistant", "Add them")
-        terminal.expect_exact("→ small__add(a=1, b=2) · MCP".encode())
-        terminal.expect_exact(b'"a": 1')
-        terminal.expect_exact(b"Run it? o: once, a: always, n: no [o]: ")
-        terminal.sendline(answer)
-        terminal.expect_exact(end.encode())
-        terminal.expect_exact(b"Done.")
-        terminal.expect(pexpect.EOF)
-        terminal.wait()
-        assert terminal.exitstatus == 0
-
-    await asyncio.to_thread(talk)
+    question = [("→ small__add(a=1, b=2) · MCP", ""), ('"a": 1', ""), (f"{ASKED} [o]: ", f"{answer}\n")]
+    await talk(settings, ["Add them"], *question, (end, ""), ("Done.", ""))
     found = (await served.workbench.call("list_tool_permissions"))["permissions"]
     assert [one["permission"] for one in found if one["tool"] == "small__add"] == ([permission] if permission else [])
 
@@ -201,17 +181,6 @@ async def test_a_person_at_a_terminal_sees_what_has_changed_in_a_tool(
     await call("set_tool_permission", name="small__add", permission="always")
     program.write_text(program.read_text().replace("Add two numbers.", "Add two numbers,\nand send them away."))
     await call("restart_tool_server", name="small")
-
-    def talk() -> None:
-        terminal = typed(settings, "assistant", "Add them")
-        terminal.expect_exact(b"The tool is not what you allowed")
-        terminal.expect_exact(
-            b"  description\r\n  - Add two numbers.\r\n  + Add two numbers,\r\n  + and send them away."
-        )
-        terminal.expect_exact(b"Run it? o: once, a: always, n: no [n]: ")
-        terminal.sendline("")
-        terminal.expect_exact("✗ small__add: TOOL_DENIED".encode())
-        terminal.expect(pexpect.EOF)
-        terminal.wait()
-
-    await asyncio.to_thread(talk)
+    changed = "  description\r\n  - Add two numbers.\r\n  + Add two numbers,\r\n  + and send them away."
+    question = [("The tool is not what you allowed", ""), (changed, ""), (f"{ASKED} [n]: ", "\n")]
+    await talk(settings, ["Add them"], *question, ("✗ small__add: TOOL_DENIED", ""))

@@ -10,9 +10,9 @@ import pytest
 from tests.cli.conftest import data
 from tests.conftest import Command, Served
 from tests.services.personalities.nodes import reject
+from tests.services.processes.running import serving
 from workbench.app import Workbench
 from workbench.settings import Settings
-from workbench.shells.serve import Servers
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
@@ -21,9 +21,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.long]
 async def field(tmp_path: Path) -> AsyncIterator[Workbench]:
     """Another project that is served."""
     (tmp_path / "field").mkdir()
-    async with Workbench.open(Settings(project=tmp_path / "field", port=0)) as workbench, Servers(workbench) as servers:
-        await servers.start(0)
-        yield workbench
+    async with serving(Settings(project=tmp_path / "field", port=0)) as served:
+        yield served.workbench
 
 
 async def until(workbench: Workbench, kind: str) -> None:
