@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Type, cut_data, data
+from tests.cli.conftest import Type, code, cut_data, data
+from tests.conftest import Ran
 from workbench.cli.client import ProjectClient
 
 WIDTH = 100
@@ -70,11 +71,8 @@ def test_a_run_is_shown_whole_and_compared(run: Type) -> None:
     assert "layers" in everything
     assert "error code" in everything
     assert run("runs", "compare", "1").out == "One run differs from nothing: name two or more.\n"
-    refused = run("runs", "series", "1", "los")
-    assert (refused.status, refused.err) == (
-        1,
-        "UNKNOWN_METRIC: Run 1 has no series 'los'. Did you mean loss? It has loss, val/accuracy.\n",
-    )
+    error = "UNKNOWN_METRIC: Run 1 has no series 'los'. Did you mean loss? It has loss, val/accuracy.\n"
+    assert run("runs", "series", "1", "los") == Ran(1, "", error)
     points = data(run("runs", "series", "1", "loss", "--json"))[0]["points"]
     assert points == [[0, 1.0], [1, 0.123456789]]
 
@@ -118,11 +116,7 @@ def test_a_run_is_named_by_its_name_if_only_one_has_it(run: Type, client: Projec
     client.call("update_run", run_id=2, name="short")
     for words in (("show", "short"), ("tag", "short", "best"), ("compare", "short", "1")):
         refused = run("runs", *words)
-        assert (refused.status, "AMBIGUOUS_NAME" in refused.err, "Choose by id: 2, 1." in refused.err) == (
-            1,
-            True,
-            True,
-        )
+        assert (code(refused), "Choose by id: 2, 1." in refused.err) == ("AMBIGUOUS_NAME", True)
 
 
 def test_a_report_is_one_file_in_which_nothing_that_was_recorded_is_active(
@@ -137,16 +131,12 @@ def test_a_report_is_one_file_in_which_nothing_that_was_recorded_is_active(
     file = tmp_path / "report.html"
     assert run("runs", "report", "1", "2", "--html", str(file)).out == f"Wrote 2 runs to {file}.\n"
     page = file.read_text("utf-8")
-    assert "<script" not in page
-    assert "\u202e" not in page
-    assert "http://" not in page.replace("http://www.w3.org", "")
-    assert "https://" not in page
-    assert "default-src 'none'" in page
-    assert "&lt;script&gt;alert(1)" in page
+    plain = page.replace("http://www.w3.org", "")
+    assert [active for active in ("<script", "\u202e", "http://", "https://") if active in plain] == []
+    for part in ("default-src 'none'", "&lt;script&gt;alert(1)", "data:image/png;base64,"):
+        assert part in page
     assert page.count("data:image/svg+xml;base64,") >= 3
-    assert "data:image/png;base64," in page
     picture.write_bytes(b"other")
     run("runs", "report", "1", "--html", str(file))
     assert "changed since the run" in file.read_text("utf-8")
-    refused = run("runs", "report", "1", "--html", str(tmp_path / "no" / "report.html"))
-    assert (refused.status, refused.err.split(":")[0]) == (1, "OUTPUT_UNWRITABLE")
+    assert code(run("runs", "report", "1", "--html", str(tmp_path / "no" / "report.html"))) == "OUTPUT_UNWRITABLE"

@@ -29,10 +29,8 @@ async def test_with_a_server_it_is_the_server_that_is_asked(served: Served, comm
     assert ran.out.startswith("ada runs as process ")
     ran = await command("terminate", "ada", "--reason", "Enough")
     assert ran == Ran(0, "Ended ada.\n", "")
-    assert {one["agent_id"]: one["state"] for one in data(await command("--json", "ps", "--all"))} == {
-        "ada": "ended",
-        "bob": "running",
-    }
+    states = {one["agent_id"]: one["state"] for one in data(await command("--json", "ps", "--all"))}
+    assert states == {"ada": "ended", "bob": "running"}
 
     async def admitted() -> bool:
         return "admitted as bob" in (await command("logs", "bob")).out
@@ -46,14 +44,8 @@ async def test_with_a_server_it_is_the_server_that_is_asked(served: Served, comm
     assert "script" in (await command("profiles")).out
 
 
-@pytest.mark.long
 @pytest.mark.anyio
-async def test_how_things_stand_names_the_server(served: Served, command: Command) -> None:
+async def test_the_server_and_how_to_connect_are_printed(served: Served, command: Command) -> None:
     assert ["server", served.info.url] in [line.split() for line in (await command("status")).out.splitlines()]
-
-
-@pytest.mark.anyio
-async def test_how_to_connect_is_printed_to_be_copied(served: Served, command: Command) -> None:
-    ran = await command("connect")
-    assert served.info.mcp_url in ran.out
-    assert "# Claude Code" in ran.out
+    shown = (await command("connect")).out
+    assert (served.info.mcp_url in shown, "# Claude Code" in shown) == (True, True)

@@ -37,16 +37,13 @@ def test_a_tool_of_a_server_is_marked() -> None:
     assert "<code>islands__count</code> <small>MCP · islands · running</small>" in as_page(part)
 
 
-def test_a_card_has_the_whole_arguments_and_the_result() -> None:
-    page = as_page(call(tool_input='{"text": "' + "x" * 500 + '"}', tool_result="y" * 500, duration_ms=12.3))
+def test_a_card_has_the_whole_arguments_and_the_result_and_a_line_their_beginning() -> None:
+    long = '{"text": "' + "x" * 500 + '"}'
+    page = as_page(call(tool_input=long, tool_result="y" * 500, duration_ms=12.3))
     assert page.startswith("<details")
-    assert "x" * 500 in page
-    assert "y" * 500 in page
-    assert "0.01 s" in page
-
-
-def test_a_line_has_the_beginning_of_what_is_long() -> None:
-    assert as_text(call(tool_input='{"text": "' + "x" * 500 + '"}')) == f'→ add(text="{"x" * 58}…)'
+    for part in ("x" * 500, "y" * 500, "0.01 s"):
+        assert part in page
+    assert as_text(call(tool_input=long)) == f'→ add(text="{"x" * 58}…)'
 
 
 @pytest.mark.parametrize("text", ["not JSON", "[1]", '{"a": 1'])
@@ -57,10 +54,8 @@ def test_arguments_that_are_no_object_are_shown_as_they_are(text: str) -> None:
 
 def test_what_models_and_tools_say_controls_no_terminal_and_is_no_markup() -> None:
     part = call(tool_name="x\x1b[2J", tool_input="<b>", tool_result="<img>\u202e", state=CallState.COMPLETED)
-    assert "\x1b" not in as_text(part)
-    assert "\u202e" not in as_text(part)
-    assert "<img>" not in as_page(part)
-    assert "<b>" not in as_page(part)
+    assert not {"\x1b", "\u202e"} & set(as_text(part))
+    assert not any(tag in as_page(part) for tag in ("<img>", "<b>"))
     assert as_text(TextPart(text="a\x1b[2J")) == "a\\u001b[2J"
 
 
