@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,15 @@ from tests.cli.test_completion import completions
 
 
 @pytest.fixture
-def reviewer(run: Type) -> str:
+def define(run: Type) -> Type:
+    """`define("show", "reviewer")`: the command about definitions."""
+    return functools.partial(run, "define")
+
+
+@pytest.fixture
+def reviewer(define: Type) -> str:
     """The name of a definition."""
-    ran = run("define", "create", "reviewer", "--description", "Reads diffs", "--set", "temperature=0.2")
+    ran = define("create", "reviewer", "--description", "Reads diffs", "--set", "temperature=0.2")
     assert (ran.status, ran.err) == (0, "")
     return "reviewer"
 
@@ -33,121 +40,114 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_definition_is_created_listed_shown_and_deleted(run: Type, reviewer: str) -> None:
-    assert run("define").out.splitlines() == [
+@pytest.mark.usefixtures("files")
+def test_a_definition_is_created_listed_shown_given_a_prompt_and_deleted(define: Type, reviewer: str) -> None:
+    assert define().out.splitlines() == [
         "agent     mode         description  path",
         "reviewer  interactive  Reads diffs  ./agents/reviewer",
     ]
-    shown = run("define", "show", reviewer).out
+    shown = define("show", reviewer).out
     assert "description  Reads diffs" in shown
     assert "temperature          0.2" in shown
-    refused = run("define", "delete", reviewer)
+    assert define("analytics", reviewer).out == "No agent has worked with it.\n"
+    assert define("prompt", reviewer).out.startswith("You are a helpful AI assistant")
+    assert define("prompt", reviewer, "prompt.md").status == 0
+    assert define("prompt", reviewer).out == "You review diffs.\n"
+    assert "mcpServers" in data(define("schema", "--json"))["properties"]
+    assert "priorityLevel" in data(define("schema", "front-matter", "--json"))["properties"]
+    refused = define("delete", reviewer)
     assert refused.err.startswith("NOT_CONFIRMED: This deletes the definition reviewer in ./agents/reviewer. ")
-    assert run("define", "delete", reviewer, "--yes").out == "reviewer was deleted.\n"
-    assert run("define").out.startswith("There are no definitions. ")
+    assert define("delete", reviewer, "--yes").out == "reviewer was deleted.\n"
+    assert define().out.startswith("There are no definitions. ")
 
 
 def test_a_definition_is_named_by_a_path_of_the_current_directory_too(
-    run: Type, reviewer: str, repository: Path, monkeypatch: pytest.MonkeyPatch
+    define: Type, reviewer: str, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = data(run("--json", "define", "show", reviewer))
+    wanted = data(define("show", reviewer, "--json"))
     monkeypatch.chdir(repository)
     for target in ("./agents/reviewer", ".aiswarm/agents/reviewer", wanted["id"]):
-        assert data(run("--json", "define", "show", target)) == wanted
+        assert data(define("show", target, "--json")) == wanted
 
 
-@pytest.mark.parametrize("noun", ["rule", "reference", "tool", "server"])
-def test_what_a_definition_does_not_have_is_not_found(run: Type, reviewer: str, noun: str) -> None:
-    shown = run("define", f"{noun}s", "show", reviewer, "nothing")
-    assert shown.err.startswith(
-        f"NOT_FOUND: The definition has no {noun} 'nothing'. `workbench define {noun}s AGENT` lists"
-    )
-    assert shown.status == 1
+def test_what_a_definition_does_not_have_is_not_found(define: Type, reviewer: str) -> None:
+    for noun in ("rule", "reference", "tool", "server"):
+        shown = define(f"{noun}s", "show", reviewer, "nothing")
+        error = f"NOT_FOUND: The definition has no {noun} 'nothing'. `workbench define {noun}s AGENT` lists"
+        assert (shown.status, shown.err[: len(error)]) == (1, error)
 
 
-def test_the_prompt_is_printed_and_replaced_by_a_file(run: Type, reviewer: str, files: Path) -> None:
-    assert run("define", "prompt", reviewer).out.startswith("You are a helpful AI assistant")
-    assert run("define", "prompt", reviewer, "prompt.md").status == 0
-    assert run("define", "prompt", reviewer).out == "You review diffs.\n"
-
-
-def test_settings_and_metadata_are_shown_and_changed(run: Type, reviewer: str) -> None:
-    assert run("define", "set", reviewer, "model", "anthropic:claude").status == 0
-    assert run("define", "describe", reviewer, "version=1.1.0", "description=Reads all diffs").status == 0
-    assert data(run("--json", "define", "settings", reviewer))["settings"]["model"] == "anthropic:claude"
-    assert "version      1.1.0" in run("define", "describe", reviewer).out
-    assert run("define", "set", reviewer, "temperature", "9").err.startswith("VALIDATION_ERROR: ")
+def test_settings_and_metadata_are_shown_and_changed(define: Type, reviewer: str) -> None:
+    assert define("set", reviewer, "model", "anthropic:claude").status == 0
+    assert define("describe", reviewer, "version=1.1.0", "description=Reads all diffs").status == 0
+    assert data(define("settings", reviewer, "--json"))["settings"]["model"] == "anthropic:claude"
+    assert "version      1.1.0" in define("describe", reviewer).out
+    assert define("set", reviewer, "temperature", "9").err.startswith("VALIDATION_ERROR: ")
     for value, stored in (('[{"say": "Hello."}]', [{"say": "Hello."}]), ("[sic]", "[sic]")):
-        assert run("define", "set", reviewer, "script", value).status == 0
-        assert data(run("--json", "define", "settings", reviewer))["settings"]["script"] == stored
+        assert define("set", reviewer, "script", value).status == 0
+        assert data(define("settings", reviewer, "--json"))["settings"]["script"] == stored
 
 
 @pytest.mark.parametrize(("noun", "file"), [("rules", "be-polite.md"), ("references", "api.md")])
-def test_rules_and_references_are_files(run: Type, reviewer: str, files: Path, noun: str, file: str) -> None:
+def test_rules_and_references_are_files(define: Type, reviewer: str, files: Path, noun: str, file: str) -> None:
     name = Path(file).stem
-    assert run("define", noun, "add", reviewer, file, "--description", "About it").out == (
-        f"reviewer: {noun[:-1]} {name} added.\n"
-    )
-    assert (
-        run("define", noun, "show", reviewer, name).out.strip() == (files / file).read_text().split("\n\n")[-1].strip()
-    )
-    assert run("define", noun, "update", reviewer, name, "--priority", "7", "--include", "agent").status == 0
-    assert run("define", noun, reviewer).out.splitlines()[1].split() == [name, "7", "agent", "About", "it"]
-    assert run("define", noun, "update", reviewer, name, "prompt.md").status == 0
-    assert run("define", noun, "show", reviewer, name).out == "You review diffs.\n"
-    assert run("define", noun, "delete", reviewer, name).status == 0
-    assert run("define", noun, reviewer).out == f"It has no {noun}.\n"
+    added = define(noun, "add", reviewer, file, "--description", "About it").out
+    assert added == f"reviewer: {noun[:-1]} {name} added.\n"
+    shown = define(noun, "show", reviewer, name).out
+    assert shown.strip() == (files / file).read_text().split("\n\n")[-1].strip()
+    assert define(noun, "update", reviewer, name, "--priority", "7", "--include", "agent").status == 0
+    assert define(noun, reviewer).out.splitlines()[1].split() == [name, "7", "agent", "About", "it"]
+    assert define(noun, "update", reviewer, name, "prompt.md").status == 0
+    assert define(noun, "show", reviewer, name).out == "You review diffs.\n"
+    assert define(noun, "delete", reviewer, name).status == 0
+    assert define(noun, reviewer).out == f"It has no {noun}.\n"
+    assert define(noun, "add", reviewer, "-", "--name", "read", given="Sei höflich.\n", encoding="ascii").status == 0
+    assert define(noun, "show", reviewer, "read").out == "Sei höflich.\n"
 
 
-def test_a_rule_is_read_from_standard_input(run: Type, reviewer: str) -> None:
-    adding = ("define", "rules", "add", reviewer, "-", "--name", "be-polite")
-    assert run(*adding, given="Sei höflich.\n", encoding="ascii").status == 0
-    assert run("define", "rules", "show", reviewer, "be-polite").out == "Sei höflich.\n"
+def test_tools_are_files(define: Type, reviewer: str, files: Path) -> None:
+    assert define("describe", reviewer, "mode=tools").status == 0
+    assert define("tools", "add", reviewer, "count.yaml").status == 0
+    (files / "shown.yaml").write_text(define("tools", "show", reviewer, "count").out.replace("Count", "List"))
+    assert define("tools", "update", reviewer, "count", "shown.yaml").status == 0
+    assert data(define("tools", "list", reviewer, "--json"))["tools"][0]["prompt"] == "List {what}."
+    assert define("tools", "delete", reviewer, "count").status == 0
 
 
-def test_tools_are_files(run: Type, reviewer: str, files: Path) -> None:
-    assert run("define", "describe", reviewer, "mode=tools").status == 0
-    assert run("define", "tools", "add", reviewer, "count.yaml").status == 0
-    (files / "shown.yaml").write_text(run("define", "tools", "show", reviewer, "count").out.replace("Count", "List"))
-    assert run("define", "tools", "update", reviewer, "count", "shown.yaml").status == 0
-    assert data(run("--json", "define", "tools", reviewer))["tools"][0]["prompt"] == "List {what}."
-    assert run("define", "tools", "delete", reviewer, "count").status == 0
-
-
-def test_servers_are_programs_or_addresses(run: Type, reviewer: str) -> None:
+def test_servers_are_programs_or_addresses(define: Type, reviewer: str) -> None:
     program = ("--command", "npx -y 'a server'", "--env", "ROOT=/data", "--cwd", "/tmp")
-    assert run("define", "servers", "add", reviewer, "files", *program).status == 0
+    assert define("servers", "add", reviewer, "files", *program).status == 0
     address = ("--url", "https://example.org/mcp", "--header", "Authorization=env://TOKEN")
-    assert run("define", "servers", "add", reviewer, "web", *address).status == 0
-    assert run("define", "servers", reviewer).out.splitlines() == [
+    assert define("servers", "add", reviewer, "web", *address).status == 0
+    assert define("servers", reviewer).out.splitlines() == [
         "server  type             command or address",
         "files   stdio            npx -y 'a server'",
         "web     streamable-http  https://example.org/mcp",
     ]
-    assert "ROOT: /data" in run("define", "servers", "show", reviewer, "files").out
-    assert run("define", "servers", "update", reviewer, "web", "--url", "https://example.org/").status == 0
-    assert "headers: {}" in run("define", "servers", "show", reviewer, "web").out
-    assert run("define", "servers", "delete", reviewer, "web").status == 0
+    assert "ROOT: /data" in define("servers", "show", reviewer, "files").out
+    assert define("servers", "update", reviewer, "web", "--url", "https://example.org/").status == 0
+    assert "headers: {}" in define("servers", "show", reviewer, "web").out
+    assert define("servers", "delete", reviewer, "web").status == 0
 
 
-def test_providers_are_installed_checked_and_shown_without_secrets(run: Type, reviewer: str) -> None:
-    assert run("define", "providers", "check", reviewer, "openai").out.startswith("OpenAI needs OPENAI_API_KEY")
+def test_providers_are_installed_checked_and_shown_without_secrets(define: Type, reviewer: str) -> None:
+    assert define("providers", "check", reviewer, "openai").out.startswith("OpenAI needs OPENAI_API_KEY")
     key = "OPENAI_API_KEY=env://OPENAI_API_KEY"
-    assert run("define", "providers", "check", reviewer, "openai", key).out == "The configuration is valid.\n"
-    assert run("define", "providers", "check", reviewer, "test", "--live").out == "The configuration is valid.\n"
+    assert define("providers", "check", reviewer, "openai", key).out == "The configuration is valid.\n"
+    assert define("providers", "check", reviewer, "test", "--live").out == "The configuration is valid.\n"
     nowhere = ("OPENAI_API_KEY=sk-secret", "OPENAI_BASE_URL=http://127.0.0.1:9")
-    refused = run("define", "providers", "check", reviewer, "openai", *nowhere, "--live").out
+    refused = define("providers", "check", reviewer, "openai", *nowhere, "--live").out
     assert refused == "OpenAI cannot be reached (ConnectError). Check its address and the network.\n"
-    assert run("define", "providers", "install", reviewer, "openai", key).status == 0
-    assert "env://OPENAI_API_KEY" in run("define", "providers", "show", reviewer, "openai").out
-    assert run("define", "providers", "update", reviewer, "openai", "OPENAI_API_KEY=sk-secret").status == 0
-    assert "sk-secret" not in run("define", "providers", "show", reviewer, "openai").out
-    assert "sk-secret" in run("define", "providers", "show", reviewer, "openai", "--reveal").out
-    assert run("define", "providers", "uninstall", reviewer, "openai").status == 0
-    assert run("define", "providers", "show", reviewer, "openai").out == "openai is not installed.\n"
+    assert define("providers", "install", reviewer, "openai", key).status == 0
+    assert "env://OPENAI_API_KEY" in define("providers", "show", reviewer, "openai").out
+    assert define("providers", "update", reviewer, "openai", "OPENAI_API_KEY=sk-secret").status == 0
+    assert "sk-secret" not in define("providers", "show", reviewer, "openai").out
+    assert "sk-secret" in define("providers", "show", reviewer, "openai", "--reveal").out
+    assert define("providers", "uninstall", reviewer, "openai").status == 0
+    assert define("providers", "show", reviewer, "openai").out == "openai is not installed.\n"
 
 
-def test_a_mistake_is_one_line_with_a_code(run: Type, reviewer: str, files: Path) -> None:
+def test_a_mistake_is_one_line_with_a_code(define: Type, reviewer: str, files: Path) -> None:
     mistakes = {
         ("rules", "add", "reviewer", "latin.md"): "FILE_UNREADABLE: latin.md cannot be read: ",
         ("rules", "add", "reviewer", "nowhere.md"): "FILE_UNREADABLE: nowhere.md cannot be read: ",
@@ -159,11 +159,11 @@ def test_a_mistake_is_one_line_with_a_code(run: Type, reviewer: str, files: Path
         ("clone", "reviewer", "x", "--path", "../x"): "INVALID_PATH: ",
     }
     for words, error in mistakes.items():
-        ran = run("define", *words)
+        ran = define(*words)
         assert (ran.status, ran.out, ran.err.count("\n"), ran.err[: len(error)]) == (1, "", 1, error), words
 
 
-def test_a_command_that_says_too_little_is_bad_usage(run: Type, reviewer: str) -> None:
+def test_a_command_that_says_too_little_is_bad_usage(define: Type, reviewer: str) -> None:
     for words in (
         ("rules", "add", "reviewer", "-"),
         ("rules", "update", "reviewer", "x"),
@@ -176,12 +176,12 @@ def test_a_command_that_says_too_little_is_bad_usage(run: Type, reviewer: str) -
         ("servers", "add", "reviewer", "x", "--command", ""),
         ("create", "x", "--set", "temperature"),
     ):
-        ran = run("define", *words, given="Use polite language.\n")
+        ran = define(*words, given="Use polite language.\n")
         assert (ran.status, "BAD_USAGE: " in ran.err) == (2, True), words
 
 
-def test_tab_offers_definitions(run: Type, reviewer: str) -> None:
-    assert run("define", "create", "Second one").status == 0
+def test_tab_offers_definitions(define: Type, reviewer: str) -> None:
+    assert define("create", "Second one").status == 0
     assert completions("define", "show", "rev") == {"reviewer"}
     assert completions("define", "rules", "add", "") == {"reviewer", "./agents/Second one"}
     assert completions("define", "rules", "") >= {"list", "add", "delete"}
@@ -198,80 +198,67 @@ def test_an_agent_is_granted_a_definition_and_the_tools_to_change_it(run: Type, 
     assert run("grant", "ada", "--definition", "nobody").err.startswith("DEFINITION_NOT_FOUND: ")
 
 
-def test_versions_are_listed_and_compared(run: Type, reviewer: str, files: Path) -> None:
-    assert run("define", "rules", "add", reviewer, "be-polite.md").status == 0
-    first, second = data(run("--json", "define", "history", reviewer))["versions"]
+def test_versions_are_listed_and_compared(define: Type, reviewer: str, files: Path) -> None:
+    assert define("rules", "add", reviewer, "be-polite.md").status == 0
+    first, second = data(define("history", reviewer, "--json"))["versions"]
     assert (first["summary"], second["summary"]) == ("rule be-polite added", "created")
-    assert "rule be-polite added" in run("define", "history", reviewer).out
-    assert "+Use polite language." in run("define", "diff", reviewer).out
-    assert (
-        "-Use polite language."
-        in run(*("define", "diff", reviewer, "--from", first["contentHash"], "--to", second["contentHash"])).out
-    )
-    assert run("define", "clone", reviewer, "second").status == 0
-    assert "+  name: second" in run("define", "diff", reviewer, "second").out
-    assert run("define", "diff", reviewer, reviewer).out == "They do not differ.\n"
+    assert "rule be-polite added" in define("history", reviewer).out
+    assert "+Use polite language." in define("diff", reviewer).out
+    between = ("--from", first["contentHash"], "--to", second["contentHash"])
+    assert "-Use polite language." in define("diff", reviewer, *between).out
+    assert define("clone", reviewer, "second").status == 0
+    assert "+  name: second" in define("diff", reviewer, "second").out
+    assert define("diff", reviewer, reviewer).out == "They do not differ.\n"
 
 
-def test_a_definition_is_exported_and_imported_without_secrets(run: Type, reviewer: str, files: Path) -> None:
-    assert run("define", "providers", "install", reviewer, "openai", "OPENAI_API_KEY=sk-secret").status == 0
-    saved = run("define", "export", reviewer, "-o", "reviewer.yaml")
+def test_a_definition_is_exported_and_imported_without_secrets(define: Type, reviewer: str, files: Path) -> None:
+    assert define("providers", "install", reviewer, "openai", "OPENAI_API_KEY=sk-secret").status == 0
+    saved = define("export", reviewer, "-o", "reviewer.yaml")
     assert saved.out.startswith("Saved reviewer to reviewer.yaml.\n")
-    assert "sk-secret" not in (files / "reviewer.yaml").read_text() + run("define", "export", reviewer).out
-    assert run("define", "import", "reviewer.yaml", "third").out == "third was created in ./agents/third.\n"
+    assert "sk-secret" not in (files / "reviewer.yaml").read_text() + define("export", reviewer).out
+    assert define("import", "reviewer.yaml", "third").out == "third was created in ./agents/third.\n"
 
 
-def test_a_definition_is_validated(run: Type, reviewer: str, repository: Path) -> None:
-    assert run("define", "validate", reviewer).status == 0
-    (repository / ".aiswarm" / "agents" / "reviewer" / "rules").mkdir(exist_ok=True)
-    (repository / ".aiswarm" / "agents" / "reviewer" / "rules" / "x.md").write_text("---\ninclude: [\n---\nText\n")
-    ran = run("define", "validate", "./agents/reviewer")
-    assert ran.status == 1
-    assert "rules/x.md" in ran.out
+def test_a_definition_is_validated(define: Type, reviewer: str, repository: Path) -> None:
+    assert define("validate", reviewer).status == 0
+    (rules := repository / ".aiswarm" / "agents" / "reviewer" / "rules").mkdir(exist_ok=True)
+    (rules / "x.md").write_text("---\ninclude: [\n---\nText\n")
+    ran = define("validate", "./agents/reviewer")
+    assert (ran.status, "rules/x.md" in ran.out) == (1, True)
 
 
 @pytest.mark.long
-def test_trust_is_shown_asked_for_and_taken_back(run: Type, reviewer: str) -> None:
-    assert run("define", "trust", reviewer).out == "It needs trust for nothing.\n"
-    assert run("define", "servers", "add", reviewer, "files", "--command", "no-such-program").status == 0
-    assert run("define", "trust", reviewer).out.splitlines()[1].split()[-1] == "yes"
-    assert run("define", "servers", "probe", reviewer, "files").status == 1
-    assert run("define", "trust", reviewer, "--revoke").status == 0
-    assert run("define", "trust", reviewer).out.endswith("--ask opens the question.\n")
-    assert run("define", "servers", "probe", reviewer, "files").err.startswith("DEFINITION_NOT_TRUSTED: ")
-    asked = run("define", "trust", reviewer, "--ask").out.splitlines()[-1]
+def test_trust_is_shown_asked_for_and_taken_back(run: Type, define: Type, reviewer: str) -> None:
+    assert define("trust", reviewer).out == "It needs trust for nothing.\n"
+    assert define("servers", "add", reviewer, "files", "--command", "no-such-program").status == 0
+    assert define("trust", reviewer).out.splitlines()[1].split()[-1] == "yes"
+    assert define("servers", "probe", reviewer, "files").status == 1
+    assert define("trust", reviewer, "--revoke").status == 0
+    assert define("trust", reviewer).out.endswith("--ask opens the question.\n")
+    assert define("servers", "probe", reviewer, "files").err.startswith("DEFINITION_NOT_TRUSTED: ")
+    asked = define("trust", reviewer, "--ask").out.splitlines()[-1]
     command = asked.removeprefix("To trust it, run `workbench ").removesuffix("`.").split()
     assert run(*command).status == 0
-    assert run("define", "trust", reviewer).out.splitlines()[1].split()[-1] == "yes"
+    assert define("trust", reviewer).out.splitlines()[1].split()[-1] == "yes"
 
 
-def test_a_definition_begins_with_a_template_or_a_persona(run: Type) -> None:
-    templates = [one["name"] for one in data(run("--json", "define", "templates"))]
+def test_a_definition_begins_with_a_template_or_a_persona(define: Type) -> None:
+    templates = [one["name"] for one in data(define("templates", "--json"))]
     assert len(templates) >= 4
     for name in templates:
-        assert run("define", "from-template", name).out.endswith(f" was created in ./agents/{name}.\n")
-    assert run("define", "from-template", templates[0], "mine").out == "mine was created in ./agents/mine.\n"
-    assert (
-        run("define", "from-persona", "planner", "--path", "./agents/p").out == "Planner was created in ./agents/p.\n"
-    )
-    assert run("define", "from-template", "nothing").err.startswith("NOT_FOUND: ")
+        assert define("from-template", name).out.endswith(f" was created in ./agents/{name}.\n")
+    assert define("from-template", templates[0], "mine").out == "mine was created in ./agents/mine.\n"
+    made = define("from-persona", "planner", "--path", "./agents/p").out
+    assert made == "Planner was created in ./agents/p.\n"
+    assert define("from-template", "nothing").err.startswith("NOT_FOUND: ")
 
 
-def test_a_definition_in_an_older_layout_is_converted(run: Type, repository: Path) -> None:
+def test_a_definition_in_an_older_layout_is_converted(define: Type, repository: Path) -> None:
     place = repository / ".aiswarm" / "agents" / "old"
     (place / "rules").mkdir(parents=True)
     (place / "tsagent.json").write_text('{"metadata": {"name": "Old"}, "settings": {"temperature": "0.3"}}')
     (place / "rules" / "be-polite.mdt").write_text('---\n{"include": "always"}\n---\nUse polite language.\n')
-    assert run("define", "set", "Old", "temperature", "0.4").err.startswith("OLDER_LAYOUT: ")
-    assert run("define", "migrate", "Old", "--remove-old").out.startswith("Old was converted from ./agents/old to ")
-    assert run("define", "set", "Old", "temperature", "0.4").status == 0
-    assert "Use polite language." in run("define", "prompt", "Old", "--composed").out
-
-
-def test_the_schemas_are_printed(run: Type) -> None:
-    assert "mcpServers" in data(run("--json", "define", "schema"))["properties"]
-    assert "priorityLevel" in data(run("--json", "define", "schema", "front-matter"))["properties"]
-
-
-def test_what_agents_have_done_is_counted(run: Type, reviewer: str) -> None:
-    assert run("define", "analytics", reviewer).out == "No agent has worked with it.\n"
+    assert define("set", "Old", "temperature", "0.4").err.startswith("OLDER_LAYOUT: ")
+    assert define("migrate", "Old", "--remove-old").out.startswith("Old was converted from ./agents/old to ")
+    assert define("set", "Old", "temperature", "0.4").status == 0
+    assert "Use polite language." in define("prompt", "Old", "--composed").out
