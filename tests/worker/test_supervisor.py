@@ -153,11 +153,11 @@ async def test_a_worker_that_is_revoked_ends_the_command_and_itself(served: Serv
     async with working(served, ada.token) as running:
         await given.appeared(directory_of(served).parent / "pid")
         await served.workbench.call("revoke_agent", agent_id="ada")
-        await given.fails("INVALID_TOKEN", running)
+        await given.refuses("INVALID_TOKEN", running)
     await ended(int((directory_of(served).parent / "pid").read_text()))
     await given.until(lambda: not (directory_of(served) / "half.txt").exists())
     async with working(served, ada.token, None) as running:
-        await given.fails("INVALID_TOKEN", running)
+        await given.refuses("INVALID_TOKEN", running)
 
 
 @TALKS
@@ -248,7 +248,7 @@ async def test_a_worker_whose_server_does_not_come_back_ends(served: Served, adm
     async with working(served, ada.token, None, patience_seconds=0.3) as running:
         await done(served)
         await served.servers.stop()
-        await given.fails("NO_SERVER", running)
+        await given.refuses("NO_SERVER", running)
 
 
 async def test_a_worker_whose_project_was_removed_ends_though_it_holds_a_task(
@@ -265,7 +265,7 @@ async def test_a_worker_whose_project_was_removed_ends_though_it_holds_a_task(
         await served.servers.stop()
         shutil.rmtree(state)
         (repository / "go").touch()
-        await given.fails("NO_SERVER", running)
+        await given.refuses("NO_SERVER", running)
 
 
 class TcpSink:

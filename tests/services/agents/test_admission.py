@@ -75,7 +75,7 @@ async def test_a_removed_rule_admits_nobody_any_more_and_keeps_whom_it_admitted(
     assert (await workbench.call("list_admission_rules"))["rules"] == []
     assert (await come(workbench, "bob", HERE))["status"] == "pending"
     assert (await workbench.identify(admitted["token"])).level is Level.WORKER
-    await given.fails("RULE_NOT_FOUND", workbench.call("remove_admission_rule", name="all"))
+    await given.refuses("RULE_NOT_FOUND", workbench.call("remove_admission_rule", name="all"))
 
 
 async def test_the_first_rule_that_fits_decides_and_each_agent_gets_an_id_of_its_own(workbench: Workbench) -> None:
@@ -126,13 +126,13 @@ async def test_strangers_are_limited_in_all_and_for_each_address_and_the_person_
     few = settings.model_copy(update={"max_pending_per_address": 2, "max_pending_agents": 3})
     async with Workbench.open(few) as workbench:
         first, _ = [await come(workbench, by=ELSEWHERE) for _ in range(2)]
-        await given.fails("TOO_MANY_PENDING", come(workbench, by=ELSEWHERE))
+        await given.refuses("TOO_MANY_PENDING", come(workbench, by=ELSEWHERE))
         await come(workbench, by=HERE)
-        await given.fails("TOO_MANY_PENDING", come(workbench, by=HERE))
+        await given.refuses("TOO_MANY_PENDING", come(workbench, by=HERE))
         await workbench.call("reject", approval_id=first["approval_id"])
         await come(workbench, by=HERE)
         await workbench.call("update_agent_tool", tool_id="register", enabled=False)
-        await given.fails("TOOL_DISABLED", come(workbench, by=replace(ANONYMOUS, address="192.0.2.8")))
+        await given.refuses("TOOL_DISABLED", come(workbench, by=replace(ANONYMOUS, address="192.0.2.8")))
         assert (await workbench.call("register", name="mine"))["status"] == "pending"
         assert len((await workbench.call("list_approvals"))["approvals"]) == 4
 
@@ -143,7 +143,7 @@ async def test_nobody_is_admitted_whom_the_allowlist_could_not_take(workbench: W
     made = await come(workbench, "ada", HERE)
     listed.parent.chmod(0o500)
     try:
-        await given.fails("PROJECT_UNWRITABLE", workbench.call("approve", approval_id=made["approval_id"]))
+        await given.refuses("PROJECT_UNWRITABLE", workbench.call("approve", approval_id=made["approval_id"]))
     finally:
         listed.parent.chmod(0o700)
     assert (await workbench.call("approve", approval_id=made["approval_id"]))["outcome"]["status"] == "assigned"
@@ -157,11 +157,11 @@ async def test_who_is_not_on_the_allowlist_may_do_nothing_from_the_next_message_
     assert (await workbench.identify(bob.token)).level is Level.WORKER
     listed.write_text("# trusted\nada   # my own\n")
     assert (await workbench.renewed(ada.caller)).level is Level.WORKER
-    await given.fails("NOT_ALLOWLISTED", workbench.dispatch(await workbench.renewed(bob.caller), "whoami", {}))
+    await given.refuses("NOT_ALLOWLISTED", workbench.dispatch(await workbench.renewed(bob.caller), "whoami", {}))
     listed.write_text("ada\nbob\n")
     assert (await workbench.renewed(bob.caller)).level is Level.WORKER
     listed.write_bytes(b"ada\n\xff\xfe")
-    await given.fails("ALLOWLIST_UNREADABLE", workbench.identify(ada.token))
+    await given.refuses("ALLOWLIST_UNREADABLE", workbench.identify(ada.token))
 
 
 async def test_admitting_and_renaming_keep_a_list_that_restricts_up_to_date(
@@ -183,10 +183,10 @@ async def test_the_list_is_edited_from_the_desk_and_keeps_the_ids_of_the_setting
     async with Workbench.open(fixed) as workbench:
         shown = await workbench.call("list_allowlist")
         assert (shown["ids"], shown["fixed"]) == (["ada", "root"], ["ada", "root"])
-        await given.fails("FIXED_BY_SETTING", workbench.call("disallow_agent", agent_id="root"))
+        await given.refuses("FIXED_BY_SETTING", workbench.call("disallow_agent", agent_id="root"))
         for name in ("bob", "cy"):
             ids = (await workbench.call("allow_agent", agent_id=name))["ids"]
         assert ids == ["ada", "bob", "cy", "root"]
         assert (await workbench.call("disallow_agent", agent_id="bob"))["ids"] == ["ada", "cy", "root"]
         assert listed.read_text() == "cy\n"
-        await given.fails("AGENT_NOT_FOUND", workbench.call("disallow_agent", agent_id="bob"))
+        await given.refuses("AGENT_NOT_FOUND", workbench.call("disallow_agent", agent_id="bob"))

@@ -82,11 +82,11 @@ async def test_they_say_where_this_server_is_and_hold_no_token(served: Served, a
 async def test_they_are_written_for_agents_that_there_are_and_a_server_that_runs(
     served: Served, workbench: Workbench, admit: Admit
 ) -> None:
-    await given.fails("AGENT_NOT_FOUND", workbench.call("connection_instructions", agent_id="nobody"))
+    await given.refuses("AGENT_NOT_FOUND", workbench.call("connection_instructions", agent_id="nobody"))
     ada = await admit("ada")
-    await given.fails("FORBIDDEN", workbench.dispatch(ada.caller, "connection_instructions", {}))
+    await given.refuses("FORBIDDEN", workbench.dispatch(ada.caller, "connection_instructions", {}))
     await served.servers.stop()
-    await given.fails("NO_SERVER", workbench.call("connection_instructions"))
+    await given.refuses("NO_SERVER", workbench.call("connection_instructions"))
 
 
 async def test_the_script_registers_waits_and_goes_on_when_it_is_admitted(served: Served, tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ async def test_a_renamed_agent_keeps_its_token_and_its_history(workbench: Workbe
     await workbench.call("update_agent", agent_id="ada", changes={"agent_id": "lovelace"})
     assert (await workbench.identify(ada.token)).name == "lovelace"
     assert (await workbench.identify(ada.token)).agent == ada.caller.agent
-    await given.fails("AGENT_NOT_FOUND", workbench.call("get_agent", agent_id="ada"))
+    await given.refuses("AGENT_NOT_FOUND", workbench.call("get_agent", agent_id="ada"))
     history = (await workbench.call("list_events", subject="lovelace"))["events"]
     assert [event["kind"] for event in history] == ["agent.registered", "agent.assigned", "agent.updated"]
 
@@ -97,7 +97,7 @@ async def test_an_agent_keeps_an_id_that_could_not_be_chosen_today(workbench: Wo
         assert (await workbench.call("update_agent", agent_id=agent_id, changes=same))["agent_id"] == agent_id
         assert agent_id in (await workbench.call("allow_agent", agent_id=agent_id))["ids"]
         assert (await workbench.identify(token)).name == agent_id
-    await given.fails("BAD_AGENT_ID", workbench.call("allow_agent", agent_id="Null"))
+    await given.refuses("BAD_AGENT_ID", workbench.call("allow_agent", agent_id="Null"))
     changed = await workbench.call("update_agent", agent_id="null", changes={"agent_id": "Ada"})
     assert (await workbench.call("update_agent", agent_id="Ada", changes={"agent_id": "ADA"}))["agent_id"] == "ADA"
     assert changed["agent_id"] == "Ada"
@@ -164,7 +164,7 @@ async def test_an_approval_without_a_session_grants_the_one_that_the_request_nam
 async def test_a_new_token_ends_the_old_one(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
     issued = await workbench.call("issue_token", agent_id="ada")
-    await given.fails("INVALID_TOKEN", workbench.identify(ada.token))
+    await given.refuses("INVALID_TOKEN", workbench.identify(ada.token))
     assert (await workbench.identify(issued["token"])).name == "ada"
     events = await workbench.call("list_events", limit=1000)
     assert issued["token"] not in str(events)
@@ -176,8 +176,8 @@ async def test_a_deleted_agent_is_nowhere_until_it_is_restored(workbench: Workbe
     await workbench.call("delete_agent", agent_id="ada", reason="a mistake")
     assert await ids(workbench) == []
     assert await ids(workbench, deleted=True) == ["ada"]
-    await given.fails("INVALID_TOKEN", workbench.identify(ada.token))
-    await given.fails("AGENT_NOT_FOUND", workbench.call("delete_agent", agent_id="ada"))
+    await given.refuses("INVALID_TOKEN", workbench.identify(ada.token))
+    await given.refuses("AGENT_NOT_FOUND", workbench.call("delete_agent", agent_id="ada"))
     made = await workbench.call("register", name="ada")
     with pytest.raises(Conflict, match="deleted"):
         await workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
@@ -201,7 +201,7 @@ async def test_the_access_level_decides_which_agents_one_sees(workbench: Workben
         for name in seen:
             assert (await workbench.dispatch(caller, "get_agent", {"agent_id": name}))["agent_id"] == name
         for name in names[len(seen) :]:
-            await given.fails("AGENT_NOT_FOUND", workbench.dispatch(caller, "get_agent", {"agent_id": name}))
+            await given.refuses("AGENT_NOT_FOUND", workbench.dispatch(caller, "get_agent", {"agent_id": name}))
 
 
 async def test_pages_together_are_the_whole_list(workbench: Workbench, admit: Admit) -> None:
@@ -215,7 +215,7 @@ async def test_pages_together_are_the_whole_list(workbench: Workbench, admit: Ad
         assert page["total"] == 7
         cursor = page["next_cursor"]
     assert pages == [names[:3], names[3:6], names[6:]]
-    await given.fails("BAD_CURSOR", workbench.call("list_agents", cursor="bm9uc2Vuc2U"))
+    await given.refuses("BAD_CURSOR", workbench.call("list_agents", cursor="bm9uc2Vuc2U"))
 
 
 async def test_agents_are_found_by_id_name_and_persona(workbench: Workbench, admit: Admit) -> None:
@@ -240,7 +240,7 @@ async def test_a_grant_that_has_run_out_is_refused_and_can_be_prolonged(
         clock.forward(61)
         caller = await timed.identify(token)
         assert (caller.level, caller.barred) == (Level.ANONYMOUS, "GRANT_EXPIRED")
-        await given.fails("GRANT_EXPIRED", timed.dispatch(caller, "whoami", {}))
+        await given.refuses("GRANT_EXPIRED", timed.dispatch(caller, "whoami", {}))
         assert (await anext(events)).subject == f"agent:{caller.agent}"
     (agent,) = (await timed.call("list_agents"))["agents"]
     assert agent["registration_status"] == "inactive"

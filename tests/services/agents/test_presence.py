@@ -34,7 +34,7 @@ async def test_registering_for_a_persona_is_registering(workbench: Workbench) ->
     assert made["status"] == "pending"
     (question,) = (await workbench.call("list_approvals"))["approvals"]
     assert (question["payload"]["name"], question["payload"]["persona_id"]) == ("tester", "tester")
-    await given.fails("PERSONA_NOT_FOUND", workbench.dispatch(ANONYMOUS, "register_agent", {"persona_id": "wizard"}))
+    await given.refuses("PERSONA_NOT_FOUND", workbench.dispatch(ANONYMOUS, "register_agent", {"persona_id": "wizard"}))
 
 
 async def test_who_is_there_holds_a_task_or_could_take_one(workbench: Workbench, admit: Admit) -> None:
@@ -106,8 +106,8 @@ async def test_an_agent_that_says_goodbye_gives_its_tasks_back_and_may_return_an
     assert (await given.task_now(workbench, task_id))["status"] == "pending"
     assert (await workbench.call("get_agent", agent_id="ada"))["registration_status"] == "inactive"
     assert (await workbench.dispatch(ada, "claim_task", {}))["task"]["id"] == task_id
-    await given.fails("FORBIDDEN", workbench.dispatch(ada, "deregister_agent", {"agent_id": "bob"}))
+    await given.refuses("FORBIDDEN", workbench.dispatch(ada, "deregister_agent", {"agent_id": "bob"}))
     await workbench.dispatch(bob, "heartbeat_and_get_tasks", {})
     await workbench.dispatch(OPERATOR, "deregister_agent", {"agent_id": "bob"})
     assert (await workbench.call("get_agent", agent_id="bob"))["registration_status"] == "inactive"
-    await given.fails("AGENT_ONLY", workbench.call("deregister_agent"))
+    await given.refuses("AGENT_ONLY", workbench.call("deregister_agent"))

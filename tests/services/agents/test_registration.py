@@ -31,7 +31,7 @@ async def test_who_registers_waits_with_a_token_that_opens_nothing_yet(workbench
     assert (made["status"], caller.level) == ("pending", Level.ANONYMOUS)
     assert (await workbench.dispatch(caller, "ping", {})) == {"ok": True}
     assert (await workbench.dispatch(caller, "registration_status", {}))["status"] == "pending"
-    await given.fails("NOT_ASSIGNED", workbench.dispatch(caller, "list_tasks", {}))
+    await given.refuses("NOT_ASSIGNED", workbench.dispatch(caller, "list_tasks", {}))
     (question,) = (await workbench.call("list_approvals"))["approvals"]
     assert question["payload"]["suggested_id"] == "Ada"
     assert question["payload"]["capabilities"] == {"python": True}
@@ -42,7 +42,7 @@ async def test_who_registers_waits_with_a_token_that_opens_nothing_yet(workbench
 async def test_without_a_token_one_may_only_register_ask_and_ping(workbench: Workbench) -> None:
     assert await workbench.dispatch(ANONYMOUS, "ping", {}) == {"ok": True}
     for name in ("registration_status", "list_tasks", "claim_task", "approve"):
-        await given.fails("TOKEN_REQUIRED", workbench.dispatch(ANONYMOUS, name, {}))
+        await given.refuses("TOKEN_REQUIRED", workbench.dispatch(ANONYMOUS, name, {}))
 
 
 async def test_of_a_token_the_store_keeps_only_a_hash(workbench: Workbench, settings: Settings) -> None:
@@ -55,13 +55,13 @@ async def test_of_a_token_the_store_keeps_only_a_hash(workbench: Workbench, sett
 @pytest.mark.parametrize("token", ["wba_" + "x" * 43, "wbo_" + "x" * 43, "", "é", "wba_"])
 async def test_a_token_that_nobody_was_given_is_refused(workbench: Workbench, token: str) -> None:
     await come(workbench)
-    await given.fails("INVALID_TOKEN", workbench.identify(token))
+    await given.refuses("INVALID_TOKEN", workbench.identify(token))
 
 
 async def test_capabilities_have_a_limit(workbench: Workbench) -> None:
     await come(workbench, capabilities={"text": "é" * 1_000})
     for capabilities in ({"text": "x" * 10_000}, {str(n): n for n in range(2_000)}):
-        await given.fails("TOO_LARGE", come(workbench, capabilities=capabilities))
+        await given.refuses("TOO_LARGE", come(workbench, capabilities=capabilities))
     assert len(await inbox(workbench)) == 1
 
 
@@ -198,7 +198,7 @@ async def test_who_is_turned_away_is_told_why_and_stays_in_the_history(
     assert decided["outcome"] == {"agent_id": made["agent_id"], "status": "rejected"}
     seen = await status(workbench, made["token"])
     assert (seen["status"], seen["reason"]) == ("rejected", reason)
-    error = await given.fails("REJECTED", workbench.dispatch(await workbench.identify(made["token"]), "whoami", {}))
+    error = await given.refuses("REJECTED", workbench.dispatch(await workbench.identify(made["token"]), "whoami", {}))
     assert (seen["message"], error.details) == (error.message, {"reason": reason})
     assert error.message.startswith(told)
     (agent,) = (await workbench.call("list_agents", status="rejected"))["agents"]
@@ -221,26 +221,26 @@ async def test_revoking_ends_the_token_and_gives_back_what_the_agent_held(workbe
     await workbench.dispatch(ada.caller, "claim_task", {})
     revoked = await workbench.call("revoke_agent", agent_id="ada", reason="Enough.")
     assert revoked["registration_status"] == "revoked"
-    await given.fails("INVALID_TOKEN", workbench.identify(ada.token))
+    await given.refuses("INVALID_TOKEN", workbench.identify(ada.token))
     claimed = (await workbench.dispatch(bob.caller, "claim_task", {}))["task"]
     assert (claimed["id"], claimed["attempt"], claimed["retry_count"]) == (task_id, 2, 0)
-    await given.fails("LEASE_LOST", workbench.dispatch(ada.caller, "complete_task", {"task_id": task_id}))
-    await given.fails("WRONG_STATE", workbench.call("revoke_agent", agent_id="ada"))
+    await given.refuses("LEASE_LOST", workbench.dispatch(ada.caller, "complete_task", {"task_id": task_id}))
+    await given.refuses("WRONG_STATE", workbench.call("revoke_agent", agent_id="ada"))
 
 
 async def test_who_is_revoked_while_waiting_can_no_longer_be_admitted(workbench: Workbench) -> None:
     made = await come(workbench)
     await workbench.call("revoke_agent", agent_id=made["agent_id"])
     assert await inbox(workbench) == []
-    await given.fails("ALREADY_DECIDED", workbench.call("approve", approval_id=made["approval_id"]))
+    await given.refuses("ALREADY_DECIDED", workbench.call("approve", approval_id=made["approval_id"]))
     (agent,) = (await workbench.call("list_agents"))["agents"]
     assert agent["registration_status"] == "revoked"
 
 
 async def test_nobody_but_the_person_revokes_and_only_whom_there_is(workbench: Workbench, admit: Admit) -> None:
     planner = (await admit("planner-1", role="planner")).caller
-    await given.fails("FORBIDDEN", workbench.dispatch(planner, "revoke_agent", {"agent_id": "planner-1"}))
-    await given.fails("AGENT_NOT_FOUND", workbench.call("revoke_agent", agent_id="nobody"))
+    await given.refuses("FORBIDDEN", workbench.dispatch(planner, "revoke_agent", {"agent_id": "planner-1"}))
+    await given.refuses("AGENT_NOT_FOUND", workbench.call("revoke_agent", agent_id="nobody"))
 
 
 async def test_agents_are_listed_oldest_first_by_state_and_up_to_a_limit(workbench: Workbench, admit: Admit) -> None:

@@ -49,9 +49,11 @@ async def test_it_is_given_changed_and_taken_away_later(workbench: Workbench, ad
 
 async def test_it_has_to_be_an_active_one(workbench: Workbench, admit: Admit) -> None:
     await admit("ada")
-    await given.fails("WORKTREE_NOT_FOUND", workbench.call("update_agent", agent_id="ada", changes={"worktree": "lab"}))
+    await given.refuses(
+        "WORKTREE_NOT_FOUND", workbench.call("update_agent", agent_id="ada", changes={"worktree": "lab"})
+    )
     await workbench.call("create_worktree", name="lab")
     await workbench.call("discard_worktree", worktree_name="lab")
-    await given.fails("WORKTREE_CLOSED", workbench.call("update_agent", agent_id="ada", changes={"worktree": "lab"}))
+    await given.refuses("WORKTREE_CLOSED", workbench.call("update_agent", agent_id="ada", changes={"worktree": "lab"}))
     with pytest.raises(NotFound, match="WORKTREE_NOT_FOUND"):
         await workbench.call("add_admission_rule", name="all", pattern="*", grants={"worktree": "nowhere"})

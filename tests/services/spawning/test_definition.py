@@ -108,11 +108,11 @@ async def test_an_agent_whose_definition_is_gone_or_broken_is_not_ended_for_a_re
     file = file_of(served)
     text = file.read_text()
     file.write_text("metadata: [")
-    await given.fails("INVALID_CONFIGURATION", served.workbench.call("restart_agent", agent_id="walt"))
+    await given.refuses("INVALID_CONFIGURATION", served.workbench.call("restart_agent", agent_id="walt"))
     assert (await process(served, "walt"))["pid"] == made["pid"]
     file.write_text(text)
     await served.workbench.call("agent_delete", agentTarget="Reviewer", confirm=True)
-    await given.fails("AGENT_NOT_FOUND", served.workbench.call("restart_agent", agent_id="walt"))
+    await given.refuses("AGENT_NOT_FOUND", served.workbench.call("restart_agent", agent_id="walt"))
     assert (await process(served, "walt"))["running"]
 
 
@@ -175,7 +175,7 @@ async def test_what_an_agent_wrote_is_trusted_by_the_person_before_it_runs(
     file.write_text(file.read_text() + f"mcpServers: {json.dumps(server)}\n")
     write_profiles(served, mine="program: claude\ntoken: true\ncommand: [sh, -c, 'cat $1', sh, '{mcp_config}']")
     how = {"definition": "Armed", "profile": "mine", "name": "walt", "assigned_worktree": "lab"}
-    refused = await given.fails("DEFINITION_NOT_TRUSTED", spawn(served, **how))
+    refused = await given.refuses("DEFINITION_NOT_TRUSTED", spawn(served, **how))
     assert (await served.workbench.call("list_agents", search="walt"))["agents"] == []
     await spawn(served, definition="Armed", name="harmless", assigned_worktree="lab")  # it uses the files alone
     await served.workbench.call("approve", approval_id=refused.details["approval_id"])
@@ -183,7 +183,7 @@ async def test_what_an_agent_wrote_is_trusted_by_the_person_before_it_runs(
     task = await ran(served, None, assigned_agent_id="walt")
     assert '"command": "true"' in await text_of(served, task["id"])
     file.write_text(file.read_text().replace('"true"', '"false"'))
-    await given.fails("DEFINITION_NOT_TRUSTED", served.workbench.call("restart_agent", agent_id="walt"))
+    await given.refuses("DEFINITION_NOT_TRUSTED", served.workbench.call("restart_agent", agent_id="walt"))
     assert (await process(served, "walt"))["running"]
 
 
@@ -215,7 +215,7 @@ async def test_an_agent_whose_secret_cannot_be_read_is_not_spawned(served: Serve
     await served.workbench.call("agent_install_provider", agentTarget="Reviewer", **config)
     write_profiles(served, mine="program: claude\ncommand: ['true']")
     how = {"definition": "Reviewer", "name": "walt", "profile": "mine", "assigned_worktree": "lab"}
-    refused = await given.fails("SECRET_UNRESOLVED", spawn(served, **how))
+    refused = await given.refuses("SECRET_UNRESOLVED", spawn(served, **how))
     (found,) = (await served.workbench.call("list_agents", search="walt"))["agents"]
     assert found["registration_status"] == "inactive"
     ended = await process(served, "walt")

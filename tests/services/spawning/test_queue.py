@@ -31,7 +31,7 @@ async def test_agents_wait_for_room_in_the_order_they_were_asked_for(settings: S
         made = [await spawn(served, name=name) for name in names]
         assert [(one["state"], one["pid"] is None) for one in made] == [("running", False), *[("queued", True)] * 2]
         assert [(await process(served, name))["queue_place"] for name in names] == [None, 1, 2]
-        await given.fails("TOO_MANY_AGENTS", spawn(served, name="fourth"))
+        await given.refuses("TOO_MANY_AGENTS", spawn(served, name="fourth"))
         assert [a["agent_id"] for a in (await served.workbench.call("list_agents"))["agents"]] == names
         await served.workbench.call("terminate_agent", agent_id="first")
         assert (await begun(served, "second"))["state"] == "running"
@@ -54,7 +54,7 @@ async def test_an_agent_that_waits_for_room_can_be_ended(settings: Settings) -> 
         await served.workbench.call("terminate_agent", agent_id="first")
         await over(served, "first")
         assert (await process(served, "second"))["pid"] is None
-        await given.fails("NOT_RUNNING", served.workbench.call("terminate_agent", agent_id="second"))
+        await given.refuses("NOT_RUNNING", served.workbench.call("terminate_agent", agent_id="second"))
 
 
 async def test_a_planner_has_only_its_share_of_the_room(settings: Settings) -> None:

@@ -64,7 +64,7 @@ async def test_an_agent_is_started_again_only_by_its_spawner_and_not_when_it_was
     await over(served, made["agent_id"])
     with pytest.raises(Conflict, match="WRONG_STATE"):
         await served.workbench.dispatch(paula.caller, "restart_agent", {"agent_id": made["agent_id"]})
-    await given.fails("PROCESS_NOT_FOUND", served.workbench.call("restart_agent", agent_id="paula"))
+    await given.refuses("PROCESS_NOT_FOUND", served.workbench.call("restart_agent", agent_id="paula"))
 
 
 async def test_without_its_environment_or_its_worktree_nothing_is_started_again(served: Served, lab: Path) -> None:
@@ -73,8 +73,8 @@ async def test_without_its_environment_or_its_worktree_nothing_is_started_again(
     await served.workbench.call("revoke_agent", agent_id="wanda")  # which forgets her environment
     (kept,) = (served.workbench.settings.home / "environments").iterdir()
     kept.unlink()
-    await given.fails("ENVIRONMENT_LOST", served.workbench.call("restart_agent", agent_id="walt"))
+    await given.refuses("ENVIRONMENT_LOST", served.workbench.call("restart_agent", agent_id="walt"))
     assert (await process(served, "walt"))["running"]
     await spawn(served, name="wilma", assigned_worktree="lab")
     await served.workbench.call("discard_worktree", worktree_name="lab")
-    await given.fails("WORKTREE_NOT_FOUND", served.workbench.call("restart_agent", agent_id="wilma"))
+    await given.refuses("WORKTREE_NOT_FOUND", served.workbench.call("restart_agent", agent_id="wilma"))

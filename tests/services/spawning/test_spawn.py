@@ -53,7 +53,7 @@ async def test_a_spawned_worker_does_a_task_in_its_worktree_and_its_token_is_see
     assert ended_agent["registration_status"] == "inactive"
     assert (await process(served, "walt"))["running"] is False
     await ended(made["pid"])
-    await given.fails("NOT_RUNNING", served.workbench.call("terminate_agent", agent_id="walt"))
+    await given.refuses("NOT_RUNNING", served.workbench.call("terminate_agent", agent_id="walt"))
 
 
 async def test_a_planners_worker_waits_for_the_person(served: Served, admit: Admit, repository: Path) -> None:
@@ -87,7 +87,7 @@ async def test_a_worker_that_dies_while_it_waits_leaves_no_question(served: Serv
     assert found["exit_code"] == -signal.SIGKILL
     assert (await served.workbench.call("list_approvals"))["approvals"] == []
     assert (await agent(served, made["agent_id"]))["registration_status"] == "rejected"
-    await given.fails("ALREADY_DECIDED", served.workbench.call("approve", approval_id=made["approval_id"]))
+    await given.refuses("ALREADY_DECIDED", served.workbench.call("approve", approval_id=made["approval_id"]))
 
 
 async def test_a_spawn_whose_caller_is_cancelled_is_finished(served: Served) -> None:
@@ -116,7 +116,7 @@ async def test_a_worker_is_given_a_worktree_of_its_own(served: Served, admit: Ad
     assert names == ["wilma-walt", "wilma-walt-2", "nest", "implementer"]
     found = (await served.workbench.call("get_worktree_status"))["worktrees"]
     assert [(one["name"], one["created_by"]) for one in found][-1] == ("implementer", "paula")
-    await given.fails("WORKTREE_EXISTS", spawn(served, new_worktree=True, assigned_worktree="nest"))
+    await given.refuses("WORKTREE_EXISTS", spawn(served, new_worktree=True, assigned_worktree="nest"))
 
 
 async def test_a_spawned_agent_keeps_its_worktree(served: Served) -> None:
@@ -134,8 +134,8 @@ async def test_a_worker_for_one_task_does_it_in_the_tasks_worktree_and_ends(serv
     found = await over(served, "walt")
     assert (found["exit_code"], found["mode"], found["task_id"]) == (0, "task", mine)
     assert (await served.workbench.call("get_task_status", task_id=other))["status"] == "pending"
-    await given.fails("WRONG_STATE", spawn(served, task_id=mine))
-    await given.fails("TASK_DOES_NOT_FIT", spawn(served, task_id=other, persona_id="tester"))
+    await given.refuses("WRONG_STATE", spawn(served, task_id=mine))
+    await given.refuses("TASK_DOES_NOT_FIT", spawn(served, task_id=other, persona_id="tester"))
 
 
 async def test_a_function_of_the_worktrees_project_is_a_worker(served: Served, lab: Path) -> None:
@@ -158,7 +158,7 @@ async def test_a_profile_of_the_projects_own_goes_before_a_shipped_one(served: S
     assert (found["script"]["source"], found["script"]["command"]) == ("project", ["echo", "would do {title}"])
     assert (found["broken"]["available"], found["absent"]["needs"]) == (False, ["no-such-program", "$NO_SUCH"])
     for code, name in (("PROFILE_INVALID", "broken"), ("PROFILE_UNAVAILABLE", "absent")):
-        await given.fails(code, spawn(served, profile=name))
+        await given.refuses(code, spawn(served, profile=name))
     await spawn(served, assigned_worktree="lab")
     task = await done(served, "touch done")
     assert await output_of(served, task["id"]) == ["would do t"]
@@ -173,13 +173,13 @@ async def test_a_profile_that_the_user_has_not_trusted_is_not_used(served: Serve
     assert found["script"]["source"] == "shipped"
     assert (found["new"]["available"], found["new"]["needs"]) == (False, ["`workbench trust`"])
     assert "touch" not in str(found)
-    await given.fails("PROFILE_NOT_TRUSTED", spawn(served, profile="new"))
+    await given.refuses("PROFILE_NOT_TRUSTED", spawn(served, profile="new"))
     await spawn(served, assigned_worktree="lab")
     await done(served)
     assert not mark.exists()
     trust(served.workbench.settings.project, withheld(served.workbench.settings.project))
     (own / "new.yaml").write_text(f"summary: x\ncommand: [touch, {mark}, again]\n")
-    await given.fails("PROFILE_NOT_TRUSTED", spawn(served, profile="new"))
+    await given.refuses("PROFILE_NOT_TRUSTED", spawn(served, profile="new"))
 
 
 async def test_a_worker_whose_command_exceeds_a_limit_fails_the_task_and_goes_on(served: Served, lab: Path) -> None:
@@ -218,7 +218,7 @@ async def test_a_worker_that_is_not_confined_is_reported_as_such(settings: Setti
 
 async def test_a_setting_requires_a_worktree_of_every_agent(settings: Settings) -> None:
     async with crowded(settings, spawn_outside_worktrees=False) as served:
-        await given.fails("WORKTREE_REQUIRED", spawn(served))
+        await given.refuses("WORKTREE_REQUIRED", spawn(served))
         await spawn(served, new_worktree=True)
 
 
@@ -264,7 +264,7 @@ async def test_what_cannot_be_spawned_is_refused_and_nothing_runs(served: Served
     await served.workbench.call("create_worktree", name="old")
     await served.workbench.call("discard_worktree", worktree_name="old")
     for code, more in REFUSED:
-        await given.fails(code, spawn(served, **more))
+        await given.refuses(code, spawn(served, **more))
     assert (await served.workbench.call("list_approvals"))["approvals"] == []
     assert (await served.workbench.call("list_agents", status="assigned"))["agents"] == []
     assert (await served.workbench.call("get_managed_agents"))["agents"] == []
@@ -273,7 +273,7 @@ async def test_what_cannot_be_spawned_is_refused_and_nothing_runs(served: Served
 async def test_an_agent_that_cannot_be_started_is_not_left_waiting(served: Served) -> None:
     served.workbench.settings.logs.write_text("in the way")
     for approve in ("auto", "ask"):
-        await given.fails("SPAWN_FAILED", spawn(served, approve=approve))
+        await given.refuses("SPAWN_FAILED", spawn(served, approve=approve))
     states = [a["registration_status"] for a in (await served.workbench.call("list_agents"))["agents"]]
     assert states == ["inactive", "rejected"]
     assert (await served.workbench.call("list_approvals"))["approvals"] == []
@@ -305,4 +305,4 @@ async def test_a_planner_spawns_only_in_its_own_worktrees_and_a_worker_not_at_al
     await served.workbench.call("create_worktree", name="lab")
     with pytest.raises(Refused, match=r"FORBIDDEN.*belongs to operator"):
         await spawn(served, paula, assigned_worktree="lab")
-    await given.fails("FORBIDDEN", spawn(served, walt))
+    await given.refuses("FORBIDDEN", spawn(served, walt))
