@@ -71,6 +71,23 @@ async def done_by(workbench: Workbench, agent: Admitted, name: str, task_id: int
     return await workbench.dispatch(agent.caller, name, {"task_id": task_id, **more})
 
 
+async def claim(workbench: Workbench, agent: Admitted, task_id: int | None = None) -> Any:
+    """The task that an agent claims: a certain one, or the best; None if there is none."""
+    return (await workbench.dispatch(agent.caller, "claim_task", {"task_id": task_id}))["task"]
+
+
+async def end(workbench: Workbench, agent: Admitted, task_id: int, how: str = "completed") -> None:
+    """Bring a task to one of its ends; an agent that completes or fails it claims it first."""
+    if how == "cancelled":
+        await workbench.call("cancel_task", task_id=task_id)
+        return
+    await claim(workbench, agent, task_id)
+    if how == "completed":
+        await done_by(workbench, agent, "complete_task", task_id)
+    else:
+        await done_by(workbench, agent, "fail_task", task_id, error_message="no", retryable=False)
+
+
 async def kinds(workbench: Workbench, *patterns: str, **which: Any) -> list[str]:
     """The kinds of the events so far, of some kinds or about one subject."""
     wanted = {"kinds": list(patterns)} if patterns else {}
