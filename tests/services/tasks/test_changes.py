@@ -44,8 +44,7 @@ async def events(workbench: Workbench, task_id: int) -> list[tuple[str, dict[str
 # Broken down
 
 
-async def test_who_holds_a_task_breaks_it_down_into_others_like_it(workbench: Workbench, admit: Admit) -> None:
-    ada = await admit("ada")
+async def test_who_holds_a_task_breaks_it_down_into_others_like_it(workbench: Workbench, ada: Admitted) -> None:
     parent = await given.task(workbench, priority=7)
     await claim(workbench, ada)
     made = await workbench.dispatch(ada.caller, "create_subtask", {"parent_task_id": parent, "title": "A part"})
@@ -61,8 +60,10 @@ async def test_who_holds_a_task_breaks_it_down_into_others_like_it(workbench: Wo
     assert (node["open_below"], node["children"][0]["open_below"]) == (2, 1)
 
 
-async def test_a_task_waits_for_the_parts_it_was_broken_into(workbench: Workbench, admit: Admit) -> None:
-    ada, bob, parent = await admit("ada"), await admit("bob"), await given.task(workbench)
+async def test_a_task_waits_for_the_parts_it_was_broken_into(
+    workbench: Workbench, ada: Admitted, bob: Admitted
+) -> None:
+    parent = await given.task(workbench)
     await claim(workbench, ada)
     part = {"parent_task_id": parent, "title": "A part", "blocks_parent": True}
     parts = [(await workbench.dispatch(ada.caller, "create_subtask", part))["id"] for _ in range(2)]
@@ -80,8 +81,8 @@ async def test_a_task_waits_for_the_parts_it_was_broken_into(workbench: Workbenc
     assert (node["status"], node["open_below"], node["completed_below"]) == ("completed", 0, 2)
 
 
-async def test_a_part_cannot_block_what_it_waits_for(workbench: Workbench, admit: Admit) -> None:
-    ada, parent = await admit("ada"), await given.task(workbench)
+async def test_a_part_cannot_block_what_it_waits_for(workbench: Workbench, ada: Admitted) -> None:
+    parent = await given.task(workbench)
     await claim(workbench, ada)
     part = {"parent_task_id": parent, "title": "A part", "blocks_parent": True, "dependencies": [parent]}
     with pytest.raises(Conflict, match="DEPENDENCY_CYCLE"):
@@ -89,8 +90,10 @@ async def test_a_part_cannot_block_what_it_waits_for(workbench: Workbench, admit
     assert [task["id"] for task in (await workbench.call("list_tasks"))["tasks"]] == [parent]
 
 
-async def test_only_who_holds_it_a_planner_or_the_person_breaks_a_task_down(workbench: Workbench, admit: Admit) -> None:
-    ada, pam, parent = await admit("ada"), await admit("pam", role="planner"), await given.task(workbench)
+async def test_only_who_holds_it_a_planner_or_the_person_breaks_a_task_down(
+    workbench: Workbench, ada: Admitted, admit: Admit
+) -> None:
+    pam, parent = await admit("pam", role="planner"), await given.task(workbench)
     part = {"parent_task_id": parent, "title": "A part"}
     with pytest.raises(Refused, match="FORBIDDEN"):
         await workbench.dispatch(ada.caller, "create_subtask", part)
@@ -111,9 +114,9 @@ async def test_only_who_holds_it_a_planner_or_the_person_breaks_a_task_down(work
 
 @pytest.mark.parametrize("end", ["failed", "cancelled"])
 async def test_a_dead_task_is_tried_again_with_all_its_retries_anew(
-    workbench: Workbench, admit: Admit, end: str
+    workbench: Workbench, ada: Admitted, end: str
 ) -> None:
-    ada, task = await admit("ada"), await given.task(workbench, max_retries=1)
+    task = await given.task(workbench, max_retries=1)
     await fail(workbench, ada, task, retryable=True)
     await rested(workbench, task)
     if end == "failed":
@@ -133,8 +136,8 @@ async def test_a_dead_task_is_tried_again_with_all_its_retries_anew(
     assert [a["attempt"] for a in found["attempts"]] == ([1, 2, 3] if end == "failed" else [1, 2])
 
 
-async def test_what_is_tried_again_may_have_other_retries_from_then_on(workbench: Workbench, admit: Admit) -> None:
-    ada, task = await admit("ada"), await given.task(workbench, max_retries=0)
+async def test_what_is_tried_again_may_have_other_retries_from_then_on(workbench: Workbench, ada: Admitted) -> None:
+    task = await given.task(workbench, max_retries=0)
     for retries, after in ((None, "failed"), (1, "pending")):
         await workbench.call("cancel_task", task_id=task)
         made = await workbench.call("retry_task", task_id=task, max_retries=retries)
@@ -147,8 +150,8 @@ async def test_what_is_tried_again_may_have_other_retries_from_then_on(workbench
 
 
 @pytest.mark.parametrize("state", ["pending", "claimed", "completed"])
-async def test_only_what_is_dead_is_tried_again(workbench: Workbench, admit: Admit, state: str) -> None:
-    ada, task = await admit("ada"), await given.task(workbench)
+async def test_only_what_is_dead_is_tried_again(workbench: Workbench, ada: Admitted, state: str) -> None:
+    task = await given.task(workbench)
     if state != "pending":
         await claim(workbench, ada)
     if state == "completed":
@@ -159,8 +162,7 @@ async def test_only_what_is_dead_is_tried_again(workbench: Workbench, admit: Adm
     assert await given.task_now(workbench, task) == before
 
 
-async def test_errors_of_some_classes_are_never_tried_again(workbench: Workbench, admit: Admit) -> None:
-    ada = await admit("ada")
+async def test_errors_of_some_classes_are_never_tried_again(workbench: Workbench, ada: Admitted) -> None:
     never = ["ValueError", "PermissionDenied"]
     one, two, three = [await given.task(workbench, no_retry=never) for _ in range(3)]
     assert (await fail(workbench, ada, one, retryable=True, error_class="json.valueerror"))["status"] == "failed"
@@ -177,8 +179,10 @@ async def test_errors_of_some_classes_are_never_tried_again(workbench: Workbench
 # Given to somebody else
 
 
-async def test_a_task_is_given_to_one_agent_and_to_anybody_again(workbench: Workbench, admit: Admit) -> None:
-    ada, rex = await admit("ada"), await admit("rex", "reviewer")
+async def test_a_task_is_given_to_one_agent_and_to_anybody_again(
+    workbench: Workbench, ada: Admitted, admit: Admit
+) -> None:
+    rex = await admit("rex", "reviewer")
     task = await given.task(workbench)
     await workbench.call("reassign_task", task_id=task, assigned_agent_id="rex", reason="He knows it.")
     assert await claim(workbench, ada) is None
@@ -195,9 +199,9 @@ async def test_a_task_is_given_to_one_agent_and_to_anybody_again(workbench: Work
 
 
 async def test_who_holds_a_task_that_is_given_to_another_loses_it_and_no_retry(
-    workbench: Workbench, admit: Admit
+    workbench: Workbench, ada: Admitted, bob: Admitted
 ) -> None:
-    ada, bob, task = await admit("ada"), await admit("bob"), await given.task(workbench, max_retries=0)
+    task = await given.task(workbench, max_retries=0)
     await claim(workbench, ada)
     with pytest.raises(Conflict, match="ALREADY_THEIRS"):
         await workbench.call("reassign_task", task_id=task, assigned_agent_id="ada")
@@ -217,9 +221,9 @@ async def test_who_holds_a_task_that_is_given_to_another_loses_it_and_no_retry(
 @pytest.mark.parametrize("end", ["completed", "failed", "cancelled"])
 @pytest.mark.parametrize("name", ["reassign_task", "set_priority"])
 async def test_what_has_ended_is_neither_given_away_nor_put_forward(
-    workbench: Workbench, admit: Admit, end: str, name: str
+    workbench: Workbench, ada: Admitted, end: str, name: str
 ) -> None:
-    ada, task = await admit("ada"), await given.task(workbench)
+    task = await given.task(workbench)
     if end == "cancelled":
         await workbench.call("cancel_task", task_id=task)
     elif end == "failed":
@@ -235,8 +239,7 @@ async def test_what_has_ended_is_neither_given_away_nor_put_forward(
 # Put forward and back
 
 
-async def test_a_higher_priority_is_claimed_first_from_then_on(workbench: Workbench, admit: Admit) -> None:
-    ada = await admit("ada")
+async def test_a_higher_priority_is_claimed_first_from_then_on(workbench: Workbench, ada: Admitted) -> None:
     one, two, three = [await given.task(workbench) for _ in range(3)]
     assert (await workbench.call("set_priority", task_id=three, priority=501))["priority"] == 501
     await workbench.call("set_priority", task_id=one, priority=-1)
@@ -260,8 +263,10 @@ STEERING: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", STEERING)
-async def test_planners_and_the_person_steer_and_workers_do_not(workbench: Workbench, admit: Admit, name: str) -> None:
-    ada, pam = await admit("ada"), await admit("pam", role="planner")
+async def test_planners_and_the_person_steer_and_workers_do_not(
+    workbench: Workbench, ada: Admitted, admit: Admit, name: str
+) -> None:
+    pam = await admit("pam", role="planner")
     new = {"title": "t", "persona_id": "implementer"}
     task = (await workbench.dispatch(pam.caller, "create_task", new))["id"]
     if name == "retry_task":
@@ -275,9 +280,8 @@ async def test_planners_and_the_person_steer_and_workers_do_not(workbench: Workb
 
 @pytest.mark.parametrize("name", ["revoke_agent", "delete_agent"])
 async def test_what_was_reserved_for_an_agent_that_is_gone_is_anybodys(
-    workbench: Workbench, admit: Admit, name: str
+    workbench: Workbench, ada: Admitted, bob: Admitted, name: str
 ) -> None:
-    ada, bob = await admit("ada"), await admit("bob")
     waits, held = (
         await given.task(workbench, assigned_agent_id="ada"),
         await given.task(workbench, assigned_agent_id="ada"),

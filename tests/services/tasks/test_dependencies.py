@@ -56,8 +56,8 @@ async def kinds(workbench: Workbench, task_id: int) -> list[str]:
 # Added and removed
 
 
-async def test_a_dependency_added_later_keeps_a_task_from_being_claimed(workbench: Workbench, admit: Admit) -> None:
-    ada, first, task = await admit("ada"), await given.task(workbench), await given.task(workbench)
+async def test_a_dependency_added_later_keeps_a_task_from_being_claimed(workbench: Workbench, ada: Admitted) -> None:
+    first, task = await given.task(workbench), await given.task(workbench)
     found = await wait_for(workbench, task, first)
     assert (found["dependencies"], found["blocked_by"], found["blocked"]) == ([first], [first], True)
     with pytest.raises(Conflict, match=f"it waits for {first}"):
@@ -67,8 +67,8 @@ async def test_a_dependency_added_later_keeps_a_task_from_being_claimed(workbenc
     assert await kinds(workbench, task) == ["created", "dependency_added", "claimed", "started", "completed"]
 
 
-async def test_what_is_met_already_holds_nobody_up(workbench: Workbench, admit: Admit) -> None:
-    ada, first, task = await admit("ada"), await given.task(workbench), await given.task(workbench)
+async def test_what_is_met_already_holds_nobody_up(workbench: Workbench, ada: Admitted) -> None:
+    first, task = await given.task(workbench), await given.task(workbench)
     await end(workbench, ada, first)
     found = await wait_for(workbench, task, first)
     assert (found["dependencies"], found["blocked_by"], found["blocked"]) == ([first], [], False)
@@ -96,9 +96,9 @@ async def test_a_removed_dependency_makes_a_task_claimable(workbench: Workbench,
 
 
 async def test_who_holds_a_task_cannot_complete_it_before_what_was_added_meanwhile(
-    workbench: Workbench, admit: Admit
+    workbench: Workbench, ada: Admitted
 ) -> None:
-    ada, task, later = await admit("ada"), await given.task(workbench), await given.task(workbench)
+    task, later = await given.task(workbench), await given.task(workbench)
     await claim(workbench, ada, task)
     await wait_for(workbench, task, later)
     assert await states(workbench, task) == [("claimed", [later])]
@@ -136,9 +136,9 @@ async def test_dependencies_are_between_tasks_that_are_there(workbench: Workbenc
 
 
 async def test_a_worker_changes_what_it_holds_and_what_lies_under_that_and_nothing_else(
-    workbench: Workbench, admit: Admit
+    workbench: Workbench, ada: Admitted
 ) -> None:
-    ada, root, other = await admit("ada"), await given.task(workbench), await given.task(workbench)
+    root, other = await given.task(workbench), await given.task(workbench)
     child = await given.task(workbench, parent_task_id=root)
     grandchild = await given.task(workbench, parent_task_id=child)
     edge = {"task_id": grandchild, "depends_on": other}
@@ -231,9 +231,9 @@ async def test_whatever_is_added_and_removed_there_is_never_a_circle(
 
 @pytest.mark.parametrize("bad", ["failed", "cancelled"])
 async def test_by_its_policy_a_task_stays_blocked_is_cancelled_or_goes_on(
-    workbench: Workbench, admit: Admit, bad: str
+    workbench: Workbench, ada: Admitted, bad: str
 ) -> None:
-    ada, first = await admit("ada"), await given.task(workbench)
+    first = await given.task(workbench)
     stays, goes, over = [
         await given.task(workbench, how, dependencies=[first], on_failure=how) for how in ("block", "ignore", "cancel")
     ]
@@ -253,9 +253,9 @@ async def test_by_its_policy_a_task_stays_blocked_is_cancelled_or_goes_on(
 
 
 async def test_a_cancelled_task_takes_its_subtasks_and_all_that_is_cancelled_by_it_along(
-    workbench: Workbench, admit: Admit
+    workbench: Workbench, ada: Admitted, bob: Admitted
 ) -> None:
-    ada, bob, first = await admit("ada"), await admit("bob"), await given.task(workbench)
+    first = await given.task(workbench)
     second = await given.task(workbench, "second", dependencies=[first], on_failure="cancel")
     under = await given.task(workbench, "under", parent_task_id=second)
     third = await given.task(workbench, "third", dependencies=[under], on_failure="cancel")
@@ -272,8 +272,8 @@ async def test_a_cancelled_task_takes_its_subtasks_and_all_that_is_cancelled_by_
 
 
 @pytest.mark.parametrize("policy", ["block", "cancel", "ignore"])
-async def test_what_has_ended_already_is_told_nothing(workbench: Workbench, admit: Admit, policy: str) -> None:
-    ada, first = await admit("ada"), await given.task(workbench)
+async def test_what_has_ended_already_is_told_nothing(workbench: Workbench, ada: Admitted, policy: str) -> None:
+    first = await given.task(workbench)
     task = await given.task(workbench, dependencies=[first], on_failure=policy)
     await end(workbench, ada, task, "cancelled")
     under = await given.task(workbench, parent_task_id=task)
@@ -285,8 +285,8 @@ async def test_what_has_ended_already_is_told_nothing(workbench: Workbench, admi
     assert await states(workbench, under) == [("pending", [])]
 
 
-async def test_one_that_was_cancelled_by_two_is_told_once(workbench: Workbench, admit: Admit) -> None:
-    ada, root = await admit("ada"), await given.task(workbench)
+async def test_one_that_was_cancelled_by_two_is_told_once(workbench: Workbench, ada: Admitted) -> None:
+    root = await given.task(workbench)
     left, right = [await given.task(workbench, dependencies=[root], on_failure="cancel") for _ in range(2)]
     last = await given.task(workbench, dependencies=[left, right], on_failure="cancel")
     await end(workbench, ada, root, "failed")
@@ -294,8 +294,9 @@ async def test_one_that_was_cancelled_by_two_is_told_once(workbench: Workbench, 
     assert await kinds(workbench, last) == ["created", "cancelled"]
 
 
-async def test_whoever_holds_a_task_that_is_cancelled_by_another_loses_it(workbench: Workbench, admit: Admit) -> None:
-    ada, bob = await admit("ada"), await admit("bob")
+async def test_whoever_holds_a_task_that_is_cancelled_by_another_loses_it(
+    workbench: Workbench, ada: Admitted, bob: Admitted
+) -> None:
     task, first = await given.task(workbench, on_failure="cancel"), await given.task(workbench)
     await claim(workbench, bob, task)
     await wait_for(workbench, task, first)
@@ -308,9 +309,9 @@ async def test_whoever_holds_a_task_that_is_cancelled_by_another_loses_it(workbe
 
 @pytest.mark.parametrize("policy", ["block", "ignore"])
 async def test_when_a_dead_task_is_revived_others_wait_for_it_again(
-    workbench: Workbench, admit: Admit, policy: str
+    workbench: Workbench, ada: Admitted, policy: str
 ) -> None:
-    ada, first = await admit("ada"), await given.task(workbench)
+    first = await given.task(workbench)
     task = await given.task(workbench, dependencies=[first], on_failure=policy)
     await end(workbench, ada, first, "failed")
     await workbench.call("retry_task", task_id=first)
@@ -320,9 +321,9 @@ async def test_when_a_dead_task_is_revived_others_wait_for_it_again(
 
 
 async def test_who_began_without_a_dead_task_completes_after_it_once_it_is_revived(
-    workbench: Workbench, admit: Admit
+    workbench: Workbench, ada: Admitted, bob: Admitted
 ) -> None:
-    ada, bob, first = await admit("ada"), await admit("bob"), await given.task(workbench)
+    first = await given.task(workbench)
     task = await given.task(workbench, dependencies=[first], on_failure="ignore")
     await end(workbench, ada, first, "failed")
     await claim(workbench, bob, task)
@@ -333,8 +334,8 @@ async def test_who_began_without_a_dead_task_completes_after_it_once_it_is_reviv
     await workbench.dispatch(bob.caller, "complete_task", {"task_id": task})
 
 
-async def test_a_task_made_after_an_end_minds_it_by_its_policy(workbench: Workbench, admit: Admit) -> None:
-    ada, first = await admit("ada"), await given.task(workbench)
+async def test_a_task_made_after_an_end_minds_it_by_its_policy(workbench: Workbench, ada: Admitted) -> None:
+    first = await given.task(workbench)
     await end(workbench, ada, first, "failed")
     ids = [await given.task(workbench, dependencies=[first], on_failure=how) for how in ("block", "ignore")]
     assert await states(workbench, *ids) == [("pending", [first]), ("pending", [])]
@@ -383,8 +384,8 @@ async def test_of_many_dead_dependencies_a_message_names_some(workbench: Workben
     assert refused.value.details == {"dead": ids}
 
 
-async def test_what_was_cancelled_with_a_dependency_is_retried_after_it(workbench: Workbench, admit: Admit) -> None:
-    ada, first = await admit("ada"), await given.task(workbench)
+async def test_what_was_cancelled_with_a_dependency_is_retried_after_it(workbench: Workbench, ada: Admitted) -> None:
+    first = await given.task(workbench)
     task = await given.task(workbench, dependencies=[first], on_failure="cancel")
     await end(workbench, ada, first, "failed")
     before = await given.task_now(workbench, task)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import Admit
+from tests.conftest import Admitted
 from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound
 
@@ -27,8 +27,7 @@ async def test_several_tasks_are_read_in_full_in_the_order_that_is_asked_for(wor
         await workbench.call("get_tasks", task_ids=list(range(101)))
 
 
-async def test_a_log_is_read_in_pages(workbench: Workbench, admit: Admit) -> None:
-    ada = await admit("ada")
+async def test_a_log_is_read_in_pages(workbench: Workbench, ada: Admitted) -> None:
     task, other = await made(workbench), await made(workbench)
     await workbench.dispatch(ada.caller, "claim_task", {"task_id": task})
     for note in ("one", "two", "three"):
@@ -41,8 +40,7 @@ async def test_a_log_is_read_in_pages(workbench: Workbench, admit: Admit) -> Non
     assert (await workbench.call("get_task_logs", task_id=other))["lines"] == []
 
 
-async def test_a_log_is_read_from_its_end_backward(workbench: Workbench, admit: Admit) -> None:
-    ada = await admit("ada")
+async def test_a_log_is_read_from_its_end_backward(workbench: Workbench, ada: Admitted) -> None:
     task, other = await made(workbench), await made(workbench)
     for held in (task, other):
         await workbench.dispatch(ada.caller, "claim_task", {"task_id": held})

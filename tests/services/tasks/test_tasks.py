@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from tests import given
-from tests.conftest import Admit, followed
+from tests.conftest import Admit, Admitted, followed
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused
 from workbench.settings import Settings
@@ -113,8 +113,7 @@ async def test_the_largest_texts_that_are_allowed_are_kept(workbench: Workbench)
     assert {key: made[key] for key in large} == large
 
 
-async def test_a_task_waits_until_all_it_depends_on_is_completed(workbench: Workbench, admit: Admit) -> None:
-    ada = await admit("ada")
+async def test_a_task_waits_until_all_it_depends_on_is_completed(workbench: Workbench, ada: Admitted) -> None:
     done, failed, open_one = [await given.whole_task(workbench, title) for title in "abc"]
     await finish(workbench, ada, done["id"])
     await finish(workbench, ada, failed["id"], "fail_task", error_message="no", retryable=False)
@@ -130,8 +129,7 @@ async def test_a_task_waits_until_all_it_depends_on_is_completed(workbench: Work
     assert (ready["blocked"], ready["blocked_by"]) == (False, [])
 
 
-async def test_completing_the_last_of_several_makes_what_waits_claimable(workbench: Workbench, admit: Admit) -> None:
-    ada = await admit("ada")
+async def test_completing_the_last_of_several_makes_what_waits_claimable(workbench: Workbench, ada: Admitted) -> None:
     one, two = await given.whole_task(workbench, "one"), await given.whole_task(workbench, "two")
     last = await given.whole_task(workbench, "last", dependencies=[one["id"], two["id"]])
     await finish(workbench, ada, one["id"])
@@ -197,8 +195,7 @@ async def test_a_cursor_of_no_list_or_of_another_is_refused(workbench: Workbench
         await workbench.call("list_tasks", cursor=by_id, sort="priority")
 
 
-async def test_lists_are_filtered_by_every_field_they_offer(workbench: Workbench, admit: Admit) -> None:
-    ada = await admit("ada")
+async def test_lists_are_filtered_by_every_field_they_offer(workbench: Workbench, ada: Admitted) -> None:
     text = "plan: p\ntasks:\n- {name: a, title: planned, persona: tester, worktree: lab}\n"
     planned = (await workbench.call("create_plan", text=text))["tasks"]["a"]
     done, open_one = await given.whole_task(workbench), await given.whole_task(workbench, target_worktree="lab")
@@ -249,8 +246,7 @@ async def test_many_tasks_are_made_at_once_or_not_at_all(workbench: Workbench) -
     assert await events(workbench, "task.*") == before
 
 
-async def test_a_task_says_in_few_words_how_it_stands(workbench: Workbench, admit: Admit) -> None:
-    ada = await admit("ada")
+async def test_a_task_says_in_few_words_how_it_stands(workbench: Workbench, ada: Admitted) -> None:
     first = await given.whole_task(workbench)
     task = await given.whole_task(workbench, dependencies=[first["id"]])
 
@@ -273,8 +269,10 @@ async def test_a_task_says_in_few_words_how_it_stands(workbench: Workbench, admi
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("end", ["complete_task", "fail_task", "cancel_task"])
-async def test_who_waits_for_a_task_hears_of_its_end(workbench: Workbench, admit: Admit, end: str) -> None:
-    ada, eve = await admit("ada"), await admit("eve", tool="read")
+async def test_who_waits_for_a_task_hears_of_its_end(
+    workbench: Workbench, ada: Admitted, admit: Admit, end: str
+) -> None:
+    eve = await admit("eve", tool="read")
     task, other = (await given.whole_task(workbench))["id"], (await given.whole_task(workbench))["id"]
     waiting = asyncio.create_task(
         workbench.dispatch(eve.caller, "wait_for_task", {"task_id": task, "wait_seconds": 30})
@@ -293,8 +291,7 @@ async def test_who_waits_for_a_task_hears_of_its_end(workbench: Workbench, admit
 
 
 @pytest.mark.timeout(20)
-async def test_who_waits_for_any_change_hears_of_the_first(workbench: Workbench, admit: Admit) -> None:
-    ada = await admit("ada")
+async def test_who_waits_for_any_change_hears_of_the_first(workbench: Workbench, ada: Admitted) -> None:
     task, other = (await given.whole_task(workbench))["id"], (await given.whole_task(workbench))["id"]
     wait = {"task_id": task, "until": "changed", "wait_seconds": 30}
     waiting = asyncio.create_task(workbench.dispatch(ada.caller, "wait_for_task", wait))
@@ -306,9 +303,9 @@ async def test_who_waits_for_any_change_hears_of_the_first(workbench: Workbench,
 
 @pytest.mark.timeout(20)
 async def test_who_waits_for_any_change_hears_of_one_that_came_before_the_first_read(
-    workbench: Workbench, admit: Admit, monkeypatch: pytest.MonkeyPatch
+    workbench: Workbench, ada: Admitted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ada, task = await admit("ada"), (await given.whole_task(workbench))["id"]
+    task = (await given.whole_task(workbench))["id"]
     read, may_read = workbench.store.read, asyncio.Event()
 
     async def late(question: Callable[[Reader], Any]) -> Any:
@@ -325,8 +322,8 @@ async def test_who_waits_for_any_change_hears_of_one_that_came_before_the_first_
     assert (await waiting)["status"] == "claimed"
 
 
-async def test_waiting_ends_in_vain_and_for_what_has_ended_at_once(workbench: Workbench, admit: Admit) -> None:
-    ada, task = await admit("ada"), (await given.whole_task(workbench))["id"]
+async def test_waiting_ends_in_vain_and_for_what_has_ended_at_once(workbench: Workbench, ada: Admitted) -> None:
+    task = (await given.whole_task(workbench))["id"]
     assert (await workbench.call("wait_for_task", task_id=task, wait_seconds=0.05))["status"] == "pending"
     await finish(workbench, ada, task)
     for until in ("ended", "changed"):
@@ -347,8 +344,7 @@ async def test_the_graph_names_who_waits_for_whom_and_who_is_part_of_what(workbe
     assert await workbench.call("get_task_graph", plan="p") == {"dependencies": edges[:1], "parents": []}
 
 
-async def test_a_subtree_rolls_its_counts_up(workbench: Workbench, admit: Admit) -> None:
-    ada = await admit("ada")
+async def test_a_subtree_rolls_its_counts_up(workbench: Workbench, ada: Admitted) -> None:
     root = await given.whole_task(workbench, "root")
     left, right = [await given.whole_task(workbench, title, parent_task_id=root["id"]) for title in ("left", "right")]
     leaf = await given.whole_task(workbench, "leaf", "tester", parent_task_id=right["id"], dependencies=[left["id"]])
@@ -370,8 +366,7 @@ async def test_a_subtree_rolls_its_counts_up(workbench: Workbench, admit: Admit)
     assert (found["id"], found["dependencies"], found["parent_task_id"]) == (leaf["id"], [left["id"]], right["id"])
 
 
-async def test_a_filtered_tree_keeps_what_leads_to_a_match(workbench: Workbench, admit: Admit) -> None:
-    ada = await admit("ada")
+async def test_a_filtered_tree_keeps_what_leads_to_a_match(workbench: Workbench, ada: Admitted) -> None:
     root = await given.whole_task(workbench, "root")
     left = await given.whole_task(workbench, "left", parent_task_id=root["id"])
     await given.whole_task(workbench, "leaf", "tester", parent_task_id=left["id"])
@@ -406,8 +401,9 @@ async def test_a_tree_may_be_deep_but_never_too_deep_to_be_shown(workbench: Work
     assert (await workbench.call("get_task_tree"))["counts"] == {"cancelled": 50}
 
 
-async def test_cancelling_takes_the_whole_subtree_but_not_what_is_finished(workbench: Workbench, admit: Admit) -> None:
-    ada, bob = await admit("ada"), await admit("bob")
+async def test_cancelling_takes_the_whole_subtree_but_not_what_is_finished(
+    workbench: Workbench, ada: Admitted, bob: Admitted
+) -> None:
     root = await given.whole_task(workbench, "root")
     done, held = [await given.whole_task(workbench, title, parent_task_id=root["id"]) for title in ("done", "held")]
     leaf = await given.whole_task(workbench, "leaf", parent_task_id=done["id"])
@@ -433,8 +429,7 @@ async def test_cancelling_takes_the_whole_subtree_but_not_what_is_finished(workb
 
 
 @pytest.mark.parametrize("how", ["complete_task", "fail_task", "cancel_task"])
-async def test_what_is_finished_cannot_be_cancelled(workbench: Workbench, admit: Admit, how: str) -> None:
-    ada = await admit("ada")
+async def test_what_is_finished_cannot_be_cancelled(workbench: Workbench, ada: Admitted, how: str) -> None:
     task = await given.whole_task(workbench)
     if how == "cancel_task":
         await workbench.call("cancel_task", task_id=task["id"])
@@ -447,9 +442,8 @@ async def test_what_is_finished_cannot_be_cancelled(workbench: Workbench, admit:
     assert await given.task_now(workbench, task["id"]) == before
 
 
-async def test_tasks_are_counted_by_state(workbench: Workbench, admit: Admit) -> None:
+async def test_tasks_are_counted_by_state(workbench: Workbench, ada: Admitted) -> None:
     assert await workbench.call("count_tasks") == {"counts": {}}
-    ada = await admit("ada")
     for how, more in (("complete_task", {}), ("fail_task", {"error_message": "no", "retryable": False})):
         await finish(workbench, ada, (await given.whole_task(workbench))["id"], how, **more)
     await workbench.call("cancel_task", task_id=(await given.whole_task(workbench))["id"])

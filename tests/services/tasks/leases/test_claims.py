@@ -18,8 +18,8 @@ from workbench.model import SECOND, iso
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_claim_gives_the_task_under_its_lease(workbench: Workbench, admit: Admit, clock: Clock) -> None:
-    ada, task = await admit("ada"), await given.task(workbench, run="echo hi")
+async def test_a_claim_gives_the_task_under_its_lease(workbench: Workbench, ada: Admitted, clock: Clock) -> None:
+    task = await given.task(workbench, run="echo hi")
     clock.forward(5)
     found = await claim(workbench, ada)
     assert (found["id"], found["status"], found["attempt"], found["assigned_agent_id"]) == (task, "claimed", 1, "ada")
@@ -29,8 +29,9 @@ async def test_a_claim_gives_the_task_under_its_lease(workbench: Workbench, admi
     assert await kinds(workbench) == ["task.created", "task.claimed"]
 
 
-async def test_tasks_are_taken_reserved_first_then_by_priority_then_by_age(workbench: Workbench, admit: Admit) -> None:
-    ada = await admit("ada")
+async def test_tasks_are_taken_reserved_first_then_by_priority_then_by_age(
+    workbench: Workbench, ada: Admitted, admit: Admit
+) -> None:
     await admit("bob")
     low = await given.task(workbench, priority=-1)
     old, young = await given.task(workbench), await given.task(workbench)
@@ -81,9 +82,9 @@ async def test_without_a_persona_only_what_is_reserved_can_be_taken(workbench: W
 
 
 async def test_a_second_claim_gives_what_is_held_and_changes_nothing(
-    workbench: Workbench, admit: Admit, clock: Clock
+    workbench: Workbench, ada: Admitted, clock: Clock
 ) -> None:
-    ada, first = await admit("ada"), await given.task(workbench)
+    first = await given.task(workbench)
     await given.task(workbench, priority=999, assigned_agent_id="ada")
     held = await claim(workbench, ada, task_id=first)
     clock.forward(50)
@@ -91,8 +92,7 @@ async def test_a_second_claim_gives_what_is_held_and_changes_nothing(
     assert (await kinds(workbench)).count("task.claimed") == 1
 
 
-async def test_of_several_that_are_held_the_one_in_progress_goes_first(workbench: Workbench, admit: Admit) -> None:
-    ada = await admit("ada")
+async def test_of_several_that_are_held_the_one_in_progress_goes_first(workbench: Workbench, ada: Admitted) -> None:
     first, second = await given.task(workbench), await given.task(workbench)
     await claim(workbench, ada, task_id=first)
     await claim(workbench, ada, task_id=second)
@@ -101,8 +101,7 @@ async def test_of_several_that_are_held_the_one_in_progress_goes_first(workbench
     assert [t["id"] for t in (await beat(workbench, ada))["holding"]] == [second, first]
 
 
-async def test_an_agent_may_hold_several_that_it_names(workbench: Workbench, admit: Admit, clock: Clock) -> None:
-    ada = await admit("ada")
+async def test_an_agent_may_hold_several_that_it_names(workbench: Workbench, ada: Admitted, clock: Clock) -> None:
     long, short = await given.task(workbench), await given.task(workbench, lease_seconds=60)
     await claim(workbench, ada, task_id=short)
     await claim(workbench, ada, task_id=long)
@@ -143,9 +142,8 @@ async def test_of_many_who_claim_at_once_exactly_one_gets_the_task(workbench: Wo
     ],
 )
 async def test_a_task_that_cannot_be_claimed_says_why(
-    workbench: Workbench, admit: Admit, case: str, reason: str, why: str
+    workbench: Workbench, ada: Admitted, bob: Admitted, case: str, reason: str, why: str
 ) -> None:
-    ada, bob = await admit("ada"), await admit("bob")
     first = await given.task(workbench, "first")
     task = await given.task(
         workbench,
@@ -180,8 +178,8 @@ async def test_a_task_that_cannot_be_claimed_says_why(
     assert await given.task_now(workbench, task) == before
 
 
-async def test_a_refused_claim_lists_every_reason(workbench: Workbench, admit: Admit) -> None:
-    ada, first = await admit("ada"), await given.task(workbench, "first")
+async def test_a_refused_claim_lists_every_reason(workbench: Workbench, ada: Admitted) -> None:
+    first = await given.task(workbench, "first")
     task = await given.task(workbench, persona_id="tester", target_worktree="lab", dependencies=[first])
     with pytest.raises(Conflict, match="TASK_NOT_CLAIMABLE") as refused:
         await claim(workbench, ada, task_id=task)
@@ -189,9 +187,8 @@ async def test_a_refused_claim_lists_every_reason(workbench: Workbench, admit: A
 
 
 async def test_a_claim_of_an_invisible_task_names_the_session_and_does_not_reveal_the_task(
-    workbench: Workbench, admit: Admit
+    workbench: Workbench, ada: Admitted
 ) -> None:
-    ada = await admit("ada")
     await workbench.call("create_project", name="map")
     await workbench.call("create_session", project_id="map", name="north")
     hidden = await given.task(workbench, session_id="north")
@@ -205,9 +202,8 @@ async def test_a_claim_of_an_invisible_task_names_the_session_and_does_not_revea
 
 
 async def test_what_could_be_claimed_is_told_without_claiming_or_renewing(
-    workbench: Workbench, admit: Admit, clock: Clock
+    workbench: Workbench, ada: Admitted, clock: Clock
 ) -> None:
-    ada = await admit("ada")
     held, low, high = (
         await given.task(workbench),
         await given.task(workbench, priority=1),

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests import given
-from tests.conftest import Admit, Clock
+from tests.conftest import Admit, Admitted, Clock
 from tests.services.tasks.leases.calls import HOLDING, claim, do, enter, kinds, sweep
 from workbench.app import Workbench
 from workbench.errors import Conflict, NotFound
@@ -18,8 +18,10 @@ from workbench.shells.serve import Servers
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_lease_ends_at_its_time_and_not_before(workbench: Workbench, admit: Admit, clock: Clock) -> None:
-    ada, bob, task = await admit("ada"), await admit("bob"), await given.task(workbench)
+async def test_a_lease_ends_at_its_time_and_not_before(
+    workbench: Workbench, ada: Admitted, bob: Admitted, clock: Clock
+) -> None:
+    task = await given.task(workbench)
     await claim(workbench, ada)
     clock.forward(119.999)
     assert await sweep(workbench) == 0
@@ -37,9 +39,8 @@ async def test_a_lease_ends_at_its_time_and_not_before(workbench: Workbench, adm
 
 @pytest.mark.timeout(20)
 async def test_the_open_project_ends_leases_and_pauses_by_itself(
-    workbench: Workbench, admit: Admit, clock: Clock
+    workbench: Workbench, ada: Admitted, clock: Clock
 ) -> None:
-    ada = await admit("ada")
     await given.task(workbench)
     await claim(workbench, ada)
     async with workbench.feed.subscribe("task.expired", "task.retry_ready") as events:
@@ -124,9 +125,9 @@ async def test_leases_that_end_together_are_retried_at_times_of_their_own(
 
 @pytest.mark.parametrize("name", HOLDING)
 async def test_who_lost_the_lease_can_do_nothing_to_the_task(
-    workbench: Workbench, admit: Admit, clock: Clock, name: str
+    workbench: Workbench, ada: Admitted, bob: Admitted, clock: Clock, name: str
 ) -> None:
-    ada, bob, task = await admit("ada"), await admit("bob"), await given.task(workbench)
+    task = await given.task(workbench)
     await claim(workbench, ada)
     clock.forward(121)
     await sweep(workbench)
@@ -149,9 +150,9 @@ async def test_who_lost_the_lease_can_do_nothing_to_the_task(
 
 @pytest.mark.parametrize("name", HOLDING)
 async def test_an_earlier_attempt_of_the_same_agent_counts_no_more(
-    workbench: Workbench, admit: Admit, name: str
+    workbench: Workbench, ada: Admitted, name: str
 ) -> None:
-    ada, task = await admit("ada"), await given.task(workbench)
+    task = await given.task(workbench)
     await claim(workbench, ada)
     await do(workbench, ada, "release_task", task)
     await claim(workbench, ada)
@@ -164,8 +165,10 @@ async def test_an_earlier_attempt_of_the_same_agent_counts_no_more(
 
 
 @pytest.mark.parametrize("name", HOLDING)
-async def test_a_task_that_nobody_or_another_holds_is_not_mine(workbench: Workbench, admit: Admit, name: str) -> None:
-    ada, bob, task = await admit("ada"), await admit("bob"), await given.task(workbench)
+async def test_a_task_that_nobody_or_another_holds_is_not_mine(
+    workbench: Workbench, ada: Admitted, bob: Admitted, name: str
+) -> None:
+    task = await given.task(workbench)
     with pytest.raises(Conflict, match="LEASE_LOST"):
         await do(workbench, ada, name, task)
     await claim(workbench, bob)

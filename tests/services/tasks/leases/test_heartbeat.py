@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests import given
-from tests.conftest import Admit, Clock, followed
+from tests.conftest import Admitted, Clock, followed
 from tests.services.tasks.leases.calls import beat, claim, do, enter, sweep
 from workbench.app import Workbench
 from workbench.errors import Refused
@@ -18,9 +18,8 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_heartbeat_renews_every_lease_by_its_own_length(
-    workbench: Workbench, admit: Admit, clock: Clock
+    workbench: Workbench, ada: Admitted, clock: Clock
 ) -> None:
-    ada = await admit("ada")
     tasks = [await given.task(workbench), await given.task(workbench, lease_seconds=30)]
     for task in tasks:
         await claim(workbench, ada, task_id=task)
@@ -38,9 +37,8 @@ async def test_a_heartbeat_renews_every_lease_by_its_own_length(
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("news", ["created", "unblocked", "released", "rested"])
 async def test_who_waits_for_work_hears_of_it_at_once(
-    workbench: Workbench, admit: Admit, clock: Clock, news: str
+    workbench: Workbench, ada: Admitted, bob: Admitted, clock: Clock, news: str
 ) -> None:
-    ada, bob = await admit("ada"), await admit("bob")
     task = await given.task(workbench)
     await claim(workbench, bob)
     waits = await given.task(workbench, dependencies=[task])
@@ -76,8 +74,7 @@ async def test_more_tasks_at_once_than_a_subscriber_may_lag_end_no_wait_for_work
         assert [t["id"] for t in (await waiting)["available"]] == [task]
 
 
-async def test_who_waits_for_work_in_vain_is_told_so(workbench: Workbench, admit: Admit) -> None:
-    ada = await admit("ada")
+async def test_who_waits_for_work_in_vain_is_told_so(workbench: Workbench, ada: Admitted) -> None:
     found = await beat(workbench, ada, wait_seconds=0.05)
     assert found == {"holding": [], "available": [], "lease_expires_at": None, "finishing": []}
 
@@ -89,8 +86,7 @@ async def test_nobody_waits_longer_than_the_setting_allows(settings: Settings) -
         assert (await beat(workbench, ada, wait_seconds=3_600))["available"] == []
 
 
-async def test_a_beat_without_a_list_renews_as_well(workbench: Workbench, admit: Admit, clock: Clock) -> None:
-    ada = await admit("ada")
+async def test_a_beat_without_a_list_renews_as_well(workbench: Workbench, ada: Admitted, clock: Clock) -> None:
     assert await workbench.dispatch(ada.caller, "heartbeat", {}) == {"holding": [], "lease_expires_at": None}
     tasks = [await given.task(workbench, lease_seconds=seconds) for seconds in (90, 30)]
     for task in tasks:
@@ -105,7 +101,7 @@ async def test_a_beat_without_a_list_renews_as_well(workbench: Workbench, admit:
         await workbench.dispatch(ada.caller, "heartbeat", {"agent_id": "bob"})
 
 
-async def test_who_holds_a_task_is_not_kept_waiting(workbench: Workbench, admit: Admit) -> None:
-    ada, task = await admit("ada"), await given.task(workbench)
+async def test_who_holds_a_task_is_not_kept_waiting(workbench: Workbench, ada: Admitted) -> None:
+    task = await given.task(workbench)
     await claim(workbench, ada)
     assert [t["id"] for t in (await beat(workbench, ada, wait_seconds=30))["holding"]] == [task]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests import given
-from tests.conftest import Admit
+from tests.conftest import Admit, Admitted
 from tests.services.tasks.leases.calls import HOLDING, beat
 from workbench.app import Workbench
 from workbench.errors import BadInput, Refused
@@ -29,8 +29,7 @@ async def test_who_may_only_read_takes_no_tasks(workbench: Workbench, admit: Adm
         await workbench.dispatch(eve.caller, name, {})
 
 
-async def test_the_ids_an_agent_sends_must_be_its_own(workbench: Workbench, admit: Admit) -> None:
-    ada = await admit("ada")
+async def test_the_ids_an_agent_sends_must_be_its_own(workbench: Workbench, ada: Admitted, admit: Admit) -> None:
     await admit("bob")
     task = await given.task(workbench)
     assert await beat(workbench, ada, agent_id="ada", persona_id="Implementer")

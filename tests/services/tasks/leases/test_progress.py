@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests import given
-from tests.conftest import Admit, Clock
+from tests.conftest import Admitted, Clock
 from tests.services.tasks.leases.calls import beat, claim, do, enter, kinds, sweep
 from workbench.app import Workbench
 from workbench.errors import BadInput
@@ -16,8 +16,9 @@ from workbench.model import SECOND, iso
 pytestmark = pytest.mark.anyio
 
 
-async def test_starting_is_said_once_and_progress_says_it_too(workbench: Workbench, admit: Admit, clock: Clock) -> None:
-    ada = await admit("ada")
+async def test_starting_is_said_once_and_progress_says_it_too(
+    workbench: Workbench, ada: Admitted, clock: Clock
+) -> None:
     one, two = await given.task(workbench), await given.task(workbench)
     await claim(workbench, ada, task_id=one)
     began = clock.now
@@ -33,9 +34,9 @@ async def test_starting_is_said_once_and_progress_says_it_too(workbench: Workben
 
 
 async def test_progress_keeps_notes_and_percentages_and_renews_the_lease(
-    workbench: Workbench, admit: Admit, clock: Clock
+    workbench: Workbench, ada: Admitted, clock: Clock
 ) -> None:
-    ada, task = await admit("ada"), await given.task(workbench)
+    task = await given.task(workbench)
     await claim(workbench, ada)
     for note, percent, shown in (("a", 30, 30), ("b", None, 30), ("", 40, 40), ("", 10, 10)):
         clock.forward(100)
@@ -57,9 +58,9 @@ async def test_progress_keeps_notes_and_percentages_and_renews_the_lease(
 
 @pytest.mark.parametrize("started", [True, False])
 async def test_completing_keeps_the_result_and_implies_the_start(
-    workbench: Workbench, admit: Admit, clock: Clock, started: bool
+    workbench: Workbench, ada: Admitted, clock: Clock, started: bool
 ) -> None:
-    ada, task = await admit("ada"), await given.task(workbench)
+    task = await given.task(workbench)
     await claim(workbench, ada)
     if started:
         await do(workbench, ada, "start_task", task)
@@ -77,8 +78,8 @@ async def test_completing_keeps_the_result_and_implies_the_start(
     assert (await beat(workbench, ada))["holding"] == []
 
 
-async def test_a_result_has_a_limit_and_the_task_stays_held(workbench: Workbench, admit: Admit) -> None:
-    ada, task = await admit("ada"), await given.task(workbench)
+async def test_a_result_has_a_limit_and_the_task_stays_held(workbench: Workbench, ada: Admitted) -> None:
+    task = await given.task(workbench)
     await claim(workbench, ada)
     for bad in ({"result_data": "x" * 1_048_576}, {"artifacts": ["x" * 1_048_576]}):
         with pytest.raises(BadInput, match="TOO_LARGE"):
@@ -97,9 +98,9 @@ async def test_a_result_has_a_limit_and_the_task_stays_held(workbench: Workbench
 
 
 async def test_a_failed_task_is_tried_again_after_pauses_that_double(
-    workbench: Workbench, admit: Admit, clock: Clock
+    workbench: Workbench, ada: Admitted, clock: Clock
 ) -> None:
-    ada, task = await admit("ada"), await given.task(workbench, max_retries=3)
+    task = await given.task(workbench, max_retries=3)
     for attempt, pause in ((1, 10), (2, 20), (3, 25)):
         assert (await claim(workbench, ada))["attempt"] == attempt
         await do(workbench, ada, "report_task_progress", task, percent_complete=50)
@@ -122,8 +123,8 @@ async def test_a_failed_task_is_tried_again_after_pauses_that_double(
     assert await kinds(workbench) == [f"task.{kind}" for kind in ("created", *tries, "claimed", "failed")]
 
 
-async def test_a_task_whose_leases_run_out_too_often_fails(workbench: Workbench, admit: Admit, clock: Clock) -> None:
-    ada, task = await admit("ada"), await given.task(workbench, max_retries=1)
+async def test_a_task_whose_leases_run_out_too_often_fails(workbench: Workbench, ada: Admitted, clock: Clock) -> None:
+    task = await given.task(workbench, max_retries=1)
     for _ in range(2):
         await claim(workbench, ada)
         clock.forward(121)
@@ -158,17 +159,19 @@ async def test_a_task_that_is_cancelled_by_the_end_of_another_lease_does_not_com
 
 @pytest.mark.parametrize(("max_retries", "retryable"), [(0, True), (2, False)])
 async def test_without_a_retry_left_or_wanted_a_failure_is_final(
-    workbench: Workbench, admit: Admit, max_retries: int, retryable: bool
+    workbench: Workbench, ada: Admitted, max_retries: int, retryable: bool
 ) -> None:
-    ada, task = await admit("ada"), await given.task(workbench, max_retries=max_retries)
+    task = await given.task(workbench, max_retries=max_retries)
     await claim(workbench, ada)
     line = await do(workbench, ada, "fail_task", task, retryable=retryable)
     assert (line["status"], line["assigned_agent_id"]) == ("failed", "ada")
     assert (await given.task_now(workbench, task))["retry_count"] == 0
 
 
-async def test_a_released_task_is_claimable_at_once_and_costs_no_retry(workbench: Workbench, admit: Admit) -> None:
-    ada, bob, task = await admit("ada"), await admit("bob"), await given.task(workbench, max_retries=0)
+async def test_a_released_task_is_claimable_at_once_and_costs_no_retry(
+    workbench: Workbench, ada: Admitted, bob: Admitted
+) -> None:
+    task = await given.task(workbench, max_retries=0)
     for agent in (ada, bob, ada):
         await claim(workbench, agent)
         await do(workbench, agent, "report_task_progress", task, percent_complete=50)

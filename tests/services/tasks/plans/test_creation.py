@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.conftest import Admit
+from tests.conftest import Admit, Admitted
 from tests.services.tasks.plans.conftest import CHANGED, CHECKLIST, TEXT, UNCHANGED, listed
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict
@@ -120,9 +120,8 @@ async def test_a_ticked_item_is_no_task_and_nobody_waits_for_it(workbench: Workb
 
 
 async def test_an_item_is_ticked_when_its_task_is_completed_or_no_longer_needed(
-    workbench: Workbench, admit: Admit
+    workbench: Workbench, ada: Admitted
 ) -> None:
-    ada = await admit("ada")
     await workbench.call("create_plan", text=CHECKLIST)
     ticked = CHECKLIST.replace("[ ] First", "[x] First")
     trial = await workbench.call("create_plan", text=ticked, dry_run=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import Admit
+from tests.conftest import Admit, Admitted
 from tests.services.tasks.plans.conftest import CHECKLIST, TEXT
 from workbench.app import Workbench
 from workbench.errors import Conflict, NotFound, Refused
@@ -59,8 +59,7 @@ async def test_a_task_that_goes_to_another_session_is_reserved_for_nobody_there(
     assert (await workbench.call("get_task", task_id=task))["reserved_for"] is None
 
 
-async def test_plans_say_how_far_they_are(workbench: Workbench, admit: Admit) -> None:
-    ada = await admit("ada")
+async def test_plans_say_how_far_they_are(workbench: Workbench, ada: Admitted) -> None:
     await workbench.call("create_plan", text=TEXT.replace("worktree: other", "worktree:"))
     assert (await workbench.call("list_plans"))["plans"] == [{"plan": "p", "tasks": 3, "completed": 0, "open": 3}]
     await workbench.dispatch(ada.caller, "claim_task", {"task_id": 1})

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as settings_of_hypothesis
 from hypothesis import strategies as st
 
-from tests.conftest import Admit
+from tests.conftest import Admit, Admitted
 from tests.rules.tasks.test_plan import documents
 from tests.services.tasks.plans.conftest import CHANGED, EXTRA, SET_CANCEL, TEXT, UNCHANGED, listed
 from workbench.app import Workbench
@@ -70,9 +70,8 @@ async def test_an_update_of_what_is_not_there_creates_it(workbench: Workbench) -
 
 
 async def test_what_has_begun_cannot_be_changed_and_the_update_is_refused_whole(
-    workbench: Workbench, admit: Admit
+    workbench: Workbench, ada: Admitted
 ) -> None:
-    ada = await admit("ada")
     await workbench.call("create_plan", text=TEXT.replace("worktree: other", "worktree:"))
     await workbench.dispatch(ada.caller, "claim_task", {"task_id": 1})
     before = await listed(workbench)
@@ -90,8 +89,7 @@ async def test_what_has_begun_cannot_be_changed_and_the_update_is_refused_whole(
         await workbench.call("create_plan", text=EXTRA, update=True)
 
 
-async def test_a_priority_set_by_hand_does_not_keep_a_plan_from_growing(workbench: Workbench, admit: Admit) -> None:
-    ada = await admit("ada")
+async def test_a_priority_set_by_hand_does_not_keep_a_plan_from_growing(workbench: Workbench, ada: Admitted) -> None:
     text = "plan: p\ntasks:\n- {name: a, title: A, persona: implementer}"
     task = (await workbench.call("create_plan", text=text))["tasks"]["a"]
     await workbench.call("set_priority", task_id=task, priority=900)
