@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -14,17 +15,11 @@ from hypothesis import strategies as st
 from tests import given
 from tests.conftest import Admit, Admitted, followed
 from workbench.app import Workbench
-from workbench.errors import BadInput, Conflict, NotFound, Refused
+from workbench.errors import BadInput, Conflict, NotFound
 from workbench.settings import Settings
 from workbench.store.base import Reader
 
 pytestmark = pytest.mark.anyio
-
-
-async def finish(workbench: Workbench, agent: Any, task_id: int, how: str = "complete_task", **more: Any) -> None:
-    """Claim a task and end it."""
-    await workbench.dispatch(agent.caller, "claim_task", {"task_id": task_id})
-    await workbench.dispatch(agent.caller, how, {"task_id": task_id, **more})
 
 
 async def events(workbench: Workbench, *kinds: str) -> list[dict[str, Any]]:
@@ -49,19 +44,15 @@ ORDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
-async def test_a_task_keeps_all_that_was_said_of_it(workbench: Workbench, admit: Admit) -> None:
-    planner = await admit("paula", role="planner")
+async def test_a_task_keeps_all_that_was_said_of_it_and_the_rest_comes_from_the_settings(
+    workbench: Workbench, admit: Admit, settings: Settings
+) -> None:
     said = {
-        "title": "Clean",
-        "description": "All of it.",
-        "priority": -3,
-        "run": ["echo", "é"],
-        "max_retries": 0,
-        "context_ref": "doc:1",
-        "metadata": {"a": [1, None, "ü"]},
+        **{"title": "é" * 200, "description": "é" * 100_000, "priority": -3, "run": ["echo", "é"], "max_retries": 0},
+        **{"context_ref": "doc:1", "metadata": {"a": [1, None, "ü"], "x": "y" * 1_048_500}},
     }
     more = {"persona_id": "Tester", "target_worktree": "lab", "lease_seconds": 1.5}
-    made = await workbench.dispatch(planner.caller, "create_task", said | more)
+    made = await given.whole_task(workbench, by=await admit("paula", role="planner"), **said, **more)
     assert {key: made[key] for key in said} == said
     assert (made["persona_id"], made["worktree"], made["created_by"]) == ("tester", "lab", "paula")
     assert (made["status"], made["attempt"], made["progress"], made["blocked"]) == ("pending", 0, 0, False)
@@ -69,12 +60,9 @@ async def test_a_task_keeps_all_that_was_said_of_it(workbench: Workbench, admit:
     assert await given.task_now(workbench, made["id"]) | {"note": None} == made
     (event,) = await events(workbench, "task.*")
     assert (event["kind"], event["actor"], event["subject"]) == ("task.created", "paula", f"task:{made['id']}")
-    assert event["data"] == {"title": "Clean", "persona_id": "tester", "ready": True}
-
-
-async def test_what_is_not_said_comes_from_the_settings(workbench: Workbench, settings: Settings) -> None:
-    made = await given.whole_task(workbench)
-    assert (made["max_retries"], made["priority"], made["description"]) == (settings.max_retries, 500, "")
+    assert event["data"] == {"title": said["title"], "persona_id": "tester", "ready": True}
+    plain = await given.whole_task(workbench)
+    assert (plain["max_retries"], plain["priority"], plain["description"]) == (settings.max_retries, 500, "")
 
 
 NO_TASKS: list[tuple[dict[str, Any], str]] = [
@@ -107,56 +95,25 @@ async def test_a_task_that_cannot_be_is_refused_and_leaves_nothing(workbench: Wo
     assert await events(workbench, "task.*") == []
 
 
-async def test_the_largest_texts_that_are_allowed_are_kept(workbench: Workbench) -> None:
-    large = {"title": "é" * 200, "description": "é" * 100_000, "metadata": {"x": "y" * 1_048_568}}
-    made = await given.whole_task(workbench, **large)
-    assert {key: made[key] for key in large} == large
-
-
 async def test_a_task_waits_until_all_it_depends_on_is_completed(workbench: Workbench, ada: Admitted) -> None:
-    done, failed, open_one = [await given.whole_task(workbench, title) for title in "abc"]
-    await finish(workbench, ada, done["id"])
-    await finish(workbench, ada, failed["id"], "fail_task", error_message="no", retryable=False)
-    waits = [done["id"], failed["id"], open_one["id"]]
-    last = await given.whole_task(workbench, dependencies=[*waits, done["id"]])
-    assert (last["blocked"], last["dependencies"], last["blocked_by"]) == (True, waits, waits[1:])
+    done, failed, open_one, one, two = [await given.task(workbench, title) for title in "abcde"]
+    await given.end(workbench, ada, done)
+    await given.end(workbench, ada, failed, "failed")
+    last = await given.whole_task(workbench, dependencies=[done, failed, open_one, done])
+    assert (last["blocked"], last["dependencies"]) == (True, [done, failed, open_one])
+    assert last["blocked_by"] == [failed, open_one]
     assert (await events(workbench, "task.created"))[-1]["data"]["ready"] is False
-    with pytest.raises(Conflict, match=rf"it depends on {waits[1]} \(failed\).* it waits for {waits[2]}\.") as refused:
-        await workbench.dispatch(ada.caller, "claim_task", {"task_id": last["id"]})
+    with pytest.raises(Conflict, match=rf"it depends on {failed} \(failed\).* it waits for {open_one}\.") as refused:
+        await given.claim(workbench, ada, last["id"])
     reasons = ["dependency_failed", "dependency"]
-    assert refused.value.details == {"status": "pending", "reasons": reasons, "blocked_by": waits[1:]}
-    ready = await given.whole_task(workbench, dependencies=[done["id"]])
-    assert (ready["blocked"], ready["blocked_by"]) == (False, [])
-
-
-async def test_completing_the_last_of_several_makes_what_waits_claimable(workbench: Workbench, ada: Admitted) -> None:
-    one, two = await given.whole_task(workbench, "one"), await given.whole_task(workbench, "two")
-    last = await given.whole_task(workbench, "last", dependencies=[one["id"], two["id"]])
-    await finish(workbench, ada, one["id"])
-    assert (await given.task_now(workbench, last["id"]))["blocked_by"] == [two["id"]]
-    await finish(workbench, ada, two["id"])
-    assert (await given.task_now(workbench, last["id"]))["blocked"] is False
-    assert (await workbench.dispatch(ada.caller, "claim_task", {}))["task"]["id"] == last["id"]
-
-
-async def test_only_planners_and_the_person_make_and_cancel_tasks(workbench: Workbench, admit: Admit) -> None:
-    worker = await admit("walt")
-    made = await given.whole_task(workbench)
-    for name, arguments in {
-        "create_task": {"title": "t", "persona_id": "tester"},
-        "cancel_task": {"task_id": made["id"]},
-    }.items():
-        with pytest.raises(Refused, match="FORBIDDEN"):
-            await workbench.dispatch(worker.caller, name, arguments)
-    assert [t["status"] for t in (await workbench.call("list_tasks"))["tasks"]] == ["pending"]
-
-
-async def test_tasks_are_listed_in_pages_that_neither_skip_nor_repeat(workbench: Workbench) -> None:
-    ids = [(await given.whole_task(workbench, f"t{n}"))["id"] for n in range(7)]
-    found = [[task["id"] for task in page] async for page in pages(workbench, limit=3)]
-    assert found == [ids[:3], ids[3:6], ids[6:]]
-    assert (await workbench.call("list_tasks", limit=7))["next_cursor"] is None
-    assert (await workbench.call("list_tasks", limit=6))["next_cursor"] is not None
+    assert refused.value.details == {"status": "pending", "reasons": reasons, "blocked_by": [failed, open_one]}
+    next_one = await given.whole_task(workbench, dependencies=[done, one, two], priority=900)
+    assert next_one["blocked_by"] == [one, two]
+    await given.end(workbench, ada, one)
+    assert (await given.task_now(workbench, next_one["id"]))["blocked_by"] == [two]
+    await given.end(workbench, ada, two)
+    assert (await given.task_now(workbench, next_one["id"]))["blocked"] is False
+    assert (await given.claim(workbench, ada))["id"] == next_one["id"]
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -169,57 +126,54 @@ async def test_the_pages_of_any_list_are_together_the_list(workbench: Workbench,
     wanted = data.draw(st.sampled_from([{}, {"persona_id": "Tester"}, {"status": "pending"}, {"worktree": "x"}]))
     whole = (await workbench.call("list_tasks", sort=sort, **wanted))["tasks"]
     size = data.draw(st.integers(1, 12))
-    together = [task async for page in pages(workbench, limit=size, sort=sort, **wanted) for task in page]
-    assert together == whole == sorted(whole, key=ORDERS[sort])
+    found = [page async for page in pages(workbench, limit=size, sort=sort, **wanted)]
+    assert [task for page in found for task in page] == whole == sorted(whole, key=ORDERS[sort])
+    assert len(found) == max(1, math.ceil(len(whole) / size)), "the last page is never an empty one"
     assert len(whole) == {"persona_id": 5, "worktree": 0}.get(next(iter(wanted), ""), 10)
 
 
 async def test_a_page_goes_on_where_the_one_before_ended_whatever_came_in_between(workbench: Workbench) -> None:
-    ids = [(await given.whole_task(workbench, priority=p))["id"] for p in (5, 4, 3, 2)]
+    ids = [await given.task(workbench, priority=p) for p in (5, 4, 3, 2)]
     found = []
     async for page in pages(workbench, limit=2, sort="priority"):
         found += [task["id"] for task in page]
-        await given.whole_task(workbench, "more urgent than what was shown", priority=9)
+        await given.task(workbench, "more urgent than what was shown", priority=9)
     assert found == ids
 
 
-@pytest.mark.parametrize("cursor", ["", "1", "0", "x" * 300, "é"])
-async def test_a_cursor_of_no_list_or_of_another_is_refused(workbench: Workbench, cursor: str) -> None:
-    for _ in range(2):
-        await given.whole_task(workbench)
+async def test_a_cursor_of_no_list_or_of_another_is_refused(workbench: Workbench) -> None:
+    await workbench.call("create_tasks", tasks=[{"title": "t", "persona_id": "tester"}] * 2)
     by_id = (await workbench.call("list_tasks", limit=1))["next_cursor"]
-    if cursor:
+    for cursor, sort in (("1", "id"), ("0", "id"), ("x" * 300, "id"), ("é", "id"), (by_id, "priority")):
         with pytest.raises(BadInput, match="BAD_CURSOR"):
-            await workbench.call("list_tasks", cursor=cursor)
-    with pytest.raises(BadInput, match="BAD_CURSOR"):
-        await workbench.call("list_tasks", cursor=by_id, sort="priority")
+            await workbench.call("list_tasks", cursor=cursor, sort=sort)
 
 
 async def test_lists_are_filtered_by_every_field_they_offer(workbench: Workbench, ada: Admitted) -> None:
     text = "plan: p\ntasks:\n- {name: a, title: planned, persona: tester, worktree: lab}\n"
     planned = (await workbench.call("create_plan", text=text))["tasks"]["a"]
-    done, open_one = await given.whole_task(workbench), await given.whole_task(workbench, target_worktree="lab")
-    await finish(workbench, ada, done["id"])
-
-    async def found(**how: Any) -> list[int]:
-        return [task["id"] for task in (await workbench.call("list_tasks", **how))["tasks"]]
-
-    assert await found() == [planned, done["id"], open_one["id"]]
-    assert await found(status="completed") == [done["id"]]
-    assert await found(persona_id="tester") == [planned]
-    assert await found(worktree="lab") == [planned, open_one["id"]]
-    assert await found(plan="p") == [planned]
-    assert await found(plan="p", status="completed") == []
-    assert await found(assigned_agent_id="ada") == [done["id"]]
-    assert await found(assigned_agent_id="nobody") == []
-    child = await given.whole_task(workbench, parent_task_id=planned)
-    assert await found(parent_task_id=planned) == [child["id"]]
-    assert await found(sort="newest") == [child["id"], open_one["id"], done["id"], planned]
-    waits = await given.whole_task(workbench, dependencies=[planned, done["id"]])
-    assert await found(status="blocked") == [waits["id"]]
-    assert await found(status="pending") == [planned, open_one["id"], child["id"], waits["id"]]
+    done, open_one = await given.task(workbench), await given.task(workbench, target_worktree="lab")
+    await given.end(workbench, ada, done)
+    child = await given.task(workbench, parent_task_id=planned)
+    waits = await given.task(workbench, dependencies=[planned, done])
+    wanted: list[tuple[dict[str, Any], list[int]]] = [
+        ({}, [planned, done, open_one, child, waits]),
+        ({"status": "completed"}, [done]),
+        ({"persona_id": "tester"}, [planned]),
+        ({"worktree": "lab"}, [planned, open_one]),
+        ({"plan": "p"}, [planned]),
+        ({"plan": "p", "status": "completed"}, []),
+        ({"assigned_agent_id": "ada"}, [done]),
+        ({"assigned_agent_id": "nobody"}, []),
+        ({"parent_task_id": planned}, [child]),
+        ({"sort": "newest"}, [waits, child, open_one, done, planned]),
+        ({"status": "blocked"}, [waits]),
+        ({"status": "pending"}, [planned, open_one, child, waits]),
+    ]
+    for how, ids in wanted:
+        assert [task["id"] for task in (await workbench.call("list_tasks", **how))["tasks"]] == ids, how
     with pytest.raises(BadInput, match="status: must be pending, blocked, "):
-        await found(status="open")
+        await workbench.call("list_tasks", status="open")
 
 
 async def test_many_tasks_are_made_at_once_or_not_at_all(workbench: Workbench) -> None:
@@ -247,57 +201,50 @@ async def test_many_tasks_are_made_at_once_or_not_at_all(workbench: Workbench) -
 
 
 async def test_a_task_says_in_few_words_how_it_stands(workbench: Workbench, ada: Admitted) -> None:
-    first = await given.whole_task(workbench)
-    task = await given.whole_task(workbench, dependencies=[first["id"]])
+    first = await given.task(workbench)
+    task = await given.task(workbench, dependencies=[first])
 
-    async def status(task_id: int) -> dict[str, Any]:
-        return await workbench.call("get_task_status", task_id=task_id)
+    async def status() -> dict[str, Any]:
+        return await workbench.call("get_task_status", task_id=task)
 
-    assert await status(task["id"]) == {
-        **{"id": task["id"], "status": "pending", "progress": 0, "attempt": 0, "assigned_agent_id": None},
-        **{"lease_expires_at": None, "blocked_by": [first["id"]], "error_message": None},
+    assert await status() == {
+        **{"id": task, "status": "pending", "progress": 0, "attempt": 0, "assigned_agent_id": None},
+        **{"lease_expires_at": None, "blocked_by": [first], "error_message": None},
     }
-    await finish(workbench, ada, first["id"])
-    await workbench.dispatch(ada.caller, "claim_task", {})
-    held = await status(task["id"])
+    await given.end(workbench, ada, first)
+    await given.claim(workbench, ada)
+    held = await status()
     assert (held["status"], held["attempt"], held["assigned_agent_id"], held["blocked_by"]) == ("claimed", 1, "ada", [])
-    assert held["lease_expires_at"] == (await given.task_now(workbench, task["id"]))["lease_expires_at"]
-    await workbench.dispatch(ada.caller, "fail_task", {"task_id": task["id"], "error_message": "e", "retryable": False})
-    failed = await status(task["id"])
-    assert (failed["status"], failed["error_message"], failed["lease_expires_at"]) == ("failed", "e", None)
+    assert held["lease_expires_at"] == (await given.task_now(workbench, task))["lease_expires_at"]
+    await given.end(workbench, ada, task, "failed")
+    failed = await status()
+    assert (failed["status"], failed["error_message"], failed["lease_expires_at"]) == ("failed", "no", None)
 
 
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize("end", ["complete_task", "fail_task", "cancel_task"])
+@pytest.mark.parametrize("end", ["completed", "failed", "cancelled"])
 async def test_who_waits_for_a_task_hears_of_its_end(
     workbench: Workbench, ada: Admitted, admit: Admit, end: str
 ) -> None:
-    eve = await admit("eve", tool="read")
-    task, other = (await given.whole_task(workbench))["id"], (await given.whole_task(workbench))["id"]
-    waiting = asyncio.create_task(
-        workbench.dispatch(eve.caller, "wait_for_task", {"task_id": task, "wait_seconds": 30})
-    )
+    eve, task, other = await admit("eve", tool="read"), await given.task(workbench), await given.task(workbench)
+    waiting = asyncio.create_task(given.done_by(workbench, eve, "wait_for_task", task, wait_seconds=30))
     await followed(workbench)
-    await finish(workbench, ada, other)
-    await workbench.dispatch(ada.caller, "claim_task", {"task_id": task})
+    await given.end(workbench, ada, other)
+    await given.claim(workbench, ada, task)
     assert not waiting.done()
-    if end == "cancel_task":
-        await workbench.call(end, task_id=task)
-    else:
-        more = {} if end == "complete_task" else {"error_message": "no", "retryable": False}
-        await workbench.dispatch(ada.caller, end, {"task_id": task, **more})
+    await given.end(workbench, ada, task, end)
     assert await waiting == await workbench.call("get_task_status", task_id=task)
-    assert (await waiting)["status"] in ("completed", "failed", "cancelled")
+    assert (await waiting)["status"] == end
 
 
 @pytest.mark.timeout(20)
 async def test_who_waits_for_any_change_hears_of_the_first(workbench: Workbench, ada: Admitted) -> None:
-    task, other = (await given.whole_task(workbench))["id"], (await given.whole_task(workbench))["id"]
-    wait = {"task_id": task, "until": "changed", "wait_seconds": 30}
-    waiting = asyncio.create_task(workbench.dispatch(ada.caller, "wait_for_task", wait))
+    task, other = await given.task(workbench), await given.task(workbench)
+    wait = {"until": "changed", "wait_seconds": 30}
+    waiting = asyncio.create_task(given.done_by(workbench, ada, "wait_for_task", task, **wait))
     await followed(workbench)
     await workbench.call("set_priority", task_id=other, priority=1)
-    await workbench.dispatch(ada.caller, "claim_task", {"task_id": task})
+    await given.claim(workbench, ada, task)
     assert (await waiting)["status"] == "claimed"
 
 
@@ -305,8 +252,7 @@ async def test_who_waits_for_any_change_hears_of_the_first(workbench: Workbench,
 async def test_who_waits_for_any_change_hears_of_one_that_came_before_the_first_read(
     workbench: Workbench, ada: Admitted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task = (await given.whole_task(workbench))["id"]
-    read, may_read = workbench.store.read, asyncio.Event()
+    task, read, may_read = await given.task(workbench), workbench.store.read, asyncio.Event()
 
     async def late(question: Callable[[Reader], Any]) -> Any:
         await may_read.wait()
@@ -314,30 +260,29 @@ async def test_who_waits_for_any_change_hears_of_one_that_came_before_the_first_
 
     with monkeypatch.context() as patched:
         patched.setattr(workbench.store, "read", late)
-        wait = {"task_id": task, "until": "changed", "wait_seconds": 30}
-        waiting = asyncio.create_task(workbench.dispatch(ada.caller, "wait_for_task", wait))
+        wait = {"until": "changed", "wait_seconds": 30}
+        waiting = asyncio.create_task(given.done_by(workbench, ada, "wait_for_task", task, **wait))
         await followed(workbench)
-    await workbench.dispatch(ada.caller, "claim_task", {"task_id": task})
+    await given.claim(workbench, ada, task)
     may_read.set()
     assert (await waiting)["status"] == "claimed"
 
 
 async def test_waiting_ends_in_vain_and_for_what_has_ended_at_once(workbench: Workbench, ada: Admitted) -> None:
-    task = (await given.whole_task(workbench))["id"]
+    task = await given.task(workbench)
     assert (await workbench.call("wait_for_task", task_id=task, wait_seconds=0.05))["status"] == "pending"
-    await finish(workbench, ada, task)
+    await given.end(workbench, ada, task)
     for until in ("ended", "changed"):
         found = await workbench.call("wait_for_task", task_id=task, until=until, wait_seconds=3_600)
         assert found["status"] == "completed"
 
 
 async def test_the_graph_names_who_waits_for_whom_and_who_is_part_of_what(workbench: Workbench) -> None:
-    text = (
-        "plan: p\ntasks:\n- {name: a, title: a, persona: tester}\n- {name: b, title: b, persona: tester, after: [a]}\n"
-    )
+    line = "- {name: a, title: a, persona: tester}\n"
+    text = f"plan: p\ntasks:\n{line}{line.replace('a,', 'b,').replace('}', ', after: [a]}')}"
     planned = (await workbench.call("create_plan", text=text))["tasks"]
-    one = (await given.whole_task(workbench))["id"]
-    two = (await given.whole_task(workbench, parent_task_id=one, dependencies=[planned["b"], one]))["id"]
+    one = await given.task(workbench)
+    two = await given.task(workbench, parent_task_id=one, dependencies=[planned["b"], one])
     graph = await workbench.call("get_task_graph")
     edges = [[planned["b"], planned["a"]], [two, one], [two, planned["b"]]]
     assert graph == {"dependencies": sorted(edges), "parents": [[two, one]]}
@@ -345,12 +290,14 @@ async def test_the_graph_names_who_waits_for_whom_and_who_is_part_of_what(workbe
 
 
 async def test_a_subtree_rolls_its_counts_up(workbench: Workbench, ada: Admitted) -> None:
-    root = await given.whole_task(workbench, "root")
-    left, right = [await given.whole_task(workbench, title, parent_task_id=root["id"]) for title in ("left", "right")]
-    leaf = await given.whole_task(workbench, "leaf", "tester", parent_task_id=right["id"], dependencies=[left["id"]])
-    other = await given.whole_task(workbench, "other")
-    await finish(workbench, ada, left["id"])
-    await finish(workbench, ada, other["id"], "fail_task", error_message="no", retryable=False)
+    assert await workbench.call("count_tasks") == {"counts": {}}
+    root = await given.task(workbench, "root")
+    left, right = [await given.task(workbench, title, parent_task_id=root) for title in ("left", "right")]
+    leaf = await given.task(workbench, "leaf", "tester", parent_task_id=right, dependencies=[left])
+    other = await given.task(workbench, "other")
+    await given.end(workbench, ada, left)
+    await given.end(workbench, ada, other, "failed")
+    await given.end(workbench, ada, await given.task(workbench, "third"), "cancelled")
     tree = await workbench.call("get_task_tree")
 
     def shape(node: dict[str, Any]) -> Any:
@@ -360,41 +307,42 @@ async def test_a_subtree_rolls_its_counts_up(workbench: Workbench, ada: Admitted
     assert [shape(node) for node in tree["tasks"]] == [
         ("root", 2, 1, [("left", 0, 0, []), ("right", 1, 0, [leaf_shape])]),
         ("other", 0, 0, []),
+        ("third", 0, 0, []),
     ]
-    assert tree["counts"] == {"pending": 3, "completed": 1, "failed": 1}
+    assert tree["counts"] == {"pending": 3, "completed": 1, "failed": 1, "cancelled": 1}
+    assert (await workbench.call("count_tasks"))["counts"] == tree["counts"]
     found = tree["tasks"][0]["children"][1]["children"][0]
-    assert (found["id"], found["dependencies"], found["parent_task_id"]) == (leaf["id"], [left["id"]], right["id"])
+    assert (found["id"], found["dependencies"], found["parent_task_id"]) == (leaf, [left], right)
 
 
 async def test_a_filtered_tree_keeps_what_leads_to_a_match(workbench: Workbench, ada: Admitted) -> None:
-    root = await given.whole_task(workbench, "root")
-    left = await given.whole_task(workbench, "left", parent_task_id=root["id"])
-    await given.whole_task(workbench, "leaf", "tester", parent_task_id=left["id"])
-    await given.whole_task(workbench, "right", parent_task_id=root["id"])
-    done = await given.whole_task(workbench, "done")
-    await finish(workbench, ada, done["id"])
+    root = await given.task(workbench, "root")
+    left = await given.task(workbench, "left", parent_task_id=root)
+    await given.task(workbench, "leaf", "tester", parent_task_id=left)
+    await given.task(workbench, "right", parent_task_id=root)
+    await given.end(workbench, ada, await given.task(workbench, "done"))
 
-    async def titles(**how: str) -> Any:
-        def name(node: dict[str, Any]) -> Any:
-            return {node["title"]: [name(child) for child in node["children"]]}
+    def shape(node: dict[str, Any]) -> Any:
+        return {node["title"]: [shape(child) for child in node["children"]]}
 
-        return [name(node) for node in (await workbench.call("get_task_tree", **how))["tasks"]]
-
-    assert await titles(filter_persona="tester") == [{"root": [{"left": [{"leaf": []}]}]}]
-    assert await titles(filter_persona="TESTER") == await titles(filter_persona="tester")
-    assert await titles(filter_status="completed") == [{"done": []}]
-    assert await titles(filter_status="completed", filter_persona="tester") == []
-    assert await titles(filter_status="pending", filter_persona="implementer") == [
-        {"root": [{"left": []}, {"right": []}]}
+    tester, implementers = [{"root": [{"left": [{"leaf": []}]}]}], [{"root": [{"left": []}, {"right": []}]}]
+    wanted: list[tuple[dict[str, str], Any]] = [
+        ({"filter_persona": "tester"}, tester),
+        ({"filter_persona": "TESTER"}, tester),
+        ({"filter_status": "completed"}, [{"done": []}]),
+        ({"filter_status": "completed", "filter_persona": "tester"}, []),
+        ({"filter_status": "pending", "filter_persona": "implementer"}, implementers),
     ]
+    for how, expected in wanted:
+        assert [shape(node) for node in (await workbench.call("get_task_tree", **how))["tasks"]] == expected, how
 
 
 async def test_a_tree_may_be_deep_but_never_too_deep_to_be_shown(workbench: Workbench) -> None:
     parent = None
     for depth in range(50):
-        parent = (await given.whole_task(workbench, f"d{depth}", parent_task_id=parent))["id"]
+        parent = await given.task(workbench, f"d{depth}", parent_task_id=parent)
     with pytest.raises(BadInput, match="TOO_DEEP"):
-        await given.whole_task(workbench, "d50", parent_task_id=parent)
+        await given.task(workbench, "d50", parent_task_id=parent)
     (node,) = (await workbench.call("get_task_tree"))["tasks"]
     assert node["open_below"] == 49
     assert (await workbench.call("cancel_task", task_id=node["id"]))["status"] == "cancelled"
@@ -404,49 +352,50 @@ async def test_a_tree_may_be_deep_but_never_too_deep_to_be_shown(workbench: Work
 async def test_cancelling_takes_the_whole_subtree_but_not_what_is_finished(
     workbench: Workbench, ada: Admitted, bob: Admitted
 ) -> None:
-    root = await given.whole_task(workbench, "root")
-    done, held = [await given.whole_task(workbench, title, parent_task_id=root["id"]) for title in ("done", "held")]
-    leaf = await given.whole_task(workbench, "leaf", parent_task_id=done["id"])
-    outside = await given.whole_task(workbench, "outside", dependencies=[leaf["id"]])
-    await finish(workbench, ada, done["id"])
-    await workbench.dispatch(bob.caller, "claim_task", {"task_id": held["id"]})
-    cancelled = await workbench.call("cancel_task", task_id=root["id"], reason="Other plans.")
+    root = await given.task(workbench, "root")
+    done, held = [await given.task(workbench, title, parent_task_id=root) for title in ("done", "held")]
+    leaf = await given.task(workbench, "leaf", parent_task_id=done)
+    outside = await given.task(workbench, "outside", dependencies=[leaf])
+    await given.end(workbench, ada, done)
+    await given.claim(workbench, bob, held)
+    cancelled = await workbench.call("cancel_task", task_id=root, reason="Other plans.")
     assert (cancelled["status"], cancelled["error_message"]) == ("cancelled", "Other plans.")
     states = {t["title"]: t["status"] for t in (await workbench.call("list_tasks"))["tasks"]}
     assert states == {
         **{"root": "cancelled", "done": "completed", "held": "cancelled", "leaf": "cancelled", "outside": "pending"},
     }
-    (attempt,) = (await given.task_now(workbench, held["id"]))["attempts"]
+    (attempt,) = (await given.task_now(workbench, held))["attempts"]
     assert (attempt["agent_id"], attempt["outcome"], attempt["error_message"]) == ("bob", "cancelled", "Other plans.")
-    (attempt,) = (await given.task_now(workbench, done["id"]))["attempts"]
+    (attempt,) = (await given.task_now(workbench, done))["attempts"]
     assert attempt["outcome"] == "completed"
     with pytest.raises(Conflict, match="LEASE_LOST"):
-        await workbench.dispatch(bob.caller, "complete_task", {"task_id": held["id"]})
+        await given.done_by(workbench, bob, "complete_task", held)
     assert (await workbench.dispatch(bob.caller, "heartbeat_and_get_tasks", {}))["holding"] == []
-    assert (await given.task_now(workbench, outside["id"]))["blocked_by"] == [leaf["id"]]
-    subjects = [e["subject"] for e in await events(workbench, "task.cancelled")]
-    assert subjects == [f"task:{t['id']}" for t in (root, held, leaf)]
+    assert (await given.task_now(workbench, outside))["blocked_by"] == [leaf]
+    subjects = [event["subject"] for event in await events(workbench, "task.cancelled")]
+    assert subjects == [f"task:{task}" for task in (root, held, leaf)]
 
 
-@pytest.mark.parametrize("how", ["complete_task", "fail_task", "cancel_task"])
-async def test_what_is_finished_cannot_be_cancelled(workbench: Workbench, ada: Admitted, how: str) -> None:
-    task = await given.whole_task(workbench)
-    if how == "cancel_task":
-        await workbench.call("cancel_task", task_id=task["id"])
-    else:
-        more = {} if how == "complete_task" else {"error_message": "no", "retryable": False}
-        await finish(workbench, ada, task["id"], how, **more)
-    before = await given.task_now(workbench, task["id"])
-    with pytest.raises(Conflict, match="WRONG_STATE"):
-        await workbench.call("cancel_task", task_id=task["id"])
-    assert await given.task_now(workbench, task["id"]) == before
+ENDED: list[tuple[str, dict[str, Any]]] = [
+    ("cancel_task", {}),
+    ("reassign_task", {"assigned_agent_id": None}),
+    ("set_priority", {"priority": 9}),
+    ("add_dependency", {"depends_on": 1}),
+    ("remove_dependency", {"depends_on": 1}),
+    ("create_subtask", {"title": "A part", "blocks_parent": True}),
+    ("retry_task", {}),
+]
+"""What cannot be done to a task that has ended; the last one only to what is completed."""
 
 
-async def test_tasks_are_counted_by_state(workbench: Workbench, ada: Admitted) -> None:
-    assert await workbench.call("count_tasks") == {"counts": {}}
-    for how, more in (("complete_task", {}), ("fail_task", {"error_message": "no", "retryable": False})):
-        await finish(workbench, ada, (await given.whole_task(workbench))["id"], how, **more)
-    await workbench.call("cancel_task", task_id=(await given.whole_task(workbench))["id"])
-    assert [await given.whole_task(workbench) for _ in range(3)]
-    counts = [(await workbench.call(op))["counts"] for op in ("count_tasks", "get_task_tree")]
-    assert counts == 2 * [{"cancelled": 1, "completed": 1, "failed": 1, "pending": 3}]
+@pytest.mark.parametrize("end", ["completed", "failed", "cancelled"])
+async def test_what_has_ended_is_not_changed(workbench: Workbench, ada: Admitted, end: str) -> None:
+    await given.task(workbench, "another")
+    task = await given.task(workbench)
+    await given.end(workbench, ada, task, end)
+    before = await given.task_now(workbench, task)
+    for name, more in ENDED if end == "completed" else ENDED[:-1]:
+        about = "parent_task_id" if name == "create_subtask" else "task_id"
+        with pytest.raises(Conflict, match=f"WRONG_STATE.*{end}"):
+            await workbench.call(name, **{about: task}, **more)
+    assert await given.task_now(workbench, task) == before
