@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 
 from tests import given
 from tests.conftest import Admit, Admitted, Clock
-from tests.services.tasks.leases.calls import beat, claim, do, enter, kinds
+from tests.services.tasks.leases.calls import beat, do, enter, kinds
 from workbench.app import Workbench
 from workbench.errors import Conflict, NotFound
 from workbench.model import SECOND, iso
@@ -21,7 +20,7 @@ pytestmark = pytest.mark.anyio
 async def test_a_claim_gives_the_task_under_its_lease(workbench: Workbench, ada: Admitted, clock: Clock) -> None:
     task = await given.task(workbench, run="echo hi")
     clock.forward(5)
-    found = await claim(workbench, ada)
+    found = await given.claim(workbench, ada)
     assert (found["id"], found["status"], found["attempt"], found["assigned_agent_id"]) == (task, "claimed", 1, "ada")
     assert (found["run"], found["progress"], found["started_at"]) == ("echo hi", 0, None)
     assert found["claimed_at"] == iso(clock.now)
@@ -47,9 +46,9 @@ async def test_tasks_are_taken_reserved_first_then_by_priority_then_by_age(
     assert [t["id"] for t in (await beat(workbench, ada))["available"]] == order
     assert [t["id"] for t in (await beat(workbench, ada, limit=2))["available"]] == order[:2]
     for task in order:
-        assert (await claim(workbench, ada))["id"] == task
+        assert (await given.claim(workbench, ada))["id"] == task
         await do(workbench, ada, "complete_task", task)
-    assert (await claim(workbench, ada))["title"] == "not yet"
+    assert (await given.claim(workbench, ada))["title"] == "not yet"
 
 
 async def test_who_works_in_a_worktree_takes_its_tasks_and_those_of_none(workbench: Workbench, settle: Admit) -> None:
@@ -58,68 +57,49 @@ async def test_who_works_in_a_worktree_takes_its_tasks_and_those_of_none(workben
     elsewhere = await given.task(workbench, target_worktree="other", priority=999)
     assert [t["id"] for t in (await beat(workbench, ada))["available"]] == [anywhere, inside]
     with pytest.raises(Conflict, match="it is for the worktree other, and yours is lab"):
-        await claim(workbench, ada, task_id=elsewhere)
-    assert (await claim(workbench, ada, task_id=inside))["worktree"] == "lab"
-
-
-async def test_a_reviewer_without_a_worktree_takes_what_belongs_to_none(workbench: Workbench, admit: Admit) -> None:
-    rex = await admit("rex", "reviewer")
-    await given.task(workbench, "elsewhere", "reviewer", target_worktree="lab")
-    here = await given.task(workbench, "here", "reviewer")
-    assert (await claim(workbench, rex))["id"] == here
-    await do(workbench, rex, "complete_task", here)
-    assert await claim(workbench, rex) is None
+        await given.claim(workbench, ada, elsewhere)
+    assert (await given.claim(workbench, ada, inside))["worktree"] == "lab"
 
 
 async def test_without_a_persona_only_what_is_reserved_can_be_taken(workbench: Workbench) -> None:
-    made = await workbench.call("register", name="ada")
-    await workbench.call("approve", approval_id=made["approval_id"])
-    ada = Admitted("ada", made["token"], await workbench.identify(made["token"]))
+    ada = await enter(workbench, "ada", None)
     await given.task(workbench)
-    assert await claim(workbench, ada) is None
+    assert await given.claim(workbench, ada) is None
     mine = await given.task(workbench, assigned_agent_id="ada")
-    assert (await claim(workbench, ada))["id"] == mine
+    assert (await given.claim(workbench, ada))["id"] == mine
 
 
 async def test_a_second_claim_gives_what_is_held_and_changes_nothing(
     workbench: Workbench, ada: Admitted, clock: Clock
 ) -> None:
-    first = await given.task(workbench)
+    first, second = await given.task(workbench, lease_seconds=60), await given.task(workbench)
     await given.task(workbench, priority=999, assigned_agent_id="ada")
-    held = await claim(workbench, ada, task_id=first)
+    held = await given.claim(workbench, ada, first)
     clock.forward(50)
-    assert await claim(workbench, ada) == await claim(workbench, ada, task_id=first) == held
+    assert await given.claim(workbench, ada) == await given.claim(workbench, ada, first) == held
     assert (await kinds(workbench)).count("task.claimed") == 1
-
-
-async def test_of_several_that_are_held_the_one_in_progress_goes_first(workbench: Workbench, ada: Admitted) -> None:
-    first, second = await given.task(workbench), await given.task(workbench)
-    await claim(workbench, ada, task_id=first)
-    await claim(workbench, ada, task_id=second)
-    await do(workbench, ada, "start_task", second)
-    assert (await claim(workbench, ada))["id"] == second
-    assert [t["id"] for t in (await beat(workbench, ada))["holding"]] == [second, first]
-
-
-async def test_an_agent_may_hold_several_that_it_names(workbench: Workbench, ada: Admitted, clock: Clock) -> None:
-    long, short = await given.task(workbench), await given.task(workbench, lease_seconds=60)
-    await claim(workbench, ada, task_id=short)
-    await claim(workbench, ada, task_id=long)
+    await given.claim(workbench, ada, second)
     work = await beat(workbench, ada)
-    assert [t["id"] for t in work["holding"]] == [long, short]
+    assert [task["id"] for task in work["holding"]] == [first, second]
     assert work["lease_expires_at"] == iso(clock.now + 60 * SECOND)
-    assert (await claim(workbench, ada))["id"] == long
+    assert (await given.claim(workbench, ada))["id"] == first
+    await do(workbench, ada, "start_task", second)
+    assert (await given.claim(workbench, ada))["id"] == second, "the one in progress goes first"
+    assert [task["id"] for task in (await beat(workbench, ada))["holding"]] == [second, first]
 
 
 async def test_of_many_who_claim_at_once_exactly_one_gets_the_task(workbench: Workbench, admit: Admit) -> None:
     agents = [await admit(f"a{n}") for n in range(6)]
     task = await given.task(workbench)
-    found = await asyncio.gather(*(claim(workbench, agent) for agent in agents))
+    found = await asyncio.gather(*(given.claim(workbench, agent) for agent in agents))
     assert [t["id"] for t in found if t] == [task]
     other = await given.task(workbench)
-    by_name = [claim(workbench, agent, task_id=other) for agent in agents]
+    by_name = [given.claim(workbench, agent, other) for agent in agents]
     answers = await asyncio.gather(*by_name, return_exceptions=True)
     assert sorted(type(answer).__name__ for answer in answers) == [*(["Conflict"] * 5), "dict"]
+
+
+DEAD = "it depends on 1 (cancelled), which a planner or the operator has to retry first."
 
 
 @pytest.mark.parametrize(
@@ -130,11 +110,7 @@ async def test_of_many_who_claim_at_once_exactly_one_gets_the_task(workbench: Wo
         ("failed", "ended", "it is failed."),
         ("cancelled", "ended", "it is cancelled."),
         ("blocked", "dependency", "it waits for 1."),
-        (
-            "dead",
-            "dependency_failed",
-            "it depends on 1 (cancelled), which a planner or the operator has to retry first.",
-        ),
+        ("dead", "dependency_failed", DEAD),
         ("resting", "backoff", "its next attempt may begin at {not_before}."),
         ("persona", "persona", "it is for the persona tester, and yours is implementer."),
         ("worktree", "worktree", "it is for the worktree lab, and you have none."),
@@ -145,36 +121,27 @@ async def test_a_task_that_cannot_be_claimed_says_why(
     workbench: Workbench, ada: Admitted, bob: Admitted, case: str, reason: str, why: str
 ) -> None:
     first = await given.task(workbench, "first")
-    task = await given.task(
-        workbench,
-        persona_id="tester" if case == "persona" else "implementer",
-        dependencies=[first] if case in ("blocked", "dead") else [],
-        target_worktree="lab" if case == "worktree" else None,
-        assigned_agent_id="bob" if case == "reserved" else None,
-    )
-    if case in ("held", "completed", "failed", "resting"):
-        await claim(workbench, bob, task_id=task)
-    ends: dict[str, Coroutine[Any, Any, Any]] = {
-        "completed": do(workbench, bob, "complete_task", task),
-        "failed": do(workbench, bob, "fail_task", task, retryable=False),
-        "resting": do(workbench, bob, "fail_task", task),
-        "cancelled": workbench.call("cancel_task", task_id=task),
-        "dead": workbench.call("cancel_task", task_id=first),
+    blocked_by = [first] if case in ("blocked", "dead") else []
+    new: dict[str, dict[str, Any]] = {
+        **{"persona": {"persona_id": "tester"}, "worktree": {"target_worktree": "lab"}},
+        **{"reserved": {"assigned_agent_id": "bob"}},
     }
-    for name, end in ends.items():
-        if name == case:
-            await end
-        else:
-            end.close()
+    task = await given.task(workbench, dependencies=blocked_by, **new.get(case, {}))
+    match case:
+        case "held":
+            await given.claim(workbench, bob, task)
+        case "completed" | "failed" | "cancelled":
+            await given.end(workbench, bob, task, case)
+        case "dead":
+            await given.end(workbench, bob, first, "cancelled")
+        case "resting":
+            await given.claim(workbench, bob, task)
+            await do(workbench, bob, "fail_task", task)
     before = await given.task_now(workbench, task)
     with pytest.raises(Conflict, match="TASK_NOT_CLAIMABLE") as refused:
-        await claim(workbench, ada, task_id=task)
+        await given.claim(workbench, ada, task)
     assert refused.value.message == f"Task {task} cannot be claimed: {why.format(**before)}"
-    assert refused.value.details == {
-        "status": before["status"],
-        "reasons": [reason],
-        "blocked_by": [first] if case in ("blocked", "dead") else [],
-    }
+    assert refused.value.details == {"status": before["status"], "reasons": [reason], "blocked_by": blocked_by}
     assert await given.task_now(workbench, task) == before
 
 
@@ -182,7 +149,7 @@ async def test_a_refused_claim_lists_every_reason(workbench: Workbench, ada: Adm
     first = await given.task(workbench, "first")
     task = await given.task(workbench, persona_id="tester", target_worktree="lab", dependencies=[first])
     with pytest.raises(Conflict, match="TASK_NOT_CLAIMABLE") as refused:
-        await claim(workbench, ada, task_id=task)
+        await given.claim(workbench, ada, task)
     assert refused.value.details["reasons"] == ["persona", "worktree", "dependency"]
 
 
@@ -195,7 +162,7 @@ async def test_a_claim_of_an_invisible_task_names_the_session_and_does_not_revea
     messages = []
     for task_id in (hidden, hidden + 1):
         with pytest.raises(NotFound, match="TASK_NOT_FOUND") as refused:
-            await claim(workbench, ada, task_id=task_id)
+            await given.claim(workbench, ada, task_id)
         messages.append(refused.value.message.replace(str(task_id), "N"))
     expected = "There is no task N outside of sessions, and you are in none. list_tasks lists the tasks."
     assert messages == [expected, expected]
@@ -204,13 +171,9 @@ async def test_a_claim_of_an_invisible_task_names_the_session_and_does_not_revea
 async def test_what_could_be_claimed_is_told_without_claiming_or_renewing(
     workbench: Workbench, ada: Admitted, clock: Clock
 ) -> None:
-    held, low, high = (
-        await given.task(workbench),
-        await given.task(workbench, priority=1),
-        await given.task(workbench, priority=9),
-    )
+    held, low, high = [await given.task(workbench, priority=priority) for priority in (0, 1, 9)]
     await given.task(workbench, "blocked", dependencies=[held])
-    until = (await claim(workbench, ada, task_id=held))["lease_expires_at"]
+    until = (await given.claim(workbench, ada, held))["lease_expires_at"]
     clock.forward(20)
     for limit, ids in ((10, [high, low]), (1, [high])):
         found = await workbench.dispatch(ada.caller, "get_available_tasks", {"limit": limit})
@@ -231,7 +194,7 @@ async def test_a_hundred_workers_on_four_personas_starve_nobody(workbench: Workb
 
     async def work(agent: Admitted) -> int:
         done = 0
-        while (task := await claim(workbench, agent)) is not None:
+        while (task := await given.claim(workbench, agent)) is not None:
             await do(workbench, agent, "complete_task", task["id"])
             done += 1
         return done

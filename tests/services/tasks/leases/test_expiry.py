@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from tests import given
 from tests.conftest import Admit, Admitted, Clock
-from tests.services.tasks.leases.calls import HOLDING, claim, do, enter, kinds, sweep
+from tests.services.tasks.leases.calls import HOLDING, do, enter, kinds, sweep
 from workbench.app import Workbench
 from workbench.errors import Conflict, NotFound
 from workbench.model import SECOND, iso
@@ -18,14 +19,14 @@ from workbench.shells.serve import Servers
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_lease_ends_at_its_time_and_not_before(
+async def test_a_lease_ends_at_its_time_and_not_before_and_too_often_fails_the_task(
     workbench: Workbench, ada: Admitted, bob: Admitted, clock: Clock
 ) -> None:
-    task = await given.task(workbench)
-    await claim(workbench, ada)
+    task = await given.task(workbench, max_retries=1)
+    await given.claim(workbench, ada)
     clock.forward(119.999)
     assert await sweep(workbench) == 0
-    assert await claim(workbench, bob) is None
+    assert await given.claim(workbench, bob) is None
     clock.forward(0.001)
     await sweep(workbench)
     after = await given.task_now(workbench, task)
@@ -35,6 +36,14 @@ async def test_a_lease_ends_at_its_time_and_not_before(
     assert (attempt["outcome"], attempt["error_message"]) == ("expired", "the lease ran out")
     assert attempt["ended_at"] == iso(clock.now)
     assert (await kinds(workbench))[-1] == "task.expired"
+    for seconds in (13, 121):
+        clock.forward(seconds)
+        await sweep(workbench)
+        await given.claim(workbench, ada)
+    found = await given.task_now(workbench, task)
+    assert (found["status"], found["error_message"]) == ("failed", "the lease ran out")
+    assert [a["outcome"] for a in found["attempts"]] == ["expired", "expired"]
+    assert (await kinds(workbench))[-1] == "task.failed"
 
 
 @pytest.mark.timeout(20)
@@ -42,13 +51,13 @@ async def test_the_open_project_ends_leases_and_pauses_by_itself(
     workbench: Workbench, ada: Admitted, clock: Clock
 ) -> None:
     await given.task(workbench)
-    await claim(workbench, ada)
+    await given.claim(workbench, ada)
     async with workbench.feed.subscribe("task.expired", "task.retry_ready") as events:
         clock.forward(121)
         assert (await anext(events)).kind == "task.expired"
         clock.forward(13)
         assert (await anext(events)).kind == "task.retry_ready"
-    assert (await claim(workbench, ada))["attempt"] == 2
+    assert (await given.claim(workbench, ada))["attempt"] == 2
 
 
 @pytest.mark.timeout(20)
@@ -60,8 +69,8 @@ async def test_a_clock_that_is_set_ends_no_lease_and_lengthens_none(settings: Se
         Workbench.open(settings, clock=wall, steady=steady) as other,
     ):
         ada, task, resting = await enter(workbench, "ada"), await given.task(workbench), await given.task(workbench)
-        await do(workbench, ada, "fail_task", (await claim(workbench, ada, task_id=resting))["id"])
-        await claim(workbench, ada, task_id=task)
+        await do(workbench, ada, "fail_task", (await given.claim(workbench, ada, resting))["id"])
+        await given.claim(workbench, ada, task)
         async with workbench.feed.subscribe("task.*") as events:
             wall.forward(step)
             assert (await anext(events)).subject == f"task:{resting}", "a pause may end early"
@@ -79,7 +88,7 @@ async def test_a_server_that_stands_still_ends_no_lease(settings: Settings) -> N
     wall, steady = Clock(), Clock()
     async with Workbench.open(settings, clock=wall, steady=steady) as workbench, Servers(workbench) as servers:
         ada, task = await enter(workbench, "ada"), await given.task(workbench, lease_seconds=10)
-        await claim(workbench, ada)
+        await given.claim(workbench, ada)
         await servers.start(0)
         while workbench.leases._last != steady.now:
             await asyncio.sleep(0.01)
@@ -102,7 +111,7 @@ async def test_a_clock_that_drifts_was_not_set(settings: Settings) -> None:
     wall, steady = Clock(), Clock()
     async with Workbench.open(settings, clock=wall, steady=steady) as workbench:
         ada, task = await enter(workbench, "ada"), await given.task(workbench)
-        until = (await claim(workbench, ada))["lease_expires_at"]
+        until = (await given.claim(workbench, ada))["lease_expires_at"]
         for _ in range(60):
             wall.forward(2)
             steady.forward(1)
@@ -116,7 +125,7 @@ async def test_leases_that_end_together_are_retried_at_times_of_their_own(
 ) -> None:
     tasks = [await given.task(workbench) for _ in range(8)]
     for number, task in enumerate(tasks):
-        await claim(workbench, await admit(f"agent-{number}"), task_id=task)
+        await given.claim(workbench, await admit(f"agent-{number}"), task_id=task)
     clock.forward(121)
     drawn = iter(number / 8 for number in range(8))
     await workbench.leases.end_due(workbench._ctx._replace(random=lambda: next(drawn)))
@@ -124,28 +133,33 @@ async def test_leases_that_end_together_are_retried_at_times_of_their_own(
 
 
 @pytest.mark.parametrize("name", HOLDING)
-async def test_who_lost_the_lease_can_do_nothing_to_the_task(
+async def test_who_does_not_hold_a_task_or_lost_its_lease_can_do_nothing_to_it(
     workbench: Workbench, ada: Admitted, bob: Admitted, clock: Clock, name: str
 ) -> None:
     task = await given.task(workbench)
-    await claim(workbench, ada)
+
+    async def lost(agent: Admitted, **more: int) -> dict[str, Any]:
+        with pytest.raises(Conflict, match="LEASE_LOST") as refused:
+            await do(workbench, agent, name, task, **more)
+        return refused.value.details
+
+    await lost(ada)
+    await given.claim(workbench, ada)
+    await lost(bob)
     clock.forward(121)
     await sweep(workbench)
-    with pytest.raises(Conflict, match="LEASE_LOST") as refused:
-        await do(workbench, ada, name, task)
-    assert refused.value.details == {"status": "pending", "attempt": 1}
+    assert await lost(ada) == {"status": "pending", "attempt": 1}
     clock.forward(13)
     await sweep(workbench)
-    await claim(workbench, bob)
+    await given.claim(workbench, bob)
     before = await given.task_now(workbench, task)
-    with pytest.raises(Conflict, match="LEASE_LOST"):
-        await do(workbench, ada, name, task)
-    with pytest.raises(Conflict, match="LEASE_LOST"):
-        await do(workbench, ada, name, task, attempt=2)
+    await lost(ada)
+    await lost(ada, attempt=2)
     assert await given.task_now(workbench, task) == before
     await do(workbench, bob, "complete_task", task, attempt=2)
-    with pytest.raises(Conflict, match="LEASE_LOST"):
-        await do(workbench, bob, name, task)
+    await lost(bob)
+    with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
+        await do(workbench, ada, name, 99)
 
 
 @pytest.mark.parametrize("name", HOLDING)
@@ -153,26 +167,12 @@ async def test_an_earlier_attempt_of_the_same_agent_counts_no_more(
     workbench: Workbench, ada: Admitted, name: str
 ) -> None:
     task = await given.task(workbench)
-    await claim(workbench, ada)
+    await given.claim(workbench, ada)
     await do(workbench, ada, "release_task", task)
-    await claim(workbench, ada)
+    await given.claim(workbench, ada)
     before = await given.task_now(workbench, task)
     for attempt in (1, 3, 0):
         with pytest.raises(Conflict, match=r"LEASE_LOST.*\(it is claimed, attempt 2\)"):
             await do(workbench, ada, name, task, attempt=attempt)
     assert await given.task_now(workbench, task) == before
     await do(workbench, ada, name, task, attempt=2)
-
-
-@pytest.mark.parametrize("name", HOLDING)
-async def test_a_task_that_nobody_or_another_holds_is_not_mine(
-    workbench: Workbench, ada: Admitted, bob: Admitted, name: str
-) -> None:
-    task = await given.task(workbench)
-    with pytest.raises(Conflict, match="LEASE_LOST"):
-        await do(workbench, ada, name, task)
-    await claim(workbench, bob)
-    with pytest.raises(Conflict, match="LEASE_LOST"):
-        await do(workbench, ada, name, task)
-    with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
-        await do(workbench, ada, name, 99)

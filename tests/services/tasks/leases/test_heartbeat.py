@@ -8,7 +8,7 @@ import pytest
 
 from tests import given
 from tests.conftest import Admitted, Clock, followed
-from tests.services.tasks.leases.calls import beat, claim, do, enter, sweep
+from tests.services.tasks.leases.calls import beat, do, enter, sweep
 from workbench.app import Workbench
 from workbench.errors import Refused
 from workbench.model import SECOND, iso
@@ -22,7 +22,7 @@ async def test_a_heartbeat_renews_every_lease_by_its_own_length(
 ) -> None:
     tasks = [await given.task(workbench), await given.task(workbench, lease_seconds=30)]
     for task in tasks:
-        await claim(workbench, ada, task_id=task)
+        await given.claim(workbench, ada, task)
     for _ in range(10):
         clock.forward(29)
         assert (await beat(workbench, ada))["lease_expires_at"] == iso(clock.now + 30 * SECOND)
@@ -40,7 +40,7 @@ async def test_who_waits_for_work_hears_of_it_at_once(
     workbench: Workbench, ada: Admitted, bob: Admitted, clock: Clock, news: str
 ) -> None:
     task = await given.task(workbench)
-    await claim(workbench, bob)
+    await given.claim(workbench, bob)
     waits = await given.task(workbench, dependencies=[task])
     if news == "rested":
         await do(workbench, bob, "fail_task", task)
@@ -90,7 +90,7 @@ async def test_a_beat_without_a_list_renews_as_well(workbench: Workbench, ada: A
     assert await workbench.dispatch(ada.caller, "heartbeat", {}) == {"holding": [], "lease_expires_at": None}
     tasks = [await given.task(workbench, lease_seconds=seconds) for seconds in (90, 30)]
     for task in tasks:
-        await claim(workbench, ada, task_id=task)
+        await given.claim(workbench, ada, task)
     clock.forward(20)
     beat = await workbench.dispatch(ada.caller, "heartbeat", {"agent_id": "ada"})
     assert beat == {"holding": tasks, "lease_expires_at": iso(clock.now + 30 * SECOND)}
@@ -103,5 +103,5 @@ async def test_a_beat_without_a_list_renews_as_well(workbench: Workbench, ada: A
 
 async def test_who_holds_a_task_is_not_kept_waiting(workbench: Workbench, ada: Admitted) -> None:
     task = await given.task(workbench)
-    await claim(workbench, ada)
+    await given.claim(workbench, ada)
     assert [t["id"] for t in (await beat(workbench, ada, wait_seconds=30))["holding"]] == [task]

@@ -14,19 +14,13 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize("name", ["claim_task", "heartbeat_and_get_tasks", *HOLDING])
-async def test_the_person_holds_no_tasks(workbench: Workbench, name: str) -> None:
-    task = await given.task(workbench)
-    needs = {"task_id": task} if name in HOLDING else {}
+async def test_the_person_and_who_may_only_read_hold_no_tasks(workbench: Workbench, admit: Admit, name: str) -> None:
+    needs = {"task_id": await given.task(workbench)} if name in HOLDING else {}
     more = {"error_message": "no"} if name == "fail_task" else {}
     with pytest.raises(BadInput, match="AGENT_ONLY"):
         await workbench.call(name, **needs, **more)
-
-
-@pytest.mark.parametrize("name", ["claim_task", "heartbeat_and_get_tasks", *HOLDING])
-async def test_who_may_only_read_takes_no_tasks(workbench: Workbench, admit: Admit, name: str) -> None:
-    eve = await admit("eve", tool="read")
     with pytest.raises(Refused, match="FORBIDDEN"):
-        await workbench.dispatch(eve.caller, name, {})
+        await workbench.dispatch((await admit("eve", tool="read")).caller, name, {})
 
 
 async def test_the_ids_an_agent_sends_must_be_its_own(workbench: Workbench, ada: Admitted, admit: Admit) -> None:
