@@ -15,27 +15,21 @@ from workbench.store.feed import events_after
 from workbench.store.queries import Query
 from workbench.store.sqlite import SqliteStore
 
+HANGING = [pytest.mark.anyio, pytest.mark.timeout(60, method="thread")]
+"""The marks of these tests: a writer that hangs would hang the teardown too."""
+
 T = TypeVar("T")
 
 Change = Callable[[Tx], Any]
 
-
 MAKE = Query("make", "CREATE TABLE notes (id {{id}}, text TEXT NOT NULL UNIQUE, n {{big}} NOT NULL) {{strict}}")
-
 ADD = Query("add", "INSERT INTO notes (text, n) VALUES (:text, :n) RETURNING id")
-
 PUT = Query("put", "INSERT INTO notes (text, n) VALUES (:text, :n)")
-
 RAISE = Query("raise", "UPDATE notes SET n = n + 1")
-
 COUNT = Query("count", "SELECT COUNT(*) AS n FROM notes")
-
 TEXTS = Query("texts", "SELECT text FROM notes ORDER BY id")
-
 NOTES = Query("notes", "SELECT id, text, n FROM notes ORDER BY id")
-
 CLEAR = Query("clear", "DELETE FROM notes")
-
 WRONG = Query("wrong", "INSERT INTO nowhere (text) VALUES (:text)")
 
 

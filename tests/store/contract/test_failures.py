@@ -1,4 +1,4 @@
-"""A change that fails fails alone, whatever it raises."""
+"""A change that fails fails alone, whatever it raises, and an event is kept with its change."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from tests.store.contract.conftest import (
     ADD,
     CLEAR,
+    HANGING,
     PUT,
     RAISE,
+    TEXTS,
     WRONG,
     Change,
     Sorry,
@@ -21,37 +23,30 @@ from tests.store.contract.conftest import (
     add_and_fail,
     added,
     count,
+    queue_held,
+    queued,
     texts,
     together,
 )
 from workbench.errors import Unavailable
+from workbench.model import Event
 from workbench.store.base import Reader, Store, Tx
-from workbench.store.feed import events_after
+from workbench.store.feed import events_after, last_event_id
 from workbench.store.queries import Query
+from workbench.store.sqlite import SqliteStore
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.timeout(60, method="thread"),
-]  # a writer that hangs would hang the teardown too
+pytestmark = HANGING
 
 
 async def test_a_change_that_raises_fails_alone_and_leaves_no_event(store: Store) -> None:
-    outcome = await together(store, add("a"), add_and_fail("b"), add("c"), add_and_fail("d"), add("e"))
-    assert [type(one) for one in outcome] == [int, Sorry, int, Sorry, int]
-    assert [str(one) for one in outcome if isinstance(one, Sorry)] == ["b", "d"]
-    assert await store.read(texts) == ["a", "c", "e"]
-    assert await added(store) == ["a", "c", "e"]
-
-
-async def test_a_change_that_raises_on_its_own_leaves_nothing(store: Store) -> None:
     with pytest.raises(Sorry, match="lost"):
         await store.write(add_and_fail("lost"))
     assert await store.read(texts) == await added(store) == []
-
-
-async def test_a_change_sees_what_the_changes_before_it_in_the_batch_did(store: Store) -> None:
-    outcome = await together(store, texts, add("a"), texts, add_and_fail("b"), texts, add("c"), texts)
-    assert outcome[0::2] == [[], ["a"], ["a"], ["a", "c"]]
+    outcome = await together(store, add("a"), texts, add_and_fail("b"), texts, add("c"), texts, add_and_fail("d"))
+    assert outcome[1::2] == [["a"], ["a"], ["a", "c"]]
+    assert [type(one) for one in outcome[0::2]] == [int, Sorry, int, Sorry]
+    assert [str(one) for one in outcome if isinstance(one, Sorry)] == ["b", "d"]
+    assert await store.read(texts) == await added(store) == ["a", "c"]
 
 
 Steps = st.lists(
@@ -148,15 +143,86 @@ async def test_an_sql_error_is_raised_to_whoever_made_it_and_to_no_other(store: 
     assert await store.read(texts) == ["a", "c"]
 
 
-async def test_an_sql_error_in_a_question_leaves_the_reader_usable(store: Store, backend: Any) -> None:
+async def test_a_question_that_is_wrong_or_would_change_something_leaves_the_reader_usable(
+    store: Store, backend: Any
+) -> None:
     await store.write(add("a"))
     for _ in range(5):
         with pytest.raises(backend.sql_error):
             await store.read(lambda tx: tx.all(Query("no", "SELECT * FROM nowhere")))
+        with pytest.raises((backend.sql_error, Unavailable)):
+            await store.read(lambda tx: tx.one(ADD, text="smuggled", n=1))
         assert await store.read(texts) == ["a"]
 
 
-async def test_a_question_cannot_change_anything(store: Store, backend: Any) -> None:
-    with pytest.raises((backend.sql_error, Unavailable)):
-        await store.read(lambda tx: tx.one(ADD, text="smuggled", n=1))
-    assert await store.read(texts) == []
+# Events.
+
+
+async def test_an_event_carries_who_asked_and_when_by_the_stores_clock(store: Store, clock: Any) -> None:
+    await store.write(lambda tx: tx.emit("note.added", "note:1", session="s1", text="é"), actor="ada")
+    clock.forward(5)
+    await store.write(lambda tx: tx.emit("note.added", "note:2"))
+    first, second = await store.read(lambda tx: events_after(tx, 0))
+    said = {"kind": "note.added", "actor": "ada", "subject": "note:1", "session": "s1", "data": {"text": "é"}}
+    assert first == Event(id=first.id, at=clock.now - 5_000_000, **said)
+    assert second.id > first.id
+    assert (second.at, second.actor, second.session, second.data) == (clock.now, "system", None, {})
+    clock.forward(3)
+    assert await store.write(lambda tx: tx.now) == await store.read(lambda tx: tx.now) == store.now() == clock.now
+
+
+async def test_each_change_of_a_batch_has_its_own_actor(store: Store) -> None:
+    async with queue_held(store):
+        tasks = await queued(*(store.write(add(f"note {n}"), actor=f"agent {n}") for n in range(5)))
+    await asyncio.gather(*tasks)
+    events = await store.read(lambda tx: events_after(tx, 0))
+    assert [(e.subject, e.actor) for e in events] == [(f"note:note {n}", f"agent {n}") for n in range(5)]
+    assert await store.write(lambda tx: tx.actor, actor="ada") == "ada"
+
+
+async def test_rows_are_had_without_the_names_of_their_columns(store: Store) -> None:
+    for text in "ab":
+        await store.write(add(text))
+    rows = await store.read(lambda tx: tx.all(TEXTS))
+    assert await store.read(lambda tx: tx.tuples(TEXTS)) == [tuple(row.values()) for row in rows]
+    assert len(rows) == 2
+
+
+async def test_an_event_that_cannot_be_told_or_kept_fails_with_its_change_alone(store: Store) -> None:
+    def unspeakable(tx: Tx) -> None:
+        add("b")(tx)
+        tx.emit("note.added", "note:b", data=object())
+
+    def nobodys(tx: Tx) -> None:
+        add("d")(tx)
+        tx.emit(None, "note:d")  # type: ignore[arg-type]
+
+    outcome = await together(store, add("a"), unspeakable, add("c"), nobodys, add("e"))
+    assert isinstance(outcome[1], ValueError)
+    assert isinstance(outcome[3], Exception)
+    assert await store.read(texts) == ["a", "c", "e"]
+    events = await store.read(lambda tx: events_after(tx, 0))
+    assert [event.subject for event in events] == ["note:a", "note:c", "note:e"]
+
+
+async def test_a_change_does_not_meet_its_own_events(store: Store) -> None:
+    def look(tx: Tx) -> int:
+        tx.emit("note.added", "note:a")
+        return last_event_id(tx)
+
+    assert await store.write(look) == 0
+    assert await store.read(last_event_id) == 1
+
+
+async def test_commits_that_hold_events_are_told_and_no_others(store: SqliteStore) -> None:
+    told: list[int] = []
+    last = 0
+    store.on_commit(lambda events: told.append(events[-1]["id"]))
+    await store.write(lambda tx: tx.run(PUT, text="silent", n=1))
+    with pytest.raises(Sorry):
+        await store.write(add_and_fail("lost"))
+    await store.read(count)
+    assert told == []
+    for last in (1, 2):
+        await store.write(add(f"note {last}"))
+    assert told == [1, 2]

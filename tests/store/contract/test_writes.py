@@ -1,15 +1,21 @@
-"""A write is acknowledged once it is kept, in order, and can be read by others."""
+"""A write is acknowledged once it is kept, in order, and is read whole or not at all; a closed store refuses both."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 from tests.store.contract.conftest import (
     CLEAR,
+    HANGING,
+    MAKE,
     NOTES,
     PUT,
     RAISE,
@@ -21,35 +27,26 @@ from tests.store.contract.conftest import (
     texts,
     together,
 )
-from workbench.store.base import Store, Tx
+from workbench.errors import Unavailable
+from workbench.model import Event
+from workbench.store.base import Reader, Store, Tx
+from workbench.store.feed import events_after
 from workbench.store.sqlite import BATCH, SqliteStore
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.timeout(60, method="thread"),
-]  # a writer that hangs would hang the teardown too
+pytestmark = HANGING
 
 
-async def test_what_is_acknowledged_can_be_read_here_and_by_others(store: SqliteStore, backend: Any) -> None:
-    other = backend.open()
-    try:
+async def test_what_is_acknowledged_can_be_read_here_and_by_others_and_when_the_store_is_opened_again(
+    store: SqliteStore, backend: Any
+) -> None:
+    with closing(backend.open()) as other:
         for number in range(20):
             await store.write(add(f"note {number}"))
             assert await store.read(count) == await other.read(count) == number + 1
-    finally:
-        other.close()
-
-
-async def test_what_is_acknowledged_is_there_when_the_store_is_opened_again(store: SqliteStore, backend: Any) -> None:
-    await store.write(add("kept"))
     store.close()
-    again = backend.open()
-    try:
+    with closing(backend.open()) as again:
         assert again.migrated == []
-        assert await again.read(texts) == ["kept"]
-        assert await added(again) == ["kept"]
-    finally:
-        again.close()
+        assert await again.read(texts) == await added(again) == [f"note {number}" for number in range(20)]
 
 
 async def test_a_write_returns_what_its_change_returned(store: Store) -> None:
@@ -123,3 +120,123 @@ async def test_a_loop_that_ends_before_its_answer_comes_disturbs_nobody(store: S
         tasks = await queued(store.write(add("mine")))
     await asyncio.gather(*tasks)
     assert "mine" in await store.read(texts)
+
+
+# Reading.
+
+
+async def test_a_question_never_sees_half_a_batch(store: Store) -> None:
+    inside, gate = threading.Event(), threading.Event()
+
+    def pause(tx: Tx) -> list[str]:
+        inside.set()
+        gate.wait()
+        return texts(tx)
+
+    async with queue_held(store):
+        tasks = await queued(store.write(add("a")), store.write(pause), store.write(add("b")))
+    await asyncio.to_thread(inside.wait)
+    assert await store.read(texts) == await added(store) == []
+    gate.set()
+    assert (await asyncio.gather(*tasks))[1] == ["a"]
+    assert await store.read(texts) == await added(store) == ["a", "b"]
+
+
+async def test_a_question_has_one_view_of_the_store_from_beginning_to_end(store: Store) -> None:
+    seen, gate = threading.Event(), threading.Event()
+
+    def twice(tx: Reader) -> tuple[list[str], list[str], list[Event]]:
+        first = texts(tx)
+        seen.set()
+        gate.wait()
+        return first, texts(tx), events_after(tx, 0)
+
+    await store.write(add("a"))
+    asking = asyncio.create_task(store.read(twice))
+    await asyncio.to_thread(seen.wait)
+    await store.write(add("b"))
+    gate.set()
+    first, second, events = await asking
+    assert first == second == ["a"]
+    assert [event.subject for event in events] == ["note:a"]
+    assert await store.read(texts) == ["a", "b"]
+
+
+async def test_questions_asked_while_others_write_see_whole_changes_only(store: Store) -> None:
+    async def write(name: str) -> None:
+        for number in range(60):
+            await store.write(lambda tx, n=number: (add(f"{name} {n} left")(tx), add(f"{name} {n} right")(tx)))  # type: ignore[misc]
+
+    async def ask() -> None:
+        while not writing.done():
+            notes, events = await store.read(lambda tx: (count(tx), len(events_after(tx, 0, 10_000))))
+            assert notes % 2 == 0
+            assert notes == events
+
+    writing = asyncio.gather(*(write(name) for name in "abcd"))
+    await asyncio.gather(writing, ask(), ask())
+    assert await store.read(count) == 480
+
+
+# Closing.
+
+
+async def test_closing_finishes_what_is_queued(store: SqliteStore, backend: Any) -> None:
+    wanted = [f"note {number}" for number in range(BATCH + 50)]
+    async with queue_held(store):
+        tasks = await queued(*(store.write(add(text)) for text in wanted))
+        closing = asyncio.create_task(asyncio.to_thread(store.close))
+        await asyncio.sleep(0)
+    await closing
+    assert all(isinstance(one, int) for one in await asyncio.gather(*tasks))
+    again = backend.open()
+    assert await again.read(texts) == wanted
+    again.close()
+
+
+async def test_a_closed_store_says_so(store: SqliteStore) -> None:
+    store.close()
+    store.close()
+    for late in (store.write(add("late")), store.read(count)):
+        with pytest.raises(Unavailable, match=r"^STORE_CLOSED"):
+            await late
+
+
+@pytest.fixture
+def restless() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
+@pytest.mark.usefixtures("restless")
+async def test_whoever_uses_a_store_while_it_closes_is_answered(backend: Any) -> None:
+    """Every request ends, in success or `STORE_CLOSED`; what succeeded is there."""
+
+    async def use(store: Store, name: str, kept: list[str]) -> None:
+        for number in itertools.count():
+            text = f"{name} {number}"
+            try:
+                await store.write(add(text))
+                kept.append(text)
+                await asyncio.gather(*(store.read(count) for _ in range(5)))
+            except Unavailable as error:
+                assert error.code == "STORE_CLOSED"
+                return
+
+    kept: list[str] = []
+    for round_ in range(8):
+        store = backend.open()
+        if round_ == 0:
+            await store.write(lambda tx: tx.run(MAKE))
+        threads = [asyncio.to_thread(asyncio.run, use(store, f"{round_} {name}", kept)) for name in "abcd"]
+        users = asyncio.gather(*threads)
+        while not any(text.startswith(f"{round_} ") for text in kept):
+            await store.write(lambda tx: None)
+        store.close()
+        await users
+    again = backend.open()
+    assert set(await again.read(texts)) == set(kept) == set(await added(again))
+    again.close()
