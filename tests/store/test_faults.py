@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import json
 import os
 import sqlite3
 import subprocess
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AsyncExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.store.exhaustion import no_descriptors, reader_busy
 from workbench.app import Workbench
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.settings import Settings
@@ -22,7 +24,7 @@ from workbench.store import log_sync, sqlite
 from workbench.store.base import Reader, Store, Tx
 from workbench.store.feed import events_after, last_event_id
 from workbench.store.queries import Query
-from workbench.store.sqlite import SqliteStore, open_store
+from workbench.store.sqlite import READERS, SqliteStore, open_store
 from workbench.store.sqlite_connection import LOG_BYTES
 
 pytestmark = [
@@ -108,32 +110,27 @@ async def test_a_project_that_is_a_file_is_unwritable(tmp_path: Path, file: str)
     assert (project / file).read_text() == "not a directory"
 
 
-def test_a_directory_where_the_database_should_be_is_unreadable(path: Path) -> None:
-    path.mkdir(parents=True)
+def test_what_lies_where_the_database_or_its_lock_should_be_is_not_taken_for_it(path: Path, tmp_path: Path) -> None:
+    lock = path.with_name(path.name + ".lock")
+    lock.mkdir(parents=True)
+    assert refused(path).code == "PROJECT_UNWRITABLE"
+    lock.rmdir()
+    lock.symlink_to(tmp_path / "elsewhere")
+    assert refused(path).code == "PROJECT_UNWRITABLE"
+    assert not (tmp_path / "elsewhere").exists()
+    lock.unlink()
+    path.mkdir()
     assert refused(path).code == "STORE_UNREADABLE"
 
 
-def test_a_lock_that_cannot_be_made_makes_the_project_unwritable(path: Path) -> None:
-    path.with_name(path.name + ".lock").mkdir(parents=True)
-    assert refused(path).code == "PROJECT_UNWRITABLE"
-
-
-@pytest.mark.parametrize(
-    ("at", "data"),
-    [(0, b"garbage garbage!"), (0, b"\x00" * 100), (100, b"\xff" * 400)],
-    ids=["header", "header zeroed", "first page"],
-)
-def test_a_damaged_database_is_refused_and_not_touched(path: Path, at: int, data: bytes) -> None:
+def test_a_damaged_database_is_refused_and_not_touched(path: Path) -> None:
     open_store(path).close()
-    with overwritten(path, at, data):
-        damaged = path.read_bytes()
-        assert refused(path).code == "STORE_CORRUPT"
-        assert path.read_bytes() == damaged
-    open_store(path).close()
-
-
-def test_something_else_than_a_database_is_refused(path: Path) -> None:
-    path.parent.mkdir()
+    for at, data in ((0, b"garbage garbage!"), (0, b"\x00" * 100), (100, b"\xff" * 400)):
+        with overwritten(path, at, data):
+            damaged = path.read_bytes()
+            assert refused(path).code == "STORE_CORRUPT"
+            assert path.read_bytes() == damaged
+        open_store(path).close()
     path.write_text("Dear diary, " * 1_000)
     assert refused(path).code == "STORE_CORRUPT"
     assert path.read_text() == "Dear diary, " * 1_000
@@ -176,8 +173,7 @@ def fill(disk: Path) -> Path:
 
 
 async def test_a_full_disk_is_an_error_and_the_store_works_again_once_there_is_space(disk: Path) -> None:
-    store = open_store(disk / "coordination.db")
-    try:
+    with closing(open_store(disk / "coordination.db")) as store:
         await store.write(say("before"))
         ballast = fill(disk)
         neighbours = [store.write(say("x" * 100_000)) for _ in range(5)]
@@ -190,13 +186,10 @@ async def test_a_full_disk_is_an_error_and_the_store_works_again_once_there_is_s
         ballast.unlink()
         await store.write(say("after"))
         assert await store.read(said) == ["before", "after"]
-    finally:
-        store.close()
     assert sound(disk / "coordination.db")
 
 
 async def test_a_disk_that_fills_up_while_many_write_loses_nothing_acknowledged(disk: Path) -> None:
-    store = open_store(disk / "coordination.db")
     kept: list[str] = []
     codes: set[str] = set()
 
@@ -210,49 +203,57 @@ async def test_a_disk_that_fills_up_while_many_write_loses_nothing_acknowledged(
                 return
             kept.append(text)
 
-    try:
+    with closing(open_store(disk / "coordination.db")) as store:
         await asyncio.gather(*(write(name) for name in "abcd"))
         assert codes == {"STORE_FULL"}
         assert sorted(await store.read(said)) == sorted(kept)
-    finally:
-        store.close()
     assert sound(disk / "coordination.db")
 
 
-@pytest.mark.parametrize("there", [True, False], ids=["with a store", "empty"])
-def test_a_full_disk_is_said_when_a_project_is_opened(disk: Path, there: bool) -> None:
+@pytest.mark.parametrize("there", [True, False])
+def test_a_disk_that_is_full_or_read_only_is_said_when_a_project_is_opened(disk: Path, there: bool) -> None:
     if there:
         open_store(disk / "coordination.db").close()
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    assert refused(disk / "coordination.db").code == "PROJECT_UNWRITABLE"
+    subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
     ballast = fill(disk)
     assert refused(disk / "coordination.db").code == "STORE_FULL"
     ballast.unlink()
     open_store(disk / "coordination.db").close()
 
 
-@pytest.mark.parametrize("there", [True, False], ids=["with a store", "empty"])
-def test_a_read_only_directory_is_an_error(disk: Path, there: bool) -> None:
-    if there:
-        open_store(disk / "coordination.db").close()
-    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-    assert refused(disk / "coordination.db").code == "PROJECT_UNWRITABLE"
-
-
 # Other processes.
 
 
-async def test_a_store_that_another_process_keeps_locked_is_busy(
-    open_path: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Another process has the lock of a store."""
+    lock = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    yield
+    os.close(lock)
+
+
+@contextmanager
+def by_hand(path: Path) -> Iterator[None]:
+    """A person writes to the file of a store."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        yield
+        db.execute("COMMIT")
+
+
+@pytest.mark.parametrize("occupied", [locked, by_hand])
+async def test_a_store_that_somebody_else_keeps_locked_is_busy_and_unharmed(
+    open_path: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, occupied: Any
 ) -> None:
-    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
-    lock = os.open(path.with_name(path.name + ".lock"), os.O_RDWR)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    if occupied is locked:
+        monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
+    with occupied(path):
         assert await code_of(open_path, say("too early")) == "STORE_BUSY"
         assert await open_path.read(said) == []
-        fcntl.flock(lock, fcntl.LOCK_UN)
-        await open_path.write(say("in time"))
-    finally:
-        os.close(lock)
+    await open_path.write(say("in time"))
     assert await open_path.read(said) == ["in time"]
 
 
@@ -260,33 +261,10 @@ def test_a_store_that_another_process_is_making_is_not_touched(path: Path, monke
     """SQLite does not wait for who else makes the same file: it fails."""
     monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
     path.parent.mkdir()
-    lock = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(path):
         assert refused(path).code == "STORE_BUSY"
         assert not path.exists()
-    finally:
-        os.close(lock)
     open_store(path).close()
-
-
-def test_a_link_at_the_place_of_the_lock_is_not_followed(path: Path, tmp_path: Path) -> None:
-    path.parent.mkdir()
-    path.with_name(path.name + ".lock").symlink_to(tmp_path / "elsewhere")
-    assert refused(path).code == "PROJECT_UNWRITABLE"
-    assert not (tmp_path / "elsewhere").exists()
-
-
-async def test_a_person_who_writes_to_the_file_by_hand_makes_it_busy_but_harms_nothing(
-    open_path: SqliteStore, path: Path
-) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as by_hand:
-        by_hand.execute("BEGIN IMMEDIATE")
-        assert await code_of(open_path, say("too early")) == "STORE_BUSY"
-        assert await open_path.read(said) == []
-        by_hand.execute("COMMIT")
-    await open_path.write(say("in time"))
-    assert await open_path.read(said) == ["in time"]
 
 
 # The write-ahead log.
@@ -341,6 +319,14 @@ async def test_a_long_reader_neither_blocks_writers_nor_sees_what_they_write(
 # The log is synced after the fence is free.
 
 
+@pytest.fixture
+def announced(open_path: SqliteStore) -> list[str]:
+    """The texts of what the store has announced as committed."""
+    texts: list[str] = []
+    open_path.on_commit(lambda events: texts.extend(json.loads(event["data"])["text"] for event in events))
+    return texts
+
+
 async def test_a_change_is_acknowledged_once_it_is_synced_and_nobody_waits_for_that(
     open_path: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -370,7 +356,7 @@ async def test_a_change_is_acknowledged_once_it_is_synced_and_nobody_waits_for_t
 
 
 async def test_a_change_that_need_not_be_durable_is_acknowledged_before_it_is_synced_but_not_announced(
-    open_path: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    open_path: SqliteStore, announced: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     syncing, gate = threading.Event(), threading.Event()
 
@@ -378,8 +364,6 @@ async def test_a_change_that_need_not_be_durable_is_acknowledged_before_it_is_sy
         syncing.set()
         gate.wait()
 
-    announced: list[str] = []
-    open_path.on_commit(lambda events: announced.extend(event["data"] for event in events))
     monkeypatch.setattr(log_sync, "_fdatasync", slowly)
     try:
         await open_path.write(say("begun"), durable=False)
@@ -390,44 +374,32 @@ async def test_a_change_that_need_not_be_durable_is_acknowledged_before_it_is_sy
     finally:
         gate.set()
     await ending
-    assert announced == ['{"text":"begun"}', '{"text":"ended"}']
+    assert announced == ["begun", "ended"]
 
 
-async def test_a_change_that_need_not_be_durable_is_synced_with_the_next_one_that_must_be(
-    open_path: SqliteStore, monkeypatch: pytest.MonkeyPatch
+async def test_a_change_that_need_not_be_durable_is_synced_with_the_next_one_that_must_be_or_at_the_end(
+    open_path: SqliteStore, announced: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[int] = []
-    announced: list[str] = []
-    open_path.on_commit(lambda events: announced.extend(event["data"] for event in events))
     monkeypatch.setattr(log_sync, "WAIT_SECONDS", 60)
     monkeypatch.setattr(log_sync, "_fdatasync", synced.append)
-    await open_path.write(say("begun"), durable=False)
-    await open_path.write(say("continued"), durable=False)
+    for text in ("begun", "continued"):
+        await open_path.write(say(text), durable=False)
     assert (len(synced), announced) == (0, [])
     await open_path.write(say("ended"))
-    assert (len(synced), announced) == (1, ['{"text":"begun"}', '{"text":"continued"}', '{"text":"ended"}'])
+    assert (len(synced), announced) == (1, ["begun", "continued", "ended"])
+    await open_path.write(say("begun again"), durable=False)
+    await asyncio.to_thread(open_path.close)
+    assert (len(synced), announced[3:]) == (2, ["begun again"])
 
 
 async def test_a_change_that_need_not_be_durable_waits_no_longer_than_it_may_however_many_follow(
-    open_path: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    open_path: SqliteStore, announced: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    announced: list[str] = []
-    open_path.on_commit(lambda events: announced.extend(event["data"] for event in events))
     monkeypatch.setattr(log_sync, "WAIT_SECONDS", 0)
-    await open_path.write(say("one"), durable=False)
-    await open_path.write(say("two"), durable=False)
-    assert announced[0] == '{"text":"one"}'
-
-
-async def test_closing_a_store_syncs_what_need_not_be_durable(
-    open_path: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    announced: list[str] = []
-    open_path.on_commit(lambda events: announced.extend(event["data"] for event in events))
-    monkeypatch.setattr(log_sync, "WAIT_SECONDS", 60)
-    await open_path.write(say("begun"), durable=False)
-    await asyncio.to_thread(open_path.close)
-    assert announced == ['{"text":"begun"}']
+    for text in ("one", "two"):
+        await open_path.write(say(text), durable=False)
+    assert announced[0] == "one"
 
 
 async def test_a_change_that_need_not_be_durable_fails_alone_and_at_once(open_path: SqliteStore) -> None:
@@ -441,7 +413,7 @@ async def test_a_change_that_need_not_be_durable_fails_alone_and_at_once(open_pa
     assert await open_path.read(said) == ["kept"]
 
 
-async def test_a_change_that_need_not_be_durable_is_not_failed_by_a_sync_that_fails_and_that_is_logged(
+async def test_a_log_that_cannot_be_synced_is_an_error_or_else_logged_and_the_store_goes_on(
     open_path: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     failed = threading.Event()
@@ -456,20 +428,8 @@ async def test_a_change_that_need_not_be_durable_is_not_failed_by_a_sync_that_fa
         await asyncio.to_thread(failed.wait)
         assert await code_of(open_path, say("ended")) == "STORE_UNSYNCED"
     assert [record.message for record in caplog.records] == ["what was committed is not durable yet"]
-    assert await open_path.read(said) == ["begun", "ended"]
-
-
-async def test_a_log_that_cannot_be_synced_is_an_error_and_the_store_goes_on(
-    open_path: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def failing(fd: int) -> None:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(log_sync, "_fdatasync", failing)
-    assert await code_of(open_path, say("doubtful")) == "STORE_UNSYNCED"
-    monkeypatch.undo()
     await open_path.write(say("safe"))
-    assert await open_path.read(said) == ["doubtful", "safe"]
+    assert await open_path.read(said) == ["begun", "ended", "safe"]
 
 
 # Another process with a newer Workbench.
@@ -485,3 +445,18 @@ async def test_what_a_newer_process_adds_to_a_table_does_not_mix_up_its_columns(
         newer.execute("ALTER TABLE events ADD COLUMN place TEXT DEFAULT 'here'")
     assert before is not None
     assert await open_path.read(lambda tx: tx.one(everything)) == {**before, "place": "here"}
+
+
+# No more files.
+
+
+async def test_a_store_whose_readers_are_open_answers_when_there_are_no_files_left(open_path: SqliteStore) -> None:
+    open_path.open_readers()
+    await open_path.write(say("hello"))
+    with no_descriptors():
+        async with AsyncExitStack() as busy:
+            for _ in range(READERS):
+                assert await open_path.read(last_event_id) == 1
+                assert await open_path.read_inline(last_event_id) == 1
+                await busy.enter_async_context(reader_busy(open_path))
+            assert await open_path.read_inline(last_event_id) == 1

@@ -20,7 +20,7 @@ from tests import given
 from tests.store.exhaustion import no_descriptors, reader_busy
 from workbench.errors import Unavailable
 from workbench.store.base import Store, Tx
-from workbench.store.feed import PAGE, Feed, Subscription, events_after, last_event_id, matches
+from workbench.store.feed import BATCH, PAGE, Feed, FeedStats, Subscription, events_after, last_event_id, matches
 from workbench.store.sqlite import SqliteStore, open_store
 
 pytestmark = [
@@ -173,6 +173,19 @@ async def test_many_events_at_once_are_all_heard(store: Store, feed: Feed) -> No
     async with feed.subscribe() as events:
         await store.write(say(*["task.created"] * (2 * PAGE + 5), END))
         assert await ids_until_end(events) == await ids_in_store(store, 0, ("*",))
+
+
+async def test_a_batch_is_what_is_at_hand_first_of_the_past_and_nothing_twice(store: SqliteStore) -> None:
+    past, now = 2 * BATCH + 50, BATCH + 2
+    await store.write(lambda tx: [tx.emit("task.noted", "task:1") for _ in range(past + now)] and None)
+    events = await store.read(lambda tx: events_after(tx, 0))
+    subscription = Subscription(store, ["*"], None, limit=now, stats=FeedStats())
+    subscription.join(0, events[past - 1].id)
+    for event in events[past:]:
+        subscription.offer(event)
+    batches = [await subscription.batch() for _ in range(5)]
+    assert [len(batch) for batch in batches] == [BATCH, BATCH, 50, BATCH, 2]
+    assert [one for batch in batches for one in batch] == events
 
 
 async def test_a_change_that_fails_is_not_heard_of(store: Store, feed: Feed) -> None:
