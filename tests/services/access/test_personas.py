@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Clock
 from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound, Refused, Unavailable
-from workbench.model import SECOND, iso, wall_clock
+from workbench.model import SECOND, iso
 from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -31,24 +32,15 @@ async def opened(settings: Settings, name: str, **arguments: Any) -> dict[str, A
         return await workbench.call(name, **arguments)
 
 
-async def saved(settings: Settings, after: int) -> list[str]:
-    """The personas that were saved after an event."""
-    found = await opened(settings, "list_events", after=after, kinds=["persona.saved"])
-    return [event["subject"] for event in found["events"]]
-
-
-async def test_the_built_in_personas_are_there_with_their_roles(settings: Settings) -> None:
-    found = (await opened(settings, "get_personas"))["personas"]
-    assert {persona["id"]: persona["role"] for persona in found} == BUILT_IN
-
-
-async def test_a_persona_is_shown_with_its_text_whatever_the_case_of_its_id(settings: Settings) -> None:
-    found = await opened(settings, "get_persona", persona_id="Planner")
+async def test_a_persona_is_shown_with_its_text_whatever_the_case_of_its_id(workbench: Workbench) -> None:
+    listed = (await workbench.call("get_personas"))["personas"]
+    assert {persona["id"]: persona["role"] for persona in listed} == BUILT_IN
+    found = await workbench.call("get_persona", persona_id="Planner")
     assert (found["id"], found["name"], found["role"], found["source"]) == ("planner", "Planner", "planner", "built-in")
     assert "claim" not in found["definition"].lower()
     assert "---" not in found["definition"]
     with pytest.raises(NotFound, match=r"PERSONA_NOT_FOUND.*implementer, planner, reviewer, tester"):
-        await opened(settings, "get_persona", persona_id="wizard")
+        await workbench.call("get_persona", persona_id="wizard")
 
 
 async def test_the_projects_own_files_add_to_the_built_in_ones_and_replace_them(settings: Settings) -> None:
@@ -60,42 +52,42 @@ async def test_the_projects_own_files_add_to_the_built_in_ones_and_replace_them(
     assert (tester["definition"], tester["source"]) == ("You test twice.", "project")
 
 
-async def test_only_what_changed_is_saved_at_the_next_start(settings: Settings) -> None:
-    last = (await opened(settings, "list_events"))["next_after"]
-    assert await saved(settings, last) == []
-    write(settings, "editor", "You edit.")
-    assert await saved(settings, last) == ["persona:editor"]
-    write(settings, "editor", "You edit well.")
-    assert await saved(settings, last) == ["persona:editor", "persona:editor"]
-    assert (await opened(settings, "get_persona", persona_id="editor"))["definition"] == "You edit well."
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("---\nrole: boss\n---\n", "---\nname: x\n", b"\xff\xfe", "---\nrole: worker\nrole: planner\n---\n"),
-        *('---\nname: "\\ud800"\n---\n', "a\0b", "---\nname: [\n---\n"),
-    ],
-)
-async def test_a_damaged_file_is_named_and_keeps_the_project_from_opening(
-    settings: Settings, text: str | bytes
+async def test_only_what_changed_is_saved_at_the_next_start_and_its_time_is_told(
+    settings: Settings, clock: Clock
 ) -> None:
-    await opened(settings, "ping")
-    write(settings, "editor", text)
-    with pytest.raises(BadInput, match=r"PERSONA_INVALID: Persona editor.*personas/editor\.md") as refused:
-        await opened(settings, "ping")
-    assert "<unicode string>" not in refused.value.message
+    async def saved() -> list[str]:
+        clock.forward(1)
+        async with Workbench.open(settings, clock=clock) as workbench:
+            return await given.kinds(workbench, "persona.saved", subject="persona:editor")
+
+    assert await saved() == []
+    write(settings, "editor", "You edit.")
+    assert [len(await saved()) for _ in range(2)] == [1, 1]
+    first = await opened(settings, "get_persona", persona_id="editor")
+    assert await opened(settings, "get_persona", persona_id="editor") == first
+    write(settings, "editor", "You edit well.")
+    assert len(await saved()) == 2
+    found = await opened(settings, "get_persona", persona_id="editor")
+    assert found["definition"] == "You edit well."
+    versions = (await opened(settings, "list_persona_versions", persona_id="editor"))["versions"]
+    assert [one["saved_at"] for one in versions] == [iso(clock.now), iso(clock.now - 2 * SECOND)]
+    assert first["sha256"] == versions[1]["sha256"]
+
+
+DAMAGED = [
+    *("---\nrole: boss\n---\n", "---\nname: x\n", b"\xff\xfe", "---\nrole: worker\nrole: planner\n---\n"),
+    *('---\nname: "\\ud800"\n---\n', "a\0b", "---\nname: [\n---\n"),
+]
+
+
+async def test_a_damaged_file_is_named_and_keeps_the_project_from_opening(settings: Settings) -> None:
+    for text in DAMAGED:
+        write(settings, "editor", text)
+        with pytest.raises(BadInput, match=r"PERSONA_INVALID: Persona editor.*personas/editor\.md") as refused:
+            await opened(settings, "ping")
+        assert "<unicode string>" not in refused.value.message
     write(settings, "editor", "You edit.")
     assert (await opened(settings, "get_persona", persona_id="editor"))["id"] == "editor"
-
-
-async def test_a_persona_says_when_it_was_changed(settings: Settings) -> None:
-    before = wall_clock()
-    write(settings, "editor", "You edit.")
-    async with Workbench.open(settings, clock=lambda: before) as workbench:
-        first = await workbench.call("get_persona", persona_id="editor")
-    async with Workbench.open(settings, clock=lambda: before + 1_000_000) as workbench:
-        assert await workbench.call("get_persona", persona_id="editor") == first
 
 
 # Saved while the project is open
@@ -120,9 +112,7 @@ async def test_a_saved_persona_is_a_file_of_the_project_and_holds_at_once(
 
 async def test_a_saved_persona_is_the_same_at_the_next_start(settings: Settings) -> None:
     await opened(settings, "save_persona", persona_id="editor", text=TEXT.replace("\n", "\r\n"))
-    await opened(settings, "save_persona", persona_id="tester", text="You test twice.")
     assert (await opened(settings, "get_persona", persona_id="editor"))["role"] == "planner"
-    assert (await opened(settings, "get_persona", persona_id="tester"))["source"] == "project"
     assert len((await opened(settings, "list_persona_versions", persona_id="editor"))["versions"]) == 1
 
 
@@ -159,12 +149,17 @@ NO_PERSONAS = [
 ]
 
 
-async def test_what_is_no_persona_is_not_saved(workbench: Workbench, settings: Settings) -> None:
+async def test_what_is_no_persona_is_not_saved_nor_by_anybody_else(
+    workbench: Workbench, settings: Settings, admit: Admit
+) -> None:
     for persona_id, text in NO_PERSONAS:
         with pytest.raises(BadInput, match=r"PERSONA_INVALID|INVALID_ARGUMENTS"):
             await workbench.call("save_persona", persona_id=persona_id, text=text)
-        assert not (settings.home / "personas").exists(), persona_id
-        assert {p["id"] for p in (await workbench.call("get_personas"))["personas"]} == set(BUILT_IN)
+    planner = await admit("pam", role="planner")
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await workbench.dispatch(planner.caller, "save_persona", {"persona_id": "tester", "text": "x"})
+    assert not (settings.home / "personas").exists()
+    assert {p["id"] for p in (await workbench.call("get_personas"))["personas"]} == set(BUILT_IN)
 
 
 async def test_a_persona_whose_file_cannot_be_written_stays_as_it_is(workbench: Workbench, settings: Settings) -> None:
@@ -186,20 +181,9 @@ async def test_of_many_who_save_a_persona_at_once_the_file_and_the_project_have_
     assert len((await workbench.call("list_persona_versions", persona_id="tester"))["versions"]) == 41
 
 
-async def test_only_the_person_saves_personas(workbench: Workbench, admit: Admit) -> None:
-    planner = await admit("pam", role="planner")
-    with pytest.raises(Refused, match="FORBIDDEN"):
-        await workbench.dispatch(planner.caller, "save_persona", {"persona_id": "tester", "text": "x"})
-
-
 async def test_a_lease_lasts_as_the_task_says_else_its_persona_else_the_settings(
     workbench: Workbench, settings: Settings
 ) -> None:
     await workbench.call("save_persona", persona_id="slow", text="---\nlease_seconds: 900\n---\nTake your time.")
-
-    async def lease(**more: Any) -> float:
-        return float((await workbench.call("create_task", title="t", **more))["lease_seconds"])
-
-    assert await lease(persona_id="slow") == 900
-    assert await lease(persona_id="slow", lease_seconds=5) == 5
-    assert await lease(persona_id="tester") == settings.lease_seconds
+    for persona, said, seconds in (("slow", None, 900), ("slow", 5, 5), ("tester", None, settings.lease_seconds)):
+        assert (await given.whole_task(workbench, "t", persona, lease_seconds=said))["lease_seconds"] == seconds
