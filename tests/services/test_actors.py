@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from tests import given
-from tests.conftest import Admit, Served
+from tests.conftest import Served
 from tests.services.processes import running
 from tests.services.worktrees.lab import approval, ask, commit, finished, settled
 from workbench.app import Workbench
+from workbench.ops import Caller
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 
@@ -24,16 +25,14 @@ async def actors(workbench: Workbench, *kinds: str) -> set[tuple[str, str]]:
     return {(event["kind"], event["actor"]) for event in page["events"]}
 
 
-async def happened(workbench: Workbench, kind: str) -> set[tuple[str, str]]:
-    """The actors of a kind of event, once there is one."""
-    async with workbench.feed.subscribe(kind, after=0) as events:
-        await anext(events)
-    return await actors(workbench, kind)
-
-
-async def pending(workbench: Workbench) -> dict[str, Any] | None:
-    """The first question that waits."""
-    return next(iter((await workbench.call("list_approvals"))["approvals"]), None)
+async def lab_of(workbench: Workbench) -> Caller:
+    """A planner with a commit in its worktree `lab`."""
+    made = await workbench.call("register", name="pam", persona_id="planner")
+    await workbench.call("approve", approval_id=made["approval_id"])
+    pam = await workbench.identify(made["token"])
+    lab = await workbench.dispatch(pam, "create_worktree", {"name": "lab"})
+    commit(Path(lab["path"]))
+    return pam
 
 
 @pytest.mark.long
@@ -42,7 +41,8 @@ async def test_the_end_of_a_process_is_noted_by_the_system(served: Served) -> No
     spawned = await running.spawn(served, task_id=task)
     assert spawned["approval_id"] is None  # the operator's spawn is admitted, so nothing is left to approve
     await running.over(served, spawned["agent_id"])
-    assert await happened(served.workbench, "agent.exited") == {("agent.exited", "system")}
+    ended = await given.until(lambda: actors(served.workbench, "agent.exited"))
+    assert ended == {("agent.exited", "system")}
     assert await actors(served.workbench, "agent.spawned") == {("agent.spawned", "operator")}
 
 
@@ -58,24 +58,25 @@ async def test_a_queued_merge_names_its_approver_and_its_consequences_the_system
 
 @pytest.mark.long
 async def test_a_merge_that_is_sent_back_is_sent_back_by_the_system_and_requested_by_the_planner(
-    settings: Settings, admit: Admit, repository: Path
+    settings: Settings, repository: Path
 ) -> None:
     changed = settings.model_copy(update={"integration_gates": ("test ! -e late.txt",)})
     async with Workbench.open(changed) as workbench, Servers(workbench) as servers:
         await servers.start(0)
-        made = await workbench.call("register", name="pam", persona_id="planner")
-        await workbench.call("approve", approval_id=made["approval_id"])
-        pam = await workbench.identify(made["token"])
-        lab = await workbench.dispatch(pam, "create_worktree", {"name": "lab"})
-        commit(Path(lab["path"]))
+        pam = await lab_of(workbench)
         asked = await workbench.dispatch(pam, "request_integration", {"worktree_name": "lab"})
         await settled(workbench, asked["approval_id"])
         commit(repository, "late.txt")
         await workbench.call("approve", approval_id=asked["approval_id"])
         first = await finished(workbench, asked["approval_id"])
         assert (first["status"], first["decided_by"]) == ("failed", "operator")
-        assert await happened(workbench, "worktree.refused") == {("worktree.refused", "system")}
-        again = await given.until(lambda: pending(workbench))
+        refused = await given.until(lambda: actors(workbench, "worktree.refused"))
+        assert refused == {("worktree.refused", "system")}
+
+        async def pending() -> list[dict[str, Any]]:
+            return list((await workbench.call("list_approvals"))["approvals"])
+
+        again = (await given.until(pending))[0]
         assert again["requester"] == "pam"
         page = await workbench.call("list_events", subject=f"approval:{again['id']}")
         assert (page["events"][0]["kind"], page["events"][0]["actor"]) == ("approval.requested", "system")
@@ -87,13 +88,8 @@ async def test_without_required_approval_the_requester_decides(settings: Setting
     async with Workbench.open(changed) as workbench, Servers(workbench) as servers:
         if is_served:
             await servers.start(0)
-        made = await workbench.call("register", name="pam", persona_id="planner")
-        await workbench.call("approve", approval_id=made["approval_id"])
-        pam = await workbench.identify(made["token"])
-        lab = await workbench.dispatch(pam, "create_worktree", {"name": "lab"})
-        commit(Path(lab["path"]))
         how = {"worktree_name": "lab", "require_human_approval": False}
-        asked = await workbench.dispatch(pam, "integrate_worktree", how)
+        asked = await workbench.dispatch(await lab_of(workbench), "integrate_worktree", how)
         decided = await finished(workbench, asked["approval_id"])
         assert (decided["status"], decided["requester"], decided["decided_by"]) == ("approved", "pam", "pam")
         assert await actors(workbench, "worktree.integrated") == {("worktree.integrated", "pam")}

@@ -34,44 +34,22 @@ async def test_a_planner_waits_for_the_decision_on_what_it_requested(workbench: 
     pam = await admit("pam", role="planner")
     number = await asked(workbench, pam)
     assert (await get(workbench, pam, number))["status"] == "pending"
+    pending = (await one(workbench))["approval"]
+    assert (pending["id"], pending["status"], pending["requester"]) == (number, "pending", "pam")
     waiting = asyncio.create_task(get(workbench, pam, number, wait_seconds=20))
     await followed(workbench)
     await workbench.call("reject", approval_id=number, reason="Tests are missing.")
-    found = await waiting
-    assert (found["status"], found["decided_by"], found["reason"]) == ("rejected", "operator", "Tests are missing.")
+    (found,) = (await workbench.dispatch(pam.caller, "get_worktree_status", {"worktree_name": "lab"}))["worktrees"]
+    assert (found["approval_id"], found["approval"]["id"]) == (None, number)
+    for told in (await waiting, found["approval"]):
+        assert (told["status"], told["decided_by"], told["reason"]) == ("rejected", "operator", "Tests are missing.")
+    await workbench.call("create_worktree", name="other")
+    assert (await one(workbench, "other"))["approval"] is None
 
 
-async def test_a_planner_gets_the_events_of_what_it_requested_and_of_nothing_else(
+async def test_a_planner_gets_the_events_of_what_it_requested_also_once_it_is_renamed_and_others_do_not(
     workbench: Workbench, admit: Admit
 ) -> None:
-    pam, pia = await admit("pam", role="planner"), await admit("pia", role="planner")
-    number = await asked(workbench, pam)
-    await workbench.call("reject", approval_id=number, reason="No.")
-    told = {}
-    for agent in (pam, pia):
-        page = await workbench.dispatch(
-            agent.caller, "list_events", {"kinds": ["approval.requested", "approval.rejected"]}
-        )
-        told[agent.agent_id] = [(e["kind"], e["subject"], e["data"].get("reason")) for e in page["events"]]
-    mine = f"approval:{number}"
-    assert told == {
-        "pam": [("approval.requested", mine, None), ("approval.rejected", mine, "No.")],
-        "pia": [],
-    }
-
-
-async def test_a_renamed_planner_still_learns_the_decision(workbench: Workbench, admit: Admit) -> None:
-    pam = await admit("pam", role="planner")
-    number = await asked(workbench, pam)
-    await workbench.call("update_agent", agent_id="pam", changes={"agent_id": "pamela"})
-    await workbench.call("reject", approval_id=number, reason="No.")
-    pamela = Admitted("pamela", pam.token, await workbench.identify(pam.token))
-    assert (await get(workbench, pamela, number))["reason"] == "No."
-    page = await workbench.dispatch(pamela.caller, "list_events", {"kinds": ["approval.rejected"]})
-    assert [event["subject"] for event in page["events"]] == [f"approval:{number}"]
-
-
-async def test_others_do_not_see_the_approval(workbench: Workbench, admit: Admit) -> None:
     pam, pia, ada = await admit("pam", role="planner"), await admit("pia", role="planner"), await admit("ada")
     number = await asked(workbench, pam)
     for hidden in (number, number + 100):
@@ -80,20 +58,11 @@ async def test_others_do_not_see_the_approval(workbench: Workbench, admit: Admit
     with pytest.raises(Refused, match="FORBIDDEN"):
         await get(workbench, ada, number)
     assert (await workbench.call("get_approval", approval_id=number))["requester"] == "pam"
-
-
-async def test_the_status_of_a_worktree_has_its_newest_approval(workbench: Workbench, admit: Admit) -> None:
-    pam = await admit("pam", role="planner")
-    number = await asked(workbench, pam)
-    pending = (await one(workbench))["approval"]
-    assert (pending["id"], pending["status"], pending["requester"]) == (number, "pending", "pam")
+    await workbench.call("update_agent", agent_id="pam", changes={"agent_id": "pamela"})
     await workbench.call("reject", approval_id=number, reason="No.")
-    (found,) = (await workbench.dispatch(pam.caller, "get_worktree_status", {"worktree_name": "lab"}))["worktrees"]
-    decided = found["approval"]
-    assert (found["approval_id"], decided["id"]) == (None, number)
-    assert (decided["status"], decided["decided_by"], decided["reason"]) == ("rejected", "operator", "No.")
-
-
-async def test_a_worktree_without_a_request_has_no_approval(workbench: Workbench) -> None:
-    await workbench.call("create_worktree", name="lab")
-    assert (await one(workbench))["approval"] is None
+    pamela = Admitted("pamela", pam.token, await workbench.identify(pam.token))
+    assert (await get(workbench, pamela, number))["reason"] == "No."
+    mine, kinds = f"approval:{number}", ["approval.requested", "approval.rejected"]
+    for agent, told in ((pamela, [(kinds[0], mine, None), (kinds[1], mine, "No.")]), (pia, [])):
+        page = await workbench.dispatch(agent.caller, "list_events", {"kinds": kinds})
+        assert [(e["kind"], e["subject"], e["data"].get("reason")) for e in page["events"]] == told
