@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Admitted, followed
 from workbench.app import Workbench
 from workbench.errors import Conflict, NotFound, Refused
-from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
 
@@ -19,34 +18,42 @@ PLACES = ("north", "south")
 
 
 @pytest.fixture
-async def workbench(settings: Settings) -> AsyncIterator[Workbench]:
+async def workbench(workbench: Workbench) -> Workbench:
     """An open project with two sessions, `north` and `south`."""
-    async with Workbench.open(settings) as opened:
-        await opened.call("create_project", name="map")
-        for place in PLACES:
-            await opened.call("create_session", project_id="map", name=place)
-        yield opened
+    await given.project(workbench, "map")
+    for place in PLACES:
+        await given.session(workbench, place, "map")
+    return workbench
 
 
 async def put(workbench: Workbench, admit: Admit, name: str, session: str | None, **choices: str) -> Admitted:
     """An agent that was put into a session, or into none."""
-    made: Admitted = await admit(name, **choices)
-    await workbench.call("update_agent", agent_id=name, changes={"session_id": session})
-    return Admitted(name, made.token, await workbench.identify(made.token))
+    return await move(workbench, await admit(name, **choices), session)
+
+
+async def move(workbench: Workbench, agent: Admitted, session: str | None) -> Admitted:
+    """The agent, moved to another session."""
+    await workbench.call("update_agent", agent_id=agent.agent_id, changes={"session_id": session})
+    return Admitted(agent.agent_id, agent.token, await workbench.renewed(agent.caller))
 
 
 async def board(workbench: Workbench) -> dict[str, int]:
     """A task of each session and one of none, by the session's name."""
-    made = {}
-    for place in (*PLACES, None):
-        new = {"title": str(place), "persona_id": "implementer", "session_id": place}
-        made[str(place)] = int((await workbench.call("create_task", **new))["id"])
-    return made
+    return {str(place): await given.task(workbench, str(place), session_id=place) for place in (*PLACES, None)}
 
 
 async def titles(workbench: Workbench, agent: Admitted, name: str, **more: Any) -> list[str]:
     """The titles of tasks an operation answers with."""
     return [task["title"] for task in (await workbench.dispatch(agent.caller, name, more))["tasks"]]
+
+
+async def all_done(workbench: Workbench, agent: Admitted) -> list[str]:
+    """The titles of the tasks that an agent takes, until there is none for it."""
+    done = []
+    while task := await given.claim(workbench, agent):
+        done.append(task["title"])
+        await given.done_by(workbench, agent, "complete_task", task["id"])
+    return done
 
 
 @pytest.mark.parametrize("place", [*PLACES, None])
@@ -74,89 +81,72 @@ async def test_an_agent_sees_and_claims_the_tasks_of_its_session_and_of_none(
 async def test_the_best_task_is_taken_from_the_session_and_from_nobodys_alike(
     workbench: Workbench, admit: Admit
 ) -> None:
-    ada, order = await put(workbench, admit, "ada", "north"), []
+    ada = await put(workbench, admit, "ada", "north")
     for priority, place in ((5, "north"), (4, None), (9, "south"), (3, "north"), (4, None)):
-        new = {"title": f"{place} {priority}", "persona_id": "implementer", "session_id": place, "priority": priority}
-        await workbench.call("create_task", **new)
-    while task := (await workbench.dispatch(ada.caller, "claim_task", {}))["task"]:
-        order.append(task["title"])
-        await workbench.dispatch(ada.caller, "complete_task", {"task_id": task["id"]})
-    assert order == ["north 5", "None 4", "None 4", "north 3"]
+        await given.task(workbench, f"{place} {priority}", session_id=place, priority=priority)
+    assert await all_done(workbench, ada) == ["north 5", "None 4", "None 4", "north 3"]
 
 
 async def test_who_has_a_worktree_and_a_session_takes_what_fits_both(workbench: Workbench, settle: Admit) -> None:
     ada = await move(workbench, await settle("ada", "lab"), "north")
     for session in ("north", None, "south"):
         for worktree in ("lab", None, "attic"):
-            new = {"title": f"{session} {worktree}", "persona_id": "implementer"}
-            await workbench.call("create_task", **new, session_id=session, target_worktree=worktree)
+            await given.task(workbench, f"{session} {worktree}", session_id=session, target_worktree=worktree)
     fitting = ["north lab", "north None", "None lab", "None None"]
     assert await titles(workbench, ada, "get_available_tasks") == fitting
-    taken = []
-    while task := (await workbench.dispatch(ada.caller, "claim_task", {}))["task"]:
-        taken.append(task["title"])
-        await workbench.dispatch(ada.caller, "complete_task", {"task_id": task["id"]})
-    assert taken == fitting
+    assert await all_done(workbench, ada) == fitting
 
 
 async def test_what_is_reserved_for_an_agent_lies_where_it_can_see_it(workbench: Workbench, admit: Admit) -> None:
     ada, ids = await put(workbench, admit, "ada", "north"), await board(workbench)
     with pytest.raises(Conflict, match="OTHER_SESSION"):
         await workbench.call("reassign_task", task_id=ids["south"], assigned_agent_id="ada")
-    new = {"title": "t", "persona_id": "implementer", "session_id": "south", "assigned_agent_id": "ada"}
     with pytest.raises(Conflict, match="OTHER_SESSION"):
-        await workbench.call("create_task", **new)
+        await given.task(workbench, session_id="south", assigned_agent_id="ada")
+    with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
+        await given.task(workbench, session_id="west")
     await workbench.call("reassign_task", task_id=ids["north"], assigned_agent_id="ada")
     ada = await move(workbench, ada, "south")
     assert await titles(workbench, ada, "get_available_tasks") == ["south", "None"]
     with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
-        await workbench.dispatch(ada.caller, "claim_task", {"task_id": ids["north"]})
+        await given.claim(workbench, ada, ids["north"])
     ada = await move(workbench, ada, "north")
-    assert (await workbench.dispatch(ada.caller, "claim_task", {}))["task"]["id"] == ids["north"]
-
-
-async def move(workbench: Workbench, agent: Admitted, session: str) -> Admitted:
-    """The agent, moved to another session."""
-    await workbench.call("update_agent", agent_id=agent.agent_id, changes={"session_id": session})
-    return Admitted(agent.agent_id, agent.token, await workbench.renewed(agent.caller))
+    assert (await given.claim(workbench, ada))["id"] == ids["north"]
 
 
 async def test_a_planner_plans_for_its_own_session(workbench: Workbench, admit: Admit) -> None:
     pam, ids = await put(workbench, admit, "pam", "north", role="planner"), await board(workbench)
-    new = {"title": "t", "persona_id": "implementer"}
-    made = await workbench.dispatch(pam.caller, "create_task", new)
-    north = (await workbench.call("get_task", task_id=ids["north"]))["session_id"]
-    assert made["session_id"] == north
-    assert (await workbench.dispatch(pam.caller, "create_task", new | {"session_id": "north"}))["session_id"] == north
+    north = (await given.task_now(workbench, ids["north"]))["session_id"]
+    for said in ({}, {"session_id": "north"}):
+        made = await given.whole_task(workbench, by=pam, **said)
+        assert made["session_id"] == north
     with pytest.raises(Refused, match="FORBIDDEN"):
-        await workbench.dispatch(pam.caller, "create_task", new | {"session_id": "south"})
+        await given.task(workbench, by=pam, session_id="south")
     for foreign in ({"dependencies": [ids["south"]]}, {"parent_task_id": ids["south"]}):
         with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
-            await workbench.dispatch(pam.caller, "create_task", new | foreign)
+            await given.task(workbench, by=pam, **foreign)
     steering: dict[str, dict[str, Any]] = {
         **{"cancel_task": {}, "retry_task": {}, "reassign_task": {"assigned_agent_id": None}},
         **{"set_priority": {"priority": 1}, "add_dependency": {"depends_on": ids["north"]}},
     }
     for name, more in steering.items():
         with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
-            await workbench.dispatch(pam.caller, name, {"task_id": ids["south"], **more})
+            await given.done_by(workbench, pam, name, ids["south"], **more)
     with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
-        edge = {"task_id": made["id"], "depends_on": ids["south"]}
-        await workbench.dispatch(pam.caller, "add_dependency", edge)
+        await given.done_by(workbench, pam, "add_dependency", made["id"], depends_on=ids["south"])
 
 
 async def test_a_subtask_lies_in_the_session_of_what_it_is_part_of(workbench: Workbench, admit: Admit) -> None:
     ada, ids = await put(workbench, admit, "ada", "north"), await board(workbench)
     for part_of, session in (("north", ada.caller.session), ("None", None)):
-        await workbench.dispatch(ada.caller, "claim_task", {"task_id": ids[part_of]})
+        await given.claim(workbench, ada, ids[part_of])
         part = {"parent_task_id": ids[part_of], "title": "part"}
         assert (await workbench.dispatch(ada.caller, "create_subtask", part))["session_id"] == session
 
 
 async def test_a_task_whose_parent_is_elsewhere_is_still_in_the_tree(workbench: Workbench, admit: Admit) -> None:
     ada, ids = await put(workbench, admit, "ada", "north"), await board(workbench)
-    new = {"title": "part", "persona_id": "implementer", "parent_task_id": ids["south"]}
-    await workbench.call("create_task", **new)
+    await given.task(workbench, "part", parent_task_id=ids["south"])
     assert await titles(workbench, ada, "get_task_tree") == ["north", "None", "part"]
     (south,) = [t for t in (await workbench.call("get_task_tree"))["tasks"] if t["title"] == "south"]
     assert [child["title"] for child in south["children"]] == ["part"]
@@ -176,13 +166,13 @@ async def test_the_graph_and_the_filter_by_session_show_no_other(workbench: Work
 
 async def test_events_of_tasks_say_their_session(workbench: Workbench, admit: Admit) -> None:
     ada, ids = await put(workbench, admit, "ada", "north"), await board(workbench)
-    for how in ("release_task", "complete_task"):
-        await workbench.dispatch(ada.caller, "claim_task", {"task_id": ids["north"]})
-        await workbench.dispatch(ada.caller, how, {"task_id": ids["north"]})
-    await workbench.call("cancel_task", task_id=ids["south"])
+    await given.claim(workbench, ada, ids["north"])
+    await given.done_by(workbench, ada, "release_task", ids["north"])
+    await given.end(workbench, ada, ids["north"])
+    await given.end(workbench, ada, ids["south"], "cancelled")
     told = (await workbench.call("list_events", kinds=["task.*"], limit=1000))["events"]
     place = {f"task:{ids[name]}": name for name in ids}
-    session = {name: (await workbench.call("get_task", task_id=ids[name]))["session_id"] for name in ids}
+    session = {name: (await given.task_now(workbench, ids[name]))["session_id"] for name in ids}
     assert {(place[event["subject"]], event["session"]) for event in told} == set(session.items())
     heard = (await workbench.dispatch(ada.caller, "list_events", {"kinds": ["task.*"]}))["events"]
     assert {place[event["subject"]] for event in heard} == {"north", "None"}
@@ -194,10 +184,5 @@ async def test_who_waits_for_work_hears_of_its_sessions(workbench: Workbench, ad
     waiting = asyncio.create_task(workbench.dispatch(ada.caller, "heartbeat_and_get_tasks", {"wait_seconds": 30}))
     await followed(workbench)
     for place in ("south", "north"):
-        await workbench.call("create_task", title=place, persona_id="implementer", session_id=place)
+        await given.task(workbench, place, session_id=place)
     assert [task["title"] for task in (await waiting)["available"]] == ["north"]
-
-
-async def test_a_task_is_put_into_a_session_that_is_there(workbench: Workbench) -> None:
-    with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
-        await workbench.call("create_task", title="t", persona_id="implementer", session_id="west")

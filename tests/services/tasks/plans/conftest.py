@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from tests import given
 from workbench.app import Workbench
-from workbench.settings import Settings
 from workbench.store.queries import Query
 
 
 @pytest.fixture
-async def workbench(migrated: Settings) -> AsyncIterator[Workbench]:
+async def workbench(workbench: Workbench) -> Workbench:
     """An open project with a session, `night`."""
-    async with Workbench.open(migrated) as opened:
-        await opened.call("create_project", name="house")
-        await opened.call("create_session", project_id="house", name="night")
-        yield opened
+    await given.project(workbench, "house")
+    await given.session(workbench, "night", "house")
+    return workbench
 
 
 TEXT = """
@@ -32,7 +30,6 @@ tasks:
      max_retries: 0, lease_seconds: 9, description: text, context_ref: doc, metadata: {a: {b: [1]}}}
   - {name: first, title: First, persona: implementer, worktree: other}
 """
-
 
 SET_CANCEL = Query("set_cancel", "UPDATE tasks SET on_failure = 'cancel' WHERE name = 'second'")
 
@@ -68,9 +65,7 @@ tasks:
 """
 """The plan with `middle` gone, `extra` added, and `first` and `last` the other way round."""
 
-
 EXTRA = "plan: p\ntasks:\n- {name: extra, title: Extra, persona: implementer}\n"
-
 
 CHECKLIST = """
 # P

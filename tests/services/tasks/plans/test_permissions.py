@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Admitted
-from tests.services.tasks.plans.conftest import CHECKLIST, TEXT
+from tests.services.tasks.plans.conftest import CHECKLIST, EXTRA, TEXT
 from workbench.app import Workbench
 from workbench.errors import Conflict, NotFound, Refused
 
@@ -47,28 +48,20 @@ async def test_a_planners_plan_is_its_sessions_and_says_so_to_others_only(workbe
 
 
 async def test_a_task_that_goes_to_another_session_is_reserved_for_nobody_there(
-    workbench: Workbench, admit: Admit
+    workbench: Workbench, ada: Admitted
 ) -> None:
-    await admit("ada")
-    text = "plan: p\ntasks:\n- {name: a, title: A, persona: implementer}"
-    task = (await workbench.call("create_plan", text=text))["tasks"]["a"]
-    await workbench.call("reassign_task", task_id=task, assigned_agent_id="ada")
-    await workbench.call("create_plan", text=text.replace("title: A", "title: B"), update=True)
-    assert (await workbench.call("get_task", task_id=task))["reserved_for"] == "ada"
-    await workbench.call("create_plan", text=text.replace("title: A", "title: B, session: night"), update=True)
-    assert (await workbench.call("get_task", task_id=task))["reserved_for"] is None
+    await workbench.call("create_plan", text=EXTRA)
+    await workbench.call("reassign_task", task_id=1, assigned_agent_id=ada.agent_id)
+    for title, reserved_for in (("Other", "ada"), ("Other, session: night", None)):
+        await workbench.call("create_plan", text=EXTRA.replace("Extra", title), update=True)
+        assert (await given.task_now(workbench, 1))["reserved_for"] == reserved_for
 
 
 async def test_plans_say_how_far_they_are(workbench: Workbench, ada: Admitted) -> None:
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await workbench.dispatch(ada.caller, "create_plan", {"text": TEXT})
     await workbench.call("create_plan", text=TEXT.replace("worktree: other", "worktree:"))
     assert (await workbench.call("list_plans"))["plans"] == [{"plan": "p", "tasks": 3, "completed": 0, "open": 3}]
-    await workbench.dispatch(ada.caller, "claim_task", {"task_id": 1})
-    await workbench.dispatch(ada.caller, "complete_task", {"task_id": 1})
-    await workbench.call("cancel_task", task_id=3)
+    await given.end(workbench, ada, 1)
+    await given.end(workbench, ada, 3, "cancelled")
     assert (await workbench.call("list_plans"))["plans"] == [{"plan": "p", "tasks": 3, "completed": 1, "open": 1}]
-
-
-async def test_a_worker_makes_no_plans(workbench: Workbench, admit: Admit) -> None:
-    worker = await admit("walt")
-    with pytest.raises(Refused, match="FORBIDDEN"):
-        await workbench.dispatch(worker.caller, "create_plan", {"text": TEXT})

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import hypothesis
 import pytest
 import yaml
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck
 from hypothesis import settings as settings_of_hypothesis
 from hypothesis import strategies as st
 
+from tests import given
 from tests.conftest import Admit, Admitted
 from tests.rules.tasks.test_plan import documents
 from tests.services.tasks.plans.conftest import CHANGED, EXTRA, SET_CANCEL, TEXT, UNCHANGED, listed
@@ -23,15 +25,19 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_an_update_adds_changes_and_removes_in_one_go_and_tells(workbench: Workbench) -> None:
-    await workbench.call("create_plan", text=TEXT)
+    trial = await workbench.call("create_plan", text=TEXT, dry_run=True)
+    assert (trial["tasks"], trial["changed"], trial["diff"]["added"]) == ({}, True, ["last", "middle", "first"])
+    assert (await workbench.call("list_plans"))["plans"] == []
+    made = await workbench.call("create_plan", text=TEXT, update=True)  # of what is not there
+    assert made["tasks"] == {"first": 1, "middle": 2, "last": 3}
     before, last = await listed(workbench), (await workbench.call("list_events", after=None))["next_after"]
     trial = await workbench.call("create_plan", text=CHANGED, dry_run=True)
-    assert (await listed(workbench), trial["tasks"]) == (before, {"first": 1, "middle": 2, "last": 3})
+    assert (await listed(workbench), trial["tasks"]) == (before, made["tasks"])
     made = await workbench.call("create_plan", text=CHANGED, update=True)
     assert made["tasks"] == {"first": 1, "last": 3, "extra": 4}
     assert (made["changed"], made["worktrees"], made["diff"]) == (True, ["lab"], trial["diff"])
     assert made["diff"]["text"].splitlines()[:2] == ["+ extra: Extra", "- middle: Middle"]
-    first, middle, last_one, extra = [await workbench.call("get_task", task_id=n) for n in (1, 2, 3, 4)]
+    first, middle, last_one, extra = [await given.task_now(workbench, n) for n in (1, 2, 3, 4)]
     said = {"title": "Foremost", "persona_id": "tester", "worktree": "lab", "run": "ls", "priority": 900}
     more = {"max_retries": 9, "description": "text", "context_ref": "doc", "metadata": {"x": 1}, "lease_seconds": 7.0}
     rest = {"no_retry": ["ValueError"], "on_failure": "ignore", "dependencies": [3, 4], "blocked_by": [3, 4]}
@@ -47,11 +53,6 @@ async def test_an_update_adds_changes_and_removes_in_one_go_and_tells(workbench:
         "tasks": {"extra": 4, "first": 1, "last": 3, "middle": 2},
     }
     assert [e["data"]["fields"] for e in events if e["kind"] == "task.changed"][1] == ["parent", "after"]
-
-
-async def test_after_an_update_the_new_text_is_the_plan_and_the_old_one_another(workbench: Workbench) -> None:
-    await workbench.call("create_plan", text=TEXT)
-    await workbench.call("create_plan", text=CHANGED, update=True)
     assert not (await workbench.call("create_plan", text=CHANGED))["changed"]
     with pytest.raises(Conflict, match="PLAN_EXISTS"):
         await workbench.call("create_plan", text=TEXT)
@@ -62,18 +63,11 @@ async def test_after_an_update_the_new_text_is_the_plan_and_the_old_one_another(
     assert len({text.partition("tasks:")[2].count("\n") for text in told}) == len(fresh["diff"]["added"]) + 1
 
 
-async def test_an_update_of_what_is_not_there_creates_it(workbench: Workbench) -> None:
-    trial = await workbench.call("create_plan", text=TEXT, dry_run=True)
-    assert (trial["tasks"], trial["changed"], trial["diff"]["added"]) == ({}, True, ["last", "middle", "first"])
-    assert (await workbench.call("list_plans"))["plans"] == []
-    assert (await workbench.call("create_plan", text=TEXT, update=True))["tasks"].keys() == {"first", "middle", "last"}
-
-
 async def test_what_has_begun_cannot_be_changed_and_the_update_is_refused_whole(
     workbench: Workbench, ada: Admitted
 ) -> None:
     await workbench.call("create_plan", text=TEXT.replace("worktree: other", "worktree:"))
-    await workbench.dispatch(ada.caller, "claim_task", {"task_id": 1})
+    await given.claim(workbench, ada, 1)
     before = await listed(workbench)
     text = CHANGED.replace("worktree: lab", "worktree:").replace("extra}", "extra, priority: 3}")
     for how in ({"update": True}, {"dry_run": True}):
@@ -90,14 +84,12 @@ async def test_what_has_begun_cannot_be_changed_and_the_update_is_refused_whole(
 
 
 async def test_a_priority_set_by_hand_does_not_keep_a_plan_from_growing(workbench: Workbench, ada: Admitted) -> None:
-    text = "plan: p\ntasks:\n- {name: a, title: A, persona: implementer}"
-    task = (await workbench.call("create_plan", text=text))["tasks"]["a"]
-    await workbench.call("set_priority", task_id=task, priority=900)
-    await workbench.dispatch(ada.caller, "claim_task", {})
-    more = text + "\n- {name: b, title: B, persona: implementer}"
-    made = await workbench.call("create_plan", text=more, update=True)
+    await workbench.call("create_plan", text=EXTRA)
+    await workbench.call("set_priority", task_id=1, priority=900)
+    await given.claim(workbench, ada)
+    made = await workbench.call("create_plan", text=EXTRA + EXTRA.splitlines()[-1].replace("extra", "b"), update=True)
     assert (made["diff"]["added"], made["diff"]["changed"]) == (["b"], {})
-    assert (await workbench.call("get_task", task_id=task))["priority"] == 900
+    assert (await given.task_now(workbench, 1))["priority"] == 900
 
 
 async def test_what_ended_without_a_result_may_go_and_its_name_is_free_again(workbench: Workbench) -> None:
@@ -126,7 +118,7 @@ CORRECTED = FAILING.replace("exit 1", "exit 0").replace("lab", "lab2")
 async def test_a_corrected_line_of_a_failed_task_retries_it(workbench: Workbench, settle: Admit) -> None:
     await workbench.call("create_plan", text=FAILING)
     ada = await settle("ada", "lab")
-    await workbench.dispatch(ada.caller, "claim_task", {"task_id": 1})
+    await given.claim(workbench, ada, 1)
     await workbench.dispatch(ada.caller, "fail_task", {"task_id": 1, "error_message": "no"})
     await workbench.call("discard_worktree", worktree_name="lab", force=True)
     assert "~ a: " in (await workbench.call("create_plan", text=CORRECTED, dry_run=True))["diff"]["text"]
@@ -171,7 +163,7 @@ async def test_an_update_cannot_have_tasks_wait_for_each_other_by_way_of_others(
 
 
 @settings_of_hypothesis(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(one=documents(), other=documents(), form=st.sampled_from(["yaml", "markdown"]))
+@hypothesis.given(one=documents(), other=documents(), form=st.sampled_from(["yaml", "markdown"]))
 async def test_an_update_makes_any_plan_any_other_and_the_export_says_so(
     workbench: Workbench, one: dict[str, Any], other: dict[str, Any], form: Format
 ) -> None:
