@@ -21,6 +21,14 @@ pytestmark = pytest.mark.anyio
 MODEL = "def mean(values):\n    return sum(values) / len(values)\n\n\ndef median(values):\n    return values[0]\n"
 
 
+@pytest.fixture
+async def lab(workbench: Workbench) -> Path:
+    """The worktree `lab`, with a commit of `model.py`."""
+    place = await given.worktree(workbench)
+    commit(place, "model.py", MODEL)
+    return place
+
+
 async def request(workbench: Workbench, *comments: dict[str, Any], **how: Any) -> dict[str, Any]:
     """Request changes in the worktree `lab`."""
     return await workbench.call("request_changes", worktree_name="lab", comments=list(comments), **how)
@@ -28,19 +36,17 @@ async def request(workbench: Workbench, *comments: dict[str, Any], **how: Any) -
 
 async def requests(workbench: Workbench, name: str | None = "lab") -> list[dict[str, Any]]:
     """What was requested, the newest first."""
-    found = (await workbench.call("get_requested_changes", worktree_name=name))["requests"]
-    assert isinstance(found, list)
-    return found
+    return list((await workbench.call("get_requested_changes", worktree_name=name))["requests"])
 
 
 MEDIAN = {"path": "model.py", "line": 5, "end_line": 6, "text": "Sort first."}
 
 
-async def test_a_request_quotes_its_lines_and_leaves_the_question_open(workbench: Workbench) -> None:
-    tip = commit(await given.worktree(workbench), "model.py", MODEL)
+async def test_a_request_quotes_its_lines_and_leaves_the_question_open(workbench: Workbench, lab: Path) -> None:
     asked = await ask(workbench)
     made = await request(workbench, MEDIAN, note="Nearly there.")
-    assert (made["commit"], made["approval_id"], made["commits_since"]) == (tip, asked, 0)
+    assert (made["approval_id"], made["commits_since"]) == (asked, 0)
+    assert made["commit"] == git("rev-parse", "HEAD", cwd=lab)
     (comment,) = made["comments"]
     assert comment["quoted"] == ["def median(values):", "    return values[0]"]
     assert (comment["outdated"], comment["current_line"]) == (False, 5)
@@ -51,6 +57,11 @@ async def test_a_request_quotes_its_lines_and_leaves_the_question_open(workbench
     await followed(workbench)
     await workbench.call("reject", approval_id=asked, reason="Not like this.")
     assert (await waiting)["status"] == "rejected", "who waits after the request waits for the decision"
+    await workbench.call("discard_worktree", worktree_name="lab")
+    assert len(await requests(workbench)) == 1
+    assert await requests(workbench, None) == []
+    await given.worktree(workbench, branch_name="wb/lab/again")
+    assert await requests(workbench) == [], "they were of an earlier worktree of this name"
 
 
 async def test_who_waits_for_the_decision_learns_of_the_request(workbench: Workbench, admit: Admit) -> None:
@@ -63,32 +74,25 @@ async def test_who_waits_for_the_decision_learns_of_the_request(workbench: Workb
         workbench.dispatch(planner.caller, "get_approval", waiting), request(workbench, MEDIAN)
     )
     assert (found["status"], found["changes_requested_at"] is not None) == ("pending", True)
-    told = (await workbench.dispatch(planner.caller, "list_events", {"kinds": ["approval.changes_requested"]}))[
-        "events"
-    ]
-    assert [one["subject"] for one in told] == [f"approval:{asked['approval_id']}"]
+    told = await workbench.dispatch(planner.caller, "list_events", {"kinds": ["approval.changes_requested"]})
+    assert [one["subject"] for one in told["events"]] == [f"approval:{asked['approval_id']}"]
 
 
+@pytest.mark.usefixtures("lab")
 async def test_agents_with_open_tasks_there_are_told_and_read_the_comments(workbench: Workbench, admit: Admit) -> None:
-    commit(await given.worktree(workbench), "model.py", MODEL)
-    ada = await admit("ada", worktree="lab")
-    task = await workbench.call("create_task", title="t", persona_id="implementer", target_worktree="lab")
-    await workbench.call("create_task", title="elsewhere", persona_id="implementer")
-    await workbench.dispatch(ada.caller, "claim_task", {"task_id": task["id"]})
+    ada, task = await admit("ada", worktree="lab"), await given.task(workbench, target_worktree="lab")
+    await given.task(workbench, "elsewhere")
+    await given.claim(workbench, ada, task)
     await request(workbench, MEDIAN)
     told = (await workbench.dispatch(ada.caller, "list_events", {"kinds": ["task.changes_requested"]}))["events"]
-    assert [one["subject"] for one in told] == [f"task:{task['id']}"]
-    found = await workbench.dispatch(ada.caller, "get_requested_changes", {"worktree_name": "lab"})
-    assert [one["text"] for one in found["requests"][0]["comments"]] == ["Sort first."]
-
-
-async def test_a_task_is_created_for_a_persona(workbench: Workbench) -> None:
-    commit(await given.worktree(workbench), "model.py", MODEL)
+    assert [one["subject"] for one in told] == [f"task:{task}"]
     several = {"path": "model.py", "line": 2, "text": "Which mean?\nSay so."}
     made = await request(workbench, MEDIAN, several, note="Two things.", persona_id="implementer")
-    task = await workbench.call("get_task", task_id=made["task_id"])
-    assert (task["title"], task["worktree"], task["persona_id"]) == ("Change lab as requested", "lab", "implementer")
-    assert task["description"] == "Two things.\n\n- model.py:5-6: Sort first.\n- model.py:2: Which mean?\n  Say so."
+    found = await workbench.dispatch(ada.caller, "get_requested_changes", {"worktree_name": "lab"})
+    assert [one["text"] for one in found["requests"][0]["comments"]] == [MEDIAN["text"], several["text"]]
+    new = await given.task_now(workbench, made["task_id"])
+    assert (new["title"], new["worktree"], new["persona_id"]) == ("Change lab as requested", "lab", "implementer")
+    assert new["description"] == "Two things.\n\n- model.py:5-6: Sort first.\n- model.py:2: Which mean?\n  Say so."
 
 
 async def test_comments_move_with_their_lines_until_those_change(workbench: Workbench) -> None:
@@ -140,16 +144,6 @@ async def test_a_comment_on_removed_lines_is_outdated_when_they_are_back(
     assert (await requests(workbench))[0]["comments"][0]["outdated"] is True
 
 
-async def test_requests_of_an_earlier_worktree_of_the_same_name_are_not_those_of_this_one(workbench: Workbench) -> None:
-    commit(await given.worktree(workbench), "model.py", MODEL)
-    await request(workbench, MEDIAN)
-    await workbench.call("discard_worktree", worktree_name="lab")
-    assert len(await requests(workbench)) == 1
-    assert await requests(workbench, None) == []
-    await given.worktree(workbench, branch_name="wb/lab/again")
-    assert await requests(workbench) == []
-
-
 NO_LINES = (
     {"path": "none.py", "line": 1},
     {"path": "model.py", "line": 7},
@@ -157,8 +151,8 @@ NO_LINES = (
 )
 
 
+@pytest.mark.usefixtures("lab")
 async def test_a_request_says_something_about_lines_of_a_worktree_that_is_open(workbench: Workbench) -> None:
-    commit(await given.worktree(workbench), "model.py", MODEL)
     for place in NO_LINES:
         with pytest.raises(BadInput, match="LINES_NOT_FOUND"):
             await request(workbench, place | {"text": "?"})

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Admitted, git
 from workbench.app import Workbench
 from workbench.errors import NotFound, Refused, Unavailable
@@ -22,10 +23,9 @@ async def made(
     workbench: Workbench, agent: Admitted, artifacts: Sequence[str], worktree: str | None = None
 ) -> dict[str, Any]:
     """A task that an agent completed with these artifacts."""
-    about = {"target_worktree": worktree} if worktree else {}
-    task = await workbench.call("create_task", title="Draw", persona_id="implementer", **about)
-    await workbench.dispatch(agent.caller, "claim_task", {"task_id": task["id"]})
-    await workbench.dispatch(agent.caller, "complete_task", {"task_id": task["id"], "artifacts": list(artifacts)})
+    task = await given.whole_task(workbench, target_worktree=worktree)
+    await given.claim(workbench, agent, task["id"])
+    await given.done_by(workbench, agent, "complete_task", task["id"], artifacts=artifacts)
     return task
 
 
@@ -68,26 +68,23 @@ async def test_a_file_that_is_in_no_commit_is_read_in_the_worktree_and_then_in_t
     assert (found["source"], found["text"]) == ("project", "# Notes")
 
 
-async def test_what_the_task_does_not_name_as_a_file_is_not_found(workbench: Workbench, admit: Admit) -> None:
-    (workbench.settings.project / "notes.md").write_text("# Notes")
-    task = await made(workbench, await admit("ada"), ["commit:1", "https://example.org/x"])
+OUTSIDE = ["../secret.txt", "out/../../secret.txt", "/etc/passwd", ".aiswarm/origin", ".git/config", "link.txt"]
+
+
+async def test_a_file_that_is_not_named_or_outside_of_the_project_or_behind_a_link_is_not_opened(
+    workbench: Workbench, admit: Admit
+) -> None:
+    project = workbench.settings.project
+    (project / "notes.md").write_text("# Notes")
+    (project.parent / "secret.txt").write_text("theirs")
+    (project / "link.txt").symlink_to(project.parent / "secret.txt")
+    task = await made(workbench, await admit("ada"), ["commit:1", "https://example.org/x", *OUTSIDE])
     for name in ("notes.md", "commit:1", "https://example.org/x"):
         with pytest.raises(NotFound, match="ARTIFACT_NOT_FOUND"):
             await shown(workbench, task, name)
-
-
-@pytest.mark.parametrize(
-    "name", ["../secret.txt", "out/../../secret.txt", "/etc/passwd", ".aiswarm/origin", ".git/config", "link.txt"]
-)
-async def test_a_file_outside_of_the_project_or_behind_a_link_is_not_opened(
-    workbench: Workbench, admit: Admit, name: str
-) -> None:
-    project = workbench.settings.project
-    (project.parent / "secret.txt").write_text("theirs")
-    (project / "link.txt").symlink_to(project.parent / "secret.txt")
-    task = await made(workbench, await admit("ada"), [name])
-    with pytest.raises(Unavailable, match="ARTIFACT_UNREADABLE"):
-        await shown(workbench, task, name)
+    for name in OUTSIDE:
+        with pytest.raises(Unavailable, match="ARTIFACT_UNREADABLE"):
+            await shown(workbench, task, name)
 
 
 async def test_only_the_operator_opens_artifacts(workbench: Workbench, admit: Admit) -> None:
