@@ -223,32 +223,31 @@ async def beat(served: Served, caller: Caller) -> None:
 async def test_a_worker_that_is_stopped_loses_its_lease_and_its_late_result_is_refused(
     served: Served, admit: Any
 ) -> None:
-    lab = Path((await served.workbench.call("create_worktree", name="lab"))["path"])
+    workbench = served.workbench
+    lab = await given.worktree(workbench)
     spawn = {"persona_id": "implementer", "name": "walt", "assigned_worktree": "lab"}
-    walt = await served.workbench.call("spawn_agent", **spawn)
-    new = {"title": "t", "persona_id": "implementer", "run": "while [ ! -e go ]; do sleep 0.05; done"}
-    task = await served.workbench.call("create_task", **new, lease_seconds=5)
-    await given.reached(served.workbench, task["id"], "in_progress")
-    bob = (await admit("bob")).caller
-    async with served.workbench.feed.subscribe("task.expired", "task.retry_ready") as events:
+    walt = await workbench.call("spawn_agent", **spawn)
+    task = await given.task(workbench, run="while [ ! -e go ]; do sleep 0.05; done", lease_seconds=5)
+    await given.reached(workbench, task, "in_progress")
+    bob = await admit("bob")
+    async with workbench.feed.subscribe("task.expired", "task.retry_ready") as events:
         os.kill(walt["pid"], signal.SIGSTOP)
         assert [(await anext(events)).kind for _ in range(2)] == ["task.expired", "task.retry_ready"]
-    (again,) = [(await served.workbench.dispatch(bob, "claim_task", {}))["task"]]
-    assert (again["id"], again["attempt"]) == (task["id"], 2)
+    again = await given.claim(workbench, bob)
+    assert (again["id"], again["attempt"]) == (task, 2)
     (lab / "go").touch()
     os.kill(walt["pid"], signal.SIGCONT)
-    other = await served.workbench.call("create_task", **new | {"run": "true"})
-    beating = asyncio.create_task(beat(served, bob))
-    assert (await given.reached(served.workbench, other["id"], "completed", "failed"))["attempts"][0][
-        "agent_id"
-    ] == "walt"
+    other = await given.task(workbench, run="true")
+    beating = asyncio.create_task(beat(served, bob.caller))
+    ended = await given.reached(workbench, other, "completed", "failed")
+    assert ended["attempts"][0]["agent_id"] == "walt"
     beating.cancel()
-    await served.workbench.dispatch(bob, "complete_task", {"task_id": task["id"], "attempt": 2, "result_data": "bob's"})
-    found = await served.workbench.call("get_task", task_id=task["id"])
+    await given.done_by(workbench, bob, "complete_task", task, attempt=2, result_data="bob's")
+    found = await given.task_now(workbench, task)
     assert (found["status"], found["result_data"]) == ("completed", "bob's")
     assert [(a["agent_id"], a["outcome"]) for a in found["attempts"]] == [("walt", "expired"), ("bob", "completed")]
-    log = await served.workbench.call("get_agent_process_info", agent_id="walt")
-    assert f"task {task['id']} is" in Path(log["log"]).read_text()
+    log = await workbench.call("get_agent_process_info", agent_id="walt")
+    assert f"task {task} is" in Path(log["log"]).read_text()
 
 
 if __name__ == "__main__":

@@ -81,6 +81,14 @@ async def patiently(workbench: Workbench, operation: str, /, **arguments: Any) -
 # The tests.
 
 
+@pytest.fixture
+def repository(repository: Path) -> Path:
+    """A git repository that ignores what Workbench keeps in it."""
+    (repository / ".gitignore").write_text(".aiswarm/\n")
+    commit(repository, "begin.txt")
+    return repository
+
+
 def acknowledged(process: Any) -> Iterator[dict[str, Any]]:
     """What a process has said; a line that its end cut off was not said."""
     for line in process.stdout:
@@ -125,8 +133,6 @@ async def check(settings: Settings, root: Path, said: list[dict[str, Any]]) -> N
 
 @pytest.mark.long
 async def test_two_processes_may_do_all_of_it_at_once(child: Any, settings: Settings, repository: Path) -> None:
-    (repository / ".gitignore").write_text(".aiswarm/\n")
-    commit(repository, "begin.txt")
     processes = [child(__file__, repository, me, "2") for me in ("one", "two")]
     said = await together(processes)
     assert sorted(line["name"] for line in said if line["what"] == "done") == ["one", "two"]
@@ -140,8 +146,6 @@ async def test_two_processes_may_do_all_of_it_at_once(child: Any, settings: Sett
 async def test_whenever_they_are_killed_nothing_is_lost_or_left_half_done(
     child: Any, settings: Settings, repository: Path
 ) -> None:
-    (repository / ".gitignore").write_text(".aiswarm/\n")
-    commit(repository, "begin.txt")
     random = chance()
     said: list[dict[str, Any]] = []
     for round_ in range(ROUNDS):

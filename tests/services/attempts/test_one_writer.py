@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,11 +25,11 @@ FIRST_ONLY = (
 
 
 @pytest.fixture
-async def hasty(settings: Settings, repository: Path) -> AsyncIterator[Served]:
+async def hasty(settings: Settings) -> AsyncIterator[Served]:
     """A project in which leases are short, with the worktree `lab`."""
     times = {"lease_seconds": 1.5, "heartbeat_seconds": 0.3, "terminate_grace_seconds": 0.4, "retry_base_seconds": 0.0}
     async with serving(settings.model_copy(update=times)) as served:
-        await served.workbench.call("create_worktree", name="lab")
+        await given.worktree(served.workbench)
         yield served
 
 
@@ -37,11 +37,23 @@ def place(served: Served) -> Path:
     return served.workbench.settings.worktrees / "lab"
 
 
-async def begun(served: Served) -> int:
-    """The pid of the command of the first attempt, once it writes."""
-    pid = int(await given.written(place(served) / "pid"))
+async def begun(served: Served) -> tuple[int, int, int]:
+    """The supervisor of an attempt that writes, its command, and its task."""
+    first = await spawn(served, assigned_worktree="lab", name="first")
+    task_id = await given.task(served.workbench, run=FIRST_ONLY, target_worktree="lab")
+    command = int(await given.written(place(served) / "pid"))
     await given.appeared(place(served) / "beats.txt")
-    return pid
+    return first["pid"], command, task_id
+
+
+async def is_completed_apart(served: Served, task_id: int, *pids: int) -> list[str]:
+    """The second attempt's commit has nothing of the first one's, which is kept; how the attempts ended."""
+    task, repository = await given.reached(served.workbench, task_id, "completed", "failed"), place(served).parents[2]
+    await ended(*pids)
+    assert lines(repository, task["attempts"][0]["kept"]["ref"]) == {"1"}
+    assert git("diff", "--name-only", "main", "wb/lab/main", cwd=repository).split() == ["seen.txt"]
+    assert git("show", "wb/lab/main:seen.txt", cwd=repository).split() == ["README.md", "seen.txt"]
+    return [attempt["outcome"] for attempt in task["attempts"]]
 
 
 def lines(repository: Path, commit: str) -> set[str]:
@@ -49,41 +61,25 @@ def lines(repository: Path, commit: str) -> set[str]:
 
 
 async def test_after_a_supervisor_was_killed_its_files_are_kept_and_not_in_the_next_attempts_commit(
-    hasty: Served, repository: Path
+    hasty: Served,
 ) -> None:
-    first = await spawn(hasty, assigned_worktree="lab", name="first")
-    task_id = await given.task(hasty.workbench, run=FIRST_ONLY, target_worktree="lab")
-    command = await begun(hasty)
-    os.kill(first["pid"], signal.SIGKILL)
+    supervisor, command, task_id = await begun(hasty)
+    os.kill(supervisor, signal.SIGKILL)
     await spawn(hasty, assigned_worktree="lab", name="second")
-    task = await given.reached(hasty.workbench, task_id, "completed", "failed")
-    await ended(command)
-    assert [a["outcome"] for a in task["attempts"]][-1] == "completed"
-    kept = task["attempts"][0]["kept"]
-    assert lines(repository, kept["ref"]) == {"1"}
-    assert git("show", "wb/lab/main:seen.txt", cwd=repository).split() == ["README.md", "seen.txt"]
-    assert git("diff", "--name-only", "main", "wb/lab/main", cwd=repository).split() == ["seen.txt"]
+    assert (await is_completed_apart(hasty, task_id, command))[-1] == "completed"
 
 
-async def test_beside_a_stopped_supervisor_whose_command_runs_on_no_attempt_begins(
-    hasty: Served, repository: Path
-) -> None:
-    first = await spawn(hasty, assigned_worktree="lab", name="first")
-    task_id = await given.task(hasty.workbench, run=FIRST_ONLY, target_worktree="lab")
-    command = await begun(hasty)
-    os.kill(first["pid"], signal.SIGSTOP)
+async def test_beside_a_stopped_supervisor_whose_command_runs_on_no_attempt_begins(hasty: Served) -> None:
+    supervisor, command, task_id = await begun(hasty)
+    os.kill(supervisor, signal.SIGSTOP)
     await spawn(hasty, assigned_worktree="lab", name="second")
     async with hasty.workbench.feed.subscribe("task.waiting") as waiting:
         said = (await anext(waiting)).data["waits_for"]
     assert said == (
         "The worktree lab is occupied: attempt 1 at task 1 by first has ended, but what it started "
-        f"(process {first['pid']}) has not."
+        f"(process {supervisor}) has not."
     )
-    task = await given.reached(hasty.workbench, task_id, "completed", "failed")
-    await ended(command, first["pid"])
-    assert [a["outcome"] for a in task["attempts"]] == ["expired", "completed"]
-    assert lines(repository, task["attempts"][0]["kept"]["ref"]) == {"1"}
-    assert git("diff", "--name-only", "main", "wb/lab/main", cwd=repository).split() == ["seen.txt"]
+    assert await is_completed_apart(hasty, task_id, command, supervisor) == ["expired", "completed"]
 
 
 async def test_two_workers_in_one_worktree_make_their_attempts_one_after_the_other(
@@ -104,15 +100,16 @@ async def test_the_work_of_an_attempt_whose_server_and_supervisor_were_killed_is
     settings: Settings, repository: Path
 ) -> None:
     async with serving(settings) as served:
-        await served.workbench.call("create_worktree", name="lab")
-        first = await spawn(served, assigned_worktree="lab", name="first")
-        task_id = await given.task(served.workbench, run=FIRST_ONLY, target_worktree="lab")
-        command = await begun(served)
+        await given.worktree(served.workbench)
+        supervisor, command, task_id = await begun(served)
         served.servers.end_workers = False
-    os.kill(first["pid"], signal.SIGKILL)
+    os.kill(supervisor, signal.SIGKILL)
     async with serving(settings) as served:
-        while not (kept := (await given.task_now(served.workbench, task_id))["attempts"][0]["kept"]):
-            await asyncio.sleep(0.02)
+
+        async def kept() -> Any:
+            return (await given.task_now(served.workbench, task_id))["attempts"][0]["kept"]
+
+        found = await given.until(kept)
         await ended(command)
-        assert lines(repository, kept["ref"]) == {"1"}
+        assert lines(repository, found["ref"]) == {"1"}
         assert not (place(served) / "beats.txt").exists()
