@@ -141,6 +141,12 @@ def open_bare_desk(tmp_path: Path, page: Page) -> Iterator[Callable[..., BareDes
 
 
 @pytest.fixture
+def desk(open_bare_desk: Callable[..., BareDesk]) -> BareDesk:
+    """The desk of a new project in an empty page."""
+    return open_bare_desk()
+
+
+@pytest.fixture
 def lasting_undo(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is done can be undone for an hour, however slow the test is: in the page and in the server."""
     monkeypatch.setattr(undo, "UNDO_SECONDS", 3600)

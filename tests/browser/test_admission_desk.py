@@ -9,11 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 from websockets.sync.client import ClientConnection, connect
 
 from tests.browser.desk_lab import OpenDesk, Project, card, command, expect_fitting, resize, shot, view, wait_until
 from tests.browser.scenes import admitted, laboratory
+
+
+@pytest.fixture
+def desk(open_bare: OpenDesk) -> Locator:
+    return open_bare()
 
 
 def line(desk: Locator, agent_id: str) -> Locator:
@@ -50,9 +56,8 @@ def next_message(socket: ClientConnection, kind: str) -> dict[str, Any]:
 
 
 def test_a_waiting_agent_is_shown_with_all_that_is_known_and_one_click_puts_it_into_the_session_in_use(
-    open_bare: OpenDesk, project: Project
+    desk: Locator, project: Project
 ) -> None:
-    desk = open_bare()
     laboratory(project)
     known = {"languages": ["python", "r"], "commands_only": True}
     with waiting(project, "probe", persona_id="implementer", capabilities=known) as socket:
@@ -68,8 +73,7 @@ def test_a_waiting_agent_is_shown_with_all_that_is_known_and_one_click_puts_it_i
     assert agent(project, "probe")["session"] is not None
 
 
-def test_two_clicks_admit_with_every_choice(open_bare: OpenDesk, project: Project) -> None:
-    desk = open_bare()
+def test_two_clicks_admit_with_every_choice(desk: Locator, project: Project) -> None:
     made = laboratory(project)
     with waiting(project, "Bob") as socket:
         mine = card(desk, "Bob")
@@ -90,8 +94,7 @@ def test_two_clicks_admit_with_every_choice(open_bare: OpenDesk, project: Projec
     assert bob["expires_at"] is not None
 
 
-def test_many_agents_are_admitted_and_rejected_at_once(open_bare: OpenDesk, project: Project) -> None:
-    desk = open_bare()
+def test_many_agents_are_admitted_and_rejected_at_once(desk: Locator, project: Project) -> None:
     made = laboratory(project)
     for number in range(4):
         project.call("register", name=f"worker-{number}", persona_id="tester")
@@ -118,8 +121,7 @@ def test_many_agents_are_admitted_and_rejected_at_once(open_bare: OpenDesk, proj
     assert {one["name"] for one in found} == {"worker-3", "worker-4"}
 
 
-def test_an_agent_is_changed_renamed_and_revoked_in_its_row(open_bare: OpenDesk, project: Project) -> None:
-    desk = open_bare()
+def test_an_agent_is_changed_renamed_and_revoked_in_its_row(desk: Locator, project: Project) -> None:
     made = laboratory(project)
     view(desk, "Agents")
     mine = opened(desk, "tess")
@@ -143,9 +145,8 @@ def test_an_agent_is_changed_renamed_and_revoked_in_its_row(open_bare: OpenDesk,
 
 
 def test_agents_are_found_and_assigned_at_once_and_their_history_shows_what_changed_who_did_it_and_why(
-    open_bare: OpenDesk, project: Project
+    desk: Locator, project: Project
 ) -> None:
-    desk = open_bare()
     made = laboratory(project)
     view(desk, "Agents")
     expect(desk.locator(".wb-table-row")).to_have_count(4)
@@ -199,10 +200,7 @@ def test_a_new_token_is_shown_once_and_is_in_no_output(open_desk: OpenDesk, proj
     assert token not in (project.path / "desk.ipynb").read_text()
 
 
-def test_projects_sessions_and_teams_are_made_named_moved_deleted_and_restored(
-    open_bare: OpenDesk, project: Project
-) -> None:
-    desk = open_bare()
+def test_projects_sessions_and_teams_are_made_named_moved_deleted_and_restored(desk: Locator, project: Project) -> None:
     view(desk, "Projects")
     expect(desk.get_by_text("No projects yet.")).to_be_visible()
     for opener, name in (("New project…", "Lab"), ("New session… Lab", "Day 1"), ("New team… Day 1", "Night")):
@@ -236,9 +234,8 @@ def test_projects_sessions_and_teams_are_made_named_moved_deleted_and_restored(
 
 
 def test_a_rule_admits_without_a_click_rows_are_downloaded_a_tool_switched_off_and_an_id_allowed(
-    open_bare: OpenDesk, project: Project, page: Page
+    desk: Locator, project: Project, page: Page
 ) -> None:
-    desk = open_bare()
     view(desk, "Admin")
     desk.get_by_role("button", name="New rule…").click()
     desk.get_by_label("Name of the rule").fill("night")
@@ -298,8 +295,7 @@ def test_the_views_are_reached_with_the_keyboard(open_desk: OpenDesk, project: P
     expect(page.locator(".jp-Notebook .jp-Cell")).to_have_count(cells)
 
 
-def test_a_narrow_view_keeps_within_its_width(open_bare: OpenDesk, project: Project) -> None:
-    desk = open_bare()
+def test_a_narrow_view_keeps_within_its_width(desk: Locator, project: Project) -> None:
     laboratory(project)
     resize(desk, 480)
     for tab in ("Projects", "Admin", "Agents"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from playwright.sync_api import expect
 
@@ -11,15 +10,12 @@ from tests.browser.bare_desk import BareDesk
 from tests.browser.desk_lab import view
 from tests.browser.scenes import admitted
 
-Open = Callable[..., BareDesk]
-
 
 def _asked(desk: BareDesk) -> int:
     return sum(message.get("op") == "get_activity" for message in desk.asked)
 
 
-def test_charts_follow_the_work_and_open_what_they_show(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_charts_follow_the_work_and_open_what_they_show(desk: BareDesk) -> None:
     view(desk.element, "Analytics")
     stream = desk.element.get_by_role("figure", name="Task stream")
     expect(stream).to_contain_text("No task was worked on within the last hour.")
@@ -43,8 +39,7 @@ def test_charts_follow_the_work_and_open_what_they_show(open_bare_desk: Open) ->
     expect(desk.element.get_by_role("button", name="ada", exact=True)).to_have_attribute("aria-expanded", "true")
 
 
-def test_questions_have_the_names_of_the_inbox_while_they_wait(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_questions_have_the_names_of_the_inbox_while_they_wait(desk: BareDesk) -> None:
     admitted(desk.project, "ada")
     desk.host.call("register", name="grace", persona_id="implementer")
     view(desk.element, "Analytics")
@@ -54,8 +49,7 @@ def test_questions_have_the_names_of_the_inbox_while_they_wait(open_bare_desk: O
     expect(desk.element.get_by_role("listitem", name="grace", exact=True)).to_be_visible()
 
 
-def test_arrows_move_between_the_bars_of_a_chart(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_arrows_move_between_the_bars_of_a_chart(desk: BareDesk) -> None:
     token = admitted(desk.project, "ada")
     for title in ("First", "Second"):
         desk.host.call("create_task", title=title, persona_id="implementer")
@@ -72,10 +66,7 @@ def test_arrows_move_between_the_bars_of_a_chart(open_bare_desk: Open) -> None:
     expect(first).to_be_focused()
 
 
-def test_nothing_is_read_while_the_tab_is_hidden_and_what_cannot_be_read_says_so_and_comes_back(
-    open_bare_desk: Open,
-) -> None:
-    desk = open_bare_desk()
+def test_nothing_is_read_while_the_tab_is_hidden_and_what_cannot_be_read_says_so_and_comes_back(desk: BareDesk) -> None:
     desk.host.call("create_task", title="T", persona_id="implementer")
     view(desk.element, "Tasks")
     expect(desk.element.get_by_role("treegrid")).to_contain_text("T")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from playwright.sync_api import Locator, expect
 from tests.browser.bare_desk import BareDesk
 from tests.browser.desk_lab import view
 
-Open = Callable[..., BareDesk]
 SAYS = [{"say": "# Findings\n\nThere are **three** species:\n\n- Adelie\n- Gentoo\n\n| a | b |\n|---|---|\n| 1 | 2 |"}]
 OPERATIONS = ["*", "workbench"]
 
@@ -47,8 +45,7 @@ def write(pane: Locator, text: str) -> None:
     pane.get_by_label("Message", exact=True).press("Enter")
 
 
-def test_a_conversation_is_begun_and_its_answer_is_shown_as_it_was_written(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_a_conversation_is_begun_and_its_answer_is_shown_as_it_was_written(desk: BareDesk) -> None:
     define(desk, SAYS)
     view(desk.element, "Chat")
     desk.element.get_by_role("button", name="New conversation…").first.click()
@@ -69,8 +66,7 @@ def test_a_conversation_is_begun_and_its_answer_is_shown_as_it_was_written(open_
     expect(pane.get_by_label("Message", exact=True)).to_have_value("")
 
 
-def test_the_call_of_a_tool_stays_in_the_transcript_and_opens(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_the_call_of_a_tool_stays_in_the_transcript_and_opens(desk: BareDesk) -> None:
     script = [{"say": "I look.", "calls": [{"tool": "get_personas"}]}, {"say": "There are four."}]
     conversation(desk, script, tools=OPERATIONS)
     pane = opened(desk)
@@ -85,8 +81,7 @@ def test_the_call_of_a_tool_stays_in_the_transcript_and_opens(open_bare_desk: Op
     expect(call.first).to_have_attribute("aria-expanded", "true")
 
 
-def test_a_tool_that_needs_permission_is_allowed_where_it_was_called(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_a_tool_that_needs_permission_is_allowed_where_it_was_called(desk: BareDesk) -> None:
     task = {"title": "Count", "persona_id": "tester"}
     script = [{"calls": [{"tool": "create_task", "input": task}]}, {"say": "It is planned."}]
     conversation(desk, script, tools=OPERATIONS)
@@ -101,8 +96,7 @@ def test_a_tool_that_needs_permission_is_allowed_where_it_was_called(open_bare_d
     assert [task["title"] for task in desk.host.call("list_tasks")["tasks"]] == ["Count"]
 
 
-def test_an_answer_is_stopped_and_asked_for_again(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_an_answer_is_stopped_and_asked_for_again(desk: BareDesk) -> None:
     conversation(desk, [{"say": "One two " + "word " * 1_000, "pause": 0.05}])
     pane = opened(desk)
     write(pane, "Count.")
@@ -117,8 +111,7 @@ def test_an_answer_is_stopped_and_asked_for_again(open_bare_desk: Open) -> None:
     expect(pane.get_by_role("button", name="Stop the answer")).to_be_hidden()
 
 
-def test_what_is_typed_stays_while_answers_come_and_other_conversations_are_read(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_what_is_typed_stays_while_answers_come_and_other_conversations_are_read(desk: BareDesk) -> None:
     conversation(desk, [{"say": "A " + "slow " * 1_000, "pause": 0.05}], title="First")
     conversation(desk, title="Second")
     pane = opened(desk, "First")
@@ -141,8 +134,7 @@ def test_what_is_typed_stays_while_answers_come_and_other_conversations_are_read
     expect(pane.locator(".wb-from-user")).to_have_text([re.compile("Begin."), re.compile("Half a sen")])
 
 
-def test_an_answer_that_fails_says_why_and_can_be_tried_again(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_an_answer_that_fails_says_why_and_can_be_tried_again(desk: BareDesk) -> None:
     conversation(desk, model="openai:gpt-none")
     pane = opened(desk)
     write(pane, "Hello")
@@ -157,8 +149,7 @@ def test_an_answer_that_fails_says_why_and_can_be_tried_again(open_bare_desk: Op
     expect(pane).to_contain_text("You said: Hello")
 
 
-def test_what_a_model_writes_is_shown_and_not_obeyed(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_what_a_model_writes_is_shown_and_not_obeyed(desk: BareDesk) -> None:
     evil = "<img src=x onerror=alert(1)> ![pixel](http://127.0.0.1:9/x.png) [click](javascript:alert(1)) \u202eevil"
     conversation(desk, [{"say": evil}])
     pane = opened(desk)
@@ -173,8 +164,7 @@ def test_what_a_model_writes_is_shown_and_not_obeyed(open_bare_desk: Open) -> No
     assert [url for url in requested if not url.startswith("blob:")] == []
 
 
-def test_a_conversation_is_followed_keeps_what_cannot_be_sent_is_saved_and_deleted(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_a_conversation_is_followed_keeps_what_cannot_be_sent_is_saved_and_deleted(desk: BareDesk) -> None:
     made = conversation(desk)
     pane = opened(desk)
     expect(pane).to_contain_text("Nothing is written yet.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,14 +12,12 @@ from playwright.sync_api import Locator, expect
 from tests.browser.bare_desk import BareDesk
 from tests.browser.desk_lab import view, wait_until
 
-Open = Callable[..., BareDesk]
 REVIEWER = "./agents/reviewer"
 
 
 @pytest.fixture
-def desk(open_bare_desk: Open) -> BareDesk:
+def desk(desk: BareDesk) -> BareDesk:
     """The desk of a project with one definition."""
-    desk = open_bare_desk()
     desk.host.call("agent_create", agentPath=REVIEWER, name="Reviewer", initialPrompt="You review changes.")
     view(desk.element, "Definitions")
     expect(desk.element.get_by_text("1 definition", exact=True)).to_be_visible()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.desk_lab import (
@@ -29,14 +30,18 @@ tasks:
 """
 
 
+@pytest.fixture
+def desk(open_bare: OpenDesk) -> Locator:
+    return open_bare()
+
+
 def row(desk: Locator, title: str) -> Locator:
     return desk.get_by_role("row").filter(has_text=title)
 
 
 def test_an_agent_that_registers_appears_by_itself_and_is_admitted_or_rejected_with_a_reason(
-    open_bare: OpenDesk, project: Project
+    desk: Locator, project: Project
 ) -> None:
-    desk = open_bare()
     expect(desk.get_by_text("Nothing is waiting for you.")).to_be_visible()
     registered = project.call("register", name="ada", persona_id="planner")
     waiting = project.ask("registration_status", registered["token"], wait_seconds=25)
@@ -88,8 +93,7 @@ def test_a_person_decides_while_a_cell_runs(open_desk: OpenDesk, project: Projec
         expect(running).to_be_hidden()
 
 
-def test_a_plan_appears_as_a_tree_with_live_progress(open_bare: OpenDesk, project: Project) -> None:
-    desk = open_bare()
+def test_a_plan_appears_as_a_tree_with_live_progress(desk: Locator, project: Project) -> None:
     view(desk, "Tasks")
     expect(desk.get_by_text("No tasks yet")).to_be_visible()
     tasks = project.operate("create_plan", text=TWO)["tasks"]
@@ -136,9 +140,8 @@ def test_a_coming_conflict_is_named_before_and_refused_in_place(open_bare: OpenD
 
 
 def test_an_error_is_shown_at_its_field_and_a_decision_made_elsewhere_leaves_an_open_form(
-    open_bare: OpenDesk, project: Project
+    desk: Locator, project: Project
 ) -> None:
-    desk = open_bare()
     admitted(project, "ada")
     project.call("register", name="second")
     mine = card(desk, "second")
@@ -204,8 +207,7 @@ def test_everything_can_be_done_with_the_keyboard(open_desk: OpenDesk, project: 
     assert [a["name"] for a in project.operate("list_agents", status="pending")["agents"]] == ["bert"]
 
 
-def test_tasks_are_found_by_text_and_by_state(open_bare: OpenDesk, project: Project) -> None:
-    desk = open_bare()
+def test_tasks_are_found_by_text_and_by_state(desk: Locator, project: Project) -> None:
     view(desk, "Tasks")
     busy(project)
     desk.get_by_role("button", name=re.compile("^Blocked")).click()
@@ -221,8 +223,7 @@ def test_tasks_are_found_by_text_and_by_state(open_bare: OpenDesk, project: Proj
     expect(row(desk, "Review the models")).to_be_visible()
 
 
-def test_a_filter_stays_under_the_pointer_while_tasks_change(open_bare: OpenDesk, project: Project, page: Page) -> None:
-    desk = open_bare()
+def test_a_filter_stays_under_the_pointer_while_tasks_change(desk: Locator, project: Project, page: Page) -> None:
     view(desk, "Tasks")
     project.operate("create_task", title="Free", persona_id="implementer")
     first = project.operate("create_task", title="First", persona_id="implementer")["id"]
@@ -261,8 +262,7 @@ def test_a_narrow_panel_keeps_what_matters(open_bare: OpenDesk, project: Project
     expect_fitting(desk)
 
 
-def test_ten_thousand_tasks_are_a_few_elements_and_stay_live(open_bare: OpenDesk, project: Project, page: Page) -> None:
-    desk = open_bare()
+def test_ten_thousand_tasks_are_a_few_elements_and_stay_live(desk: Locator, project: Project, page: Page) -> None:
     lines = (f"- {{name: t{n}, title: Task {n}, persona: tester}}\n" for n in range(10_000))
     tasks = project.operate("create_plan", text=f"plan: many\ntasks:\n{''.join(lines)}")["tasks"]
     view(desk, "Tasks")
@@ -344,9 +344,8 @@ def test_what_is_not_used_is_named_until_it_is_trusted(brisk: None, open_bare: O
 
 
 def test_while_no_agent_is_left_for_open_tasks_the_panel_offers_to_restart_those_that_ended(
-    open_bare: OpenDesk, project: Project
+    desk: Locator, project: Project
 ) -> None:
-    desk = open_bare()
     spawned = project.operate("spawn_agent", persona_id="implementer", name="walt")
     project.operate("terminate_agent", agent_id=spawned["agent_id"])
     project.operate("create_task", title="Count", persona_id="implementer", run="true")

@@ -43,8 +43,7 @@ HOLD_FRAMES = """() => {
 Open = Callable[..., BareDesk]
 
 
-def test_the_details_and_the_log_of_a_task_are_read_again_after_a_failed_request(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_the_details_and_the_log_of_a_task_are_read_again_after_a_failed_request(desk: BareDesk) -> None:
     token = admitted(desk.project, "ada", "tester")
     task_id = desk.host.call("create_task", title="Count", persona_id="tester", description="All of them.")["id"]
     desk.project.call("claim_task", token, task_id=task_id)
@@ -68,8 +67,7 @@ def test_the_details_and_the_log_of_a_task_are_read_again_after_a_failed_request
     expect(busy).to_be_hidden()
 
 
-def test_the_figures_of_the_server_go_on_after_failed_requests(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_the_figures_of_the_server_go_on_after_failed_requests(desk: BareDesk) -> None:
     desk.fail("get_performance")
     view(desk.element, "Admin")
     expect(desk.element.get_by_text("STORE_BUSY")).to_be_visible()
@@ -78,8 +76,7 @@ def test_the_figures_of_the_server_go_on_after_failed_requests(open_bare_desk: O
     expect(desk.element.get_by_text("STORE_BUSY")).to_be_hidden()
 
 
-def test_the_log_of_a_process_goes_on_after_failed_requests(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_the_log_of_a_process_goes_on_after_failed_requests(desk: BareDesk) -> None:
     desk.host.call(
         "create_task", title="Talk", persona_id="implementer", run="for n in 1 2 3; do echo line $n; done; sleep 60"
     )
@@ -96,10 +93,7 @@ def test_the_log_of_a_process_goes_on_after_failed_requests(open_bare_desk: Open
     desk.host.call("terminate_agent", agent_id=agent_id, reason="The test is over.")
 
 
-def test_changes_are_read_again_after_a_failed_request_and_stay_plain_without_a_highlighter(
-    open_bare_desk: Open,
-) -> None:
-    desk = open_bare_desk()
+def test_changes_are_read_again_after_a_failed_request_and_stay_plain_without_a_highlighter(desk: BareDesk) -> None:
     worktree(desk.project, "robust", {"stats.py": SOURCE})
     view(desk.element, "Worktrees")
     opener = card(desk.element, "robust").get_by_role("button", name="robust", exact=True)
@@ -117,8 +111,7 @@ def test_changes_are_read_again_after_a_failed_request_and_stay_plain_without_a_
     expect(desk.element.locator(".hljs-keyword").get_by_text("return", exact=True)).to_be_visible()
 
 
-def test_a_diff_is_plain_at_once_and_coloured_when_the_highlighter_has_come(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_a_diff_is_plain_at_once_and_coloured_when_the_highlighter_has_come(desk: BareDesk) -> None:
     worktree(desk.project, "robust", {"stats.py": SOURCE, "notes.txt": "plain\n", "page.html": "<b>bold</b>\n"})
     worktree(desk.project, "other", {"sum.py": "def total(): pass\n"})
     desk.hold("asset")
@@ -264,8 +257,7 @@ def prioritise(desk: BareDesk, priority: int) -> None:
     desk.element.get_by_role("button", name="Set", exact=True).click()
 
 
-def test_an_approval_that_is_being_replaced_cannot_be_decided(open_bare_desk: Open, tmp_path: Path) -> None:
-    desk = open_bare_desk()
+def test_an_approval_that_is_being_replaced_cannot_be_decided(desk: BareDesk, tmp_path: Path) -> None:
     place = worktree(desk.project, "robust", {"stats.py": SOURCE})
     desk.host.call("integrate_worktree", worktree_name="robust")
     view(desk.element, "Worktrees")
@@ -291,8 +283,7 @@ def test_an_approval_that_is_being_replaced_cannot_be_decided(open_bare_desk: Op
 
 
 @pytest.mark.parametrize("first", ["answer", "rows"])
-def test_the_details_of_an_agent_stay_open_while_it_gets_another_id(open_bare_desk: Open, first: str) -> None:
-    desk = open_bare_desk()
+def test_the_details_of_an_agent_stay_open_while_it_gets_another_id(desk: BareDesk, first: str) -> None:
     admitted(desk.project, "tess", "tester")
     view(desk.element, "Agents")
     desk.element.get_by_role("button", name="tess", exact=True).click()
@@ -315,10 +306,7 @@ def polls(desk: BareDesk) -> int:
     return [message.get("op") for message in desk.asked].count("get_managed_agents")
 
 
-def test_messages_reach_a_page_that_draws_slowly_in_the_order_in_which_they_were_sent(
-    open_bare_desk: Open,
-) -> None:
-    desk = open_bare_desk()
+def test_messages_reach_a_page_that_draws_slowly_in_the_order_in_which_they_were_sent(desk: BareDesk) -> None:
     view(desk.element, "Inbox")
     desk.page.evaluate(HOLD_FRAMES)
     desk.hold_rows()

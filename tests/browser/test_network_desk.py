@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from tests.browser.bare_desk import BareDesk
 from tests.browser.desk_lab import wait_until
 from tests.services.personalities.nodes import reject
 
-Open = Callable[..., BareDesk]
 MEAN = {
     "name": "mean",
     "description": "The mean of numbers.",
@@ -27,8 +26,7 @@ MEAN = {
 
 
 @pytest.fixture
-def desk(open_bare_desk: Open) -> BareDesk:
-    desk = open_bare_desk()
+def desk(desk: BareDesk) -> BareDesk:
     desk.element.get_by_role("tab", name="Personalities").click()
     desk.element.get_by_role("button", name="Network", exact=True).click()
     return desk

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Locator, expect
@@ -16,13 +15,11 @@ from workbench.koi.identity import load_or_create
 from workbench.rules.personalities.profile import PersonalityProfile
 from workbench.services.personalities.self_node import key_file
 
-Open = Callable[..., BareDesk]
 COUNT = {"is_callable": True, "description": "Count the penguins on a picture."}
 
 
 @pytest.fixture
-def desk(open_bare_desk: Open) -> BareDesk:
-    desk = open_bare_desk()
+def desk(desk: BareDesk) -> BareDesk:
     view(desk.element, "Personalities")
     return desk
 

@@ -63,8 +63,7 @@ def test_the_panel_beside_a_notebook(lab: Lab, project: Project, page: Page, tmp
     picture(page, "jupyterlab", tmp_path)
 
 
-def test_the_tasks(open_bare_desk: Callable[..., BareDesk], tmp_path: Path) -> None:
-    desk = open_bare_desk()
+def test_the_tasks(desk: BareDesk, tmp_path: Path) -> None:
     busy(Project(desk.host.settings.project))
     view(desk.element, "Tasks")
     expect(desk.element.locator(".wb-title", has_text="Write the report")).to_be_visible()

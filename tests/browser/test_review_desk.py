@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,9 +16,8 @@ STATS = "def mean(values):\n    return sum(values) / len(values)\n\n\ndef median
 
 
 @pytest.fixture
-def desk(open_bare_desk: Callable[..., BareDesk]) -> BareDesk:
+def desk(desk: BareDesk) -> BareDesk:
     """A project with a worktree that asks to be merged."""
-    desk = open_bare_desk()
     place = Path(desk.host.call("create_worktree", name="robust")["path"])
     commit(place, STATS)
     desk.host.call("integrate_worktree", worktree_name="robust")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from playwright.sync_api import Locator, expect
 from tests.browser.bare_desk import BareDesk
 from tests.browser.desk_lab import shot, view
 
-Open = Callable[..., BareDesk]
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
@@ -31,8 +29,7 @@ def _open(desk: BareDesk, run: int) -> Locator:
     return desk.element.locator(".wb-table-details:visible")
 
 
-def test_runs_come_as_they_are_recorded_and_are_sorted_and_filtered(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_runs_come_as_they_are_recorded_and_are_sorted_and_filtered(desk: BareDesk) -> None:
     view(desk.element, "Runs")
     expect(desk.element.get_by_text("No runs yet.").locator("code")).to_contain_text("with wb.run(")
     for name, loss, state in (("slow", 0.5, "completed"), ("quick", 0.1, "completed"), ("broken", 0.9, "failed")):
@@ -62,8 +59,7 @@ def test_runs_come_as_they_are_recorded_and_are_sorted_and_filtered(open_bare_de
     expect(rows).to_have_text(["3 broken"])
 
 
-def test_filters_and_order_of_runs_are_saved_as_a_view(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_filters_and_order_of_runs_are_saved_as_a_view(desk: BareDesk) -> None:
     view(desk.element, "Runs")
     for name, loss in (("slow", 0.5), ("quick", 0.1), ("broken", 0.9)):
         _run(desk, name, [1.0, loss])
@@ -86,8 +82,7 @@ def test_filters_and_order_of_runs_are_saved_as_a_view(open_bare_desk: Open) -> 
     expect(views).to_have_text("View: Paper")
 
 
-def test_a_run_shows_its_series_and_takes_notes_and_tags(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_a_run_shows_its_series_and_takes_notes_and_tags(desk: BareDesk) -> None:
     run = _run(desk, "trial", [1.0, 0.5, 0.25], lr=0.1)
     view(desk.element, "Runs")
     details = _open(desk, run)
@@ -107,8 +102,7 @@ def test_a_run_shows_its_series_and_takes_notes_and_tags(open_bare_desk: Open) -
     assert desk.host.call("get_run", run_id=run)["archived_at"] is not None
 
 
-def test_artifacts_open_in_place_and_nothing_in_them_runs(open_bare_desk: Open, tmp_path: Path) -> None:
-    desk = open_bare_desk()
+def test_artifacts_open_in_place_and_nothing_in_them_runs(desk: BareDesk, tmp_path: Path) -> None:
     run = _run(desk, "trial", [1.0])
     project = tmp_path / "project"
     for name, content in {
@@ -130,10 +124,7 @@ def test_artifacts_open_in_place_and_nothing_in_them_runs(open_bare_desk: Open, 
     assert desk.page.evaluate("() => window.broken") is None
 
 
-def test_runs_are_compared_and_a_sweep_with_failed_ones_has_the_command_that_runs_them_again(
-    open_bare_desk: Open,
-) -> None:
-    desk = open_bare_desk()
+def test_runs_are_compared_and_a_sweep_with_failed_ones_has_the_command_that_runs_them_again(desk: BareDesk) -> None:
     runs = [_run(desk, f"trial{n}", [1.0, 0.5 / n], lr=0.1 * n) for n in (1, 2, 3)]
     view(desk.element, "Runs")
     for run in runs:

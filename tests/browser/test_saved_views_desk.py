@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -12,14 +12,12 @@ from tests.browser.bare_desk import LASTING_UNDO, BareDesk
 from tests.browser.desk_lab import shot, view
 from tests.browser.scenes import admitted
 
-Open = Callable[..., BareDesk]
 pytestmark = pytest.mark.usefixtures("lasting_undo")
 
 
 @pytest.fixture
-def desk(open_bare_desk: Open) -> BareDesk:
+def desk(desk: BareDesk) -> BareDesk:
     """A project with a few tasks."""
-    desk = open_bare_desk()
     for title in ("Count penguins", "Count islands", "Write the report"):
         desk.host.call("create_task", title=title, persona_id="implementer")
     view(desk.element, "Tasks")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.desk_lab import OpenDesk, Project, expect_fitting, expect_readable, shot
+from tests.browser.desk_lab import OpenDesk, Project, expect_fitting, expect_readable, shot, view
 from tests.browser.scenes import admitted, busy, eventful, repository, worktree
 
 
@@ -15,8 +16,11 @@ def row(desk: Locator, title: str) -> Locator:
     return desk.get_by_role("row").filter(has_text=title)
 
 
-def tasks(desk: Locator) -> Locator:
-    desk.get_by_role("tab", name="Tasks").click()
+@pytest.fixture
+def desk(open_bare: OpenDesk) -> Locator:
+    """The desk, with its tasks shown."""
+    desk = open_bare()
+    view(desk, "Tasks")
     return desk
 
 
@@ -31,8 +35,7 @@ def named(project: Project, name: str) -> int:
     return int(found)
 
 
-def test_a_task_is_opened_with_everything_about_it_and_stays_live(open_bare: OpenDesk, project: Project) -> None:
-    desk = tasks(open_bare())
+def test_a_task_is_opened_with_everything_about_it_and_stays_live(desk: Locator, project: Project) -> None:
     made = eventful(project)
     task = opened(desk, "Model body mass")
     expect(task).to_contain_text("In progress · held by ada · 20 %")
@@ -71,8 +74,7 @@ def test_a_task_is_opened_with_everything_about_it_and_stays_live(open_bare: Ope
     expect(row(desk, "Write the report")).to_have_attribute("aria-selected", "true")
 
 
-def test_a_task_is_created_by_hand_and_opened(open_bare: OpenDesk, project: Project) -> None:
-    desk = tasks(open_bare())
+def test_a_task_is_created_by_hand_and_opened(desk: Locator, project: Project) -> None:
     expect(desk.get_by_text("let a planner agent create tasks, or create one yourself.")).to_be_visible()
     repository(project.path)
     worktree(project, "lab")
@@ -101,9 +103,8 @@ def test_a_task_is_created_by_hand_and_opened(open_bare: OpenDesk, project: Proj
 
 
 def test_a_task_is_reprioritised_after_a_refusal_reassigned_cancelled_and_retried(
-    open_bare: OpenDesk, project: Project
+    desk: Locator, project: Project
 ) -> None:
-    desk = tasks(open_bare())
     project.operate("create_task", title="Count them", persona_id="tester")
     admitted(project, "tess", "tester")
     task = opened(desk, "Count them")
@@ -133,8 +134,7 @@ def test_a_task_is_reprioritised_after_a_refusal_reassigned_cancelled_and_retrie
     assert kinds[1:] == ["task.prioritised", "task.reassigned", "task.cancelled", "task.revived"]
 
 
-def test_tasks_are_chosen_by_what_they_belong_to(open_bare: OpenDesk, project: Project) -> None:
-    desk = tasks(open_bare())
+def test_tasks_are_chosen_by_what_they_belong_to(desk: Locator, project: Project) -> None:
     busy(project)
     desk.get_by_label("All personas", exact=True).select_option("tester")
     expect(row(desk, "Fetch weather data")).to_be_visible()
@@ -153,8 +153,7 @@ def test_tasks_are_chosen_by_what_they_belong_to(open_bare: OpenDesk, project: P
     shot(desk, "tasks-list")
 
 
-def test_the_graph_shows_what_waits_for_what_and_follows_it(open_bare: OpenDesk, project: Project, page: Page) -> None:
-    desk = tasks(open_bare())
+def test_the_graph_shows_what_waits_for_what_and_follows_it(desk: Locator, project: Project, page: Page) -> None:
     busy(project)
     desk.get_by_role("button", name="Graph").click()
     graph = desk.get_by_role("listbox", name=re.compile("^Dependency graph"))
@@ -184,8 +183,7 @@ def test_the_graph_shows_what_waits_for_what_and_follows_it(open_bare: OpenDesk,
     expect(desk.get_by_role("region", name="Review the models")).to_be_hidden()
 
 
-def test_of_too_many_tasks_the_graph_shows_those_around_one(open_bare: OpenDesk, project: Project, page: Page) -> None:
-    desk = tasks(open_bare())
+def test_of_too_many_tasks_the_graph_shows_those_around_one(desk: Locator, project: Project, page: Page) -> None:
     lines = [
         f"- {{name: t{n}, title: Task {n}, persona: tester, after: [t{n // 3}, t{n // 2}]}}" for n in range(1, 600)
     ]
@@ -206,7 +204,8 @@ def test_of_too_many_tasks_the_graph_shows_those_around_one(open_bare: OpenDesk,
 def test_everything_about_tasks_can_be_done_with_the_keyboard(
     open_desk: OpenDesk, project: Project, page: Page
 ) -> None:
-    desk = tasks(open_desk())
+    desk = open_desk()
+    view(desk, "Tasks")
     for title in ("First", "Second"):
         project.operate("create_task", title=title, persona_id="tester")
     expect(row(desk, "Second")).to_be_visible()
@@ -232,8 +231,7 @@ def test_everything_about_tasks_can_be_done_with_the_keyboard(
     expect(page.locator(".jp-Notebook .jp-Cell")).to_have_count(cells)
 
 
-def test_what_is_kept_of_an_attempt_is_shown_in_its_task(open_bare: OpenDesk, project: Project) -> None:
-    desk = tasks(open_bare())
+def test_what_is_kept_of_an_attempt_is_shown_in_its_task(desk: Locator, project: Project) -> None:
     repository(project.path)
     worktree(project, "lab")
     run = "printf 'import pandas\\n' > model.py; git add .; git commit -qm Model; echo half > notes.txt; exit 1"

@@ -55,8 +55,7 @@ async def forever(ctx: Ctx, call: Call) -> Outcome:
 
 
 @pytest.fixture
-def desk(open_bare_desk: Open) -> BareDesk:
-    desk = open_bare_desk()
+def desk(desk: BareDesk) -> BareDesk:
     view(desk.element, "Tools")
     return desk
 

@@ -40,8 +40,7 @@ def widths(desk: BareDesk) -> dict[str, float]:
     return found
 
 
-def test_titles_grow_first_and_the_other_columns_give_way(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_titles_grow_first_and_the_other_columns_give_way(desk: BareDesk) -> None:
     view(desk.element, "Tasks")
     worktree(desk.project, "penguins", {"bills.py": "x = 1\n"})
     first = task(desk, TITLE, priority=900, target_worktree="penguins")
@@ -66,8 +65,7 @@ def test_titles_grow_first_and_the_other_columns_give_way(open_bare_desk: Open) 
         assert found[width]["Task"] > share * width, found[width]
 
 
-def test_tasks_are_sorted_by_a_column_with_the_keyboard(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_tasks_are_sorted_by_a_column_with_the_keyboard(desk: BareDesk) -> None:
     view(desk.element, "Tasks")
     parent = task(desk, "Bills", priority=100)
     task(desk, "Adelie", priority=900)
@@ -88,8 +86,7 @@ def test_tasks_are_sorted_by_a_column_with_the_keyboard(open_bare_desk: Open) ->
     expect_titles(desk, "Bills", "Years", "Islands", "Adelie")
 
 
-def test_agents_are_sorted_by_a_column(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_agents_are_sorted_by_a_column(desk: BareDesk) -> None:
     for name, persona in (("ada", "tester"), ("bert", "implementer"), ("eve", "reviewer")):
         admitted(desk.project, name, persona)
     view(desk.element, "Agents")
@@ -102,8 +99,7 @@ def test_agents_are_sorted_by_a_column(open_bare_desk: Open) -> None:
     expect(rows).to_have_text([re.compile(name) for name in ("^eve", "^bert", "^ada")])
 
 
-def test_conflicts_are_grouped_by_file(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_conflicts_are_grouped_by_file(desk: BareDesk) -> None:
     for number, name in enumerate(("bills", "islands", "mass"), 40):
         worktree(desk.project, name, {"model.py": changed(3, number)})
     view(desk.element, "Worktrees")
@@ -143,8 +139,7 @@ LINES = """elements => {
 """How many elements stand in each line."""
 
 
-def test_no_tab_and_no_control_stands_alone_below_the_others(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_no_tab_and_no_control_stands_alone_below_the_others(desk: BareDesk) -> None:
     task(desk, "Count")
     admitted(desk.project, "ada", "tester")
     desk.host.call("start_run", name="baseline")
@@ -161,8 +156,7 @@ def test_no_tab_and_no_control_stands_alone_below_the_others(open_bare_desk: Ope
 
 
 @pytest.mark.parametrize("count", [5, 120])
-def test_the_whole_graph_fits(open_bare_desk: Open, count: int) -> None:
-    desk = open_bare_desk()
+def test_the_whole_graph_fits(desk: BareDesk, count: int) -> None:
     lines = [f"- {{name: t{n}, title: Task {n}, persona: tester, after: [t{(n - 1) // 2}]}}" for n in range(1, count)]
     plan = "\n".join(["plan: many", "tasks:", "- {name: t0, title: Task 0, persona: tester}", *lines])
     desk.host.call("create_plan", text=plan)
@@ -179,8 +173,7 @@ def test_the_whole_graph_fits(open_bare_desk: Open, count: int) -> None:
         ), width
 
 
-def test_cards_keep_their_lines_and_those_of_a_merge_have_most_of_their_width(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_cards_keep_their_lines_and_those_of_a_merge_have_most_of_their_width(desk: BareDesk) -> None:
     long = "compare-bill-shapes-by-year"
     worktree(desk.project, long, {"model.py": changed(3, 33)})
     worktree(desk.project, "bills", {"model.py": changed(3, 34)})
@@ -208,8 +201,7 @@ def test_cards_keep_their_lines_and_those_of_a_merge_have_most_of_their_width(op
     shot(desk.element, "merge-card")
 
 
-def test_the_empty_inbox_leads_to_the_ways_to_connect_an_agent_and_figures_have_units(open_bare_desk: Open) -> None:
-    desk = open_bare_desk()
+def test_the_empty_inbox_leads_to_the_ways_to_connect_an_agent_and_figures_have_units(desk: BareDesk) -> None:
     view(desk.element, "Inbox")
     link = desk.element.get_by_role("button", name="Connect an agent")
     link.press("Enter")
