@@ -45,9 +45,10 @@ async def test_a_defect_does_not_fill_the_log_because_its_task_is_started_again_
     while not caplog.records:
         await asyncio.sleep(0)
     assert [record.getMessage() for record in caplog.records] == ["delivery ada failed"]
-    assert not tasks.start("delivery", "ada", _fail)
     assert not released.is_set()
     assert tasks.start("delivery", "ben", _done)
+    await released.wait()
+    assert not tasks.start("delivery", "ada", _fail)
     await tasks.close()
 
     again = asyncio.Event()
