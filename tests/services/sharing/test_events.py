@@ -102,7 +102,10 @@ async def test_the_newest_events_come_in_pages_that_neither_skip_nor_repeat(
     assert created["data"]["title"] == "t6"
 
 
-async def test_who_waits_gets_the_first_event_of_its_kinds(workbench: Workbench) -> None:
+@pytest.mark.timeout(20)
+async def test_who_waits_gets_the_first_event_of_its_kinds_and_not_longer_than_the_setting_allows(
+    workbench: Workbench, settings: Settings
+) -> None:
     last = (await listed(workbench))["next_after"]
     waiting = asyncio.create_task(listed(workbench, after=last, kinds=["task.*"], wait_seconds=30))
     await followed(workbench)
@@ -113,13 +116,9 @@ async def test_who_waits_gets_the_first_event_of_its_kinds(workbench: Workbench)
     assert page["next_after"] == page["events"][0]["id"]
     again = await listed(workbench, after=last, kinds=["task.*"], wait_seconds=30)
     assert again["events"] == page["events"]
-
-
-@pytest.mark.timeout(20)
-async def test_nobody_waits_longer_than_the_setting_allows(settings: Settings) -> None:
-    async with Workbench.open(settings.model_copy(update={"wait_limit_seconds": 0.05})) as workbench:
-        last = (await listed(workbench))["next_after"]
-        assert await listed(workbench, after=last, wait_seconds=3_600) == {"events": [], "next_after": last}
+    async with Workbench.open(settings.model_copy(update={"wait_limit_seconds": 0.05})) as hasty:
+        last = (await listed(hasty))["next_after"]
+        assert await listed(hasty, after=last, wait_seconds=3_600) == {"events": [], "next_after": last}
 
 
 async def test_an_event_is_there_exactly_when_its_change_is_and_no_stranger_reads_it(workbench: Workbench) -> None:
