@@ -1,10 +1,13 @@
-"""Reading a legacy database: it is left alone, and refused if it is none."""
+"""Reading a legacy database: it is left alone, and refused if it is none; and the samples of such databases."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -14,9 +17,10 @@ import pytest
 from data.legacy import make_legacy
 from data.legacy.make_legacy import database, insert
 from tests import given
-from tests.legacy.conftest import SAMPLES, added
+from tests.legacy.conftest import SAMPLES, added, dump
 from workbench.errors import BadInput, NotFound, Unavailable, WorkbenchError
 from workbench.legacy import import_legacy
+from workbench.legacy.source import read
 from workbench.settings import Settings
 from workbench.store.sqlite import open_store
 
@@ -119,3 +123,19 @@ def test_what_is_no_sound_legacy_database_is_refused_before_anything_is_touched(
     assert type(found) is error
     assert says in found.message
     assert not settings.home.exists()
+
+
+# The samples that come with the project.
+
+
+def test_the_samples_are_the_same_each_time_and_the_full_one_has_hundreds_of_rows(
+    samples: Path, tmp_path: Path
+) -> None:
+    again = make_legacy.make(tmp_path / "again")
+    assert [dump(path) for path in again] == [dump(samples / path.name) for path in again]
+    assert sum(read(samples / "full.db").found.values()) == 562
+
+
+def test_the_script_makes_them_and_says_where(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, make_legacy.__file__, tmp_path / "out"], check=True, capture_output=True)
+    assert json.loads(done.stdout) == [str(tmp_path / "out" / f"{name}.db") for name in SAMPLES]
