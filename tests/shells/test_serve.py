@@ -90,6 +90,7 @@ async def test_a_preferred_port_that_is_taken_is_passed_over_even_if_it_is_the_l
                 info = await servers.start()
                 assert port_of(info.url) != port
                 assert await answers(info.url)
+            settings.server_file.unlink()  # which names the port that is tried first
 
 
 async def test_a_restart_answers_where_the_last_one_did_but_to_a_new_token_only(settings: Settings) -> None:

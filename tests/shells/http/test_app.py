@@ -192,7 +192,7 @@ async def test_events_are_listed_after_one_and_by_kind(
     kinds = [event["kind"] for event in page["events"]]
     assert kinds == [e["kind"] for e in every[1:] if e["kind"].startswith("agent.") or e["kind"] == "approval.approved"]
     assert {"agent.registered", "agent.assigned", "approval.approved"} <= set(kinds)
-    assert kinds.count("agent.activated") == 1, "it is noted once in a while, not each time"
+    assert len(kinds) == len(set(kinds)), "that it was active is noted once in a while, not each time"
     assert page["next_after"] == every[-1]["id"]
     newest = await operator.get("/api/events", params={"after": "null"})
     assert newest.json()["data"] == {"events": [], "next_after": every[-1]["id"]}
