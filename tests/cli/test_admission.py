@@ -39,17 +39,16 @@ def test_an_agent_is_admitted_with_every_choice_and_changed_later(run: Type) -> 
 
 
 def test_more_agents_than_a_page_are_counted_and_admitted_at_once(run: Type, repository: Path) -> None:
-    asyncio.run(_register(Settings(project=repository), 205))
+    async def register() -> None:
+        async with Workbench.open(Settings(project=repository)) as workbench:
+            for number in range(205):
+                await workbench.call("register", name=f"agent-{number}")
+
+    asyncio.run(register())
     assert ["waiting", "for", "approval", "205"] in [line.split() for line in run("status").out.splitlines()]
     assert len(data(run("--json", "approvals"))) == 205
     assert len(data(run("--json", "approve", "--all", "--kind", "registration"))) == 205
     assert ["agents", "205"] in [line.split() for line in run("status").out.splitlines()]
-
-
-async def _register(settings: Settings, count: int) -> None:
-    async with Workbench.open(settings) as workbench:
-        for number in range(count):
-            await workbench.call("register", name=f"agent-{number}")
 
 
 def test_rules_admit_and_are_listed_and_removed(run: Type) -> None:
@@ -74,9 +73,8 @@ def test_tools_are_switched_and_their_rights_changed(run: Type) -> None:
     assert [line.split()[1] for line in run("agent-tools", "list").out.splitlines()[1:]] == ["on", "off", "on"]
     assert run("agent-tools", "enable", "register").out == "register is switched on.\n"
     before = next(one for one in data(run("--json", "agent-tools")) if one["id"] == "read")["permissions"]
-    assert run("agent-tools", "edit", "read", "--read", "contexts,agents").out == (
-        "read reads contexts and agents and writes nothing.\n"
-    )
+    edited = run("agent-tools", "edit", "read", "--read", "contexts,agents").out
+    assert edited == "read reads contexts and agents and writes nothing.\n"
     assert data(run("--json", "agent-tools", "edit", "read", "--description", "Look"))["description"] == "Look"
     after = next(one for one in data(run("--json", "agent-tools")) if one["id"] == "read")["permissions"]
     assert after == {"read": ["contexts", "agents"], "write": before["write"]}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from workbench.cli import parse_arguments
-from workbench.errors import BadInput
 
 
 @pytest.mark.parametrize(
@@ -31,5 +31,4 @@ def test_arguments_are_pairs_or_one_object(typed: list[str], read: dict[str, Any
 
 @pytest.mark.parametrize("typed", [["x"], ["{"], ["a=1", "b"], ["=1", "x"]], ids=str)
 def test_other_arguments_are_refused(typed: list[str]) -> None:
-    with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
-        parse_arguments(typed)
+    given.refused("INVALID_ARGUMENTS", parse_arguments, typed)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.cli.conftest import Type, data
 
 
@@ -18,9 +16,8 @@ def test_projects_sessions_and_teams_are_made_named_deleted_and_restored(run: Ty
         assert run(noun, "edit", made["id"], "--description", "Ice").out.startswith("Changed the description of the ")
         assert data(run("--json", noun))[0]["description"] == "Ice"
         consent = [] if noun == "teams" else ["--yes"]
-        assert run(noun, "delete", made["id"], *consent).out == (
-            f"Deleted {made['id']}. `{noun} restore {made['id']}` brings it back.\n"
-        )
+        told = f"Deleted {made['id']}. `{noun} restore {made['id']}` brings it back.\n"
+        assert run(noun, "delete", made["id"], *consent).out == told
         assert data(run("--json", noun)) == []
         assert [one["id"] for one in data(run("--json", noun, "--deleted"))] == [made["id"]]
         assert run(noun, "restore", made["id"]).out == f"Restored {made['id']}.\n"
@@ -52,15 +49,11 @@ def test_what_is_deleted_with_a_project_or_session_is_counted_first(run: Type) -
     assert run("projects", "delete", "Empty").status == 0
 
 
-@pytest.mark.parametrize(("answer", "left"), [("y\n", []), ("n\n", ["Lab"]), ("\n", ["Lab"])])
-def test_at_a_terminal_the_user_is_asked(run: Type, answer: str, left: list[str]) -> None:
-    run("projects", "add", "Lab")
+def test_at_a_terminal_the_user_is_asked_and_a_list_that_is_cut_short_says_so(run: Type) -> None:
+    for name in ("Lab", "p1", "p2"):
+        run("projects", "add", name)
     run("sessions", "add", "Lab", "Day 1")
-    run("projects", "delete", "Lab", given=answer, terminal=True)
-    assert [one["name"] for one in data(run("--json", "projects"))] == left
-
-
-def test_a_list_that_is_cut_short_says_so(run: Type) -> None:
-    for number in range(3):
-        run("projects", "add", f"p{number}")
     assert run("projects", "--limit", "1").out.splitlines()[-1] == "… and 2 more"
+    for answer, left in (("n\n", 3), ("\n", 3), ("y\n", 2)):
+        run("projects", "delete", "Lab", given=answer, terminal=True)
+        assert len(data(run("--json", "projects"))) == left
