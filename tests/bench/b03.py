@@ -5,17 +5,16 @@ The bar is for a disk whose fsync takes a millisecond; see B1.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from tests.bench import disk, peers
 from tests.bench.b01 import FSYNC_SECONDS, USUAL
-from tests.bench.child import Child, heard, say
+from tests.bench.child import Child, heard, play, say
 from tests.bench.project import check, drain, fill, identify, opened, prepare, running, scratch
 from tests.bench.rows import Row, Samples, at_least, take_turns
 
@@ -78,11 +77,7 @@ def teams(
             place = directory / peer
             place.mkdir()
             peers.fill(peer, place, 0)
-
-            def more_of(count: int, given: int, peer: str = peer, place: Path = place) -> None:
-                peers.fill(peer, place, count, given)
-
-            made[peer] = team([(peer, str(place))] * processes, more_of, peer_tasks)
+            made[peer] = team([(peer, str(place))] * processes, partial(peers.fill, peer, place), peer_tasks)
         yield made
         project.run(check(project.workbench, made["ours"].done))
 
@@ -111,16 +106,16 @@ def _note(name: str, contestant: Team, rates: Sequence[float]) -> str:
     return f"{name} {statistics.median(rates):,.0f}{doubled}"
 
 
-async def _ours(root: Path, tokens: Sequence[str]) -> None:
-    async with opened(root) as workbench:
+async def _ours(root: str, *tokens: str) -> None:
+    async with opened(Path(root)) as workbench:
         callers = await identify(workbench, tokens)
         say("ready")
         for _ in heard():
             say(await drain(workbench, callers))
 
 
-def _theirs(peer: str, directory: Path) -> None:
-    queue = peers.PEERS[peer](directory)
+def _theirs(peer: str, directory: str) -> None:
+    queue = peers.PEERS[peer](Path(directory))
     say("ready")
     for _ in heard():
         say(peers.drain(queue))
@@ -136,8 +131,4 @@ ROW = Row(
 )
 
 if __name__ == "__main__":
-    kind, place, *tokens = sys.argv[1:]
-    if kind == "ours":
-        asyncio.run(_ours(Path(place), tokens))
-    else:
-        _theirs(kind, Path(place))
+    play(ours=_ours, **{peer: partial(_theirs, peer) for peer in peers.PEERS})

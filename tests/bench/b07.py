@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.bench.child import Child
+from tests.bench.child import Child, play
 from tests.bench.mcp_load import Call, Target, serve, serve_workbench
 from tests.bench.project import identify, opened, prepare, scratch
 from tests.bench.rows import SHORT, Row, Samples, at_most, take_turns
@@ -57,15 +55,15 @@ async def _claimed(workbench: Workbench, callers: Sequence[Caller]) -> list[int]
     return [claim["task"]["id"] for claim in claims]
 
 
-async def _ours(root: Path, tokens: Sequence[str]) -> None:
-    async with opened(root) as workbench:
+async def _ours(root: str, *tokens: str) -> None:
+    async with opened(Path(root)) as workbench:
         await serve_workbench(workbench, tasks=await _claimed(workbench, await identify(workbench, tokens)))
 
 
-async def _bare(root: Path, tokens: Sequence[str]) -> None:
+async def _bare(root: str, *tokens: str) -> None:
     from mcp.server import MCPServer
 
-    async with opened(root) as workbench:
+    async with opened(Path(root)) as workbench:
         callers = await identify(workbench, tokens)
         tasks = await _claimed(workbench, callers)
         holders = dict(zip(tasks, callers, strict=True))
@@ -90,5 +88,4 @@ ROW = Row(
 )
 
 if __name__ == "__main__":
-    kind, place, *tokens = sys.argv[1:]
-    asyncio.run((_ours if kind == "ours" else _bare)(Path(place), tokens))
+    play(ours=_ours, bare=_bare)

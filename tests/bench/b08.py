@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.bench.child import Child
+from tests.bench.child import Child, play
 from tests.bench.mcp_load import Call, Target, serve, serve_workbench
 from tests.bench.project import opened, prepare, scratch
 from tests.bench.rows import SHORT, Row, Samples, at_most, take_turns
@@ -46,8 +44,8 @@ def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
     return {"": Samples(times["ours"], times["fastmcp"], "ms")}
 
 
-async def _ours(root: Path) -> None:
-    async with opened(root) as workbench:
+async def _ours(root: str) -> None:
+    async with opened(Path(root)) as workbench:
         await serve_workbench(workbench)
 
 
@@ -73,5 +71,4 @@ ROW = Row(
 )
 
 if __name__ == "__main__":
-    kind, *place = sys.argv[1:]
-    asyncio.run(_ours(Path(place[0])) if kind == "ours" else _fastmcp())
+    play(ours=_ours, fastmcp=_fastmcp)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.bench.child import Child, heard, say
+from tests.bench.child import Child, orders, play, say
 from tests.bench.project import Running, identify, opened, prepare, running, scratch
 from tests.bench.rows import Row, Samples, take_turns, within
 from workbench.app import Workbench
@@ -107,19 +107,18 @@ def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
     }
 
 
-async def _one(root: Path, tokens: Sequence[str]) -> None:
-    async with opened(root) as workbench:
+async def _one(root: str, *tokens: str) -> None:
+    async with opened(Path(root)) as workbench:
         (caller,) = await identify(workbench, tokens)
         say("ready")
-        lines = heard()
-        while await asyncio.to_thread(next, lines, None):
+        async for _ in orders():
             say(await told(workbench, caller))
             await do(workbench, caller)
             say("done")
 
 
-async def _crowd(root: Path, tokens: Sequence[str]) -> None:
-    async with opened(root) as workbench:
+async def _crowd(root: str, *tokens: str) -> None:
+    async with opened(Path(root)) as workbench:
 
         async def wait(caller: Caller) -> None:
             while True:
@@ -146,5 +145,4 @@ ROW = Row(
 )
 
 if __name__ == "__main__":
-    kind, place, *tokens = sys.argv[1:]
-    asyncio.run((_one if kind == "one" else _crowd)(Path(place), tokens))
+    play(one=_one, crowd=_crowd)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -37,33 +37,36 @@ def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
             writers.append(_anew("writers", database, new))
             for form, made in exports.items():
                 made.append(_anew(form, database, new))
+    loads, idle = _column(first, "load"), _column(writers, "idle")
     return {
-        "the first load": Samples([one["load"] for one in first], [one["load"] for one in bare], "s"),
-        "the first load, in seconds": Samples([one["load"] for one in first], unit="s", against="–"),
-        "the load of the next kernel": Samples([one["load"] for one in again], unit="s", against="–"),
-        "memory of the first load": Samples([one["memory"] for one in first], unit="MB", against="–"),
+        "the first load": Samples(loads, _column(bare, "load"), "s"),
+        "the first load, in seconds": _alone(loads, "s"),
+        "the load of the next kernel": _alone(_column(again, "load"), "s"),
+        "memory of the first load": _alone(_column(first, "memory"), "MB"),
         "a query of events": Samples(
-            [one["query"] for one in again], [one["query"] for one in bare], "s", "the same on a native DuckDB table"
+            _column(again, "query"), _column(bare, "query"), "s", "the same on a native DuckDB table"
         ),
-        "a standard report": Samples([one["report"] for one in again], unit="s", against="–"),
-        "10,000 new events": Samples([one["refresh"] for one in (*first, *again)], unit="ms", against="–"),
-        "p99 of writers during the first load": Samples(
-            [one["loading"] for one in writers], [one["idle"] for one in writers], "ms", "without the load"
-        ),
-        "p99 of writers beside a bare copy": Samples(
-            [one["bare"] for one in writers], [one["idle"] for one in writers], "ms", "without the copy"
-        ),
+        "a standard report": _alone(_column(again, "report"), "s"),
+        "10,000 new events": _alone(_column([*first, *again], "refresh"), "ms"),
+        "p99 of writers during the first load": Samples(_column(writers, "loading"), idle, "ms", "without the load"),
+        "p99 of writers beside a bare copy": Samples(_column(writers, "bare"), idle, "ms", "without the copy"),
         **{
-            f"an export to {name}": Samples(
-                [one["export"] for one in exports[form]], [one[form] for one in bare], "s", COPIED
-            )
+            f"an export to {name}": Samples(_column(exports[form], "export"), _column(bare, form), "s", COPIED)
             for form, name in FORMS.items()
         },
         **{
-            f"memory of an export to {name}": Samples([one["memory"] for one in exports[form]], unit="MB", against="–")
+            f"memory of an export to {name}": _alone(_column(exports[form], "memory"), "MB")
             for form, name in FORMS.items()
         },
     }
+
+
+def _column(rounds: Sequence[Mapping[str, float]], name: str) -> list[float]:
+    return [figures[name] for figures in rounds]
+
+
+def _alone(figures: Sequence[float], unit: str) -> Samples:
+    return Samples(figures, unit=unit, against="–")
 
 
 def _fill(database: Path, events: int, tasks: int) -> None:

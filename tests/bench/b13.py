@@ -70,7 +70,7 @@ class Shown:
 @contextlib.contextmanager
 def serving(root: Path) -> Iterator[KernelHost]:
     """The servers of a project, as a kernel runs them."""
-    host = KernelHost(Settings(project=root))
+    host = KernelHost(Settings(project=root, port=0))
     host.start(0)
     try:
         yield host

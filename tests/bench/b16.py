@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tests.bench.child import Child, heard, say
+from tests.bench.child import Child, orders, say
 from tests.bench.project import in_session, prepare, scratch
 from tests.bench.rows import Row, Samples, within
 from tests.bench.ws_load import PAYLOAD, Peer, more_files, opened, p99
@@ -53,22 +53,18 @@ def _round(agents: int, spread: float) -> tuple[float, float]:
 
 async def _crowd() -> None:
     more_files()
-    lines = heard()
-
-    async def told() -> Any:
-        return await asyncio.to_thread(next, lines)
-
-    order = await told()
+    told = orders()
+    order = await anext(told)
     names = [(f"agent-{number}", "") for number in range(order["agents"])]
     await _leave(await opened(order["url"], names[:FIRST]))
     say("warm")
-    await told()
+    await anext(told)
     peers = await opened(order["url"], names)
     say("connected")
-    await told()
+    await anext(told)
     registered = await asyncio.gather(*(peer.ask("register", {"name": peer.agent}) for peer in peers))
     say("registered")
-    ids = await told()
+    ids = await anext(told)
     admitted = [(ids[str(one["approval_id"])], one["token"]) for one in registered]
     await asyncio.gather(*map(_enter, peers, admitted))
     await asyncio.gather(*(_work(peer, random.uniform(0, order["spread"])) for peer in peers))

@@ -5,16 +5,14 @@ through a proxy that is made of the MCP package's own server and client, and doe
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx2
 
-from tests.bench.child import Child
+from tests.bench.child import Child, play
 from tests.bench.mcp_load import UPSTREAM, serve, serve_workbench, url_of
 from tests.bench.project import opened, prepare, scratch
 from tests.bench.rows import SHORT, Row, Samples, at_most, take_turns
@@ -34,11 +32,13 @@ def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
         with Child("b21", "upstream") as upstream:
             direct = url_of(upstream)
             with Child("b21", "ours", str(seed.root), direct) as ours, Child("b21", "proxy", direct) as proxy:
+                calls = {
+                    "ours": (url_of(ours), f"{UPSTREAM}__add", seed.tokens[0]),
+                    "direct": (direct, "add", "none"),
+                    "proxy": (url_of(proxy), "add", "none"),
+                }
                 times = take_turns(
-                    rounds * SHORT,
-                    ours=partial(_milliseconds, url_of(ours), f"{UPSTREAM}__add", seed.tokens[0], each),
-                    direct=partial(_milliseconds, direct, "add", "none", each),
-                    proxy=partial(_milliseconds, url_of(proxy), "add", "none", each),
+                    rounds * SHORT, **{k: lambda c=c: asyncio.run(_milliseconds(*c, each)) for k, c in calls.items()}
                 )
     return {
         PROXIED: Samples(times["ours"], times["direct"], "ms"),
@@ -46,12 +46,8 @@ def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
     }
 
 
-def _milliseconds(url: str, tool: str, token: str, each: int) -> float:
+async def _milliseconds(url: str, tool: str, token: str, each: int) -> float:
     """Wall time of a call by the client of the MCP package, which agents use, too."""
-    return asyncio.run(_measured(url, tool, token, each))
-
-
-async def _measured(url: str, tool: str, token: str, each: int) -> float:
     from mcp.client import Client
     from mcp.client.streamable_http import streamable_http_client
 
@@ -67,8 +63,8 @@ async def _measured(url: str, tool: str, token: str, each: int) -> float:
         return (time.perf_counter() - started) / each * 1e3
 
 
-async def _ours(root: Path, url: str) -> None:
-    async with opened(root) as workbench:
+async def _ours(root: str, url: str) -> None:
+    async with opened(Path(root)) as workbench:
         await workbench.call("update_agent", agent_id=AGENT, changes={"tools": [UPSTREAM]})
         await serve_workbench(workbench, url)
 
@@ -111,11 +107,4 @@ ROW = Row(
 )
 
 if __name__ == "__main__":
-    kind, *given = sys.argv[1:]
-    match kind:
-        case "ours":
-            asyncio.run(_ours(Path(given[0]), given[1]))
-        case "proxy":
-            asyncio.run(_proxy(given[0]))
-        case _:
-            asyncio.run(_upstream())
+    play(ours=_ours, proxy=_proxy, upstream=_upstream)

@@ -8,7 +8,6 @@ panels follow. Times are of the clock that all processes share.
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from typing import Any
 import pytest
 from rid_lib.types import KoiNetNode
 
-from tests.bench.child import Child, say
+from tests.bench.child import Child, orders, say
 from tests.bench.project import scratch
 from tests.bench.rows import Row, Samples, at_least, within
 from tests.oracle import PERSONALITY, Stock, StockNode, koi_net_python
@@ -304,8 +303,8 @@ async def _serve(project: Path, name: str, first_contact: str) -> None:
         listed = await station.workbench.call("list_personalities", limit=1)
         seconds = time.perf_counter() - began
         say({"url": url, "seconds": seconds, "personalities": listed["total"]})
-        while line := await asyncio.to_thread(sys.stdin.readline):
-            say(await station.do(json.loads(line)))
+        async for asked in orders():
+            say(await station.do(asked))
 
 
 ROW = Row(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import psutil
 
 from tests.bench.project import scratch
-from tests.bench.rows import Row, Samples, within
+from tests.bench.rows import Row, Samples, by_name, within
 from tests.kernel.conftest import Kernel, started
 
 PING = "wb.call('ping')"
@@ -19,8 +19,7 @@ MOVED, KILLED, STOPPED = "the server has moved to another port", "the server is 
 
 def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
     """Each round has three kernels of its own."""
-    made = [_round() for _ in range(1 if quick else rounds)]
-    return {name: Samples([figures[name] for figures in made], unit="s") for name in (MOVED, KILLED, STOPPED)}
+    return by_name([_round() for _ in range(1 if quick else rounds)], "s")
 
 
 def _round() -> dict[str, float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -13,8 +12,8 @@ from typing import Any
 
 import httpx2
 
-from tests.bench.child import Child
-from tests.bench.mcp_load import META, PROTOCOL, UPSTREAM, serve, serve_workbench, url_of
+from tests.bench.child import Child, play
+from tests.bench.mcp_load import META, UPSTREAM, headers_of, serve, serve_workbench, url_of
 from tests.bench.project import identify, opened, prepare, scratch
 from tests.bench.rows import SHORT, Row, Samples, at_most, take_turns
 from workbench.shells.mcp.server import offered
@@ -52,12 +51,7 @@ def _milliseconds(url: str, token: str, each: int) -> float:
 
 async def _listed(url: str, token: str, times: int) -> list[dict[str, Any]]:
     """The tools, listed so often one after the other."""
-    headers = {
-        "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": PROTOCOL,
-        "Mcp-Method": "tools/list",
-        "Authorization": f"Bearer {token}",
-    }
+    headers = headers_of("tools/list", token)
     async with httpx2.AsyncClient(timeout=30, trust_env=False, headers=headers) as http:
         for number in range(times):
             body = {"jsonrpc": "2.0", "id": number, "method": "tools/list", "params": {"_meta": META}}
@@ -67,8 +61,8 @@ async def _listed(url: str, token: str, times: int) -> list[dict[str, Any]]:
     return tools
 
 
-async def _ours(root: Path, token: str, url: str) -> None:
-    async with opened(root) as workbench:
+async def _ours(root: str, token: str, url: str) -> None:
+    async with opened(Path(root)) as workbench:
         (caller,) = await identify(workbench, [token])
         granted = [f"{UPSTREAM}__tool_{number}" for number in range(TOOLS)]
         await workbench.call("update_agent", agent_id=AGENT, changes={"tools": granted[:1]})
@@ -91,11 +85,11 @@ async def _upstream() -> None:
     await serve(server.streamable_http_app())
 
 
-async def _bare(listed: Path) -> None:
+async def _bare(listed: str) -> None:
     from mcp.server import MCPServer
     from mcp.types import Tool
 
-    raw = [Tool.model_validate(tool).model_dump() for tool in json.loads(listed.read_text())]
+    raw = [Tool.model_validate(tool).model_dump() for tool in json.loads(Path(listed).read_text())]
 
     class Bare(MCPServer):
         """Makes the tools of its list anew for each request, as its parent class does."""
@@ -115,11 +109,4 @@ ROW = Row(
 )
 
 if __name__ == "__main__":
-    kind, *given = sys.argv[1:]
-    match kind:
-        case "ours":
-            asyncio.run(_ours(Path(given[0]), given[1], given[2]))
-        case "bare":
-            asyncio.run(_bare(Path(given[0])))
-        case _:
-            asyncio.run(_upstream())
+    play(ours=_ours, bare=_bare, upstream=_upstream)

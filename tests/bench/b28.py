@@ -7,18 +7,16 @@ drawn.
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernel_ext.hosting.host import KernelHost
-from tests.bench.b13 import browser
-from tests.bench.child import Child, say
+from tests.bench.b13 import browser, serving
+from tests.bench.child import Child, orders, say
 from tests.bench.project import scratch
-from tests.bench.rows import Row, Samples, within
+from tests.bench.rows import Row, Samples, by_name, within
 from workbench.app import Workbench
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
@@ -40,12 +38,9 @@ def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
     from tests.browser.bare_desk import BareDesk
 
     count = 2 if quick else 10
-    found: dict[str, list[float]] = {NEW: [], UPDATE: [], FORGET: []}
     with scratch() as directory, browser() as page:
         (there := directory / "there").mkdir()
-        host = KernelHost(Settings(project=there, port=0))
-        host.start(0)
-        try:
+        with serving(there) as host:
             host.call("join_network", name="there")
             assert host.info is not None
             with Child("b28", str(directory / "here"), f"{host.info.url}/koi-net") as sender:
@@ -53,13 +48,9 @@ def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
                 desk = BareDesk(host, page)
                 desk.element.get_by_role("tab", name="Personalities").click()
                 _round(sender, page, 1, -1)  # the first of all loads what the others find loaded
-                for number in range(rounds):
-                    for step, slowest in _round(sender, page, count, number).items():
-                        found[step].append(slowest)
+                found = [_round(sender, page, count, number) for number in range(rounds)]
                 desk.close()
-        finally:
-            host.stop()
-    return {step: Samples(times, unit="ms") for step, times in found.items()}
+    return by_name(found, "ms")
 
 
 def _round(sender: Child, page: Page, count: int, number: int) -> dict[str, float]:
@@ -87,8 +78,7 @@ async def _here(project: Path, first_contact: str) -> None:
         while not [one for one in (await workbench.call("list_peers"))["peers"] if one["gets_from_us"] == "APPROVED"]:
             await asyncio.sleep(0.05)
         say({})
-        while line := await asyncio.to_thread(sys.stdin.readline):
-            arguments = json.loads(line)
+        async for arguments in orders():
             began = time.monotonic()
             await workbench.call(arguments.pop("operation"), **arguments)
             say({"began": began})

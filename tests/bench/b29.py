@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.project import scratch
-from tests.bench.rows import Row, Samples, within
+from tests.bench.rows import Row, Samples, by_name, within
 from tests.kernel.conftest import Kernel, started
 from tests.kernel.test_tools import Operator
 
@@ -61,15 +61,10 @@ def endless():
 def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
     """Milliseconds; of the changes the slowest of some in each round."""
     count = 2 if quick else 10
-    found: dict[str, list[float]] = {RERUN: [], FORGET: [], INTERRUPT: []}
     with scratch() as directory, _network(directory) as (lab, home), ThreadPoolExecutor(1) as pool:
         pair = Pair(lab, home, pool)
         pair.changes(1)  # the first of all loads what the others find loaded
-        for _ in range(rounds):
-            for name, slowest in pair.changes(count).items():
-                found[name].append(slowest)
-            found[INTERRUPT].append(pair.interrupt())
-    return {name: Samples(times, unit="ms") for name, times in found.items()}
+        return by_name([{**pair.changes(count), INTERRUPT: pair.interrupt()} for _ in range(rounds)], "ms")
 
 
 @contextmanager

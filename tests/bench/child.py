@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -76,6 +78,20 @@ class Child:
 def heard() -> Iterator[Any]:
     """In the child: what it is told, until the parent lets go."""
     return map(json.loads, sys.stdin)
+
+
+async def orders() -> AsyncIterator[Any]:
+    """In the child: the same, where other tasks go on meanwhile."""
+    lines = heard()
+    while (order := await asyncio.to_thread(next, lines, None)) is not None:
+        yield order
+
+
+def play(**roles: Callable[..., Any]) -> None:
+    """In the child: be the contestant that the first argument names, with the others."""
+    role, *arguments = sys.argv[1:]
+    if inspect.isawaitable(played := roles[role](*arguments)):
+        asyncio.run(played)
 
 
 def say(message: Any) -> None:

@@ -10,7 +10,6 @@ import json
 import re
 import socket
 import statistics
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ from websockets.frames import Frame
 from websockets.protocol import State
 from websockets.uri import parse_uri
 
-from tests.bench.child import heard, say
+from tests.bench.child import orders, play, say
 from tests.bench.ws_load import more_files
 from workbench.app import Workbench
 from workbench.settings import Settings
@@ -66,14 +65,14 @@ def _emit_some(tx: Tx, first: int, count: int, at: float) -> None:
                 tx.emit("tool.completed", f"tool_call:{number}", **call, **result, emitted=at)
 
 
-async def serve(root: Path) -> None:
+async def serve(root: str) -> None:
     """Serve a project; for each order emit events for so many seconds, and answer what that took."""
+    more_files()
     process = psutil.Process()
-    async with Workbench.open(Settings(project=root, port=0)) as workbench, Servers(workbench) as servers:
+    async with Workbench.open(Settings(project=Path(root), port=0)) as workbench, Servers(workbench) as servers:
         info = await servers.start()
         say({"url": info.ws_url, "token": workbench.operator_token})
-        lines = heard()
-        while order := await asyncio.to_thread(next, lines, None):
+        async for order in orders():
             before, cpu, began = process.memory_info().rss, sum(process.cpu_times()[:2]), time.monotonic()
             emitted = await emit(workbench, order["seconds"])
             busy = (sum(process.cpu_times()[:2]) - cpu) / (time.monotonic() - began) * 100
@@ -136,8 +135,8 @@ async def follow() -> None:
     """Connect on the first order, all but one reading. Each further one is a number of events: answer what has come of
     them."""
     more_files()
-    lines = heard()
-    order = await asyncio.to_thread(next, lines)
+    told = orders()
+    order = await anext(told)
     latencies: list[float] = []
     loop = asyncio.get_running_loop()
     stalled, *reading = [
@@ -145,7 +144,7 @@ async def follow() -> None:
     ]
     followers = [(await loop.create_connection(lambda: Follower(latencies), sock=sock))[1] for sock in reading]
     say("connected")
-    while expected := await asyncio.to_thread(next, lines, None):
+    async for expected in told:
         deadline = time.monotonic() + LATE_SECONDS
         while min(follower.received for follower in followers) < expected and time.monotonic() < deadline:
             await asyncio.sleep(TICK)
@@ -162,9 +161,4 @@ def _figures(latencies: Sequence[float], received: Sequence[int]) -> dict[str, f
 
 
 if __name__ == "__main__":
-    match sys.argv[1:]:
-        case ["serve", place]:
-            more_files()
-            asyncio.run(serve(Path(place)))
-        case ["follow"]:
-            asyncio.run(follow())
+    play(serve=serve, follow=follow)

@@ -56,20 +56,19 @@ class Target:
             return (time.perf_counter() - started) / self._each / len(calls) * 1e3
 
     async def _client(self, http: httpx2.AsyncClient, call: Call) -> None:
-        headers = {
-            "Accept": "application/json, text/event-stream",
-            "MCP-Protocol-Version": PROTOCOL,
-            "Mcp-Method": "tools/call",
-            "Mcp-Name": call.tool,
-        }
-        if call.token:
-            headers["Authorization"] = f"Bearer {call.token}"
+        headers = headers_of("tools/call", call.token) | {"Mcp-Name": call.tool}
         params = {"name": call.tool, "arguments": call.arguments, "_meta": META}
         for number in range(self._each):
             body = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
             answer = (await http.post(self._url, json=body, headers=headers)).json()
             if "result" not in answer or answer["result"].get("isError"):
                 raise AssertionError(f"{call.tool}: {answer}")
+
+
+def headers_of(method: str, token: str | None) -> dict[str, str]:
+    """The headers of a request."""
+    headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": PROTOCOL, "Mcp-Method": method}
+    return headers | ({"Authorization": f"Bearer {token}"} if token else {})
 
 
 def url_of(child: Child) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.bench.project import scratch
-from tests.bench.rows import Samples
+from tests.bench.rows import Samples, by_name
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -29,8 +29,7 @@ SCRIPT = Path(__file__).with_suffix(".js")
 def measured(rounds: int, tasks: int) -> Mapping[str, Samples]:
     """Each round is a new project, kernel and page."""
     with scratch() as home, _opened(home) as (lab, page):
-        found = [_round(lab, page, number, tasks) for number in range(rounds)]
-    return {name: Samples([one[name] for one in found], unit="ms") for name in found[0]}
+        return by_name([_round(lab, page, number, tasks) for number in range(rounds)], "ms")
 
 
 @contextmanager

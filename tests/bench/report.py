@@ -52,19 +52,8 @@ def lines(row: Row, measured: Mapping[str, Samples], now: Circumstances) -> list
         against = samples.against or (row.counterpart if other else "–")
         counterpart = f"{against}: {other}" if other else against
         date = datetime.now(UTC).date().isoformat()
-        cells = [
-            row.id,
-            work,
-            ours,
-            counterpart,
-            figure,
-            str(bar or ""),
-            verdict,
-            str(len(samples.ours)),
-            now.load,
-            date,
-        ]
-        made.append([*cells, samples.note])
+        cells = [row.id, work, ours, counterpart, figure, str(bar or ""), verdict, str(len(samples.ours)), now.load]
+        made.append([*cells, date, samples.note])
     return made
 
 

@@ -58,6 +58,11 @@ class Bar:
         return f"{'≥' if self.at_least else '≤'} {self.limit:g} {self.unit}"
 
 
+def by_name(rounds: Sequence[Mapping[str, float]], unit: str) -> dict[str, Samples]:
+    """What was measured of Workbench alone, a figure of each name in each round."""
+    return {name: Samples([figures[name] for figures in rounds], unit=unit) for name in rounds[0]}
+
+
 def at_least(times: float) -> Bar:
     """So many times the counterpart's rate."""
     return Bar(lambda s: s.ratio, times, at_least=True, unit="×")

@@ -17,7 +17,7 @@ import psutil
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import ServerConnection, serve
 
-from tests.bench.child import heard, say
+from tests.bench.child import heard, orders, play, say
 from tests.bench.project import SESSION
 from workbench.settings import Settings
 
@@ -30,14 +30,14 @@ def more_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def workbench_server(root: Path) -> None:
+def workbench_server(root: str) -> None:
     """Serve a project from a kernel's thread, and answer what is asked of the process itself."""
     from kernel_ext.hosting.host import KernelHost
 
     more_files()
     host = KernelHost(
         Settings(
-            project=root,
+            project=Path(root),
             port=0,
             max_pending_agents=5_000,
             max_pending_per_address=5_000,
@@ -161,11 +161,11 @@ def p99(latencies: Sequence[float]) -> float:
 async def load() -> None:
     """In the child: connect on the first order, then a burst of writes for each further one."""
     more_files()
-    lines = heard()
-    order = await asyncio.to_thread(next, lines)
+    told = orders()
+    order = await anext(told)
     peers = await opened(order["url"], order["tokens"])
     say("connected")
-    while burst := await asyncio.to_thread(next, lines, None):
+    async for burst in told:
         for peer in peers:
             peer.latencies.clear()
         started = time.perf_counter()
@@ -177,10 +177,4 @@ async def load() -> None:
 
 
 if __name__ == "__main__":
-    match sys.argv[1:]:
-        case ["workbench", place]:
-            workbench_server(Path(place))
-        case ["echo"]:
-            echo_server()
-        case ["load"]:
-            asyncio.run(load())
+    play(workbench=workbench_server, echo=echo_server, load=load)
