@@ -74,9 +74,14 @@ async def test_more_tasks_at_once_than_a_subscriber_may_lag_end_no_wait_for_work
         assert [t["id"] for t in (await waiting)["available"]] == [task]
 
 
-async def test_who_waits_for_work_in_vain_is_told_so(workbench: Workbench, ada: Admitted) -> None:
+async def test_who_waits_for_work_in_vain_is_told_so_and_who_holds_a_task_is_not_kept_waiting(
+    workbench: Workbench, ada: Admitted
+) -> None:
     found = await beat(workbench, ada, wait_seconds=0.05)
     assert found == {"holding": [], "available": [], "lease_expires_at": None, "finishing": []}
+    task = await given.task(workbench)
+    await given.claim(workbench, ada)
+    assert [t["id"] for t in (await beat(workbench, ada, wait_seconds=30))["holding"]] == [task]
 
 
 @pytest.mark.timeout(20)
@@ -99,9 +104,3 @@ async def test_a_beat_without_a_list_renews_as_well(workbench: Workbench, ada: A
     assert (agent["last_heartbeat"], agent["registration_status"]) == (iso(clock.now), "active")
     with pytest.raises(Refused, match="FORBIDDEN"):
         await workbench.dispatch(ada.caller, "heartbeat", {"agent_id": "bob"})
-
-
-async def test_who_holds_a_task_is_not_kept_waiting(workbench: Workbench, ada: Admitted) -> None:
-    task = await given.task(workbench)
-    await given.claim(workbench, ada)
-    assert [t["id"] for t in (await beat(workbench, ada, wait_seconds=30))["holding"]] == [task]
