@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import psutil
 import pytest
@@ -70,16 +69,10 @@ async def cycle(served: Served, number: int, what: str, how: str) -> None:
         await end(served, name, spawned["pid"], how, place)
     while (await call("get_agent_process_info", agent_id=name))["running"] and how != "discard":
         await asyncio.sleep(0.01)
-    await call("discard_worktree", worktree_name=name, **discarding(served))
+    await call("discard_worktree", worktree_name=name, force=True)
     found = await call("get_task_status", task_id=task["id"])
     assert found["status"] in ("completed", "failed", "pending")
     assert found["assigned_agent_id"] is None or found["status"] in ("completed", "failed")
-
-
-def discarding(served: Served) -> dict[str, Any]:
-    """What discarding needs to be told, that work is thrown away."""
-    known = served.workbench.catalogue["discard_worktree"].arguments.model_fields
-    return {"force": True} if "force" in known else {}
 
 
 async def until_begun(served: Served, task_id: int, place: Path, writes: bool) -> None:

@@ -27,6 +27,8 @@ WORKER = Caller(
     tools=frozenset({"search", OWN_TRAITS}),
 )
 NOBODY = {"level": Level.ANONYMOUS, "capabilities": READING}
+READER = {"level": Level.READ, "tool": Tool.READ, "capabilities": READING}
+UNDEFINED = frozenset({Capability.TOOLS, Capability.OWN_PERSONALITY})
 
 
 @pytest.mark.parametrize(
@@ -39,29 +41,20 @@ NOBODY = {"level": Level.ANONYMOUS, "capabilities": READING}
         ({"registration_status": "rejected"}, {**NOBODY, "rejection": ""}),
         ({"role": "planner"}, {"level": Level.PLANNER, "capabilities": frozenset({*OWN, Capability.DEFINITIONS})}),
         ({"role": "planner", "may_define": 0}, {"level": Level.PLANNER}),
-        ({"tool": "read"}, {"level": Level.READ, "tool": Tool.READ, "capabilities": READING}),
-        ({"tool": "read", "may_write": 0}, {"level": Level.READ, "tool": Tool.READ, "capabilities": READING}),
-        (
-            {"may_write": 0},
-            {"level": Level.READ, "tool": Tool.READ, "barred": "TOOL_DISABLED", "capabilities": READING},
-        ),
+        ({"tool": "read"}, READER),
+        ({"tool": "read", "may_write": 0}, READER),
+        ({"may_write": 0}, {**READER, "barred": "TOOL_DISABLED"}),
         ({"may_read": 0}, {"reads": False}),
         ({"tool": "read", "may_read": 0}, {**NOBODY, "tool": Tool.READ, "barred": "TOOL_DISABLED", "reads": False}),
         ({"self_tools": "read"}, {"capabilities": frozenset(OWN - {Capability.CHANGE_OWN_DEFINITION})}),
-        ({"self_tools": "off"}, {"capabilities": frozenset({Capability.TOOLS, Capability.OWN_PERSONALITY})}),
-        (
-            {"definition_id": None},
-            {"definition": None, "capabilities": frozenset({Capability.TOOLS, Capability.OWN_PERSONALITY})},
-        ),
-        (
-            {"tools": "[]"},
-            {"tools": frozenset(), "capabilities": frozenset(OWN - {Capability.TOOLS, Capability.OWN_PERSONALITY})},
-        ),
+        ({"self_tools": "off"}, {"capabilities": UNDEFINED}),
+        ({"definition_id": None}, {"definition": None, "capabilities": UNDEFINED}),
+        ({"tools": "[]"}, {"tools": frozenset(), "capabilities": frozenset(OWN - UNDEFINED)}),
         (
             {"tools": '["search"]'},
             {"tools": frozenset({"search"}), "capabilities": frozenset(OWN - {Capability.OWN_PERSONALITY})},
         ),
-        ({"role": "planner", "tool": "read"}, {"level": Level.READ, "tool": Tool.READ, "capabilities": READING}),
+        ({"role": "planner", "tool": "read"}, READER),
         ({"role": "planner", "registration_status": "pending"}, NOBODY),
         ({"capabilities": f'{{"{COMMANDS_ONLY}": true}}'}, {"commands_only": True}),
         ({"capabilities": f'{{"{SUPERVISED}": true}}'}, {"supervised": True}),
