@@ -95,15 +95,12 @@ async def test_a_call_is_one_request_with_the_parameters_and_headers_that_it_was
     assert server.asked == [{"jsonrpc": "2.0", "id": "call-1", "method": "tools/call", "params": PARAMS}]
 
 
-async def test_everything_but_calls_without_sessions_is_left_to_the_other_dispatcher(call: Call) -> None:
+async def test_everything_but_calls_without_sessions_or_redirects_is_left_to_the_other_dispatcher(call: Call) -> None:
     server = Server(answer(result=RESULT))
     assert await call(server, "tools/list") == {"sent by the other one": "tools/list"}
     old = {"mcp-protocol-version": "2025-11-25"}
     assert await call(server, headers=old) == {"sent by the other one": "tools/call"}
     assert not server.asked
-
-
-async def test_a_call_that_is_redirected_is_left_to_the_other_dispatcher_which_follows(call: Call) -> None:
     server = Server(b"", status=307, headers={"Location": "/mcp/"})
     assert await call(server) == {"sent by the other one": "tools/call"}
 

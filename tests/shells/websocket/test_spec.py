@@ -196,12 +196,6 @@ async def test_the_prompt_is_the_first_message(served: Served) -> None:
 # §5.2: the message schema
 
 
-async def test_messages_are_arrays_of_three_with_any_white_space_around(client: Any) -> None:
-    line = await client()
-    await line.socket.send(' \r\n\t["test_client_1", "ping",\n {}] \n')
-    assert (await line.hear())["type"] == "ping_response"
-
-
 async def test_an_agent_is_only_itself(client: Any, admit: Admit, old: str, session: str) -> None:
     other = await admit("other", session_id=session)
     line = await client()
@@ -249,7 +243,8 @@ async def test_an_error_is_answered_and_the_connection_lives(client: Any) -> Non
     for text in ("", "null", "7", '"x"', "[]", '["a","b"]', '["a","b",{},{}]', '["a","b",[]]', '["a",1,{}]', "{}"):
         await line.socket.send(text)
         assert (await line.hear())["code"] == "BAD_MESSAGE", text
-    assert (await line.act("ping"))["type"] == "ping_response"
+    await line.socket.send(' \r\n\t["test_client_1", "ping",\n {}] \n')  # any white space may be around
+    assert (await line.hear())["type"] == "ping_response"
 
 
 # §5.2 and §4.2: clients from before
