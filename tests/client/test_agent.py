@@ -176,6 +176,13 @@ async def test_a_flood_of_calls_fails_and_others_succeed(served: Served, admit: 
         assert (await agent.call("whoami"))["agent_id"] == "ada"
 
 
+async def test_many_calls_at_once_are_all_answered(served: Served, admit: Admit) -> None:
+    ada = await admit("ada")
+    async with Agent(served.info.url, token=ada.token) as agent:
+        answers = await asyncio.gather(*[agent.call("whoami") for _ in range(300)])
+    assert {answer["agent_id"] for answer in answers} == {"ada"}
+
+
 # Breaks
 
 

@@ -86,14 +86,6 @@ class Directory:
         """
         return self._snapshot(self._read())
 
-    def texts(self) -> Mapping[str, str]:
-        """The text of each file of the definition, by its path below the directory.
-
-        Raises:
-            WorkbenchError: see `read`.
-        """
-        return self._read().texts
-
     def is_unfinished(self) -> bool:
         """Whether a change of several files is being made, or was left unfinished by a process that was killed."""
         return self.journal.is_open()
