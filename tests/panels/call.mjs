@@ -7,5 +7,10 @@ const plain = (_, value) => (value instanceof Map ? Object.fromEntries(value) : 
 for await (const line of createInterface({ input: process.stdin })) {
   const [module, name, calls] = JSON.parse(line);
   const { [name]: called } = await import(`../../kernel_ext/panels/src/${module}`);
-  console.log(JSON.stringify(calls.map((given) => called(...given)), plain));
+  console.log(
+    JSON.stringify(
+      calls.map((given) => called(...given)),
+      plain,
+    ),
+  );
 }
