@@ -86,11 +86,16 @@ async def test_an_agent_is_silent_when_it_has_sent_nothing_for_longer_than_the_s
 ) -> None:
     changed = settings.model_copy(update={"silent_seconds": 1_000.0})
     async with Workbench.open(changed, clock=clock) as workbench:
-        await workbench.dispatch((await admitted(workbench, "ada")).caller, "heartbeat_and_get_tasks", {})
+        ada, bob = [await admitted(workbench, name) for name in ("ada", "bob")]
+        await workbench.dispatch(ada.caller, "heartbeat_and_get_tasks", {})
+        clock.now += SECOND
+        await workbench.dispatch(bob.caller, "heartbeat_and_get_tasks", {})
+        clock.now -= SECOND
         for more, state in ((1_000 * SECOND, "active"), (1, "inactive")):
             clock.now += more
             await presence.expire_due(workbench._ctx)
             assert (await workbench.call("get_agent", agent_id="ada"))["registration_status"] == state
+        assert (await workbench.call("get_agent", agent_id="bob"))["registration_status"] == "active"
         (event,) = (await workbench.call("list_events", kinds=["agent.deactivated"]))["events"]
     assert (event["actor"], event["data"]) == ("system", {"reason": "no heartbeat"})
 
