@@ -74,7 +74,7 @@ class Lease:
         """
         while True:
             await asyncio.sleep(min(self._pause(), self._left()))
-            if self._left() <= 0:
+            if self._left() <= 0 and self._server() is not None:
                 return "it could not be renewed in time"
             if reason := await self._heartbeat():
                 return reason
