@@ -365,18 +365,18 @@ class Workbench:
             await self.store.write(lambda tx: presence.closed(tx, opened), actor=caller.name)
 
     async def renewed(self, caller: Caller) -> Caller:
-        """A caller with its present permissions, and the same address and client; see `CallerCache.current`."""
+        """A caller with its present permissions, and the same address and client; see `CallerCache.renewed`."""
         if caller.agent is None:
             return caller
-        return replace(await self.current(caller.agent), address=caller.address, client=caller.client)
+        return replace(await self.current(caller), address=caller.address, client=caller.client)
 
-    async def current(self, agent_uid: str) -> Caller:
-        """The present caller for an agent (internal id); the same object as long as nothing changes.
+    async def current(self, caller: Caller) -> Caller:
+        """The present caller for an agent's; the same object as long as nothing changes.
 
         Raises:
             Unauthenticated: ``INVALID_TOKEN``.
         """
-        return self._if_allowed(await self._callers.current(agent_uid))
+        return self._if_allowed(await self._callers.renewed(caller))
 
     async def allowed(self, agent_id: str) -> bool:
         """Whether the allowlist lets the agent with this id act.

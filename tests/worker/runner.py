@@ -60,7 +60,8 @@ class Runner:
             grace_seconds=self.grace,
             definition=self.definition,
         )
-        worker = Worker(config, "ada", "You are thorough.", self.adopts_orphans)
+        token = "wba_of_the_attempt" if self.profile.token else None
+        worker = Worker(config, "ada", "You are thorough.", self.adopts_orphans, token)
         return await attempt.run(worker, task, self.place, self.on_line)
 
     async def alone(self, run: Run) -> Outcome:

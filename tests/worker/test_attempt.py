@@ -338,8 +338,8 @@ async def test_only_profiles_that_talk_to_the_server_get_the_token(run: Runner) 
     run.lines.clear()
     assert (await run(None, 'say "hi"\n')).ok
     config, *modes = "".join(run.lines[:-2]), *run.lines[-2:]
-    assert '{"Authorization": "Bearer wba_secret"}' in config
-    assert config.endswith('token = "wba_secret"["say \\"hi\\"\\n"]')
+    assert '{"Authorization": "Bearer ••••••"}' in config
+    assert config.endswith('token = "••••••"["say \\"hi\\"\\n"]')
     assert modes == ["600", "700"]
 
 

@@ -51,7 +51,9 @@ class Caller:
     display_name: str | None = field(default=None, compare=False)
     """An agent's name for people to read; it may change, and several agents may have the same."""
     token_hash: str | None = field(default=None, repr=False, compare=False)
-    """The hash of the agent's token when this was read; a new token has another."""
+    """The hash of the token: the agent's when this was read, or that of its attempt; a new token has another."""
+    attempt: tuple[int, int] | None = None
+    """The task and the number of the attempt whose command this is; None for the agent itself."""
 
     @property
     def narrowed(self) -> Caller:

@@ -193,7 +193,8 @@ def is_stranger(caller: Caller) -> bool:
 async def revoked(workbench: Workbench, caller: Caller) -> str:
     """Wait until an agent's token becomes invalid, which ends its connections; the reason.
 
-    The reason is ``REVOKED`` (also for a deleted agent) or ``TOKEN_REPLACED``. Never returns for other callers.
+    The reason is ``REVOKED`` (also for a deleted agent), ``TOKEN_REPLACED``, or ``TOKEN_ENDED`` with its process or
+    attempt. Never returns for other callers.
     """
     with workbench.revocations.awaited(caller) as end:
         return await _invalidity(workbench, caller) or await end
@@ -204,7 +205,7 @@ async def _invalidity(workbench: Workbench, caller: Caller) -> str | None:
     if caller.agent is None:
         return None
     try:
-        now = await workbench.current(caller.agent)
+        now = await workbench.current(caller)
     except Unauthenticated:
         return "REVOKED"
     return "TOKEN_REPLACED" if now.token_hash != caller.token_hash else None
@@ -237,7 +238,7 @@ async def unless_ended(
                 raise stopped()
             answer = working.result()
             if caller.agent is not None:  # the event that ended the wait may be the revocation
-                await workbench.current(caller.agent)
+                await workbench.current(caller)
             return answer
     finally:
         working.cancel()

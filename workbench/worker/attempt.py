@@ -80,6 +80,8 @@ class Worker:
     """The text of its persona."""
     adopts_orphans: bool
     """See `ProcessTree`."""
+    token: str | None = field(default=None, repr=False)
+    """The command's own, which ends with the attempt, if its profile passes one on."""
 
 
 def author(agent_id: str) -> Identity:
@@ -88,8 +90,8 @@ def author(agent_id: str) -> Identity:
 
 
 async def run(worker: Worker, task: Mapping[str, Any], cwd: Path | None, on_line: Callable[[str], None]) -> Outcome:
-    """Run a task's command to its end; cancelling ends the command with all it started. The secrets of the agent's
-    definition are masked in what the command writes.
+    """Run a task's command to its end; cancelling ends the command with all it started. The agent's tokens and the
+    secrets of its definition are masked in what the command writes.
 
     Args:
         task: the task as the server gave it.
@@ -99,9 +101,8 @@ async def run(worker: Worker, task: Mapping[str, Any], cwd: Path | None, on_line
     Raises:
         Unavailable: ``PROCESS_SURVIVED``.
     """
-    if worker.config.definition is None:
-        return await _run(worker, task, cwd, on_line, str)
-    secrets = worker.config.definition.secrets
+    of_definition = worker.config.definition.secrets if worker.config.definition else ()
+    secrets = [*of_definition, worker.config.token, *([worker.token] if worker.token else [])]
     ended = await _run(worker, task, cwd, on_line, lambda text: redacted(text, secrets))
     return replace(
         ended,
@@ -163,8 +164,8 @@ def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, scratch_
         cwd.mkdir()
     values = _values(worker, task, cwd, scratch_dir)
     files = {name: rules.fill(text, values, file=name) for name, text in profile.files.items()}
-    if profile.token:
-        files["mcp.json"] = json.dumps(rules.mcp_config(config.agent_mcp_url, config.token))
+    if worker.token:
+        files["mcp.json"] = json.dumps(rules.mcp_config(config.agent_mcp_url, worker.token))
     files |= {"persona.md": worker.persona, "task.json": json.dumps(task), "prompt.md": values["prompt"]}
     added = definition.configuration(config.definition, profile, scratch_dir, files)
     scratch.write(scratch_dir, {**files, **added.files})
@@ -217,8 +218,8 @@ def _values(worker: Worker, task: Mapping[str, Any], cwd: Path, scratch_dir: Pat
     }
     prompt = rules.fill(config.profile.prompt or "{description}", values)
     values["prompt"] = definition.prefixed(prompt, config.definition, config.profile)
-    if config.profile.token:
-        values |= {"token": config.token, "mcp_config": str(scratch_dir / "mcp.json")}
+    if worker.token:
+        values |= {"token": worker.token, "mcp_config": str(scratch_dir / "mcp.json")}
     return values
 
 

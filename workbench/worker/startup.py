@@ -30,7 +30,7 @@ class WorkerConfig:
 
     Args:
         url: the server's address.
-        token: the worker's own secret; passed on only to profiles that talk to the server themselves.
+        token: the worker's own secret, which it passes on to nothing: a command gets a token of its attempt.
         scratch: a directory of the worker's own; each task gets one in it, which is removed when the task has ended.
         box: what commands, and git, may touch; its scratch directory is replaced by the task's.
         project: the project's root.

@@ -10,8 +10,8 @@ import contextlib
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 from workbench.errors import BadInput, Conflict, Refused, Unavailable, WorkbenchError
 from workbench.worker import attempt
@@ -90,12 +90,12 @@ class SupervisedAttempt:
 
     async def _run(self, writer: WorktreeWriter) -> Outcome:
         try:
-            await self._begin(writer)
+            token = await self._begin(writer)
         except (BadInput, Conflict, Refused) as error:
             if error.code == "LEASE_LOST":
                 raise
             return Outcome(False, error=f"{error.code}: {error.message}", error_class=error.code)
-        worker = await self.worker()
+        worker = replace(await self.worker(), token=token)
         if self.checkout:
             await self.checkout.fetch_branches()
 
@@ -106,10 +106,15 @@ class SupervisedAttempt:
             cwd = self.config.worktree.path if self.config.worktree else None
             return await attempt.run(worker, self.claim.task, cwd, on_line)
 
-    async def _begin(self, writer: WorktreeWriter) -> None:
-        """Begin, once nothing of another attempt is alive in the worktree; the server records what is waited for."""
+    async def _begin(self, writer: WorktreeWriter) -> str | None:
+        """Begin, once nothing of another attempt is alive in the worktree; the server records what is waited for.
+
+        Returns the token of the command, if its profile passes one on.
+        """
         place = self.config.worktree
         where: dict[str, Any] = {"worktree": place.name} if place else {}
+        if self.config.profile.token:
+            where["with_token"] = True
         while True:
             await _to_its_end(asyncio.to_thread(writer.enter))
             try:
@@ -121,7 +126,7 @@ class SupervisedAttempt:
             else:
                 if self.checkout:
                     self.checkout.begin(begun["base_commit"])
-                return
+                return cast(str | None, begun["token"])
             writer.leave()
             await asyncio.sleep(OCCUPIED_SECONDS)
 

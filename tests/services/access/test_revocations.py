@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from workbench.model import Level
@@ -14,13 +16,22 @@ ADA = Caller(Level.WORKER, "ada", agent="a1")
 BOB = Caller(Level.WORKER, "bob", agent="b2")
 
 
-@pytest.mark.parametrize(("kind", "reason"), REASONS.items())
+@pytest.mark.parametrize(("kind", "reason"), [one for one in REASONS.items() if one[0] != "agent.token_ended"])
 async def test_everybody_who_waits_for_the_agent_is_told_once(kind: str, reason: str) -> None:
     revocations = Revocations()
     with revocations.awaited(ADA) as one, revocations.awaited(ADA) as two, revocations.awaited(BOB) as other:
         for told in (kind, "agent.revoked"):
             revocations.note({"subject": "agent:a1", "kind": told})
         assert (one.result(), two.result(), other.done()) == (reason, reason, False)
+
+
+async def test_the_end_of_an_attempt_is_told_only_to_its_command() -> None:
+    revocations = Revocations()
+    first, second = (replace(ADA, attempt=(7, number)) for number in (1, 2))
+    ended = {"subject": "agent:a1", "kind": "agent.token_ended", "data": '{"task_id": 7, "attempt": 1}'}
+    with revocations.awaited(ADA) as agent, revocations.awaited(first) as one, revocations.awaited(second) as two:
+        revocations.note(ended)
+        assert (one.result(), two.done(), agent.done()) == ("TOKEN_ENDED", False, False)
 
 
 async def test_who_no_longer_waits_is_forgotten() -> None:

@@ -77,7 +77,7 @@ class CallerCache:
                 self._changed.add(_ALL)
 
     async def identify(self, token: str) -> Caller:
-        """The caller an agent's token belongs to.
+        """The caller an agent's token belongs to, or that of an attempt's command while the attempt is under way.
 
         Raises:
             Unauthenticated: ``INVALID_TOKEN``.
@@ -85,6 +85,9 @@ class CallerCache:
         hashed = access.token_hash(token)
         known = self._cached(self._by_token.get(hashed, ""))
         if known is None or known.token_hash != hashed:
+            attempt = await self._store.read_inline(lambda tx: tx.one(SQL.by_attempt_token, token_hash=hashed))
+            if attempt is not None:
+                return await self._command(attempt, hashed)
             known = await self._read(lambda tx: tx.one(SQL.by_token, token_hash=hashed))
             self._by_token[hashed] = known.uid
         return known.now(self._store.now())
@@ -117,6 +120,26 @@ class CallerCache:
         """
         known = self._cached(uid) or await self._read(lambda tx: tx.one(SQL.as_caller, id=uid))
         return known.now(self._store.now())
+
+    async def renewed(self, caller: Caller) -> Caller:
+        """An agent's caller with its present permissions; that of a command only while its attempt is under way.
+
+        Raises:
+            Unauthenticated: ``INVALID_TOKEN``.
+        """
+        assert caller.agent is not None
+        if caller.attempt is None:
+            return await self.current(caller.agent)
+        hashed = caller.token_hash
+        attempt = await self._store.read_inline(lambda tx: tx.one(SQL.by_attempt_token, token_hash=hashed))
+        if attempt is None:
+            raise Unauthenticated("INVALID_TOKEN", "The attempt that the token was for has ended.")
+        return await self._command(attempt, hashed)
+
+    async def _command(self, attempt: Row, hashed: str | None) -> Caller:
+        """The caller that the command of an attempt is."""
+        agent = await self.current(attempt["agent_id"])
+        return replace(agent, token_hash=hashed, attempt=(attempt["task_id"], attempt["attempt"]))
 
     def _cached(self, uid: str) -> _Agent | None:
         while self._changed:

@@ -12,5 +12,11 @@ FROM callers c JOIN agents a ON a.id = c.id
 -- name: as_caller
 {{caller}} WHERE c.id = :id;
 
+-- name: by_attempt_token
+-- The attempt whose command has a token, while it is under way.
+SELECT w.agent_id, w.task_id, w.attempt FROM attempt_work w
+JOIN task_attempts x ON x.task_id = w.task_id AND x.attempt = w.attempt
+WHERE w.token_hash = :token_hash AND x.ended_at IS NULL;
+
 -- name: by_name
 {{caller}} WHERE c.assigned_agent_id = :agent_id;

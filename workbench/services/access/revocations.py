@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from workbench.ops import Caller
 from workbench.store.base import Row
 
-REASONS = {"agent.revoked": "REVOKED", "agent.deleted": "REVOKED", "agent.token_issued": "TOKEN_REPLACED"}
+REASONS = {
+    "agent.revoked": "REVOKED",
+    "agent.deleted": "REVOKED",
+    "agent.token_issued": "TOKEN_REPLACED",
+    "agent.terminated": "TOKEN_ENDED",
+    "agent.exited": "TOKEN_ENDED",
+    "agent.survived": "TOKEN_ENDED",
+    "agent.token_ended": "TOKEN_ENDED",  # that of one attempt's command
+}
 """Events that invalidate a token, and the reason that each one gives."""
 
 
@@ -20,13 +29,15 @@ class Revocations:
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[str, set[asyncio.Future[str]]] = {}
+        self._waiting: dict[str, dict[asyncio.Future[str], Caller]] = {}
 
     def note(self, event: Row) -> None:
         """Take an event of one of the kinds in `REASONS`."""
-        for end in self._waiting.get(event["subject"].removeprefix("agent:"), ()):
-            if not end.done():
-                end.set_result(REASONS[event["kind"]])
+        reason = REASONS[event["kind"]]
+        data = json.loads(event["data"]) if event["kind"] == "agent.token_ended" else None
+        for end, caller in self._waiting.get(event["subject"].removeprefix("agent:"), {}).items():
+            if not end.done() and (data is None or caller.attempt == (data["task_id"], data["attempt"])):
+                end.set_result(reason)
 
     @contextmanager
     def awaited(self, caller: Caller) -> Iterator[asyncio.Future[str]]:
@@ -35,11 +46,11 @@ class Revocations:
         if caller.agent is None:
             yield end
             return
-        waiting = self._waiting.setdefault(caller.agent, set())
-        waiting.add(end)
+        waiting = self._waiting.setdefault(caller.agent, {})
+        waiting[end] = caller
         try:
             yield end
         finally:
-            waiting.discard(end)
+            del waiting[end]
             if not waiting and self._waiting.get(caller.agent) is waiting:
                 del self._waiting[caller.agent]

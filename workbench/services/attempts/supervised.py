@@ -30,9 +30,13 @@ from workbench.store.base import Row, Tx
 
 
 class Begun(Wire):
-    """An attempt that has begun, and the commit that it begins at; null outside of worktrees."""
+    """An attempt that has begun.
+
+    `base_commit`: where it begins; null outside of worktrees. `token`: for its command, if it was asked for.
+    """
 
     base_commit: str | None
+    token: str | None = None
 
 
 @op(allow=Level.WORKER, tool=False)
@@ -42,11 +46,22 @@ async def begin_attempt(
     attempt: AttemptNumber,
     key: Key,
     worktree: Annotated[str | None, Field(description="Where the attempt is made; its lock is held.")] = None,
+    with_token: Annotated[
+        bool, Field(description="Make a token for the command, which ends with the attempt.")
+    ] = False,
 ) -> Begun:
     """Begin an attempt as its supervisor: record where its worktree is, when nothing else is at work there.
 
     Until then it is refused with `WORKTREE_OCCUPIED`, which says what it waits for.
     """
+    begun = await _begun(ctx, task_id, attempt, key, worktree)
+    if not with_token:
+        return begun
+    token = await ctx.write(lambda tx: attempts.new_token(tx, progress.held(tx, ctx.caller, task_id, attempt)))
+    return begun.model_copy(update={"token": token})
+
+
+async def _begun(ctx: Ctx, task_id: int, attempt: int, key: str, worktree: str | None) -> Begun:
 
     def enlist(tx: Tx) -> Row:
         row = progress.held(tx, ctx.caller, task_id, attempt)

@@ -149,6 +149,7 @@ def _record_survival(tx: Tx, row: Row, reason: str, error: Unavailable) -> bool:
     because = f"{reason.rstrip('.')}. {error.message}" if reason else error.message
     if not tx.run(SQL.survived, agent=row["agent_id"], pid=row["pid"], reason=because):
         return False
+    replace_token(tx, row["agent_id"])
     tx.emit("agent.survived", f"agent:{row['agent_id']}", pid=row["pid"], reason=because, **error.details)
     return True
 
@@ -158,6 +159,8 @@ def _record_end(tx: Tx, ctx: Ctx, row: Row, kind: str, reason: str, keep: bool) 
     values = {"agent": row["agent_id"], "pid": row["pid"], "exit_code": code, "reason": reason or None}
     if not tx.run(SQL.ended, values, now=tx.now):
         return
+    if row["reason"] is None:  # that of a survivor was replaced, and the agent may run again
+        replace_token(tx, row["agent_id"])
     tx.emit(kind, f"agent:{row['agent_id']}", pid=row["pid"], exit_code=code, reason=reason)
     attempts.release_all(tx, row["agent_id"], reason or "the agent's process ended")
     if not keep:

@@ -165,6 +165,13 @@ def begin(tx: Tx, row: Row, worktree: str | None, commit: str | None) -> None:
     tx.run(SQL.open_work, task_id=row["id"], attempt=row["attempt"], worktree=worktree, commit=commit)
 
 
+def new_token(tx: Tx, row: Row) -> str:
+    """A new token for the command of a supervised attempt, valid until the attempt ends; an earlier one is not."""
+    token = access.new_token("wba")
+    tx.run(SQL.set_token, task_id=row["id"], attempt=row["attempt"], token_hash=access.token_hash(token))
+    return token
+
+
 def request_end(tx: Tx, row: Row, ending: Ending) -> None:
     """Record how the command of a supervised attempt asks it to end; the last request counts."""
     tx.run(SQL.request_end, task_id=row["id"], attempt=row["attempt"], ending=to_json(ending).decode())

@@ -55,6 +55,9 @@ WHERE task_id = :task_id AND attempt = :attempt AND state = 'waiting' AND (waits
 UPDATE attempt_work SET state = 'open', waits_for = NULL, worktree = :worktree, base_commit = :commit
 WHERE task_id = :task_id AND attempt = :attempt AND state = 'waiting';
 
+-- name: set_token
+UPDATE attempt_work SET token_hash = :token_hash WHERE task_id = :task_id AND attempt = :attempt;
+
 -- name: request_end
 UPDATE attempt_work SET requested_end = :ending WHERE task_id = :task_id AND attempt = :attempt AND state <> 'over';
 

@@ -19,6 +19,7 @@ from workbench.services.tasks import attempts, dependencies
 from workbench.services.tasks.attempts import Ending, Failure, after_failure, put_back
 from workbench.services.tasks.claims import OwnId, require_self
 from workbench.services.tasks.rows import (
+    end_attempt,
     line_of,
     require_line,
     require_task,
@@ -165,10 +166,9 @@ def _complete(tx: Tx, ctx: Ctx, row: Row, ending: Ending) -> TaskSummary:
     dependencies.require_none_open(tx, row)
     result = bounded_json(ending.result_data, ctx.settings)
     artifacts = bounded_json(ending.artifacts, ctx.settings)
-    if row["status"] == TaskState.CLAIMED:
-        _emit_started(tx, row)
+    start(tx, row)
     tx.run(SQL.complete, task_id=row["id"], result=result, artifacts=artifacts, now=tx.now)
-    tx.run(SQL.complete_attempt, task_id=row["id"], attempt=row["attempt"], now=tx.now)
+    end_attempt(tx, row["id"], "completed", None)
     dependencies.completed(tx, row)
     tx.emit("task.completed", f"task:{row['id']}", session=row["session_id"], attempt=row["attempt"])
     return line_of({**row, "status": TaskState.COMPLETED, "progress": 100, "error_message": None})

@@ -130,7 +130,9 @@ def reserve(tx: Tx, task_id: int, agent: str | None) -> None:
 
 
 def end_attempt(tx: Tx, task_id: int, outcome: str, error: str | None, error_class: str | None = None) -> None:
-    """Record the outcome of the current attempt, if there is one."""
+    """Record the outcome of the current attempt, if there is one; the token of its command ends with it."""
+    if command := tx.one(SQL.attempt_with_token, task_id=task_id):
+        tx.emit("agent.token_ended", f"agent:{command['agent_id']}", task_id=task_id, attempt=command["attempt"])
     values = {"task_id": task_id, "outcome": outcome, "error": error, "error_class": error_class}
     tx.run(SQL.end_attempt, values, now=tx.now)
 

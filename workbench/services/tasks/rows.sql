@@ -63,6 +63,11 @@ WHERE x.task_id = :task_id ORDER BY x.attempt;
 -- name: reserve
 UPDATE task_status SET reserved_for = CAST(:agent AS TEXT) WHERE task_id = :task_id;
 
+-- name: attempt_with_token
+SELECT w.agent_id, w.attempt FROM attempt_work w
+JOIN task_attempts x ON x.task_id = w.task_id AND x.attempt = w.attempt
+WHERE w.task_id = :task_id AND x.ended_at IS NULL AND w.token_hash IS NOT NULL;
+
 -- name: end_attempt
 UPDATE task_attempts SET ended_at = :now, outcome = :outcome, error_message = :error, error_class = :error_class
 WHERE task_id = :task_id AND ended_at IS NULL;

@@ -185,7 +185,7 @@ async def _present(ctx: Ctx, asked: Tool, made: Call) -> Tool:
     """
     caller = made.scope.caller
     if caller.agent is not None:
-        caller = await CallerCache(ctx.store).current(caller.agent)
+        caller = await CallerCache(ctx.store).renewed(caller)
     found = await catalogue.find(ctx.of(caller), replace(made.scope, caller=caller), asked.name)
     if found.fingerprint != asked.fingerprint:
         raise Conflict("TOOL_CHANGED", f"{asked.name} changed while the operator was asked. Call it again.")

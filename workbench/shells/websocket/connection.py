@@ -67,7 +67,7 @@ class Connection:
         self._under_way: dict[bytes, asyncio.Task[Reply]] = {}
         self._answered: LRUCache[bytes, bytes] = LRUCache(REMEMBERED_REQUESTS)
         self._watching: list[asyncio.Task[None]] = []
-        self._announced: dict[str, str] = {}
+        self._announced: dict[str, Caller] = {}
         self._deciding: dict[str, asyncio.Task[None]] = {}
         self._present: str | None = None
         self._presence = contextlib.AsyncExitStack()
@@ -194,7 +194,7 @@ class Connection:
         bound = self._binding.caller
         if bound.agent is None:
             return bound
-        known = await self._workbench.current(bound.agent)
+        known = await self._workbench.current(bound)
         if known.level > Level.ANONYMOUS and known.agent != self._present:  # admitted since it connected
             async with self._appearing:
                 if known.agent == self._binding.caller.agent:
@@ -281,7 +281,7 @@ class Connection:
         made = await self._register(caller, {"name": name, "capabilities": {ANNOUNCED_AS: agent_id}})
         known = await self._workbench.identify(made.message["token"])
         assert known.agent is not None
-        self._announced[agent_id] = known.agent
+        self._announced[agent_id] = known
         registration = {key: made.message[key] for key in ("status", "token", "approval_id", "message")}
         if known.level > Level.ANONYMOUS:  # admitted by a rule
             bound = await self._bind_admitted(known)
