@@ -1,4 +1,4 @@
-"""The secrets that this process has read for programs and servers, so that no record shows them."""
+"""What is secret in this project, as far as this process knows it, so that no record shows it."""
 
 from __future__ import annotations
 
@@ -7,25 +7,30 @@ from typing import Any
 
 from cachetools import LRUCache
 
+from workbench.rules.secrets.mask import Mask
 from workbench.rules.tools.masking import masked
 
 MOST = 10_000
 
 
 class KnownSecrets:
-    """Values that are masked wherever they occur. It has no representation that shows them."""
+    """Values that are masked wherever they occur, and whatever is secret by its form. Nothing represents them."""
 
     def __init__(self) -> None:
         self._values: LRUCache[str, None] = LRUCache(MOST)
+        self._mask: Mask | None = Mask()
 
     def add(self, values: Iterable[str]) -> None:
         """Mask these values from now on."""
         for value in values:
-            self._values[value] = None
+            if value not in self._values:
+                self._values[value] = self._mask = None
 
     def masked(self, value: Any, schema: Mapping[str, Any] | bool = True) -> Any:
         """A JSON value without secrets: neither these, nor what its schema marks as one."""
-        return masked(value, schema, self._values)
+        if self._mask is None:
+            self._mask = Mask(list(self._values))
+        return self._mask.data(masked(value, schema))
 
     def __repr__(self) -> str:
         return f"<{len(self._values)} secrets>"

@@ -13,9 +13,9 @@ _LOGGERS = ("workbench", "kernel_ext", "uvicorn", "mcp", "asyncio")
 
 class _Redacting(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        from workbench.rules.access import redact
+        from workbench.rules.secrets.forms import masked_by_form
 
-        return redact(super().format(record))
+        return masked_by_form(super().format(record))
 
 
 class _LogFile(logging.FileHandler):

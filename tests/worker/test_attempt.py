@@ -17,6 +17,7 @@ from tests.worker.runner import Run, Runner
 from workbench.confinement import Limits, abilities
 from workbench.rules.profile import Profile, parse
 from workbench.rules.programs import AgentSetup
+from workbench.rules.secrets.forms import MASK
 from workbench.settings import shipped
 from workbench.worker import attempt
 from workbench.worker.attempt import NOT_STARTED, Outcome
@@ -159,9 +160,9 @@ async def test_much_output_is_passed_on_completely_and_in_order(run: Runner) -> 
     ("answer", "outcome"),
     [
         (None, Outcome(True)),
-        ("{}", Outcome(True, None, [])),
-        ('{"result": [null, "é"], "artifacts": ["a.csv"], "more": 1}', Outcome(True, [None, "é"], ["a.csv"])),
-        ('{"result": 0}', Outcome(True, 0, [])),
+        ("{}", Outcome(True)),
+        ('{"result": [null, "é"], "artifacts": ["a.csv"], "more": 1}', Outcome(True, [None, "é"], ("a.csv",))),
+        ('{"result": 0}', Outcome(True, 0)),
     ],
 )
 async def test_the_result_file_is_the_answer(run: Runner, answer: str | None, outcome: Outcome) -> None:
@@ -438,3 +439,22 @@ async def test_of_a_secret_nothing_remains_where_a_long_output_is_cut(run: Runne
     outcome = await run(f"printf %s {secret}; head -c {rest} /dev/zero | tr '\\0' x; exit 1")
     assert "x" in outcome.error
     assert "ssss" not in outcome.error + "".join(run.lines)
+
+
+async def test_of_what_a_command_is_given_nothing_secret_is_in_what_it_says(
+    run: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PASSED_KEY", passed := "hunter2-of-the-person")
+    login, given, opaque = "sk-ant-oat01-abcdefghijklmnop", "correct horse", "aB3dE5fG7hJ9kL1mN3pQ"
+    (tmp_path / ".cli.json").write_text(json.dumps({"claudeAiOauth": {"accessToken": login}, "plan": "max"}))
+    wrote = '{"result": {"env": "%s"}, "artifacts": ["%s"]}'
+    shown = f'env; cat $HOME/.cli.json; printf \'{wrote}\' "$OPAQUE" "$DB_PASSWORD" > {{result_file}}; exit $STATUS'
+    more = {"token": True, "passes": ["PASSED_KEY"], "copies": [".cli.json"]}
+    run.profile = profile(command=["sh", "-c", f"{shown} # {{token}}"], **more)
+    ended = await run(None, DB_PASSWORD=given, OPAQUE=opaque, LEVEL="thorough", STATUS="0")
+    failed = await run(None, DB_PASSWORD=given, OPAQUE=opaque, LEVEL="thorough", STATUS="3")
+    said = f"{ended} {failed} {run.lines}"
+    assert [one for one in (passed, login, given, opaque, "wba_of_the_attempt", "wba_secret") if one in said] == []
+    assert (ended.result, ended.artifacts) == ({"env": MASK}, (MASK,))
+    assert "LEVEL=thorough" in run.lines

@@ -30,7 +30,7 @@ from workbench.analytics.live import Live, refresh
 from workbench.client import McpClient
 from workbench.client.discovery import find_server
 from workbench.client.http import HttpClient
-from workbench.rules.definitions.secrets import MASK
+from workbench.rules.secrets.forms import MASK
 from workbench.settings import Settings, shipped
 from workbench.withheld import trust, withheld
 

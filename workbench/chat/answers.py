@@ -17,7 +17,8 @@ from workbench.chat.models import model, not_installed
 from workbench.chat.question import Limits, Question
 from workbench.chat.tools import Toolbox
 from workbench.errors import WorkbenchError
-from workbench.rules.definitions.secrets import is_secret, redacted
+from workbench.rules.definitions.secrets import is_secret
+from workbench.rules.secrets.mask import Mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ async def extended(history: History | None, prompt: str, frames: Iterable[Frame]
 
 def _redacted(choice: Choice, text: str) -> str:
     provider = choice.name.partition(":")[0]
-    return redacted(text, [value for key, value in choice.config.items() if is_secret(provider, key)])
+    return Mask([value for key, value in choice.config.items() if is_secret(provider, key)]).text(text)
 
 
 async def load(choice: Choice) -> None:

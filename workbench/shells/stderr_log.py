@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator
 from queue import Full, Queue
 
-from workbench.rules.access import redact
+from workbench.rules.secrets.forms import masked_by_form
 
 KEPT_RECORDS = 1_000
 END_SECONDS = 1.0
@@ -36,7 +36,7 @@ def stderr_log(descriptor: int = 2) -> Iterator[None]:
 
 class _Redacting(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return redact(super().format(record))
+        return masked_by_form(super().format(record))
 
 
 class _Writer(logging.Handler):

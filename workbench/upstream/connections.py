@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from workbench.process import ProcessRef
-from workbench.rules.definitions.secrets import redacted
+from workbench.rules.secrets.mask import Mask
 from workbench.upstream.connection import Connect, Limits, Upstream
 from workbench.upstream.program_transport import LogTail
 from workbench.upstream.servers_file import ServersFile
@@ -47,7 +47,7 @@ class Knowledge:
 
     def redacted(self, text: str) -> str:
         """A text that the server wrote, with its secrets masked."""
-        return redacted(text, self.secrets)
+        return Mask(self.secrets).text(text)
 
 
 @dataclass(slots=True)

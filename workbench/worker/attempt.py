@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,9 @@ from workbench.confinement import Box, Limits
 from workbench.confinement.refusals import TellingLines, explanation
 from workbench.git import Identity
 from workbench.rules import profile as rules
-from workbench.rules.definitions.secrets import redacted, redacted_data
 from workbench.rules.programs import Configuration
+from workbench.rules.secrets.forms import secrets_in, secrets_in_file
+from workbench.rules.secrets.mask import LineMask, Mask
 from workbench.rules.wire import json_safety
 from workbench.worker import command, definition, run_function, scratch
 from workbench.worker.command import Command, CommandResult
@@ -90,8 +91,9 @@ def author(agent_id: str) -> Identity:
 
 
 async def run(worker: Worker, task: Mapping[str, Any], cwd: Path | None, on_line: Callable[[str], None]) -> Outcome:
-    """Run a task's command to its end; cancelling ends the command with all it started. The agent's tokens and the
-    secrets of its definition are masked in what the command writes.
+    """Run a task's command to its end; cancelling ends the command with all it started.
+
+    What is secret is masked in what the command writes; see `_secrets`.
 
     Args:
         task: the task as the server gave it.
@@ -101,15 +103,22 @@ async def run(worker: Worker, task: Mapping[str, Any], cwd: Path | None, on_line
     Raises:
         Unavailable: ``PROCESS_SURVIVED``.
     """
-    of_definition = worker.config.definition.secrets if worker.config.definition else ()
-    secrets = [*of_definition, worker.config.token, *([worker.token] if worker.token else [])]
-    ended = await _run(worker, task, cwd, on_line, lambda text: redacted(text, secrets))
-    return replace(
-        ended,
-        result=redacted_data(ended.result, secrets),
-        artifacts=[redacted(one, secrets) for one in ended.artifacts],
-        error=redacted(ended.error, secrets),
-    )
+    mask = Mask(set(_secrets(worker)))
+    ended = await _run(worker, task, cwd, on_line, mask)
+    result, artifacts = mask.data(ended.result), tuple(map(mask.text, ended.artifacts))
+    return replace(ended, result=result, artifacts=artifacts, error=mask.text(ended.error))
+
+
+def _secrets(worker: Worker) -> Iterator[str]:
+    """What the command gets that nobody else may read: tokens, secrets of the agent's definition, and what is secret by
+    its name or form of its variables and of the files from the person's home."""
+    config = worker.config
+    yield from (token for token in (config.token, worker.token) if token)
+    yield from config.definition.secrets if config.definition else ()
+    for name, value in {**_passed(config.profile), **config.environment}.items():
+        yield from secrets_in(value, name)
+    for source in _copied(config.profile.copies):
+        yield from secrets_in_file(source.read_text("utf-8", "replace"))
 
 
 async def _run(
@@ -117,15 +126,15 @@ async def _run(
     task: Mapping[str, Any],
     cwd: Path | None,
     on_line: Callable[[str], None],
-    mask: Callable[[str], str],
+    mask: Mask,
 ) -> Outcome:
     """Run a task's command; what it writes is masked before anything is cut off, or half a secret could remain."""
     if worker.config.profile.command is None and not task["run"]:
         return Outcome(False, error="This task has no command; a script worker cannot do it.", retryable=False)
-    tail, telling = _Tail(), TellingLines()
+    tail, telling, masked = _Tail(), TellingLines(), LineMask(mask)
 
     def keep(line: str) -> None:
-        line = mask(line)
+        line = masked(line)
         tail.add(line)
         telling.add(line)
         on_line(line)
@@ -240,23 +249,33 @@ def _environment(
     }
     if len(task_json) <= VARIABLE_LIMIT:
         contract["WORKBENCH_TASK"] = task_json
-    passed = {name: os.environ[name] for name in profile.passes if name in os.environ}
     of_profile = {name: rules.fill(text, values) for name, text in profile.environment.items()}
-    of_agent = author(worker.agent_id).environment() | passed | dict(added.environment) | dict(config.environment)
+    of_agent = (
+        author(worker.agent_id).environment() | _passed(profile) | dict(added.environment) | dict(config.environment)
+    )
     return box.environment(os.environ) | of_agent | contract | of_profile
 
 
+def _passed(profile: rules.Profile) -> dict[str, str]:
+    """The person's variables that a command gets."""
+    return {name: os.environ[name] for name in profile.passes if name in os.environ}
+
+
+def _copied(names: Sequence[str]) -> list[Path]:
+    """Files of the person's home that a command gets, such as a login; not one that is not there, or too large."""
+    files = (Path.home() / name for name in names)
+    return [file for file in files if file.is_file() and file.stat().st_size <= COPY_LIMIT]
+
+
 def _copy(names: Sequence[str], scratch_dir: Path) -> None:
-    """Copy files of the person's home, such as a login. A file that is not there, or too large, is left out."""
-    for name in names:
-        source, target = Path.home() / name, scratch_dir / name
-        if source.is_file() and source.stat().st_size <= COPY_LIMIT:
-            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
-            target.chmod(0o600)
+    for source in _copied(names):
+        target = scratch_dir / source.relative_to(Path.home())
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+        target.chmod(0o600)
 
 
-def _success(profile: rules.Profile, scratch_dir: Path, tail: _Tail, mask: Callable[[str], str]) -> Outcome:
+def _success(profile: rules.Profile, scratch_dir: Path, tail: _Tail, mask: Mask) -> Outcome:
     """The outcome of a command that ended well, with the result that it wrote, which is not trusted."""
     try:
         content = scratch.read(scratch_dir, RESULT, RESULT_LIMIT)
@@ -265,11 +284,11 @@ def _success(profile: rules.Profile, scratch_dir: Path, tail: _Tail, mask: Calla
         return Outcome(False, error=f"The result file cannot be used: {error}.", retryable=False)
 
 
-def _without_result(profile: rules.Profile, scratch_dir: Path, tail: _Tail, mask: Callable[[str], str]) -> Outcome:
+def _without_result(profile: rules.Profile, scratch_dir: Path, tail: _Tail, mask: Mask) -> Outcome:
     text = str(tail) if profile.answer == "output" else ""
     if profile.answer_file:
         text = (scratch.read(scratch_dir, profile.answer_file, RESULT_LIMIT) or b"").decode("utf-8", "replace") or text
-    return Outcome(True, {"answer": mask(text)[-ANSWER_LIMIT:].strip()} if text.strip() else None)
+    return Outcome(True, {"answer": mask.text(text)[-ANSWER_LIMIT:].strip()} if text.strip() else None)
 
 
 def _parsed(content: bytes) -> Outcome:
@@ -280,4 +299,4 @@ def _parsed(content: bytes) -> Outcome:
     if not (isinstance(artifacts, list) and all(isinstance(a, str) for a in artifacts)):
         raise ValueError("artifacts is not a list of strings")
     json_safety.check(answer)
-    return Outcome(True, answer.get("result"), artifacts)
+    return Outcome(True, answer.get("result"), tuple(artifacts))

@@ -9,8 +9,8 @@ import pytest
 from workbench.rules.definitions.completeness import LONG_PROMPT, Severity, findings
 from workbench.rules.definitions.composition import offer, system_prompt
 from workbench.rules.definitions.model import Definition
-from workbench.rules.definitions.secrets import MASK
 from workbench.rules.definitions.tool_rules import is_on_request, statement
+from workbench.rules.secrets.forms import MASK
 
 IDENTITY = {"metadata": {"id": "r1", "name": "Reviewer"}}
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from workbench.rules.definitions.model import Definition
-from workbench.rules.definitions.secrets import MASK
 from workbench.rules.definitions.trust import Kind, added, needs
+from workbench.rules.secrets.forms import MASK
 
 PROGRAM = {"command": "npx", "args": ["-y", "server"], "env": {"API_TOKEN": "env://TOKEN", "LEVEL": "1"}}
 

@@ -7,11 +7,12 @@ from dataclasses import astuple
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
+from workbench.rules.secrets.forms import MASK
 from workbench.rules.tools.arguments import problems
-from workbench.rules.tools.masking import MASK, masked
+from workbench.rules.tools.masking import masked
 from workbench.rules.tools.offers import CHANGES, changes
 
 ADD = {
@@ -105,13 +106,6 @@ def test_a_schema_that_refers_to_itself_is_followed_as_deep_as_the_value_goes() 
     assert masked(tree, schema | {"$ref": "#/$defs/Tree"}) == shown
 
 
-@example(78_125_000_000, "000000")
-@given(JSON, st.text(min_size=6, max_size=20))
-def test_a_known_secret_occurs_nowhere(value: Any, secret: str) -> None:
+@given(JSON)
+def test_without_marks_the_value_stays(value: Any) -> None:
     assert masked(value, {}) == value
-    where = {"a": value, f"k{secret}": [secret, f"x{secret}y", {"deep": f"Bearer {secret}"}]}
-    assert secret not in str(masked(where, {}, [secret])).replace(MASK, "")
-
-
-def test_of_two_secrets_the_longer_one_is_masked_whole() -> None:
-    assert masked("abcdefghij", {}, ["abcdef", "abcdefghij"]) == MASK

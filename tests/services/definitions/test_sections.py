@@ -9,7 +9,7 @@ import pytest
 
 from tests.services.definitions.conftest import Reviewer, versions
 from tests.services.definitions.rows import TOOL
-from workbench.rules.definitions.secrets import MASK
+from workbench.rules.secrets.forms import MASK
 
 pytestmark = pytest.mark.anyio
 

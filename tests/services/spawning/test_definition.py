@@ -13,7 +13,7 @@ from tests.conftest import Admit, Served
 from tests.services.processes.running import agent, process, spawn
 from tests.worker.working import done, output_of, ran
 from workbench.errors import BadInput, NotFound, Refused, WorkbenchError
-from workbench.rules.definitions.secrets import MASK
+from workbench.rules.secrets.forms import MASK
 from workbench.withheld import trust, withheld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]

@@ -15,8 +15,9 @@ from workbench.rules.definitions import providers
 from workbench.rules.definitions.composition import system_prompt
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
 from workbench.rules.definitions.model import DEFAULT_PROMPT, AgentTool, Definition, Entry, Include, Mode
-from workbench.rules.definitions.secrets import MASK, written_out
+from workbench.rules.definitions.secrets import written_out
 from workbench.rules.definitions.templates import placeholders
+from workbench.rules.secrets.forms import MASK
 
 LONG_PROMPT = 60_000
 """Characters of a system prompt above which it is called long: some 15,000 tokens."""

@@ -11,7 +11,8 @@ from typing import Any
 from workbench.errors import BadInput
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer, ToolRule
 from workbench.rules.definitions.providers import ADDRESSES
-from workbench.rules.definitions.secrets import MASK, is_written_out, sounds_secret, values_of, with_values
+from workbench.rules.definitions.secrets import is_written_out, values_of, with_values
+from workbench.rules.secrets.forms import MASK, says_secret
 
 _TOOL_RULES: Mapping[str, Any] = {"tools": {}, "server_tool_defaults": ToolRule()}
 
@@ -45,7 +46,7 @@ def mcp_server(
     if stored is None:
         return with_values(update, _unmasked(values_of(update), {}))
     known = values_of(stored)
-    secrets = {key for key, value in known.items() if is_written_out(value, sounds_secret(key))}
+    secrets = {key for key, value in known.items() if is_written_out(value, says_secret(key))}
     is_same_place = _destination(update, secrets) == _destination(stored, secrets)
     return with_values(update, _unmasked(values_of(update), known if is_same_place else {}))
 

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import Any
 
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.providers import PROVIDERS
-
-MASK = "••••••"
-"""What is shown in place of a secret that is written out."""
-SHORTEST = 4
-"""Characters of a secret that is searched for in texts; shorter ones occur by chance."""
+from workbench.rules.secrets.forms import MASK, has_form, says_secret
 
 _REFERENCE = re.compile(r"((?:Bearer|Basic|Token|token) )?(env|file|op|keyring)://(\S.*)", re.DOTALL)
-_SOUNDS_SECRET = re.compile(
-    r"key|token|secret|passw|passphrase|credential|authorization|cookie|(^|[_-])(auth|dsn|pass|pat|pwd)([_-]|$)",
-    re.IGNORECASE,
-)
-_WITH_PASSWORD = re.compile(r"://[^/\s@]*:[^/\s@]+@")
 
 
 class Source(StrEnum):
@@ -80,7 +70,7 @@ def replace_secrets(definition: Definition, replacement: Callable[[str], str]) -
         name: of(f"providers.{name}", config, partial(is_secret, name)) for name, config in definition.providers.items()
     }
     servers = {
-        name: with_values(server, of(f"mcpServers.{name}", values_of(server), sounds_secret))
+        name: with_values(server, of(f"mcpServers.{name}", values_of(server), says_secret))
         for name, server in definition.mcp_servers.items()
     }
     return definition.model_copy(update={"providers": providers, "mcp_servers": servers})
@@ -90,29 +80,7 @@ def is_secret(provider: str, key: str) -> bool:
     """Whether a key of a provider's configuration holds a secret; by its name if the key is unknown."""
     info = PROVIDERS.get(provider)
     known = {value.key: value.secret for value in info.config_values} if info else {}
-    return known.get(key, sounds_secret(key))
-
-
-def sounds_secret(name: str) -> bool:
-    """Whether a variable or header probably holds a secret, by its name."""
-    return _SOUNDS_SECRET.search(name) is not None
-
-
-def redacted(text: str, secrets: Collection[str]) -> str:
-    """A text that a program wrote, with secrets masked; of those with several lines also each line."""
-    parts = {part for secret in secrets for part in (secret, *secret.splitlines()) if len(part) >= SHORTEST}
-    for part in sorted(parts, key=len, reverse=True):
-        text = text.replace(part, MASK)
-    return text
-
-
-def redacted_data(value: Any, secrets: Collection[str]) -> Any:
-    """JSON-ready data with secrets masked in all its texts."""
-    if isinstance(value, str):
-        return redacted(value, secrets)
-    if isinstance(value, dict):
-        return {redacted(key, secrets): redacted_data(one, secrets) for key, one in value.items()}
-    return [redacted_data(one, secrets) for one in value] if isinstance(value, list) else value
+    return known.get(key, says_secret(key))
 
 
 def written_out(definition: Definition) -> list[str]:
@@ -143,4 +111,4 @@ def is_written_out(value: str, is_secret: bool) -> bool:
     Args:
         is_secret: it is one by its key.
     """
-    return bool(value and (is_secret or _WITH_PASSWORD.search(value)) and parse(value) is None)
+    return bool(value and (is_secret or has_form(value)) and parse(value) is None)

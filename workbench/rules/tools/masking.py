@@ -1,24 +1,20 @@
-"""Masks secrets in the arguments and results of tools: those that a schema marks, and those that are known."""
+"""Masks secrets in the arguments and results of tools: those that a schema marks."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-MASK = "••••••"
-SHORTEST_SECRET = 6
-"""Shorter values are not searched for in texts: they would occur by chance."""
+from workbench.rules.secrets.forms import MASK
 
 
-def masked(value: Any, schema: Mapping[str, Any] | bool, secrets: Collection[str] = ()) -> Any:
-    """A JSON value with what its schema marks as ``format: password``, and every known secret, replaced by `MASK`.
+def masked(value: Any, schema: Mapping[str, Any] | bool) -> Any:
+    """A JSON value with what its schema marks as ``format: password`` replaced by `MASK`.
 
     Args:
         schema: the JSON Schema of the value; references are followed within it.
-        secrets: values that are secret wherever they occur, also within longer texts and in keys.
     """
-    return _known_masked(_marked_masked(value, schema, schema, frozenset()), _searched(secrets))
+    return _marked_masked(value, schema, schema, frozenset())
 
 
 def _marked_masked(value: Any, schema: Any, root: Any, followed: frozenset[str]) -> Any:
@@ -65,27 +61,3 @@ def _target(root: Any, reference: str) -> Any:
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _searched(secrets: Collection[str]) -> list[str]:
-    """The texts to search for: secrets, their lines, and both as JSON writes them; those that contain others first."""
-    parts = {part for secret in secrets for part in (secret, *secret.splitlines())}
-    written = {json.dumps(part, ensure_ascii=is_ascii)[1:-1] for part in parts for is_ascii in (True, False)}
-    return sorted((text for text in parts | written if len(text) >= SHORTEST_SECRET), key=len, reverse=True)
-
-
-def _known_masked(value: Any, secrets: list[str]) -> Any:
-    if not secrets:
-        return value
-    match value:
-        case str():
-            for secret in secrets:
-                value = value.replace(secret, MASK)
-            return value
-        case dict():
-            return {_known_masked(key, secrets): _known_masked(one, secrets) for key, one in value.items()}
-        case list():
-            return [_known_masked(one, secrets) for one in value]
-        case int() | float() if not isinstance(value, bool):
-            return MASK if any(secret in repr(value) for secret in secrets) else value
-    return value

@@ -216,7 +216,8 @@ async def finish_attempt(
         reason=reason,
         retryable=retryable,
         error_class=error_class,
-    ).with_request(attempts.requested_end(work))
+    ).masked(ctx.secrets)
+    ending = ending.with_request(attempts.requested_end(work))
     if outcome == "completed":
         try:
             return await ctx.write(lambda tx: _end(tx, ctx, work, ending, is_put_away=True))

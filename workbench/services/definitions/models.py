@@ -14,7 +14,8 @@ from workbench.errors import BadInput, Conflict, Unavailable
 from workbench.ops import Ctx
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.providers import ALIASES, PROVIDERS, check, provider_id
-from workbench.rules.definitions.secrets import is_secret, redacted
+from workbench.rules.definitions.secrets import is_secret
+from workbench.rules.secrets.mask import Mask
 from workbench.services.definitions import secrets, trust
 
 
@@ -32,7 +33,7 @@ class ReadyModel:
 
     def redacted(self, text: str) -> str:
         """A text of the provider, with its secrets masked."""
-        return redacted(text, self.secrets)
+        return Mask(self.secrets).text(text)
 
 
 async def ready(ctx: Ctx, snapshot: Snapshot | None, chosen: str | None = None) -> ReadyModel:

@@ -16,7 +16,9 @@ from workbench.model import Level
 from workbench.ops import Caller, Ctx
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
 from workbench.rules.definitions.model import Definition
-from workbench.rules.definitions.secrets import is_secret, parse, redacted, sounds_secret
+from workbench.rules.definitions.secrets import is_secret, parse
+from workbench.rules.secrets.forms import says_secret
+from workbench.rules.secrets.mask import Mask
 
 T = TypeVar("T")
 
@@ -39,7 +41,7 @@ class Resolved:
 
     def redacted(self, text: str) -> str:
         """A text that a program or server wrote, with its secrets masked."""
-        return redacted(text, self.values)
+        return Mask(self.values).text(text)
 
 
 async def resolved(
@@ -123,8 +125,8 @@ class _Reader:
     def read_server(self, place: str, server: StdioServer | HttpServer) -> StdioServer | HttpServer:
         """A server with the secrets in its variables or headers."""
         if isinstance(server, StdioServer):
-            return server.model_copy(update={"env": self._mapping(f"{place}.env", server.env, sounds_secret)})
-        headers = self._mapping(f"{place}.headers", server.headers, sounds_secret)
+            return server.model_copy(update={"env": self._mapping(f"{place}.env", server.env, says_secret)})
+        headers = self._mapping(f"{place}.headers", server.headers, says_secret)
         for name, value in headers.items():
             if _NOT_IN_HEADERS.search(value):
                 header = f"{place}.headers.{name}"

@@ -19,7 +19,7 @@ from workbench.model import LARGEST_INT, Level, Micros, Wire
 from workbench.ops import OPERATOR, Caller, Ctx, op
 from workbench.ops.parameters import AgentId
 from workbench.process import Usage
-from workbench.rules import access
+from workbench.rules.secrets.forms import masked_by_form
 from workbench.services.agents import directory
 from workbench.services.agents.directory import Agent
 from workbench.services.agents.rows import require_agent
@@ -209,11 +209,11 @@ def _state(row: Row) -> Literal["queued", "running", "ended"]:
 
 
 def _tail(log: Path, lines: int) -> list[str]:
-    """The last lines of a log, with tokens redacted."""
+    """The last lines of a log, without secrets."""
     if not lines:
         return []
     try:
         text = atomic_file.tail(log, TAIL_BYTES)
     except OSError:
         return []
-    return access.redact(text).splitlines()[-lines:]
+    return masked_by_form(text).splitlines()[-lines:]

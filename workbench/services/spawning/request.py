@@ -17,6 +17,7 @@ from workbench.model import Int64
 from workbench.ops import Ctx
 from workbench.rules.profile import RESERVED
 from workbench.rules.programs import Fit
+from workbench.rules.secrets.forms import secrets_in
 from workbench.services.access.authentication import COMMANDS_ONLY, SUPERVISED
 from workbench.services.agents.grants import ToolRef
 from workbench.services.processes import environments, profiles
@@ -171,4 +172,5 @@ async def environment_of(ctx: Ctx, agent_uid: str, request: SpawnRequest) -> dic
     saved = await asyncio.to_thread(environments.load, ctx.settings, agent_uid)
     if saved is None:
         raise Unavailable("ENVIRONMENT_LOST", "The variables it was spawned with are lost. Spawn another agent.")
+    ctx.secrets.add(secret for name, value in saved.items() for secret in secrets_in(value, name))
     return saved

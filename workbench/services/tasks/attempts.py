@@ -1,9 +1,8 @@
 """Attempts: those that end without success, and those that a supervisor makes.
 
 After an attempt without success its task becomes claimable again, waits for a retry, or fails. A supervisor proves
-itself by a key of the attempt, which its command does not get; both have the agent's token. The end that the command
-asks for takes effect when the command has ended. What an attempt does to a worktree is dealt with in
-`workbench.services.attempts`.
+itself by a key of the attempt, which its command does not get. The end that the command asks for takes effect when the
+command has ended. What an attempt does to a worktree is dealt with in `workbench.services.attempts`.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from pydantic import Field
 from pydantic_core import from_json, to_json
 
 from workbench.errors import Conflict
+from workbench.known_secrets import KnownSecrets
 from workbench.model import TaskState, Wire
 from workbench.rules import access
 from workbench.rules.tasks import lifecycle
@@ -42,6 +42,16 @@ class Ending(Wire):
     reason: str = ""
     retryable: bool = True
     error_class: str | None = None
+
+    def masked(self, secrets: KnownSecrets) -> Ending:
+        """This ending without secrets: programs and models wrote it."""
+        return self.model_copy(
+            update={
+                "result_data": secrets.masked(self.result_data),
+                "artifacts": tuple(secrets.masked(list(self.artifacts))),
+                "reason": secrets.masked(self.reason),
+            }
+        )
 
     def with_request(self, asked: Ending | None) -> Ending:
         """This ending, as the supervisor reports it, with what its command has said about the same ending."""

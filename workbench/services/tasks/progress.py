@@ -59,16 +59,16 @@ async def report_task_progress(
     attempt: AttemptNumber = None,
 ) -> TaskSummary:
     """Report progress on a task you hold: a note, a percentage, or both. Renews its lease."""
-    me = require_self(ctx.caller, agent_id)
+    me, note = require_self(ctx.caller, agent_id), ctx.secrets.masked(progress_note)
 
     def change(tx: Tx) -> TaskSummary:
         row = held(tx, ctx.caller, task_id, attempt)
         start(tx, row)
         percent = row["progress"] if percent_complete is None else percent_complete
         tx.run(SQL.progress, task_id=task_id, progress=percent, now=tx.now, lease_us=row["lease_us"])
-        if progress_note:
-            tx.run(SQL.log, task_id=task_id, agent=me, level=level, message=progress_note, now=tx.now)
-        data = {"progress": percent, "note": progress_note[:500], "level": level}
+        if note:
+            tx.run(SQL.log, task_id=task_id, agent=me, level=level, message=note, now=tx.now)
+        data = {"progress": percent, "note": note[:500], "level": level}
         tx.emit("task.progressed", f"task:{task_id}", session=row["session_id"], **data)
         return require_task_line(tx, task_id)
 
@@ -91,8 +91,8 @@ async def complete_task(
     """
     for value in (result_data, artifacts):
         bounded_json(value, ctx.settings)
-    ending = Ending(outcome="completed", result_data=result_data, artifacts=artifacts)
-    return await ctx.write(lambda tx: _end_or_request(tx, ctx, held(tx, ctx.caller, task_id, attempt), ending))
+    said = Ending(outcome="completed", result_data=result_data, artifacts=artifacts).masked(ctx.secrets)
+    return await ctx.write(lambda tx: _end_or_request(tx, ctx, held(tx, ctx.caller, task_id, attempt), said))
 
 
 @op(allow=Level.WORKER)
@@ -112,8 +112,9 @@ async def fail_task(
 
     In a worker's command, it takes effect when the command has ended.
     """
-    ending = Ending(outcome="failed", reason=error_message, retryable=retryable, error_class=error_class)
-    return await ctx.write(lambda tx: _end_or_request(tx, ctx, held(tx, ctx.caller, task_id, attempt), ending))
+    ended = Ending(outcome="failed", reason=error_message, retryable=retryable, error_class=error_class)
+    said = ended.masked(ctx.secrets)
+    return await ctx.write(lambda tx: _end_or_request(tx, ctx, held(tx, ctx.caller, task_id, attempt), said))
 
 
 @op(allow=Level.WORKER)
@@ -127,8 +128,8 @@ async def release_task(
 
     In a worker's command, it takes effect when the command has ended.
     """
-    ending = Ending(outcome="released", reason=reason)
-    return await ctx.write(lambda tx: _end_or_request(tx, ctx, held(tx, ctx.caller, task_id, attempt), ending))
+    said = Ending(outcome="released", reason=reason).masked(ctx.secrets)
+    return await ctx.write(lambda tx: _end_or_request(tx, ctx, held(tx, ctx.caller, task_id, attempt), said))
 
 
 def _end_or_request(tx: Tx, ctx: Ctx, row: Row, ending: Ending) -> Finish:

@@ -17,7 +17,6 @@ from workbench.errors import from_dict
 from workbench.functions.hosts import HostCalls, OfferedTool
 from workbench.model import SECOND, Level, Wire
 from workbench.ops import Ctx, Ok, op
-from workbench.rules import access
 from workbench.rules.tools.returned import Answer
 
 HostId = Annotated[str, Field(min_length=1, max_length=64, description="An id that the host chooses for itself.")]
@@ -121,7 +120,7 @@ async def get_tool_log(
 ) -> ToolLog:
     """Get what a function printed while it ran for a call, and the traceback if it failed."""
     text = await asyncio.to_thread(_read, ctx.settings.tool_logs / f"{call_id}.log")
-    return ToolLog(call_id=call_id, lines=access.redact(text).splitlines()[-lines:])
+    return ToolLog(call_id=call_id, lines=ctx.secrets.masked(text).splitlines()[-lines:])
 
 
 async def watch(ctx: Ctx) -> None:

@@ -12,7 +12,8 @@ from workbench.rules.definitions import masked_updates
 from workbench.rules.definitions.mcp_servers import McpServer
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.names import EntryName
-from workbench.rules.definitions.secrets import is_written_out, masked, sounds_secret, values_of
+from workbench.rules.definitions.secrets import is_written_out, masked, values_of
+from workbench.rules.secrets.forms import says_secret
 from workbench.services.definitions import changes
 from workbench.services.definitions.changes import updated
 from workbench.services.definitions.operation import AgentTarget, Answer, Done, definition_op
@@ -98,7 +99,7 @@ async def agent_delete_mcp_server(ctx: Ctx, agentTarget: AgentTarget, serverName
 
 
 def _written_out(server: McpServer) -> list[str]:
-    return [key for key, value in values_of(server).items() if is_written_out(value, sounds_secret(key))]
+    return [key for key, value in values_of(server).items() if is_written_out(value, says_secret(key))]
 
 
 def _require(definition: Definition, name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from workbench.errors import Unavailable
 from workbench.ops import Ctx
-from workbench.rules.definitions.secrets import redacted, redacted_data
+from workbench.rules.secrets.mask import Mask
 from workbench.rules.tools.surroundings import Elicit
 from workbench.services.tools.servers import connections, project
 from workbench.services.tools.tool import Call, Hints, Kind, Outcome, Scope, Source, Tool
@@ -50,21 +50,26 @@ async def _servers(ctx: Ctx, scope: Scope) -> Mapping[Key, Upstream]:
 
 def _tool(ctx: Ctx, key: Key, upstream: Upstream, name: str, offer: Offer) -> Tool:
     """A tool of a server. Nothing that the server says shows the secrets that it was given."""
-    known = ctx.upstreams.knowledge(key).secrets
+    mask = _mask(ctx, key)
     return Tool(
         name=name,
-        title=redacted(offer.title or offer.name, known),
-        description=redacted(offer.description, known),
-        parameters=redacted_data(offer.parameters, known) if known else offer.parameters,
-        result=redacted_data(offer.result, known) if known and offer.result is not None else offer.result,
+        title=mask.text(offer.title or offer.name),
+        description=mask.text(offer.description),
+        parameters=mask.data(offer.parameters),
+        result=mask.data(offer.result),
         source=Source.MCP,
         kind=Kind.MCP,
         server=key.name,
         own_name=offer.name,
         hints=_hints(offer.hints),
-        problem=redacted(_problem(key.name, upstream), known) or None,
+        problem=mask.text(_problem(key.name, upstream)) or None,
         run=partial(_run, key, offer.name),
     )
+
+
+def _mask(ctx: Ctx, key: Key) -> Mask:
+    """What of a server's texts is not handed on: the secrets that it was given. Its answers may have others."""
+    return Mask(ctx.upstreams.knowledge(key).secrets, forms=False)
 
 
 def _problem(name: str, upstream: Upstream) -> str:
@@ -91,11 +96,11 @@ async def _run(key: Key, tool: str, ctx: Ctx, call: Call) -> Outcome:
         raise Unavailable("TOOL_SERVER_DOWN", f"The MCP server {key.name} was stopped.", server=key.name)
     around = call.surroundings
     answer = await upstream.call(tool, dict(call.arguments), around.progress, _asking(around.elicit))
-    known = ctx.upstreams.knowledge(key).secrets
+    mask = _mask(ctx, key)
     content = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in answer.content]
     return Outcome(
-        redacted_data(content, known) if known else content,
-        redacted_data(answer.structured_content, known) if known else answer.structured_content,
+        mask.data(content),
+        mask.data(answer.structured_content),
         bool(answer.is_error),
     )
 

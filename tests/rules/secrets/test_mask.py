@@ -1,0 +1,59 @@
+"""A known secret occurs nowhere in what is masked, in no encoding; everything else stays."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode, urlsafe_b64encode
+from typing import Any
+from urllib.parse import quote
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from workbench.rules.secrets.forms import MASK
+from workbench.rules.secrets.mask import LineMask, Mask
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(), below, max_size=3),
+    max_leaves=8,
+)
+
+
+@example(78_125_000_000, "000000")
+@given(JSON, st.text(min_size=6, max_size=20))
+def test_a_known_secret_occurs_nowhere(value: Any, secret: str) -> None:
+    where = {"a": value, f"k{secret}": [secret, f"x{secret}y", {"deep": f"Bearer {secret}"}]}
+    assert secret not in str(Mask([secret]).data(where)).replace(MASK, "")
+
+
+@given(st.text(min_size=8, max_size=40), st.binary(max_size=5), st.binary(max_size=5))
+def test_nor_does_what_other_programs_make_of_it(secret: str, before: bytes, after: bytes) -> None:
+    mask, whole = Mask([secret]), before + secret.encode() + after
+    for text in (b64encode(whole).decode(), urlsafe_b64encode(whole).decode(), quote(secret), json.dumps(secret)):
+        assert MASK in mask.text(f"it is {text}")
+
+
+@given(JSON)
+def test_without_secrets_the_value_stays(value: Any) -> None:
+    assert Mask(forms=False).data(value) == value
+
+
+def test_what_is_no_text_stays() -> None:
+    data = {"key-abcd": ["key-abcd", {"deep": "x key-abcd"}, 7, None, True], "abc": "abc", "n": 1.1234}
+    shown = {MASK: [MASK, {"deep": f"x {MASK}"}, 7, None, True], "abc": "abc", "n": 1.1234}
+    assert Mask(["key-abcd", "abc", "1234"]).data(data) == shown
+
+
+def test_of_two_secrets_the_longer_one_is_masked_whole() -> None:
+    assert Mask(["abcdef", "abcdefghij"]).text("abcdefghij") == MASK
+
+
+def test_of_a_secret_with_several_lines_each_is_masked() -> None:
+    mask = Mask(["-----BEGIN KEY-----\nMIIabcdefghij\n-----END KEY-----"])
+    assert mask.text("MIIabcdefghij") == MASK
+
+
+def test_a_private_key_that_comes_line_by_line_is_masked() -> None:
+    begin, end = "-----BEGIN EC PRIVATE KEY-----", "-----END EC PRIVATE KEY-----"
+    assert list(map(LineMask(Mask()), ["a", begin, "MIIa", "bb", end, "c"])) == ["a", begin, MASK, MASK, end, "c"]

@@ -1,0 +1,157 @@
+"""Forms by which a secret is known without having been told: keys of services, private keys, credentials in URLs and
+headers, and values after names that say so.
+
+The prefixes are those that the services document for their keys; scanners such as gitleaks use them, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+MASK = "••••••"
+"""What is shown in place of a secret."""
+BEGIN_KEY, END_KEY = "PRIVATE KEY-----", "-----END "
+OPAQUE = 16
+"""Characters from which on a value that is nothing to read counts as a secret."""
+
+_NAMES = re.compile(
+    r"(?:^|[_.\s-])(?:[a-z]*(?:key|token|secret|password|passwd|passphrase|credential)s?|authorization|(?:set-)?cookie"
+    r"|auth|creds?|dsn|jwt|pwd|webhook)(?:$|[_.\s-])|[_.-](?:pass|pat|pw)$",
+    re.IGNORECASE,
+)
+"""Names of what is secret: a word of the name, or its end as in `apikey`."""
+_OTHER_NAMES = re.compile(
+    r"(?:^|[_.\s-])(?:(?:max|min|num|n|total|input|output|count)[_-]?tokens?|tokens?[_-](?:count|limit|budget|type|url)"
+    r"|(?:public|primary|foreign|sort|partition|sentinel|turn|mon|hot|don)[_-]?keys?|keys?[_-](?:id|name|path|file|dir|size)"
+    r"|(?:pass|token|key|secret)s?[_-](?:env|var|variable|file|path|name|id))(?:$|[_.\s-])|author(?!i[sz])",
+    re.IGNORECASE,
+)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+_WHOLE = re.compile(
+    r"(?<![A-Za-z0-9])(?:"
+    r"[spr]k[-_](?:[a-z0-9]+[-_]){0,3}[A-Za-z0-9_-]{16,}"
+    r"|xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}"
+    r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}"
+    r"|A(?:KIA|SIA|Iza)[A-Za-z0-9_-]{16,}|ya29\.[A-Za-z0-9_-]{16,}|hf_[A-Za-z0-9]{16,}|npm_[A-Za-z0-9]{20,}"
+    r"|pypi-[A-Za-z0-9_-]{20,}|dckr_pat_[A-Za-z0-9_-]{16,}|hvs\.[A-Za-z0-9_-]{16,}|dop_v1_[a-f0-9]{20,}"
+    r"|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{20,}|lin_api_[A-Za-z0-9]{16,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"
+    r"|AGE-SECRET-KEY-1[A-Z0-9]{20,}|eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]{4,}){1,4}"
+    r"|\d{8,10}:AA[A-Za-z0-9_-]{30,}"
+    r")|wb[ako]_[A-Za-z0-9_-]{16,}|(?<=://hooks\.slack\.com/services/)[A-Za-z0-9/]{16,}|(?<=/api/webhooks/)\d+/[A-Za-z0-9_-]{16,}"
+    r"|(?<=PRIVATE KEY-----)(?:(?!-----END)[\s\S])+"
+)
+"""Values that are secret wherever they stand."""
+_VALUE = r"[^\s\"'`,;&<>()\[\]{}|\\]"
+_NAME = r"(?<![A-Za-z0-9])(?P<name>[A-Za-z][A-Za-z0-9_.-]{0,60})"
+_IN_URLS = (
+    re.compile(r"(?P<before>://[^\s/:@\"'<>]*:)(?P<value>[^\s/@\"'<>]+)(?=@)"),
+    re.compile(rf"(?P<before>://)(?P<value>{_VALUE}{{16,}})(?=@)"),
+)
+_NAMED = re.compile(rf"(?P<before>{_NAME}[\"']?\s*[:=](?![:=])\s*[\"']?)(?P<value>{_VALUE}{{6,}})")
+_AFTER = (
+    *_IN_URLS,
+    re.compile(rf"(?P<before>\b(?:Bearer|Basic|Token)\s+)(?P<value>{_VALUE}{{8,}})", re.IGNORECASE),
+    _NAMED,
+    re.compile(rf"(?P<before>(?<!\S)--?{_NAME}\s+[\"']?)(?P<value>{_VALUE}{{6,}})"),
+)
+"""Values that are secret where they stand, if they are values at all: see `_NO_VALUE`."""
+_HINTS = (
+    *(
+        "sk-",
+        "sk_",
+        "pk-",
+        "pk_",
+        "rk-",
+        "rk_",
+        "xox",
+        "xapp-",
+        "ghp_",
+        "gho_",
+        "ghu_",
+        "ghs_",
+        "ghr_",
+        "glpat",
+        "hook",
+    ),
+    *(
+        "akia",
+        "asia",
+        "aiza",
+        "ya29",
+        "hf_",
+        "npm_",
+        "pypi-",
+        "hvs.",
+        "dop_",
+        "shp",
+        "lin_",
+        "sg.",
+        "wba_",
+        "wbo_",
+        "wbk_",
+    ),
+    *("eyj", ":aa", "://", "bearer", "basic", "auth", "cookie", "key", "token", "secret", "pass", "cred", "dsn", "jwt"),
+    *("pw", "pat"),
+)
+"""What no text is without that has a secret by its form: most lines are told by this alone."""
+_BETWEEN_WORDS = re.compile(r"[\s\"',;()\[\]{}<>]+")
+_NO_VALUE = re.compile(
+    r"[$<{•*%/~]|\.{1,2}/|(?:env|file|op|keyring)://|[\w-]*\.\.\.|[A-Z]+(?:[_-][A-Z]+)*$"
+    r"|[A-Z]?[a-z]+(?:[_ -][a-z]+)*[.:!?]?$"
+    r"|(?:null|none|true|false|x{3,}|\d+(?:[.:,]\d+)*[a-z%]{0,3})$",
+)
+_READABLE = re.compile(
+    r"[A-Za-z]+(?:[-_.:,=+ ]+[A-Za-z]+)*[.:!?]?|[\d\s.,:/TZ+-]+|(?:\.{0,2}|~|[A-Za-z]:)[/\\].*"
+    r"|[\w.-]+(?:/[\w.-]+)*/?\.\w{1,10}|[a-z][a-z\d+.-]*://[^\s@]*|[a-z][\w.-]*(?:/[a-z\d][a-z\d._-]*)+|.*\s.*",
+    re.DOTALL,
+)
+"""Words, numbers and dates, paths, URLs without credentials, sentences."""
+
+
+def says_secret(name: str) -> bool:
+    """Whether a variable, header, flag, query key or argument probably holds a secret, by its name."""
+    parts = _CAMEL.sub("_", name)
+    return _NAMES.search(parts) is not None and _OTHER_NAMES.search(parts) is None
+
+
+def has_form(value: str) -> bool:
+    """Whether a value has, or contains, one of the well-known forms of secrets."""
+    return masked_by_form(value) != value
+
+
+def is_opaque(value: str) -> bool:
+    """Whether a value is long and nothing to read: no word, number, path, sentence, or URL without credentials."""
+    return len(value) >= OPAQUE and _READABLE.fullmatch(value) is None
+
+
+def secrets_in(value: str, name: str = "") -> Iterator[str]:
+    """What is secret of a variable, header or argument: all of it, by its name or its form, and a password in it."""
+    if says_secret(name) or is_opaque(value) or has_form(value):
+        yield value
+        yield from (found["value"] for pattern in _IN_URLS for found in pattern.finditer(value))
+
+
+def secrets_in_file(text: str) -> set[str]:
+    """What is secret of a file such as a login: each word that is opaque, or stands after a name that says so."""
+    words = {word for word in _BETWEEN_WORDS.split(text) if is_opaque(word)}
+    return words.union(*(secrets_in(found["value"], found["name"]) for found in _NAMED.finditer(text)))
+
+
+def masked_by_form(text: str) -> str:
+    """A text in which what is secret by its form or by the name before it is replaced by `MASK`."""
+    lowered = text.lower()
+    if not any(hint in lowered for hint in _HINTS):
+        return text
+    text = _WHOLE.sub(MASK, text)
+    for pattern in _AFTER:
+        text = pattern.sub(_masked_value, text)
+    return text
+
+
+def _masked_value(found: re.Match[str]) -> str:
+    name = found.groupdict().get("name")
+    if (name is not None and not says_secret(name)) or _NO_VALUE.match(found["value"]):
+        return found[0]
+    return found["before"] + MASK

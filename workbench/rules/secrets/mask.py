@@ -1,0 +1,86 @@
+"""Masks in texts and data what is secret: values that are known, also encoded, and what is secret by its form."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Collection, Iterator
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+from workbench.rules.secrets.forms import BEGIN_KEY, END_KEY, MASK, masked_by_form
+
+SHORTEST = 4
+"""Characters of a value that is searched for in texts; shorter ones occur by chance."""
+SHORTEST_NUMBER = 6
+"""The same in numbers."""
+SHORTEST_ENCODED = 8
+"""Characters of a value whose encoded forms are searched for."""
+
+
+class Mask:
+    """What to mask. It has no representation that shows it.
+
+    Args:
+        values: what is secret wherever it occurs, also within longer texts, encoded, and in keys.
+        forms: whether what is secret by its form is masked, too.
+    """
+
+    def __init__(self, values: Collection[str] = (), *, forms: bool = True) -> None:
+        self._forms = forms
+        parts = {part for value in values for part in (value, *value.splitlines()) if len(part) >= SHORTEST}
+        found = parts.union(*map(_encoded, parts)) if parts else parts
+        self._known = sorted(found, key=len, reverse=True)  # those that contain others first
+
+    def text(self, text: str) -> str:
+        """A text without secrets."""
+        for value in self._known:
+            if value in text:
+                text = text.replace(value, MASK)
+        return masked_by_form(text) if self._forms else text
+
+    def data(self, value: Any) -> Any:
+        """A JSON value without secrets, also in keys and numbers."""
+        match value:
+            case str():
+                return self.text(value)
+            case dict():
+                return {self.data(key): self.data(one) for key, one in value.items()}
+            case list() | tuple():
+                return [self.data(one) for one in value]
+            case int() | float() if not isinstance(value, bool):
+                digits = repr(value)
+                return MASK if any(known in digits for known in self._known if len(known) >= SHORTEST_NUMBER) else value
+        return value
+
+    def __repr__(self) -> str:
+        return f"<{len(self._known)} secrets>"
+
+
+class LineMask:
+    """Masks an output that comes line by line, with private keys, which have several."""
+
+    def __init__(self, mask: Mask) -> None:
+        self._mask = mask
+        self._in_key = False
+
+    def __call__(self, line: str) -> str:
+        """The line without secrets."""
+        was_in_key, self._in_key = self._in_key, (self._in_key or BEGIN_KEY in line) and END_KEY not in line
+        if was_in_key and self._in_key:
+            return MASK
+        return self._mask.text(line)
+
+
+def _encoded(value: str) -> Iterator[str]:
+    """A value as other programs write it: in JSON, in a URL, and in base64, alone or within more."""
+    yield from (json.dumps(value, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False))
+    yield from (quote(value, safe=""), quote(value), quote_plus(value))
+    if len(value) < SHORTEST_ENCODED:
+        return
+    raw = value.encode("utf-8", "surrogatepass")
+    for before in range(3):  # the bytes before it decide how it is aligned
+        start, rest = -(-before * 4 // 3), (before + len(raw)) % 3
+        for encode in (b64encode, urlsafe_b64encode):
+            whole = encode(bytes(before) + raw).decode().rstrip("=")
+            yield whole[start : len(whole) - bool(rest)]
