@@ -49,6 +49,10 @@ def test_of_two_secrets_the_longer_one_is_masked_whole() -> None:
     assert Mask(["abcdef", "abcdefghij"]).text("abcdefghij") == MASK
 
 
+def test_a_short_secret_within_a_key_does_not_hide_the_rest_of_the_key() -> None:
+    assert Mask(["ordinary"]).text("it is sk-abcdefghijk-ordinary-lmnopqrst") == f"it is {MASK}"
+
+
 def test_of_a_secret_with_several_lines_each_is_masked() -> None:
     mask = Mask(["-----BEGIN KEY-----\nMIIabcdefghij\n-----END KEY-----"])
     assert mask.text("MIIabcdefghij") == MASK

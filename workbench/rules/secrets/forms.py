@@ -40,17 +40,19 @@ _WHOLE = re.compile(
     r"|AGE-SECRET-KEY-1[A-Z0-9]{20,}|eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]{4,}){1,4}"
     r"|\d{8,10}:AA[A-Za-z0-9_-]{30,}"
     r")|wb[ako]_[A-Za-z0-9_-]{16,}|(?<=://hooks\.slack\.com/services/)[A-Za-z0-9/]{16,}|(?<=/api/webhooks/)\d+/[A-Za-z0-9_-]{16,}"
-    r"|(?<=PRIVATE KEY-----)(?:(?!-----END)[\s\S])+"
 )
 """Values that are secret wherever they stand."""
 _VALUE = r"[^\s\"'`,;&<>()\[\]{}|\\]"
 _NAME = r"(?<![A-Za-z0-9])(?P<name>[A-Za-z][A-Za-z0-9_.-]{0,60})"
 _IN_URLS = (
     re.compile(r"(?P<before>://[^\s/:@\"'<>]*:)(?P<value>[^\s/@\"'<>]+)(?=@)"),
-    re.compile(rf"(?P<before>://)(?P<value>{_VALUE}{{16,}})(?=@)"),
+    re.compile(rf"(?P<before>://)(?P<value>(?:(?!/){_VALUE}){{16,}})(?=@)"),
 )
-_NAMED = re.compile(rf"(?P<before>{_NAME}[\"']?\s*[:=](?![:=])\s*[\"']?)(?P<value>{_VALUE}{{6,}})")
+_CALL = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+[(\[]"
+"""What computes a value, in the source of a program."""
+_NAMED = re.compile(rf"(?P<before>{_NAME}[\"']?\s*[:=](?![:=])\s*[\"']?)(?!{_CALL})(?P<value>{_VALUE}{{6,}})")
 _AFTER = (
+    re.compile(r"(?P<before>-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)(?P<value>(?:(?!-----END)[\s\S])+)"),
     *_IN_URLS,
     re.compile(rf"(?P<before>\b(?:Bearer|Basic|Token)\s+)(?P<value>{_VALUE}{{8,}})", re.IGNORECASE),
     _NAMED,
@@ -98,7 +100,7 @@ _HINTS = (
 """What no text is without that has a secret by its form: most lines are told by this alone."""
 _BETWEEN_WORDS = re.compile(r"[\s\"',;()\[\]{}<>]+")
 _NO_VALUE = re.compile(
-    r"[$<{•*%/~]|\.{1,2}/|(?:env|file|op|keyring)://|[\w-]*\.\.\.|[A-Z]+(?:[_-][A-Z]+)*$"
+    r"[$<{•*%/~^]|HTTP/\d|Secret(?:Str|Bytes)$|\.{1,2}/|(?:env|file|op|keyring)://|[\w-]*\.\.\.|[A-Z]+(?:[_-][A-Z]+)*$"
     r"|[A-Z]?[a-z]+(?:[_ -][a-z]+)*[.:!?]?$"
     r"|(?:null|none|true|false|x{3,}|\d+(?:[.:,]\d+)*[a-z%]{0,3})$",
 )
@@ -146,12 +148,18 @@ def masked_by_form(text: str) -> str:
         return text
     text = _WHOLE.sub(MASK, text)
     for pattern in _AFTER:
-        text = pattern.sub(_masked_value, text)
+        text = _masked_after(pattern, text)
     return text
 
 
-def _masked_value(found: re.Match[str]) -> str:
-    name = found.groupdict().get("name")
-    if (name is not None and not says_secret(name)) or _NO_VALUE.match(found["value"]):
-        return found[0]
-    return found["before"] + MASK
+def _masked_after(pattern: re.Pattern[str], text: str) -> str:
+    """A text without the values that a pattern finds; in what is no secret itself there may be one: `error: key=…`."""
+    parts, done, start = list[str](), 0, 0
+    while found := pattern.search(text, start):
+        name = found.groupdict().get("name")
+        if (name is not None and not says_secret(name)) or _NO_VALUE.match(found["value"]):
+            start = found.end("before")
+        else:
+            parts += (text[done : found.start("value")], MASK)
+            done = start = found.end()
+    return "".join((*parts, text[done:])) if parts else text

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from workbench.rules.secrets.forms import BEGIN_KEY, END_KEY, MASK, masked_by_form
+from workbench.rules.secrets.forms import BEGIN_KEY, END_KEY, MASK, OPAQUE, masked_by_form
 
 SHORTEST = 4
 """Characters of a value that is searched for in texts; shorter ones occur by chance."""
@@ -34,10 +34,17 @@ class Mask:
 
     def text(self, text: str) -> str:
         """A text without secrets."""
+        if self._forms:
+            text = masked_by_form(self._without(text, OPAQUE))  # a short one within a longer key would hide its form
+        return self._without(text)
+
+    def _without(self, text: str, shortest: int = 0) -> str:
         for value in self._known:
+            if len(value) < shortest:
+                break
             if value in text:
                 text = text.replace(value, MASK)
-        return masked_by_form(text) if self._forms else text
+        return text
 
     def data(self, value: Any) -> Any:
         """A JSON value without secrets, also in keys and numbers."""
