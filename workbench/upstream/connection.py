@@ -247,7 +247,7 @@ class Upstream:
                         self._news.set()
             except ListenNotSupportedError:
                 return
-            except (MCPError, SubscriptionLost, TimeoutError):
+            except (MCPError, SubscriptionLost, OSError):  # such as a server that has just died
                 log.debug("%s does not report changes", self.name, exc_info=True)
             _require_not_cancelled()
             await asyncio.sleep(pause)
