@@ -35,16 +35,16 @@ class Recorder:
         self.now, self.actor = tx.now, tx.actor
 
     def one(self, query: Query, values: Values | None = None, /, **more: Any) -> Any:
-        return self._tx.one(query, self._noted(query, values or more))
+        return self._tx.one(query, self._noted(query, {**(values or {}), **more}))
 
     def all(self, query: Query, values: Values | None = None, /, **more: Any) -> Any:
-        return self._tx.all(query, self._noted(query, values or more))
+        return self._tx.all(query, self._noted(query, {**(values or {}), **more}))
 
     def tuples(self, query: Query, values: Values | None = None, /, **more: Any) -> Any:
-        return self._tx.tuples(query, self._noted(query, values or more))
+        return self._tx.tuples(query, self._noted(query, {**(values or {}), **more}))
 
     def run(self, query: Query, values: Values | None = None, /, **more: Any) -> int:
-        return self._tx.run(query, self._noted(query, values or more))
+        return self._tx.run(query, self._noted(query, {**(values or {}), **more}))
 
     def many(self, query: Query, rows: Iterable[Values]) -> None:
         self._tx.many(query, [self._noted(query, values) for values in rows])

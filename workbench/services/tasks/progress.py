@@ -167,7 +167,8 @@ def _complete(tx: Tx, ctx: Ctx, row: Row, ending: Ending) -> TaskSummary:
     dependencies.require_none_open(tx, row)
     result = bounded_json(ending.result_data, ctx.settings)
     artifacts = bounded_json(ending.artifacts, ctx.settings)
-    start(tx, row)
+    if row["status"] == TaskState.CLAIMED:
+        _emit_started(tx, row)
     tx.run(SQL.complete, task_id=row["id"], result=result, artifacts=artifacts, now=tx.now)
     end_attempt(tx, row["id"], "completed", None)
     dependencies.completed(tx, row)

@@ -13,6 +13,7 @@ INSERT INTO task_logs (task_id, agent_id, level, message, logged_at)
 VALUES (:task_id, :agent, :level, :message, :now);
 
 -- name: complete
-UPDATE task_status SET status = 'completed', progress = 100, completed_at = :now, lease_expires_at = NULL,
-    result_data = :result, artifacts = :artifacts, error_message = NULL
+UPDATE task_status SET status = 'completed', progress = 100, completed_at = :now,
+    started_at = COALESCE(started_at, :now), lease_expires_at = NULL, result_data = :result,
+    artifacts = :artifacts, error_message = NULL
 WHERE task_id = :task_id;

@@ -69,7 +69,8 @@ JOIN task_attempts x ON x.task_id = w.task_id AND x.attempt = w.attempt
 WHERE w.task_id = :task_id AND x.ended_at IS NULL AND w.token_hash IS NOT NULL;
 
 -- name: end_attempt
-UPDATE task_attempts SET ended_at = :now, outcome = :outcome, error_message = :error, error_class = :error_class
+UPDATE task_attempts SET ended_at = :now, outcome = :outcome, error_message = :error, error_class = :error_class,
+    started_at = CASE WHEN :outcome = 'completed' THEN COALESCE(started_at, :now) ELSE started_at END
 WHERE task_id = :task_id AND ended_at IS NULL;
 
 -- name: logs
