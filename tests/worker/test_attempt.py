@@ -441,6 +441,17 @@ async def test_of_a_secret_nothing_remains_where_a_long_output_is_cut(run: Runne
     assert "ssss" not in outcome.error + "".join(run.lines)
 
 
+async def test_a_login_that_cannot_be_read_fails_the_attempt_with_why(
+    run: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".cli.json").symlink_to("/proc/self/mem")  # even root reads nothing there
+    run.profile = profile(command=["true"], copies=[".cli.json"])
+    ended = await run(None)
+    assert (ended.ok, ended.retryable, ended.error_class) == (False, False, NOT_STARTED)
+    assert ended.error.startswith("The command could not be started: ")
+
+
 async def test_of_what_a_command_is_given_nothing_secret_is_in_what_it_says(
     run: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -103,15 +103,22 @@ async def run(worker: Worker, task: Mapping[str, Any], cwd: Path | None, on_line
     Raises:
         Unavailable: ``PROCESS_SURVIVED``.
     """
-    mask = Mask(set(_secrets(worker)))
+    try:
+        mask = Mask(set(_secrets(worker)))
+    except OSError as error:
+        return _not_started(error)
     ended = await _run(worker, task, cwd, on_line, mask)
     result, artifacts = mask.data(ended.result), tuple(map(mask.text, ended.artifacts))
     return replace(ended, result=result, artifacts=artifacts, error=mask.text(ended.error))
 
 
 def _secrets(worker: Worker) -> Iterator[str]:
-    """What the command gets that nobody else may read: tokens, secrets of the agent's definition, and what is secret by
-    its name or form of its variables and of the files from the person's home."""
+    """The secrets that a command is given: tokens, those of the agent's definition, and those in its variables and in
+    the files that it gets from the person's home.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
     config = worker.config
     yield from (token for token in (config.token, worker.token) if token)
     yield from config.definition.secrets if config.definition else ()
@@ -146,12 +153,16 @@ async def _run(
                 prepared, keep, grace=worker.config.grace_seconds, adopts_orphans=worker.adopts_orphans
             )
         except (OSError, ValueError) as error:
-            why = f"The command could not be started: {error}."
-            return Outcome(False, error=why, retryable=False, error_class=NOT_STARTED)
+            return _not_started(error)
         if ended.status == 0 and ended.exceeded is None:
             return _success(worker.config.profile, scratch_dir, tail, mask)
         refusals = explanation(telling.lines, replace(worker.config.box, scratch=scratch_dir), prepared.cwd)
     return _failure(ended, f"{str(tail)[-OUTPUT_LIMIT:]}\n{refusals}".rstrip())
+
+
+def _not_started(error: Exception) -> Outcome:
+    why = f"The command could not be started: {error}."
+    return Outcome(False, error=why, retryable=False, error_class=NOT_STARTED)
 
 
 def _failure(ended: CommandResult, output: str) -> Outcome:
