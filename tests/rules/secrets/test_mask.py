@@ -59,5 +59,6 @@ def test_of_a_secret_with_several_lines_each_is_masked() -> None:
 
 
 def test_a_private_key_that_comes_line_by_line_is_masked() -> None:
-    begin, end = "-----BEGIN EC PRIVATE KEY-----", "-----END EC PRIVATE KEY-----"
-    assert list(map(LineMask(Mask()), ["a", begin, "MIIa", "bb", end, "c"])) == ["a", begin, MASK, MASK, end, "c"]
+    for kind in ("EC PRIVATE KEY", "PGP PRIVATE KEY BLOCK"):
+        begin, end = f"-----BEGIN {kind}-----", f"-----END {kind}-----"
+        assert list(map(LineMask(Mask()), ["a", begin, "MIIa", "bb", end, "c"])) == ["a", begin, MASK, MASK, end, "c"]

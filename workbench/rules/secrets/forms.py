@@ -1,5 +1,5 @@
-"""Forms by which a secret is known without having been told: keys of services, private keys, credentials in URLs and
-headers, and values after names that say so.
+"""Recognises secrets by their form: keys of services, private keys, credentials in URLs and headers, and values after
+names such as `API_KEY`.
 
 The prefixes are those that the services document for their keys; scanners such as gitleaks use them, too.
 """
@@ -11,7 +11,9 @@ from collections.abc import Iterator
 
 MASK = "••••••"
 """What is shown in place of a secret."""
-BEGIN_KEY, END_KEY = "PRIVATE KEY-----", "-----END "
+KEY_BEGINS = r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+"""The first line of a private key (PEM, OpenPGP), as a pattern."""
+KEY_ENDS = "-----END "
 OPAQUE = 16
 """Characters from which on a value that is nothing to read counts as a secret."""
 
@@ -27,6 +29,7 @@ _OTHER_NAMES = re.compile(
     r"|(?:pass|token|key|secret)s?[_-](?:env|var|variable|file|path|name|id))(?:$|[_.\s-])|author(?!i[sz])",
     re.IGNORECASE,
 )
+"""Names that contain such a word and are none: `MAX_TOKENS`, `PUBLIC_KEY`, `monkey`."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 _WHOLE = re.compile(
@@ -39,7 +42,7 @@ _WHOLE = re.compile(
     r"|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{20,}|lin_api_[A-Za-z0-9]{16,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"
     r"|AGE-SECRET-KEY-1[A-Z0-9]{20,}|eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]{4,}){1,4}"
     r"|\d{8,10}:AA[A-Za-z0-9_-]{30,}"
-    r")|wb[ako]_[A-Za-z0-9_-]{16,}|(?<=://hooks\.slack\.com/services/)[A-Za-z0-9/]{16,}|(?<=/api/webhooks/)\d+/[A-Za-z0-9_-]{16,}"
+    r")|wb[ao]_[A-Za-z0-9_-]{16,}|(?<=://hooks\.slack\.com/services/)[A-Za-z0-9/]{16,}|(?<=/api/webhooks/)\d+/[A-Za-z0-9_-]{16,}"
 )
 """Values that are secret wherever they stand."""
 _VALUE = r"[^\s\"'`,;&<>()\[\]{}|\\]"
@@ -52,7 +55,7 @@ _CALL = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+[(\[]"
 """What computes a value, in the source of a program."""
 _NAMED = re.compile(rf"(?P<before>{_NAME}[\"']?\s*[:=](?![:=])\s*[\"']?)(?!{_CALL})(?P<value>{_VALUE}{{6,}})")
 _AFTER = (
-    re.compile(r"(?P<before>-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)(?P<value>(?:(?!-----END)[\s\S])+)"),
+    re.compile(rf"(?P<before>{KEY_BEGINS})(?P<value>(?:(?!{KEY_ENDS})[\s\S])+)"),
     *_IN_URLS,
     re.compile(rf"(?P<before>\b(?:Bearer|Basic|Token)\s+)(?P<value>{_VALUE}{{8,}})", re.IGNORECASE),
     _NAMED,
@@ -60,44 +63,12 @@ _AFTER = (
 )
 """Values that are secret where they stand, if they are values at all: see `_NO_VALUE`."""
 _HINTS = (
-    *(
-        "sk-",
-        "sk_",
-        "pk-",
-        "pk_",
-        "rk-",
-        "rk_",
-        "xox",
-        "xapp-",
-        "ghp_",
-        "gho_",
-        "ghu_",
-        "ghs_",
-        "ghr_",
-        "glpat",
-        "hook",
-    ),
-    *(
-        "akia",
-        "asia",
-        "aiza",
-        "ya29",
-        "hf_",
-        "npm_",
-        "pypi-",
-        "hvs.",
-        "dop_",
-        "shp",
-        "lin_",
-        "sg.",
-        "wba_",
-        "wbo_",
-        "wbk_",
-    ),
-    *("eyj", ":aa", "://", "bearer", "basic", "auth", "cookie", "key", "token", "secret", "pass", "cred", "dsn", "jwt"),
-    *("pw", "pat"),
+    *("sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "xox", "xapp-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "glpat"),
+    *("akia", "asia", "aiza", "ya29", "hf_", "npm_", "pypi-", "hvs.", "dop_", "shp", "lin_", "sg.", "wba_", "wbo_"),
+    *("eyj", ":aa", "://", "hook", "bearer", "basic", "auth", "cookie", "key", "token", "secret", "pass", "cred"),
+    *("dsn", "jwt", "pw", "pat"),
 )
-"""What no text is without that has a secret by its form: most lines are told by this alone."""
+"""Every text that has a secret by its form contains one of these. Most lines contain none and need no pattern."""
 _BETWEEN_WORDS = re.compile(r"[\s\"',;()\[\]{}<>]+")
 _NO_VALUE = re.compile(
     r"[$<{•*%/~^]|HTTP/\d|Secret(?:Str|Bytes)$|\.{1,2}/|(?:env|file|op|keyring)://|[\w-]*\.\.\.|[A-Z]+(?:[_-][A-Z]+)*$"
@@ -129,14 +100,14 @@ def is_opaque(value: str) -> bool:
 
 
 def secrets_in(value: str, name: str = "") -> Iterator[str]:
-    """What is secret of a variable, header or argument: all of it, by its name or its form, and a password in it."""
+    """The secrets in a variable, header or argument: the whole value if its name or form says so, and its password."""
     if says_secret(name) or is_opaque(value) or has_form(value):
         yield value
         yield from (found["value"] for pattern in _IN_URLS for found in pattern.finditer(value))
 
 
 def secrets_in_file(text: str) -> set[str]:
-    """What is secret of a file such as a login: each word that is opaque, or stands after a name that says so."""
+    """The secrets in a file such as a login: opaque words, and values after names such as `accessToken`."""
     words = {word for word in _BETWEEN_WORDS.split(text) if is_opaque(word)}
     return words.union(*(secrets_in(found["value"], found["name"]) for found in _NAMED.finditer(text)))
 

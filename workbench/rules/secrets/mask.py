@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Collection, Iterator
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from workbench.rules.secrets.forms import BEGIN_KEY, END_KEY, MASK, OPAQUE, masked_by_form
+from workbench.rules.secrets.forms import KEY_BEGINS, KEY_ENDS, MASK, OPAQUE, masked_by_form
 
+_KEY_BEGINS = re.compile(KEY_BEGINS)
 SHORTEST = 4
 """Characters of a value that is searched for in texts; shorter ones occur by chance."""
 SHORTEST_NUMBER = 6
@@ -48,6 +50,8 @@ class Mask:
 
     def data(self, value: Any) -> Any:
         """A JSON value without secrets, also in keys and numbers."""
+        if not self._known and not self._forms:
+            return value
         match value:
             case str():
                 return self.text(value)
@@ -73,7 +77,8 @@ class LineMask:
 
     def __call__(self, line: str) -> str:
         """The line without secrets."""
-        was_in_key, self._in_key = self._in_key, (self._in_key or BEGIN_KEY in line) and END_KEY not in line
+        was_in_key = self._in_key
+        self._in_key = (was_in_key or _KEY_BEGINS.search(line) is not None) and KEY_ENDS not in line
         if was_in_key and self._in_key:
             return MASK
         return self._mask.text(line)
