@@ -14,7 +14,10 @@ MOST = 10_000
 
 
 class KnownSecrets:
-    """Values that are masked wherever they occur, and whatever is secret by its form. Nothing represents them."""
+    """Values that are masked wherever they occur, besides what is secret by its form.
+
+    It has no representation that shows them.
+    """
 
     def __init__(self) -> None:
         self._values: LRUCache[str, None] = LRUCache(MOST)
@@ -24,7 +27,8 @@ class KnownSecrets:
         """Mask these values from now on."""
         for value in values:
             if value not in self._values:
-                self._values[value] = self._mask = None
+                self._mask = None
+            self._values[value] = None
 
     def masked(self, value: Any, schema: Mapping[str, Any] | bool = True) -> Any:
         """A JSON value without secrets: neither these, nor what its schema marks as one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -20,11 +20,7 @@ from workbench.upstream.offers import Offer
 
 async def tools(ctx: Ctx, scope: Scope) -> list[Tool]:
     """The tools that the servers listed last, also of those that are down."""
-    return [
-        _tool(ctx, key, upstream, name, offer)
-        for key, upstream in (await _servers(ctx, scope)).items()
-        for name, offer in zip(upstream.offers.names, upstream.offers.tools.values(), strict=True)
-    ]
+    return [tool for key, upstream in (await _servers(ctx, scope)).items() for tool in _tools(ctx, key, upstream)]
 
 
 async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
@@ -34,7 +30,7 @@ async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
             continue
         await upstream.settled()
         if (own := upstream.offers.names.get(name)) is not None:
-            return _tool(ctx, key, upstream, name, upstream.offers.tools[own])
+            return _tool(_mask(ctx, key), key, upstream, name, upstream.offers.tools[own])
     return None
 
 
@@ -48,9 +44,14 @@ async def _servers(ctx: Ctx, scope: Scope) -> Mapping[Key, Upstream]:
     return {Key(owner, name): upstream for name, (owner, upstream) in sorted(found.items())}
 
 
-def _tool(ctx: Ctx, key: Key, upstream: Upstream, name: str, offer: Offer) -> Tool:
-    """A tool of a server. Nothing that the server says shows the secrets that it was given."""
+def _tools(ctx: Ctx, key: Key, upstream: Upstream) -> Iterator[Tool]:
     mask = _mask(ctx, key)
+    for name, offer in zip(upstream.offers.names, upstream.offers.tools.values(), strict=True):
+        yield _tool(mask, key, upstream, name, offer)
+
+
+def _tool(mask: Mask, key: Key, upstream: Upstream, name: str, offer: Offer) -> Tool:
+    """A tool of a server. Nothing that the server says shows the secrets that it was given."""
     return Tool(
         name=name,
         title=mask.text(offer.title or offer.name),
