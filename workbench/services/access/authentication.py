@@ -85,9 +85,8 @@ class CallerCache:
         hashed = access.token_hash(token)
         known = self._cached(self._by_token.get(hashed, ""))
         if known is None or known.token_hash != hashed:
-            attempt = await self._store.read_inline(lambda tx: tx.one(SQL.by_attempt_token, token_hash=hashed))
-            if attempt is not None:
-                return await self._command(attempt, hashed)
+            if (command := await self._command(hashed)) is not None:
+                return command
             known = await self._read(lambda tx: tx.one(SQL.by_token, token_hash=hashed))
             self._by_token[hashed] = known.uid
         return known.now(self._store.now())
@@ -130,14 +129,16 @@ class CallerCache:
         assert caller.agent is not None
         if caller.attempt is None:
             return await self.current(caller.agent)
-        hashed = caller.token_hash
+        command = await self._command(caller.token_hash)
+        if command is None:
+            raise Unauthenticated("INVALID_TOKEN", "The attempt that the token was for has ended.")
+        return command
+
+    async def _command(self, hashed: str | None) -> Caller | None:
+        """The caller with the token of an attempt that is under way; None if the token is of none."""
         attempt = await self._store.read_inline(lambda tx: tx.one(SQL.by_attempt_token, token_hash=hashed))
         if attempt is None:
-            raise Unauthenticated("INVALID_TOKEN", "The attempt that the token was for has ended.")
-        return await self._command(attempt, hashed)
-
-    async def _command(self, attempt: Row, hashed: str | None) -> Caller:
-        """The caller that the command of an attempt is."""
+            return None
         agent = await self.current(attempt["agent_id"])
         return replace(agent, token_hash=hashed, attempt=(attempt["task_id"], attempt["attempt"]))
 

@@ -62,7 +62,6 @@ async def begin_attempt(
 
 
 async def _begun(ctx: Ctx, task_id: int, attempt: int, key: str, worktree: str | None) -> Begun:
-
     def enlist(tx: Tx) -> Row:
         row = progress.held(tx, ctx.caller, task_id, attempt)
         attempts.enlist(tx, row, key)

@@ -91,8 +91,8 @@ async def complete_task(
     """
     for value in (result_data, artifacts):
         bounded_json(value, ctx.settings)
-    said = Ending(outcome="completed", result_data=result_data, artifacts=artifacts).masked(ctx.secrets)
-    return await ctx.write(lambda tx: _end_or_request(tx, ctx, held(tx, ctx.caller, task_id, attempt), said))
+    ending = Ending(outcome="completed", result_data=result_data, artifacts=artifacts).masked(ctx.secrets)
+    return await ctx.write(lambda tx: _end_or_request(tx, ctx, held(tx, ctx.caller, task_id, attempt), ending))
 
 
 @op(allow=Level.WORKER)
@@ -112,9 +112,9 @@ async def fail_task(
 
     In a worker's command, it takes effect when the command has ended.
     """
-    ended = Ending(outcome="failed", reason=error_message, retryable=retryable, error_class=error_class)
-    said = ended.masked(ctx.secrets)
-    return await ctx.write(lambda tx: _end_or_request(tx, ctx, held(tx, ctx.caller, task_id, attempt), said))
+    ending = Ending(outcome="failed", reason=error_message, retryable=retryable, error_class=error_class)
+    ending = ending.masked(ctx.secrets)
+    return await ctx.write(lambda tx: _end_or_request(tx, ctx, held(tx, ctx.caller, task_id, attempt), ending))
 
 
 @op(allow=Level.WORKER)
@@ -128,8 +128,8 @@ async def release_task(
 
     In a worker's command, it takes effect when the command has ended.
     """
-    said = Ending(outcome="released", reason=reason).masked(ctx.secrets)
-    return await ctx.write(lambda tx: _end_or_request(tx, ctx, held(tx, ctx.caller, task_id, attempt), said))
+    ending = Ending(outcome="released", reason=reason).masked(ctx.secrets)
+    return await ctx.write(lambda tx: _end_or_request(tx, ctx, held(tx, ctx.caller, task_id, attempt), ending))
 
 
 def _end_or_request(tx: Tx, ctx: Ctx, row: Row, ending: Ending) -> Finish:
