@@ -11,7 +11,8 @@ from tests.given import refused
 from workbench.rules.definitions.masked_updates import mcp_server, provider_config
 from workbench.rules.definitions.mcp_servers import HttpServer, McpServer, StdioServer
 from workbench.rules.definitions.model import Definition
-from workbench.rules.definitions.secrets import masked, parse, written_out
+from workbench.rules.definitions.references import parse
+from workbench.rules.definitions.secrets import masked, written_out
 from workbench.rules.secrets.forms import MASK
 
 

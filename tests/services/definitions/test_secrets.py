@@ -38,8 +38,15 @@ WHOLE = Definition.model_validate(
         "metadata": {"id": "one", "name": "One"},
         "providers": {"openai": {"OPENAI_API_KEY": "env://THEIR_KEY", "OPENAI_BASE_URL": "http://127.0.0.1:9"}},
         "mcpServers": {
-            "program": {"command": "server", "args": ["env://THEIR_KEY"], "env": {"KEY": "env://THEIR_KEY", "L": "1"}},
-            "url": {"url": "http://x", "headers": {"Authorization": "Bearer env://THEIR_KEY", "X-Key": LITERAL}},
+            "program": {
+                "command": "server",
+                "args": ["--key=env://THEIR_KEY"],
+                "env": {"KEY": "env://THEIR_KEY", "L": "1"},
+            },
+            "url": {
+                "url": "http://x/?key=env://THEIR_KEY&a=1",
+                "headers": {"Authorization": "Bearer env://THEIR_KEY", "X-Key": LITERAL},
+            },
         },
     }
 )
@@ -56,7 +63,8 @@ async def test_references_are_replaced_where_secrets_are_used_and_nothing_shows_
     found = await resolved(workbench._ctx, WHOLE)
     assert found.providers == {"openai": {"OPENAI_API_KEY": SECRET, "OPENAI_BASE_URL": "http://127.0.0.1:9"}}
     program, url = found.mcp_servers["program"].model_dump(), found.mcp_servers["url"].model_dump()
-    assert (program["env"], program["args"]) == ({"KEY": SECRET, "L": "1"}, ["env://THEIR_KEY"])
+    assert (program["env"], program["args"]) == ({"KEY": SECRET, "L": "1"}, [f"--key={SECRET}"])
+    assert url["url"] == f"http://x/?key={SECRET}&a=1"
     assert url["headers"] == {"Authorization": f"Bearer {SECRET}", "X-Key": LITERAL}
     assert SECRET not in repr(found)
     assert LITERAL not in str(found)
@@ -65,13 +73,33 @@ async def test_references_are_replaced_where_secrets_are_used_and_nothing_shows_
     assert longest_first.redacted("hunter2 x hunter") == "•••••• x ••••••"
 
 
+async def test_references_are_replaced_where_they_stand_in_arguments_and_addresses(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THEIR_KEY", "a/b c&d")
+    words = ("env://THEIR_KEY", "--header", "Authorization: Bearer env://THEIR_KEY", "-e", "TOKEN=env://THEIR_KEY")
+    more = ("db://me:env://THEIR_KEY@host/x", "https://x/?k=env://THEIR_KEY", "not env://THEIR_KEY here")
+    servers = {
+        "program": {"command": "server", "args": [*words, *more]},
+        "url": {"url": "https://x/env://THEIR_KEY/mcp?a=env://THEIR_KEY&b=1"},
+    }
+    made = Definition.model_validate({"metadata": {"id": "one", "name": "One"}, "mcpServers": servers})
+    found = (await resolved(workbench._ctx, made)).mcp_servers
+    encoded = "a%2Fb%20c%26d"
+    assert found["program"].model_dump()["args"] == [
+        *("a/b c&d", "--header", "Authorization: Bearer a/b c&d", "-e", "TOKEN=a/b c&d"),
+        *(f"db://me:{encoded}@host/x", f"https://x/?k={encoded}", "not env://THEIR_KEY here"),
+    ]
+    assert found["url"].model_dump()["url"] == f"https://x/{encoded}/mcp?a={encoded}&b=1"
+
+
 async def test_only_what_is_used_is_read_and_the_place_of_a_secret_that_cannot_be_read_is_named(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("THEIR_KEY")
     found = await resolved(workbench._ctx, WHOLE, providers=(), servers=())
     assert (found.providers, found.mcp_servers) == ({}, {})
-    error, place = await unresolved(workbench, servers=("url",), providers=()), "mcpServers.url.headers.Authorization"
+    error, place = await unresolved(workbench, servers=("url",), providers=()), "mcpServers.url.url.key"
     assert error.details == {"reference": "env://THEIR_KEY", "place": place}
     assert error.message.startswith(f"{place}: The secret env://THEIR_KEY cannot be read: ")
 
@@ -185,8 +213,15 @@ async def test_what_is_wrong_without_a_network_is_not_sent(workbench: Workbench,
 # Everything that is done with a definition
 
 SERVERS = {
-    "program": {"command": "no-such-program-anywhere", "env": {"API_TOKEN": SECRET, "DB": f"x://me:{SECRET}@y"}},
-    "url": {"url": "http://127.0.0.1:9/mcp", "headers": {"Authorization": f"Bearer {SECRET}", "X-Api-Key": SECRET}},
+    "program": {
+        "command": "no-such-program-anywhere",
+        "args": ["--token", SECRET],
+        "env": {"API_TOKEN": SECRET, "DB": f"x://me:{SECRET}@y"},
+    },
+    "url": {
+        "url": f"http://127.0.0.1:9/mcp?key={SECRET}",
+        "headers": {"Authorization": f"Bearer {SECRET}", "X-Api-Key": SECRET},
+    },
 }
 TARGET = {"agentTarget": "mine"}
 PLACE = {"OPENAI_API_KEY": SECRET, "OPENAI_BASE_URL": "http://127.0.0.1:9"}

@@ -122,9 +122,10 @@ def _server(client: OperatorClient, name: str) -> dict[str, Any]:
 
 
 def _changed(one: dict[str, Any]) -> Shown:
+    warnings = "".join(f"\n{warning}" for warning in one["warnings"])
     if one["state"] == "ready":
-        return Note(f"{one['name']} is ready and offers {len(one['tools'])} tools.", one)
+        return Note(f"{one['name']} is ready and offers {len(one['tools'])} tools.{warnings}", one)
     if one["state"] in _OFF:
         when = "" if one["state"] == "disabled" else " It is used when the servers of the project run."
-        return Note(f"{one['name']} is {one['state']}.{when}", one)
+        return Note(f"{one['name']} is {one['state']}.{when}{warnings}", one)
     return PartialFailure(["server", "is", "problem"], [[one["name"], one["state"], _problem(one)]], data=one)

@@ -13,9 +13,10 @@ from urllib.parse import urlsplit
 from workbench.errors import BadInput
 from workbench.rules.definitions import providers
 from workbench.rules.definitions.composition import system_prompt
-from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
+from workbench.rules.definitions.mcp_servers import HttpServer
 from workbench.rules.definitions.model import DEFAULT_PROMPT, AgentTool, Definition, Entry, Include, Mode
 from workbench.rules.definitions.secrets import written_out
+from workbench.rules.definitions.server_secrets import places
 from workbench.rules.definitions.templates import placeholders
 from workbench.rules.secrets.forms import MASK
 
@@ -180,8 +181,7 @@ def _is_exposed(url: str) -> bool:
 def _of_secrets(definition: Definition) -> Iterator[Finding]:
     values = {f"providers.{name}.{key}": value for name, c in definition.providers.items() for key, value in c.items()}
     for name, server in definition.mcp_servers.items():
-        pairs = server.env if isinstance(server, StdioServer) else server.headers
-        values |= {f"mcpServers.{name}.{key}": value for key, value in pairs.items()}
+        values |= {f"mcpServers.{name}.{place.name}": value for place, value in places(server).values()}
     masks = [place for place, value in values.items() if value == MASK]
     yield from (_error(place, "This is the mask of a secret, not the secret. Set it again.") for place in masks)
     for place in written_out(definition):

@@ -5,14 +5,15 @@ It does so only while the secret goes where it went before: who cannot read a se
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from workbench.errors import BadInput
-from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer, ToolRule
+from workbench.rules.definitions.mcp_servers import ToolRule
 from workbench.rules.definitions.providers import ADDRESSES
-from workbench.rules.definitions.secrets import is_written_out, values_of, with_values
-from workbench.rules.secrets.forms import MASK, says_secret
+from workbench.rules.definitions.references import variable
+from workbench.rules.definitions.server_secrets import Place, Server, places, rewritten, values_of, with_values
+from workbench.rules.secrets.forms import MASK
 
 _TOOL_RULES: Mapping[str, Any] = {"tools": {}, "server_tool_defaults": ToolRule()}
 
@@ -31,9 +32,7 @@ def provider_config(config: Mapping[str, str], stored: Mapping[str, str] | None 
     return _unmasked(config, known if is_same_place else {})
 
 
-def mcp_server(
-    update: StdioServer | HttpServer, stored: StdioServer | HttpServer | None = None
-) -> StdioServer | HttpServer:
+def mcp_server(update: Server, stored: Server | None = None) -> Server:
     """The new configuration of an MCP server, with the stored secrets in place of masks.
 
     Args:
@@ -43,27 +42,41 @@ def mcp_server(
         BadInput: ``INVALID_CONFIGURATION``: no such secret is stored, or something else changes than secrets and the
             rules of tools; `details.key`.
     """
-    if stored is None:
-        return with_values(update, _unmasked(values_of(update), {}))
-    known = values_of(stored)
-    secrets = {key for key, value in known.items() if is_written_out(value, says_secret(key))}
-    is_same_place = _destination(update, secrets) == _destination(stored, secrets)
-    return with_values(update, _unmasked(values_of(update), known if is_same_place else {}))
+    masks = {key: place.name for key, (place, value) in places(update).items() if value == MASK}
+    if not masks:
+        return update
+    known = {key: value for key, (_, value) in places(stored).items()} if stored else {}
+    if missing := next((name for key, name in masks.items() if key not in known), None):
+        raise _masked(missing)
+
+    def unmasked(place: Place, value: str) -> str:
+        return known[place.field, place.key, place.number] if value == MASK else value
+
+    made = rewritten(update, unmasked)
+    if stored is None or _destination(made, stored) != _destination(stored, stored):
+        raise _masked(next(iter(masks.values())))
+    return made
 
 
-def _destination(server: StdioServer | HttpServer, secrets: Collection[str]) -> StdioServer | HttpServer:
-    """What decides where the secrets of a server go: other variables as well, such as PATH."""
-    others = {key: value for key, value in values_of(server).items() if key not in secrets}
-    return with_values(server, others).model_copy(update=_TOOL_RULES)
+def _destination(server: Server, stored: Server) -> Server:
+    """What decides where the secrets of a server go, without what is secret: other variables as well, such as PATH."""
+    secrets = {place.key for place, _ in places(stored).values() if place.span.is_certain}
+    hidden = rewritten(server, lambda place, value: MASK if place.span.is_certain else value)
+    others = {key: value for key, value in values_of(hidden).items() if key not in secrets}
+    return with_values(hidden, others).model_copy(update=_TOOL_RULES)
 
 
 def _unmasked(config: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
     for key, value in config.items():
         if value == MASK and key not in stored:
-            raise BadInput(
-                "INVALID_CONFIGURATION",
-                f"{key} is masked. Give the secret, or a reference to it such as env://{key}: a mask stands for the "
-                "stored secret only as long as its program or address stays the same.",
-                key=key,
-            )
+            raise _masked(key)
     return {key: stored[key] if value == MASK else value for key, value in config.items()}
+
+
+def _masked(name: str) -> BadInput:
+    return BadInput(
+        "INVALID_CONFIGURATION",
+        f"{name} is masked. Give the secret, or a reference to it such as {variable(name)}: a mask stands for the "
+        "stored secret only as long as its program or address stays the same.",
+        key=name,
+    )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Collection
 from typing import Any
 
 from pydantic import ValidationError
 
 from workbench.errors import BadInput
 from workbench.rules.definitions.model import Definition
-from workbench.rules.definitions.secrets import replace_secrets, written_out
+from workbench.rules.definitions.references import variable
+from workbench.rules.definitions.secrets import replace_secrets
 from workbench.rules.reasons import reason
 from workbench.rules.yaml_text import InvalidYaml, load, write
 
@@ -18,7 +19,6 @@ LARGEST = 4_000_000
 VERSION = 1
 _KEY = "workbenchAgent"
 _HEAD = "# An agent definition. Import it with `workbench define import FILE PATH`, or the tool agent_import.\n"
-_NOT_IN_A_NAME = re.compile(r"\W+", re.ASCII)
 
 
 def export_text(definition: Definition) -> tuple[str, dict[str, str]]:
@@ -33,8 +33,13 @@ def export_text(definition: Definition) -> tuple[str, dict[str, str]]:
     Raises:
         BadInput: ``TOO_LARGE``.
     """
-    replaced = {place: _reference(place) for place in written_out(definition)}
-    safe = replace_secrets(definition, replaced.__getitem__)
+    replaced: dict[str, str] = {}
+
+    def refer(place: str) -> str:
+        replaced[place := _unused(place, replaced)] = reference = _reference(place)
+        return reference
+
+    safe = replace_secrets(definition, refer, whole=True)
     fields = safe.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     text = _HEAD + write({_KEY: VERSION} | fields)
     if len(text) > LARGEST:
@@ -64,11 +69,16 @@ def import_text(text: str) -> Definition:
         raise _invalid(f"{'.'.join(map(str, first['loc']))}: {reason(first)}") from None
 
 
+def _unused(place: str, taken: Collection[str]) -> str:
+    """A place as it is called; with a number, if another secret is called so."""
+    names = (place, *(f"{place}.{number}" for number in range(2, len(taken) + 3)))
+    return next(name for name in names if name not in taken)
+
+
 def _reference(place: str) -> str:
     """A reference to a variable that is named like the key; for a server, after its name."""
     section, owner, key = place.split(".", 2)
-    name = key if section == "providers" else f"{owner}_{key}"
-    return f"env://{_NOT_IN_A_NAME.sub('_', name).upper()}"
+    return variable(key) if section == "providers" else variable(key, owner)
 
 
 def _invalid(reason: str, **details: Any) -> BadInput:

@@ -123,6 +123,15 @@ def masked_by_form(text: str) -> str:
     return text
 
 
+def form_spans(text: str) -> list[tuple[int, int]]:
+    """Where in a text something is secret by its form or by the name before it, or masked."""
+    between = masked_by_form(text).split(MASK)
+    if len(between) == 1:
+        return []
+    found = re.fullmatch("(.+?)".join(map(re.escape, between)), text, re.DOTALL)
+    return [found.span(number) for number in range(1, len(found.groups()) + 1)] if found else [(0, len(text))]
+
+
 def _masked_after(pattern: re.Pattern[str], text: str) -> str:
     """A text without the values that a pattern finds; in what is no secret itself there may be one: `error: key=…`."""
     parts, done, start = list[str](), 0, 0

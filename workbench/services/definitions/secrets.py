@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import quote
 
 from workbench.definitions.secret_sources import resolve
 from workbench.errors import Refused, Unavailable
@@ -16,14 +17,17 @@ from workbench.model import Level
 from workbench.ops import Caller, Ctx
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
 from workbench.rules.definitions.model import Definition
-from workbench.rules.definitions.secrets import is_secret, parse
-from workbench.rules.secrets.forms import says_secret
+from workbench.rules.definitions.references import parse
+from workbench.rules.definitions.secrets import is_secret
+from workbench.rules.definitions.server_secrets import Place, rewritten
+from workbench.rules.secrets.forms import secrets_in
 from workbench.rules.secrets.mask import Mask
 
 T = TypeVar("T")
 
 SECONDS = 60.0
 """How long reading the secrets of a definition may take: a keyring or 1Password may wait for the person."""
+_SCHEME = re.compile(r"(Bearer|Basic|Token) +", re.IGNORECASE)
 _NOT_IN_HEADERS = re.compile(r"[^\t\x20-\x7e]")
 
 
@@ -120,27 +124,30 @@ class _Reader:
 
     def read_provider(self, name: str, config: Mapping[str, str]) -> dict[str, str]:
         """The configuration of a provider with its secrets."""
-        return self._mapping(f"providers.{name}", config, lambda key: is_secret(name, key))
+        return {
+            key: self._value(f"providers.{name}.{key}", value, is_secret(name, key)) for key, value in config.items()
+        }
 
     def read_server(self, place: str, server: StdioServer | HttpServer) -> StdioServer | HttpServer:
-        """A server with the secrets in its variables or headers."""
-        if isinstance(server, StdioServer):
-            return server.model_copy(update={"env": self._mapping(f"{place}.env", server.env, says_secret)})
-        headers = self._mapping(f"{place}.headers", server.headers, says_secret)
-        for name, value in headers.items():
+        """A server with the secrets in its variables or headers, its arguments or its address."""
+
+        def read(where: Place, value: str) -> str:
+            name = f"{place}.{where.field}.{where.span.name or where.key}".rstrip(".")
+            secret = self._value(name, value, is_secret=True)
+            return quote(secret, safe="") if where.span.is_in_url and secret != value else secret
+
+        found = rewritten(server, read)
+        for name, value in found.headers.items() if isinstance(found, HttpServer) else ():
             if _NOT_IN_HEADERS.search(value):
                 header = f"{place}.headers.{name}"
                 reason = "its secret has characters that no header can have, such as a line break"
                 raise Unavailable("SECRET_UNRESOLVED", f"{header}: {reason}.", place=header)
-        return server.model_copy(update={"headers": headers})
-
-    def _mapping(self, place: str, values: Mapping[str, str], is_secret: Callable[[str], bool]) -> dict[str, str]:
-        return {key: self._value(f"{place}.{key}", value, is_secret(key)) for key, value in values.items()}
+        return found
 
     def _value(self, place: str, value: str, is_secret: bool) -> str:
         reference = parse(value)
         if reference is None:
-            self.values.update({value} if is_secret else ())
+            self.values.update((value, _SCHEME.sub("", value), *secrets_in(value)) if is_secret else ())
             return value
         try:
             secret = resolve(reference, self._project)

@@ -12,8 +12,8 @@ from workbench.rules.definitions import masked_updates
 from workbench.rules.definitions.mcp_servers import McpServer
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.names import EntryName
-from workbench.rules.definitions.secrets import is_written_out, masked, values_of
-from workbench.rules.secrets.forms import says_secret
+from workbench.rules.definitions.secrets import masked
+from workbench.rules.definitions.server_secrets import written_out
 from workbench.services.definitions import changes
 from workbench.services.definitions.changes import updated
 from workbench.services.definitions.operation import AgentTarget, Answer, Done, definition_op
@@ -23,7 +23,10 @@ ServerName = Annotated[str, Field(max_length=1_000, description="The server's na
 NewServerName = Annotated[EntryName, Field(description="A new name, such as files.")]
 Config = Annotated[
     McpServer,
-    Field(description="command, args, env and cwd; or url and headers. For secrets, references such as env://NAME."),
+    Field(
+        description="command, args, env and cwd; or url and headers. For secrets, references such as env://NAME, also "
+        "as values of flags and in the query of url."
+    ),
 ]
 
 
@@ -69,7 +72,7 @@ async def agent_add_mcp_server(
         return updated(definition, mcp_servers={**servers, serverName: masked_updates.mcp_server(config)})
 
     done = await changes.change(ctx, agentTarget, edit, f"MCP server {serverName} added")
-    return configured(done, _written_out(config))
+    return configured(done, written_out(config))
 
 
 @definition_op()
@@ -84,7 +87,7 @@ async def agent_update_mcp_server(
         return updated(definition, mcp_servers={**servers, serverName: masked_updates.mcp_server(config, stored)})
 
     done = await changes.change(ctx, agentTarget, edit, f"MCP server {serverName} changed")
-    return configured(done, _written_out(config))
+    return configured(done, written_out(config))
 
 
 @definition_op(destructive=True)
@@ -96,10 +99,6 @@ async def agent_delete_mcp_server(ctx: Ctx, agentTarget: AgentTarget, serverName
         return updated(definition, mcp_servers={n: s for n, s in definition.mcp_servers.items() if n != serverName})
 
     return await changes.change(ctx, agentTarget, edit, f"MCP server {serverName} removed")
-
-
-def _written_out(server: McpServer) -> list[str]:
-    return [key for key, value in values_of(server).items() if is_written_out(value, says_secret(key))]
 
 
 def _require(definition: Definition, name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from workbench.rules.definitions.references import variable
 from workbench.services.definitions.operation import Done
 
 
@@ -19,8 +20,11 @@ def configured(done: Done, keys: Iterable[str]) -> Configured:
     Args:
         keys: of the secrets that are written out.
     """
-    warnings = [
-        f"{key} is written out in agent.yaml, and git would keep it. Use a reference such as env://{key} instead."
-        for key in keys
-    ]
-    return Configured(message=done.message, warnings=warnings)
+    return Configured(
+        message=done.message, warnings=[warning(key, "agent.yaml, and git would keep it") for key in keys]
+    )
+
+
+def warning(key: str, file: str) -> str:
+    """What is wrong with a secret that is written out, and what to do."""
+    return f"{key} is written out in {file}. Use a reference such as {variable(key)} instead."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asyncio import to_thread
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
@@ -14,12 +15,15 @@ from workbench.inert import inert
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op, problems_of
 from workbench.ops.operation import invalid_arguments
+from workbench.rules.definitions import masked_updates
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
-from workbench.rules.definitions.secrets import masked
+from workbench.rules.definitions.secrets import masked_server
+from workbench.rules.definitions.server_secrets import written_out
 from workbench.rules.spelling import similar
 from workbench.rules.tools import servers as rules
 from workbench.rules.tools.servers import ServerList
 from workbench.services.definitions import trust
+from workbench.services.definitions.sections.written_out import warning
 from workbench.services.tools.servers import connections, project
 from workbench.services.tools.servers.connections import Trusted
 from workbench.services.tools.servers.project import OWNER
@@ -34,6 +38,7 @@ Config = Annotated[
     ),
 ]
 SHOWN_LINE = 300
+_TEXTS = ("args", "env", "url", "headers")
 State = Literal["ready", "starting", "failed", "stopped", "disabled", "untrusted", "refused", "invalid"]
 
 
@@ -43,6 +48,7 @@ class ToolServer(Wire):
     `state`: untrusted: the operator decides about it in approval `approval_id`; stopped: the servers of the project do
     not run. `problem` says why it cannot be used. `left_out` tools cannot be used; `tool_problems` says why. `confined`
     is null for a server at a URL. `log` is the end of what its program wrote to its standard error.
+    `warnings` are about secrets that are written out; `config` and `target` show them masked.
     """
 
     name: str
@@ -59,6 +65,7 @@ class ToolServer(Wire):
     restarts: int
     confined: bool | None
     log: str
+    warnings: list[str]
 
 
 class ToolServers(Wire):
@@ -98,6 +105,7 @@ async def add_tool_server(ctx: Ctx, name: Name, config: Config) -> ToolServer:
             raise Conflict("TOOL_SERVER_EXISTS", f"There is an MCP server {name} already. Update or remove it.")
         if problem := rules.problem_of_name(name, entries):
             raise invalid_arguments("add_tool_server", [{"field": "name", "reason": problem}])
+        masked_updates.mcp_server(rules.server(config))
         entries[name] = config
 
     return await _change(ctx, name, add)
@@ -107,7 +115,10 @@ async def add_tool_server(ctx: Ctx, name: Name, config: Config) -> ToolServer:
 async def update_tool_server(
     ctx: Ctx,
     name: Name,
-    config: Annotated[Config | None, Field(description="The whole configuration; null: as it is.")] = None,
+    config: Annotated[
+        Config | None,
+        Field(description="The whole configuration; null: as it is. A mask keeps the secret that it was shown for."),
+    ] = None,
     enabled: Annotated[bool | None, Field(description="Whether it is used; null: as it is.")] = None,
 ) -> ToolServer:
     """Change the configuration of an MCP server, or switch it off and on."""
@@ -117,7 +128,8 @@ async def update_tool_server(
     def update(entries: dict[str, Any]) -> None:
         entry = _require(entries, name)
         switched_off = entry.get("disabled") is True if enabled is None else not enabled
-        kept = {key: value for key, value in (entry if config is None else config).items() if key != "disabled"}
+        given = entry if config is None else _unmasked(config, entry)
+        kept = {key: value for key, value in given.items() if key != "disabled"}
         entries[name] = kept | ({"disabled": True} if switched_off else {})
 
     return await _change(ctx, name, update, rewrites=config is not None)
@@ -181,11 +193,12 @@ def _shown(ctx: Ctx, listed: ServerList, known: Trusted, name: str) -> ToolServe
     server = listed.servers.get(name)
     upstream, knowledge = ctx.upstreams.get(Key(OWNER, name)), ctx.upstreams.knowledge(Key(OWNER, name))
     state, problem = _state(ctx, listed, known, name)
+    shown = masked_server(server) if server else None
     return ToolServer(
         name=inert(name),
         type=server.type if server else "",
-        target=_target(server),
-        config=_config(ctx, server, name) if server else {},
+        target=_target(shown) if shown else "",
+        config=shown.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"type"}) if shown else {},
         state=state,
         problem=inert(knowledge.redacted(problem)) if problem else None,
         approval_id=known.approval_id if state == "untrusted" else None,
@@ -196,6 +209,7 @@ def _shown(ctx: Ctx, listed: ServerList, known: Trusted, name: str) -> ToolServe
         restarts=upstream.restarts if upstream else 0,
         confined=knowledge.confined,
         log=inert(knowledge.redacted(knowledge.tail.text)),
+        warnings=[warning(key, ".aiswarm/mcp.json") for key in written_out(server)] if server else [],
     )
 
 
@@ -222,16 +236,16 @@ def _with_last_line(problem: str | None, log: str) -> str | None:
     return f"{problem}; the program wrote: {last[:SHOWN_LINE]}" if last else problem
 
 
-def _config(ctx: Ctx, server: StdioServer | HttpServer, name: str) -> dict[str, Any]:
-    """The configuration with secrets that are written out masked."""
-    snapshot = project.snapshot_of(ctx, ServerList({name: server}))
-    shown = masked(snapshot.definition).mcp_servers[name]
-    return shown.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"type"})
+def _unmasked(config: Mapping[str, Any], stored: Any) -> dict[str, Any]:
+    """A configuration with the stored secrets in place of masks."""
+    before = None
+    with suppress(ValueError):
+        before = rules.server(stored)
+    texts = masked_updates.mcp_server(rules.server(config), before).model_dump(mode="json")
+    return {key: texts[key] if key in _TEXTS else value for key, value in config.items()}
 
 
-def _target(server: StdioServer | HttpServer | None) -> str:
-    if server is None:
-        return ""
+def _target(server: StdioServer | HttpServer) -> str:
     return server.url if isinstance(server, HttpServer) else " ".join((server.command, *server.args))
 
 
