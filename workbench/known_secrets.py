@@ -36,5 +36,25 @@ class KnownSecrets:
             self._mask = Mask(list(self._values))
         return self._mask.data(masked(value, schema))
 
+    def also(self, values: Iterable[str]) -> KnownSecrets:
+        """These secrets and others, which are masked only by what this returns: it learns nothing for all."""
+        more = Mask(frozenset(values), forms=False)
+        return _MoreSecrets(self, more)
+
     def __repr__(self) -> str:
         return f"<{len(self._values)} secrets>"
+
+
+class _MoreSecrets(KnownSecrets):
+    """Known secrets, with those of one call."""
+
+    def __init__(self, known: KnownSecrets, more: Mask) -> None:
+        super().__init__()
+        self._known = known
+        self._more = more
+
+    def add(self, values: Iterable[str]) -> None:
+        self._known.add(values)
+
+    def masked(self, value: Any, schema: Mapping[str, Any] | bool = True) -> Any:
+        return self._more.data(self._known.masked(value, schema))

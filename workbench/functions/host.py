@@ -21,6 +21,8 @@ from workbench.functions.calls import failure, runnable
 from workbench.functions.offered import OfferedFunction
 from workbench.functions.progress import Report, reporting
 from workbench.functions.runner import FunctionRunner, Interrupted
+from workbench.rules.secrets.mask import Mask
+from workbench.rules.tools.masking import marked
 from workbench.rules.tools.returned import Answer
 from workbench.settings import Settings
 
@@ -141,7 +143,9 @@ class ToolHost:
 
     async def _perform(self, call_id: str, tool: str, arguments: dict[str, Any]) -> None:
         """Run a call and answer it. Cancelled without a reason, the whole host ends."""
-        calls = output.CallLog(self._logs / f"{call_id}.log")
+        function = self._functions.get(tool)
+        secrets = marked(arguments, function.tool.input_schema) if function else ()
+        calls = output.CallLog(self._logs / f"{call_id}.log", Mask(secrets))
         try:
             with reporting(partial(self._report, call_id)):
                 answer = await self._answer(tool, arguments, calls)

@@ -14,6 +14,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TextIO
 
+from workbench.rules.secrets.mask import Mask
+
 LIMIT = 1_048_576
 CUT = "\n… more was printed than a log holds.\n"
 _LOG: ContextVar[CallLog | None] = ContextVar("workbench_tool_log", default=None)
@@ -23,10 +25,12 @@ class CallLog:
     """The log of one call: a file, made when something is written. Used in any thread.
 
     Args:
+        mask: what is secret in it.
         limit: how many characters it holds; what exceeds them is dropped.
     """
 
-    def __init__(self, path: Path, limit: int = LIMIT) -> None:
+    def __init__(self, path: Path, mask: Mask = Mask(), limit: int = LIMIT) -> None:
+        self._mask = mask
         self._path = path
         self._left = limit
         self._file: TextIO | None = None
@@ -38,6 +42,7 @@ class CallLog:
         with self._lock:
             if self._is_closed or not text:
                 return
+            text = self._mask.text(text)
             if self._file is None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 self._file = self._path.open("a", encoding="utf-8", errors="backslashreplace", buffering=1)

@@ -139,6 +139,32 @@ async def test_what_a_schema_marks_is_masked_everywhere_but_in_the_call(workbenc
     assert kept.count("••••••") >= 4
 
 
+@pytest.mark.parametrize("how", ["returns", "fails", "raises"])
+async def test_an_argument_that_a_schema_marks_is_in_no_record_of_its_call_and_stays_a_word_elsewhere(
+    workbench: Workbench, shelf: Shelf, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    caplog.set_level(logging.DEBUG)
+
+    async def leak(ctx: Ctx, call: Call) -> Outcome:
+        text = f"signed in with {call.arguments.get('key')}, once"
+        assert call.surroundings.progress is not None
+        await call.surroundings.progress(1, 2, text)
+        if how == "fails":
+            raise Unavailable("DOWN", text)
+        if how == "raises":
+            raise ValueError(text)
+        return Outcome([{"type": "text", "text": text}])
+
+    shelf.put("hub__sign_in", leak, parameters=MARKED, hints=READING)
+    shelf.put("hub__plain", leak, hints=READING)
+    await ended_with(begin(workbench, "hub__sign_in", {"key": "open-sesame", "to": "me"}))
+    kept = await records(workbench)
+    assert "signed in with ••••••, once" in kept
+    assert "open-sesame" not in kept + caplog.text
+    await ended_with(begin(workbench, "hub__plain", {"key": "open-sesame"}))
+    assert "signed in with open-sesame" in await records(workbench)
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("how", ["returns", "fails", "raises"])
 async def test_secrets_that_are_known_are_masked_wherever_they_occur(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from workbench.rules.secrets.forms import MASK
@@ -15,6 +15,33 @@ def masked(value: Any, schema: Mapping[str, Any] | bool) -> Any:
         schema: the JSON Schema of the value; references are followed within it.
     """
     return _marked_masked(value, schema, schema, frozenset())
+
+
+def marked(value: Any, schema: Mapping[str, Any] | bool) -> frozenset[str]:
+    """The texts in a JSON value that its schema marks as ``format: password``."""
+    return frozenset(_differing(value, masked(value, schema)))
+
+
+def _differing(value: Any, shown: Any) -> Iterator[str]:
+    if isinstance(value, dict) and isinstance(shown, dict):
+        for key, one in value.items():
+            yield from _differing(one, shown[key])
+    elif isinstance(value, list) and isinstance(shown, list):
+        for one, other in zip(value, shown, strict=True):
+            yield from _differing(one, other)
+    elif value != shown:
+        yield from _texts(value)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict() | list():
+            for one in value.values() if isinstance(value, dict) else value:
+                yield from _texts(one)
+        case int() | float() if not isinstance(value, bool):
+            yield repr(value)
 
 
 def _marked_masked(value: Any, schema: Any, root: Any, followed: frozenset[str]) -> Any:

@@ -15,11 +15,13 @@ from workbench.definitions import Snapshot
 from workbench.errors import NotFound, Unavailable
 from workbench.functions.progress import Report, Reports
 from workbench.inert import inert_line
+from workbench.known_secrets import KnownSecrets
 from workbench.model import Access, Capability, Level, iso
 from workbench.ops import Caller, Ctx
 from workbench.rules.chat.transcript import FrameKind
 from workbench.rules.definitions.model import Include
 from workbench.rules.definitions.tool_rules import is_on_request
+from workbench.rules.tools.masking import marked
 from workbench.rules.tools.results import as_json, shortened
 from workbench.rules.tools.surroundings import Surroundings
 from workbench.rules.wire import json_safety
@@ -40,8 +42,9 @@ READING = frozenset({"get_rule", "get_reference"})
 
 @dataclass
 class _FollowedCall:
-    """A call of the model that runs. `record_id`: its id among all calls."""
+    """A call of the model that runs. `record_id`: its id among all calls; `secrets`: what of it is not shown."""
 
+    secrets: KnownSecrets
     record_id: str | None = None
     began_at: int | None = None
     finished: Finished | None = None
@@ -78,7 +81,8 @@ class ConversationTools:
         if name not in self._tools:
             raise NotFound("UNKNOWN_TOOL", f"There is no tool {name!r} in this conversation.")
         self.started(ToolStarted(call_id, name, as_json(arguments)))
-        call = self._calls[call_id] = _FollowedCall()
+        secrets = self._ctx.secrets.also(marked(arguments, self._tools[name].parameters))
+        call = self._calls[call_id] = _FollowedCall(secrets)
         with self._following(call_id, call) as surroundings:
             call.finished = await calls.call(self._ctx, self._scope, name, arguments, surroundings)
         outcome = call.finished.outcome
@@ -100,7 +104,7 @@ class ConversationTools:
 
     def completed(self, frame: ToolCompleted) -> None:
         """Record the result of a call, with its secrets masked, as far as it is shown."""
-        call = self._calls.pop(frame.call_id, _FollowedCall())
+        call = self._calls.pop(frame.call_id, None) or _FollowedCall(self._ctx.secrets)
         took = None if call.began_at is None else (self._ctx.store.now() - call.began_at) / 1_000
         self._add(
             FrameKind.TOOL_COMPLETE,
@@ -140,7 +144,7 @@ class ConversationTools:
         done, total, message = report
         if math.isfinite(done) and (total is None or math.isfinite(total)):
             about = {"call_id": call_id, "record_id": call.record_id}
-            text = None if message is None else inert_line(str(self._ctx.secrets.masked(message)))[:LONGEST_MESSAGE]
+            text = None if message is None else inert_line(str(call.secrets.masked(message)))[:LONGEST_MESSAGE]
             self._recorder.add(FrameKind.TOOL_PROGRESS, **about, progress=done, total=total, message=text)
 
     def _add(self, kind: FrameKind, call_id: str, name: str, **more: Any) -> None:
@@ -160,9 +164,9 @@ class ConversationTools:
     def _shown_result(self, call: _FollowedCall, frame: ToolCompleted) -> str:
         """The result of a call, as it is shown: text, or JSON text, with secrets masked."""
         if call.finished is None:
-            return str(self._ctx.secrets.masked(frame.result))
+            return str(call.secrets.masked(frame.result))
         schema = call.finished.tool.result
-        value = self._ctx.secrets.masked(call.finished.outcome.value, schema if schema is not None else True)
+        value = call.secrets.masked(call.finished.outcome.value, schema if schema is not None else True)
         return value if isinstance(value, str) else as_json(value)
 
     def _is_chosen(self, tool: Tool) -> bool:

@@ -21,6 +21,7 @@ from workbench.inert import inert
 from workbench.model import Capability, Json, Level, Wire, uuid7
 from workbench.ops import Ctx, first_problems, op
 from workbench.rules.tools.arguments import is_loaded, problems
+from workbench.rules.tools.masking import marked
 from workbench.rules.tools.results import as_json, is_small, shortened
 from workbench.rules.tools.surroundings import Surroundings
 from workbench.running_calls import RunningCall
@@ -97,6 +98,7 @@ async def call(
     if not tool.can_be_called:
         raise _unavailable(tool)
     await _check(tool, arguments)
+    ctx = ctx._replace(secrets=ctx.secrets.also(marked(dict(arguments), tool.parameters)))
     call_id = str(uuid7(ctx.store.now()))
     progress = CallProgress(ctx, call_id, surroundings.progress)
     made = Call(call_id, scope, arguments, replace(surroundings, progress=progress))
