@@ -20,7 +20,16 @@ def box(tmp_path: Path) -> Box:
     return Box(write=(tmp_path / "worktree", tmp_path / "repository"), read=(), scratch=tmp_path / "scratch")
 
 
-PLAIN = {"LANG": "de_DE.UTF-8", "TERM": "xterm", "USER": "me", "TZ": "UTC", "OMP_NUM_THREADS": "2", "MONKEY": "1"}
+PLAIN = {"LANG": "de_DE.UTF-8", "TERM": "xterm", "USER": "me", "TZ": "UTC", "OMP_NUM_THREADS": "2", "LC_ALL": "C"}
+NEEDED = {
+    "SSL_CERT_FILE": "/etc/lab.pem",
+    "REQUESTS_CA_BUNDLE": "/etc/lab.pem",
+    "NODE_EXTRA_CA_CERTS": "/etc/lab.pem",
+    "https_proxy": "http://proxy:8080",
+    "NO_PROXY": "localhost,.lab",
+    "CUDA_VISIBLE_DEVICES": "0,1",
+}
+OTHERS = ("MONKEY", "JWT", "AUTH_HEADER", "SLACK_WEBHOOK", "DB_PW", "SERVICE", "OPENAI_KEY2", "MPLBACKEND", "CLICOLOR")
 STEERING = (
     *("GIT_DIR", "GIT_CONFIG_GLOBAL", "GIT_SSH_COMMAND", "LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONPATH"),
     *("PYTHONSTARTUP", "PYTHONHOME", "NODE_OPTIONS", "NODE_PATH", "npm_config_userconfig", "PERL5OPT", "RUBYOPT"),
@@ -45,9 +54,26 @@ def test_plain_variables_are_kept_and_home_and_temporary_files_lie_in_the_scratc
 
 def test_a_variable_that_steers_or_betrays_is_taken_away(box: Box) -> None:
     assert [name for name in (*STEERING, *SECRETS) if box.environment({name: "theirs"}).get(name) == "theirs"] == []
-    for url in ("https://me:secret@proxy:8080", "postgresql://u:p%40ss@db/x", "redis://:pass@host"):
-        assert "SERVICE" not in box.environment({"SERVICE": url}), url
-    assert "SERVICE" in box.environment({"SERVICE": "https://proxy:8080/a@b:c"})
+
+
+def test_what_programs_need_of_the_network_and_of_devices_is_kept_without_credentials(box: Box) -> None:
+    assert NEEDED.items() <= box.environment(NEEDED).items()
+    for proxy in (
+        "http://me:secret@proxy:8080",
+        "http://token@proxy:8080",
+        "me:secret@proxy:8080",
+        "http://:pass@proxy",
+    ):
+        assert "https_proxy" not in box.environment({"https_proxy": proxy}), proxy
+
+
+def test_a_command_gets_no_variable_that_is_in_no_list_and_a_tool_server_only_a_few(box: Box) -> None:
+    everything = dict.fromkeys((*PLAIN, *NEEDED, *STEERING, *SECRETS, *OTHERS), "theirs")
+    found = {name for name, value in box.environment(everything).items() if value == "theirs"}
+    assert found == {*PLAIN, *NEEDED}
+    of_server = box.environment(everything, surroundings.TOOL_SERVER)
+    assert {name for name, value in of_server.items() if value == "theirs"} == {"LANG", "TZ"}
+    assert of_server["HOME"] == str(box.scratch)
 
 
 def test_the_path_begins_with_this_python_and_names_what_the_box_may_read(box: Box, tmp_path: Path) -> None:

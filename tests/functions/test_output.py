@@ -18,6 +18,6 @@ def test_the_marked_arguments_of_a_call_and_keys_are_not_in_its_log(tmp_path: Pa
     secrets = marked(arguments, SCHEMA)
     assert secrets == {"swordfish", "pike1", "123456"}
     log = CallLog(tmp_path / "log", Mask(secrets))
-    log.write("ada: swordfish, pike1, 123456\nghp_0123456789abcdefghijABCD\n")
+    log.write("ada: swordfish, pike1, 123456\nghp_9876543210abcdefghijABCD\n")
     log.close()
     assert (tmp_path / "log").read_text() == "ada: ••••••, ••••••, ••••••\n••••••\n"

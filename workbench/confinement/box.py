@@ -7,7 +7,7 @@ import resource
 import site
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -125,8 +125,8 @@ class Box:
         """Where a Workbench that is not installed is found by programs in the box."""
         return self.scratch / ".workbench"
 
-    def environment(self, base: Mapping[str, str]) -> dict[str, str]:
-        """Of the variables in `base` those that neither steer programs nor betray secrets, and the box's own.
+    def environment(self, base: Mapping[str, str], names: Collection[str] = surroundings.COMMAND) -> dict[str, str]:
+        """Of the variables in `base` those in a list without credentials, and the box's own.
 
         PATH begins with this Python's programs, and names nothing that the box may not read. Commits are signed in
         Workbench's name unless GIT_AUTHOR_NAME and the like say otherwise.
@@ -145,7 +145,7 @@ class Box:
             made["PYTHONUSERBASE"] = site.getuserbase()
         if sys.prefix != sys.base_prefix:
             made["VIRTUAL_ENV"] = sys.prefix
-        return surroundings.cleaned(base) | made | self._git_settings()
+        return surroundings.kept(base, names) | made | self._git_settings()
 
     def _git_settings(self) -> dict[str, str]:
         settings = [

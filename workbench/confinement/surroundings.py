@@ -7,7 +7,7 @@ import re
 import site
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -37,20 +37,31 @@ _PARTS = (*("bin", "sbin", "lib", "lib32", "lib64", "libexec", "libx32", "includ
 _MARK = "WORKBENCH_PROCESS_MARKS"
 """What `workbench.process` knows a process's descendants by."""
 
-_STEERING = re.compile(
-    r"(GIT|LD|DYLD|WORKBENCH|JPY|JUPYTER|IPYTHON|NODE|NPM|NPM_CONFIG|PIP|UV|GEM|BASH|XDG|PYTEST|COV|COVERAGE)_.*"
-    r"|(PYTHON|PERL|RUBY).*|BASHOPTS|SHELLOPTS|ENV|EDITOR|VISUAL|PAGER|LESSOPEN|LESSCLOSE|CDPATH|GLOBIGNORE"
-    r"|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|VIRTUAL_ENV.*|PWD|OLDPWD|MAIL",
-    re.IGNORECASE,
+TOOL_SERVER = frozenset((_MARK, "PATH", "LANG", "TZ"))
+"""Variables that the program of an MCP server gets, besides those of its box and those that the person names."""
+NETWORK = frozenset(
+    (
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
+        *("GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "PIP_CERT", "AWS_CA_BUNDLE", "CARGO_HTTP_CAINFO", "NIX_SSL_CERT_FILE"),
+        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "FTP_PROXY"),
+    )
 )
-_BETRAYING = re.compile(
-    r".*(TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASSFILE|CREDENTIAL|COOKIE|API_?KEY|PRIVATE).*"
-    r"|.*_(KEY|KEYS|PAT|DSN|AUTH|PWD|PASS|SOCK|SOCKET)"
-    r"|(SSH|GPG|AWS|AZURE|ARM|GOOGLE|GCP|GCLOUD|CLOUDSDK|DOCKER|KUBE|VAULT|OP|DBUS|SUDO|KRB5)_.*"
-    r"|PG.*|KUBECONFIG|KRB5CCNAME|DISPLAY|WAYLAND_DISPLAY|XAUTHORITY|DATABASE_URL|NETRC",
-    re.IGNORECASE,
+"""Certificates, and proxies; those in lower case, too."""
+COMMAND = (
+    TOOL_SERVER
+    | NETWORK
+    | frozenset(
+        (
+            *("USER", "LOGNAME", "SHELL", "LANGUAGE", "TERM", "TERMINFO", "COLORTERM", "NO_COLOR", "COLUMNS", "LINES"),
+            *("CI", "SOURCE_DATE_EPOCH", "NUMEXPR_MAX_THREADS", "NUMEXPR_NUM_THREADS"),
+        )
+    )
 )
-_WITH_PASSWORD = re.compile(r"://[^/\s@]*:[^/\s@]+@")
+"""Variables that commands get, besides the families below. The rest is the person's to name."""
+_FAMILIES = re.compile(
+    r"(LC|CUDA|NVIDIA|NCCL|HIP|ROCR|HSA|OMP|MKL|OPENBLAS|GOMP|KMP)_[A-Z0-9_]+|VECLIB_MAXIMUM_THREADS"
+)
+_WITH_USER = re.compile(r"://[^/\s@]+@|^[^/\s@:]+:[^/\s@]*@")
 
 
 def shared(private: Iterable[Path]) -> tuple[Path, ...]:
@@ -103,13 +114,20 @@ def package() -> dict[str, Path]:
     return {name: place for name, place in places.items() if place.is_dir()}
 
 
-def cleaned(base: Mapping[str, str]) -> dict[str, str]:
-    """`base` without what steers programs or betrays secrets: by its name, or a URL with a password in it."""
+def kept(base: Mapping[str, str], names: Collection[str] = COMMAND) -> dict[str, str]:
+    """Of `base` the variables with these names, and for commands their families, unless a value has credentials.
+
+    What steers programs, tells a kernel's display, or betrays a secret is in no list.
+    """
     return {
         name: value
         for name, value in base.items()
-        if name == _MARK
-        or not (_STEERING.fullmatch(name) or _BETRAYING.fullmatch(name) or _WITH_PASSWORD.search(value))
+        if (
+            name in names
+            or (names is COMMAND and name.upper() in NETWORK)
+            or (names is COMMAND and _FAMILIES.fullmatch(name))
+        )
+        and not _WITH_USER.search(value)
     }
 
 

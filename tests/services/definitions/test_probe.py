@@ -77,6 +77,16 @@ async def test_why_a_program_failed_is_told_without_its_secrets(
     assert SECRET not in caplog.text
 
 
+async def test_a_program_gets_few_variables_and_those_that_its_configuration_names(
+    workbench: Workbench, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("JWT", "AUTH_HEADER", "SLACK_WEBHOOK", "MONKEY", "CUDA_VISIBLE_DEVICES", "TERM"):
+        monkeypatch.setenv(name, "theirs")
+    text = "import os, sys; sys.exit(','.join(k for k, v in os.environ.items() if v == 'theirs'))"
+    found = await probed(workbench, **program(settings, text=text, env={"NAMED": "theirs"}))
+    assert found["error"].endswith("wrote: NAMED")
+
+
 async def test_a_program_or_a_server_that_is_not_there_is_named(workbench: Workbench) -> None:
     found = await probed(workbench, command="no-such-program-anywhere")
     assert "no-such-program-anywhere" in found["error"]

@@ -13,19 +13,21 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from workbench import atomic_file
+from workbench.confinement.surroundings import NETWORK, TOOL_SERVER
 from workbench.definitions.mcp_probe import Finding, Target
 from workbench.errors import NotFound, Unavailable
 from workbench.inert import inert
 from workbench.ops import Ctx
 from workbench.process import ProcessRef
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
-from workbench.rules.profile import RESERVED
 from workbench.services.definitions import changes, secrets, trust
 from workbench.services.definitions.operation import AgentTarget, Answer, definition_op
 from workbench.services.definitions.secrets import Resolved
 from workbench.services.processes import sandbox, server_programs
 
 POLL_SECONDS = 0.05
+_INTERPRETER = ("HOME", "TMPDIR", "LC_ALL", "PYTHONPATH", "PYTHONUSERBASE", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
+"""Variables that Workbench's own program may need to start."""
 GRACE_SECONDS = 10.0
 """How much longer than the server's time limit the whole may take: the client has to start and to end."""
 
@@ -98,7 +100,8 @@ async def _probe(ctx: Ctx, server: StdioServer | HttpServer, known: Resolved, se
 async def _run(ctx: Ctx, scratch: Path, target: Target) -> Finding:
     """Run the probe until it has ended, with all that it started."""
     finding, argv = scratch / "finding.json", [sys.executable, "-P", "-m", "workbench.definitions.mcp_probe"]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(RESERVED)}
+    wanted = TOOL_SERVER if target.command else TOOL_SERVER | NETWORK
+    environment = {name: value for name, value in os.environ.items() if name.upper() in wanted or name in _INTERPRETER}
     ref = await to_thread(
         ctx.processes.start,
         [*argv, str(finding)],

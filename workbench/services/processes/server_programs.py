@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from workbench.confinement.surroundings import TOOL_SERVER
 from workbench.definitions.named_files import server_directory
 from workbench.errors import Unavailable
 from workbench.ops import Ctx
@@ -63,4 +64,4 @@ def boxed(settings: Settings, server: StdioServer, home: Path) -> Program:
         connect=PORTS,
     )
     command = box.argv([server.command, *server.args], guarded=True)
-    return Program(command, box.environment(os.environ) | server.env, directory)
+    return Program(command, box.environment(os.environ, TOOL_SERVER) | server.env, directory)
