@@ -1,9 +1,10 @@
 """`.aiswarm/server.json`: which server runs, and how the operator reaches it. Mode 0600.
 
 The file counts only if it belongs to this user and nobody else has access to it. It may be left over from a crashed
-server: its server counts only if a process of this user with its pid and start time runs, and `client.discovery` also
-asks the server for its nonce. Every start makes a new token, unless it takes over from a server that the process knows;
-after a clean stop the file keeps only the port, so that a restarted server has the same address.
+server, or be the copy of another project's: its server counts only if it was written for the directory that it is in,
+and a process of this user with its pid and start time runs. `client.discovery` also asks the server for its nonce.
+Every start makes a new token, unless it takes over from a server that the process knows; after a clean stop the file
+keeps only the port, so that a restarted server has the same address.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pydantic import ValidationError
 
 from workbench import atomic_file
 from workbench.model import ServerInfo
+from workbench.project.root import identity
 
 SERVER_LOG = "serve.log"
 """The file, among the logs, that servers in a process of their own print to."""
@@ -39,6 +41,7 @@ class ServerFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._directory: str | None = None
 
     def load(self) -> Known:
         """Read the file. Never raises: a file that is damaged or not private counts as missing."""
@@ -48,7 +51,9 @@ class ServerFile:
             return Known()
         if not isinstance(raw, dict):
             return Known()
-        token, port = raw.pop("operator_token", None), raw.pop("port", None)
+        token, port, directory = (raw.pop(name, None) for name in ("operator_token", "port", "directory"))
+        if directory is None or directory != identity(self.path.parent):
+            return Known()
         try:
             info = ServerInfo(**raw) if raw else None
         except ValidationError:
@@ -65,18 +70,23 @@ class ServerFile:
         Raises:
             Unavailable: ``PROJECT_UNWRITABLE``.
         """
-        self._write({**info.model_dump(), "port": _port(info), "operator_token": operator_token})
+        self._directory = identity(self.path.parent)
+        self._write(info.model_dump() | {"port": _port(info), "operator_token": operator_token})
 
     def clear(self) -> None:
         """Remove the server and its token from the file, but keep the port for the next one.
 
+        Does nothing if the directory to which it was saved was moved: another may be in its place.
+
         Raises:
             Unavailable: ``PROJECT_UNWRITABLE``.
         """
-        self._write({"port": self.load().port})
+        if self._directory in (None, identity(self.path.parent)):
+            self._write({"port": self.load().port})
 
     def _write(self, content: dict[str, object]) -> None:
-        atomic_file.replace(self.path, json.dumps(content, indent=2), mode=0o600)
+        of = {"directory": identity(self.path.parent)}
+        atomic_file.replace(self.path, json.dumps(content | of, indent=2), mode=0o600)
 
 
 def _port(info: ServerInfo) -> int:

@@ -11,16 +11,17 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from workbench import atomic_file
+from workbench import atomic_file, file_lock, shares
 from workbench.errors import NotFound, Refused, Unavailable
 from workbench.git.run import run
 from workbench.inert import inert_line
 from workbench.project import user_files
-from workbench.project.root import STATE, enclosing_repository
+from workbench.project.root import STATE, enclosing_repository, identity
+from workbench.server_file import ServerFile
 from workbench.settings import Settings
 
 SHARED = ("agents", "mcp.json", "personas", "profiles", "settings.toml")
@@ -31,6 +32,7 @@ _GITIGNORE = ".gitignore"
 _ORIGIN = "origin"
 _LINK = "120000"
 _NAMES_SHOWN = 10
+_MAY_BE_LINKS = (*SHARED, "allowlist.txt")
 
 
 def create(settings: Settings) -> None:
@@ -56,7 +58,8 @@ def check(project: Path) -> None:
     """Refuse a state directory that came with the repository, or belongs to another user. Blocks.
 
     Raises:
-        Refused: ``STATE_NOT_YOURS``, ``STATE_TRACKED``, ``STATE_NOT_TRUSTED``. Unavailable: git failed.
+        Refused: ``STATE_NOT_YOURS``, ``STATE_ELSEWHERE``, ``STATE_TRACKED``, ``STATE_NOT_TRUSTED``.
+        Unavailable: git failed.
     """
     home = project / STATE
     try:
@@ -68,6 +71,13 @@ def check(project: Path) -> None:
             "STATE_NOT_YOURS",
             f"{home} {'is a link' if home.is_symlink() else 'belongs to another user'}, so nothing in it is used. "
             "Remove it, or choose another project with --project.",
+        )
+    if names := _linked(home):
+        raise Refused(
+            "STATE_ELSEWHERE",
+            f"{_listed(names)} in {home} is a link, and may lead to the state of another project. "
+            "Replace it with what it leads to, or remove it.",
+            files=names,
         )
     if names := tracked(project):
         raise Refused(
@@ -124,6 +134,8 @@ def tracked(project: Path) -> list[str]:
 def adopt(project: Path) -> None:
     """Record that the state directory is this user's, whatever is in it. Blocks.
 
+    What says who uses the project is dropped, unless it is used: in a copy, it says so of the original.
+
     Raises:
         Unavailable: ``PROJECT_UNWRITABLE``, ``CONFIG_UNWRITABLE``.
     """
@@ -132,6 +144,7 @@ def adopt(project: Path) -> None:
     home = project / STATE
     with user_files.record_lock(project):
         if not _is_own(project):
+            _drop_unused(home)
             secret = secrets.token_hex(32)
             user_files.update_record(project, origin=secret)
             atomic_file.replace(home / _GITIGNORE, IGNORED)
@@ -165,12 +178,38 @@ def require(settings: Settings) -> None:
 
 
 def _is_own(project: Path) -> bool:
-    expected = user_files.load_record(project).origin
+    """Whether this user's Workbench made it, here or at another path that leads to the same directory."""
+    home, expected = project / STATE, user_files.load_record(project).origin
     try:
-        found = atomic_file.read(project / STATE / _ORIGIN, private=True)
+        found = atomic_file.read(home / _ORIGIN, private=True)
     except (OSError, UnicodeDecodeError):
         return False
-    return expected is not None and secrets.compare_digest(found, expected)
+    if expected is not None and secrets.compare_digest(found, expected):
+        return True
+    here = identity(home)
+    others = (record for record in user_files.records() if secrets.compare_digest(record.origin or "", found))
+    return bool(found) and any(identity(Path(record.project) / STATE) == here for record in others)
+
+
+def _drop_unused(home: Path) -> None:
+    server = ServerFile(home / "server.json")
+    if server.load().info is not None:  # it was moved while its server runs
+        return
+    with suppress(OSError):
+        server.path.unlink(missing_ok=True)
+    shares.holders(home / "shares")  # which removes what is not held
+    with suppress(OSError):
+        (home / "shares").rmdir()
+    if (lock := home / "server.lock").exists():
+        with file_lock.held(lock, remove=True):
+            pass
+
+
+def _linked(home: Path) -> list[str]:
+    """The links in the place of state, by path below it; a person may link what is shared, and the allowlist."""
+    places = (home, home / "worktrees", home / "repositories")
+    entries = (entry for place in places if place.is_dir() for entry in place.iterdir() if entry.is_symlink())
+    return sorted(str(path.relative_to(home)) for path in entries if path.name not in _MAY_BE_LINKS)
 
 
 def _is_harmless(name: str) -> bool:

@@ -17,9 +17,15 @@ MARK = "WORKBENCH_PROCESS_MARKS"
 """The variable; marks are separated by ``:``."""
 
 
-def new_mark() -> str:
-    """A mark that no other process has."""
-    return uuid4().hex
+def new_mark(owner: str = "") -> str:
+    """A mark that no other process has; it says whose process it is, if anyone's."""
+    return f"{owner}-{uuid4().hex}" if owner else uuid4().hex
+
+
+def is_owned(mark: str | None, owner: str) -> bool:
+    """Whether a mark does not say that it is of another owner's process; without an owner, all are one's own."""
+    named = (mark or "").rpartition("-")[0]
+    return not owner or not named or named == owner
 
 
 def marked(environment: Mapping[str, str], mark: str) -> dict[str, str]:

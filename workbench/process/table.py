@@ -10,8 +10,10 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
+
 from workbench.errors import Unavailable
-from workbench.process.marks import marked, marks_of, new_mark
+from workbench.process.marks import is_owned, marked, marks_of, new_mark
 from workbench.process.reference import ProcessRef, is_running
 from workbench.process.streams import open_input, open_log
 from workbench.process.tree import KILL_SECONDS, ProcessTree, RunningProcess, Usage, running_processes
@@ -25,9 +27,15 @@ class _Child(subprocess.Popen[bytes]):
 
 
 class ProcessTable:
-    """Starts processes, knows their exit codes, and ends any process with all its descendants."""
+    """Starts processes, knows their exit codes, and ends any process with all its descendants.
 
-    def __init__(self) -> None:
+    Args:
+        owner: whose processes these are. One that another owner's table started counts as ended: a copy of a store
+            names the processes of the original.
+    """
+
+    def __init__(self, owner: str = "") -> None:
+        self._owner = owner
         self._children: dict[ProcessRef, subprocess.Popen[bytes]] = {}
         self._samples: dict[ProcessRef, tuple[float, float]] = {}
         """When the usage of a process was last measured, and its processor seconds then."""
@@ -50,7 +58,7 @@ class ProcessTable:
         Raises:
             Unavailable: ``COMMAND_NOT_FOUND``, ``SPAWN_FAILED``.
         """
-        mark = new_mark()
+        mark = new_mark(self._owner)
         read = nullcontext(subprocess.DEVNULL) if stdin_text is None else open_input(stdin_text)
         try:
             with read as stdin, open_log(log) as stdout:
@@ -73,13 +81,16 @@ class ProcessTable:
         """Whether the process itself still runs; a zombie does not."""
         if child := self._children.get(ref):
             return child.poll() is None
-        found = ref.find()
+        found = self._find(ref)
         return found is not None and is_running(found)
 
     def recognises(self, ref: ProcessRef) -> bool:
         """Whether the process runs, with its pid, its start time and its mark, which an earlier server gave it."""
-        found = ref.find()
+        found = self._find(ref)
         return found is not None and is_running(found) and ref.mark is not None and ref.mark in marks_of(found)
+
+    def _find(self, ref: ProcessRef) -> psutil.Process | None:
+        return ref.find() if is_owned(ref.mark, self._owner) else None
 
     @contextmanager
     def ending(self, ref: ProcessRef) -> Iterator[None]:
@@ -120,7 +131,7 @@ class ProcessTable:
         `cpu_percent` is since the previous call for the same process or, for the first one, since the process began.
         """
         running = list(running_processes())
-        return {ref: self._usage(ref, running) for ref in refs}
+        return {ref: self._usage(ref, running) if is_owned(ref.mark, self._owner) else Usage() for ref in refs}
 
     def _usage(self, ref: ProcessRef, running: Sequence[RunningProcess]) -> Usage:
         usage, now = ProcessTree(ref).usage(running), time.time()
@@ -130,11 +141,13 @@ class ProcessTable:
         return replace(usage, cpu_percent=max(0.0, percent))
 
     def terminate(self, ref: ProcessRef, grace: float, kill_seconds: float = KILL_SECONDS) -> bool:
-        """End a process with all its descendants; see `ProcessTree.terminate`.
+        """End a process with all its descendants; see `ProcessTree.terminate`. Another owner's is left alone.
 
         Raises:
             Unavailable: ``PROCESS_SURVIVED``.
         """
+        if not is_owned(ref.mark, self._owner):
+            return False
         try:
             return ProcessTree(ref).terminate(grace, kill_seconds)
         finally:

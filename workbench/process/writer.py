@@ -74,13 +74,15 @@ class WriterLock:
         """
         process = writer.process
         facts: dict[str, object] = {"task": writer.task_id, "attempt": writer.attempt}
-        facts |= {"pid": process.pid, "started": process.started, "mark": process.mark}
+        facts |= {"pid": process.pid, "started": process.started, "mark": process.mark, "place": self._place()}
         atomic_file.replace(self._facts, json.dumps(facts), PRIVATE)
 
     def writer(self) -> Writer | None:
-        """The writer that holds the lock, or was ended while it did."""
+        """The writer that holds the lock, or was ended while it did; none if the file was copied from elsewhere."""
         try:
             facts = json.loads(self._facts.read_text("utf-8"))
+            if facts["place"] != self._place():
+                return None
             process = ProcessRef(facts["pid"], facts["started"], facts["mark"])
             return Writer(facts["task"], facts["attempt"], process)
         except (OSError, ValueError, KeyError, TypeError):
@@ -113,6 +115,10 @@ class WriterLock:
         holder = self.writer()
         if holder is not None and holder.process.pid != os.getpid():
             ProcessTree(holder.process).terminate(0.0, KILL_SECONDS)
+
+    def _place(self) -> int:
+        """Tells the directory from its copies."""
+        return self.path.parent.stat().st_ino
 
     @property
     def _facts(self) -> Path:

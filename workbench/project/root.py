@@ -33,6 +33,18 @@ def find_project(start: Path | None = None) -> Path:
     return next((path for path in above if _is_own_directory(path / STATE)), repository or here)
 
 
+def identity(state: Path) -> str | None:
+    """Which directory a state directory is, whatever its path: a renamed one stays the same, a copy is another one.
+
+    None: it does not exist, or cannot be seen.
+    """
+    try:
+        found = state.stat()
+    except OSError:
+        return None
+    return f"{found.st_dev:x}.{found.st_ino:x}"
+
+
 def enclosing_repository(here: Path) -> Path | None:
     """The nearest directory, from `here` upwards, that holds a `.git`; None if there is none.
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,13 @@ def load_record(project: Path) -> Record:
     except (OSError, ValidationError, ValueError):
         return blank
     return found if found.project == blank.project else blank
+
+
+def records() -> Iterator[Record]:
+    """The records of all projects."""
+    for path in (directory() / "projects").glob("*.json"):
+        with suppress(OSError, ValidationError, ValueError):
+            yield Record.model_validate_json(atomic_file.read(path, private=True))
 
 
 @contextmanager

@@ -86,7 +86,13 @@ def note_worker(outputs: Path) -> None:
     Raises:
         Unavailable: ``PROJECT_UNWRITABLE``.
     """
-    atomic_file.replace(outputs / WORKERS / str(os.getpid()), process_identity())
+    place = outputs / WORKERS
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        note = place / f"{os.getpid()}-{place.stat().st_ino}"
+    except OSError as error:
+        raise Unavailable("PROJECT_UNWRITABLE", f"{place} cannot be written: {error.strerror}.") from error
+    atomic_file.replace(note, process_identity())
 
 
 def _end_left(settings: Settings, place: Path) -> None:
@@ -96,11 +102,12 @@ def _end_left(settings: Settings, place: Path) -> None:
 
 
 def _end_workers(place: Path) -> None:
-    """End the workers that are noted in a directory, and remove it."""
+    """End the workers that are noted in a directory, and remove it. Copied notes name the workers of the original."""
     found = []
     for note in place.glob("[0-9]*"):
         with suppress(OSError, UnicodeDecodeError, psutil.Error):
-            worker = process_named(atomic_file.read(note))
+            is_own = note.name.endswith(f"-{place.stat().st_ino}")
+            worker = process_named(atomic_file.read(note)) if is_own else None
             if worker is not None and (process := worker.find()) is not None:
                 process.kill()
                 found.append(process)

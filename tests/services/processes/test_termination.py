@@ -17,6 +17,7 @@ from tests.services.processes.running import agent, confinement, process, servin
 from tests.services.worktrees.lab import finished
 from workbench.app import Workbench
 from workbench.process import ProcessTable
+from workbench.project.root import identity
 from workbench.services.spawning import request
 from workbench.settings import Settings
 from workbench.store.base import Tx
@@ -108,7 +109,7 @@ async def test_when_the_servers_stop_all_workers_end(served: Served) -> None:
 
 async def test_what_a_crashed_server_left_running_is_ended_and_nothing_else(settings: Settings, tmp_path: Path) -> None:
     table = ProcessTable()
-    (left := tmp_path / "left").mkdir()
+    (left := tmp_path / f"workbench-{identity(settings.home)}-left").mkdir()
     sleeper = table.start(["sleep", "600"], cwd=tmp_path, env=dict(os.environ), log=tmp_path / "log")
     async with Workbench.open(settings) as workbench:
         for name, pid, started in (("left", sleeper.pid, sleeper.started), ("reused", os.getpid(), 1.0)):
@@ -118,7 +119,7 @@ async def test_what_a_crashed_server_left_running_is_ended_and_nothing_else(sett
             await given.task(workbench)
             await workbench.dispatch(caller, "claim_task", {})
             spawned = {"agent": caller.agent, "profile": "script", "request": "{}", "parent": None, "now": 1}
-            spawned |= {"scratch": str(left), "confinement": '{"enforced": false, "missing": []}', "log": ""}
+            spawned |= {"scratch": str(left), "confinement": '{"enforced": false, "missing": []}'}
             spawned |= {"pid": pid, "started": started, "mark": None, "definition_hash": None}
 
             def note(tx: Tx, spawned: dict[str, Any] = spawned) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.ops import Ctx
 from workbench.process import ProcessRef
+from workbench.project.root import identity
 from workbench.rules import access
 from workbench.services.agents.status import on_agent_exit
 from workbench.services.tasks import attempts
@@ -116,6 +117,11 @@ def replace_token(tx: Tx, agent_uid: str) -> None:
     tx.run(SQL.new_token, agent=agent_uid, token_hash=access.token_hash(access.new_token("wba")))
 
 
+def scratch_prefix(ctx: Ctx) -> str:
+    """How the names of the scratch directories begin that this project made."""
+    return f"workbench-{identity(ctx.settings.home)}-"
+
+
 def process_of(row: Row) -> ProcessRef:
     """The process that a row describes."""
     return ProcessRef(row["pid"], row["started"], row["mark"])
@@ -168,8 +174,11 @@ def _record_end(tx: Tx, ctx: Ctx, row: Row, kind: str, reason: str, keep: bool) 
 
 
 async def _remove_scratch(ctx: Ctx, row: Row) -> None:
-    """Remove the scratch directory of a process that has ended."""
-    if row["scratch"] and await asyncio.to_thread(remove_tree, Path(row["scratch"])):
+    """Remove the scratch directory of a process that has ended, but not one that a copied store names."""
+    if row["scratch"] is None:
+        return
+    scratch = Path(row["scratch"])
+    if not scratch.name.startswith(scratch_prefix(ctx)) or await asyncio.to_thread(remove_tree, scratch):
         values = {"agent": row["agent_id"], "scratch": row["scratch"]}
         await ctx.write(lambda tx: tx.run(SQL.scratch_removed, values))
 

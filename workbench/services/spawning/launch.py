@@ -16,6 +16,7 @@ from workbench.rules import access
 from workbench.rules.profile import RESERVED
 from workbench.services.processes import processes, termination
 from workbench.services.processes.sandbox import confinement_of
+from workbench.services.processes.termination import scratch_prefix
 from workbench.services.spawning import definition as definitions
 from workbench.services.spawning import startup, workplace
 from workbench.services.spawning.request import SQL, SpawnRequest, environment_of
@@ -55,7 +56,7 @@ async def _launch(ctx: Ctx, agent_uid: str) -> int:
     definition = await definitions.of_agent(ctx, request, spawn)
     confinement = confinement_of(ctx.settings)
     await ctx.write(lambda tx: tx.run(SQL.new_token, agent=agent_uid, token_hash=access.token_hash(token)))
-    scratch = await asyncio.to_thread(_new_scratch)
+    scratch = await asyncio.to_thread(_new_scratch, ctx)
     try:
         borrowed = await startup.borrowed(ctx, place)
         start = Start(token, scratch, environment, confinement, definition)
@@ -68,10 +69,10 @@ async def _launch(ctx: Ctx, agent_uid: str) -> int:
     return ref.pid
 
 
-def _new_scratch() -> Path:
+def _new_scratch(ctx: Ctx) -> Path:
     """Create the scratch directory of an agent. Blocks."""
     try:
-        return Path(tempfile.mkdtemp(prefix="workbench-"))
+        return Path(tempfile.mkdtemp(prefix=scratch_prefix(ctx)))
     except OSError as error:
         raise _not_started(error) from error
 
@@ -111,7 +112,7 @@ async def _record(ctx: Ctx, agent_uid: str, request: SpawnRequest, ref: ProcessR
         if not tx.run(SQL.started, started):
             raise Conflict("NOT_RUNNING", "The agent was terminated while its process was starting.")
         version = definition.hash if definition else None
-        tx.run(SQL.process, values, log=str(processes.log_of(ctx, agent_uid)), definition_hash=version, now=tx.now)
+        tx.run(SQL.process, values, definition_hash=version, now=tx.now)
         definitions.record(tx, agent_uid, definition)
         facts = {"pid": ref.pid, "profile": request.profile, "enforced": confinement.enforced}
         if definition is not None:
