@@ -105,11 +105,23 @@ def _initialise(repository: Plumbing, git_dir: Path) -> None:
 
 
 def _borrow(repository: Plumbing, git_dir: Path) -> None:
-    lines = [f"{quoted(str(path))}\n" for path in object_directories(repository.git_dir)]
-    (git_dir / "objects" / "info" / "alternates").write_bytes(os.fsencode("".join(lines)))
+    (git_dir / "objects" / "info" / "alternates").write_bytes(alternates(repository, git_dir))
     shallow = repository.git_dir / "shallow"
     if shallow.is_file():
         (git_dir / "shallow").write_bytes(shallow.read_bytes())
+
+
+def alternates(repository: Plumbing, git_dir: Path) -> bytes:
+    """The list of the object directories that the repository `git_dir` of a worktree borrows from.
+
+    Those that are moved and copied together with it are named relative to its own.
+    """
+    root, own = os.path.realpath(repository.root), os.path.realpath(git_dir / "objects")
+    lines = [
+        os.path.relpath(path, own) if path.is_relative_to(root) and Path(own).is_relative_to(root) else str(path)
+        for path in object_directories(repository.git_dir)
+    ]
+    return os.fsencode("".join(f"{quoted(line)}\n" for line in lines))
 
 
 def quoted(path: str, also: str = "") -> str:
@@ -121,7 +133,7 @@ def quoted(path: str, also: str = "") -> str:
 
 def _configure(repository: Plumbing, path: Path, git_dir: Path) -> None:
     copied = [(key, value) for key, value in _settings(repository) if _COPIED.fullmatch(key)]
-    own = {**_OWN, "core.worktree": str(path)}
+    own = {**_OWN, "core.worktree": os.path.relpath(path, git_dir)}
     text = "".join(_setting(key, value) for key, value in [*copied, *own.items()])
     with (git_dir / "config").open("a", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)

@@ -74,12 +74,19 @@ def check_worktrees(repository: Plumbing, branch: str, besides: Path | None = No
     Raises:
         Conflict: ``TARGET_CHECKED_OUT``.
     """
-    here, own = b"refs/heads/" + os.fsencode(branch), os.fsencode(besides or "")
+    here = b"refs/heads/" + os.fsencode(branch)
     listed = repository.read("worktree", "list", "--porcelain", "-z").out
     for record in listed.split(b"\0\0")[1:]:
         facts = dict(line.partition(b" ")[::2] for line in record.split(b"\0"))
-        if facts.get(b"branch") == here and b"prunable" not in facts and facts[b"worktree"] != own:
+        if facts.get(b"branch") == here and b"prunable" not in facts and not _is_at(facts[b"worktree"], besides):
             raise checked_out(branch, displayed(facts[b"worktree"]))
+
+
+def _is_at(path: bytes, place: Path | None) -> bool:
+    """Whether a path leads to a directory; there may be several, such as by a bind mount."""
+    with suppress(OSError):
+        return place is not None and (os.fsencode(place) == path or place.samefile(os.fsdecode(path)))
+    return False
 
 
 def refuse_checked_out(repository: Plumbing, branch: str, besides: Path | None = None) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from workbench.errors import BadInput
 from workbench.git.run import run
+
+_LONGEST = 8_192
 
 
 def common_dir(path: Path, limit: float) -> Path:
     """The git directory of the repository that `path` is in.
 
     Raises:
-        BadInput: ``NOT_A_REPOSITORY``.
+        BadInput: ``NOT_A_REPOSITORY``, ``COPIED_WORKTREE``.
     """
     if not path.is_dir():
         raise BadInput("NOT_A_REPOSITORY", f"{path} is not a directory. Create it, then run `git init`.")
@@ -22,7 +25,25 @@ def common_dir(path: Path, limit: float) -> Path:
             "NOT_A_REPOSITORY",
             f"{path} is not in a git repository. Run `git init` there and make a first commit.",
         )
-    return Path(found.expect((0,)).text)
+    git_dir = Path(found.expect((0,)).text)
+    _refuse_copied(path)
+    return git_dir
+
+
+def _refuse_copied(path: Path) -> None:
+    """Refuse the copy of a linked worktree, in which git acts on the original's branch and index."""
+    linked = next((each / ".git" for each in (path, *path.parents) if (each / ".git").exists()), None)
+    if linked is None or not linked.is_file():
+        return
+    record = linked.parent / os.fsdecode(linked.read_bytes()[:_LONGEST]).removeprefix("gitdir:").strip() / "gitdir"
+    if record.is_file():
+        original = record.parent / os.fsdecode(record.read_bytes()[:_LONGEST]).strip()
+        if original.exists() and not original.samefile(linked):
+            raise BadInput(
+                "COPIED_WORKTREE",
+                f"{linked.parent} is a copy of the git worktree {original.parent}: git would change that one's branch. "
+                "Use `git clone` or `git worktree add` instead of the copy.",
+            )
 
 
 def top(path: Path, git_dir: Path, limit: float) -> Path:

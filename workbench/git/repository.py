@@ -280,6 +280,11 @@ class Repository(Plumbing):
         """
         return worktrees.add(self, path, git_dir, branch, start, existing)
 
+    def anchor_worktree(self, path: Path, git_dir: Path) -> None:
+        """Have a worktree whose project was moved or copied refer to its present places: itself, its own repository,
+        this repository, and git's record of it here. What a worker wrote there is not trusted."""
+        worktrees.anchor(self, path, git_dir)
+
     def remove_worktree(self, path: Path, git_dir: Path) -> None:
         """Delete the worktree at `path` with all its files, and its own repository; its branch stays.
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from workbench.errors import BadInput, Conflict, Unavailable
+from workbench import atomic_file
+from workbench.errors import BadInput, Conflict, Unavailable, WorkbenchError
 from workbench.git import clones
 from workbench.git.integration import refuse_checked_out
 from workbench.git.names import check_branch_name, is_object_id
+from workbench.git.opening import common_dir
 from workbench.git.plumbing import Plumbing
 from workbench.tree_removal import remove_tree
 
@@ -34,7 +36,7 @@ def add(repository: Plumbing, path: Path, git_dir: Path, branch: str | None, sta
         undo.callback(_forget, repository, path)
         _record(repository, path, branch or commit)
         clones.make(repository, path, git_dir, branch, commit)
-        (path / ".git").write_bytes(b"gitdir: " + os.fsencode(git_dir) + b"\n")
+        (path / ".git").write_bytes(_pointer(path, git_dir))
         clones.fill(repository, path, git_dir, commit)
         undo.pop_all()
     return commit
@@ -46,9 +48,67 @@ def remove(repository: Plumbing, path: Path, git_dir: Path) -> None:
     main = [_real(place) for place in (repository.root, repository.git_dir)]
     if any(place.is_relative_to(removed) for place in main for removed in (path, git_dir)):
         raise BadInput("NOT_A_WORKTREE", f"{path} or {git_dir} contains the main checkout and is not removed.")
+    _anchor_record(repository, path)
     _delete(path)
     _delete(git_dir)
     _forget(repository, path)
+
+
+def anchor(repository: Plumbing, path: Path, git_dir: Path) -> None:
+    """See `Repository.anchor_worktree`."""
+    path, git_dir = _spot(repository.root / path), _spot(repository.root / git_dir)
+    if not path.is_dir() or not git_dir.is_dir() or path.is_symlink() or git_dir.is_symlink():
+        return
+    _anchor_record(repository, path)
+    with suppress(OSError, UnicodeDecodeError, Unavailable):  # what a worker has made of it stays
+        pointer, wanted = path / ".git", os.fsdecode(_pointer(path, git_dir))
+        if _is_moved(atomic_file.read(pointer), "gitdir: ", git_dir):
+            atomic_file.replace(pointer, wanted)
+        config, text = git_dir / "config", atomic_file.read(git_dir / "config")
+        for line in text.splitlines():
+            if _is_moved(line.strip(), "worktree = ", path):
+                text = text.replace(line, f'\tworktree = "{os.path.relpath(path, git_dir)}"')
+                atomic_file.replace(config, text)
+        listed, borrowed = (
+            git_dir / "objects" / "info" / "alternates",
+            os.fsdecode(clones.alternates(repository, git_dir)),
+        )
+        if _real(listed) == _real(git_dir) / "objects" / "info" / "alternates" and atomic_file.read(listed) != borrowed:
+            atomic_file.replace(listed, borrowed)
+
+
+def _pointer(path: Path, git_dir: Path) -> bytes:
+    return b"gitdir: " + os.fsencode(os.path.relpath(git_dir, path)) + b"\n"
+
+
+def _is_moved(line: str, before: str, place: Path) -> bool:
+    """Whether a line names a place of this name by an absolute path."""
+    named = line.removeprefix(before).strip().strip('"')
+    return named != line and Path(named).is_absolute() and Path(named).name == place.name
+
+
+def _anchor_record(repository: Plumbing, path: Path) -> None:
+    """Have git's record of a worktree name the place where it is now, if it names the one before a move or a copy."""
+    records = {record: _pointee(record / "gitdir") for record in (repository.git_dir / "worktrees").glob("*")}
+    if any(claimed is not None and _is_same(claimed.parent, path) for claimed in records.values()):
+        return
+    for record, claimed in records.items():
+        if claimed and claimed.parts[-4:] == (path / ".git").parts[-4:] and not _is_of(repository, claimed.parents[3]):
+            atomic_file.replace(record / "gitdir", f"{path}/.git\n")
+            return
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    with suppress(OSError):
+        return one == other or one.samefile(other)
+    return False
+
+
+def _is_of(repository: Plumbing, project: Path) -> bool:
+    """Whether a directory is a checkout of this repository, such as another linked worktree of it."""
+    with suppress(WorkbenchError):
+        return _is_same(common_dir(project, repository.limit), repository.git_dir)
+    return False
 
 
 def _forget(repository: Plumbing, path: Path) -> None:
@@ -106,7 +166,7 @@ def _records(repository: Plumbing, path: Path) -> Iterator[Path]:
     """
     for record in (repository.git_dir / "worktrees").glob("*"):
         claimed = _pointee(record / "gitdir")
-        if claimed == path / ".git" or (claimed is None and record.name == path.name):
+        if (claimed is not None and _is_same(claimed.parent, path)) or (claimed is None and record.name == path.name):
             yield record
 
 

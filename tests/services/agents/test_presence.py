@@ -17,8 +17,8 @@ pytestmark = pytest.mark.anyio
 
 STARTED = Query(
     "started",
-    "INSERT INTO processes (agent_id, profile, pid, started, mark, log, spawned_at) "
-    "VALUES (:agent, 'script', 1, 0, NULL, '', 0)",
+    "INSERT INTO processes (agent_id, profile, pid, started, mark, spawned_at) "
+    "VALUES (:agent, 'script', 1, 0, NULL, 0)",
 )
 ENDED = Query("ended", "UPDATE processes SET ended_at = :now")
 

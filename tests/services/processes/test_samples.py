@@ -28,8 +28,8 @@ pytestmark = pytest.mark.anyio
 SQL = beside(samples.__file__)
 STARTED = Query(
     "started",
-    "INSERT INTO processes (agent_id, profile, pid, started, mark, log, spawned_at) "
-    "VALUES (:agent, 'script', :pid, :started, NULL, '', 0)",
+    "INSERT INTO processes (agent_id, profile, pid, started, mark, spawned_at) "
+    "VALUES (:agent, 'script', :pid, :started, NULL, 0)",
 )
 
 

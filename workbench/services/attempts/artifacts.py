@@ -84,7 +84,7 @@ def _task(tx: Reader, ctx: Ctx, task_id: int, name: str) -> _Task:
             "ARTIFACT_NOT_FOUND", f"The task {task_id} has no file {name!r} among its artifacts. get_task lists them."
         )
     worktree = find_worktree(tx, task.worktree) if task.worktree else None
-    return _Task(task_id, rules.commit(task.artifacts), Path(worktree["path"]) if worktree else None)
+    return _Task(task_id, rules.commit(task.artifacts), ctx.settings.worktrees / worktree["name"] if worktree else None)
 
 
 def _read(project: Path, repository: Repository | None, task: _Task, name: str) -> TaskArtifact:

@@ -148,11 +148,15 @@ def _require_no_directory(place: Place) -> None:
 
 def _add(tx: Tx, ctx: Ctx, place: Place, start: Start, protected: str) -> Worktree:
     _require_free(tx, place.name)
-    where = {"name": place.name, "path": str(place.path), "git_dir": str(place.git_dir)}
-    how = {"confined": int(confinement_of(ctx.settings).enforced), "creator": ctx.caller.agent, "protected": protected}
+    how = {
+        "name": place.name,
+        "confined": int(confinement_of(ctx.settings).enforced),
+        "creator": ctx.caller.agent,
+        "protected": protected,
+    }
     what = {"branch": start.branch, "base": start.base, "commit": start.commit, "target": start.target}
-    tx.run(SQL.add, {**where, **how, **what, "by": tx.actor, "now": tx.now})
+    tx.run(SQL.add, {**how, **what, "by": tx.actor, "now": tx.now})
     end(tx, place.name)
     data = {"branch": start.branch, "commit": start.commit, "target": start.target}
     tx.emit("worktree.created", f"worktree:{place.name}", **data)
-    return worktree_of(require_worktree(tx, place.name))
+    return worktree_of(ctx.settings, require_worktree(tx, place.name))

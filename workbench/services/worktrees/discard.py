@@ -74,7 +74,7 @@ async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force:
             begin(tx, "remove", place, row["branch_name"], commit)
             data = {"reason": reason, "branch_kept": not delete_branch, "bundle": bundle}
             tx.emit("worktree.discarded", f"worktree:{name}", **data)
-            return worktree_of(require_worktree(tx, name))
+            return worktree_of(ctx.settings, require_worktree(tx, name))
 
         discarded = await ctx.write(change)
         await finish_removal(ctx, repository, name)

@@ -29,8 +29,7 @@ def unfinished(tx: Reader) -> list[Row]:
 
 def begin(tx: Tx, step: str, place: Place, branch: str, commit: str | None) -> None:
     """Record a step before it begins. With `commit`, the branch is deleted too if it is still at that commit."""
-    values = {"name": place.name, "step": step, "path": str(place.path), "git_dir": str(place.git_dir)}
-    tx.run(SQL.begin, values | {"branch": branch, "commit": commit, "now": tx.now})
+    tx.run(SQL.begin, {"name": place.name, "step": step, "branch": branch, "commit": commit, "now": tx.now})
 
 
 def end(tx: Tx, name: str) -> None:

@@ -88,8 +88,7 @@ async def exclusive(ctx: Ctx) -> AsyncIterator[Repository]:
 
 def place_of(ctx: Ctx, row: Row) -> Place:
     """The place of a worktree from its row."""
-    place = Place.of(ctx.settings, row["name"])
-    return Place(place.name, Path(row["path"]), Path(row["git_dir"] or place.git_dir), place.scratch)
+    return Place.of(ctx.settings, row["name"])
 
 
 def box_of(settings: Settings, repository: Repository, place: Place) -> Box:
@@ -110,6 +109,7 @@ def box_of(settings: Settings, repository: Repository, place: Place) -> Box:
 
 def checkout_of(settings: Settings, repository: Repository, place: Place) -> Checkout:
     """A worktree as seen from inside its box. Blocks while it creates the home directory."""
+    repository.anchor_worktree(place.path, place.git_dir)
     box = box_of(settings, repository, place)
     return Checkout(
         place.path, place.git_dir, wrap=box.guarded, environment=box.environment(os.environ), limit=repository.limit

@@ -60,6 +60,7 @@ async def _resolve(ctx: Ctx, name: str, step: Step) -> Resolving:
         place = place_of(ctx, row)
         if not await to_thread(is_there, place):
             raise worktree_gone(place)
+        row = {**row, "path": str(place.path)}
         checkout = await to_thread(checkout_of, ctx.settings, repository, place)
         is_open = await to_thread(Resolution(checkout).is_open)
         if step == "start":

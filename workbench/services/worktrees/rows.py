@@ -12,6 +12,7 @@ from workbench.model import Level, Micros, Wire
 from workbench.ops import Caller
 from workbench.rules import integration
 from workbench.rules.integration import Action, WorktreeState
+from workbench.settings import Settings
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -134,14 +135,14 @@ def forget_question(tx: Tx, name: str) -> None:
     tx.run(SQL.forget_question, name=name)
 
 
-def worktree_of(row: Row) -> Worktree:
+def worktree_of(settings: Settings, row: Row) -> Worktree:
     """A worktree as it is shown."""
     return Worktree(
         name=row["name"],
         branch_name=row["branch_name"],
         integration_target=row["integration_target"],
         status=row["status"],
-        path=row["path"],
+        path=str(settings.worktrees / row["name"]),
         created_by=row["created_by"],
         created_at=row["created_at"],
         integrated_commit=row["integrated_commit"],

@@ -1,9 +1,9 @@
 -- name: add
-INSERT INTO worktrees (name, branch_name, base_commit, integration_target, path, git_dir, status, confined,
+INSERT INTO worktrees (name, branch_name, base_commit, integration_target, status, confined,
     imported_commit, imported_at, protected, created_by, creator, created_at)
-VALUES (:name, :branch, :base, :target, :path, :git_dir, 'active', :confined, :commit, :now, :protected, :by, :creator, :now)
+VALUES (:name, :branch, :base, :target, 'active', :confined, :commit, :now, :protected, :by, :creator, :now)
 ON CONFLICT (name) DO UPDATE SET branch_name = excluded.branch_name, base_commit = excluded.base_commit,
-    integration_target = excluded.integration_target, path = excluded.path, git_dir = excluded.git_dir,
+    integration_target = excluded.integration_target,
     status = 'active', confined = excluded.confined, imported_commit = excluded.imported_commit,
     imported_at = excluded.imported_at, protected = excluded.protected, integrated_commit = NULL,
     created_by = excluded.created_by, creator = excluded.creator, created_at = excluded.created_at, closed_at = NULL;

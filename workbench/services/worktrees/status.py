@@ -125,7 +125,7 @@ class WorktreeDiff(Wire):
 @op(allow=Level.READ, reads=True, tool=False)
 async def list_worktrees(ctx: Ctx) -> Worktrees:
     """List the active worktrees as they are recorded. It does not ask git, so it is faster than get_worktree_status."""
-    return Worktrees(worktrees=[worktree_of(row) for row in await ctx.read(open_worktrees)])
+    return Worktrees(worktrees=[worktree_of(ctx.settings, row) for row in await ctx.read(open_worktrees)])
 
 
 @op(allow=Level.READ, reads=True)
@@ -212,7 +212,7 @@ async def _statuses(
         overlaps = [Overlap(worktree=other, files=list(files)) for other, files in found.overlaps(name)]
         statuses.append(
             WorktreeStatus(
-                **worktree_of(row).model_dump(),
+                **worktree_of(ctx.settings, row).model_dump(),
                 commit=own,
                 ahead=facts.ahead,
                 behind=facts.behind,

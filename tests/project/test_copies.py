@@ -1,0 +1,217 @@
+"""A project that was copied, restored or moved, or is reached by another path: what is done there is done there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tarfile
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import given
+from tests.conftest import Served, git
+from tests.project.every_command import snapshot
+from tests.services.worktrees.lab import commit, finished, one
+from workbench import state_directory
+from workbench.app import Workbench
+from workbench.client.discovery import find_server
+from workbench.git import Repository
+from workbench.process import ProcessTable
+from workbench.process.writer import Writer, WriterLock
+from workbench.project import user_files
+from workbench.server_file import ServerFile
+from workbench.settings import Settings
+from workbench.sweeps import leftovers
+
+pytestmark = pytest.mark.anyio
+
+
+def copied(original: Path, to: Path) -> Path:
+    return Path(shutil.copytree(original, to, symlinks=True))
+
+
+def restored(original: Path, to: Path) -> Path:
+    with tarfile.open(to.with_suffix(".tar"), "w") as archive:
+        archive.add(original, to.name)
+    with tarfile.open(to.with_suffix(".tar")) as archive:
+        archive.extractall(to.parent)
+    return to
+
+
+def moved(original: Path, to: Path) -> Path:
+    return original.rename(to)
+
+
+def reached_by_another_path(original: Path, to: Path) -> Path:
+    (to.parent / "alias").symlink_to(original.parent)
+    return to.parent / "alias" / original.name
+
+
+def copied_from_an_earlier_version(original: Path, to: Path) -> Path:
+    """In which worktrees named their places by absolute paths."""
+    state = original / ".aiswarm"
+    for name in ("lab", "spare"):
+        path, own = state / "worktrees" / name, state / "repositories" / name
+        (path / ".git").write_text(f"gitdir: {own}\n")
+        git("config", "core.worktree", str(path), cwd=own)
+        (own / "objects" / "info" / "alternates").write_text(f"{original}/.git/objects\n")
+    return copied(original, to)
+
+
+WAYS: Mapping[str, Callable[[Path, Path], Path]] = {
+    way.__name__: way for way in (copied, restored, moved, reached_by_another_path, copied_from_an_earlier_version)
+}
+
+
+COMMANDS: list[tuple[str, dict[str, Any]]] = [
+    ("get_worktree_status", {}),
+    ("list_conflicts", {}),
+    ("get_worktree_diff", {"worktree_name": "lab"}),
+    ("update_worktree", {"worktree_name": "lab"}),
+    ("resolve_worktree", {"worktree_name": "lab"}),
+    ("approve", {"approval_id": 1}),
+    ("discard_worktree", {"worktree_name": "spare", "force": True, "delete_branch": True}),
+    ("create_worktree", {"name": "spare"}),
+    ("prune_worktrees", {}),
+]
+
+
+@pytest.fixture
+async def original(migrated: Settings) -> AsyncIterator[Path]:
+    """A project with two open worktrees, of which one is to be merged and the other holds what is nowhere else."""
+    async with Workbench.open(migrated) as workbench:
+        lab, spare = await given.worktree(workbench), await given.worktree(workbench, "spare")
+        commit(lab)
+        (spare / "precious.txt").write_text("precious\n")
+        await workbench.call("integrate_worktree", worktree_name="lab")
+    return migrated.project
+
+
+def contents(project: Path) -> dict[str, object]:
+    """Everything in a project but the times of directories, in which git makes its temporary files."""
+    return {path: facts for path, facts in snapshot(project).items() if not Path(path).is_dir()}
+
+
+@pytest.mark.parametrize(
+    "way", ["copied", *(pytest.param(way, marks=pytest.mark.long) for way in WAYS if way != "copied")]
+)
+async def test_every_command_acts_on_the_project_in_which_it_is_given(original: Path, way: str, tmp_path: Path) -> None:
+    project = WAYS[way](original, tmp_path / "other")
+    before = contents(original)
+    if way != "reached_by_another_path":
+        assert given.refused("STATE_NOT_TRUSTED", state_directory.check, project)
+        state_directory.adopt(project)
+    state_directory.check(project)
+    async with Workbench.open(Settings(project=project, port=0)) as workbench:
+        assert (await one(workbench, "spare"))["dirty"] == ["precious.txt"]
+        for name, arguments in COMMANDS:
+            await workbench.call(name, **arguments)
+            if name == "approve":
+                await finished(workbench, 1)
+            if way != "reached_by_another_path":
+                assert contents(original) == before, name
+        assert (await one(workbench, "spare"))["path"] == str(project.resolve() / ".aiswarm" / "worktrees" / "spare")
+    assert git("log", "-1", "--format=%s", cwd=project) == "Integrate lab"
+    assert "precious" in git("show", f"{saved(project)}:precious.txt", cwd=project)
+    listed = git("worktree", "list", "--porcelain", cwd=project)
+    assert listed.count("/.aiswarm/worktrees/") == 1
+    assert "prunable" not in listed
+
+
+def saved(project: Path) -> str:
+    (bundle,) = (project / ".aiswarm" / "trash").glob("*.bundle")
+    git("fetch", "-q", str(bundle), "refs/*:refs/back/*", cwd=project)
+    return "refs/back/workbench/saved/spare/uncommitted"
+
+
+@pytest.mark.parametrize("way", ["copied", "moved", "reached_by_another_path"])
+async def test_a_server_is_that_of_its_directory_only(served: Served, way: str, tmp_path: Path) -> None:
+    original = served.workbench.settings.project
+    project = WAYS[way](original, tmp_path / "other")
+    known = await find_server(project / ".aiswarm" / "server.json")
+    assert (known is None) == (way == "copied")
+    if way != "reached_by_another_path":
+        state_directory.adopt(project)
+    assert (project / ".aiswarm" / "server.json").exists() == (way != "copied")
+    if way == "moved":
+        await given.refuses("PROJECT_MOVED", served.workbench.call("create_worktree", name="lab"))
+        copied(project, original)
+        await given.refuses("PROJECT_MOVED", served.workbench.call("create_worktree", name="lab"))
+        before = snapshot(original)
+        await served.servers.stop()
+        assert snapshot(original) == before
+
+
+def test_the_processes_that_a_copy_names_are_those_of_the_original(tmp_path: Path) -> None:
+    table, other = ProcessTable("1.1"), ProcessTable("1.2")
+    ref = table.start(["sleep", "60"], cwd=tmp_path, env=dict(os.environ), log=tmp_path / "log")
+    try:
+        assert not other.recognises(ref)
+        assert not other.alive(ref)
+        assert not other.terminate(ref, 0.0)
+        assert other.usage([ref])[ref].memory_bytes == 0
+        assert table.alive(ref)
+    finally:
+        assert table.terminate(ref, 0.0)
+
+
+def test_the_writer_and_the_workers_of_a_sweep_that_a_copy_names_are_left_alone(tmp_path: Path) -> None:
+    (original := tmp_path / "original").mkdir()
+    with WriterLock(original / "lab").held():
+        WriterLock(original / "lab").record(Writer.of_this_process(1, 1))
+    leftovers.note_worker(original)
+    copy = copied(original, tmp_path / "copy")
+    assert WriterLock(original / "lab").writer() is not None
+    assert WriterLock(copy / "lab").writer() is None
+    leftovers._end_workers(copy / leftovers.WORKERS)
+    assert not (copy / leftovers.WORKERS).exists()
+
+
+@pytest.mark.parametrize("name", ["coordination.db", "worktrees", "worktrees/lab", "server.json"])
+def test_state_that_is_a_link_out_of_the_project_is_refused_by_name(
+    migrated: Settings, name: str, tmp_path: Path
+) -> None:
+    place = migrated.home / name
+    place.unlink(missing_ok=True)
+    place.parent.mkdir(exist_ok=True)
+    place.symlink_to(tmp_path)
+    error = given.refused("STATE_ELSEWHERE", state_directory.check, migrated.project)
+    assert name in error.message
+
+
+def test_the_copy_of_a_linked_worktree_is_refused_by_name(repository: Path, tmp_path: Path) -> None:
+    git("worktree", "add", "-q", "-b", "mine", str(tmp_path / "mine"), cwd=repository)
+    copy = copied(tmp_path / "mine", tmp_path / "copy")
+    assert given.refused("COPIED_WORKTREE", Repository.open, copy).message.startswith(f"{copy} is a copy")
+    Repository.open(tmp_path / "mine")
+    Repository.open((tmp_path / "mine").rename(tmp_path / "yours"))
+
+
+async def test_no_row_of_a_store_names_a_place_of_its_project(original: Path, migrated: Settings) -> None:
+    with closing(sqlite3.connect(migrated.database)) as store:
+        assert [line for line in store.iterdump() if str(original) in line] == []
+
+
+def test_trust_at_one_path_holds_at_another_that_leads_to_the_same_directory(
+    migrated: Settings, tmp_path: Path
+) -> None:
+    project, alias = migrated.project, tmp_path / "alias"
+    alias.symlink_to(project)
+    record = user_files.load_record(project).model_copy(update={"project": str(alias)})
+    user_files.record_path(project).write_text(record.model_dump_json())  # as if by a mount
+    state_directory.check(project)
+    alias.unlink()
+    copied(project, alias)
+    given.refused("STATE_NOT_TRUSTED", state_directory.check, project)
+
+
+def test_a_server_without_proof_of_its_directory_does_not_count(tmp_path: Path) -> None:
+    file = tmp_path / "server.json"
+    file.write_text('{"port": 8765}')
+    file.chmod(0o600)
+    assert ServerFile(file).load().port is None
