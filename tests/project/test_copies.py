@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import sqlite3
 import tarfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from typing import Any
 import pytest
 
 from tests import given
-from tests.conftest import Served, git
-from tests.project.every_command import snapshot
+from tests.conftest import Served, git, typed
+from tests.project.every_command import everything, snapshot
 from tests.services.worktrees.lab import commit, finished, one
 from workbench import state_directory
 from workbench.app import Workbench
@@ -82,7 +83,7 @@ COMMANDS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.fixture
-async def original(migrated: Settings) -> AsyncIterator[Path]:
+async def original(migrated: Settings) -> Path:
     """A project with two open worktrees, of which one is to be merged and the other holds what is nowhere else."""
     async with Workbench.open(migrated) as workbench:
         lab, spare = await given.worktree(workbench), await given.worktree(workbench, "spare")
@@ -215,3 +216,21 @@ def test_a_server_without_proof_of_its_directory_does_not_count(tmp_path: Path) 
     file.write_text('{"port": 8765}')
     file.chmod(0o600)
     assert ServerFile(file).load().port is None
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+async def test_no_command_in_a_copy_changes_the_original(
+    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = copied(original, tmp_path / "other")
+    (project / "plan.yaml").write_text("plan: p\ntasks:\n  - {name: t, title: T, persona: implementer}\n")
+    state_directory.adopt(project)
+    monkeypatch.chdir(project)
+    before = contents(original)
+    changed = {}
+    for words in everything("serve", "mcp", "worker", "demo", "stop"):
+        ran = await asyncio.to_thread(typed, *words)
+        if contents(original) != before:
+            changed[" ".join(words)] = ran.err
+    assert changed == {}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from secrets import token_hex
 
 from workbench import atomic_file
 from workbench.errors import BadInput, Conflict, Unavailable, WorkbenchError
@@ -15,6 +17,9 @@ from workbench.git.names import check_branch_name, is_object_id
 from workbench.git.opening import common_dir
 from workbench.git.plumbing import Plumbing
 from workbench.tree_removal import remove_tree
+
+_LARGEST = 1 << 20
+"""Bytes of the largest file of a worktree's own repository that is read."""
 
 
 def add(repository: Plumbing, path: Path, git_dir: Path, branch: str | None, start: str, existing: bool = False) -> str:
@@ -60,21 +65,36 @@ def anchor(repository: Plumbing, path: Path, git_dir: Path) -> None:
     if not path.is_dir() or not git_dir.is_dir() or path.is_symlink() or git_dir.is_symlink():
         return
     _anchor_record(repository, path)
-    with suppress(OSError, UnicodeDecodeError, Unavailable):  # what a worker has made of it stays
-        pointer, wanted = path / ".git", os.fsdecode(_pointer(path, git_dir))
-        if _is_moved(atomic_file.read(pointer), "gitdir: ", git_dir):
-            atomic_file.replace(pointer, wanted)
-        config, text = git_dir / "config", atomic_file.read(git_dir / "config")
-        for line in text.splitlines():
-            if _is_moved(line.strip(), "worktree = ", path):
-                text = text.replace(line, f'\tworktree = "{os.path.relpath(path, git_dir)}"')
-                atomic_file.replace(config, text)
-        listed, borrowed = (
-            git_dir / "objects" / "info" / "alternates",
-            os.fsdecode(clones.alternates(repository, git_dir)),
-        )
-        if _real(listed) == _real(git_dir) / "objects" / "info" / "alternates" and atomic_file.read(listed) != borrowed:
-            atomic_file.replace(listed, borrowed)
+    pointer, worktree = _pointer(path, git_dir), f'\tworktree = "{os.path.relpath(path, git_dir)}"'
+    borrowed = os.fsdecode(clones.alternates(repository, git_dir))
+    _rewrite(path, [".git"], lambda text: os.fsdecode(pointer) if _is_moved(text, "gitdir: ", git_dir) else text)
+    _rewrite(git_dir, ["objects", "info", "alternates"], lambda _: borrowed)
+
+    def settings(text: str) -> str:
+        lines = (worktree if _is_moved(line.strip(), "worktree = ", path) else line for line in text.split("\n"))
+        return "\n".join(lines)
+
+    _rewrite(git_dir, ["config"], settings)
+
+
+def _rewrite(place: Path, names: Sequence[str], change: Callable[[str], str]) -> None:
+    """Change a file below a directory that a worker may write to, following no link; what is no such file stays."""
+    how = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    fresh = f".{names[-1]}.{token_hex(8)}.tmp"
+    with suppress(OSError), ExitStack() as opened:
+        directory: int | None = None
+        for name in (str(place), *names[:-1]):
+            directory = os.open(name, how | os.O_DIRECTORY, dir_fd=directory)
+            opened.callback(os.close, directory)
+        file = os.open(names[-1], how, dir_fd=directory)
+        opened.callback(os.close, file)
+        before = os.read(file, _LARGEST) if stat.S_ISREG(os.fstat(file).st_mode) else None
+        if before is None or len(before) == _LARGEST or (after := os.fsencode(change(os.fsdecode(before)))) == before:
+            return
+        made = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=directory)
+        with os.fdopen(made, "wb") as written:
+            written.write(after)
+        os.replace(fresh, names[-1], src_dir_fd=directory, dst_dir_fd=directory)
 
 
 def _pointer(path: Path, git_dir: Path) -> bytes:
