@@ -17,7 +17,9 @@ import pytest
 from tests import given
 from tests.conftest import Served, git, typed
 from tests.project.every_command import everything, snapshot
+from tests.services.processes.running import process, serving, spawn
 from tests.services.worktrees.lab import commit, finished, one
+from tests.worker.working import ran
 from workbench import state_directory
 from workbench.app import Workbench
 from workbench.client.discovery import find_server
@@ -216,6 +218,26 @@ def test_a_server_without_proof_of_its_directory_does_not_count(tmp_path: Path) 
     file.write_text('{"port": 8765}')
     file.chmod(0o600)
     assert ServerFile(file).load().port is None
+
+
+@pytest.mark.long
+async def test_a_worker_of_a_copy_works_there_and_those_of_the_original_go_on(served: Served, tmp_path: Path) -> None:
+    original = served.workbench.settings.project
+    await given.worktree(served.workbench)
+    made = await spawn(served, assigned_worktree="lab", name="walt")
+    project = copied(original, tmp_path / "other")
+    state_directory.adopt(project)
+    watched = (".git/refs", ".aiswarm/worktrees", ".aiswarm/repositories")  # its own server changes the rest
+    before = [contents(original / name) for name in watched]
+    async with serving(Settings(project=project, port=0)) as other:
+        assert not (await process(other, "walt"))["running"]
+        await spawn(other, assigned_worktree="lab", name="wanda")
+        task = await ran(other, "pwd; echo 2 > two", target_worktree="lab")
+        assert (task["status"], task["attempts"][0]["agent_id"]) == ("completed", "wanda")
+        assert git("show", "wb/lab/main:two", cwd=project) == "2"
+    assert [contents(original / name) for name in watched] == before
+    found = await process(served, "walt")
+    assert (found["running"], found["pid"]) == (True, made["pid"])
 
 
 @pytest.mark.long

@@ -69,10 +69,11 @@ def worker_config(
 
 
 async def borrowed(ctx: Ctx, place: WorktreePlace | None) -> Sequence[Path]:
-    """The object directories that a worktree's repository borrows from."""
+    """The object directories that a worktree's repository borrows from, wherever the project is now."""
     if place is None:
         return ()
     repository = await ctx.repositories.open()
+    await asyncio.to_thread(repository.anchor_worktree, place.path, place.git_dir)
     return await asyncio.to_thread(repository.object_directories)
 
 
