@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -31,7 +30,7 @@ from workbench.koi.node import Node
 from workbench.model import SECOND, Capability, Level, ServerInfo, wall_clock
 from workbench.ops import OPERATOR, SYSTEM, Caller, Ctx, authorise, collect, dispatch, functions_of
 from workbench.process import ProcessTable
-from workbench.project.root import identity
+from workbench.project.root import OpenedState
 from workbench.rules import access
 from workbench.rules.tools.names import qualified
 from workbench.rules.tools.surroundings import Surroundings
@@ -95,7 +94,7 @@ class Workbench:
     ) -> None:
         modules = tuple(services)
         self.settings = settings
-        self._place = identity(settings.home)
+        self._state = OpenedState(settings.home)
         self.store = store
         self.feed = Feed(store, settings.feed_queue)
         self._callers = authentication.CallerCache(store)
@@ -117,7 +116,7 @@ class Workbench:
             store=store,
             feed=self.feed,
             settings=settings,
-            processes=ProcessTable(self._place or ""),
+            processes=ProcessTable(self._state.identity or ""),
             repositories=Repositories(settings.project),
             predictions=MergePredictions(),
             server=None,
@@ -134,7 +133,6 @@ class Workbench:
             approval_refreshers=(integration_conflicts.refresh,),
             repairs=(journal.settle_steps, recovery.settle_merges),
         )
-
         self.leases = task_expiry.LeaseWatch(store.now, steady)
         self.duties = {
             "ending leases": Duty(0.25, self.leases.end_due),
@@ -243,17 +241,8 @@ class Workbench:
         decoded: bool = False,
         surroundings: Surroundings = Surroundings(),
     ) -> dict[str, Any]:
-        """Run an operation for a caller, and record its agent's presence; see `workbench.ops.dispatch`.
-
-        Raises:
-            Unavailable: ``PROJECT_MOVED``.
-        """
-        if self._has_moved():
-            raise Unavailable(
-                "PROJECT_MOVED",
-                f"The state of {self.settings.project} was moved, removed or replaced while process {os.getpid()} used "
-                "it. Stop that process, then start Workbench where the project is now.",
-            )
+        """Run an operation for a caller, and record its agent's presence; see `workbench.ops.dispatch`."""
+        self._state.require_unmoved()
         if caller.agent is not None and caller.level > Level.ANONYMOUS:
             await self._note_presence(caller, caller.agent, name)
         ctx = self._ctx.of(caller)._replace(surroundings=surroundings)
@@ -445,16 +434,12 @@ class Workbench:
         """Let the spawned processes go on without this one."""
         self._ctx.processes.release()
 
-    def _has_moved(self) -> bool:
-        """Whether what is at the project's path is not what was opened, such as a copy that took its place."""
-        return self._place is not None and identity(self.settings.home) != self._place
-
     async def _repeat(self, duty: Duty) -> None:
         pause = duty.seconds
         while True:
             await asyncio.sleep(pause)
             began = time.monotonic()
-            if (self.server is not None or not duty.serving) and not self._has_moved():
+            if (self.server is not None or not duty.serving) and not self._state.has_moved():
                 await duty.perform(self._ctx)
             pause = duty.pause(time.monotonic() - began)
 

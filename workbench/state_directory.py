@@ -187,7 +187,7 @@ def _is_own(project: Path) -> bool:
     if expected is not None and secrets.compare_digest(found, expected):
         return True
     here = identity(home)
-    others = (record for record in user_files.records() if secrets.compare_digest(record.origin or "", found))
+    others = (record for record in user_files.all_records() if secrets.compare_digest(record.origin or "", found))
     return bool(found) and any(identity(Path(record.project) / STATE) == here for record in others)
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from workbench.errors import BadInput
+from workbench.errors import BadInput, Unavailable
 
 PROJECT_VARIABLE = "WORKBENCH_PROJECT"
 STATE = ".aiswarm"
@@ -43,6 +43,31 @@ def identity(state: Path) -> str | None:
     except OSError:
         return None
     return f"{found.st_dev:x}.{found.st_ino:x}"
+
+
+class OpenedState:
+    """A state directory that this process uses, and which directory it was when this object was made."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self.identity = identity(home)
+
+    def has_moved(self) -> bool:
+        """Whether what is at its path is not what was opened, such as a copy that took its place."""
+        return self.identity is not None and identity(self._home) != self.identity
+
+    def require_unmoved(self) -> None:
+        """Refuse to act on what has taken its place.
+
+        Raises:
+            Unavailable: ``PROJECT_MOVED``.
+        """
+        if self.has_moved():
+            raise Unavailable(
+                "PROJECT_MOVED",
+                f"The state of {self._home.parent} was moved, removed or replaced while process {os.getpid()} used it. "
+                "Stop that process, then start Workbench where the project is now.",
+            )
 
 
 def enclosing_repository(here: Path) -> Path | None:

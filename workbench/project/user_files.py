@@ -64,7 +64,7 @@ def load_record(project: Path) -> Record:
     return found if found.project == blank.project else blank
 
 
-def records() -> Iterator[Record]:
+def all_records() -> Iterator[Record]:
     """The records of all projects."""
     for path in (directory() / "projects").glob("*.json"):
         with suppress(OSError, ValidationError, ValueError):
