@@ -31,6 +31,7 @@ from workbench.app import Workbench
 from workbench.client import HttpClient
 from workbench.errors import WorkbenchError
 from workbench.model import ServerInfo
+from workbench.project.root import identity
 from workbench.server_file import Known, ServerFile
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
@@ -128,6 +129,7 @@ async def test_the_file_names_the_server_and_only_its_owner_may_read_it(served: 
         "mcp_url": served.info.url + "/mcp",
         "port": port_of(served.info.url),
         "operator_token": served.workbench.operator_token,
+        "directory": identity(file.parent),
     }
     known = ServerFile(file).load()
     assert (known.info, known.operator_token) == (served.info, served.workbench.operator_token)
@@ -180,7 +182,7 @@ async def test_a_file_or_a_process_of_another_user_says_nothing(workbench: Workb
 async def test_a_damaged_file_says_nothing(workbench: Workbench) -> None:
     file = workbench.settings.server_file
     for text in DAMAGED:
-        file.write_text(text)
+        file.write_text(text.replace("{", f'{{"directory": "{identity(file.parent)}", ', 1))
         file.chmod(0o600)
         known = ServerFile(file).load()
         assert (known.info, known.operator_token) == (None, None), text
