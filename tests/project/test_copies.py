@@ -251,8 +251,11 @@ async def test_no_command_in_a_copy_changes_the_original(
     monkeypatch.chdir(project)
     before = contents(original)
     changed = {}
-    for words in everything("serve", "mcp", "worker", "demo", "stop"):
-        ran = await asyncio.to_thread(typed, *words)
-        if contents(original) != before:
-            changed[" ".join(words)] = ran.err
+    try:
+        for words in everything("serve", "mcp", "worker", "demo", "stop"):
+            ran = await asyncio.to_thread(typed, *words)
+            if contents(original) != before:
+                changed[" ".join(words)] = ran.err
+    finally:
+        await asyncio.to_thread(typed, "stop")  # the server that one of them has started
     assert changed == {}

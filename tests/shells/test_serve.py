@@ -135,7 +135,7 @@ async def test_the_file_names_the_server_and_only_its_owner_may_read_it(served: 
     assert (known.info, known.operator_token) == (served.info, served.workbench.operator_token)
     await served.servers.stop()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert json.loads(file.read_text()) == {"port": known.port}
+    assert json.loads(file.read_text()) == {"port": known.port, "directory": identity(file.parent)}
 
 
 DAMAGED = [
