@@ -370,7 +370,7 @@ class Workbench:
         """A caller with its present permissions, and the same address and client; see `CallerCache.renewed`."""
         if caller.agent is None:
             return caller
-        return replace(await self.current(caller), address=caller.address, client=caller.client)
+        return (await self.current(caller)).coming_from(caller)
 
     async def current(self, caller: Caller) -> Caller:
         """The present caller for an agent's; the same object as long as nothing changes.

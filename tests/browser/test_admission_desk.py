@@ -243,7 +243,7 @@ def test_a_rule_admits_without_a_click_rows_are_downloaded_a_tool_switched_off_a
     desk.get_by_label("Permission").select_option("read")
     shot(desk, "rule")
     desk.get_by_role("button", name="Add rule").click()
-    expect(desk.get_by_text("admits night-* from this machine, read only")).to_be_visible()
+    expect(desk.get_by_text("admits night-* that run as you on this machine, read only")).to_be_visible()
     registered = project.call("register", name="night-1")
     assert registered["status"] == "assigned"
     events = project.operate("list_events", subject="night-1")["events"]

@@ -55,7 +55,18 @@ def test_rules_admit_and_are_listed_and_removed(run: Type) -> None:
     assert run("rules").out == "There are no rules: you admit every agent yourself.\n"
     run("rules", "add", "night", "worker-*", "--tool", "read", "--expires", "8h")
     words = run("rules", "list").out.splitlines()[1].split()
-    assert words == ["night", "worker-*", "this", "machine", "tool", "read,", "expires_in_seconds", "28800"]
+    assert words == [
+        "night",
+        "worker-*",
+        "you,",
+        "on",
+        "this",
+        "machine",
+        "tool",
+        "read,",
+        "expires_in_seconds",
+        "28800",
+    ]
     assert run("rules", "remove", "night").out == "Removed rule night.\n"
     assert run("rules", "remove", "night").err.startswith("RULE_NOT_FOUND: ")
     assert run("allowlist").out == "The allowlist is empty: every agent may act.\n"

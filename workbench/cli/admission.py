@@ -25,7 +25,10 @@ def rules() -> None:
 def list_rules(client: OperatorClient) -> Shown:
     """List the rules."""
     found = client.call("list_admission_rules")["rules"]
-    rows = [[r["name"], r["pattern"], "this machine" if r["loopback_only"] else "anywhere", _grants(r)] for r in found]
+    rows = [
+        [r["name"], r["pattern"], "you, on this machine" if r["loopback_only"] else "anywhere", _grants(r)]
+        for r in found
+    ]
     heads = ["rule", "admits names like", "from", "as"]
     return Table(heads, rows, "There are no rules: you admit every agent yourself.", found)
 
@@ -33,16 +36,15 @@ def list_rules(client: OperatorClient) -> Shown:
 @rules.command("add")
 @click.argument("name")
 @click.argument("pattern")
-@click.option("--anywhere", is_flag=True, help="Admit agents from other machines too.")
+@click.option("--anywhere", is_flag=True, help="Admit other users' agents too, and from other machines.")
 @grant_options
 @pass_client
 def add_rule(client: OperatorClient, name: str, pattern: str, anywhere: bool, **options: Any) -> Shown:
     """Admit agents whose name matches PATTERN (with `*` and `?`)."""
     grants = choices(options)
     made = client.call("add_admission_rule", name=name, pattern=pattern, loopback_only=not anywhere, grants=grants)
-    return Note(
-        f"Rule {name} admits agents named {pattern} {'from anywhere' if anywhere else 'on this machine'}.", made
-    )
+    whose = "from anywhere" if anywhere else "that run as you on this machine"
+    return Note(f"Rule {name} admits agents named {pattern} {whose}.", made)
 
 
 @rules.command("remove")

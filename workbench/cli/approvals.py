@@ -242,7 +242,9 @@ def _call(payload: Mapping[str, Any]) -> str:
 
 def _origin(approval: Mapping[str, Any]) -> str:
     payload = approval["payload"]
-    known = [part for part in (payload.get("client"), payload.get("address")) if part]
+    other = payload.get("other_user")
+    user = f"as another user of this machine: {other}" if other else None
+    known = [part for part in (payload.get("client"), payload.get("address"), user) if part]
     return f"{approval['requester']} ({', '.join(known)})" if known else approval["requester"]
 
 

@@ -48,12 +48,18 @@ class Caller:
     address: str | None = None
     client: str | None = None
     """The client's address and program: shown in the panel and used for limits, never trusted."""
+    connection: tuple[tuple[str, int], tuple[str, int]] | None = field(default=None, repr=False, compare=False)
+    """The addresses and ports of the client's end and of ours; None: the call comes from this process."""
     display_name: str | None = field(default=None, compare=False)
     """An agent's name for people to read; it may change, and several agents may have the same."""
     token_hash: str | None = field(default=None, repr=False, compare=False)
     """The hash of the token: the agent's when this was read, or that of its attempt; a new token has another."""
     attempt: tuple[int, int] | None = None
     """The task and the number of the attempt whose command this is; None for the agent itself."""
+
+    def coming_from(self, other: Caller) -> Caller:
+        """The same caller, at the client of another."""
+        return replace(self, address=other.address, client=other.client, connection=other.connection)
 
     @property
     def narrowed(self) -> Caller:

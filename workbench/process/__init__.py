@@ -2,6 +2,7 @@
 
 - `reference`: a process identified so that another with the same pid is not mistaken for it
 - `identity`: the name of a process, by which others can tell whether it still runs
+- `connected_user`: whose the program at the other end of a connection is
 - `marks`: the environment variable that descendants inherit and are found by
 - `tree`: a process with its descendants: finding, signalling, waiting, measuring
 - `subreaper`: becoming the parent of descendants whose own parents ended
@@ -12,6 +13,7 @@
 Everything blocks, so event loops call it in a thread. The server and the worker use the same code.
 """
 
+from workbench.process.connected_user import connected_user
 from workbench.process.identity import has_ended, process_identity, process_named
 from workbench.process.marks import MARK, inherited_mark, mark_this_process, marked, new_mark
 from workbench.process.reference import ProcessRef, is_running
@@ -31,6 +33,7 @@ __all__ = [
     "Writer",
     "WriterLock",
     "adopt_orphans",
+    "connected_user",
     "has_ended",
     "inherited_mark",
     "is_running",

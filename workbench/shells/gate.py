@@ -103,7 +103,8 @@ class Gate:
             self._strangers.spend(address)
         if known.level is Level.OPERATOR and (session := headers.get(SESSION_HEADER)):
             known = replace(known, session=session)
-        return replace(known, address=address, client=client_name(headers.get("user-agent", "")))
+        client, connection = client_name(headers.get("user-agent", "")), _connection(scope)
+        return replace(known, address=address, client=client, connection=connection)
 
     async def _identified(self, headers: Headers) -> Caller:
         token = _bearer(headers) or _offered(headers, "bearer.")
@@ -351,6 +352,14 @@ def _is_counted(scope: Scope) -> bool:
 def _peer(scope: Scope) -> str | None:
     client = scope.get("client")
     return str(client[0]) if client else None
+
+
+def _connection(scope: Scope) -> tuple[tuple[str, int], tuple[str, int]] | None:
+    """The ends of the connection: the client's and ours; None if the client has no address."""
+    if not (client := scope.get("client")):
+        return None
+    ours = scope.get("server") or ("", 0)
+    return (str(client[0]), int(client[1] or 0)), (str(ours[0]), int(ours[1] or 0))
 
 
 def _host(url: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
+import os
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -11,7 +12,9 @@ from pydantic import Field
 
 from workbench.errors import Conflict, NotFound
 from workbench.model import Level, Micros, Wire
-from workbench.ops import Ctx, Ok, op
+from workbench.ops import Caller, Ctx, Ok, op
+from workbench.process import connected_user
+from workbench.process.connected_user import TELLS
 from workbench.rules import access
 from workbench.services.agents import grants
 from workbench.services.agents.grants import Grant, check
@@ -49,7 +52,9 @@ async def add_admission_rule(
     pattern: Annotated[
         str, Field(min_length=1, max_length=200, description="Pattern of names, with * and ? as in a shell.")
     ],
-    loopback_only: Annotated[bool, Field(description="Only agents on this machine.")] = True,
+    loopback_only: Annotated[
+        bool, Field(description="Only agents on this machine that run as you; only Linux tells which do.")
+    ] = True,
     grants: Annotated[dict[str, Any], Field(description=f"Their grant: {grants.CHOICES}")] = {},
 ) -> Rule:
     """Add a rule that admits agents with a matching name without asking. Each approval records the rule."""
@@ -88,15 +93,36 @@ async def remove_admission_rule(
     return await ctx.write(change)
 
 
-def matching(tx: Reader, name: str, address: str | None) -> Rule | None:
-    """The first rule that admits an agent of this name and origin."""
+def matching(tx: Reader, name: str, caller: Caller, user: int | None) -> Rule | None:
+    """The first rule that admits an agent of this name and origin.
+
+    Args:
+        user: see `user_of`.
+    """
     matches = (rule for rule in _all(tx) if fnmatch.fnmatchcase(name, rule.pattern))
-    return next((rule for rule in matches if not rule.loopback_only or _is_local(address)), None)
+    return next((rule for rule in matches if not rule.loopback_only or _is_own(caller, user)), None)
 
 
-def _is_local(address: str | None) -> bool:
-    """Whether an address is this machine; None: the request came from this process."""
-    return address is None or address in access.LOOPBACK
+def user_of(caller: Caller) -> int | None:
+    """The id of the user whose program calls, if that is on this machine and can be told. Blocks."""
+    return connected_user(*caller.connection) if caller.connection else None
+
+
+def user_name(user: int) -> str:
+    """The login name of a user of this machine; its number if it has none."""
+    import pwd  # Windows has none
+
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return f"user {user}"
+
+
+def _is_own(caller: Caller, user: int | None) -> bool:
+    """Whether a program on this machine calls that runs as who runs this server, as far as the system tells."""
+    if caller.address is None or caller.connection is None:  # the call came from this process
+        return caller.address is None or caller.address in access.LOOPBACK
+    return caller.address in access.LOOPBACK and (not TELLS or user == os.geteuid())
 
 
 def _all(tx: Reader) -> list[Rule]:

@@ -6,6 +6,7 @@ The registration returns the token once; only its hash is stored.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -144,6 +145,7 @@ def add_pending(
         Refused: ``TOOL_DISABLED``: registration is disabled.
     """
     _check_open(tx, ctx)
+    user = admission.user_of(ctx.caller)
     persona = require_persona(tx, persona_id) if persona_id else None
     persona_id, role = (persona.id, persona.role) if persona else (None, Role.WORKER)
     agent_uid = str(uuid7(tx.now))
@@ -186,9 +188,10 @@ def add_pending(
         "connection_id": connection_id,
         "client": ctx.caller.client,
         "address": ctx.caller.address,
+        "other_user": admission.user_name(user) if user not in (None, os.geteuid()) else None,
     }
     approval_id = approvals.ask(tx, "registration", f"agent:{agent_uid}", payload)
-    rule = None if ctx.caller.level is Level.OPERATOR else admission.matching(tx, name, ctx.caller.address)
+    rule = None if ctx.caller.level is Level.OPERATOR else admission.matching(tx, name, ctx.caller, user)
     admitted = admit_by_rule(tx, rule, agent_uid) if rule is not None else None
     return Registered(
         agent_id=admitted or agent_id,

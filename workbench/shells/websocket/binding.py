@@ -5,7 +5,6 @@ Pure: no socket and no `await`. What the store knows about a caller is an argume
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from workbench.errors import BadInput, Refused, Unauthenticated, WorkbenchError
@@ -43,7 +42,7 @@ class Binding:
 
     def from_here(self, caller: Caller) -> Caller:
         """A caller with this connection's address and client program."""
-        return replace(caller, address=self._origin.address, client=self._origin.client)
+        return caller.coming_from(self._origin)
 
     def bind(self, caller: Caller) -> bool:
         """Bind the connection to a caller; whether that is another agent than before."""

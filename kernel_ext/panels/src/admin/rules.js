@@ -7,7 +7,7 @@ import { RequestRunner } from "../link/request_runner.js";
 import { sessionPath } from "../projects/lookup.js";
 import { section, TableWatch } from "./section.js";
 
-const ORIGINS = { here: "This machine only", anywhere: "Anywhere" };
+const ORIGINS = { here: "You, on this machine only", anywhere: "Anywhere" };
 const UNITS = [
   ["d", 86400],
   ["h", 3600],
@@ -50,7 +50,7 @@ export class Rules {
   entry(rule) {
     const { name, pattern, loopback_only: local, grants } = rule;
     const remove = (event) => this.remove(name, event.currentTarget);
-    const text = ` ${local ? "from this machine" : "from anywhere"}, ${this.grantText(grants)}`;
+    const text = ` ${local ? "that run as you on this machine" : "from anywhere"}, ${this.grantText(grants)}`;
     return h(
       "li",
       { class: "wb-entry" },

@@ -17,7 +17,13 @@ export const registration = {
   approve: () => "Admit",
   approving: "Admitting…",
   title: ({ payload }) => payload.name,
-  origin: ({ payload }) => (payload.spawned_by ? `spawned by ${payload.spawned_by}` : "connected by itself"),
+  origin: ({ payload: { spawned_by: spawner, other_user: user } }) =>
+    [
+      spawner ? `spawned by ${spawner}` : "connected by itself",
+      user ? `of another user of this machine: ${user}` : null,
+    ]
+      .filter(Boolean)
+      .join(", "),
   summary: ({ payload }, tables) => {
     const session = sessionPath(tables, proposedSession(payload, tables));
     return [
