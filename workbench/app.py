@@ -56,6 +56,7 @@ from workbench.services.processes import reattach, samples, termination
 from workbench.services.runs import ending as run_ends
 from workbench.services.runs import recording as run_metrics
 from workbench.services.spawning import queue as spawn_queue
+from workbench.services.spawning import request as spawn_request
 from workbench.services.tasks import expiry as task_expiry
 from workbench.services.tools import call_log, lost_calls
 from workbench.services.tools import calls as tool_calls
@@ -402,6 +403,7 @@ class Workbench:
         if server is not None:
             await asyncio.to_thread(self.store.open_readers)
             await reattach.recover(self._ctx, end_workers=end_workers)
+            await spawn_request.recover(self._ctx)
             await recovery.recover(self._ctx)
             await chat_recovery.recover(self._ctx)
             await lost_calls.interrupt(self._ctx)

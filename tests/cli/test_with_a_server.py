@@ -9,6 +9,7 @@ import pytest
 from tests import given
 from tests.cli.conftest import data
 from tests.conftest import Command, Ran, Served
+from workbench.rules.secrets.forms import MASK
 
 
 @pytest.mark.long
@@ -18,9 +19,25 @@ async def test_with_a_server_it_is_the_server_that_is_asked(served: Served, comm
     assert data(ran)["status"] == "assigned"
     [agent] = (await served.workbench.call("list_agents"))["agents"]
     assert (agent["agent_id"], agent["tools"]) == ("ada", ["notebook", "notes"])
-    limits = ("--tools", "none", "--wall", "60", "--memory", "2G", "--env", "A=b=c")
+    limits = (
+        "--tools",
+        "none",
+        "--wall",
+        "60",
+        "--memory",
+        "2G",
+        "--env",
+        "A=b=c",
+        "--env",
+        "CITY=Oslo",
+        "--secret",
+        "CITY",
+        "--secret",
+        "B=blue",
+    )
     ran = await command("--json", "spawn", "implementer", "--name", "bob", "--new-worktree", *limits)
     assert data(ran)["worktree"] == "bob"
+    assert served.workbench._ctx.secrets.masked("Oslo blue b=c") == f"{MASK} {MASK} b=c"
     found = data(await command("--json", "logs", "bob", "--lines", "5"))
     assert found["limits"] == {"cpu_seconds": None, "memory_bytes": 2 * 10**9, "wall_seconds": 60, "tasks": None}
     ran = await command("ps")

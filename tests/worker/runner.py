@@ -43,6 +43,7 @@ class Runner:
     adopts_orphans: bool = False
     confined: bool = False
     definition: AgentSetup | None = None
+    secret_variables: tuple[str, ...] = ()
 
     async def __call__(self, run: Run, description: str = "", **extra: str) -> Outcome:
         task = {"id": 7, "attempt": 2, "title": "t", "description": description, "run": run}
@@ -57,6 +58,7 @@ class Runner:
             function=self.function,
             limits=self.limits,
             environment=extra,
+            secret_variables=self.secret_variables,
             grace_seconds=self.grace,
             definition=self.definition,
         )

@@ -463,9 +463,13 @@ async def test_of_what_a_command_is_given_nothing_secret_is_in_what_it_says(
     shown = f'env; cat $HOME/.cli.json; printf \'{wrote}\' "$OPAQUE" "$DB_PASSWORD" > {{result_file}}; exit $STATUS'
     more = {"token": True, "passes": ["PASSED_KEY"], "copies": [".cli.json"]}
     run.profile = profile(command=["sh", "-c", f"{shown} # {{token}}"], **more)
-    ended = await run(None, DB_PASSWORD=given, OPAQUE=opaque, LEVEL="thorough", STATUS="0")
-    failed = await run(None, DB_PASSWORD=given, OPAQUE=opaque, LEVEL="thorough", STATUS="3")
+    run.secret_variables = ("CITY",)
+    variables = {"DB_PASSWORD": given, "OPAQUE": opaque, "LEVEL": "thorough", "CITY": "Reykjavik"}
+    ended = await run(None, **variables, STATUS="0")
+    failed = await run(None, **variables, STATUS="3")
     said = f"{ended} {failed} {run.lines}"
-    assert [one for one in (passed, login, given, opaque, "wba_of_the_attempt", "wba_secret") if one in said] == []
+    assert [
+        one for one in (passed, login, given, opaque, "Reykjavik", "wba_of_the_attempt", "wba_secret") if one in said
+    ] == []
     assert (ended.result, ended.artifacts) == ({"env": MASK}, (MASK,))
     assert "LEVEL=thorough" in run.lines

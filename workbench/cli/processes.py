@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,8 @@ def _size(_: click.Context, __: click.Parameter, value: str | None) -> int | Non
         raise click.BadParameter("give a number of bytes, such as 500M or 2G.") from None
 
 
-def _variables(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+def _variables(values: Sequence[str]) -> dict[str, str]:
+    """Variables as NAME=VALUE, or NAME for the value in this terminal."""
     if missing := [value for value in values if "=" not in value and value not in os.environ]:
         raise click.BadParameter(f"this terminal has no variable {missing[0]!r}. Set it, or give NAME=VALUE.")
     found = (value.partition("=") for value in values)
@@ -80,9 +82,14 @@ def spawn_options(command: Any) -> Any:
                 "--env",
                 "environment",
                 multiple=True,
-                callback=_variables,
                 metavar="NAME[=VALUE]",
                 help="Set a variable; without a value, to that of this terminal.",
+            ),
+            click.option(
+                "--secret",
+                multiple=True,
+                metavar="NAME[=VALUE]",
+                help="Set a variable like --env, or name one of those, and mask its value in all that is recorded.",
             ),
             click.option("--cpu", "cpu_seconds", type=float, default=None, help="Limit of processor seconds per task."),
             click.option(
@@ -112,6 +119,9 @@ def _spawn_arguments(options: dict[str, Any]) -> dict[str, Any]:
     names = ("cpu_seconds", "memory_bytes", "wall_seconds", "tasks")
     limits = drop_none(**{name: options.pop(name) for name in names})
     include, tools = list(options.pop("include")) or None, options.pop("tools")
+    environment, given = _variables(options.pop("environment")), options.pop("secret")
+    environment |= _variables([value for value in given if value not in environment])
+    options |= {"environment": environment, "secret": [value.partition("=")[0] for value in given] or None}
     return drop_none(**options, limits=limits or None, include=include, tools=None if tools == NOTHING else tools)
 
 

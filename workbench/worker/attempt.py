@@ -23,10 +23,9 @@ from workbench.confinement.refusals import TellingLines, explanation
 from workbench.git import Identity
 from workbench.rules import profile as rules
 from workbench.rules.programs import Configuration
-from workbench.rules.secrets.forms import secrets_in, secrets_in_file
 from workbench.rules.secrets.mask import LineMask, Mask
 from workbench.rules.wire import json_safety
-from workbench.worker import command, definition, run_function, scratch
+from workbench.worker import command, definition, person, run_function, scratch
 from workbench.worker.command import Command, CommandResult
 from workbench.worker.startup import WorkerConfig
 
@@ -41,7 +40,6 @@ TAIL_LINES = 15
 ANSWER_LIMIT = 20_000
 OUTPUT_LIMIT = 8_000
 """Characters of the output in an error, so that what follows it is not cut off."""
-COPY_LIMIT = 1_000_000
 NOT_STARTED = "not started"
 """The class of the error of a command that could not be started."""
 
@@ -122,10 +120,7 @@ def _secrets(worker: Worker) -> Iterator[str]:
     config = worker.config
     yield from (token for token in (config.token, worker.token) if token)
     yield from config.definition.secrets if config.definition else ()
-    for name, value in {**_passed(config.profile), **config.environment}.items():
-        yield from secrets_in(value, name)
-    for source in _copied(config.profile.copies):
-        yield from secrets_in_file(source.read_text("utf-8", "replace"))
+    yield from person.secrets(config.profile, config.environment, config.secret_variables)
 
 
 async def _run(
@@ -189,7 +184,7 @@ def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, scratch_
     files |= {"persona.md": worker.persona, "task.json": json.dumps(task), "prompt.md": values["prompt"]}
     added = definition.configuration(config.definition, profile, scratch_dir, files)
     scratch.write(scratch_dir, {**files, **added.files})
-    _copy(profile.copies, scratch_dir)
+    _copy(profile, scratch_dir)
     box = replace(config.box, scratch=scratch_dir)
     argv = task["run"]
     if profile.command is not None:
@@ -262,24 +257,16 @@ def _environment(
         contract["WORKBENCH_TASK"] = task_json
     of_profile = {name: rules.fill(text, values) for name, text in profile.environment.items()}
     of_agent = (
-        author(worker.agent_id).environment() | _passed(profile) | dict(added.environment) | dict(config.environment)
+        author(worker.agent_id).environment()
+        | person.passed(profile)
+        | dict(added.environment)
+        | dict(config.environment)
     )
     return box.environment(os.environ) | of_agent | contract | of_profile
 
 
-def _passed(profile: rules.Profile) -> dict[str, str]:
-    """The person's variables that a command gets."""
-    return {name: os.environ[name] for name in profile.passes if name in os.environ}
-
-
-def _copied(names: Sequence[str]) -> list[Path]:
-    """Files of the person's home that a command gets, such as a login; not one that is not there, or too large."""
-    files = (Path.home() / name for name in names)
-    return [file for file in files if file.is_file() and file.stat().st_size <= COPY_LIMIT]
-
-
-def _copy(names: Sequence[str], scratch_dir: Path) -> None:
-    for source in _copied(names):
+def _copy(profile: rules.Profile, scratch_dir: Path) -> None:
+    for source in person.copied(profile):
         target = scratch_dir / source.relative_to(Path.home())
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.copyfile(source, target)

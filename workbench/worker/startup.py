@@ -42,6 +42,7 @@ class WorkerConfig:
         limits: of each task's command with all it starts; `limits.tasks`: how many attempts it makes before it ends.
         missing: what this system does not enforce of the box, in words.
         environment: variables for the commands.
+        secret_variables: the names of those of them that are secret, whatever their name and form.
         mcp_url: talk MCP to this endpoint instead of plain HTTP.
         server_file: read again when the server is away: it may be restarted at another address.
         heartbeat_seconds: how often leases are renewed.
@@ -65,6 +66,7 @@ class WorkerConfig:
     limits: Limits = field(default_factory=Limits)
     missing: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secret_variables: Sequence[str] = ()
     mcp_url: str | None = None
     server_file: Path | None = None
     heartbeat_seconds: float = 15.0

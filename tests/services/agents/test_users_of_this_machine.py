@@ -68,7 +68,9 @@ async def test_a_rule_admits_no_agents_that_another_users_planner_spawns(served:
     assert (waiting["payload"]["name"], waiting["payload"]["other_user"]) == ("helper-z", "nobody")
 
 
-@pytest.mark.parametrize(("host", "to"), [("127.0.0.1", "127.0.0.1"), ("::1", "::1"), ("127.0.0.1", "::ffff:127.0.0.1")])
+@pytest.mark.parametrize(
+    ("host", "to"), [("127.0.0.1", "127.0.0.1"), ("::1", "::1"), ("127.0.0.1", "::ffff:127.0.0.1")]
+)
 async def test_the_user_of_a_connection_is_told_while_it_is_open(host: str, to: str) -> None:
     ends: asyncio.Queue[Any] = asyncio.Queue()
 

@@ -17,6 +17,7 @@ from tests.services.processes.running import agent, process, serving, spawn
 from workbench.app import Workbench
 from workbench.model import wall_clock
 from workbench.process import ProcessTable
+from workbench.rules.secrets.forms import MASK
 from workbench.services.spawning import request
 from workbench.settings import Settings
 from workbench.store.queries import Query
@@ -79,6 +80,19 @@ async def test_a_command_goes_on_without_a_server_and_the_next_one_takes_its_wor
         task = await given.reached(served.workbench, 1, "completed", "failed")
         assert (task["status"], [one["outcome"] for one in task["attempts"]]) == ("completed", ["completed"])
         await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
+
+
+async def test_what_is_secret_of_a_worker_that_is_taken_back_is_masked(settings: Settings) -> None:
+    variables = {"API_KEY": "plain words", "COLOUR": "green"}
+    async with serving(settings, end_workers=False) as served:
+        await spawn(served, name="walt", environment=variables | {"CITY": "Reykjavik"}, secret=["CITY"])
+        assert served.workbench._ctx.secrets.masked("Reykjavik green plain words") == f"{MASK} green {MASK}"
+    async with serving(settings, end_workers=False) as served:
+        assert await events(served, "agent.reattached")
+        assert served.workbench._ctx.secrets.masked("Reykjavik green plain words") == f"{MASK} green {MASK}"
+        await given.reached(served.workbench, await given.task(served.workbench, run="echo $CITY $COLOUR"), "completed")
+        logs = await served.workbench.call("get_task_logs", task_id=1)
+        assert (f"{MASK} green" in str(logs), "Reykjavik" in str(logs)) == (True, False)
 
 
 async def test_a_command_that_ended_meanwhile_is_reported_to_the_next_server(settings: Settings) -> None:

@@ -243,6 +243,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
         ("BAD_ENVIRONMENT", {"environment": {name: "x"}})
         for name in ("WORKBENCH_URL", "workbench_x", "LD_PRELOAD", "GIT_DIR", "PYTHONPATH", "", "A=B", "a b", "1A")
     ],
+    ("BAD_ENVIRONMENT", {"environment": {"A": "x"}, "secret": ["B"]}),
     ("INVALID_ARGUMENTS", {"environment": {"A": 1}}),
     ("INVALID_ARGUMENTS", {"environment": {"A": "x\0y"}}),
     ("PERSONA_NOT_FOUND", {"persona_id": "wizard"}),

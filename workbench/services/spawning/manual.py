@@ -27,6 +27,7 @@ from workbench.services.spawning.request import (
     OnlyTask,
     OverMcp,
     ProfileName,
+    SecretVariables,
     SpawnPersona,
     SpawnRequest,
     Tools,
@@ -55,6 +56,7 @@ async def enlist_worker(
     new_worktree: Annotated[bool, Field(description="Create the worktree, with a free name if none is given.")] = False,
     name: DisplayName = None,
     environment: Environment = {},
+    secret: SecretVariables = [],
     profile: ProfileName = "script",
     function: Function = None,
     task_id: OnlyTask = None,
@@ -68,7 +70,9 @@ async def enlist_worker(
     """Admit a worker that a person runs by hand (`workbench worker`), and get the configuration for its stdin."""
     snapshot = await definitions.find(ctx, definition, include)
     path = ctx.definitions.display_path(snapshot.path) if snapshot else None
-    request = SpawnRequest(profile, function, task_id, limits, mcp, bool(environment), path, tuple(include))
+    request = SpawnRequest(
+        profile, function, task_id, limits, mcp, bool(environment), path, tuple(include), tuple(secret)
+    )
     wanted = Wanted(persona_id, name, assigned_worktree, new_worktree, self_tools, tools)
     who = await newcomer.check(ctx, wanted, request, environment, snapshot)
     own = who.definition

@@ -16,7 +16,13 @@ from workbench.services.definitions import trust
 from workbench.services.processes.sandbox import confinement_of
 from workbench.services.spawning import definition as definitions
 from workbench.services.spawning import workplace
-from workbench.services.spawning.request import Environment, SpawnRequest, check_environment, check_profile
+from workbench.services.spawning.request import (
+    Environment,
+    SpawnRequest,
+    check_environment,
+    check_profile,
+    learn_secrets,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +66,12 @@ async def check(
         Refused: ``FORBIDDEN``. WorkbenchError: see `check_environment`, `definitions.persona_of`, `definitions.own`,
             `check_profile`, `trust.require`, `confinement_of` and `workplace.check`.
     """
-    check_environment(environment)
+    check_environment(environment, request.secret)
     _check_tools(ctx.caller, wanted.tools)
     persona_id = definitions.persona_of(wanted.persona_id, snapshot)
     own = definitions.own(ctx, snapshot, wanted.self_tools) if snapshot else None
     checked = await check_profile(ctx, request, snapshot)
+    await learn_secrets(ctx, request, environment)
     if snapshot is not None and checked.fit is not None and checked.fit.needs_trust:
         await trust.require(ctx, snapshot)
     confinement_of(ctx.settings)

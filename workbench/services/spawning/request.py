@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from workbench.definitions import Snapshot
-from workbench.errors import BadInput, Conflict, Unavailable
+from workbench.errors import BadInput, Conflict, Unavailable, WorkbenchError
 from workbench.model import Int64
 from workbench.ops import Ctx
 from workbench.rules.profile import RESERVED
 from workbench.rules.programs import Fit
-from workbench.rules.secrets.forms import secrets_in
 from workbench.services.access.authentication import COMMANDS_ONLY, SUPERVISED
 from workbench.services.agents.grants import ToolRef
 from workbench.services.processes import environments, profiles
@@ -25,6 +25,7 @@ from workbench.services.processes.processes import ResourceLimits
 from workbench.services.tasks.rows import visible_row
 from workbench.store.base import Row
 from workbench.store.queries import beside
+from workbench.worker import person
 
 SQL = beside(__file__)
 
@@ -33,6 +34,13 @@ _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 Environment = Annotated[
     dict[str, str],
     Field(max_length=100, description="Extra variables; not WORKBENCH_*, LD_*, GIT_* or PYTHON*."),
+]
+SecretVariables = Annotated[
+    list[str],
+    Field(
+        max_length=100,
+        description="Names of variables in environment that are secret. Not needed where the name or value says so.",
+    ),
 ]
 OnlyTask = Annotated[Int64 | None, Field(description="Run only this task, then end; null: any tasks it can claim.")]
 DisplayName = Annotated[
@@ -73,10 +81,12 @@ class SpawnRequest:
     """The path of the definition when the agent was spawned."""
     include: tuple[str, ...] = ()
     """The names of the definition's rules and references that are used on request only."""
+    secret: tuple[str, ...] = ()
+    """The names of the variables that are secret, whatever their name and form."""
 
     def as_json(self) -> str:
         """The stored form, without the environment."""
-        names = ("function", "task_id", "mcp", "has_environment", "definition", "include")
+        names = ("function", "task_id", "mcp", "has_environment", "definition", "include", "secret")
         values = {name: getattr(self, name) for name in names}
         return json.dumps(values | {"limits": self.limits.model_dump(exclude_none=True)})
 
@@ -93,6 +103,7 @@ class SpawnRequest:
             bool(stored.get("has_environment")),
             stored.get("definition"),
             tuple(stored.get("include", ())),
+            tuple(stored.get("secret", ())),
         )
 
 
@@ -109,8 +120,8 @@ class Checked:
         return self.fit.unused if self.fit else ()
 
 
-def check_environment(environment: Mapping[str, str]) -> None:
-    """Refuse variables that could affect the worker itself.
+def check_environment(environment: Mapping[str, str], secret: Collection[str]) -> None:
+    """Refuse variables that could affect the worker itself, and secret ones that are not given.
 
     Raises:
         BadInput: ``BAD_ENVIRONMENT``.
@@ -121,6 +132,31 @@ def check_environment(environment: Mapping[str, str]) -> None:
                 "BAD_ENVIRONMENT",
                 f"The variable {name!r} may not be set; names that begin with {', '.join(RESERVED)} are reserved.",
             )
+    if missing := sorted(set(secret) - set(environment)):
+        raise BadInput(
+            "BAD_ENVIRONMENT", f"The variable {missing[0]!r} is to be secret, but has no value. Give it in environment."
+        )
+
+
+async def learn_secrets(ctx: Ctx, request: SpawnRequest, environment: Mapping[str, str]) -> None:
+    """Mask from now on what is secret of what an agent's commands get: its variables, and the person's own.
+
+    Raises:
+        WorkbenchError: see `profiles.load`.
+    """
+
+    def found() -> list[str]:
+        return list(person.secrets(profiles.load(ctx.settings, request.profile), environment, request.secret))
+
+    ctx.secrets.add(await asyncio.to_thread(found))
+
+
+async def recover(ctx: Ctx) -> None:
+    """Learn the secrets of the workers that an earlier server left running."""
+    for spawn in await ctx.read(lambda tx: tx.all(SQL.running)):
+        request = SpawnRequest.of(spawn)
+        with suppress(WorkbenchError):  # their variables are lost, or their profile: nothing more is known of them
+            await environment_of(ctx, spawn["agent_id"], request)
 
 
 async def check_profile(ctx: Ctx, request: SpawnRequest, snapshot: Snapshot | None) -> Checked:
@@ -162,15 +198,16 @@ def _require_command(task: Row, profile: str) -> None:
 
 
 async def environment_of(ctx: Ctx, agent_uid: str, request: SpawnRequest) -> dict[str, str]:
-    """The variables that an agent was spawned with.
+    """The variables that an agent was spawned with; what is secret of them is masked from now on.
 
     Raises:
-        Unavailable: ``ENVIRONMENT_LOST``.
+        Unavailable: ``ENVIRONMENT_LOST``. WorkbenchError: see `learn_secrets`.
     """
     if not request.has_environment:
+        await learn_secrets(ctx, request, {})
         return {}
     saved = await asyncio.to_thread(environments.load, ctx.settings, agent_uid)
     if saved is None:
         raise Unavailable("ENVIRONMENT_LOST", "The variables it was spawned with are lost. Spawn another agent.")
-    ctx.secrets.add(secret for name, value in saved.items() for secret in secrets_in(value, name))
+    await learn_secrets(ctx, request, saved)
     return saved

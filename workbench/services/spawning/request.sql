@@ -12,6 +12,10 @@ WHERE s.agent_id = :agent;
 SELECT s.agent_id, s.spawned_by FROM spawns s LEFT JOIN processes p ON p.agent_id = s.agent_id
 WHERE s.state = 'starting' OR (p.agent_id IS NOT NULL AND p.ended_at IS NULL AND p.reason IS NULL);
 
+-- name: running
+SELECT s.agent_id, s.profile, s.request FROM spawns s JOIN processes p ON p.agent_id = s.agent_id
+WHERE p.ended_at IS NULL;
+
 -- name: queue
 SELECT s.agent_id, s.spawned_by, a.registration_status, a.deleted_at FROM spawns s JOIN agents a ON a.id = s.agent_id
 WHERE s.state = 'queued' ORDER BY s.asked_at, s.agent_id;

@@ -34,6 +34,7 @@ from workbench.services.spawning.request import (
     OnlyTask,
     OverMcp,
     ProfileName,
+    SecretVariables,
     SpawnPersona,
     SpawnRequest,
     Tools,
@@ -73,6 +74,7 @@ async def spawn_agent(
     new_worktree: Annotated[bool, Field(description="Create the worktree, with a free name if none is given.")] = False,
     name: DisplayName = None,
     environment: Environment = {},
+    secret: SecretVariables = [],
     profile: ProfileName = "script",
     function: Function = None,
     task_id: OnlyTask = None,
@@ -93,7 +95,9 @@ async def spawn_agent(
     """
     snapshot = await definitions.find(ctx, definition, include)
     path = ctx.definitions.display_path(snapshot.path) if snapshot else None
-    request = SpawnRequest(profile, function, task_id, limits, mcp, bool(environment), path, tuple(include))
+    request = SpawnRequest(
+        profile, function, task_id, limits, mcp, bool(environment), path, tuple(include), tuple(secret)
+    )
     wanted = Wanted(persona_id, name, assigned_worktree, new_worktree, self_tools, tools)
     who = await newcomer.check(ctx, wanted, request, environment, snapshot)
     return await ctx.repositories.shielded(_spawn(ctx, who, request, environment, approve))

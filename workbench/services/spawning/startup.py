@@ -57,6 +57,7 @@ def worker_config(
         task_id=request.task_id,
         limits=Limits(**request.limits.model_dump()),
         environment=start.environment,
+        secret_variables=request.secret,
         missing=start.confinement.missing,
         mcp_url=ctx.server.mcp_url if request.mcp else None,
         server_file=settings.server_file,

@@ -1,0 +1,38 @@
+"""What of the person's own a command gets: variables and files, and what of them is secret."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
+from workbench.rules.profile import Profile
+from workbench.rules.secrets.forms import secrets_in, secrets_in_file
+
+COPY_LIMIT = 1_000_000
+"""The size of the largest file of the user's home that is copied."""
+
+
+def passed(profile: Profile) -> dict[str, str]:
+    """The person's variables that a command gets."""
+    return {name: os.environ[name] for name in profile.passes if name in os.environ}
+
+
+def copied(profile: Profile) -> list[Path]:
+    """Files of the person's home that a command gets, such as a login; not those that are too large. Blocks."""
+    files = (Path.home() / name for name in profile.copies)
+    return [file for file in files if file.is_file() and file.stat().st_size <= COPY_LIMIT]
+
+
+def secrets(profile: Profile, environment: Mapping[str, str], outright: Collection[str]) -> Iterator[str]:
+    """What is secret of the variables and the person's files that commands of an agent get. Blocks.
+
+    Args:
+        environment: the variables that it was spawned with.
+        outright: the names of those of them that are secret, whatever their name and form.
+    """
+    yield from (environment[name] for name in outright if name in environment)
+    for name, value in {**passed(profile), **environment}.items():
+        yield from secrets_in(value, name)
+    for file in copied(profile):
+        yield from secrets_in_file(file.read_text("utf-8", "replace"))
