@@ -3,11 +3,12 @@
 from workbench.ops.caller import ANONYMOUS, OPERATOR, SYSTEM, Caller
 from workbench.ops.context import Ctx
 from workbench.ops.dispatch import authorise, dispatch
-from workbench.ops.operation import Catalogue, Ok, Op, collect, first_problems, functions_of, op, problems_of
+from workbench.ops.operation import SAID, Catalogue, Ok, Op, collect, first_problems, functions_of, op, problems_of
 
 __all__ = [
     "ANONYMOUS",
     "OPERATOR",
+    "SAID",
     "SYSTEM",
     "Caller",
     "Catalogue",

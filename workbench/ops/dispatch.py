@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import BaseModel
+
 from workbench.errors import BadInput, NotFound, Refused, Unauthenticated, Unavailable
 from workbench.model import Capability, Level
 from workbench.ops.caller import Caller
@@ -37,6 +39,8 @@ async def dispatch(
     if not decoded:
         _require_json(found, arguments)
     valid = found.validate(arguments)
+    if ctx.caller.level is not Level.OPERATOR:
+        valid |= {name: _without_secrets(ctx, valid[name]) for name in found.said & valid.keys()}
     if found.needs_server and ctx.server is None:
         raise Unavailable(
             "NO_SERVER",
@@ -44,6 +48,12 @@ async def dispatch(
         )
     result: dict[str, Any] = found.result.serializer.to_python(await found.fn(ctx, **valid), mode="json")
     return result
+
+
+def _without_secrets(ctx: Ctx, value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_copy(update=ctx.secrets.masked(value.model_dump(exclude_unset=True)))
+    return ctx.secrets.masked(value)
 
 
 def _unknown(catalogue: Catalogue, caller: Caller, name: str) -> NotFound:

@@ -102,6 +102,11 @@ class Op:
         """The names of the arguments."""
         return frozenset(self.arguments.model_fields)
 
+    @cached_property
+    def said(self) -> frozenset[str]:
+        """The names of the arguments that are marked as `SAID`."""
+        return frozenset(name for name, field in self.arguments.model_fields.items() if SAID in field.metadata)
+
     def waits(self, arguments: Mapping[str, Any]) -> bool:
         """Whether a call with these arguments may wait until something happens."""
         if self.attended:
@@ -138,6 +143,11 @@ class Op:
 
 
 Catalogue = Mapping[str, Op]
+
+SAID = "said"
+"""Marks a parameter as text that is recorded to be read: of what agents give, secrets are not recorded. What is run, or
+sent to a program or model, is not marked: it is never changed.
+"""
 
 
 def problems_of(error: ValidationError, *within: str, known: Iterable[str] = ()) -> list[dict[str, str]]:

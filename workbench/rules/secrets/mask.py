@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 from workbench.rules.secrets.forms import KEY_BEGINS, KEY_ENDS, MASK, OPAQUE, masked_by_form
 
+<<<<<<< HEAD
 _KEY_BEGINS = re.compile(KEY_BEGINS)
+=======
+_OPEN_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?![\s\S]*-----END )")
+_LAST_WORD = re.compile(r"(?<![!-~])[!-~]*\Z")
+>>>>>>> a1e2dbcb (What models answer and agents write for others is recorded without secrets; a name before another hides none)
 SHORTEST = 4
 """Characters of a value that is searched for in texts; shorter ones occur by chance."""
 SHORTEST_NUMBER = 6
@@ -82,6 +87,39 @@ class LineMask:
         if was_in_key and self._in_key:
             return MASK
         return self._mask.text(line)
+
+
+class StreamMask:
+    """Masks a text that comes in pieces, which may cut through secrets: the last word waits for its end.
+
+    Args:
+        mask: masks a whole text.
+    """
+
+    def __init__(self, mask: Callable[[str], str]) -> None:
+        self._mask = mask
+        self._open = ""
+        """What has come of a line, or private key, that has not ended: it tells what follows it."""
+        self._shown = 0
+        """How many characters of its masked form were shown."""
+
+    def __call__(self, piece: str) -> str:
+        """What can be shown by now, and was not yet."""
+        shown, self._open = "", self._open + piece
+        lines = self._open.rfind("\n") + 1
+        if lines and not _OPEN_KEY.search(self._open):
+            rest = self._open[lines:]
+            self._open = self._open[:lines]
+            shown, self._open = self.rest(), rest
+        masked = self._mask(self._open)
+        until = max(self._shown, len(masked) - len(_LAST_WORD.findall(masked)[0]))
+        shown, self._shown = shown + masked[self._shown : until], until
+        return shown
+
+    def rest(self) -> str:
+        """What was not shown yet; the text has ended."""
+        rest, self._open, self._shown = self._mask(self._open)[self._shown :], "", 0
+        return rest
 
 
 def _encoded(value: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from workbench.errors import BadInput, Refused, Unauthenticated, Unavailable
 from workbench.model import Level, Registration, Role, SelfTools, Tool, Wire, uuid7
-from workbench.ops import Ctx, Ok, op
+from workbench.ops import SAID, Ctx, Ok, op
 from workbench.rules import access
 from workbench.rules.naming import Name as VisibleName
 from workbench.services import approvals
@@ -33,7 +33,9 @@ ANNOUNCED_AS = "announced_as"
 """The capability with the id under which an older client announced itself; the suggested id is made from it."""
 
 AgentName = Annotated[VisibleName, Field(description="Display name of the agent.")]
-Capabilities = Annotated[dict[str, Any], Field(description="What the agent can do; free-form, at most 10 kB of JSON.")]
+Capabilities = Annotated[
+    dict[str, Any], SAID, Field(description="What the agent can do; free-form, at most 10 kB of JSON.")
+]
 WantedPersona = Annotated[str, Field(description="The persona to work as, such as implementer or planner.")]
 WaitSeconds = Annotated[float, Field(ge=0, le=30, description="Wait this long for the decision before answering.")]
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from workbench.chat.frames import End, Usage
@@ -59,9 +59,10 @@ def from_outside(running: Running, usage: Usage | None) -> Outcome:
 async def record(ctx: Ctx, running: Running, recorder: Recorder, outcome: Outcome) -> None:
     """Record how an answer ended. While the store fails, it is tried again, for a minute."""
     rest, conversation_id, message_id = recorder.take(), running.conversation_id, running.message_id
+    known = replace(outcome, history=_without_secrets(ctx, outcome.history))
 
     def change(tx: Tx) -> None:
-        ended(tx, conversation_id, message_id, outcome, recorder.transcript, rest)
+        ended(tx, conversation_id, message_id, known, recorder.transcript, rest)
 
     for attempt in range(1, TRIES + 1):
         try:
@@ -73,6 +74,20 @@ async def record(ctx: Ctx, running: Running, recorder: Recorder, outcome: Outcom
                 return
             await asyncio.sleep(PAUSE_SECONDS)
     ctx.answers.wake(conversation_id)
+
+
+def _without_secrets(ctx: Ctx, history: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """A history without secrets in what the model and its tools wrote; what the person wrote stays as it is."""
+    if history is None:
+        return None
+    sent = ("user-prompt", "system-prompt")
+    written = [part for message in history["messages"] for part in message["parts"] if part["part_kind"] not in sent]
+    for part in written:
+        for name in part.keys() & {"content", "args"}:
+            before, part[name] = part[name], ctx.secrets.masked(part[name])
+            if part[name] != before and "signature" in part:
+                part["signature"] = None  # it would not fit any more
+    return history
 
 
 def ended(

@@ -11,6 +11,7 @@ from workbench.chat.running import Running
 from workbench.errors import WorkbenchError
 from workbench.ops import Ctx
 from workbench.rules.chat.transcript import FrameKind, Transcript
+from workbench.rules.secrets.mask import StreamMask
 from workbench.services.chat import frames
 from workbench.services.chat.frames import NewFrame
 
@@ -30,11 +31,13 @@ class Recorder:
         self._ctx = ctx
         self._running = running
         self._pending: list[NewFrame] = []
+        self._masks = StreamMask(ctx.secrets.masked)
+        self._kind = FrameKind.TOKEN
+        """Of the text that is being written."""
         self._news = asyncio.Event()
 
     def add(self, kind: FrameKind, **data: Any) -> None:
         """Add a frame; text that follows text that is not stored yet belongs to the same frame."""
-        self.transcript.add(kind, data)
         last = self._pending[-1] if self._pending else None
         if last is not None and kind in _TEXT and last.kind is kind:
             self._pending[-1] = NewFrame(kind, {"content": last.data["content"] + data["content"]})
@@ -42,10 +45,25 @@ class Recorder:
             self._pending.append(NewFrame(kind, data))
         self._news.set()
 
-    def take(self) -> list[NewFrame]:
-        """The frames that are not stored yet; the caller stores them."""
-        taken, self._pending = self._pending, []
+    def take(self, *, ended: bool = True) -> list[NewFrame]:
+        """The frames that are not stored yet, without secrets; the caller stores them.
+
+        Args:
+            ended: whether no text follows; if it does, the word that is being written is not taken.
+        """
+        pending, self._pending, taken = self._pending, [], list[NewFrame]()
+        for frame in pending:
+            if frame.kind is not self._kind:
+                taken += self._text(self._masks.rest())
+                self._kind = frame.kind
+            taken += self._text(self._masks(frame.data["content"])) if frame.kind in _TEXT else [frame]
+        taken += self._text(self._masks.rest()) if ended else []
+        for frame in taken:
+            self.transcript.add(frame.kind, frame.data)
         return taken
+
+    def _text(self, content: str) -> list[NewFrame]:
+        return [NewFrame(self._kind, {"content": content})] if content else []
 
     @asynccontextmanager
     async def storing(self) -> AsyncIterator[None]:
@@ -64,7 +82,7 @@ class Recorder:
                 await self._news.wait()
                 await asyncio.sleep(GATHER_SECONDS)
                 self._news.clear()
-                if made := self.take():
+                if made := self.take(ended=False):
                     await self._ctx.repositories.shielded(self._append(made))
         except WorkbenchError as error:
             self.error = error

@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
 from workbench.errors import BadInput, Refused
 from workbench.model import Access, Int64, Level, Registration, TaskState, Wire
-from workbench.ops import Caller, Ctx, first_problems, op, problems_of
+from workbench.ops import SAID, Caller, Ctx, first_problems, op, problems_of
 from workbench.rules.wire.paging import Cursor, Search
 from workbench.services.access import permissions
 from workbench.services.agents import directory
@@ -122,7 +122,7 @@ async def read(
 @op(allow=Level.WORKER)
 async def write(
     ctx: Ctx,
-    content: Annotated[NewContext, Field(description="The context to add.")],
+    content: Annotated[NewContext, SAID, Field(description="The context to add.")],
     resource_type: Annotated[str, Field(description="What to write: only contexts.")] = "contexts",
     session_id: Annotated[str | None, Field(description="For the operator: the session (id or name).")] = None,
 ) -> Written:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from workbench.errors import BadInput, Conflict, Refused, Unavailable
 from workbench.model import Level
-from workbench.ops import Ctx, Ok, op
+from workbench.ops import SAID, Ctx, Ok, op
 from workbench.ops.parameters import AgentId
 from workbench.services.agents.directory import Agent, agent_by_uid, agent_of
 from workbench.services.agents.rows import require_agent
@@ -23,7 +23,7 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
-Reason = Annotated[str, Field(max_length=1_000, description="Recorded in the agent's history.")]
+Reason = Annotated[str, SAID, Field(max_length=1_000, description="Recorded in the agent's history.")]
 
 
 @op(allow=Level.PLANNER, destructive=True)

@@ -13,7 +13,7 @@ from pydantic_core import to_json
 
 from workbench.errors import BadInput, NotFound, Refused
 from workbench.model import Level, Micros, Wire, uuid7
-from workbench.ops import Caller, Ctx, op
+from workbench.ops import SAID, Caller, Ctx, op
 from workbench.ops.parameters import ContextId
 from workbench.rules.search import words
 from workbench.rules.wire import paging
@@ -94,9 +94,9 @@ async def get_context(ctx: Ctx, context_id: ContextId) -> Context:
 async def update_context(
     ctx: Ctx,
     context_id: ContextId,
-    title: Title | None = None,
-    content: Text | None = None,
-    metadata: Metadata | None = None,
+    title: Annotated[Title | None, SAID] = None,
+    content: Annotated[Text | None, SAID] = None,
+    metadata: Annotated[Metadata | None, SAID] = None,
 ) -> Context:
     """Change a context that you wrote; omitted arguments stay unchanged."""
     chosen = {"title": title, "content": content, "metadata": metadata}

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from workbench.errors import Conflict
 from workbench.model import Int64, Level, OnFailure, TaskState
-from workbench.ops import Caller, Ctx, op
+from workbench.ops import SAID, Caller, Ctx, op
 from workbench.ops.parameters import TaskId
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.lifecycle import Action
@@ -36,7 +36,7 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
-Reason = Annotated[str, Field(max_length=1_000, description="Recorded in the task's log.")]
+Reason = Annotated[str, SAID, Field(max_length=1_000, description="Recorded in the task's log.")]
 
 
 @op(allow=Level.WORKER)

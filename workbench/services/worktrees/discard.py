@@ -10,7 +10,7 @@ from pydantic import Field
 from workbench.errors import Conflict
 from workbench.git import Repository
 from workbench.model import Level
-from workbench.ops import Ctx, op
+from workbench.ops import SAID, Ctx, op
 from workbench.rules.integration import Action
 from workbench.services import approvals
 from workbench.services.processes import termination
@@ -43,7 +43,7 @@ class Discarded(Worktree):
 async def discard_worktree(
     ctx: Ctx,
     worktree_name: WorktreeName,
-    reason: Annotated[str, Field(max_length=1_000, description="Recorded with the worktree.")] = "",
+    reason: Annotated[str, SAID, Field(max_length=1_000, description="Recorded with the worktree.")] = "",
     delete_branch: Annotated[bool, Field(description="Delete its branch too.")] = False,
     force: Annotated[
         bool, Field(description="Discard even commits and files that exist nowhere else; they are saved as a bundle.")
