@@ -14,11 +14,14 @@ from tests.rules.definitions.test_older import FILES, YAML
 from workbench.definitions import Directory, Registry
 from workbench.definitions.migration import Migration, prepare
 from workbench.definitions.older import LARGEST
+from workbench.model import uuid7
 from workbench.rules.definitions.conversion import Converted
 from workbench.rules.definitions.layout import AGENT
+from workbench.rules.definitions.names import is_id
 from workbench.rules.definitions.older import JSON_AGENT, parse
 from workbench.rules.yaml_text import write
 
+NAME = "Optimizer Agent"
 AS_DIRECTORY = {f"finder/{name}": text for name, text in FILES.items()}
 AS_FILE = {"finder.yaml": write(YAML)}
 AS_YAML_IN_DIRECTORY = {"finder/tsagent.yaml": write(YAML)}
@@ -53,7 +56,7 @@ def texts(agents: Path) -> dict[str, str]:
 
 def migrate(registry: Registry, target: str, to: str | None, *, keep: bool) -> Migration:
     """Convert a definition."""
-    return prepare(registry, target, to, keep=keep).make(registry)
+    return prepare(registry, target, to, keep=keep, unused=str(uuid7(0))).make(registry)
 
 
 def paths(registry: Registry) -> list[str]:
@@ -67,21 +70,21 @@ def test_an_older_definition_is_read_and_not_changed(agents: Path, registry: Reg
     put(agents, files)
     (path,) = paths(registry)
     assert path == ("./agents/finder.yaml" if files is AS_FILE else "./agents/finder")
-    for target in ("finder", "Optimizer Agent", path):
+    for target in (NAME, path):
         snapshot = registry.get(target)
         assert (snapshot.definition.metadata.id, snapshot.definition.prompt) == ("finder", "You find tools.")
         assert registry.get(target) is snapshot or not snapshot.is_settled
-    error = refused("OLDER_LAYOUT", registry.change, registry.find("finder"), lambda old: old)
+    error = refused("OLDER_LAYOUT", registry.change, registry.find(NAME), lambda old: old)
     assert "Convert it with agent_migrate first" in error.message
-    refused("OLDER_LAYOUT", registry.remove, registry.find("finder"))
+    refused("OLDER_LAYOUT", registry.remove, registry.find(NAME))
     assert texts(agents) == files
 
 
 def test_an_edit_of_it_is_noticed(agents: Path, registry: Registry) -> None:
     put(agents, AS_DIRECTORY)
-    registry.get("finder")
+    registry.get(NAME)
     put(agents, {"finder/rules/new.mdt": "New."})
-    assert [rule.name for rule in registry.get("finder").definition.rules] == ["cite", "new", "plain"]
+    assert [rule.name for rule in registry.get(NAME).definition.rules] == ["cite", "new", "plain"]
 
 
 def test_files_that_only_look_like_one_are_no_definitions(agents: Path, registry: Registry) -> None:
@@ -129,31 +132,34 @@ def test_it_becomes_one_that_says_the_same(agents: Path, registry: Registry, fil
     if files is AS_FILE:
         (agents / "finder/README.txt").unlink()
         (agents / "finder").rmdir()
-    made = migrate(registry, "finder", None, keep=keep)
-    assert made.after.definition == converted(files).definition
+    made = migrate(registry, NAME, None, keep=keep)
+    given = converted(files).definition
+    identified = given.metadata.model_copy(update={"id": made.after.definition.metadata.id})
+    assert is_id(identified.id) and f"metadata.id: 'finder' is {identified.id} now." in made.changed
+    assert made.after.definition == given.model_copy(update={"metadata": identified})
     assert paths(registry) == ["./agents/finder"]
-    assert registry.get("finder") == made.after
+    assert registry.get(NAME) == made.after
     after = texts(agents)
     assert {name for name in files if name in after} == {name for name in files if keep or name == "finder/prompt.md"}
-    assert registry.change(registry.find("finder"), lambda old: old).after.definition == made.after.definition
+    assert registry.change(registry.find(NAME), lambda old: old).after.definition == made.after.definition
     assert all(after[name] == text for name, text in files.items() if keep)
     assert after.get("finder/README.txt", "mine") == "mine"
 
 
 def test_it_is_converted_to_another_directory_under_an_id_of_its_own(agents: Path, registry: Registry) -> None:
     put(agents, AS_FILE)
-    made = migrate(registry, "finder", "./agents/deep/new", keep=True)
-    assert made.after.definition.metadata.id == "finder-2"
+    made = migrate(registry, NAME, "./agents/deep/new", keep=True)
+    assert is_id(made.after.definition.metadata.id)
     assert paths(registry) == ["./agents/deep/new", "./agents/finder.yaml"]
-    again = migrate(registry, "finder", "./agents/other", keep=False)
-    assert again.after.definition.metadata.id == "finder"
+    assert len(refused("AMBIGUOUS_TARGET", registry.find, NAME).details["candidates"]) == 2
+    migrate(registry, "./agents/finder.yaml", "./agents/other", keep=False)
     assert paths(registry) == ["./agents/deep/new", "./agents/other"]
 
 
 @every_layout
 def test_only_foreign_files_are_left_where_it_was(agents: Path, registry: Registry, files: dict[str, str]) -> None:
     put(agents, files)
-    migrate(registry, "finder", "./agents/new", keep=False)
+    migrate(registry, NAME, "./agents/new", keep=False)
     assert {path.name for path in agents.iterdir()} == {".workbench", "new"}
     put(agents, files | {"finder/mine.txt": "mine"})
     migrate(registry, "./agents/finder.yaml" if files is AS_FILE else "./agents/finder", "./agents/other", keep=False)
@@ -163,10 +169,10 @@ def test_only_foreign_files_are_left_where_it_was(agents: Path, registry: Regist
 def test_old_files_stay_if_anything_would_be_lost_with_them(agents: Path, registry: Registry) -> None:
     files = {"finder.yaml": write(YAML | {"supervisors": [{"name": "guardian"}]})}
     put(agents, files)
-    error = refused("MIGRATION_INCOMPLETE", migrate, registry, "finder", None, keep=False)
+    error = refused("MIGRATION_INCOMPLETE", migrate, registry, NAME, None, keep=False)
     assert error.details == {"left_out": ["supervisors"]}
     assert texts(agents) == files
-    assert migrate(registry, "finder", None, keep=True).left_out == ("supervisors",)
+    assert migrate(registry, NAME, None, keep=True).left_out == ("supervisors",)
     assert texts(agents)["finder.yaml"] == files["finder.yaml"]
 
 
@@ -179,18 +185,18 @@ def test_files_that_would_be_part_of_it_are_kept(
 ) -> None:
     put(agents, files | {f"finder/{name}": "mine"})
     before = texts(agents)
-    error = refused("AGENT_EXISTS", migrate, registry, "finder", None, keep=True)
+    error = refused("AGENT_EXISTS", migrate, registry, NAME, None, keep=True)
     assert error.message.startswith(f"{name} would be")
     assert texts(agents) == before
 
 
 def test_a_taken_directory_a_wrong_path_and_a_current_layout_are_refused(agents: Path, registry: Registry) -> None:
     put(agents, AS_FILE | {"finder/notes.txt": "x"})
-    refused("AGENT_EXISTS", migrate, registry, "finder", None, keep=True)
-    refused("INVALID_PATH", migrate, registry, "finder", "../out", keep=True)
+    refused("AGENT_EXISTS", migrate, registry, NAME, None, keep=True)
+    refused("INVALID_PATH", migrate, registry, NAME, "../out", keep=True)
     refused("AGENT_NOT_FOUND", migrate, registry, "missing", None, keep=True)
-    migrate(registry, "finder", "./agents/new", keep=False)
-    refused("NOTHING_TO_MIGRATE", migrate, registry, "finder", None, keep=True)
+    migrate(registry, NAME, "./agents/new", keep=False)
+    refused("NOTHING_TO_MIGRATE", migrate, registry, NAME, None, keep=True)
 
 
 def test_nothing_new_is_made_in_the_directory_of_an_older_definition(agents: Path, registry: Registry) -> None:

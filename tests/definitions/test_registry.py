@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from uuid import NAMESPACE_URL, uuid5
 
 import pytest
 
@@ -45,8 +46,9 @@ UNFIT = ["./agents/con", "./agents/a.", "./agents/.hidden/x", "./agents/r\u0435v
 
 
 def definition(name: str, identifier: str | None = None) -> Definition:
-    """A definition with a name, and an id like it."""
-    return Definition.model_validate({"metadata": {"id": identifier or name.lower(), "name": name}})
+    """A definition with a name, and an id of its own."""
+    identifier = identifier or str(uuid5(NAMESPACE_URL, name))
+    return Definition.model_validate({"metadata": {"id": identifier, "name": name}})
 
 
 @pytest.fixture
@@ -109,7 +111,7 @@ def test_a_new_definition_has_a_plain_path_that_is_free(registry: Registry, base
     for number, path in enumerate(plain):
         directory = registry.vacant(path)
         registry.create(directory, definition(f"New{number}"))
-        assert registry.get(f"new{number}").path == directory.path
+        assert registry.get(f"New{number}").path == directory.path
         assert directory.path.is_relative_to(base / "agents")
 
 
@@ -146,11 +148,11 @@ def test_a_directory_that_the_operator_chose_may_be_a_link(tmp_path: Path, base:
     registry = opened(base, tmp_path / "mine")
     spy = str(tmp_path / "outside" / "spy")
     assert [path for path, _ in registry.listing().found] == [spy]
-    assert registry.get(str(tmp_path / "mine" / "spy")).path == registry.get("spy").path == Path(spy)
+    assert registry.get(str(tmp_path / "mine" / "spy")).path == registry.get("Spy").path == Path(spy)
 
 
 def test_a_directory_that_is_replaced_by_a_link_is_not_used(registry: Registry, tmp_path: Path, base: Path) -> None:
-    directory = registry.find("reviewer")
+    directory = registry.find("Reviewer")
     (base / "agents" / "reviewer").rename(tmp_path / "away")
     (base / "agents" / "reviewer").symlink_to(tmp_path / "outside" / "spy")
     before = tree(tmp_path / "outside")
@@ -164,7 +166,7 @@ def test_a_directory_that_is_replaced_by_a_link_is_not_used(registry: Registry, 
 
 def test_copies_with_the_same_name_or_id_are_ambiguous_and_are_named_by_path(registry: Registry, base: Path) -> None:
     shutil.copytree(base / "agents" / "reviewer", base / "agents" / "copy")
-    for target in ("reviewer", "Reviewer"):
+    for target in (definition("Reviewer").metadata.id, "Reviewer"):
         error = refused("AMBIGUOUS_TARGET", registry.find, target)
         assert error.details == {"candidates": ["./agents/copy", "./agents/reviewer"]}
     assert registry.find("./agents/copy").path == base / "agents" / "copy"
@@ -181,7 +183,7 @@ def test_one_that_cannot_be_read_is_named_and_hides_no_other(registry: Registry,
     listing = registry.listing()
     assert [path for path, _ in listing.found] == ["./agents/reviewer"]
     assert [problem.partition(":")[0] for problem in listing.problems] == ["./agents/broken"]
-    assert registry.get("reviewer").definition == definition("Reviewer")
+    assert registry.get("Reviewer").definition == definition("Reviewer")
     assert code_of(lambda: registry.get("./agents/broken")) == "INVALID_CONFIGURATION"
 
 
@@ -208,8 +210,8 @@ def test_two_registries_see_the_changes_of_each_other_at_once(registry: Registry
     for number in range(30):
         one, two = (registry, other) if number % 2 else (other, registry)
         prompt = f"version {number}"
-        one.change(one.find("reviewer"), lambda old, prompt=prompt: old.model_copy(update={"prompt": prompt}))
-        assert two.get("reviewer").definition.prompt == prompt
+        one.change(one.find("Reviewer"), lambda old, prompt=prompt: old.model_copy(update={"prompt": prompt}))
+        assert two.get("Reviewer").definition.prompt == prompt
         assert two.get("./agents/reviewer").hash == one.get("./agents/reviewer").hash
 
 

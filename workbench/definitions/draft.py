@@ -72,12 +72,13 @@ class Draft(Registry):
     def create(self, directory: Directory, definition: Definition) -> Snapshot:
         """See `Registry.create`."""
         directory.require_empty()
+        self.require_free(definition.metadata.name, directory)
         return self._keep(directory, None, definition)
 
     def change(self, directory: Directory, edit: Callable[[Definition], Definition]) -> Change:
         """See `Registry.change`."""
         before = self._changeable(directory).definition
-        return Change(before, self._keep(directory, before, edit(before)))
+        return Change(before, self._keep(directory, before, self._edited(directory, before, edit)))
 
     def remove(self, directory: Directory) -> tuple[Snapshot, list[str]]:
         """See `Registry.remove`."""

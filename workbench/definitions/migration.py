@@ -11,7 +11,7 @@ from workbench.definitions.registry import Registry
 from workbench.errors import Conflict
 from workbench.rules.definitions.conversion import Converted
 from workbench.rules.definitions.model import Definition
-from workbench.rules.definitions.names import fitting
+from workbench.rules.definitions.names import is_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,8 @@ class Conversion:
     converted: Converted
     definition: Definition
     keep: bool
+    replaces: str | None
+    """The id of the older definition, which the new one takes the place of under another id."""
 
     def make(self, registry: Registry) -> Migration:
         """Write the new files, and then remove the old ones unless they are kept.
@@ -53,15 +55,24 @@ class Conversion:
             self.new.create(self.definition)
         if not self.keep:
             self.old.discard(is_converted_here=is_same_place)
-        return Migration(registry.read(self.new), self.old.path, self.converted.changed, self.converted.left_out)
+        changed = self.converted.changed
+        if self.replaces:
+            changed = (*changed, new_id(self.replaces, self.definition.metadata.id))
+        return Migration(registry.read(self.new), self.old.path, changed, self.converted.left_out)
 
 
-def prepare(registry: Registry, target: str, to: str | None, *, keep: bool) -> Conversion:
+def new_id(old: str, new: str) -> str:
+    """What a conversion says of an id that it replaced."""
+    return f"metadata.id: {old!r} is {new} now."
+
+
+def prepare(registry: Registry, target: str, to: str | None, *, keep: bool, unused: str) -> Conversion:
     """The conversion of a definition to the current layout. Nothing is written yet.
 
     Args:
         to: a new directory; None: the one where it is, or for a single file one beside it that is named like it.
         keep: the old files stay.
+        unused: an id for the new definition, if the older one has none that it can keep.
 
     Raises:
         WorkbenchError: see `Registry.find`, `Registry.read` and `Registry.vacant`. Conflict: ``NOTHING_TO_MIGRATE``;
@@ -78,18 +89,15 @@ def prepare(registry: Registry, target: str, to: str | None, *, keep: bool) -> C
             left_out=list(converted.left_out),
         )
     is_replaced = to is None or not keep
-    definition = _with_free_id(registry, converted.definition, old.path if is_replaced else None)
-    return Conversion(old, _place(registry, old, to), converted, definition, keep)
+    before = converted.definition.metadata
+    shared = any(head.id == before.id and not (is_replaced and one.path == old.path) for one, head in registry.heads())
+    metadata = before if is_id(before.id) and not shared else before.model_copy(update={"id": unused})
+    definition = converted.definition.model_copy(update={"metadata": metadata})
+    replaces = before.id if metadata is not before and not shared else None
+    return Conversion(old, _place(registry, old, to), converted, definition, keep, replaces)
 
 
 def _place(registry: Registry, old: OlderDefinition, to: str | None) -> Directory:
     if to is None and not old.is_single_file:
         return Directory(old.path)
     return registry.vacant(to or str(old.path.with_suffix("")))
-
-
-def _with_free_id(registry: Registry, definition: Definition, replaced: Path | None) -> Definition:
-    """A definition with its id, or with a similar one if one other than the replaced definition has it."""
-    taken = [head.id for one, head in registry.heads() if one.path != replaced]
-    metadata = definition.metadata.model_copy(update={"id": fitting(definition.metadata.id, taken)})
-    return definition.model_copy(update={"metadata": metadata})

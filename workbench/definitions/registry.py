@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +13,10 @@ from typing import TypeVar
 from workbench.definitions.directory import Directory, Print, Snapshot, is_settled
 from workbench.definitions.older import definition_at
 from workbench.definitions.places import Places
-from workbench.errors import BadInput, NotFound, WorkbenchError
+from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
 from workbench.inert import inert_line
 from workbench.rules.definitions.model import Definition, Metadata
+from workbench.rules.definitions.names import is_id
 from workbench.rules.spelling import similar
 
 SNAPSHOTS = 300
@@ -74,47 +75,76 @@ class Registry:
     # Finding.
 
     def find(self, target: str) -> Directory:
-        """The directory of a definition, by its path, its id, or its name, in this order.
-
-        One that cannot be read has no name: it is found by that of its directory, so that what is wrong can be said.
+        """The directory of the only definition that a target means: by its path, its id, or its name.
 
         Raises:
             NotFound: ``AGENT_NOT_FOUND``. BadInput: ``INVALID_PATH``; ``AMBIGUOUS_TARGET``: `details.candidates` are
                 the paths.
         """
-        if (path := self._path_if_any(target)) is not None:
-            return definition_at(path) or Directory(path)
-        heads = list(self.heads())
-        for key in ("id", "name"):
-            if found := self._with(key, target, heads):
-                return found
-        if broken := self._unreadable(target, {directory.key for directory, _ in heads}):
-            return broken
-        meant = similar(target, (head.name for _, head in heads))
+        found = self._meant(target)
+        if len(found) > 1:
+            raise self._ambiguous(target, found)
+        if found:
+            return found[0]
+        if worded := [self.display_path(one.key) for one, head in self.heads() if head.id == target]:
+            text = f"The id {inert_line(target)} in {', '.join(worded)} is no UUID, so it names nobody. Use the path."
+            raise NotFound("AGENT_NOT_FOUND", f"{text} agent_migrate gives it an id.")
+        meant = similar(target, (head.name for _, head in self.heads()))
         question = f" Did you mean {meant}?" if meant else " agent_list lists them."
         raise NotFound("AGENT_NOT_FOUND", f"No agent has the path, id or name {inert_line(target)}.{question}")
 
-    def _unreadable(self, name: str, readable: Set[str]) -> Directory | None:
-        """The only directory of a name whose definition cannot be read."""
-        found = [one for one in self.directories() if one.key not in readable and Path(one.key).name == name]
-        return found[0] if len(found) == 1 else None
+    def _meant(self, target: str) -> list[Directory]:
+        """The definitions that a target means, by path. One with a separator is a path and nothing else."""
+        path = self._path_if_any(target)
+        place = [] if path is None else [definition_at(path) or Directory(path)]
+        if _is_path(target):
+            return place
+        others = [one for one in self.directories() if one.path != path and self._is_called(one, target)]
+        return [*place, *others]
+
+    def _is_called(self, directory: Directory, target: str) -> bool:
+        """Whether a definition has an id or name. Ids are UUIDs, which no name is: a word that an older file has in
+        their place is no target. One that cannot be read has the name of its directory, so that what is wrong can be
+        said, and so that nobody else is taken for it.
+        """
+        try:
+            head = self.head(directory)
+        except WorkbenchError:
+            return directory.path.name == target
+        return target == (head.id if is_id(target) else head.name)
+
+    def require_free(self, name: str, own: Directory) -> None:
+        """Refuse a name by which another definition is found already.
+
+        Args:
+            own: the definition that shall have it.
+
+        Raises:
+            Conflict: ``AGENT_EXISTS``.
+        """
+        for other in self.directories():
+            if other.path != own.path and self._is_called(other, name):
+                shown = self.display_path(other.key)
+                text = f"{shown} is called {inert_line(name)} already. Choose another name."
+                raise Conflict("AGENT_EXISTS", text)
 
     def find_id(self, definition_id: str) -> Directory:
-        """The directory of the definition with an id; other than with `find`, a path or a name counts for nothing.
+        """The directory of the definition that records name by an id, which may be a word of an older file.
 
         Raises:
             NotFound: ``AGENT_NOT_FOUND``. BadInput: ``AMBIGUOUS_TARGET``.
         """
-        if found := self._with("id", definition_id, self.heads()):
-            return found
-        raise NotFound("AGENT_NOT_FOUND", f"There is no agent with the id {inert_line(definition_id)}.")
-
-    def _with(self, key: str, value: str, heads: Iterable[tuple[Directory, Metadata]]) -> Directory | None:
-        """The definition with an id or name, if there is one."""
-        found = [directory for directory, head in heads if getattr(head, key) == value]
+        found = [directory for directory, head in self.heads() if head.id == definition_id]
         if len(found) > 1:
-            raise _ambiguous(key, value, [self.display_path(one.key) for one in found])
-        return found[0] if found else None
+            raise self._ambiguous(definition_id, found)
+        if not found:
+            raise NotFound("AGENT_NOT_FOUND", f"There is no agent with the id {inert_line(definition_id)}.")
+        return found[0]
+
+    def _ambiguous(self, target: str, found: Sequence[Directory]) -> BadInput:
+        paths = [self.display_path(one.key) for one in found]
+        text = f"{inert_line(target)} means {len(paths)} agents. Name one by its path: {', '.join(paths)}."
+        return BadInput("AMBIGUOUS_TARGET", text, candidates=paths)
 
     def directories(self, below: Path | None = None) -> Iterator[Directory]:
         """The directories of all definitions, or of those below a directory, sorted by path."""
@@ -136,7 +166,7 @@ class Registry:
 
     def _path_if_any(self, target: str) -> Path | None:
         """The path that a target is, if it looks like one or there is a definition at it."""
-        is_path = "/" in target or "\\" in target or target in (".", "..")
+        is_path = _is_path(target)
         try:
             place = self.place(target)
         except BadInput:
@@ -207,20 +237,31 @@ class Registry:
         """Write a new definition.
 
         Raises:
-            Conflict: ``AGENT_EXISTS``. Unavailable: see `Directory.change`.
+            Conflict: ``AGENT_EXISTS``, also for its name. Unavailable: see `Directory.change`.
         """
+        self.require_free(definition.metadata.name, directory)
         return directory.create(definition)
 
     def change(self, directory: Directory, edit: Callable[[Definition], Definition]) -> Change:
-        """Change a definition; see `Directory.change`."""
+        """Change a definition; see `Directory.change`.
+
+        Raises:
+            Conflict: ``AGENT_EXISTS``: another one has its new name.
+        """
         before: list[Definition] = []
 
         def noting(definition: Definition) -> Definition:
             before.append(definition)
-            return edit(definition)
+            return self._edited(directory, definition, edit)
 
         after = directory.change(noting)
         return Change(before[-1], after)
+
+    def _edited(self, own: Directory, before: Definition, edit: Callable[[Definition], Definition]) -> Definition:
+        after = edit(before)
+        if after.metadata.name != before.metadata.name:
+            self.require_free(after.metadata.name, own)
+        return after
 
     def remove(self, directory: Directory) -> tuple[Snapshot, list[str]]:
         """Remove a definition; what it was, and what is left in its directory because it is not of the definition.
@@ -241,12 +282,8 @@ class Registry:
         return Directory(self._places.vacant(path))
 
 
-def _ambiguous(key: str, target: str, candidates: list[str]) -> BadInput:
-    return BadInput(
-        "AMBIGUOUS_TARGET",
-        f"{len(candidates)} agents have the {key} {inert_line(target)}. Name one by its path: {', '.join(candidates)}.",
-        candidates=candidates,
-    )
+def _is_path(target: str) -> bool:
+    return "/" in target or "\\" in target or target in (".", "..")
 
 
 def _put(cache: dict[str, T], key: str, value: T, size: int) -> None:

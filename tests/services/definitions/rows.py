@@ -80,8 +80,8 @@ GOOD: Mapping[str, dict[str, Any]] = {
     "agent_revoke_trust": ON,
     "agent_probe_mcp_server": {**ON, "serverName": "files"},
     "agent_list_templates": {},
-    "agent_create_from_template": {"templateName": "reviewer", "agentPath": "./agents/made"},
-    "agent_create_from_persona": {"personaId": "tester", "agentPath": "./agents/made"},
+    "agent_create_from_template": {"templateName": "reviewer", "agentPath": "./agents/made", "name": "Made"},
+    "agent_create_from_persona": {"personaId": "tester", "agentPath": "./agents/made", "name": "Made"},
     "agent_get_schema": {},
     "agent_migrate": {"agentTarget": "./agents/old.yaml", "targetPath": "./agents/converted"},
     "agent_history": ON,
@@ -90,7 +90,7 @@ GOOD: Mapping[str, dict[str, Any]] = {
     "agent_validate": ON,
     "agent_export": ON,
     "agent_bulk": {"changes": [{"tool": "agent_delete_rule", "arguments": {**ON, "ruleName": "be-polite"}}]},
-    "agent_import": {"agentPath": "./agents/imported", "content": EXPORTED},
+    "agent_import": {"agentPath": "./agents/imported", "content": EXPORTED, "newName": "Imported"},
 }
 """Arguments with which each tool succeeds; those that change a definition change it with these."""
 

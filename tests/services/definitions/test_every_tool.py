@@ -125,8 +125,7 @@ def bad_arguments(name: str) -> Iterator[tuple[dict[str, Any], str, str]]:
         yield {**good, parameter: wrong}, code, parameter
     yield {**good, "unknown": 1}, "VALIDATION_ERROR", "unknown"
     for parameter, target in product(sorted(op.parameters & TARGETS), UNKNOWN_TARGETS):
-        is_place = name == "agent_migrate" and target.startswith("./")
-        yield {**good, parameter: target}, "NOTHING_TO_MIGRATE" if is_place else "AGENT_NOT_FOUND", ""
+        yield {**good, parameter: target}, "AGENT_NOT_FOUND", ""
     for parameter in sorted(op.parameters & UNKNOWN.keys()):
         if name not in NULL_IF_UNKNOWN and NAMES_NEW.get(name) != parameter:
             yield {**good, parameter: "no-such-part"}, UNKNOWN[parameter], ""

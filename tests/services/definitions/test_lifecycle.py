@@ -56,7 +56,7 @@ async def test_one_that_cannot_be_read_is_found_by_its_directory_and_its_mistake
 
 
 async def test_a_copy_has_its_own_id_and_an_agent_is_given_one_by_an_id_or_a_name_that_only_one_has(
-    workbench: Workbench, admit: Admit
+    workbench: Workbench, settings: Settings, admit: Admit
 ) -> None:
     made = await create(workbench)
     await admit("ada")
@@ -67,14 +67,18 @@ async def test_a_copy_has_its_own_id_and_an_agent_is_given_one_by_an_id_or_a_nam
 
     assert await give("reviewer") == "reviewer"
     copy = await workbench.call("agent_clone", sourceAgent="reviewer", targetPath="./agents/second")
+    await refused(
+        "AGENT_EXISTS", workbench, "agent_clone", sourceAgent="reviewer", targetPath="./agents/x", newName="reviewer"
+    )
     assert copy["agentId"] != made["agentId"]
-    with pytest.raises(BadInput, match="AMBIGUOUS_NAME") as raised:
-        await give("reviewer")
-    assert raised.value.details["candidates"] == sorted([made["agentId"], copy["agentId"]])
-    with pytest.raises(BadInput, match="AMBIGUOUS_TARGET") as raised:
-        await workbench.call("agent_get_info", agentTarget="reviewer")
-    assert raised.value.details["candidates"] == ["./agents/reviewer", "./agents/second"]
-    assert await give(copy["agentId"]) == "reviewer"
+    file = settings.home / "agents" / "second" / "agent.yaml"
+    file.write_text(file.read_text().replace("name: second", "name: reviewer"))
+    await workbench.call("agent_get_info", agentTarget=copy["agentPath"])
+    for call in (give("reviewer"), workbench.call("agent_get_info", agentTarget="reviewer")):
+        with pytest.raises(BadInput, match="AMBIGUOUS_TARGET") as raised:
+            await call
+        assert raised.value.details["candidates"] == ["./agents/reviewer", "./agents/second"]
+    assert await give(copy["agentId"]) == await give(copy["agentPath"]) == "reviewer"
     with pytest.raises(NotFound, match="DEFINITION_NOT_FOUND"):
         await give("nobody")
 
@@ -178,15 +182,14 @@ async def test_what_somebody_else_writes_right_after_the_operator_is_not_trusted
     assert newest == ["changed outside of Workbench", "rule a added"]
 
 
-async def test_a_definition_named_like_the_id_of_a_deleted_one_is_another(workbench: Workbench, admit: Admit) -> None:
+async def test_the_id_of_a_deleted_one_becomes_no_other_by_a_name(workbench: Workbench, admit: Admit) -> None:
     made = await create(workbench)
     ada = await admit("ada", definition="reviewer")
     assert await workbench.dispatch(ada.caller, "list_rules", {}) == {"rules": []}
     await workbench.call("agent_delete", agentTarget="reviewer", confirm=True)
-    await workbench.call("agent_create", agentPath="./agents/other", name=made["agentId"])
+    await refused("VALIDATION_ERROR", workbench, "agent_create", agentPath="./agents/other", name=made["agentId"])
     with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
         await workbench.dispatch(ada.caller, "add_rule", {"rule": {"name": "a", "text": "x"}})
-    assert (await workbench.call("agent_list_rules", agentTarget="./agents/other"))["count"] == 0
 
 
 async def test_a_branch_that_is_checked_out_between_two_calls_is_read(reviewer: Reviewer, repository: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from tests.rules.definitions.test_older import FILES, YAML
 from tests.services.definitions.conftest import Reviewer, create, refused
 from workbench.app import Workbench
+from workbench.rules.definitions.names import is_id
 from workbench.rules.definitions.schema import File, of_file
 from workbench.rules.yaml_text import write
 from workbench.settings import Settings
@@ -163,13 +164,14 @@ async def test_older_definitions_are_listed_read_and_refused_to_be_changed(workb
 
 
 async def test_a_directory_is_converted_in_its_place_and_keeps_its_files(workbench: Workbench, agents: Path) -> None:
-    made = await migrate(workbench, "finder")
-    assert (made["agentPath"], made["agentId"], made["leftOut"]) == ("./agents/finder", "finder", [])
-    assert made["changed"] == ["providers: 'claude' is named 'anthropic' now."]
+    made = await migrate(workbench, "./agents/finder")
+    assert (made["agentPath"], is_id(made["agentId"]), made["leftOut"]) == ("./agents/finder", True, [])
+    changed = ["providers: 'claude' is named 'anthropic' now.", f"metadata.id: 'finder' is {made['agentId']} now."]
+    assert made["changed"] == changed
     assert (agents / "finder" / "tsagent.json").read_text() == FILES["tsagent.json"]
     assert json.loads(FILES["tsagent.json"])["metadata"]["name"] in (agents / "finder" / "agent.yaml").read_text()
-    await workbench.call("agent_add_rule", agentTarget="finder", rule={"name": "a", "text": "b"})
-    assert (await workbench.call("agent_list_rules", agentTarget="finder"))["count"] == 3
+    await workbench.call("agent_add_rule", agentTarget=made["agentId"], rule={"name": "a", "text": "b"})
+    assert (await workbench.call("agent_list_rules", agentTarget="./agents/finder"))["count"] == 3
     (event,) = (await workbench.call("list_events", kinds=["definition.created"]))["events"]
     assert event["data"]["summary"] == "converted from ./agents/finder"
 
@@ -195,4 +197,4 @@ async def test_what_was_left_out_is_named_and_secrets_are_masked(workbench: Work
     assert "sk-hidden" not in json.dumps([made, await workbench.call("list_events", kinds=["definition.*"])])
     assert "sk-hidden" in (agents / "writer" / "agent.yaml").read_text()
     for code, options in (("NOTHING_TO_MIGRATE", {}), ("VALIDATION_ERROR", {"keepOld": "maybe"})):
-        await refused(code, workbench, "agent_migrate", agentTarget="writer", **options)
+        await refused(code, workbench, "agent_migrate", agentTarget="./agents/writer", **options)

@@ -249,7 +249,7 @@ async def test_an_agent_passes_on_what_its_own_definition_is_trusted_with(workbe
 async def test_what_was_imported_is_asked_for_even_if_it_was_here_before(workbench: Workbench, mine: str) -> None:
     made = await workbench.call("agent_get_info", agentTarget=mine)
     file = (await workbench.call("agent_export", agentTarget=mine))["content"]
-    await workbench.call("agent_import", agentPath="./agents/imported", content=file)
+    await workbench.call("agent_import", agentPath="./agents/imported", content=file, newName="imported")
     await refused(workbench, "./agents/imported")
     await workbench.call("agent_delete", agentTarget=mine, confirm=True)
     back = await workbench.call("agent_import", agentPath=mine, content=file)

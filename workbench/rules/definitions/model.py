@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema
 from workbench.model import Json
 from workbench.rules.definitions.component import Component
 from workbench.rules.definitions.mcp_servers import McpServer
-from workbench.rules.definitions.names import EntryName, repeated
+from workbench.rules.definitions.names import DefinitionName, EntryName, repeated
 from workbench.rules.definitions.templates import placeholders
 from workbench.rules.naming import Name
 from workbench.rules.wire import json_safety
@@ -169,8 +169,8 @@ Persona = Annotated[Annotated[str, Field(max_length=50)] | None, Field(descripti
 class Metadata(Component):
     """What a definition is."""
 
-    id: EntryName
-    name: Name
+    id: EntryName = Field(description="A UUID. Older files may have a word, by which nobody can name the agent.")
+    name: DefinitionName
     version: Version = "1.0.0"
     description: Purpose = ""
     mode: ModeOfUse = Mode.INTERACTIVE
@@ -185,7 +185,7 @@ class Metadata(Component):
 class MetadataChanges(Changes):
     """Changes of metadata; fields that are not set stay. The id and the time of creation never change."""
 
-    name: Name = ""
+    name: DefinitionName = ""
     version: Version = ""
     description: Purpose = ""
     mode: ModeOfUse = Mode.INTERACTIVE

@@ -11,8 +11,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator, StringConstraints
 
+from workbench.rules.naming import Name
+
 LONGEST = 100
 _VALID = re.compile(rf"[a-zA-Z0-9_-]{{1,{LONGEST}}}")
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _OTHERS = re.compile(r"[^a-zA-Z0-9_-]+")
 DEVICES = frozenset({"con", "prn", "aux", "nul"} | {f"{port}{n}" for port in ("com", "lpt") for n in range(10)})
 """Names that are devices on Windows, whatever follows a dot."""
@@ -27,6 +30,21 @@ def _no_device(name: str) -> str:
 EntryName = Annotated[
     str, StringConstraints(min_length=1, max_length=LONGEST, pattern=r"^[a-zA-Z0-9_-]+$"), AfterValidator(_no_device)
 ]
+
+
+def is_id(text: str) -> bool:
+    """Whether a text has the form of a definition's id, a UUID, which no name has; older files may have words."""
+    return _ID.fullmatch(text) is not None
+
+
+def _no_id(name: str) -> str:
+    if is_id(name):
+        raise ValueError("has the form of an id (a UUID), by which no agent may be called")
+    return name
+
+
+DefinitionName = Annotated[Name, AfterValidator(_no_id)]
+"""The name of a definition: never the id of another."""
 
 
 def repeated(names: Iterable[str]) -> list[str]:

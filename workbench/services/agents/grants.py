@@ -14,10 +14,11 @@ from typing import Annotated, Any
 from pydantic import AwareDatetime, Field, ValidationError
 
 from workbench.errors import BadInput, Conflict, NotFound
+from workbench.inert import inert_line
 from workbench.model import SECOND, Access, Role, SelfTools, Tool, Wire, iso
 from workbench.ops import first_problems, problems_of
 from workbench.rules import access
-from workbench.rules.naming import resolve_ref
+from workbench.rules.definitions.names import is_id
 from workbench.services.access.personas import require_persona
 from workbench.services.spaces.sessions import require_session
 from workbench.services.spaces.teams import require_team
@@ -92,7 +93,7 @@ def apply(tx: Tx, agent: Row, grant: Grant) -> dict[str, Any]:
     Raises:
         BadInput: ``BAD_AGENT_ID``. Conflict: ``AGENT_ID_TAKEN``, ``TEAM_ELSEWHERE``.
         NotFound: ``PERSONA_NOT_FOUND``, ``SESSION_NOT_FOUND``, ``TEAM_NOT_FOUND``, ``WORKTREE_NOT_FOUND``,
-            ``DEFINITION_NOT_FOUND``. BadInput: ``AMBIGUOUS_NAME``.
+            ``DEFINITION_NOT_FOUND``. BadInput: ``AMBIGUOUS_NAME``, ``AMBIGUOUS_TARGET``.
         Conflict: ``WORKTREE_CLOSED``, ``WORKTREE_FIXED``.
     """
     wanted = {column: agent[column] for column in _COLUMNS} | _wanted(tx, agent, grant)
@@ -122,7 +123,7 @@ def check(tx: Reader, grant: Grant) -> None:
     Raises:
         NotFound: ``PERSONA_NOT_FOUND``, ``SESSION_NOT_FOUND``, ``TEAM_NOT_FOUND``, ``WORKTREE_NOT_FOUND``,
             ``DEFINITION_NOT_FOUND``.
-        Conflict: ``TEAM_ELSEWHERE``, ``WORKTREE_CLOSED``. BadInput: ``AMBIGUOUS_NAME``.
+        Conflict: ``TEAM_ELSEWHERE``, ``WORKTREE_CLOSED``. BadInput: ``AMBIGUOUS_NAME``, ``AMBIGUOUS_TARGET``.
     """
     nobody = dict.fromkeys(_COLUMNS) | {"id": None}
     _wanted(tx, nobody, grant)
@@ -186,11 +187,16 @@ def _free(tx: Reader, agent: Row, agent_id: str) -> str:
 
 
 def _definition(tx: Reader, wanted: str) -> str:
-    """The id of the definition with an id or, if there is none, a name."""
-    found = resolve_ref(tx.all(SQL.definition, wanted=wanted), wanted, "agent definition")
-    if found is None:
+    """The id of the only definition with a path, an id or a name; see `Registry.find`."""
+    rows = tx.all(SQL.definition, wanted=wanted, id=wanted if is_id(wanted) else None)
+    found = next(([row] for row in rows if row["path"] == wanted), rows)
+    if len(found) > 1:
+        paths = [row["path"] for row in found]
+        text = f"{inert_line(wanted)} means {len(paths)} agents. Name one by its path: {', '.join(paths)}."
+        raise BadInput("AMBIGUOUS_TARGET", text, candidates=paths)
+    if not found:
         raise NotFound("DEFINITION_NOT_FOUND", f"There is no agent definition {wanted!r}. agent_list lists them.")
-    return str(found["id"])
+    return str(found[0]["id"])
 
 
 def _worktree(tx: Reader, agent: Row, name: str | None) -> str | None:

@@ -25,7 +25,9 @@ SELECT 1 AS found FROM spawns WHERE agent_id = CAST(:id AS TEXT);
 SELECT status FROM worktrees WHERE name = :name;
 
 -- name: definition
-SELECT id FROM definitions WHERE (id = :wanted OR name = :wanted) AND deleted_at IS NULL ORDER BY id;
+SELECT id, path FROM definitions
+WHERE (id = :id OR name = :wanted OR path = :wanted) AND deleted_at IS NULL
+ORDER BY path, seen_at DESC;
 
 -- name: session_used
 UPDATE sessions SET used_at = :now WHERE id = :id;

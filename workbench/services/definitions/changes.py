@@ -23,6 +23,10 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
+_REPLACING = (
+    *(SQL.replace_in_versions, SQL.replace_in_agents, SQL.replace_in_attempts, SQL.replace_in_trust),
+    *(SQL.replace_in_calls, SQL.replace_in_conversations, SQL.replace_in_personalities, SQL.forget_id),
+)
 Action = Literal["created", "changed", "deleted", "found"]
 Record = Callable[[Tx], None]
 """Writes a version to the store."""
@@ -72,7 +76,7 @@ async def note_unseen(ctx: Ctx) -> None:
 
 async def note(ctx: Ctx, snapshot: Snapshot) -> None:
     """Record a definition, if what it says is not the version that was recorded last."""
-    if not _is_recorded(snapshot, await _last(ctx, snapshot)):
+    if not _is_recorded(snapshot, await last(ctx, snapshot.definition.metadata.id)):
         await ctx.repositories.shielded(_note(ctx, snapshot))
 
 
@@ -90,14 +94,14 @@ async def _note(ctx: Ctx, snapshot: Snapshot) -> None:
 async def _record_found(ctx: Ctx, snapshot: Snapshot) -> None:
     if isinstance(ctx.definitions, Draft) and ctx.definitions.is_drafted(snapshot):
         return
-    last = await _last(ctx, snapshot)
-    if not _is_recorded(snapshot, last):
-        await save(ctx, _version(ctx, snapshot, "found", "changed outside of Workbench" if last else "found"))
+    known = await last(ctx, snapshot.definition.metadata.id)
+    if not _is_recorded(snapshot, known):
+        await save(ctx, _version(ctx, snapshot, "found", "changed outside of Workbench" if known else "found"))
 
 
-async def _last(ctx: Ctx, snapshot: Snapshot) -> Row | None:
-    """The version of a definition that was recorded last."""
-    return await ctx.read(lambda tx: tx.one(SQL.last, id=snapshot.definition.metadata.id))
+async def last(ctx: Ctx, definition_id: str) -> Row | None:
+    """What was recorded last of the definition with an id: its `hash`, and when it was deleted (`deleted_at`)."""
+    return await ctx.read(lambda tx: tx.one(SQL.last, id=definition_id))
 
 
 def _is_recorded(snapshot: Snapshot, last: Row | None) -> bool:
@@ -186,13 +190,21 @@ async def _remove(ctx: Ctx, target: str) -> tuple[Snapshot, list[str]]:
         return snapshot, left
 
 
-async def record(ctx: Ctx, snapshot: Snapshot, action: Action, summary: str, made: Writing | None = None) -> None:
+async def record(
+    ctx: Ctx,
+    snapshot: Snapshot,
+    action: Action,
+    summary: str,
+    made: Writing | None = None,
+    replaces: str | None = None,
+) -> None:
     """Record a version of a definition; that of a draft is recorded when the draft is committed.
 
     Args:
         made: what the caller wrote, of which something may be trusted; None: somebody else wrote it.
+        replaces: the id that it had before: all that was recorded of that is recorded of the new one.
     """
-    version = _version(ctx, snapshot, action, summary, made)
+    version = _version(ctx, snapshot, action, summary, made, replaces)
     if isinstance(ctx.definitions, Draft):
         ctx.definitions.records.append(version)
     else:
@@ -209,13 +221,17 @@ async def save(ctx: Ctx, *versions: Record) -> None:
         log.warning("versions of definitions could not be recorded", exc_info=True)
 
 
-def _version(ctx: Ctx, snapshot: Snapshot, action: Action, summary: str, made: Writing | None = None) -> Record:
+def _version(
+    ctx: Ctx, snapshot: Snapshot, action: Action, summary: str, made: Writing | None = None, replaces: str | None = None
+) -> Record:
     definition, path = snapshot.definition, ctx.definitions.display_path(snapshot.path)
     content = secrets.masked(definition).model_dump_json(by_alias=True)
     values = {"id": definition.metadata.id, "name": definition.metadata.name, "path": path, "hash": snapshot.hash}
 
     def write(tx: Tx) -> None:
         tx.run(SQL.save, values, now=tx.now, deleted=tx.now if action == "deleted" else None)
+        if replaces:
+            _replace_id(tx, replaces, values["id"])
         tx.run(SQL.keep_content, hash=snapshot.hash, content=content)
         tx.run(SQL.keep_version, values, action=action, summary=summary, by=tx.actor, now=tx.now)
         facts = {"name": values["name"], "path": path, "hash": snapshot.hash, "summary": summary}
@@ -226,6 +242,13 @@ def _version(ctx: Ctx, snapshot: Snapshot, action: Action, summary: str, made: W
             trust.record_deleted(tx, values["id"])
 
     return write
+
+
+def _replace_id(tx: Tx, old: str, new: str) -> None:
+    """What is recorded of one id is recorded of another from now on."""
+    trust.close_question(tx, old)
+    for statement in _REPLACING:
+        tx.run(statement, old=old, new=new)
 
 
 def updated(definition: Definition, **parts: Any) -> Definition:

@@ -7,9 +7,15 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.definitions.migration import Migration, prepare
+from workbench.definitions import Directory
+from workbench.definitions.migration import Migration, new_id, prepare
+from workbench.definitions.older import OlderDefinition
+from workbench.errors import Conflict
+from workbench.model import uuid7
 from workbench.ops import Ctx
 from workbench.rules.definitions import schema
+from workbench.rules.definitions.model import Definition
+from workbench.rules.definitions.names import is_id
 from workbench.services.definitions import changes
 from workbench.services.definitions.lifecycle import Created
 from workbench.services.definitions.operation import AgentTarget, Answer, definition_op
@@ -53,17 +59,43 @@ async def agent_migrate(
     ] = None,
     keepOld: Annotated[bool, Field(description="false: remove the old files, if nothing is lost with them.")] = True,
 ) -> Migrated:
-    """Convert an agent definition from an older layout: tsagent.json with .mdt files, or one YAML file."""
+    """Convert an agent definition from an older layout: tsagent.json with .mdt files, or one YAML file.
+
+    An id that is no UUID, as older files have it, is replaced; what was recorded of the agent stays with it.
+    """
     return await ctx.repositories.shielded(_migrate(ctx, agentTarget, targetPath, keepOld))
 
 
 async def _migrate(ctx: Ctx, target: str, to: str | None, keep: bool) -> Migrated:
-    conversion = await to_thread(prepare, ctx.definitions, target, to, keep=keep)
+    unused = str(uuid7(ctx.store.now()))
+    found = await to_thread(ctx.definitions.find, target)
+    if to is None and not isinstance(found, OlderDefinition):
+        return await _identify(ctx, found, unused)
+    conversion = await to_thread(lambda: prepare(ctx.definitions, target, to, keep=keep, unused=unused))
     source = ctx.definitions.display_path(conversion.old.path)
     async with changes.exclusive(ctx, conversion.new):
         made = await to_thread(conversion.make, ctx.definitions)
-        await changes.record(ctx, made.after, "created", f"converted from {source}")
+        await changes.record(ctx, made.after, "created", f"converted from {source}", replaces=conversion.replaces)
     return _migrated(ctx, made, source)
+
+
+async def _identify(ctx: Ctx, directory: Directory, unused: str) -> Migrated:
+    """Give a definition of the current layout an id, if it has a word in its place."""
+    word = (await to_thread(ctx.definitions.head, directory)).id
+    path = ctx.definitions.display_path(directory.path)
+    if is_id(word):
+        raise Conflict("NOTHING_TO_MIGRATE", f"{path} has the current layout, and an id.")
+
+    def identified(definition: Definition) -> Definition:
+        return definition.model_copy(update={"metadata": definition.metadata.model_copy(update={"id": unused})})
+
+    async with changes.exclusive(ctx, directory):
+        others = await to_thread(lambda: [one for one, head in ctx.definitions.heads() if head.id == word])
+        made = await to_thread(ctx.definitions.change, directory, identified)
+        replaces = word if len(others) == 1 else None
+        await changes.record(ctx, made.after, "changed", "id replaced", replaces=replaces)
+    message = f"{made.after.definition.metadata.name} has an id of its own."
+    return Migrated(message=message, agent_id=unused, agent_path=path, changed=[new_id(word, unused)], left_out=[])
 
 
 def _migrated(ctx: Ctx, made: Migration, source: str) -> Migrated:

@@ -11,7 +11,7 @@ from workbench.definitions import Snapshot
 from workbench.model import iso, uuid7
 from workbench.ops import Ctx
 from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition, Metadata, Mode, Settings
-from workbench.rules.naming import Name
+from workbench.rules.definitions.names import DefinitionName
 from workbench.services.definitions import changes
 from workbench.services.definitions.operation import (
     AgentPath,
@@ -111,7 +111,7 @@ async def agent_get_info(ctx: Ctx, agentTarget: AgentTarget) -> Info:
 async def agent_create(
     ctx: Ctx,
     agentPath: AgentPath,
-    name: Annotated[Name, Field(description="Its name, for people.")],
+    name: Annotated[DefinitionName, Field(description="Its name, for people.")],
     description: Annotated[str, Field(max_length=2_000, description="What it is for.")] = "",
     mode: Annotated[Mode, Field(description="interactive: chat; autonomous: tasks; tools: it exports tools.")] = (
         Mode.INTERACTIVE
@@ -130,12 +130,14 @@ async def agent_clone(
     ctx: Ctx,
     sourceAgent: AgentTarget,
     targetPath: AgentPath,
-    newName: Annotated[Name | None, Field(description="The copy's name; null: the same.")] = None,
+    newName: Annotated[
+        DefinitionName | None, Field(description="The copy's name; null: that of its directory.")
+    ] = None,
 ) -> Created:
     """Copy an agent definition to a new directory. The copy has its own id."""
     source = (await changes.read(ctx, sourceAgent)).definition
-    named = {"name": newName} if newName else {}
-    metadata = new_metadata(ctx, dict(source.metadata) | named)
+    name = newName or ctx.definitions.place(targetPath).name
+    metadata = new_metadata(ctx, dict(source.metadata) | {"name": name})
     copy = source.model_copy(update={"metadata": metadata})
     summary = f"copied from {source.metadata.name}"
     origin = Origin(copied=source.metadata.id)

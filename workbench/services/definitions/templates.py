@@ -12,7 +12,7 @@ from workbench.errors import NotFound
 from workbench.ops import Ctx
 from workbench.ops.parameters import PersonaId
 from workbench.rules.definitions.model import Definition, Mode
-from workbench.rules.naming import Name
+from workbench.rules.definitions.names import DefinitionName
 from workbench.services.access.personas import require_persona
 from workbench.services.definitions import changes
 from workbench.services.definitions.lifecycle import Created, created, new_metadata
@@ -23,7 +23,7 @@ NewPath = Annotated[
     str | None,
     Field(min_length=1, max_length=1_000, description="A new directory; null: one named like it, in ./agents."),
 ]
-NewName = Annotated[Name | None, Field(description="Its name, for people; null: the same.")]
+NewName = Annotated[DefinitionName | None, Field(description="Its name, for people; null: the same.")]
 
 
 class Template(Answer):

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from workbench.model import uuid7
+from workbench.model import Level, uuid7
 from workbench.ops import Ctx
 from workbench.rules.definitions import portable
-from workbench.rules.naming import Name
+from workbench.rules.definitions.names import DefinitionName, is_id
 from workbench.services.definitions import changes
 from workbench.services.definitions.lifecycle import Created, created
 from workbench.services.definitions.operation import AgentPath, AgentTarget, Answer, definition_op
@@ -61,14 +61,14 @@ async def agent_import(
     ctx: Ctx,
     agentPath: AgentPath,
     content: Annotated[str, Field(max_length=portable.LARGEST, description="What agent_export returned as content.")],
-    newName: Annotated[Name | None, Field(description="Its name; null: that in the file.")] = None,
+    newName: Annotated[DefinitionName | None, Field(description="Its name; null: that in the file.")] = None,
 ) -> Imported:
-    """Create an agent definition from an exported file. It keeps its id, unless another agent has it.
+    """Create an agent definition from an exported file. It keeps its id, unless that stands for another agent.
 
     The operator is asked to trust what it needs.
     """
     definition = await to_thread(portable.import_text, content)
-    keeps_id = await to_thread(_is_free, ctx, definition.metadata.id)
+    keeps_id = await _may_keep(ctx, definition.metadata.id)
     named = {"name": newName} if newName else {}
     identified = {} if keeps_id else {"id": str(uuid7(ctx.store.now()))}
     metadata = definition.metadata.model_copy(update=named | identified)
@@ -77,6 +77,17 @@ async def agent_import(
     return Imported(**dict(created(ctx, snapshot)), kept_id=keeps_id, content_hash=snapshot.hash)
 
 
-def _is_free(ctx: Ctx, definition_id: str) -> bool:
-    """Whether no definition has an id. Blocks."""
-    return all(head.id != definition_id for _, head in ctx.definitions.heads())
+async def _may_keep(ctx: Ctx, definition_id: str) -> bool:
+    """Whether an import may have an id: only a UUID that stands for no other, also none that cannot be read now.
+
+    That of a deleted one is given back by the operator alone: agents may have it, and with it what was trusted.
+    """
+    if not is_id(definition_id) or await to_thread(_is_used, ctx, definition_id):
+        return False
+    known = await changes.last(ctx, definition_id)
+    return known is None or (known["deleted_at"] is not None and ctx.caller.level is Level.OPERATOR)
+
+
+def _is_used(ctx: Ctx, definition_id: str) -> bool:
+    """Whether a definition has an id. Blocks."""
+    return any(head.id == definition_id for _, head in ctx.definitions.heads())

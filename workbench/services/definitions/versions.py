@@ -17,6 +17,7 @@ from workbench.ops import Ctx
 from workbench.rules.definitions import comparison
 from workbench.rules.definitions.composition import content_hash
 from workbench.rules.definitions.model import Definition
+from workbench.rules.definitions.names import is_id
 from workbench.services.definitions import changes, committed
 from workbench.services.definitions.committed import Committed
 from workbench.services.definitions.operation import AgentTarget, Answer, definition_op
@@ -170,7 +171,7 @@ async def _known(ctx: Ctx, target: str) -> _Known:
         if error.code not in ("AGENT_NOT_FOUND", "INVALID_CONFIGURATION"):
             raise
         wanted = _display_path(ctx, target)
-        rows = await ctx.read(lambda tx: tx.all(SQL.known, wanted=wanted))
+        rows = await ctx.read(lambda tx: tx.all(SQL.known, wanted=wanted, id=wanted if is_id(wanted) else None))
         if len(rows) != 1:
             raise
         return _Known(rows[0]["id"], ctx.definitions.place(rows[0]["path"]), None)

@@ -1,5 +1,5 @@
 -- name: known
-SELECT id, path FROM definitions WHERE id = :wanted OR name = :wanted OR path = :wanted;
+SELECT id, path FROM definitions WHERE id = :id OR name = :wanted OR path = :wanted;
 
 -- name: recorded
 SELECT hash, action, name, path, summary, saved_by, saved_at FROM definition_versions
