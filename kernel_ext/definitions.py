@@ -19,6 +19,7 @@ from kernel_ext.objects.rows import shown_or_why
 from kernel_ext.result import Result
 from kernel_ext.wording import in_objects
 from workbench.errors import NotFound
+from workbench.rules.definitions.names import is_id
 from workbench.tables import Page, Table
 
 FOLDER = "./agents"
@@ -36,9 +37,8 @@ class Definitions(Suggests, Mapping[str, "NotebookDefinition"]):
         Raises:
             Missing: ``AGENT_NOT_FOUND``. BadInput: ``AMBIGUOUS_TARGET``, ``INVALID_PATH``.
         """
-        made = NotebookDefinition(self._caller, target)
-        _ = made.info
-        return made
+        found = NotebookDefinition(self._caller, target).info
+        return NotebookDefinition(self._caller, target if "/" in target else identity(found["id"], found["path"]))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._keys())
@@ -57,7 +57,7 @@ class Definitions(Suggests, Mapping[str, "NotebookDefinition"]):
             WorkbenchError: what the operation raises.
         """
         made = self._caller.call("agent_create", agentPath=path or f"{FOLDER}/{name}", name=name, **more)
-        return NotebookDefinition(self._caller, made["agentPath"])
+        return NotebookDefinition(self._caller, made["agentId"])
 
     def _keys(self) -> list[str]:
         """The names of the definitions; the paths of those that have the same name as another."""
@@ -79,8 +79,13 @@ class Definitions(Suggests, Mapping[str, "NotebookDefinition"]):
         return table
 
 
+def identity(definition_id: str, path: str) -> str:
+    """What a definition is called for ever, whatever its name becomes: its id, or its path if it has none."""
+    return definition_id if is_id(definition_id) else path
+
+
 class NotebookDefinition(Fixed):
-    """One definition; a cell shows it whole.
+    """One definition; a cell shows it whole. It stays the same one if its name changes, or another one gets its name.
 
     `metadata` and `settings` are its fields; `rules`, `references`, `tools`, `servers` and `providers` are what it
     consists of, by name. All are mappings: assigning, and deleting, changes the definition.
@@ -141,7 +146,7 @@ class NotebookDefinition(Fixed):
         """
         where = path or f"{FOLDER}/{name}"
         made = self._caller.call("agent_clone", sourceAgent=self._target, targetPath=where, newName=name)
-        return NotebookDefinition(self._caller, made["agentPath"])
+        return NotebookDefinition(self._caller, made["agentId"])
 
     def delete(self) -> Result:
         """Delete its files; other files in its directory stay.

@@ -85,3 +85,11 @@ def test_tab_offers_the_keys_and_the_commands_are_magics_too(running: Kernel) ->
     for line in ("define", "define show reviewer"):
         assert "Reads diffs" in running.run(f"%workbench {line}")
     assert "be-polite" in running.run("%workbench define rules reviewer")
+
+
+def test_an_object_stays_the_same_definition_when_its_name_changes_or_becomes_anothers(running: Kernel) -> None:
+    running.run('found = wb.definitions["reviewer"]; found.metadata["name"] = "renamed"')
+    running.run('reviewer.settings["temperature"] = 0.2')
+    running.run('wb.definitions.create("reviewer", path="./agents/next", initialPrompt="You are another.")')
+    assert running.run("found.prompt, reviewer.prompt") == "('You review.', 'You review.')"
+    assert running.run("found.info['name'], dict(found.rules)") == "('renamed', {})"
