@@ -42,12 +42,15 @@ async def test_with_a_server_it_is_the_server_that_is_asked(served: Served, comm
     assert found["limits"] == {"cpu_seconds": None, "memory_bytes": 2 * 10**9, "wall_seconds": 60, "tasks": None}
     ran = await command("ps")
     assert [line.split()[:2] for line in ran.out.splitlines()[1:3]] == [["ada", "running"], ["bob", "running"]]
+    ran = await command("spawn", "planner", "--name", "cleo")
+    assert " as a planner; it is assigned." in ran.out
+    await command("terminate", "cleo")
     ran = await command("restart", "ada")
     assert ran.out.startswith("ada runs as process ")
     ran = await command("terminate", "ada", "--reason", "Enough")
     assert ran == Ran(0, "Ended ada.\n", "")
     states = {one["agent_id"]: one["state"] for one in data(await command("--json", "ps", "--all"))}
-    assert states == {"ada": "ended", "bob": "running"}
+    assert states == {"ada": "ended", "bob": "running", "cleo": "ended"}
 
     async def admitted() -> bool:
         return "admitted as bob" in (await command("logs", "bob")).out

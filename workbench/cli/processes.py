@@ -136,7 +136,7 @@ def spawn(client: OperatorClient, ask: bool, **options: Any) -> Shown:
     runs = f"runs as process {made['pid']}" if made["pid"] else "is in the queue"
     warning = "" if made["confinement"]["enforced"] else " It is not confined."
     unused = "".join(f"\n{sentence}" for sentence in made["unused"])
-    return Note(f"{made['agent_id']} {runs}; it is {made['status']}.{warning}{unused}", made)
+    return Note(f"{made['agent_id']} {runs} as a {made['role']}; it is {made['status']}.{warning}{unused}", made)
 
 
 @root.command()

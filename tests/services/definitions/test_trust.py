@@ -311,3 +311,26 @@ async def test_secrets_are_in_no_question_answer_or_event(workbench: Workbench, 
         str(await workbench.call("list_events", limit=500)),
     ]
     assert [text for text in texts if "hunter2" in text] == []
+
+
+async def test_a_role_above_worker_is_asked_for_and_a_workers_is_not(workbench: Workbench, settings: Settings) -> None:
+    text = "metadata: {id: nice, name: nice, persona: planner}\n"
+    path = came_with_the_repository(settings, text, "nice")
+    error = await refused(workbench, path)
+    said = "metadata.persona: its agents get the role planner, of the persona planner"
+    assert error.details["needs"] == [said]
+    await decided(workbench, error)
+    await require(workbench, path)
+    await require(workbench, came_with_the_repository(settings, text.replace("planner", "tester"), "nice"))
+
+
+async def test_a_role_that_a_planner_gives_is_asked_for_and_the_operators_is_not(
+    workbench: Workbench, ada: Caller
+) -> None:
+    await create(workbench, "mine")
+    arguments = {"agentTarget": "mine", "metadata": {"persona": "planner"}}
+    await workbench.dispatch(ada, "agent_update_metadata", arguments)
+    assert (await refused(workbench, "mine")).details["needs"][0].startswith("metadata.persona: ")
+    await create(workbench, "own")
+    await workbench.call("agent_update_metadata", **{**arguments, "agentTarget": "own"})
+    await require(workbench, "own")

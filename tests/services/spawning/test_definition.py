@@ -255,3 +255,17 @@ async def test_an_agent_that_was_given_another_definition_has_it_after_a_restart
     task = await done(served, 'echo "[$WORKBENCH_DEFINITION]"')
     assert await text_of(served, task["id"]) == "[]"
     assert task["attempts"][0]["definition_hash"] is None
+
+
+async def test_a_role_that_came_with_a_definition_is_asked_for_whatever_runs_it_and_the_answer_says_it(
+    served: Served, lab: Path
+) -> None:
+    await define(served)
+    how = {"definition": "Reviewer", "assigned_worktree": "lab"}
+    assert (await served.workbench.call("spawn_agent", **how))["role"] == "worker"
+    file = file_of(served)
+    file.write_text(file.read_text().replace("persona: implementer", "persona: planner"))
+    refused = await given.refuses("DEFINITION_NOT_TRUSTED", served.workbench.call("spawn_agent", **how))
+    assert (await served.workbench.call("spawn_agent", persona_id="implementer", **how))["role"] == "worker"
+    await served.workbench.call("approve", approval_id=refused.details["approval_id"])
+    assert (await served.workbench.call("spawn_agent", **how))["role"] == "planner"

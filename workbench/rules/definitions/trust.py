@@ -1,4 +1,4 @@
-"""What a definition needs the operator's trust for: programs and servers, providers, and tools that run unasked.
+"""What a definition needs the operator's trust for: programs, servers, providers, tools that run unasked, and a role.
 
 Each need has a fingerprint. A need that changes has another one, so it must be trusted again.
 """
@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from workbench.inert import inert_line
+from workbench.model import Role
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.secrets import masked
@@ -24,12 +25,13 @@ Files = Mapping[str, Mapping[str, str]]
 
 class Kind(StrEnum):
     """What is trusted: a program that is started, a server that is called, where secrets of a provider are and go, or
-    a tool that runs without a question."""
+    a tool that runs without a question, or that its agents may do more than workers."""
 
     PROGRAM = "program"
     SERVER = "server"
     PROVIDER = "provider"
     PERMISSION = "permission"
+    ROLE = "role"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +56,19 @@ class Need:
         return f"{self.name}: {_SUMMARIES[self.kind](self.details)}"
 
 
-def needs(definition: Definition, files: Files = {}) -> list[Need]:
-    """Everything that a definition needs trust for, in the order of its file."""
+ROLE = "metadata.persona"
+"""The name of the need of a role."""
+
+
+def needs(definition: Definition, files: Files = {}, role: Role | None = None) -> list[Need]:
+    """Everything that a definition needs trust for, in the order of its file.
+
+    Args:
+        role: that of its persona, if it names one.
+    """
     hidden = masked(definition)
     return [
+        *_of_persona(definition, role),
         *_of_settings(definition),
         *_of_providers(definition, hidden),
         *_of_servers(definition, hidden, files),
@@ -68,6 +79,11 @@ def added(before: Sequence[Need], after: Sequence[Need]) -> list[Need]:
     """The needs that a change brings about."""
     known = {need.fingerprint for need in before}
     return [need for need in after if need.fingerprint not in known]
+
+
+def _of_persona(definition: Definition, role: Role | None) -> Iterator[Need]:
+    if role not in (None, Role.WORKER):
+        yield _need(Kind.ROLE, ROLE, {"persona": definition.metadata.persona, "role": role})
 
 
 def _of_settings(definition: Definition) -> Iterator[Need]:
@@ -150,6 +166,10 @@ def _permission_text(details: Mapping[str, Any]) -> str:
     return f"tools that run without asking you{of}: {details['tools']}"
 
 
+def _role_text(details: Mapping[str, Any]) -> str:
+    return f"its agents get the role {details['role']}, of the persona {details['persona']}"
+
+
 def _with(values: Mapping[str, str]) -> str:
     return f" with {', '.join(f'{key}={value}' for key, value in values.items())}" if values else ""
 
@@ -159,4 +179,5 @@ _SUMMARIES = {
     Kind.SERVER: _server_text,
     Kind.PROVIDER: _provider_text,
     Kind.PERMISSION: _permission_text,
+    Kind.ROLE: _role_text,
 }

@@ -13,12 +13,13 @@ from typing import Any
 
 from workbench.definitions import Snapshot
 from workbench.definitions.named_files import named_files
-from workbench.errors import Refused
-from workbench.model import Level
+from workbench.errors import NotFound, Refused
+from workbench.model import Level, Role
 from workbench.ops import SYSTEM, Caller, Ctx
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.trust import Need, added, needs
 from workbench.services import approvals
+from workbench.services.access.personas import require_persona
 from workbench.services.approvals import Approval
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -199,11 +200,21 @@ async def state(ctx: Ctx, snapshot: Snapshot) -> State:
 
 async def needs_of(ctx: Ctx, definition: Definition, place: Snapshot) -> list[Need]:
     """What a definition in the directory of a snapshot needs trust for."""
-    settings = ctx.settings
+    settings, role = ctx.settings, await _role(ctx, definition.metadata.persona)
     if not definition.mcp_servers:
-        return needs(definition)
+        return needs(definition, role=role)
     files = await to_thread(named_files, definition, place.path, settings.project, ctx.definitions.roots)
-    return needs(definition, files)
+    return needs(definition, files, role)
+
+
+async def _role(ctx: Ctx, persona: str | None) -> Role | None:
+    """The role of a persona, if there is one."""
+    if persona is None:
+        return None
+    try:
+        return (await ctx.read(lambda tx: require_persona(tx, persona))).role
+    except NotFound:
+        return None
 
 
 def _state(tx: Reader, definition_id: str, wanted: Sequence[Need]) -> State:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from workbench.errors import Conflict, Unavailable, WorkbenchError
-from workbench.model import Level, Registration, SelfTools, Wire
+from workbench.model import Level, Registration, Role, SelfTools, Wire
 from workbench.ops import Ctx, op
 from workbench.ops.parameters import AgentId
 from workbench.rules import access
@@ -49,10 +49,11 @@ class Spawned(Wire):
 
     It works once its registration is approved. `approval_id` is the approval that decides it, null if it is admitted;
     get_approval with wait_seconds waits for the decision. `unused` says what of its definition its profile does not
-    use.
+    use. `role`: what it may do: worker, or planner (it creates tasks and starts agents).
     """
 
     agent_id: str
+    role: Role
     status: Registration
     approval_id: int | None
     state: Literal["running", "queued"]
@@ -117,7 +118,8 @@ async def _spawn(ctx: Ctx, who: Newcomer, request: SpawnRequest, environment: En
         await asyncio.to_thread(environments.remove, ctx.settings, agent_uid)
         raise
     definition_id = who.definition.id if who.definition else None
-    found = _spawned(ctx, agent_uid, agent_id, status, pid, who.worktree, definition_id)
+    role = await ctx.read(lambda tx: Role(require_agent(tx, agent_id)["role"]))
+    found = _spawned(ctx, agent_uid, agent_id, role, status, pid, who.worktree, definition_id)
     return found.model_copy(update={"approval_id": question, "unused": list(who.unused)})
 
 
@@ -150,7 +152,8 @@ async def restart_agent(ctx: Ctx, agent_id: AgentId) -> Spawned:
     confinement_of(ctx.settings)
     pid = await ctx.repositories.shielded(_restart(ctx, agent))
     status = Registration(agent["registration_status"])
-    found = _spawned(ctx, agent_uid, agent_id, status, pid, agent["assigned_worktree"], definition_id)
+    role = Role(agent["role"])
+    found = _spawned(ctx, agent_uid, agent_id, role, status, pid, agent["assigned_worktree"], definition_id)
     return found.model_copy(update={"unused": list(checked.unused)})
 
 
@@ -201,6 +204,7 @@ def _spawned(
     ctx: Ctx,
     agent_uid: str,
     agent_id: str,
+    role: Role,
     status: Registration,
     pid: int | None,
     worktree: str | None,
@@ -208,6 +212,7 @@ def _spawned(
 ) -> Spawned:
     return Spawned(
         agent_id=agent_id,
+        role=role,
         status=status,
         approval_id=None,
         state="queued" if pid is None else "running",
