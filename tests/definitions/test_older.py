@@ -135,7 +135,8 @@ def test_it_becomes_one_that_says_the_same(agents: Path, registry: Registry, fil
     made = migrate(registry, NAME, None, keep=keep)
     given = converted(files).definition
     identified = given.metadata.model_copy(update={"id": made.after.definition.metadata.id})
-    assert is_id(identified.id) and f"metadata.id: 'finder' is {identified.id} now." in made.changed
+    assert is_id(identified.id)
+    assert f"metadata.id: 'finder' is {identified.id} now." in made.changed
     assert made.after.definition == given.model_copy(update={"metadata": identified})
     assert paths(registry) == ["./agents/finder"]
     assert registry.get(NAME) == made.after

@@ -130,7 +130,7 @@ async def test_stopping_an_answer_that_waits_withdraws_the_question(begin: Begin
 async def test_references_on_request_are_read_with_a_tool(begin: Begin) -> None:
     chat = await begin(calling("get_reference", reference_name="style"))
     reference = {"name": "style", "text": "Short sentences.", "include": "agent"}
-    await chat.workbench.call("agent_add_reference", agentTarget="helper", reference=reference)
+    await chat.workbench.call("agent_add_reference", agentTarget="./agents/helper", reference=reference)
     assert "Short sentences." in (await asked(chat, "tool_complete"))["tool_result"]
 
 
