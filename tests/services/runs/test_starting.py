@@ -67,7 +67,7 @@ async def test_the_hashes_of_definitions_are_recorded(lab: Lab, settings: Settin
     made = await lab.start(definitions=["Helper"])
     first = (await lab.call("get_run", run_id=made["id"]))["definitions"]
     path.write_text(path.read_text().replace("echo", "other"))
-    second = (await lab.call("get_run", run_id=(await lab.start(definitions=["helper"]))["id"]))["definitions"]
+    second = (await lab.call("get_run", run_id=(await lab.start(definitions=["./agents/helper"]))["id"]))["definitions"]
     assert list(first) == list(second) == ["Helper"]
     assert first != second
 
