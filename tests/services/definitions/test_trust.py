@@ -334,3 +334,17 @@ async def test_a_role_that_a_planner_gives_is_asked_for_and_the_operators_is_not
     await create(workbench, "own")
     await workbench.call("agent_update_metadata", **{**arguments, "agentTarget": "own"})
     await require(workbench, "own")
+
+
+async def test_a_prompt_that_an_agent_changed_is_asked_for_until_it_was_seen(workbench: Workbench, ada: Caller) -> None:
+    await create(workbench, "mine")
+    await workbench.dispatch(ada, "agent_set_system_prompt", {"agentTarget": "mine", "prompt": "EVIL"})
+    error = await refused(workbench, "mine")
+    assert error.details["needs"] == ['prompt: an agent wrote "EVIL"']
+    await workbench.call("agent_set_setting", agentTarget="mine", key="temperature", value=0.1)
+    await decided(workbench, await refused(workbench, "mine"))
+    await require(workbench, "mine")
+    await workbench.call("agent_revoke_trust", agentTarget="mine")
+    await refused(workbench, "mine")
+    await workbench.call("agent_set_system_prompt", agentTarget="mine", prompt="Mine.")
+    await require(workbench, "mine")

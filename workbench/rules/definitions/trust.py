@@ -25,13 +25,15 @@ Files = Mapping[str, Mapping[str, str]]
 
 class Kind(StrEnum):
     """What is trusted: a program that is started, a server that is called, where secrets of a provider are and go, or
-    a tool that runs without a question, or that its agents may do more than workers."""
+    a tool that runs without a question, that its agents may do more than workers, or
+    a prompt that an agent wrote."""
 
     PROGRAM = "program"
     SERVER = "server"
     PROVIDER = "provider"
     PERMISSION = "permission"
     ROLE = "role"
+    PROMPT = "prompt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,15 @@ def needs(definition: Definition, files: Files = {}, role: Role | None = None) -
         *_of_providers(definition, hidden),
         *_of_servers(definition, hidden, files),
     ]
+
+
+PROMPT = "prompt"
+"""The name of the need of a prompt."""
+
+
+def of_prompt(definition: Definition) -> Need:
+    """The need of the prompt of a definition, if an agent wrote it."""
+    return _need(Kind.PROMPT, PROMPT, {"prompt": definition.prompt})
 
 
 def added(before: Sequence[Need], after: Sequence[Need]) -> list[Need]:
@@ -170,6 +181,14 @@ def _role_text(details: Mapping[str, Any]) -> str:
     return f"its agents get the role {details['role']}, of the persona {details['persona']}"
 
 
+def _prompt_text(details: Mapping[str, Any]) -> str:
+    return f"an agent wrote {json.dumps(details['prompt'][:_SHOWN], ensure_ascii=False)}"
+
+
+_SHOWN = 200
+"""Characters of a prompt in one line; `details` has all."""
+
+
 def _with(values: Mapping[str, str]) -> str:
     return f" with {', '.join(f'{key}={value}' for key, value in values.items())}" if values else ""
 
@@ -180,4 +199,5 @@ _SUMMARIES = {
     Kind.PROVIDER: _provider_text,
     Kind.PERMISSION: _permission_text,
     Kind.ROLE: _role_text,
+    Kind.PROMPT: _prompt_text,
 }

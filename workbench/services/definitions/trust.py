@@ -17,7 +17,7 @@ from workbench.errors import NotFound, Refused
 from workbench.model import Level, Role
 from workbench.ops import SYSTEM, Caller, Ctx
 from workbench.rules.definitions.model import Definition
-from workbench.rules.definitions.trust import Need, added, needs
+from workbench.rules.definitions.trust import Need, added, needs, of_prompt
 from workbench.services import approvals
 from workbench.services.access.personas import require_persona
 from workbench.services.approvals import Approval
@@ -55,6 +55,7 @@ class Writing:
     before: Sequence[Need]
     after: Sequence[Need]
     origin: Origin
+    prompt: Need | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,9 @@ class State:
 async def writing(ctx: Ctx, before: Definition | None, after: Snapshot, origin: Origin = WRITTEN) -> Writing:
     """What a change of a definition is about; `record_written` records it with the change."""
     was = [] if before is None else await needs_of(ctx, before, after)
-    return Writing(after.definition.metadata.id, was, await needs_of(ctx, after.definition, after), origin)
+    changed = before is not None and before.prompt != after.definition.prompt
+    prompt = of_prompt(after.definition) if changed else None
+    return Writing(after.definition.metadata.id, was, await needs_of(ctx, after.definition, after), origin, prompt)
 
 
 def record_written(tx: Tx, caller: Caller, made: Writing) -> None:
@@ -95,7 +98,11 @@ def record_written(tx: Tx, caller: Caller, made: Writing) -> None:
     fresh = added(made.before, made.after)
     for need in _trustworthy(tx, caller, made, fresh) if fresh else ():
         tx.run(SQL.trust, _columns(made.definition_id, need), by=tx.actor, now=tx.now)
-    close_question(tx, made.definition_id, {need.fingerprint for need in made.after})
+    wanted = {need.fingerprint for need in made.after}
+    if made.prompt and caller.level is not Level.OPERATOR:
+        wanted.add(made.prompt.fingerprint)
+        tx.run(SQL.note_prompt, _columns(made.definition_id, made.prompt))
+    close_question(tx, made.definition_id, wanted)
 
 
 def record_deleted(tx: Tx, definition_id: str) -> None:
@@ -112,6 +119,7 @@ def close_question(tx: Tx, definition_id: str, needed: Collection[str] = ()) -> 
     """
     question = approvals.open_question(tx, KIND, _subject(definition_id))
     if question and not _asked_by(tx, question) <= set(needed):
+        tx.run(SQL.release_prompt, approval=question.id)
         tx.run(SQL.withdraw, approval=question.id)
         approvals.withdraw(tx, question, "What it asked about has changed.")
 
@@ -201,10 +209,13 @@ async def state(ctx: Ctx, snapshot: Snapshot) -> State:
 async def needs_of(ctx: Ctx, definition: Definition, place: Snapshot) -> list[Need]:
     """What a definition in the directory of a snapshot needs trust for."""
     settings, role = ctx.settings, await _role(ctx, definition.metadata.persona)
+    columns = _columns(definition.metadata.id, of_prompt(definition))
+    by_agent = await ctx.read(lambda tx: tx.one(SQL.prompt, columns)) is not None
+    prompt = [of_prompt(definition)] if by_agent else []
     if not definition.mcp_servers:
-        return needs(definition, role=role)
+        return [*needs(definition, role=role), *prompt]
     files = await to_thread(named_files, definition, place.path, settings.project, ctx.definitions.roots)
-    return needs(definition, files, role)
+    return [*needs(definition, files, role), *prompt]
 
 
 async def _role(ctx: Ctx, persona: str | None) -> Role | None:
@@ -280,6 +291,7 @@ def _decided(tx: Tx, approval: Approval, yes: bool, reason: str, person: str | N
 
 def forget(tx: Tx, definition_id: str) -> None:
     """Trust nothing of a definition any more; an open question about it stays open."""
+    tx.run(SQL.forget_prompt, definition=definition_id)
     tx.run(SQL.forget, definition=definition_id)
     tx.emit("definition.untrusted", _subject(definition_id))
 

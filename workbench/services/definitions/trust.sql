@@ -31,3 +31,17 @@ DELETE FROM definition_trust WHERE approval_id = :approval AND status = 'asked';
 
 -- name: forget
 DELETE FROM definition_trust WHERE definition_id = :definition AND status <> 'asked';
+
+-- name: prompt
+SELECT status FROM definition_trust WHERE definition_id = :definition AND fingerprint = :fingerprint AND name = :name;
+
+-- name: note_prompt
+INSERT INTO definition_trust (definition_id, fingerprint, name, status) VALUES (:definition, :fingerprint, :name, 'asked')
+ON CONFLICT (definition_id, fingerprint) DO NOTHING;
+
+-- name: release_prompt
+UPDATE definition_trust SET approval_id = NULL WHERE approval_id = :approval AND status = 'asked' AND name = 'prompt';
+
+-- name: forget_prompt
+UPDATE definition_trust SET status = 'asked', approval_id = NULL, decided_by = NULL, decided_at = NULL
+WHERE definition_id = :definition AND name = 'prompt' AND status <> 'asked';

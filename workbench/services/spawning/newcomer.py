@@ -10,7 +10,7 @@ from workbench.definitions import Snapshot
 from workbench.errors import Refused
 from workbench.model import Level, SelfTools
 from workbench.ops import Caller, Ctx
-from workbench.rules.definitions.trust import ROLE
+from workbench.rules.definitions.trust import PROMPT, ROLE
 from workbench.services.agents.grants import ALL_TOOLS
 from workbench.services.agents.register import OwnDefinition
 from workbench.services.definitions import trust
@@ -75,8 +75,10 @@ async def check(
     await learn_secrets(ctx, request, environment)
     if snapshot is not None and checked.fit is not None and checked.fit.needs_trust:
         await trust.require(ctx, snapshot)
-    elif snapshot is not None and wanted.persona_id is None:
-        await trust.require(ctx, snapshot, ROLE)
+    elif snapshot is not None:
+        await trust.require(ctx, snapshot, PROMPT)
+        if wanted.persona_id is None:
+            await trust.require(ctx, snapshot, ROLE)
     confinement_of(ctx.settings)
     place = (persona_id, wanted.worktree, request.task_id, wanted.new_worktree)
     worktree = await ctx.read(lambda tx: workplace.check(tx, ctx, *place))
