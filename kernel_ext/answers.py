@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from workbench.model import ServerInfo
@@ -32,11 +32,15 @@ def unused(options: Sequence[str], info: ServerInfo) -> str:
     return f"{' and '.join(options)} had no effect, because the servers already ran at {info.url}."
 
 
-def taken(names: Sequence[str]) -> str:
-    """Functions of the notebook that are no tools, because of their names."""
+def taken(names: Mapping[str, str]) -> str:
+    """Functions of the notebook that are no tools, because others have their names.
+
+    Args:
+        names: with who has them.
+    """
     if not names:
         return ""
-    return f"Not offered as tools, because operations of Workbench have these names: {', '.join(names)}."
+    return f"Not offered as tools: {', '.join(f'{name} ({owner} has one)' for name, owner in names.items())}."
 
 
 def other_project(here: Path) -> str:

@@ -149,7 +149,7 @@ _LISTED: dict[str, Source] = {
         key="name",
         row=tool_row,
     ),
-    "permissions": Source("list_tool_permissions", "permissions", frozenset({"tool", CLOCK}), key="tool"),
+    "permissions": Source("list_tool_permissions", "permissions", frozenset({"tool", CLOCK}), key="id"),
     "peers": Source("list_peers", "peers", frozenset({"peer", "edge", "network", "personality", CLOCK}), key="rid"),
     "saved_views": Source("list_saved_views", "views", frozenset({"saved_view"})),
     "change_requests": Source("get_requested_changes", "requests", frozenset({"worktree", "approval", CLOCK})),

@@ -18,6 +18,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kernel_ext.definition_sections import Missing
@@ -28,7 +29,10 @@ from kernel_ext.wording import in_objects
 from workbench.cli.tools.catalogue import tool_page
 from workbench.errors import Conflict, NotFound, Unavailable, WorkbenchError
 from workbench.functions import output
+from workbench.functions.hosts import WORKBENCH
 from workbench.functions.offered import OfferedFunction, trait_owner
+from workbench.inert import inert_line
+from workbench.recording.surroundings import notebook
 from workbench.rules.tools.function import function_tool
 from workbench.tables import Table
 
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from workbench.functions.host import ToolHost
 
 CLOSE_SECONDS = 2.0
+LONGEST_NAME = 100
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 
 log = logging.getLogger(__name__)
@@ -71,6 +76,7 @@ class NotebookTools(Suggests, Mapping[str, "NotebookTool"]):
         read_only: bool = False,
         seconds: float | None = None,
         trait: bool | str = False,
+        replace: bool = False,
     ) -> Any:
         """Make a function a tool that agents and conversations can call: `@wb.tool`, or `@wb.tool(read_only=True)`.
 
@@ -86,6 +92,7 @@ class NotebookTools(Suggests, Mapping[str, "NotebookTool"]):
             seconds: how long a call may take; by default the setting ``tool_seconds``.
             trait: make it a trait of an agent as well, which other nodes of the KOI network can call: the agent's name,
                 or True for the one that is named after this project's node.
+            replace: take the name from another notebook that offers a tool with it.
 
         Raises:
             BadInput: ``BAD_TOOL``. Conflict: ``TOOL_NAME_TAKEN``.
@@ -94,7 +101,7 @@ class NotebookTools(Suggests, Mapping[str, "NotebookTool"]):
 
         def define(fn: Fn) -> Fn:
             made = function_tool(fn, name, description)
-            self.define(OfferedFunction(made, title, read_only=read_only, seconds=seconds, trait=agent))
+            self.define(OfferedFunction(made, title, read_only, seconds, agent, replace))
             return fn
 
         return define if fn is None else define(fn)
@@ -109,22 +116,22 @@ class NotebookTools(Suggests, Mapping[str, "NotebookTool"]):
         before = self._functions.get(name)
         self._functions[name] = function
         try:
-            if self._kernel is not None and self._offer([function], add=True):
-                raise Conflict("TOOL_NAME_TAKEN", f"{name} is an operation of Workbench. Choose another name.")
+            if self._kernel is not None and (taken := self._offer([function], add=True)):
+                raise _taken(name, taken[name])
         except BaseException:
             del self._functions[name]
             if before is not None:
                 self._functions[name] = before
             raise
 
-    def open(self, kernel: KernelHost) -> list[str]:
-        """Offer the functions to the servers, which run now; the names that are taken.
+    def open(self, kernel: KernelHost) -> dict[str, str]:
+        """Offer the functions to the servers, which run now; the names that are taken, with who has them.
 
         Raises:
             WorkbenchError: see the operation ``offer_tools``.
         """
         self._kernel = kernel
-        return self._offer(list(self._functions.values()), add=False) if self._functions else []
+        return self._offer(list(self._functions.values()), add=False) if self._functions else {}
 
     def close(self) -> None:
         """Withdraw the functions, and interrupt those that run; they are offered again after the next start."""
@@ -184,7 +191,7 @@ class NotebookTools(Suggests, Mapping[str, "NotebookTool"]):
         more = f"{len(found) - len(tools)} operations of Workbench are tools, too: %workbench tools list shows them."
         return Table.of(rows, columns, "No tools besides the operations of Workbench.", note=more)
 
-    def _offer(self, functions: list[OfferedFunction], *, add: bool) -> list[str]:
+    def _offer(self, functions: list[OfferedFunction], *, add: bool) -> dict[str, str]:
         assert self._kernel is not None
         host = self._started(self._kernel)
         return self._kernel.wait(host.offer(functions, add=add))
@@ -195,7 +202,7 @@ class NotebookTools(Suggests, Mapping[str, "NotebookTool"]):
 
         self._interrupt.install(_kernel())
         if self._host is None or self._running is None or self._running.done():
-            self._host = ToolHost(kernel.settings, kernel.acall, f"kernel {os.getpid()}", self._functions)
+            self._host = ToolHost(kernel.settings, kernel.acall, _name(kernel.settings.project), self._functions)
             self._running = kernel.submit(self._host.run())
             self._running.add_done_callback(_ended)
         return self._host
@@ -252,6 +259,19 @@ class NotebookTool(Suggests):
 
     def _repr_html_(self) -> str:
         return tool_page(self.info).html()
+
+
+def _taken(name: str, owner: str) -> Conflict:
+    if owner == WORKBENCH:
+        return Conflict("TOOL_NAME_TAKEN", f"{name} is an operation of Workbench. Choose another name.")
+    how = "Choose another name, or take this one with @wb.tool(replace=True)"
+    return Conflict("TOOL_NAME_TAKEN", f"{owner} offers a tool named {name} already. {how}.")
+
+
+def _name(project: Path) -> str:
+    """What people call this process: its notebook, if that is known, and its process id."""
+    kernel, named = f"kernel {os.getpid()}", notebook(project)
+    return inert_line(f"{named} ({kernel})"[:LONGEST_NAME]) if named else kernel
 
 
 def _first_line(tool: Mapping[str, Any]) -> str:

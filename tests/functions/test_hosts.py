@@ -11,14 +11,15 @@ import pytest
 from tests.given import refused
 from workbench.errors import BadInput, NotFound, Unavailable
 from workbench.functions.hosts import SILENT_TICKS, HostCalls, HostedCall, OfferedTool, ToolHosts
+from workbench.process import process_identity
 
 pytestmark = pytest.mark.anyio
 
 NOW, SOON = 0.0, 30.0
 
 
-def tool(name: str, version: str = "1") -> OfferedTool:
-    return OfferedTool(name=name, description="", parameters={"type": "object"}, version=version)
+def tool(name: str, version: str = "1", **more: Any) -> OfferedTool:
+    return OfferedTool(name=name, description="", parameters={"type": "object"}, version=version, **more)
 
 
 def call(number: int, name: str = "add") -> HostedCall:
@@ -33,12 +34,12 @@ def hosts() -> ToolHosts:
 
 
 def started(hosts: ToolHosts, number: int) -> asyncio.Task[Any]:
-    return asyncio.create_task(hosts.run(call(number), None))
+    return asyncio.create_task(hosts.run("a", call(number), None))
 
 
 def offered(hosts: ToolHosts) -> dict[str, tuple[str, str, bool]]:
     """Version, host, and whether it can be called, by tool."""
-    return {one.name: (one.version, host, problem is None) for one, host, problem in hosts.tools()}
+    return {one.name: (one.version, host, problem is None) for one, _, host, problem in hosts.tools()}
 
 
 async def failure(waiting: Awaitable[Any], code: str) -> None:
@@ -102,7 +103,7 @@ async def test_progress_reaches_the_caller(hosts: ToolHosts) -> None:
     async def note(done: float, total: float | None, message: str | None) -> None:
         reported.append((done, total, message))
 
-    running = asyncio.create_task(hosts.run(call(1), note))
+    running = asyncio.create_task(hosts.run("a", call(1), note))
     await hosts.take("a", [], SOON)
     await hosts.report("a", "c1", 1, 2, "half")
     hosts.finish("a", "c1", None)
@@ -117,7 +118,7 @@ async def test_a_host_that_asks_no_more_is_gone_and_its_calls_fail(hosts: ToolHo
     fall_silent(hosts)
     await failure(running, "TOOL_HOST_GONE")
     assert offered(hosts) == {"add": ("1", "kernel a", False)}
-    await failure(hosts.run(call(2), None), "TOOL_HOST_GONE")
+    await failure(hosts.run("a", call(2), None), "TOOL_HOST_GONE")
     assert await hosts.take("a", ["c1"], NOW) == HostCalls(cancelled=["c1"])
     assert offered(hosts)["add"] == ("1", "kernel a", True)
 
@@ -133,8 +134,25 @@ async def test_a_host_that_waits_for_calls_is_not_gone(hosts: ToolHosts) -> None
     assert await running == 1
 
 
+async def test_a_name_that_another_host_has_is_offered_only_by_one_that_replaces_it(hosts: ToolHosts) -> None:
+    assert hosts.offer("b", "kernel b", [tool("add", "2"), tool("more")], add=False) == {"add": "kernel a"}
+    assert offered(hosts) == {"add": ("1", "kernel a", True), "more": ("1", "kernel b", True)}
+    assert hosts.offer("b", "kernel b", [tool("add", "2", replaces=True)], add=True) == {}
+    assert offered(hosts)["add"] == ("2", "kernel b", True)
+    assert hosts.offer("a", "kernel a", [tool("add", "3")], add=True) == {"add": "kernel b"}
+    assert offered(hosts)["add"] == ("2", "kernel b", True)
+
+
+async def test_a_kernel_that_has_ended_leaves_its_names_to_the_next() -> None:
+    hosts = ToolHosts()
+    hosts.offer("a", "kernel a", [tool("add")], add=False, process=process_identity().rpartition("/")[0] + "/1:1.0")
+    assert hosts.offer("b", "kernel b", [tool("add", "2")], add=False, process=process_identity()) == {}
+    assert hosts.offer("c", "kernel c", [tool("add", "3")], add=False) == {"add": "kernel b"}
+    assert offered(hosts)["add"] == ("2", "kernel b", True)
+
+
 async def test_what_was_offered_last_is_called_as_long_as_its_host_answers(hosts: ToolHosts) -> None:
-    hosts.offer("b", "kernel b", [tool("add", "2"), tool("more")], add=False)
+    hosts.offer("b", "kernel b", [tool("add", "2", replaces=True), tool("more")], add=False)
     assert offered(hosts) == {"add": ("2", "kernel b", True), "more": ("1", "kernel b", True)}
     await hosts.take("b", [], NOW)
     waiting = asyncio.create_task(hosts.take("a", [], SOON))
@@ -164,7 +182,7 @@ async def test_a_host_that_is_withdrawn_fails_its_calls(hosts: ToolHosts) -> Non
     await failure(running, "TOOL_HOST_GONE.*was stopped")
     with pytest.raises(NotFound, match="UNKNOWN_TOOL_HOST"):
         await waiting
-    await failure(hosts.run(call(2), None), "TOOL_HOST_GONE")
+    await failure(hosts.run("a", call(2), None), "TOOL_HOST_GONE")
 
 
 async def test_a_host_that_the_server_does_not_know_is_to_offer_its_tools_again() -> None:
@@ -194,6 +212,6 @@ async def test_the_traits_of_an_agent_are_the_tools_that_name_it_and_for_the_nod
     hosts, names = ToolHosts(), {"add": None, "mean": "", "draw": "ada"}
     tools = [tool(name).model_copy(update={"trait": agent}) for name, agent in names.items()]
     hosts.offer("a", "kernel a", tools, add=False)
-    assert [one.name for one, _, _ in hosts.traits("ada")] == ["draw"]
-    assert [one.name for one, _, _ in hosts.traits("lab", is_default=True)] == ["mean"]
-    assert [one.name for one, _, _ in hosts.traits("lab")] == []
+    assert [one.tool.name for one in hosts.traits("ada")] == ["draw"]
+    assert [one.tool.name for one in hosts.traits("lab", is_default=True)] == ["mean"]
+    assert [one.tool.name for one in hosts.traits("lab")] == []

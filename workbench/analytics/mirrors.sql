@@ -72,7 +72,8 @@ WHERE CAST(:keys AS TEXT) IS NULL OR name IN (SELECT k.value FROM {{rows_of keys
 ORDER BY created_at, name;
 
 -- name: tool_calls
-SELECT c.id, c.tool_name, c.source, c.kind, c.server, c.version, c.caller, c.agent_id AS agent_uid, c.task_id,
+SELECT c.id, c.tool_name, c.source, c.kind, c.server, c.offered_by, c.offerer_name, c.configuration,
+    c.version, c.caller, c.agent_id AS agent_uid, c.task_id,
     c.attempt, c.conversation_id, c.definition_id, c.definition_hash, c.origin_node, c.origin_call, c.origin_caller,
     c.state, c.error_code, c.approval_id, c.requested_at AS requested_us, c.started_at AS started_us,
     c.ended_at AS ended_us, c.progress, c.progress_total, c.progress_message, c.input_tokens, c.output_tokens,

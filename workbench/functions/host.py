@@ -23,6 +23,7 @@ from workbench.functions.progress import Report, reporting
 from workbench.functions.runner import FunctionRunner, Interrupted
 from workbench.rules.secrets.mask import Mask
 from workbench.rules.tools.masking import marked
+from workbench.process import process_identity
 from workbench.rules.tools.returned import Answer
 from workbench.settings import Settings
 
@@ -84,8 +85,8 @@ class ToolHost:
                 task.cancel()
             await asyncio.to_thread(self._runner.close)
 
-    async def offer(self, functions: Sequence[OfferedFunction], *, add: bool) -> list[str]:
-        """Offer functions; the names among them that other tools have, which are not offered.
+    async def offer(self, functions: Sequence[OfferedFunction], *, add: bool) -> dict[str, str]:
+        """Offer functions; the names among them that are not offered, because they are taken, with who has them.
 
         Args:
             add: besides those that are offered already.
@@ -93,14 +94,16 @@ class ToolHost:
         Raises:
             WorkbenchError: see the operation ``offer_tools``.
         """
-        taken: list[str] = []
+        taken: dict[str, str] = {}
         for start in range(0, max(1, len(functions)), BATCH):
             tools = [one.offer() for one in functions[start : start + BATCH]]
             try:
-                made = await self._call("offer_tools", name=self._name, tools=tools, add=add or start > 0)
+                made = await self._call(
+                    "offer_tools", name=self._name, tools=tools, add=add or start > 0, process=process_identity()
+                )
             except NotFound:
                 return await self.offer(list(self._functions.values()), add=False)
-            taken += made["taken"]
+            taken |= made["taken"]
         return taken
 
     async def withdraw(self, names: Sequence[str] | None = None) -> None:
@@ -127,9 +130,12 @@ class ToolHost:
 
     async def _offer_again(self) -> None:
         try:
-            await self.offer(list(self._functions.values()), add=False)
+            taken = await self.offer(list(self._functions.values()), add=False)
         except WorkbenchError as error:
             log.warning("this process's tools could not be offered: %s", error.message)
+        else:
+            for name, owner in taken.items():
+                log.warning("the tool %s is not offered: %s has one of this name", name, owner)
 
     def _interrupt_all(self) -> None:
         for call_id in self._running:

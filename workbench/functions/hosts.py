@@ -11,14 +11,18 @@ import asyncio
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from itertools import count
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
 from workbench.errors import NotFound, Unavailable, WorkbenchError
 from workbench.model import Wire
+from workbench.process import has_ended
 from workbench.rules.tools.progress import Progress
 
+WORKBENCH = "Workbench"
+"""Who has a name that an operation has."""
 SILENT_TICKS = 5
 """A host that has not asked for so many ticks counts as gone. Ticks, because they stop with the server itself."""
 FORGET_TICKS = 3_600
@@ -39,9 +43,23 @@ class OfferedTool(Wire):
         str | None,
         Field(max_length=128, description="The agent whose trait it is; empty: the node's own; null: it is no trait."),
     ] = None
+    replaces: Annotated[bool, Field(description="Take the name from another process that offers a tool with it.")] = (
+        False
+    )
 
 
-Found = tuple[OfferedTool, str, str | None]
+class Found(NamedTuple):
+    """A tool as a host offers it.
+
+    Args:
+        host: the host's name, for people.
+        problem: why it cannot be called now; None if it can.
+    """
+
+    tool: OfferedTool
+    host_id: str
+    host: str
+    problem: str | None
 
 
 class HostedCall(Wire):
@@ -70,10 +88,14 @@ class _Open:
 
 @dataclass
 class _Host:
-    """A host as the server knows it. `asking` counts its requests that wait."""
+    """A host as the server knows it. `offers`: when it offered each tool, as numbers. `asking` counts its requests that
+    wait."""
 
+    id: str
     name: str
+    process: str
     tools: dict[str, OfferedTool] = field(default_factory=dict)
+    offers: dict[str, int] = field(default_factory=dict)
     open: dict[str, _Open] = field(default_factory=dict)
     cancelled: set[str] = field(default_factory=set)
     asking: int = 0
@@ -84,6 +106,11 @@ class _Host:
     def is_gone(self) -> bool:
         """Whether it no longer asks for calls."""
         return self.silent_ticks >= SILENT_TICKS
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it does not ask any more, or its process has ended, as that of a kernel that was restarted."""
+        return self.is_gone or has_ended(self.process) is True
 
     def to_do(self, running: Collection[str]) -> HostCalls:
         """What it has to do, if it runs these calls."""
@@ -102,24 +129,36 @@ class ToolHosts:
     def __init__(self) -> None:
         self.has_changed = False
         self._hosts: dict[str, _Host] = {}
+        self._numbers = count()
 
-    def offer(self, host_id: str, name: str, tools: Iterable[OfferedTool], *, add: bool) -> None:
-        """Make tools of a host known.
+    def offer(
+        self, host_id: str, name: str, tools: Iterable[OfferedTool], *, add: bool, process: str = ""
+    ) -> dict[str, str]:
+        """Make tools of a host known, but for those whose names other hosts have and that are not to replace these:
+        the names of these, with those of the hosts.
 
         Args:
             name: of the host, for people.
             add: keep what the host offers already; otherwise these replace it.
+            process: of the host; see `process_identity`.
 
         Raises:
             NotFound: ``UNKNOWN_TOOL_HOST``: with `add`, offer everything.
         """
-        host = self._known(host_id) if add else self._hosts.get(host_id, _Host(name))
+        host = self._known(host_id) if add else self._hosts.get(host_id, _Host(host_id, name, process))
         offered = {tool.name: tool for tool in tools}
+        taken = {
+            name: other.name
+            for name, tool in offered.items()
+            if not tool.replaces and (other := self._host_of(name)) not in (None, host) and not other.has_ended
+        }
+        offered = {name: tool for name, tool in offered.items() if name not in taken}
         host.tools = {**host.tools, **offered} if add else offered
         host.silent_ticks = 0
-        self._hosts.pop(host_id, None)
-        self._hosts[host_id] = host  # last: what was offered last is called
+        host.offers |= dict.fromkeys(offered, next(self._numbers))
+        self._hosts[host_id] = host
         self.has_changed = True
+        return taken
 
     def withdraw(self, host_id: str, names: Collection[str] | None = None) -> None:
         """Forget tools of a host; None: the host, whose calls fail. Does nothing if it is unknown."""
@@ -184,15 +223,15 @@ class ToolHosts:
         if call is not None and call.progress is not None:
             await call.progress(done, total, message)
 
-    async def run(self, call: HostedCall, progress: Progress | None) -> Any:
-        """Run a call by the host that offered its tool last. Cancelling this interrupts the function.
+    async def run(self, host_id: str, call: HostedCall, progress: Progress | None) -> Any:
+        """Run a call by a host. Cancelling this interrupts the function.
 
         Raises:
             Unavailable: ``TOOL_HOST_GONE``. WorkbenchError: what the host answered.
         """
-        host = self._host_of(call.tool)
+        host = self._hosts.get(host_id)
         if host is None or host.is_gone:
-            raise _gone(call.tool, f"{host.name} does not answer" if host else "no running process offers it")
+            raise _gone(call.tool, f"{host.name} does not answer" if host else "the process that offered it has ended")
         waiting = _Open(call, asyncio.get_running_loop().create_future(), progress)
         waiting.result.add_done_callback(_retrieved)  # also if the caller no longer waits
         host.open[call.call_id] = waiting
@@ -223,11 +262,11 @@ class ToolHosts:
                 yield found
 
     def find(self, name: str) -> Found | None:
-        """A tool as the host offers it that runs it, the host's name, and why it cannot be called, if it cannot."""
+        """A tool as the host offers it that runs it."""
         host = self._host_of(name)
         if host is None:
             return None
-        return host.tools[name], host.name, f"{host.name} does not answer" if host.is_gone else None
+        return Found(host.tools[name], host.id, host.name, f"{host.name} does not answer" if host.is_gone else None)
 
     def traits(self, agent: str, *, is_default: bool = False) -> Iterator[Found]:
         """The tools that are traits of an agent.
@@ -235,7 +274,7 @@ class ToolHosts:
         Args:
             is_default: those that name no agent are this one's, too.
         """
-        return (found for found in self.tools() if found[0].trait == agent or (is_default and found[0].trait == ""))
+        return (found for found in self.tools() if found.tool.trait == agent or (is_default and found.tool.trait == ""))
 
     def _known(self, host_id: str) -> _Host:
         if host_id not in self._hosts:
@@ -244,7 +283,9 @@ class ToolHosts:
 
     def _host_of(self, tool: str) -> _Host | None:
         """The host that offered a tool last; one that answers, if there is one."""
-        having = [host for host in self._hosts.values() if tool in host.tools]
+        having = sorted(
+            (host for host in self._hosts.values() if tool in host.tools), key=lambda host: host.offers[tool]
+        )
         return next((host for host in reversed(having) if not host.is_gone), having[-1] if having else None)
 
     def _returned(self, host: _Host) -> None:

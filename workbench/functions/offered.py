@@ -21,6 +21,7 @@ class OfferedFunction:
         seconds: how long a call may take; None: as the setting ``tool_seconds`` says.
         trait: the agent whose trait it is on the KOI network; empty: the one named after this project's node; None:
             it is no trait.
+        replaces: take the name from another process that offers a tool with it.
     """
 
     tool: FunctionTool
@@ -28,6 +29,7 @@ class OfferedFunction:
     read_only: bool
     seconds: float | None
     trait: str | None = None
+    replaces: bool = False
 
     def offer(self) -> dict[str, Any]:
         """What the server is sent."""
@@ -40,6 +42,7 @@ class OfferedFunction:
             "read_only": self.read_only,
             "version": self.tool.version,
             "trait": self.trait,
+            "replaces": self.replaces,
         }
 
 

@@ -122,6 +122,11 @@ class Upstreams:
         running = self._running.get(key)
         return running.upstream if running else None
 
+    def fingerprint(self, key: Key) -> str:
+        """Identifies the configuration of a server; empty if it does not run."""
+        running = self._running.get(key)
+        return running.fingerprint if running else ""
+
     def all(self, owner: str) -> Mapping[str, Upstream]:
         """The servers of an owner by their names."""
         return {key.name: running.upstream for key, running in self._running.items() if key.owner == owner}

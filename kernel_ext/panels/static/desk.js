@@ -13,7 +13,7 @@ false",autocomplete:"off",...t})}function F(n,t,e={}){return r("textarea",{...{c
 function J(n,t,e){return r("input",{class:"wb-input wb-search",type:"search",placeholder:n,"aria-label":t,on:e})}function x(n,t,e={}){let s=r("select",{class:"w\
 b-input",...e});return A(s,[["",n]],t),s}function A(n,t,e=n.value){let s=t.map(([o,a])=>[o,[...a]]),i=JSON.stringify(s);n.dataset.options!==i&&(n.dataset.options=
 i,n.replaceChildren(...s.flatMap(([o,a])=>Yl(o,a)))),n.value=e,n.selectedIndex<0&&(n.selectedIndex=0)}function Yl(n,t){let e=t.map(([s,i])=>r("option",{value:s},
-i));return n?[r("optgroup",{label:n},...e)]:e}function $(n,t){return t.id=y("field"),r("div",{class:"wb-field"},r("label",{for:t.id},n),t)}function E(n,{submit:t,
+i));return n?[r("optgroup",{label:n},...e)]:e}function S(n,t){return t.id=y("field"),r("div",{class:"wb-field"},r("label",{for:t.id},n),t)}function E(n,{submit:t,
 escape:e},...s){return r("form",{...n,on:{submit:a=>{a.preventDefault(),t()},keydown:a=>{a.key==="Escape"&&e?(a.stopPropagation(),e()):a.key==="Enter"&&a.target.
 matches("input:not([type=checkbox])")&&(a.preventDefault(),a.currentTarget.requestSubmit())}}},...s)}function L(n,t,...e){return r("div",{class:"wb-line"},...e,
 n,m("Cancel","wb-button",t))}function W(n,t,e=!0){let s=r("input",{class:"wb-check",type:"checkbox","aria-label":e?null:n,on:{change:()=>t(s.checked)}}),i=e?r("\
@@ -112,56 +112,56 @@ ent id",name:"Name",persona_id:"Persona",role:"Role",session_id:"Session",team_i
 Definition",self_tools:"Its own definition",definitions:"Manages definitions",tools:"Tools it may call"},wc="None; or github, notebook, *",bc=new Set(["persona_\
 id","session_id","team_id","definition"]),gc={AGENT_ID_TAKEN:"agent_id",BAD_AGENT_ID:"agent_id",PERSONA_NOT_FOUND:"persona_id",SESSION_NOT_FOUND:"session_id",TEAM_NOT_FOUND:"\
 team_id",TEAM_ELSEWHERE:"team_id",DEFINITION_NOT_FOUND:"definition"},yc="MCP servers, tools, notebook for the functions of notebooks, or * for all, with commas \
-between them",gs="=",St="";function Fr({role:n,persona_id:t,tool:e,access_level:s,session:i,team:o,...a}){let{worktree:h,expires_at:l,definition:c,self_tools:d,
+between them",gs="=",$t="";function Fr({role:n,persona_id:t,tool:e,access_level:s,session:i,team:o,...a}){let{worktree:h,expires_at:l,definition:c,self_tools:d,
 definitions:p,tools:g}=a;return[n==="planner"?"Planner":"Worker",t??"no persona",ys[e].toLowerCase(),`sees work of ${he[s].toLowerCase()}`,i?`in ${i.project} / ${i.
 name}`:"in no session",o&&`team ${o}`,h&&`worktree ${h}`,c&&`definition ${c} (${uc[d]})`,p&&"manages definitions",g?.length&&`tools ${g.join(", ")}`,l&&`until ${O(
-l)}`].filter(Boolean).join(", ")}var $t=class{constructor(t,e,s=null){this.tables=t,this.grant=e,this.keep=s===null?[]:[[gs,s]],this.roleChosen=!1,this.controls=
-this.make(),this.first=Object.values(this.controls)[0],this.fields=Object.fromEntries(Object.entries(this.controls).map(([i,o])=>[i,$(fc[i],o)])),this.element=r(
+l)}`].filter(Boolean).join(", ")}var St=class{constructor(t,e,s=null){this.tables=t,this.grant=e,this.keep=s===null?[]:[[gs,s]],this.roleChosen=!1,this.controls=
+this.make(),this.first=Object.values(this.controls)[0],this.fields=Object.fromEntries(Object.entries(this.controls).map(([i,o])=>[i,S(fc[i],o)])),this.element=r(
 "div",{class:"wb-fields"},...Object.values(this.fields)),this.controls.persona_id.addEventListener("change",()=>this.followPersona()),this.controls.role.addEventListener(
 "change",()=>this.roleChosen=!0),this.controls.session_id.addEventListener("change",()=>this.followSession()),this.element.addEventListener("change",()=>this.showRelevant()),
-this.showRelevant(),this.initial=this.values()}make(){let{grant:t,keep:e}=this,s=[St,"None"],i={};t.agent_id!==void 0&&(i.agent_id=k(t.agent_id,{maxlength:64})),
+this.showRelevant(),this.initial=this.values()}make(){let{grant:t,keep:e}=this,s=[$t,"None"],i={};t.agent_id!==void 0&&(i.agent_id=k(t.agent_id,{maxlength:64})),
 t.name!==void 0&&(i.name=k(t.name,{maxlength:100})),i.persona_id=x([...e,s,...ot(this.tables,t.persona_id)],this.value(t.persona_id)),i.role=x([...e,...Object.entries(
-cc)],this.value(t.role??"worker")),i.session_id=x([],St),i.team_id=x([],St),i.tool=x([...e,...Object.entries(ys)],this.value(t.tool??"write")),i.access_level=x(
-[...e,...Object.entries(he)],this.value(t.access_level??"self_only")),i.expires=x([...e,[St,"Never"],...this.expiries()],this.value(t.expires_at)),i.definition=
+cc)],this.value(t.role??"worker")),i.session_id=x([],$t),i.team_id=x([],$t),i.tool=x([...e,...Object.entries(ys)],this.value(t.tool??"write")),i.access_level=x(
+[...e,...Object.entries(he)],this.value(t.access_level??"self_only")),i.expires=x([...e,[$t,"Never"],...this.expiries()],this.value(t.expires_at)),i.definition=
 x([...e,s,...this.definitions()],this.value(t.definition)),i.self_tools=x([...e,...Object.entries(dc)],this.value(t.self_tools??"off")),i.definitions=x([...e,...Object.
 entries(mc)],this.value(t.definitions?"true":""));let o=e.length?e[0][1]:wc;return i.tools=k((t.tools??[]).join(", "),{maxlength:2e3,placeholder:o,title:yc}),this.
 fillSessions(i.session_id,this.value(t.session_id)),this.fillTeams(i.team_id,i.session_id.value,this.value(t.team_id)),i}showRelevant(){let{definition:t,self_tools:e,
 definitions:s,role:i}=this.controls;this.fields.definition.hidden=t.options.length<=this.keep.length+1,this.fields.self_tools.hidden=this.fields.definition.hidden||
-t.value===St&&e.value==="off",this.fields.definitions.hidden=i.value==="worker"&&s.value===St}refresh(){let{session_id:t,team_id:e,definition:s}=this.controls;A(
-s,[["",[...this.keep,[St,"None"],...this.definitions()]]]),this.showRelevant(),this.fillSessions(t,t.value),this.fillTeams(e,t.value,e.value)}choices(){let t=this.
+t.value===$t&&e.value==="off",this.fields.definitions.hidden=i.value==="worker"&&s.value===$t}refresh(){let{session_id:t,team_id:e,definition:s}=this.controls;A(
+s,[["",[...this.keep,[$t,"None"],...this.definitions()]]]),this.showRelevant(),this.fillSessions(t,t.value),this.fillTeams(e,t.value,e.value)}choices(){let t=this.
 values(),e=Object.entries(t).filter(([i,o])=>o!==gs&&o!==this.initial[i]),s={};for(let[i,o]of e)i==="expires"?Object.assign(s,o?{expires_in_seconds:Number(o)}:{
 expires_at:null}):i==="definitions"?s.definitions=o==="true":i==="tools"?s.tools=vc(o):(o||bc.has(i))&&(s[i]=o||null);return s}fieldOf({code:t,details:e}){let[s]=(e?.
 problems?.[0]?.field??"").split(".");return this.controls[gc[t]??s]??null}values(){return Object.fromEntries(Object.entries(this.controls).map(([t,e])=>[t,e.value.
-trim()]))}value(t){return this.keep.length?gs:t??St}definitions(){let e=[...this.tables.definitions.values()].filter(({definition_id:i})=>i).map(({definition_id:i,
+trim()]))}value(t){return this.keep.length?gs:t??$t}definitions(){let e=[...this.tables.definitions.values()].filter(({definition_id:i})=>i).map(({definition_id:i,
 name:o})=>[i,o]).sort(([,i],[,o])=>i<o?-1:1),{definition:s}=this.grant;return s&&!e.some(([i])=>i===s)?[[s,s],...e]:e}expiries(){let{expires_at:t}=this.grant;return[
-...t?[[t,O(t)]]:[],...Object.entries(pc)]}fillSessions(t,e){A(t,[["",[...this.keep,[St,"None"]]],...Bt(this.tables)],e)}fillTeams(t,e,s){let i=e===gs,o=i?[...this.
+...t?[[t,O(t)]]:[],...Object.entries(pc)]}fillSessions(t,e){A(t,[["",[...this.keep,[$t,"None"]]],...Bt(this.tables)],e)}fillTeams(t,e,s){let i=e===gs,o=i?[...this.
 tables.teams.values()]:e?Ct(this.tables,e):[],a=i?[]:Ct(this.tables,null),h=({name:c,session:d})=>i&&d?`${d} / ${c}`:c,l=[...o,...a].map(c=>[c.id,h(c)]);A(t,[["",
-[...this.keep,[St,"None"],...l]]],s)}followPersona(){let t=this.tables.personas.get(this.controls.persona_id.value)?.role;t&&!this.roleChosen&&!this.keep.length&&
+[...this.keep,[$t,"None"],...l]]],s)}followPersona(){let t=this.tables.personas.get(this.controls.persona_id.value)?.role;t&&!this.roleChosen&&!this.keep.length&&
 (this.controls.role.value=t),this.showRelevant()}followSession(){this.fillTeams(this.controls.team_id,this.controls.session_id.value,this.controls.team_id.value)}};
-function vc(n){return n.split(",").map(e=>e.trim()).filter(Boolean)}var kc={here:"You, on this machine only",anywhere:"Anywhere"},xc=[["d",86400],["h",3600],["min",60]],vs=class{constructor(t){this.desk=t,this.requests=new w(t),
-this.list=r("ul",{class:"wb-entries"}),this.opener=m("New rule…","wb-button",()=>this.open());let e={submit:()=>this.add(),escape:()=>this.close()};this.form=
-E({class:"wb-box wb-stack wb-roomy",hidden:!0},e),this.rows=new xt(()=>t.store.tables.rules,s=>this.draw(s)),this.element=ht("Admission rules","An agent that ma\
-tches a rule is admitted without asking you. Its history names the rule.",this.list,this.form,this.requests.errorBox,this.opener)}update(){this.rows.update(),this.
-fields?.refresh()}draw(t){this.list.replaceChildren(...t.map(e=>this.entry(e))),this.list.hidden=!t.length}entry(t){let{name:e,pattern:s,loopback_only:i,grants:o}=t,
-a=l=>this.remove(e,l.currentTarget),h=` ${i?"that run as you on this machine":"from anywhere"}, ${this.grantText(o)}`;return r("li",{class:"wb-entry"},r("span",
-{class:"wb-entry-name wb-cut"},e),r("span",{class:"wb-grow wb-wrap"},"admits ",r("code",{},s),h),m("Remove","wb-link wb-quiet",a,`Remove the rule ${e}`))}grantText(t){
-let{tables:e}=this.desk.store,s=t.team_id&&(e.teams.get(t.team_id)?.name??t.team_id),i=[t.persona_id,t.role].filter(Boolean);return[i.length?`as ${i.join(", ")}`:
-null,t.tool&&ys[t.tool].toLowerCase(),t.access_level&&`sees the work of ${he[t.access_level].toLowerCase()}`,t.session_id&&`in ${ft(e,t.session_id)??t.session_id}`,
-s&&`team ${s}`,t.definition&&`definition ${this.definitionName(t.definition)}`,t.definitions&&"manages definitions",t.expires_in_seconds&&`for ${_c(t.expires_in_seconds)}`].
-filter(Boolean).join(", ")||"as requested"}definitionName(t){return[...this.desk.store.tables.definitions.values()].find(({definition_id:s})=>s===t)?.name??t}open(){
-this.name=k("",{maxlength:64,required:!0,placeholder:"night shift"}),this.pattern=k("",{maxlength:200,required:!0,placeholder:"worker-*"}),this.origin=x(Object.
-entries(kc),"here"),this.fields=new $t(this.desk.store.tables,{},"As requested"),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Add rule");
-let t=[$("Name of the rule",this.name),$("Names of agents, with * and ?",this.pattern),$("From",this.origin)];this.form.replaceChildren(r("div",{class:"wb-field\
-s"},...t),this.fields.element,L(this.submit,()=>this.close())),this.form.hidden=!1,this.opener.hidden=!0,this.name.focus()}close(){this.requests.clearError(),this.
-form.hidden=!0,this.fields=null,this.opener.hidden=!1,this.opener.focus()}async add(){let t={name:this.name.value.trim(),pattern:this.pattern.value.trim(),loopback_only:this.
+function vc(n){return n.split(",").map(e=>e.trim()).filter(Boolean)}var kc={here:"This machine only",anywhere:"Anywhere"},xc=[["d",86400],["h",3600],["min",60]],vs=class{constructor(t){this.desk=t,this.requests=new w(t),this.list=
+r("ul",{class:"wb-entries"}),this.opener=m("New rule…","wb-button",()=>this.open());let e={submit:()=>this.add(),escape:()=>this.close()};this.form=E({class:"\
+wb-box wb-stack wb-roomy",hidden:!0},e),this.rows=new xt(()=>t.store.tables.rules,s=>this.draw(s)),this.element=ht("Admission rules","An agent that matches a ru\
+le is admitted without asking you. Its history names the rule.",this.list,this.form,this.requests.errorBox,this.opener)}update(){this.rows.update(),this.fields?.
+refresh()}draw(t){this.list.replaceChildren(...t.map(e=>this.entry(e))),this.list.hidden=!t.length}entry(t){let{name:e,pattern:s,loopback_only:i,grants:o}=t,a=l=>this.
+remove(e,l.currentTarget),h=` ${i?"from this machine":"from anywhere"}, ${this.grantText(o)}`;return r("li",{class:"wb-entry"},r("span",{class:"wb-entry-name wb\
+-cut"},e),r("span",{class:"wb-grow wb-wrap"},"admits ",r("code",{},s),h),m("Remove","wb-link wb-quiet",a,`Remove the rule ${e}`))}grantText(t){let{tables:e}=this.
+desk.store,s=t.team_id&&(e.teams.get(t.team_id)?.name??t.team_id),i=[t.persona_id,t.role].filter(Boolean);return[i.length?`as ${i.join(", ")}`:null,t.tool&&ys[t.
+tool].toLowerCase(),t.access_level&&`sees the work of ${he[t.access_level].toLowerCase()}`,t.session_id&&`in ${ft(e,t.session_id)??t.session_id}`,s&&`team ${s}`,
+t.definition&&`definition ${this.definitionName(t.definition)}`,t.definitions&&"manages definitions",t.expires_in_seconds&&`for ${_c(t.expires_in_seconds)}`].filter(
+Boolean).join(", ")||"as requested"}definitionName(t){return[...this.desk.store.tables.definitions.values()].find(({definition_id:s})=>s===t)?.name??t}open(){this.
+name=k("",{maxlength:64,required:!0,placeholder:"night shift"}),this.pattern=k("",{maxlength:200,required:!0,placeholder:"worker-*"}),this.origin=x(Object.entries(
+kc),"here"),this.fields=new St(this.desk.store.tables,{},"As requested"),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Add rule");let t=[
+S("Name of the rule",this.name),S("Names of agents, with * and ?",this.pattern),S("From",this.origin)];this.form.replaceChildren(r("div",{class:"wb-fields"},...t),
+this.fields.element,L(this.submit,()=>this.close())),this.form.hidden=!1,this.opener.hidden=!0,this.name.focus()}close(){this.requests.clearError(),this.form.hidden=
+!0,this.fields=null,this.opener.hidden=!1,this.opener.focus()}async add(){let t={name:this.name.value.trim(),pattern:this.pattern.value.trim(),loopback_only:this.
 origin.value==="here",grants:this.fields.choices()};await this.requests.run("add_admission_rule",t,this.submit,"Adding…")&&(this.desk.announce(`The rule ${t.name}\
  was added.`),this.close())}async remove(t,e){await this.requests.run("remove_admission_rule",{name:t},e,"Removing…")&&this.desk.announce(`The rule ${t} was r\
 emoved.`)}};function _c(n){let[t,e]=xc.find(([,s])=>n>=s&&n%s===0)??["s",1];return`${(n/e).toLocaleString("en")} ${t}`}var ks=class{constructor(t){this.desk=t,this.requests=new w(t),this.list=r("ul",{class:"wb-entries"}),this.rows=new xt(()=>t.store.tables.tools,s=>this.list.replaceChildren(
 ...s.map(i=>this.entry(i))));let e="No agent can use a tool that is switched off, whatever it was granted.";this.element=ht("Tools",e,this.list,this.requests.errorBox)}update(){
-this.rows.update()}entry(t){let{box:e,element:s}=W("Enabled",a=>this.toggle(t,a,e));e.checked=!!t.enabled,b(e,"aria-label",`${t.name} enabled`);let i=Sc(t.permissions),
+this.rows.update()}entry(t){let{box:e,element:s}=W("Enabled",a=>this.toggle(t,a,e));e.checked=!!t.enabled,b(e,"aria-label",`${t.name} enabled`);let i=$c(t.permissions),
 o=`${t.description} · ${i}`;return r("li",{class:"wb-entry"},r("span",{class:"wb-entry-name wb-cut"},t.name),r("span",{class:"wb-muted wb-grow wb-cut",title:i},
 o),s)}async toggle(t,e,s){await this.requests.run("update_agent_tool",{tool_id:t.id,enabled:e})?this.desk.announce(`${t.name} is switched ${e?"on":"off"}.`):s.checked=
-!e}};function Sc({read:n=[],write:t=[]}={}){return[n.length?`reads ${n.join(", ")}`:null,t.length?`writes ${t.join(", ")}`:null].filter(Boolean).join("; ")}var xs=class{constructor(t,e,s,i){let o={store:t,channel:e,announce:s};this.connect=new us(o,i),this.updated=[new vs(o),new ds(o),new ks(o),this.connect];let a=[
+!e}};function $c({read:n=[],write:t=[]}={}){return[n.length?`reads ${n.join(", ")}`:null,t.length?`writes ${t.join(", ")}`:null].filter(Boolean).join("; ")}var xs=class{constructor(t,e,s,i){let o={store:t,channel:e,announce:s};this.connect=new us(o,i),this.updated=[new vs(o),new ds(o),new ks(o),this.connect];let a=[
 new ws(o,i),new ms(o)];this.element=r("div",{},...[...this.updated,...a].map(h=>h.element))}update(){for(let t of this.updated)t.update()}};var _s=class{constructor(t){this.text=r("span",{class:"wb-grow"}),this.element=r("div",{class:"wb-banner",role:"note",hidden:!0},v("warning"),this.text),this.rows=
 new xt(()=>t.tables.untrusted,e=>this.draw(e))}update(){this.rows.update()}draw(t){this.element.hidden=!t.length;let s=`Not used, because you have not trusted i\
 t: ${t.map(({id:i,settings:o})=>o.length?`${i} (${o.join(", ")})`:i).join(", ")}. \`workbench trust\` shows it.`;this.text.replaceChildren(...Y(s))}};var lt=class{constructor(t,e){this.onChoose=e,this.chosen=null,this.made=new Map,this.chips=[];let s=()=>this.showMatching();this.element=r("div",{class:"wb-chi\
@@ -175,23 +175,23 @@ make(h);this.items.set(h,l),this.place(l,a),a=l.elements.at(-1)}for(let h of t)e
 items)s.has(o)?i=e.indexOf(o):this.keep(o,a)&&e.splice(i+=1,0,o);return e}place({elements:t},e){let[s]=t;s.parentNode&&s.previousElementSibling===e||(e?e.after(
 ...t):this.parent.prepend(...t))}remove(t,e){let s=e.elements.some(i=>i.contains(document.activeElement));this.items.delete(t);for(let i of e.elements)i.remove();
 this.onRemove(e,s)}rename(t,e){this.items.has(t)&&(this.items.has(e)&&this.remove(e,this.items.get(e)),this.items=new Map([...this.items].map(([s,i])=>[s===t?e:
-s,i])))}};var $c=new Intl.Collator("en",{numeric:!0}),Wr={none:"ascending",ascending:"descending",descending:"none"},et=class{constructor(t,e){this.onChange=e,this.by=null,
+s,i])))}};var Sc=new Intl.Collator("en",{numeric:!0}),Wr={none:"ascending",ascending:"descending",descending:"none"},et=class{constructor(t,e){this.onChange=e,this.by=null,
 this.direction="none",this.buttons=Object.fromEntries(Object.entries(t).map(([s,i])=>[s,m(i,"wb-sort",()=>this.press(s))]))}heading(t,e,s){return r(e,{...s,"ari\
 a-sort":"none"},this.buttons[t])}press(t){let e=Wr[this.by===t?this.direction:"none"];this.set(e==="none"?null:{by:t,direction:e}),this.onChange()}state(){return this.
 by===null?null:{by:this.by,direction:this.direction}}set(t){let e=t&&t.by in this.buttons&&t.direction in Wr;this.by=e?t.by:null,this.direction=e?t.direction:"n\
 one";for(let[s,i]of Object.entries(this.buttons))b(i.parentElement,"aria-sort",s===this.by?this.direction:"none")}sorted(t,e){if(this.by===null)return t;let s=this.
 direction==="descending"?-1:1,i=t.map(o=>({item:o,value:e(o,this.by)??""}));return i.sort((o,a)=>+(o.value==="")-+(a.value==="")||s*Ec(o.value,a.value)),i.map(({
-item:o})=>o)}};function Ec(n,t){return typeof n=="number"&&typeof t=="number"?n-t:$c.compare(String(n),String(t))}var P=class{constructor(t,e,s){this.buttons=Object.fromEntries(Object.entries(t).map(([i,o])=>[i,m(o,"wb-segment",()=>s(i))])),this.element=r("div",{class:"wb-s\
+item:o})=>o)}};function Ec(n,t){return typeof n=="number"&&typeof t=="number"?n-t:Sc.compare(String(n),String(t))}var P=class{constructor(t,e,s){this.buttons=Object.fromEntries(Object.entries(t).map(([i,o])=>[i,m(o,"wb-segment",()=>s(i))])),this.element=r("div",{class:"wb-s\
 egments",role:"group","aria-label":e},...Object.values(this.buttons))}show(t){for(let[e,s]of Object.entries(this.buttons))b(s,"aria-pressed",e===t)}setLabel(t,e){
 u(this.buttons[t],e)}};function U(n,t,e,s){let i=()=>{n.replaceChildren(),t.focus()},o=new wt(e,s,i);n.replaceChildren(o.element),o.focus()}var wt=class{constructor({label:t,consequence:e,
 reason:s,danger:i=!0,cancel:o="Cancel",control:a=null},h,l){this.control=a,this.reason=s?k("",{class:"wb-input wb-grow",maxlength:1e3,placeholder:s,"aria-label":"\
 Reason"}):null,this.submit=r("button",{class:`wb-button ${i?"wb-danger":"wb-primary"}`,type:"submit"},t),this.element=E({class:"wb-confirm wb-stack"},{submit:()=>h(
 this.reason?.value.trim()??"",this.submit),escape:l},r("p",{class:"wb-muted"},e),r("div",{class:"wb-line"},a,this.reason,this.submit,m(o,"wb-button",l)))}focus(){
-(this.control??this.reason??this.submit).focus()}};var Ss=class{constructor(t,e){this.load=t,this.step=e,this.lines=[],this.complete=!1}async readNew(){if(this.lines.length===0){await this.readEarlier();return}for(let t=500;t===
+(this.control??this.reason??this.submit).focus()}};var $s=class{constructor(t,e){this.load=t,this.step=e,this.lines=[],this.complete=!1}async readNew(){if(this.lines.length===0){await this.readEarlier();return}for(let t=500;t===
 500;){let e=this.lines.at(-1).id,s=await this.load({cursor:e,limit:500,newest_first:!1});if(e!==this.lines.at(-1).id)return;this.lines.push(...s),t=s.length}}async readEarlier(){
 let t=this.lines[0]?.id??0,e=await this.load({cursor:t,limit:this.step+1,newest_first:!0});t===(this.lines[0]?.id??0)&&(this.complete=e.length<=this.step,this.lines.
 unshift(...e.slice(0,this.step).reverse()))}};function Kr(n,t){for(let e=Math.min(n.length,t.length);e>0;e-=1){let s=n.length-e;if(t.every((i,o)=>o>=e||i===n[s+
-o]))return t.slice(e)}return t}var Oc=24,Tc=2e3,$s=class{constructor(){this.lines=r("ol",{class:"wb-process-log"}),this.empty=r("p",{class:"wb-empty"},"No output yet."),this.box=r("div",{class:"\
+o]))return t.slice(e)}return t}var Oc=24,Tc=2e3,Ss=class{constructor(){this.lines=r("ol",{class:"wb-process-log"}),this.empty=r("p",{class:"wb-empty"},"No output yet."),this.box=r("div",{class:"\
 wb-log",role:"log","aria-label":"Log",tabindex:0,on:{scroll:()=>this.drawFollow()}},this.empty,this.lines),this.follow=m("Follow","wb-link",()=>this.toEnd()),this.
 path=r("span",{class:"wb-muted wb-cut wb-grow"});let t=r("div",{class:"wb-toolbar"},r("span",{class:"wb-label"},"Log"),this.path,this.follow);this.element=r("di\
 v",{},t,this.box),this.clear()}clear(){this.known=[],this.lines.replaceChildren(),this.empty.hidden=!0,this.follow.hidden=!0}get atEnd(){return this.box.scrollHeight-
@@ -206,7 +206,7 @@ function Ur(n,t){let e=n?t.readAt-n.readAt:0;return e<=0||t.cpu_seconds<n.cpu_se
 memory_bytes:e,wall_seconds:s,tasks:i}=n??{};return[t&&`${N(t*1e3)} of CPU`,e&&`${nt(e)} of memory`,s&&`${N(s*1e3)} in total`,i&&f(i,"task")].filter(Boolean).join(
 ", ")}var Cc=750,Ac=200,qc={consequence:"The process and everything it started are ended. Its tasks can be claimed by other agents.",reason:"Reason (optional; kept in\
  the history)"},zr={consequence:"It is started again with the same settings.",danger:!1},Ts=class{constructor(t,e,s){this.desk=t,this.id=null,this.requests=new w(
-t),this.reader=new w(t),this.log=new $s,this.facts=new I,this.dot=r("span",{class:"wb-dot","aria-hidden":"true"}),this.state=r("div",{class:"wb-muted wb-indente\
+t),this.reader=new w(t),this.log=new Ss,this.facts=new I,this.dot=r("span",{class:"wb-dot","aria-hidden":"true"}),this.state=r("div",{class:"wb-muted wb-indente\
 d"}),this.confinement=r("div",{class:"wb-message wb-indented"}),this.restart=m("Restart…","wb-button",()=>this.askRestart()),this.terminate=m("Terminate…","\
 wb-button",()=>this.askTerminate()),this.confirmBox=r("div",{}),this.children=r("div",{});let i=y("process");this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1});
 let o=r("span",{class:"wb-mark"},this.dot),a=m("×","wb-close",e,"Close the process");this.element=r("section",{class:"wb-pane wb-stack wb-roomy wb-process","ar\
@@ -323,7 +323,7 @@ wb-list wb-history"}),this.form=E({class:"wb-stack wb-roomy"},{submit:()=>this.o
 drawSave());this.confirmBox=r("div",{}),this.save=r("button",{class:"wb-button wb-primary",type:"submit"},"Save changes"),this.actions=r("div",{class:"wb-line"}),
 this.element=r("div",{class:"wb-stack wb-roomy"},this.form,this.confirmBox,this.requests.errorBox,this.reader.errorBox,r("div",{class:"wb-agent-columns"},r("div",
 {class:"wb-stack wb-roomy"},this.facts.element,this.capabilities),C("History",this.history))),this.fill()}get id(){return this.agent.agent_id}fill(){let t={...Pc,
-...this.agent,definition:this.agent.definition_id??null};this.fields=new $t(this.desk.store.tables,t),this.fields.element.classList.add("wb-fields-3"),this.status=
+...this.agent,definition:this.agent.definition_id??null};this.fields=new St(this.desk.store.tables,t),this.fields.element.classList.add("wb-fields-3"),this.status=
 this.agent.registration_status,this.actions.replaceChildren(this.save,r("div",{class:"wb-line wb-push"},...this.buttons())),this.form.replaceChildren(this.fields.
 element,this.actions),this.drawSave()}buttons(){let t=(i,o,a)=>m(i,"wb-button",h=>this.ask(h.currentTarget,o,a),`${i} ${this.id}`),e=t("Delete…",{...Kc,label:`\
 Delete ${this.id}`},(i,o)=>this.run("delete_agent",{},o,"deleted."));if(Ic.has(this.status))return[e];let s=t("Revoke…",{...Wc,label:`Revoke ${this.id}`},(i,o)=>this.
@@ -451,10 +451,10 @@ this.toEnd()}toEnd(){this.output.scrollTop=this.output.scrollHeight}};function t
 waiting",running:"running",passed:`passed${s&&` in ${s}`}`,failed:`failed${e==null?"":` with ${e}`}${s&&` after ${s}`}`,timeout:`timed out${s&&` after ${s}`}`}[n]??
 n}var ed=new Set(["waiting","running"]);function de(n){return n.some(({state:t})=>ed.has(t))?"checking":n.some(({state:t})=>t!=="passed")?"failing":"passed"}function Dt(n,t){
 let e=({kind:s,payload:i})=>s==="integration"&&i.worktree===n.id;return t.approvals.get(n.approval_id)??[...t.approvals.values()].find(e)??null}function He(n,t){
-return!!(n?.commit&&t&&n.commit!==t.payload.source_commit)}function So({status:n,reason:t,outcome:e,payload:s},i){let{target:o}=s;if(n==="failed")return{text:"S\
+return!!(n?.commit&&t&&n.commit!==t.payload.source_commit)}function $o({status:n,reason:t,outcome:e,payload:s},i){let{target:o}=s;if(n==="failed")return{text:"S\
 ent back.",done:!0,error:{code:e?.code??"INTEGRATION_REFUSED",message:t??"It was not merged."}};let a=c=>({text:c,done:!1,error:null});if(e?.state==="integrated")
 return{text:`Integrated into ${o}.`,done:!0,error:null};let h=i?.queue_place??0;return h>1?a(`Approved. Queued, ${ae(h)} for ${o}.`):de(s.gates??[])==="checking"?
-a(`Approved. Running gates; then it is merged into ${o}.`):a(h===1?`Approved. Merging into ${o}…`:`Approved. Queued for ${o}.`)}var $o=12,ua={icon:"integration",label:"integration",approve:n=>Eo(n)?"Approve despite failed gates…":n.payload.open_tasks?"Approve and integrate…":"Approve\
+a(`Approved. Running gates; then it is merged into ${o}.`):a(h===1?`Approved. Merging into ${o}…`:`Approved. Queued for ${o}.`)}var So=12,ua={icon:"integration",label:"integration",approve:n=>Eo(n)?"Approve despite failed gates…":n.payload.open_tasks?"Approve and integrate…":"Approve\
  and integrate",approving:"Approving…",title:({payload:n})=>n.worktree,origin:({requester:n})=>`requested by ${n}`,summary:({payload:n})=>{let{added:t,removed:e}=ps(
 n.files);return[r("code",{},n.branch)," at ",r("code",{title:n.source_commit},pa(n.source_commit))," → ",r("code",{},n.target),` · ${f(n.ahead,"commit")} · ${f(
 n.files.length,"file")} `,r("span",{class:"wb-added"},`+${t}`)," ",r("span",{class:"wb-removed"},`−${e}`),n.conflicts.length?null:` · no conflicts with ${n.target}`]},
@@ -462,7 +462,7 @@ warnings:(n,t)=>[ca(n,t),sd(n,t),...id(n.payload)].filter(Boolean),live:()=>new 
 nd(n):[],i=`${f(s.length,"gate")} did not pass: ${D(s)}. What is integrated stays in ${t.target}.`;return{label:`Integrate despite ${[e&&"failed gates",t.open_tasks&&
 "open tasks"].filter(Boolean).join(" and ")}`,consequence:[e&&i,ma(t)].filter(Boolean).join(" "),choices:e?{despite_gates:!0}:{}}},discouraged:(n,t)=>{let{conflicts:e,
 changed:s,makes_conflict:i,open_tasks:o}=n.payload,a=He(t.worktrees.get(n.payload.worktree),n),h=[e,s,i].some(l=>l?.length>0)||o>0;return a||h||Eo(n)||!!n.changes_requested_at},
-done:(n,t)=>So({...t,outcome:n},null).text,progress:(n,t)=>So(n,t.worktrees.get(n.payload.worktree)),subjects:({payload:n})=>[`worktree:${n.worktree}`],successor:({
+done:(n,t)=>$o({...t,outcome:n},null).text,progress:(n,t)=>$o(n,t.worktrees.get(n.payload.worktree)),subjects:({payload:n})=>[`worktree:${n.worktree}`],successor:({
 payload:n},t)=>Dt({id:n.worktree},t),review:({payload:n})=>n.worktree,undoable:!0,details:n=>new To(n)};function sd({payload:n},t){let{worktree:e}=n;return He(t.
 worktrees.get(e),{payload:n})?`${e} has new commits since its integration was requested: approving would be refused. Request the integration again in the Worktr\
 ees tab.`:null}function id(n){let{worktree:t,target:e,refused:s,conflicts:i,changed:o,makes_conflict:a=[]}=n,h=D(a.map(({worktree:c})=>c)),l=D([...new Set(a.flatMap(
@@ -479,7 +479,7 @@ s.length,"file"),Is(a,s.length)))}choices(){return{}}fieldOf(){return null}};fun
 let a=(c,d)=>r("li",{},r("span",{class:"wb-muted wb-term"},c),r("code",{class:"wb-wrap"},d)),h=o.map(c=>r("li",{},v("warning"),r("code",{class:"wb-wrap"},c))),l=`${n}\
  has ${f(t,"newer commit")}; both sides are merged.`;return[t?r("p",{class:"wb-muted"},l):null,e?r("p",{class:"wb-muted"},`${n} is moved forward; no merge commi\
 t is made.`):null,Is([a("Commit",s),i&&i!==s&&a("Merge commit",i)]),h.length?C("Protected parts that have changed",Is(h)):null].filter(Boolean)}function Is(n,t=0){
-let e=(t-$o).toLocaleString("en"),s=t>$o?r("li",{class:"wb-muted"},`and ${e} more`):null;return r("ul",{class:"wb-list"},...n.slice(0,$o),s)}function rd({id:n,author:t,
+let e=(t-So).toLocaleString("en"),s=t>So?r("li",{class:"wb-muted"},`and ${e} more`):null;return r("ul",{class:"wb-list"},...n.slice(0,So),s)}function rd({id:n,author:t,
 subject:e}){return r("li",{},r("code",{},pa(n)),r("span",{class:"wb-grow wb-cut",title:e},e),r("span",{class:"wb-muted"},t))}function ad({path:n,added:t,removed:e},s){
 let i=t===null?[r("span",{class:"wb-muted"},"binary")]:[r("span",{class:"wb-added"},`+${t}`),r("span",{class:"wb-removed"},`−${e}`)];return r("li",{},r("code",
 {class:"wb-grow wb-cut",title:n},n),s.includes(n)?r("span",{class:"wb-state"},v("warning"),"conflict"):null,...i)}var ue={reachable:["Reachable","completed"],polling:["Fetches what is for it","completed"],unreachable:["Unreachable","warning"],blocked:["Blocked","cancelled"]},
@@ -507,25 +507,24 @@ r("div",{class:"wb-label"},"What has changed"),r("ul",{class:"wb-changes"},...n.
 his tool",request:({payload:n})=>["set_peer_permission",{peer:n.origin.node,trait:n.tool,permission:"never"}]},origin:({payload:{origin:n}})=>`called by ${n.caller}\
  on the node ${Fs(n.node)}`,facts:({payload:n})=>n.origin.node,done:n=>n?.remember==="always"?"Allowed, and for this node from now on without asking you.":"Allo\
 wed."};var Co=3,gd=new Map([["commands_only","takes only tasks that have a command"]]),va={icon:"registration",label:"registration",approve:()=>"Admit",approving:"Admi\
-tting…",title:({payload:n})=>n.name,origin:({payload:{spawned_by:n,other_user:t}})=>[n?`spawned by ${n}`:"connected by itself",t?`of another user of this mach\
-ine: ${t}`:null].filter(Boolean).join(", "),summary:({payload:n},t)=>{let e=ft(t,qo(n,t));return["as ",r("code",{},n.suggested_id),` · ${n.persona_id??"no pers\
-ona"}`,n.role===n.persona_id?null:` · ${n.role}`," · read and write",e?` · in ${e}`:" · in no session",n.worktree?` · worktree ${n.worktree}`:null,n.definition?
-` · definition ${n.definition.name}`:null,n.tools?.length?` · tools ${n.tools.join(", ")}`:null,n.environment?.length?` · sets ${n.environment.join(", ")}`:null]},
-facts:({payload:n})=>[...yd(n),...vd(n.capabilities)].join(" · "),discouraged:()=>!1,choices:({payload:n},t)=>({session_id:qo(n,t)}),done:({agent_id:n,granted:t})=>`\
-Admitted as ${n}. ${Fr(t)}.`,details:(n,t)=>new Ao(n,t)},Ao=class{constructor({payload:t},e){this.session=qo(t,e),this.fields=new $t(e,{agent_id:t.suggested_id,
-persona_id:t.persona_id,role:t.role,session_id:this.session,definition:t.definition?.id??null,self_tools:t.definition?.self_tools,tools:t.tools}),this.first=this.
-fields.first;let s=Ns(t.capabilities);this.element=r("div",{class:"wb-box wb-stack wb-roomy"},this.fields.element,s)}choices(){let t={session_id:this.session,...this.
-fields.choices()};return"persona_id"in t?{...t,role:this.fields.controls.role.value}:t}refresh(){this.fields.refresh()}fieldOf(t){return this.fields.fieldOf(t)}};
-function qo({suggested_session:n},t){return n&&t.sessions.has(n.id)?n.id:null}function yd({client:n,address:t,connection_id:e}){return[n,t&&`from ${t}`,e&&`conn\
-ection ${e}`].filter(Boolean)}function vd(n){let t=Object.entries(n??{}),e=([i,o])=>o===!0?gd.get(i)??X(i,40):`${X(i,40)}: ${go(o,60)}`,s=t.slice(0,Co).map(e);return t.
-length>Co?[...s,`${t.length-Co} more`]:s}var kd={program:({command:n,arguments:t,environment:e})=>["starts a program",[n,...t].map($d).join(" "),e],server:({url:n,headers:t})=>["connects to",n,t],provider:({
+tting…",title:({payload:n})=>n.name,origin:({payload:n})=>n.spawned_by?`spawned by ${n.spawned_by}`:"connected by itself",summary:({payload:n},t)=>{let e=ft(t,
+qo(n,t));return["as ",r("code",{},n.suggested_id),` · ${n.persona_id??"no persona"}`,n.role===n.persona_id?null:` · ${n.role}`," · read and write",e?` · in ${e}`:
+" · in no session",n.worktree?` · worktree ${n.worktree}`:null,n.definition?` · definition ${n.definition.name}`:null,n.tools?.length?` · tools ${n.tools.join(
+", ")}`:null,n.environment?.length?` · sets ${n.environment.join(", ")}`:null]},facts:({payload:n})=>[...yd(n),...vd(n.capabilities)].join(" · "),discouraged:()=>!1,
+choices:({payload:n},t)=>({session_id:qo(n,t)}),done:({agent_id:n,granted:t})=>`Admitted as ${n}. ${Fr(t)}.`,details:(n,t)=>new Ao(n,t)},Ao=class{constructor({payload:t},e){
+this.session=qo(t,e),this.fields=new St(e,{agent_id:t.suggested_id,persona_id:t.persona_id,role:t.role,session_id:this.session,definition:t.definition?.id??null,
+self_tools:t.definition?.self_tools,tools:t.tools}),this.first=this.fields.first;let s=Ns(t.capabilities);this.element=r("div",{class:"wb-box wb-stack wb-roomy"},
+this.fields.element,s)}choices(){let t={session_id:this.session,...this.fields.choices()};return"persona_id"in t?{...t,role:this.fields.controls.role.value}:t}refresh(){
+this.fields.refresh()}fieldOf(t){return this.fields.fieldOf(t)}};function qo({suggested_session:n},t){return n&&t.sessions.has(n.id)?n.id:null}function yd({client:n,
+address:t,connection_id:e}){return[n,t&&`from ${t}`,e&&`connection ${e}`].filter(Boolean)}function vd(n){let t=Object.entries(n??{}),e=([i,o])=>o===!0?gd.get(i)??
+X(i,40):`${X(i,40)}: ${go(o,60)}`,s=t.slice(0,Co).map(e);return t.length>Co?[...s,`${t.length-Co} more`]:s}var kd={program:({command:n,arguments:t,environment:e})=>["starts a program",[n,...t].map(Sd).join(" "),e],server:({url:n,headers:t})=>["connects to",n,t],provider:({
 provider:n,configuration:t})=>["uses the provider",n,t],permission:({server:n,tools:t})=>["runs tools without asking you",n?`${n}: ${t}`:t]},ka={icon:"shield",label:"\
 trust",approve:()=>"Trust",approving:"Trusting…",title:({payload:n})=>n.definition,origin:({requester:n})=>`requested by ${n}`,summary:({payload:{path:n,needs:t}})=>[
 r("div",{},r("code",{},n),` needs ${f(t.length,"thing")} that you have not trusted:`),r("ul",{class:"wb-needs"},...t.map(xd))],discouraged:()=>!0,done:(n,{payload:t})=>`\
 Trusted. ${t.definition} can be used now.`};function xd({kind:n,name:t,summary:e,details:s}){let i=kd[n]?.(s);if(!i)return r("li",{},e);let[o,a,h={}]=i;return r(
-"li",{},r("div",{},r("code",{},t),` ${o}`),r("pre",{class:"wb-pre",tabindex:0,"aria-label":t},a),..._d({...h,...Sd(s)}))}function _d(n){let t=Object.entries(n).
-map(([e,s])=>r("li",{class:"wb-wrap"},r("code",{},`${e}=${s}`)));return t.length?[r("ul",{},...t)]:[]}function Sd({directory:n,files:t={}}){let e=Object.entries(
-t).map(([s,i])=>[s,`sha256:${i.slice(0,16)}…`]);return{...n?{directory:n}:{},...Object.fromEntries(e)}}function $d(n){return/^[\w@%+=:,./-]+$/.test(n)?n:JSON.
+"li",{},r("div",{},r("code",{},t),` ${o}`),r("pre",{class:"wb-pre",tabindex:0,"aria-label":t},a),..._d({...h,...$d(s)}))}function _d(n){let t=Object.entries(n).
+map(([e,s])=>r("li",{class:"wb-wrap"},r("code",{},`${e}=${s}`)));return t.length?[r("ul",{},...t)]:[]}function $d({directory:n,files:t={}}){let e=Object.entries(
+t).map(([s,i])=>[s,`sha256:${i.slice(0,16)}…`]);return{...n?{directory:n}:{},...Object.fromEntries(e)}}function Sd(n){return/^[\w@%+=:,./-]+$/.test(n)?n:JSON.
 stringify(n)}var Ed={icon:"question",label:"approval",approve:()=>"Approve",approving:"Approving…",title:({subject:n})=>n,origin:({requester:n})=>`requested by ${n}`,summary:({
 kind:n})=>[n],discouraged:()=>!1,done:()=>"Approved."},Od={registration:va,integration:ua,trust:ka,tool_call:Ws,peer_call:ya};function pe(n){return Od[n.kind]??
 Ed}var z={left:36,right:8,top:8,bottom:20};function It(n,t,e,s={}){return R("text",{x:n,y:t,class:"wb-chart-label",...s},vt(e))}function Pt(n,t,...e){return R("svg",
@@ -534,24 +533,24 @@ class:"wb-chart-grid"}),It(i-6,t(o)+4,s(o),{"text-anchor":"end"})])}function fe(
 iddle";return It(e,n,s,{"text-anchor":o})})}function Ft(n,t,e,s=null){return n.dataset.key=t,n.dataset.lmSuppressShortcuts="true",n.classList.add("wb-chart-mark"),
 n.setAttribute("role",s?"button":"img"),n.setAttribute("aria-label",e),{element:n,key:t,text:n.getAttribute("aria-label"),open:s}}function xa(n,t=2){let e=n>0?n:1,s=e/t,i=10**Math.floor(Math.log10(s)),o=[1,2,5,10].map(h=>h*i).find(h=>h>=s*(1-1e-9)),a=[];for(let h=0;h<Math.ceil(e/o-1e-9)+1;h+=
 1)a.push(Number((h*o).toPrecision(12)));return a}function dt([n,t],[e,s]){let i=t-n;return o=>i?e+(o-n)/i*(s-e):(e+s)/2}function Us(n,t,e){return Array.from({length:e},
-(s,i)=>n+(t-n)*i/(e-1))}function ze(n){let t=n.filter(Number.isFinite);return t.length?t.reduce(([e,s],i)=>[Math.min(e,i),Math.max(s,i)],[t[0],t[0]]):null}var Hs=132,Td=1;function _a(n,{starts:t,until:e,clock:s,text:i,layers:o}){let a=t.map((S,K)=>o.reduce((at,{values:Q})=>at+Q[K],0)),h=xa(Math.max(...a,1)),l=z.left+
-8*Math.max(0,Rt(h.at(-1)).length-4),c=dt([0,t.length],[l,n-z.right]),d=dt([0,h.at(-1)],[Hs-z.bottom,z.top]),p=t.map((S,K)=>Cd(K,c,d,o,i)).filter(({at:S})=>a[S]),
-_=Us(0,t.length,n<360?2:4).map(S=>({x:c(S),text:s(t[0]+(e-t[0])*S/t.length)}));return{picture:Pt(n,Hs,...Ks(n,d,h,Rt,l),...p.map(({made:S})=>S.element),...fe(Hs-
-4,_)),marks:p.map(({made:S})=>S)}}function Cd(n,t,e,s,i){let o=0,a=s.map(({state:c,values:d})=>{let[p,g]=[e(o),e(o+d[n])];o+=d[n];let _={width:Math.max(1,t(n+1)-
+(s,i)=>n+(t-n)*i/(e-1))}function ze(n){let t=n.filter(Number.isFinite);return t.length?t.reduce(([e,s],i)=>[Math.min(e,i),Math.max(s,i)],[t[0],t[0]]):null}var Hs=132,Td=1;function _a(n,{starts:t,until:e,clock:s,text:i,layers:o}){let a=t.map(($,K)=>o.reduce((at,{values:Q})=>at+Q[K],0)),h=xa(Math.max(...a,1)),l=z.left+
+8*Math.max(0,Rt(h.at(-1)).length-4),c=dt([0,t.length],[l,n-z.right]),d=dt([0,h.at(-1)],[Hs-z.bottom,z.top]),p=t.map(($,K)=>Cd(K,c,d,o,i)).filter(({at:$})=>a[$]),
+_=Us(0,t.length,n<360?2:4).map($=>({x:c($),text:s(t[0]+(e-t[0])*$/t.length)}));return{picture:Pt(n,Hs,...Ks(n,d,h,Rt,l),...p.map(({made:$})=>$.element),...fe(Hs-
+4,_)),marks:p.map(({made:$})=>$)}}function Cd(n,t,e,s,i){let o=0,a=s.map(({state:c,values:d})=>{let[p,g]=[e(o),e(o+d[n])];o+=d[n];let _={width:Math.max(1,t(n+1)-
 t(n)-Td),height:Math.max(0,p-g)};return R("rect",{x:t(n),y:g,..._,class:"wb-chart-area","data-state":c})}),h={x:t(n),y:z.top,width:t(n+1)-t(n),height:Hs-z.bottom-
-z.top},l=R("g",{},R("rect",{...h,class:"wb-chart-room"}),...a);return{at:n,made:Ft(l,String(n),i(n))}}var we=24,Sa=14,$a=6.6,Ad=3;function Ea(n,{since:t,until:e,clock:s,lanes:i,bars:o}){let a=Math.max(...i.map(({name:S})=>S.length)),h=Math.min(n*.3,160,12+a*$a),
-l=Math.max(4,Math.floor((h-12)/$a)),c=i.length*we+z.bottom,d=dt([t,e],[h,n-z.right]),p=i.flatMap(({name:S},K)=>[R("line",{x1:h,x2:n-z.right,y1:(K+1)*we,y2:(K+1)*
-we,class:"wb-chart-grid"}),It(0,K*we+16,S.length>l?`${S.slice(0,l-1)}…`:S)]),g=o.map(S=>{let[K,at]=[d(Math.max(t,S.from)),d(Math.min(e,S.to))],Q={x:K,y:S.lane*
-we+(we-Sa)/2,width:Math.max(Ad,at-K),height:Sa},j=R("rect",{...Q,rx:2,class:"wb-chart-bar","data-state":S.state});return Ft(j,S.key,S.text,S.open)}),_=Us(t,e,n<
-480?2:4).map(S=>({x:d(S),text:s(S)})),M=fe(c-4,_);return{picture:Pt(n,c,...p,...g.map(({element:S})=>S),...M),marks:g}}var qd=864e5,Nd=20,Rd={completed:"completed",failed:"failed",expired:"failed",null:"in_progress"};function Ta({since:n,until:t}){return Date.parse(t)-Date.parse(
+z.top},l=R("g",{},R("rect",{...h,class:"wb-chart-room"}),...a);return{at:n,made:Ft(l,String(n),i(n))}}var we=24,$a=14,Sa=6.6,Ad=3;function Ea(n,{since:t,until:e,clock:s,lanes:i,bars:o}){let a=Math.max(...i.map(({name:$})=>$.length)),h=Math.min(n*.3,160,12+a*Sa),
+l=Math.max(4,Math.floor((h-12)/Sa)),c=i.length*we+z.bottom,d=dt([t,e],[h,n-z.right]),p=i.flatMap(({name:$},K)=>[R("line",{x1:h,x2:n-z.right,y1:(K+1)*we,y2:(K+1)*
+we,class:"wb-chart-grid"}),It(0,K*we+16,$.length>l?`${$.slice(0,l-1)}…`:$)]),g=o.map($=>{let[K,at]=[d(Math.max(t,$.from)),d(Math.min(e,$.to))],Q={x:K,y:$.lane*
+we+(we-$a)/2,width:Math.max(Ad,at-K),height:$a},j=R("rect",{...Q,rx:2,class:"wb-chart-bar","data-state":$.state});return Ft(j,$.key,$.text,$.open)}),_=Us(t,e,n<
+480?2:4).map($=>({x:d($),text:s($)})),M=fe(c-4,_);return{picture:Pt(n,c,...p,...g.map(({element:$})=>$),...M),marks:g}}var qd=864e5,Nd=20,Rd={completed:"completed",failed:"failed",expired:"failed",null:"in_progress"};function Ta({since:n,until:t}){return Date.parse(t)-Date.parse(
 n)>qd/2?s=>O(s):Dr}function zs(n,t){let{intervals:e,interval_seconds:s}=n,i=Ta(n),o=e.map(({start:c})=>Date.parse(c)),a=o.at(-1)+1e3*s,h=c=>t.filter(([d])=>e[c][d]).
 map(([d,,p])=>`${e[c][d].toLocaleString("en")} ${p}`).join(", "),l=o.map((c,d)=>[i(c),...t.map(([p])=>e[d][p])]);return{legend:t.map(([,c,d])=>[c,d]),table:{columns:[
 "From",...t.map(([,,c])=>c)],rows:l.filter(c=>c.some(d=>d>0))},draw:c=>_a(c,{starts:o,until:a,clock:i,text:d=>`${i(o[d])}: ${h(d)}`,layers:t.map(([d,p])=>({state:p,
 values:e.map(g=>g[d])}))})}}function Ca(n,t){let e=Ta(n),[s,i]=[Date.parse(n.since),Date.parse(n.until)],o=[...n.attempts].reverse(),a=[...new Set(o.map(({agent_id:p})=>p))].
 slice(0,Nd).sort(),h=a.map(p=>({name:p,open:null})),l=n.attempts.filter(({agent_id:p})=>a.includes(p)),c=p=>{let g=N(Date.parse(p.ended_at??n.until)-Date.parse(
-p.claimed_at));return[p.agent_id,`${p.task_id} ${p.task}`,p.attempt,e(Date.parse(p.claimed_at)),g,p.outcome??"under way"]},d=l.map(p=>{let[g,_,M,,S,K]=c(p);return{
+p.claimed_at));return[p.agent_id,`${p.task_id} ${p.task}`,p.attempt,e(Date.parse(p.claimed_at)),g,p.outcome??"under way"]},d=l.map(p=>{let[g,_,M,,$,K]=c(p);return{
 lane:a.indexOf(g),from:Date.parse(p.claimed_at),to:Date.parse(p.ended_at??n.until),state:Rd[p.outcome]??"other",key:`${p.task_id}.${M}`,text:`${_}, attempt ${M}\
- by ${g}: ${K}, ${S}`,open:()=>t.task(p.task_id)}});return{legend:[["in_progress","under way"],["completed","completed"],["failed","failed or expired"],["other",
+ by ${g}: ${K}, ${$}`,open:()=>t.task(p.task_id)}});return{legend:[["in_progress","under way"],["completed","completed"],["failed","failed or expired"],["other",
 "released or cancelled"]],table:{columns:["Agent","Task","Attempt","Claimed","Took","Outcome"],rows:l.map(c)},draw:p=>Ea(p,{since:s,until:i,clock:e,lanes:h,bars:Bd(
 d)})}}function Bd(n){return n.sort((t,e)=>t.lane-e.lane||t.from-e.from)}function Aa({agents:n},t){return n.map(({agent_id:e,share:s,attempts:i,busy_seconds:o})=>({
 name:e,open:()=>t.agent(e),share:s,text:`${Math.round(100*s)} %`,title:`${f(i,"attempt")}, ${N(1e3*o)}`}))}function qa({approvals:n},t,e){let s=Math.max(...n.map(
@@ -613,8 +612,8 @@ run(),escape:o},r("div",{class:"wb-fields wb-fields-3"},...this.fields()),this.l
 "tools",i=s?[]:[["",`Chosen: ${e.tools.join(", ")}`]];return{title:k(e?.title??"",{maxlength:200,placeholder:"The beginning of the first message"}),definition:x(
 Da(t),""),model:k(e?.model??"",{maxlength:200,placeholder:"That of the definition; or provider:model"}),tools:x([...i,...Object.entries(Xs).map(([o,{label:a}])=>[
 o,a])],s),...Object.fromEntries(Object.entries(Ys).map(([o,{step:a}])=>{let h=e?.limits[o]??"";return[o,k(String(h),{type:"number",min:0,step:a,placeholder:"No \
-limit"})]}))}}fields(){let{title:t,definition:e,model:s,tools:i}=this.controls;return[this.conversation?$("Title",t):$("Definition",e),$("Model",s),$("Tools",i)]}limitFields(){
-let t=Object.entries(Ys).map(([o,{label:a}])=>$(a,this.controls[o])),e=r("summary",{class:"wb-muted",tabindex:0},"Limits"),s=Object.keys(Ys).some(o=>this.controls[o].
+limit"})]}))}}fields(){let{title:t,definition:e,model:s,tools:i}=this.controls;return[this.conversation?S("Title",t):S("Definition",e),S("Model",s),S("Tools",i)]}limitFields(){
+let t=Object.entries(Ys).map(([o,{label:a}])=>S(a,this.controls[o])),e=r("summary",{class:"wb-muted",tabindex:0},"Limits"),s=Object.keys(Ys).some(o=>this.controls[o].
 value),i=r("div",{class:"wb-fields wb-limits"},...t);return r("details",{open:s},e,i)}refresh(){A(this.controls.definition,[["",Da(this.tables)]])}focus(){(this.
 conversation?this.controls.title:this.controls.definition).focus()}choices(){let{title:t,definition:e,model:s,tools:i}=this.controls,o=Object.keys(Ys).map(a=>[a,
 this.controls[a].value]);return{...this.conversation?{title:t.value}:{definition:e.value||null},model:s.value.trim()||null,...i.value&&{tools:Xs[i.value].names},
@@ -773,7 +772,7 @@ let t=new ge(this.desk,this.row,()=>{this.box.replaceChildren(),this.settings.fo
 row;U(this.box,this.remove,{...xu,label:"Delete the conversation"},async(e,s)=>{await this.requests.run("delete_conversation",{conversation_id:this.row.id},s)&&
 this.on.deleted(t)})}async export(t){let e=await this.requests.run("export_conversation",{conversation_id:this.row.id,format:t});e&&ls(e.filename,e.media_type,e.
 content)}focus(){this.composer.focus()}};function _u({definition:n,model:t,usage:e}){let{input_tokens:s,output_tokens:i,cost_usd:o}=e,a=s===null&&i===null?null:
-f((s??0)+(i??0),"token"),h=o===null?null:`$${o.toFixed(2)}`;return[n,t,a,h].filter(Boolean).join(" · ")}var Su=6,ai=class{constructor(t,e,s,i){this.store=t,this.desk={store:t,channel:e,announce:s},this.text="",this.opened=null,this.form=null;let o=y("chat"),a={close:()=>this.
+f((s??0)+(i??0),"token"),h=o===null?null:`$${o.toFixed(2)}`;return[n,t,a,h].filter(Boolean).join(" · ")}var $u=6,ai=class{constructor(t,e,s,i){this.store=t,this.desk={store:t,channel:e,announce:s},this.text="",this.opened=null,this.form=null;let o=y("chat"),a={close:()=>this.
 close(),deleted:p=>this.onDeleted(p)};this.conversation=new ri(this.desk,a,i),this.formBox=r("div",{}),this.empty=r("p",{class:"wb-empty",hidden:!0});let h=m("N\
 ew conversation…","wb-link",()=>this.openForm());this.empty.append("No conversations yet. Talk to the agent of a definition, or to a model alone. ",h);let l={
 keydown:p=>V(p,this.list)};this.list=r("ul",{class:"wb-conversations","aria-label":"Conversations",on:l}),this.rows=new q(this.list,p=>this.row(p));let c=r("div",
@@ -784,7 +783,7 @@ m("New conversation…","wb-button",()=>this.openForm());let e=r("h3",{class:"wb
 search,this.newButton)}get conversations(){return[...this.store.tables.conversations.values()].sort((e,s)=>e.updated_at<s.updated_at?1:-1)}count(){return this.conversations.
 filter(({answer_id:t})=>t).length}row(t){let e=m("","wb-opener",()=>this.open(t)),s=r("span",{class:"wb-label wb-cut"});return{elements:[r("li",{class:"wb-entry"},
 e,s)],name:e,state:s}}update(t=this.enabled,e=Date.now()){this.enabled=t;let s=this.conversations,i=s.filter(o=>o.id===this.opened||this.matches(o));u(this.summary,
-s.length?f(s.length,"conversation"):""),this.search.hidden=s.length<=Su&&!this.text,this.empty.hidden=s.length>0||!this.store.loaded.has("conversations"),this.rows.
+s.length?f(s.length,"conversation"):""),this.search.hidden=s.length<=$u&&!this.text,this.empty.hidden=s.length>0||!this.store.loaded.has("conversations"),this.rows.
 show(i.map(({id:o})=>o),(o,a)=>this.drawRow(o,this.store.tables.conversations.get(a),e)),this.form?.refresh(),this.drawOpened(e)}drawRow({elements:[t],name:e,state:s},i,o){
 let{id:a,title:h,answer_id:l,updated_at:c}=i;u(e,h||"New conversation");let d=this.conversation.composer.hasDraft(a)?"draft":null;u(s,[d,l?"answering…":pt(c,o)].
 filter(Boolean).join(" · ")),t.classList.toggle("wb-active",a===this.opened),b(e,"aria-expanded",a===this.opened)}drawOpened(t){let e=this.store.tables.conversations.
@@ -803,8 +802,8 @@ note:""},{id:"history",label:"History",level:1,note:""},...t]}function Ga(n){let
 "-").replace(/^-+|-+$/g,"").slice(0,50);return t?`./agents/${t}`:""}function Ya(n,t){return n.name.localeCompare(t.name,void 0,{numeric:!0})||(n.id<t.id?-1:1)}var ci="empty:",di=class{constructor(t,e,s){this.desk=t,this.rows=e,this.requests=new w(t),this.onDone=s,this.source=x([[ci,"Nothing: an empty definition"]],ci,
 {on:{change:()=>this.onSource()}}),this.name=k("",{maxlength:100,required:!0,placeholder:"Careful reviewer",on:{input:()=>this.propose()}}),this.path=k("",{maxlength:1e3,
 required:!0,placeholder:"./agents/careful-reviewer"}),this.mode=x(Object.entries(hi),"interactive"),this.about=r("p",{class:"wb-muted",hidden:!0}),this.submit=r(
-"button",{class:"wb-button wb-primary",type:"submit"},"Create");let i=()=>s(null);this.modeField=$("Mode",this.mode),this.element=E({class:"wb-box wb-stack wb-r\
-oomy","aria-label":"New definition"},{submit:()=>this.run(),escape:i},r("div",{class:"wb-fields"},$("Name",this.name),$("Start from",this.source),$("Directory",
+"button",{class:"wb-button wb-primary",type:"submit"},"Create");let i=()=>s(null);this.modeField=S("Mode",this.mode),this.element=E({class:"wb-box wb-stack wb-r\
+oomy","aria-label":"New definition"},{submit:()=>this.run(),escape:i},r("div",{class:"wb-fields"},S("Name",this.name),S("Start from",this.source),S("Directory",
 this.path),this.modeField),this.about,L(this.submit,i),this.requests.errorBox),this.proposed="",this.templates=[],this.fillSources(ci),this.load()}focus(){this.
 name.focus()}copyOf(t){this.fillSources(`copy:${t}`),this.name.value=`${this.rows.find(({id:e})=>e===t).name} copy`,this.propose(),this.onSource()}async load(){
 try{let{templates:t}=await new w(this.desk).send("agent_list_templates",{});this.templates=t,this.fillSources(this.source.value)}catch(t){this.requests.showError(
@@ -816,10 +815,10 @@ s??""),this.modeField.hidden=t!=="empty"}chosen(){let{value:t}=this.source,e=t.i
 "agent_create",{agentPath:i,name:s,mode:this.mode.value}],template:["agent_create_from_template",{templateName:e,agentPath:i,name:s}],persona:["agent_create_fro\
 m_persona",{personaId:e,agentPath:i,name:s}],copy:["agent_clone",{sourceAgent:e,targetPath:i,newName:s}]}[t]}async run(){let t=await this.requests.run(...this.request(),
 this.submit,"Creating…");t?this.onDone(t):this.requests.error&&this.fieldOf(this.requests.error).focus()}fieldOf({code:t}){return t==="AGENT_EXISTS"||t==="INV\
-ALID_PATH"?this.path:this.name}};var $u={error:["failed","Error: "],warning:["warning","Warning: "],hint:["hint","Hint: "]};function ui(n){let[t,e]=n.split("."),s=t==="mcpServers"?"servers":t;return s===
+ALID_PATH"?this.path:this.name}};var Su={error:["failed","Error: "],warning:["warning","Warning: "],hint:["hint","Hint: "]};function ui(n){let[t,e]=n.split("."),s=t==="mcpServers"?"servers":t;return s===
 "prompt"?s:s in ee?e===void 0?s:`${s}/${e}`:"overview"}var mi=class{constructor(t){this.open=t,this.element=r("ul",{class:"wb-stack wb-problems","aria-label":"P\
 roblems"})}show(t,e){let s=t.filter(o=>e==="overview"||ui(o.place)===e),i=JSON.stringify([e,s]);i!==this.drawn&&(this.drawn=i,this.element.hidden=!s.length,this.
-element.replaceChildren(...s.map(o=>this.line(o,e))))}line({severity:t,place:e,message:s},i){let[o,a]=$u[t],h=ui(e),l=h===i?null:m(e,"wb-link",()=>this.open(h),
+element.replaceChildren(...s.map(o=>this.line(o,e))))}line({severity:t,place:e,message:s},i){let[o,a]=Su[t],h=ui(e),l=h===i?null:m(e,"wb-link",()=>this.open(h),
 `Open ${e}`),c=r("span",{},r("span",{class:"wb-sr"},a),l,l?" ":null,...Y(s));return r("li",{class:"wb-message"},v(o),c)}};var Eu={bash:"sh bash zsh",cpp:"c h cc cpp cxx hh hpp",go:"go",ini:"ini cfg toml conf",javascript:"js mjs cjs jsx",json:"json ipynb geojson",markdown:"md markdo\
 wn",python:"py pyi pyx",r:"r rmd",rust:"rs",sql:"sql",typescript:"ts tsx mts",xml:"xml html htm svg xhtml",yaml:"yaml yml"},Ou=new Map(Object.entries(Eu).flatMap(
 ([n,t])=>t.split(" ").map(e=>[e,n]))),Tu=new Map([["makefile","bash"],["dockerfile","bash"],[".bashrc","bash"],[".gitconfig","ini"],[".editorconfig","ini"]]);function Xa(n){
@@ -871,7 +870,7 @@ fields=s,this.on=i,this.runner=new w(t),this.saved=this.values(),this.newest=thi
 submit"},o),this.discard=m(i.cancel?"Cancel":"Discard changes","wb-button",()=>this.reset()),this.note=r("div",{hidden:!0}),this.buttons=r("div",{class:"wb-line"},
 this.submit,this.discard),this.element=E({class:"wb-stack wb-roomy","aria-label":e},{submit:()=>this.save(),escape:i.cancel},...this.layout(),this.note,this.buttons,
 this.runner.errorBox);for(let a of["input","change"])this.element.addEventListener(a,()=>this.drawButtons());this.element.addEventListener("keydown",a=>this.onKey(
-a)),this.drawButtons()}layout(){let t=Object.values(this.fields).map(({label:e,control:s,long:i,wide:o})=>{let a=$(e,s);return a.classList.toggle("wb-long",!!i),
+a)),this.drawButtons()}layout(){let t=Object.values(this.fields).map(({label:e,control:s,long:i,wide:o})=>{let a=S(e,s);return a.classList.toggle("wb-long",!!i),
 a.classList.toggle("wb-wide",!!o),a});return[r("div",{class:"wb-fields wb-draft-fields"},...t)]}focus(){Object.values(this.fields)[0].control.focus()}values(){return Object.
 fromEntries(Object.entries(this.fields).map(([t,{control:e}])=>[t,e.value]))}changes(){return Object.fromEntries(Object.entries(this.values()).filter(([t,e])=>e!==
 this.saved[t]))}get isChanged(){return Object.keys(this.changes()).length>0}update(t){for(let[e,{control:s}]of Object.entries(this.fields)){let i=s.value!==this.
@@ -976,16 +975,16 @@ heading=r("h4",{class:"wb-strong",tabindex:-1},i),this.list=r("ul",{class:"wb-en
 wb-muted"},Yu[t]);this.element=r("div",{class:"wb-stack"},a,h,this.empty,this.list),this.update(e)}get isChanged(){return!1}focus(){this.add.focus()}update(t){let e=t[this.
 section],s=JSON.stringify(e);s!==this.drawn&&(this.drawn=s,this.list.replaceChildren(...e.map(i=>this.entry(i))),this.empty.hidden=e.length>0)}entry(t){let{summary:e,
 note:s}=wi[this.section],i=e(t);return r("li",{class:"wb-entry"},m(t.name,"wb-opener wb-entry-name",()=>this.on.open(`${this.section}/${t.name}`)),r("span",{class:"\
-wb-muted wb-grow wb-cut",title:i},i),s?r("span",{class:"wb-muted"},s(t)):null)}};var Po="script",ch="+",dh="",Si=class{constructor(t,e,s){let{info:i,rules:o,references:a}=e,{tables:h}=t.store;this.path=i.path,this.requests=new w(t),this.onDone=
+wb-muted wb-grow wb-cut",title:i},i),s?r("span",{class:"wb-muted"},s(t)):null)}};var Po="script",ch="+",dh="",$i=class{constructor(t,e,s){let{info:i,rules:o,references:a}=e,{tables:h}=t.store;this.path=i.path,this.requests=new w(t),this.onDone=
 s,this.persona=x(ot(h),i.metadata.persona??"implementer"),this.profile=x([[Po,Po]],Po),this.worktree=x([[dh,"None"],[ch,"A new one"],...bs(h)],dh);let l=[...o,...a].
 filter(({include:c})=>c==="manual");this.included=l.map(({name:c})=>({name:c,...W(c,()=>{})})),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},
-"Start"),this.element=this.build(i.name),this.load()}build(t){let e=()=>this.onDone(null),s=[$("Persona",this.persona),$("Program",this.profile),$("Worktree",this.
+"Start"),this.element=this.build(i.name),this.load()}build(t){let e=()=>this.onDone(null),s=[S("Persona",this.persona),S("Program",this.profile),S("Worktree",this.
 worktree)],i=this.included.map(({element:o})=>o);return E({class:"wb-confirm wb-stack","aria-label":`Start an agent with ${t}`},{submit:()=>this.run(),escape:e},
 r("div",{class:"wb-fields wb-fields-3"},...s),i.length?r("div",{class:"wb-line"},r("span",{class:"wb-muted"},"Also include"),...i):null,L(this.submit,e),this.requests.
 errorBox)}focus(){this.persona.focus()}async load(){try{let{profiles:t}=await this.requests.send("list_profiles",{}),e=({name:s,available:i})=>i?s:`${s} (not in\
 stalled)`;A(this.profile,[["",t.map(s=>[s.name,e(s)])]])}catch(t){this.requests.showError(t)}}async run(){let{value:t}=this.worktree,e={definition:this.path,persona_id:this.
 persona.value,profile:this.profile.value,include:this.included.filter(({box:i})=>i.checked).map(({name:i})=>i),...t===ch?{new_worktree:!0}:{assigned_worktree:t||
-null}},s=await this.requests.run("spawn_agent",e,this.submit,"Starting…");s&&this.onDone(s)}};var $i=class{constructor(t,e){this.desk=t,this.onChange=e,this.requests=new w(t),this.text=r("div",{}),this.review=m("Review…","wb-button",()=>this.ask()),this.
+null}},s=await this.requests.run("spawn_agent",e,this.submit,"Starting…");s&&this.onDone(s)}};var Si=class{constructor(t,e){this.desk=t,this.onChange=e,this.requests=new w(t),this.text=r("div",{}),this.review=m("Review…","wb-button",()=>this.ask()),this.
 note=r("div",{class:"wb-stack",hidden:!0},this.text,this.review,this.requests.errorBox),this.slot=new Wt(t,()=>{}),this.element=r("div",{class:"wb-stack"},this.
 note,this.slot.element),this.pending=null}clear(){this.slot.clear(),this.pending=null,this.note.hidden=!0,this.requests.clearError()}update({info:t,trust:e},s,i){
 this.path=t.path;let o=[...this.desk.store.tables.approvals.values()].find(Xu(t.id));this.slot.show(o,()=>s,i),this.pending!==null&&!o&&this.onChange(),this.pending=
@@ -994,7 +993,7 @@ o?.id??null,this.note.hidden=e.trusted||!!o,this.note.hidden||this.draw(e)}draw(
 eld",o)))}async ask(){await this.requests.run("agent_request_trust",{agentTarget:this.path},this.review,"Asking…")&&this.onChange()}};function Xu(n){return({kind:t,
 subject:e})=>t==="trust"&&e===`definition:${n}`}var Zu=new Set(["overview","providers","servers"]),Ei=class{constructor(t,e,s){this.desk=t,this.on=e,this.place="overview",this.views=new Map,this.requests=new w(
 t);let i=y("definition");this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.path=r("span",{class:"wb-muted wb-grow wb-cut"}),this.confirmBox=r("di\
-v",{}),this.trust=new $i(t,()=>this.reading.now()),this.problems=new mi(a=>e.open(a)),this.content=r("div",{}),this.element=r("section",{class:"wb-pane wb-stack\
+v",{}),this.trust=new Si(t,()=>this.reading.now()),this.problems=new mi(a=>e.open(a)),this.content=r("div",{}),this.element=r("section",{class:"wb-pane wb-stack\
  wb-definition","aria-labelledby":i,hidden:!0}),this.element.addEventListener("keydown",a=>this.onKey(a)),this.reading=new xi(t,this.element,()=>this.onRead(),s);
 let o=[this.requests.errorBox,this.reading.requests.errorBox];this.element.append(this.head(),this.confirmBox,...o,this.trust.element,this.problems.element,this.
 content)}head(){this.start=m("Start an agent…","wb-button wb-compact",()=>this.openStart());let t=m("Copy…","wb-button wb-compact",()=>this.on.copy(this.row.
@@ -1016,7 +1015,7 @@ t!==this.key(this.place)&&this.views.delete(t)}get view(){return this.views.get(
 ${t}`}isOfThis(t){return t.startsWith(`${this.reading.path}
 `)}drafts(t){let e=[...this.views].filter(([s,i])=>i.isChanged&&s.startsWith(`${t}
 `));return new Set(e.map(([s])=>s.slice(t.length+1)))}onKey(t){t.key!=="Escape"||t.defaultPrevented||t.target.matches(".wb-input")||(t.preventDefault(),this.on.
-close())}openStart(){let t=new Si(this.desk,this.definition,e=>this.closeStart(t,e));this.confirmBox.replaceChildren(t.element),t.focus()}closeStart(t,e){if(t.element.
+close())}openStart(){let t=new $i(this.desk,this.definition,e=>this.closeStart(t,e));this.confirmBox.replaceChildren(t.element),t.focus()}closeStart(t,e){if(t.element.
 isConnected&&(this.confirmBox.replaceChildren(),this.start.focus()),!e)return;let{agent_id:s,state:i,approval_id:o}=e,a=o?" It waits for your approval in the in\
 box.":"";this.desk.announce(`${s} is ${i==="queued"?"queued":"started"}.${a}`)}askDelete(){let{name:t,id:e}=this.row,s={label:`Delete ${t}`,consequence:`The fil\
 es of the definition in ${e} are deleted. Other files in that directory stay.`};U(this.confirmBox,this.remove,s,(i,o)=>this.delete(o))}async delete(t){let{id:e}=this.
@@ -1073,7 +1072,7 @@ enabled){this.enabled=t;let e=this.cards(),s=e.length>1;for(let o of e)o.checkbo
 t")} selected`:""),this.actions.hidden=i===0,i||this.close(),this.requests.busy||this.drawLabels(i),T(t&&!this.requests.busy,this.approveButton,this.rejectButton,
 this.confirmReject),this.fields?.refresh()}drawLabels(t){u(this.approveButton,`Admit ${t.toLocaleString("en")}`),u(this.confirmReject,`Reject ${t.toLocaleString(
 "en")}`)}onSelectAll(t){for(let e of this.cards())e.checkbox.checked=t;this.update()}close(){this.details.hidden=!0,this.form.hidden=!0;for(let t of[this.detailsButton,
-this.rejectButton])t.setAttribute("aria-expanded","false")}toggleDetails(t=this.details.hidden){t&&(this.fields=new $t(this.desk.store.tables,{},"As requested"),
+this.rejectButton])t.setAttribute("aria-expanded","false")}toggleDetails(t=this.details.hidden){t&&(this.fields=new St(this.desk.store.tables,{},"As requested"),
 this.details.replaceChildren(this.fields.element)),this.details.hidden=!t,this.detailsButton.setAttribute("aria-expanded",String(t)),t?this.fields.first.focus():
 this.detailsButton.focus()}toggleReject(t){this.form.hidden=!t,this.rejectButton.setAttribute("aria-expanded",String(t)),t?this.reason.focus():this.rejectButton.
 focus()}approve(){let t=this.details.hidden?{}:this.fields.choices();return this.decide("approve_many",{choices:t},this.approveButton,"Admitting…")}reject(){return this.
@@ -1119,7 +1118,7 @@ id)&&this.update(this.enabled,Date.now()))},cm);this.signal.addEventListener("ab
 activeElement),s=t.element.nextElementSibling??t.element.previousElementSibling??this.heading;t.stop(),t.element.remove(),this.cards.delete(t.approval.id),this.
 empty.hidden=this.cards.size>0,e&&s.focus()}announceAdded(t){let[{name:e}]=t,s=t.length===1?`${e} is waiting`:`${f(t.length,"approval")} are waiting`;this.announce(
 `${s} for your decision.`)}announce(t){this.desk.announce(t)}};function dm(n){return["Nothing is waiting for you. Agents that register and worktrees to integrat\
-e appear here. ",m("Connect an agent","wb-link",n),"."]}var um=5e3,mm=1e4,Se=class{constructor(t,e){this.store=t,this.channel=e,this.status=r("span",{class:"wb-status wb-cut",role:"status","aria-live":"polite"}),this.
+e appear here. ",m("Connect an agent","wb-link",n),"."]}var um=5e3,mm=1e4,$e=class{constructor(t,e){this.store=t,this.channel=e,this.status=r("span",{class:"wb-status wb-cut",role:"status","aria-live":"polite"}),this.
 banner=this.makeBanner(),this.ended=new AbortController,this.undo=new As({channel:e,announce:s=>this.announce(s)},this.ended.signal)}makeBanner(){this.bannerText=
 r("span",{class:"wb-grow"}),this.bannerCode=r("code",{}),this.reconnect=m("Reconnect","wb-button",()=>this.channel.resync());let t=[v("warning"),this.bannerText,
 this.bannerCode,this.reconnect];return r("div",{class:"wb-banner",hidden:!0},...t)}region(t,...e){let i=r("div",{class:"wb-desk",role:"region","aria-label":t,"d\
@@ -1128,7 +1127,7 @@ ata-lm-suppress-shortcuts":"true"},...e,this.undo.element);return this.undo.list
 now()),um);t.addEventListener("abort",()=>{this.ended.abort(),cancelAnimationFrame(e),clearInterval(i),clearTimeout(this.fading)}),this.draw()}draw(){let{state:t,
 error:e}=this.channel.link;this.element.dataset.link=t,this.drawBanner(t,e),this.drawViews(t==="live"||t==="retrying",Date.now())}drawBanner(t,e){this.banner.hidden=
 !e,e&&e!==this.drawnError&&(this.bannerText.replaceChildren(...Y(e.message)),u(this.bannerCode,e.code)),this.drawnError=e,this.reconnect.hidden=t!=="stopped"||e?.
-code==="PANEL_CLOSED"}};var pm={heading:"This cell waits for your decision",empty:["Everything is decided. The cell goes on."]},Ni=class extends Se{constructor(t,e,s,i){super(t,e),this.
+code==="PANEL_CLOSED"}};var pm={heading:"This cell waits for your decision",empty:["Everything is decided. The cell goes on."]},Ni=class extends $e{constructor(t,e,s,i){super(t,e),this.
 inbox=new _e(t,e,a=>this.announce(a),i,{ids:new Set(s),...pm});let o=r("div",{class:"wb-sr"},this.status);this.element=this.region("Decision",this.banner,this.inbox.
 element,o),this.start(i)}drawViews(t,e){this.inbox.update(t,e)}tick(t){this.inbox.tick(t)}};var fm=600,wm=new Intl.NumberFormat("en",{notation:"compact",maximumFractionDigits:0}),Ri=class{constructor(t,e){this.onSelect=e,this.at=0,this.aiming=null,this.
 tabs=t.map(({label:i,element:o},a)=>this.tab(i,o,a));let s={keydown:i=>this.onKey(i),pointermove:()=>this.onAim(),pointerleave:()=>this.drawCounts()};this.element=
@@ -1157,11 +1156,11 @@ warn("Workbench could not put its panel beside the notebook.",a),this.isOpen=!1,
 this.area?.dispose()}closed(){this.isOpen=!1,this.area=null,this.tell()}tell(){for(let t of this.outputs)t()}};function ym(n){let t=n;for(;Object.getPrototypeOf(
 t).prototype;)t=Object.getPrototypeOf(t);return t}var vm="application/vnd.jupyter.widget-view+json",mh="application/vnd.jupyter.widget-state+json";function ph(n){let t=n.widget_manager?.context?.model;if(typeof t?.
 toJSON!="function")return;let e=t.toJSON.bind(t);t.toJSON=()=>km(e(),n.get("panel_id"),n.get("last_state"))}function km(n,t,e){let s=new Set(xm(n).map(fh));if(!e||
-!s.has(t))return n;let i=n.cells.map(c=>c.outputs?_m(c,t,e):c),{[mh]:o,...a}=n.metadata.widgets??{},h={...$m(o?.state??{},s),...Sm(t,e)},l={...a,[mh]:{version_major:2,
+!s.has(t))return n;let i=n.cells.map(c=>c.outputs?_m(c,t,e):c),{[mh]:o,...a}=n.metadata.widgets??{},h={...Sm(o?.state??{},s),...$m(t,e)},l={...a,[mh]:{version_major:2,
 version_minor:0,...o,state:h}};return{...n,cells:i,metadata:{...n.metadata,widgets:l}}}function xm({cells:n}){return n.flatMap(({outputs:t})=>t??[])}function fh({
-data:n}){return n?.[vm]?.model_id}function _m(n,t,e){let s=n.outputs.map(i=>fh(i)===t?{...i,data:{...i.data,"text/html":e}}:i);return{...n,outputs:s}}function Sm(n,t){
+data:n}){return n?.[vm]?.model_id}function _m(n,t,e){let s=n.outputs.map(i=>fh(i)===t?{...i,data:{...i.data,"text/html":e}}:i);return{...n,outputs:s}}function $m(n,t){
 let e={model_module:"@jupyter-widgets/controls",model_module_version:"2.0.0"},s={model_module:"@jupyter-widgets/base",model_module_version:"2.0.0"},i=Ko(n);return{
-[n]:{...e,model_name:"HTMLModel",state:{value:t,layout:`IPY_MODEL_${i}`}},[i]:{...s,model_name:"LayoutModel",state:{}}}}function Ko(n){return`${n}-last-state`}function $m(n,t){
+[n]:{...e,model_name:"HTMLModel",state:{value:t,layout:`IPY_MODEL_${i}`}},[i]:{...s,model_name:"LayoutModel",state:{}}}}function Ko(n){return`${n}-last-state`}function Sm(n,t){
 let e=Object.keys(n).filter(i=>Ko(i)in n&&!t.has(i)),s=new Set(e.flatMap(i=>[i,Ko(i)]));return Object.fromEntries(Object.entries(n).filter(([i])=>!s.has(i)))}var Em=["approvals","personas","agents","definitions","catalogue","permissions","servers","conversations","personalities","network","peers","projects","sessions",
 "teams","rules","tools","allowlist","tasks","worktrees","closed","conflicts","processes","unattended","saved_views","change_requests","untrusted"],ji=class{constructor(){
 this.tables=Object.fromEntries(Em.map(t=>[t,new Map])),this.version=null,this.touched=null,this.loaded=new Set,this.listeners=new Set}takeSnapshot(t,e){for(let s of new Set(
@@ -1192,7 +1191,7 @@ e)}var qm=new Set(["pending","rejected","revoked"]),[vh,kh,Ii]=["agent","definit
 t),this.source=x([[Ii,"Nothing: you write its traits"]],Ii,{on:{change:()=>this.propose()}}),this.name=k("",{maxlength:128,required:!0,placeholder:"careful-revi\
 ewer"}),this.version=k("",{maxlength:128,placeholder:"that of the definition, or 1.0"}),this.about=r("p",{class:"wb-label"}),this.submit=r("button",{class:"wb-b\
 utton wb-primary",type:"submit"},"Publish");let s=()=>e(null);this.element=E({class:"wb-box wb-stack wb-roomy","aria-label":"Publish a personality"},{submit:()=>this.
-run(),escape:s},r("div",{class:"wb-fields wb-fields-3"},$("Made from",this.source),$("Name",this.name),$("Version (optional)",this.version)),this.about,L(this.submit,
+run(),escape:s},r("div",{class:"wb-fields wb-fields-3"},S("Made from",this.source),S("Name",this.name),S("Version (optional)",this.version)),this.about,L(this.submit,
 s),this.requests.errorBox),this.proposed=""}focus(){this.source.focus()}update(t){let{agents:e,definitions:s,network:i}=this.desk.store.tables,o=[...e.values()].
 filter(({registration_status:p})=>!qm.has(p)),a=[...s.values()].filter(({name:p})=>p),h=[["",[[Ii,"Nothing: you write its traits"]]],["Agents",o.map(({id:p,name:g})=>[
 `${vh}:${p}`,g])],["Definitions",a.map(({id:p,name:g})=>[`${kh}:${p}`,g])]];A(this.source,h.filter(([,p])=>p.length));let l=!!i.get("network")?.joined;u(this.about,
@@ -1223,15 +1222,15 @@ that others can call. ",h=s?"Those of other nodes appear here as they are receiv
 this.desk.announce(`${f(this.cards.items.size,"personality","personalities")} shown.`)}clear(){this.search.value="",this.filter({key:null,text:""}),this.search.
 focus()}focus(t){(this.cards.items.get(t)?.opener??this.publishButton).focus()}openForm(){return this.form?this.form.focus():(this.form=new Pi(this.desk,t=>this.
 closeForm(t)),this.formBox.replaceChildren(this.form.element),this.form.update(this.enabled),this.form.focus())}closeForm(t){this.form=null,this.formBox.replaceChildren(),
-this.publishButton.focus(),t&&(this.desk.announce(t.is_published?`${t.name} is published.`:`${t.name} is saved.`),this.on.open(t.name))}};var[rt,Ht,Ye]=[148,40,48],Xe=8,Rm=48,$e=56,_h=10,Wi=7;function Sh(n,t,e,s){let i=Bm(n,t,e),o=Math.max(s,i.length*rt+(i.length-1)*$e+2*Xe),a=i.length===3&&i[0].length<
-3?Ht:Xe,h=Math.max(...i.map(({length:d})=>d))*Ye-(Ye-Ht)+2*a,l=i.length===3?Math.min(Rm,(o-3*rt-2*$e)/2-Xe):0,c=new Map;return i.forEach((d,p)=>jm(d,p,{columns:i,
+this.publishButton.focus(),t&&(this.desk.announce(t.is_published?`${t.name} is published.`:`${t.name} is saved.`),this.on.open(t.name))}};var[rt,Ht,Ye]=[148,40,48],Xe=8,Rm=48,Se=56,_h=10,Wi=7;function $h(n,t,e,s){let i=Bm(n,t,e),o=Math.max(s,i.length*rt+(i.length-1)*Se+2*Xe),a=i.length===3&&i[0].length<
+3?Ht:Xe,h=Math.max(...i.map(({length:d})=>d))*Ye-(Ye-Ht)+2*a,l=i.length===3?Math.min(Rm,(o-3*rt-2*Se)/2-Xe):0,c=new Map;return i.forEach((d,p)=>jm(d,p,{columns:i,
 wide:o,height:h,bend:Math.max(0,l)},c)),{places:c,columns:i,width:o,height:h}}function Bm(n,t,e){if(n.length<3)return[[e],...n.filter(a=>a!==e).map(a=>[a])];let s=Lm(
 n,t,e),i=n.filter(a=>a!==s).sort((a,h)=>+(h===e)-+(a===e)),o=a=>i.filter((h,l)=>l%2===a);return[o(0),[s],o(1)].filter(a=>a.length)}function jm(n,t,{columns:e,wide:s,
 height:i,bend:o},a){let h=e.length===1?.5:t/(e.length-1),l=Xe+(s-2*Xe-rt)*h,c=(i-(n.length*Ye-(Ye-Ht)))/2,d=Math.sign(.5-h);n.forEach((p,g)=>{let _=(g+.5)/n.length*
 2-1;a.set(p,{x:l+(n.length>2?d*o*_*_:0),y:c+g*Ye})})}function Lm(n,t,e){let s=new Map(n.map(i=>[i,0]));for(let{from:i,to:o}of t)for(let a of[i,o])s.set(a,(s.get(
-a)??0)+1);return n.reduce((i,o)=>s.get(o)>s.get(i)?o:i,e)}function $h(n,t,e,s){let[i,o]=Oh(n,t),[a,h]=[n.y+Ht/2+s,t.y+Ht/2+s];if(Math.abs(n.x-t.x)<rt)return Mm(
-i,a,o,h,n.x>rt?-$e:$e);let l=[(i+o)/2,(a+h)/2];if(!e||Math.abs(n.x-t.x)<rt+e.x/2||n===e||t===e)return{path:`M${i} ${a}C${l[0]} ${a} ${l[0]} ${h} ${o} ${h}`,middle:l};
-let c=l[1]<=e.y+Ht/2;l[1]=c?Math.min(l[1],e.y-_h):Math.max(l[1],e.y+Ht+_h),l[1]+=c?-s:s;let d=i<o?1:-1,[p,g]=[d*$e,d*(rt/2+$e/2)],[_,M]=l;return{path:`M${i} ${a}\
+a)??0)+1);return n.reduce((i,o)=>s.get(o)>s.get(i)?o:i,e)}function Sh(n,t,e,s){let[i,o]=Oh(n,t),[a,h]=[n.y+Ht/2+s,t.y+Ht/2+s];if(Math.abs(n.x-t.x)<rt)return Mm(
+i,a,o,h,n.x>rt?-Se:Se);let l=[(i+o)/2,(a+h)/2];if(!e||Math.abs(n.x-t.x)<rt+e.x/2||n===e||t===e)return{path:`M${i} ${a}C${l[0]} ${a} ${l[0]} ${h} ${o} ${h}`,middle:l};
+let c=l[1]<=e.y+Ht/2;l[1]=c?Math.min(l[1],e.y-_h):Math.max(l[1],e.y+Ht+_h),l[1]+=c?-s:s;let d=i<o?1:-1,[p,g]=[d*Se,d*(rt/2+Se/2)],[_,M]=l;return{path:`M${i} ${a}\
 C${i+p} ${a} ${_-g} ${M} ${_} ${M}S${o-p} ${h} ${o} ${h}`,middle:l}}function Eh(n,t,e){let s=Oh(n,t)[1],i=s===t.x?-Wi:Wi;return`M${s} ${t.y+Ht/2+e}l${i} ${-Wi/2}\
 v${Wi}Z`}function Mm(n,t,e,s,i){return{path:`M${n} ${t}C${n+i} ${t} ${e+i} ${s} ${e} ${s}`,middle:[(n+e)/2+i*.75,(t+s)/2]}}function Oh(n,t){return Math.abs(n.x-
 t.x)>=rt?n.x<t.x?[n.x+rt,t.x]:[n.x,t.x+rt]:n.x>rt?[n.x,t.x]:[n.x+rt,t.x+rt]}var Dm=6,Ki=class{constructor(t){this.onOpen=t,this.nodes=new Map,this.active=null,this.lines=R("svg",{class:"wb-links","aria-hidden":"true"}),this.sheet=r("div",
@@ -1241,7 +1240,7 @@ tabindex:0,"aria-label":e},this.sheet),this.element=r("div",{class:"wb-stack"},t
 observe(this.box)}update(t,e,s){let i={rid:t.rid??"",name:t.name,own:!0};this.own=i.rid,this.known=new Map([i,...e].map(o=>[o.rid,o])),this.links=fa(t.edges.filter(
 ({source:o,target:a})=>this.known.has(o)&&this.known.has(a))),s&&(this.active=s),this.opened=s,this.arrange();for(let[o,a]of this.nodes)this.drawNode(a,this.known.
 get(o));this.mark()}arrange(){let t=this.box.clientWidth;if(!t||!this.known)return;let e=JSON.stringify([t,[...this.known.keys()],this.links]);if(e!==this.arranged){
-this.arranged=e,this.plan=Sh([...this.known.keys()],this.links,this.own,t);for(let[s,i]of this.nodes)this.known.has(s)||this.nodes.delete(s)&&i.remove();for(let[
+this.arranged=e,this.plan=$h([...this.known.keys()],this.links,this.own,t);for(let[s,i]of this.nodes)this.known.has(s)||this.nodes.delete(s)&&i.remove();for(let[
 s,{x:i,y:o}]of this.plan.places)this.node(s).style.transform=`translate(${i}px, ${o}px)`;this.drawLines();for(let[s,i]of this.nodes)this.drawNode(i,this.known.get(
 s));this.mark()}}node(t){if(this.nodes.has(t))return this.nodes.get(t);let e=r("span",{class:"wb-node-text"},r("span",{class:"wb-title wb-cut"}),r("span",{class:"\
 wb-node-state wb-cut"})),s=r("div",{class:"wb-node",role:"option",id:y("node")},r("span",{class:"wb-mark"}),e);return s.dataset.rid=t,this.nodes.set(t,s),this.sheet.
@@ -1249,8 +1248,8 @@ append(s),s}drawNode(t,e){let[s,i]=e.own?["This project","registration"]:ue[e.st
 t.dataset.state=o,u(t.lastChild.firstChild,e.name),u(t.lastChild.lastChild,e.is_relay?`${s} · first contact`:s),b(t,"title",e.rid)}drawLines(){let{width:t,height:e}=this.
 plan,s=new Set;this.drawn=this.links.map(i=>{let o=[i.from,i.to].sort().join(" "),a=s.has(o)?Dm:0;return s.add(o),this.line(i,a)}),this.lines.replaceChildren(...this.
 drawn),b(this.lines,"width",t),b(this.lines,"height",e),this.sheet.style.width=`${t}px`,this.sheet.style.height=`${e}px`}line({from:t,to:e,both:s,status:i,edge_type:o},a){
-let{places:h,columns:l}=this.plan,[c,d]=[h.get(t),h.get(e)],p=l.length===3?h.get(l[1][0]):null,{path:g,middle:_}=$h(c,d,p,a),M=[R("path",{class:"wb-link-line",d:g,
-"data-status":i})],S=(Q,j)=>R("path",{class:"wb-arrow",d:Eh(Q,j,a)});M.push(S(c,d),...s?[S(d,c)]:[]);let[K,at]=_;return o==="POLL"&&M.push(R("text",{class:"wb-l\
+let{places:h,columns:l}=this.plan,[c,d]=[h.get(t),h.get(e)],p=l.length===3?h.get(l[1][0]):null,{path:g,middle:_}=Sh(c,d,p,a),M=[R("path",{class:"wb-link-line",d:g,
+"data-status":i})],$=(Q,j)=>R("path",{class:"wb-arrow",d:Eh(Q,j,a)});M.push($(c,d),...s?[$(d,c)]:[]);let[K,at]=_;return o==="POLL"&&M.push(R("text",{class:"wb-l\
 ink-label",x:K,y:at-4},"poll")),R("g",{class:"wb-link-group","data-from":t,"data-to":e},...M)}mark(){for(let[e,s]of this.nodes)b(s,"aria-selected",e===this.active);
 b(this.box,"aria-activedescendant",this.nodes.get(this.active)?.id);let{opened:t}=this;for(let e of this.drawn??[]){let{from:s,to:i}=e.dataset;b(e,"data-faint",
 t&&s!==t&&i!==t?"true":null)}}goTo(t){t&&(this.active=t,this.mark(),this.nodes.get(t)?.scrollIntoView({block:"nearest",inline:"nearest"}))}onKey(t){if(t.ctrlKey||
@@ -1264,8 +1263,8 @@ eceives events; “poll”: it fetches them."))}var Ui=class{constructor(t,e,s){
 with /koi-net"}),this.rid=k(e?.first_contact?.rid??"",{class:"wb-input wb-mono",maxlength:300,placeholder:"orn:koi-net.node:…"}),this.name=k(e?.name??"",{maxlength:100,
 placeholder:"lab"}),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Join");let i="Leave the address empty if this node is the first one: ot\
 hers then contact it. The RID of the first contact, if you know it, makes sure that it is that node which answers.",o=()=>s(!1);this.element=E({class:"wb-box wb\
--stack wb-roomy","aria-label":"Join a network"},{submit:()=>this.run(),escape:o},r("div",{class:"wb-fields wb-fields-3"},$("Address of the first contact",this.url),
-$("RID of the first contact (optional)",this.rid),$("Name of this node",this.name)),r("p",{class:"wb-label"},i),L(this.submit,o),this.requests.errorBox)}focus(){
+-stack wb-roomy","aria-label":"Join a network"},{submit:()=>this.run(),escape:o},r("div",{class:"wb-fields wb-fields-3"},S("Address of the first contact",this.url),
+S("RID of the first contact (optional)",this.rid),S("Name of this node",this.name)),r("p",{class:"wb-label"},i),L(this.submit,o),this.requests.errorBox)}focus(){
 this.url.focus()}update(t){this.requests.busy||T(t,this.submit)}async run(){let t={first_contact:this.url,first_contact_rid:this.rid,name:this.name},e=Object.entries(
 t).map(([i,o])=>[i,o.value.trim()]),s=Object.fromEntries(e.filter(([,i])=>i));await this.requests.run("join_network",s,this.submit,"Joining…")&&this.onDone(!0)}};var zo={always:"Always",ask:"Ask me",never:"Never"},Ee="*",Jo="undecided",Hi=class{constructor(t){this.desk=t,this.list=r("ul",{class:"wb-entries wb-peer-permis\
 sions","aria-label":"What it may call"}),this.rows=new q(this.list,e=>new Vo(t,e,s=>this.show(this.peer,s))),this.element=r("div",{class:"wb-stack",hidden:!0},r(
@@ -1318,9 +1317,9 @@ r("tbody",{});let e=Object.entries(Th).map(([i,o])=>r("th",{scope:"col",class:`w
 -table wb-peers",on:s},r("thead",{},r("tr",{},...e)),this.body),this.rows=new q(this.body,i=>this.row(i))}row(t){let e=m("","wb-opener",()=>this.onOpen(t)),s=Object.
 fromEntries(Object.keys(Th).map(o=>[o,r("td",{class:`wb-col-${o}`})])),i=r("span",{class:"wb-state"});return s.peer.append(e),s.state.append(i),{elements:[r("tr",
 {class:"wb-table-row"},...Object.values(s))],cells:s,opener:e,mark:i}}update(t,e,s,i){let o=new Map(e.map(h=>[h.rid,h])),a=(h,l)=>this.draw(h,o.get(l),t,s,i);this.
-rows.show([...o.keys()],a)}draw({elements:[t],cells:e,opener:s,mark:i},o,{rid:a,edges:h},l,c){let{rid:d,name:p,state:g,last_seen:_,refused:M}=o,S=(Q,j)=>h.find(
+rows.show([...o.keys()],a)}draw({elements:[t],cells:e,opener:s,mark:i},o,{rid:a,edges:h},l,c){let{rid:d,name:p,state:g,last_seen:_,refused:M}=o,$=(Q,j)=>h.find(
 ({source:mt,target:Jt})=>mt===Q&&Jt===j);u(s,p),b(s,"title",d),b(s,"aria-expanded",d===l),t.classList.toggle("wb-active",d===l);let[K,at]=ue[g];i.dataset.state!==
-g&&i.replaceChildren(v(at),r("span",{class:"wb-cut"},K)),i.dataset.state=g,u(e.sends,me(S(d,a))),u(e.gets,me(S(a,d))),u(e.last,_t(_,c)),u(e.refused,M?M.toLocaleString(
+g&&i.replaceChildren(v(at),r("span",{class:"wb-cut"},K)),i.dataset.state=g,u(e.sends,me($(d,a))),u(e.gets,me($(a,d))),u(e.last,_t(_,c)),u(e.refused,M?M.toLocaleString(
 "en"):"")}focus(t){this.rows.items.get(t)?.opener.focus()}};var Ch={graph:"Graph",table:"Table"},Vi=class{constructor(t,e,s){this.desk=t,this.requests=new w(t),this.view="graph",this.opened=null;let i=o=>this.open(o);this.
 graph=new Ki(i),this.table=new Ji(i),this.pane=new zi(t,{close:()=>this.close(),open:e.open},s),this.errorBox=r("div",{class:"wb-message wb-error",hidden:!0}),this.
 off=this.offBox(),this.joined=this.joinedBox(),this.formBox=r("div",{}),this.element=r("div",{class:"wb-network-view wb-stack wb-roomy"},this.errorBox,this.off,
@@ -1436,7 +1435,7 @@ new P(ep,"Show the arguments as",o=>this.show(o)),this.fields=r("div",{class:"wb
 stringify(e??{},null,2),6,{"aria-label":"Arguments as JSON"}),this.textProblem=Jh(this.text),this.json=r("div",{},this.text,this.textProblem);let s=this.parameters?.
 length===0,i=s?r("p",{class:"wb-muted"},"It takes no arguments."):null;this.modes.element.hidden=s||!this.parameters,this.element=r("div",{class:"wb-stack"},i,this.
 modes.element,this.fields,this.json),this.show(this.parameters&&!e?"fields":"json"),s&&(this.json.hidden=!0)}get first(){return this.mode==="json"?this.text:this.
-controls.values().next().value??null}field(t){let{name:e,description:s,required:i}=t,o=ip(t),a=Jh(o);this.controls.set(e,o),this.problems.set(e,a);let h=$(i?e:`${e}\
+controls.values().next().value??null}field(t){let{name:e,description:s,required:i}=t,o=ip(t),a=Jh(o);this.controls.set(e,o),this.problems.set(e,a);let h=S(i?e:`${e}\
  (optional)`,o);return h.append(a,...s?[r("p",{class:"wb-label"},s)]:[]),h}show(t){t==="json"&&this.mode==="fields"&&(this.text.value=JSON.stringify(this.read().
 values,null,2)),t==="fields"&&this.mode==="json"&&this.fillFields(),this.mode=t,this.fields.hidden=t!=="fields",this.json.hidden=t!=="json",this.modes.show(t),this.
 mark({})}fillFields(){let t;try{t=Ot(this.text.value)}catch{return}for(let e of this.parameters){let{name:s}=e;t&&s in t&&(this.controls.get(s).value=np(e,t[s]))}}read(){
@@ -1451,10 +1450,10 @@ t-area"}):k(e,{type:t==="secret"?"password":"text",inputmode:t==="secret"?null:"
 t.indexOf(e)):"":n==="json"?JSON.stringify(e,null,2):String(e)}var Vh={always:"Always",ask:"Ask me",never:"Never"},nn=class{constructor(t,e){this.desk=t,this.tool=e,this.requests=new w(t),this.segments=new P(Vh,`Permission \
 to call ${e.name}`,i=>this.choose(i)),this.note=r("span",{class:"wb-muted"});let s=e.kind==="operation"?"Models of conversations":"Agents and models of conversa\
 tions";this.element=r("div",{class:"wb-stack"},r("div",{class:"wb-label"},`${s} may call it`),r("div",{class:"wb-line"},this.segments.element,this.note),this.requests.
-errorBox),this.update()}update(){let t=this.desk.store.tables.permissions.get(this.tool.name);this.segments.show(t?.permission??(this.tool.read_only?"always":"a\
-sk")),u(this.note,t?t.changes.length?"It has changed since: you are asked again.":"":"You have decided nothing about it yet.")}async choose(t){let{name:e}=this.
-tool;await this.requests.run("set_tool_permission",{name:e,permission:t})&&(this.segments.show(t),u(this.note,""),this.desk.announce(`${e}: ${Vh[t].toLowerCase()}\
-.`))}};var Te=class{constructor(t,e){this.tool=t,this.desk=e,this.requests=new w(e),this.reader=new w(e);let s=i=>this.reader.showError(i);this.reading=new B(()=>this.
+errorBox),this.update()}update(){let t=op(this.desk.store.tables.permissions,this.tool);this.segments.show(t?.permission??(this.tool.read_only?"always":"ask")),
+u(this.note,t?t.changes.length?"It has changed since: you are asked again.":"":"You have decided nothing about it yet.")}async choose(t){let{name:e}=this.tool;await this.
+requests.run("set_tool_permission",{name:e,permission:t})&&(this.segments.show(t),u(this.note,""),this.desk.announce(`${e}: ${Vh[t].toLowerCase()}.`))}};function op(n,{
+name:t,offered_by:e}){return n.get(`${t} ${e}`)??n.get(`${t} `)}var Te=class{constructor(t,e){this.tool=t,this.desk=e,this.requests=new w(e),this.reader=new w(e);let s=i=>this.reader.showError(i);this.reading=new B(()=>this.
 read(),s),this.about=r("p",{class:"wb-prose"}),this.facts=new I,this.permission=new nn(e,t),this.schemas=r("details",{},r("summary",{class:"wb-muted",tabindex:0},
 "Schemas")),this.form=r("div",{}),this.run=r("button",{class:"wb-button wb-primary",type:"submit"},"Run"),this.outcome=r("div",{class:"wb-stack","aria-live":"po\
 lite"}),this.element=r("div",{class:"wb-tool-columns"},r("div",{class:"wb-stack wb-roomy"},this.about,this.facts.element,this.permission.element,this.schemas),r(
@@ -1470,10 +1469,10 @@ announce:c}=this.desk;this.schemas.replaceChildren(this.schemas.firstChild,C("Ar
 [["Kind",te[t]??t],["Server",e],["It says that it",l.filter(Boolean).join(", ")],["Version",o]])}update(t,e){t!==this.tool&&this.reading.now(),this.tool=t,this.
 enabled=e,this.permission.update(),this.drawRun()}drawRun(){this.requests.busy||T(this.enabled&&!this.tool.problem&&!!this.parameters,this.run)}async call(){if(this.
 run.getAttribute("aria-disabled")==="true"||!this.parameters)return;let t=this.parameters.values();if(t===null)return;let e=Date.now();this.outcome.replaceChildren();
-let s=await this.requests.run("call_tool",{name:this.tool.name,arguments:t},this.run,"Running…");s?this.showOutcome(s,Date.now()-e):this.parameters.mark(op(this.
+let s=await this.requests.run("call_tool",{name:this.tool.name,arguments:t},this.run,"Running…");s?this.showOutcome(s,Date.now()-e):this.parameters.mark(rp(this.
 requests.error))}showOutcome({result:t,is_error:e},s){let i=`${e?"The tool reports an error":"Done"} after ${N(s)}.`,o=r("div",{class:"wb-message"},v(e?"failed":
 "completed"),r("span",{},i));this.outcome.replaceChildren(o,...ga(t,this.desk.announce)),this.desk.announce(`${this.tool.name}: ${i}`)}stop(){this.reading.stop()}};
-function op(n){let t=n?.details?.problems??[];return Object.fromEntries(t.map(({field:e,reason:s})=>[e.split(".")[0],s]))}var on=class{constructor(t){this.desk=t,this.none=r("p",{class:"wb-muted"},"It offers no tools."),this.list=r("ul",{class:"wb-entries","aria-label":"Tools"}),this.
+function rp(n){let t=n?.details?.problems??[];return Object.fromEntries(t.map(({field:e,reason:s})=>[e.split(".")[0],s]))}var on=class{constructor(t){this.desk=t,this.none=r("p",{class:"wb-muted"},"It offers no tools."),this.list=r("ul",{class:"wb-entries","aria-label":"Tools"}),this.
 rows=new q(this.list,()=>new Xo(t),{onRemove:e=>e.stop()}),this.element=r("div",{class:"wb-stack"},r("h4",{class:"wb-strong"},"Tools"),this.none,this.list)}clear(){
 this.rows.show([],()=>{})}show(t,e){let s=new Map(t.profile.traits.filter(({is_callable:i})=>i).map(i=>[i.name,i]));this.none.hidden=s.size>0,this.rows.show([...s.
 keys()],(i,o)=>i.show(s.get(o),t,e))}},Xo=class{constructor(t){this.desk=t,this.details=null,this.opener=m("","wb-opener",()=>this.toggle()),this.opener.setAttribute(
@@ -1525,10 +1524,10 @@ opened!==null;this.modes.show(this.mode),this.toolbar.hidden=s;for(let o of Obje
 this.gallery.search.hidden=!i||!this.gallery.isSearchable,this.gallery.publishButton.hidden=!i,u(this.summary,this[this.mode].summary()),s?this.page.update(this.
 store.tables.personalities.get(this.opened)??null,t,e):this[this.mode].update(t,e)}open(t){this.opened=t,this.page.open(t),this.update(),this.page.focus(),this.
 element.closest(".wb-desk")?.scrollIntoView({block:"nearest"})}close(){let t=this.opened;this.opened=null,this.page.close(),this.update(),this.mode==="gallery"?
-this.gallery.focus(t):this.network.focus()}};var rp=["project","session","team","agent"],hn=class{constructor(t){this.desk=t,this.requests=new w(t);let e=y("deleted");this.opener=m("Show","wb-button",()=>this.
+this.gallery.focus(t):this.network.focus()}};var ap=["project","session","team","agent"],hn=class{constructor(t){this.desk=t,this.requests=new w(t);let e=y("deleted");this.opener=m("Show","wb-button",()=>this.
 isOpen?this.close():this.load()),this.opener.setAttribute("aria-describedby",e),this.list=r("ul",{class:"wb-entries",hidden:!0}),this.element=r("section",{class:"\
 wb-section wb-stack","aria-labelledby":e},r("div",{class:"wb-toolbar"},r("h3",{class:"wb-heading wb-grow",id:e},"Deleted"),this.opener),this.requests.errorBox,this.
-list)}get isOpen(){return!this.list.hidden}refresh(){this.isOpen&&this.load()}close(){this.list.hidden=!0,this.opener.textContent="Show"}async load(){let t=[];for(let e of rp){
+list)}get isOpen(){return!this.list.hidden}refresh(){this.isOpen&&this.load()}close(){this.list.hidden=!0,this.opener.textContent="Show"}async load(){let t=[];for(let e of ap){
 let s=await this.requests.run(`list_${e}s`,{deleted:!0,limit:500});if(!s)return;t.push(...s[`${e}s`].map(i=>this.entry(e,i.id??i.agent_id,i.name)))}this.list.replaceChildren(
 ...t.length?t:[r("li",{class:"wb-empty"},"Nothing was deleted.")]),this.list.hidden=!1,this.opener.textContent="Hide"}entry(t,e,s){let i=o=>this.restore(t,e,s,o.
 currentTarget);return r("li",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},t),r("span",{class:"wb-entry-name wb-cut"},s),m("Restore","wb-link wb-quiet wb-\
@@ -1539,7 +1538,7 @@ members move with it."),this.requests.errorBox)}focus(){this.session.focus()}asy
 requests.run("move_team",t,this.submit,"Moving…");e&&this.onDone(e)}};var Ze=class{constructor(t,{label:e,value:s="",field:i},o,a){this.requests=new w(t),this.request=o,this.onDone=a,this.name=k(s,{class:"wb-input wb-grow",maxlength:200,
 placeholder:i,"aria-label":i,required:!0}),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},e);let h=()=>a(null);this.element=E({class:"wb-st\
 ack"},{submit:()=>this.run(),escape:h},L(this.submit,h,this.name),this.requests.errorBox)}focus(){this.name.focus(),this.name.select()}async run(){let t=await this.
-requests.run(...this.request(this.name.value.trim()),this.submit);t?this.onDone(t):this.name.focus()}};var ap={project:1,session:2,team:3},hp={project:"session",session:"team"},lp={session:"project_id",team:"session_id"},cp={project:"Its sessions, teams and conte\
+requests.run(...this.request(this.name.value.trim()),this.submit);t?this.onDone(t):this.name.focus()}};var hp={project:1,session:2,team:3},lp={project:"session",session:"team"},cp={session:"project_id",team:"session_id"},dp={project:"Its sessions, teams and conte\
 xts are deleted with it.",session:"Its teams and contexts are deleted with it.",team:"Its members stay, without a team."},cn=class{constructor(t,e,s){this.desk=
 {store:t,channel:e,announce:s},this.store=t,this.requests=new w(this.desk),this.form=null,this.drawn=[],this.newProject=m("New project…","wb-button",()=>this.
 create("project",this.top)),this.newTeam=m("New team…","wb-button",()=>this.create("team",this.top)),this.deleted=new hn(this.desk),this.element=r("div",{},this.
@@ -1552,49 +1551,49 @@ null||i.length>0,o||this.form)return;this.drawn=i;let a=this.list.contains(docum
 ...this.items()),a&&(this.list.querySelector(`[data-key="${CSS.escape(a)}"]`)??this.newProject).focus()}items(){let{tables:t}=this.store,e=Ct(t,null),s=r("li",{
 class:"wb-entry wb-muted"},"Teams in no session");return[...Ie(t.projects).flatMap(i=>[this.item("project",i,[f(i.sessions,"session")]),...mo(t,i.id).flatMap(o=>this.
 sessionItems(o))]),...e.length?[s]:[],...e.map(i=>this.item("team",i,[f(i.agents,"agent")],2))]}sessionItems(t){let e=Ct(this.store.tables,t.id);return[this.item(
-"session",t,[f(t.agents,"agent"),f(t.contexts,"context")]),...e.map(s=>this.item("team",s,[f(s.agents,"agent")]))]}item(t,e,s,i=ap[t]){let o=r("div",{}),a=(c,d)=>{
-let p=m(c,"wb-link wb-quiet",d,`${c} ${e.name}`);return p.dataset.key=`${t}:${e.id}:${c}`,p},h=hp[t],l=r("div",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},
+"session",t,[f(t.agents,"agent"),f(t.contexts,"context")]),...e.map(s=>this.item("team",s,[f(s.agents,"agent")]))]}item(t,e,s,i=hp[t]){let o=r("div",{}),a=(c,d)=>{
+let p=m(c,"wb-link wb-quiet",d,`${c} ${e.name}`);return p.dataset.key=`${t}:${e.id}:${c}`,p},h=lp[t],l=r("div",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},
 t),r("span",{class:"wb-entry-name wb-cut",title:e.description||e.name},e.name),r("span",{class:"wb-muted wb-grow wb-cut"},[...s,e.description].filter(Boolean).join(
 " · ")),r("span",{class:"wb-entry-actions"},h?a(`New ${h}…`,()=>this.create(h,o,e)):a("Move…",()=>this.open(o,c=>new ln(this.desk,e,c))),a("Rename…",()=>this.
-rename(t,e,o)),a("Delete…",()=>this.remove(t,e,o))));return r("li",{class:`wb-level-${i}`},l,o)}create(t,e,s=null){let i=s?{[lp[t]]:s.id}:{},o=s?`Name of the ${t}\
+rename(t,e,o)),a("Delete…",()=>this.remove(t,e,o))));return r("li",{class:`wb-level-${i}`},l,o)}create(t,e,s=null){let i=s?{[cp[t]]:s.id}:{},o=s?`Name of the ${t}\
  in ${s.name}`:`Name of the ${t}`,a=h=>[`create_${t}`,{name:h,...i}];this.open(e,h=>new Ze(this.desk,{label:`Create ${t}`,field:o},a,h))}rename(t,e,s){let i={label:"\
-Rename",value:e.name,field:`New name of ${e.name}`},o=a=>[`update_${t}`,{[`${t}_id`]:e.id,name:a}];this.open(s,a=>new Ze(this.desk,i,o,a))}remove(t,e,s){let i=`${cp[t]}\
+Rename",value:e.name,field:`New name of ${e.name}`},o=a=>[`update_${t}`,{[`${t}_id`]:e.id,name:a}];this.open(s,a=>new Ze(this.desk,i,o,a))}remove(t,e,s){let i=`${dp[t]}\
  You can restore it below.`,o=async(a,h)=>{let l=await this.requests.run(`delete_${t}`,{[`${t}_id`]:e.id},h,"Deleting…");l&&a(l)};this.open(s,a=>{let h={label:`\
 Delete ${e.name}`,consequence:i};return new wt(h,(l,c)=>o(a,c),()=>a(null))})}open(t,e){this.close();let s=document.activeElement,i=o=>{this.close(),o&&(this.desk.
 announce("Done."),this.deleted.refresh()),s?.isConnected&&s.focus(),this.update()};this.form=e(i),t.replaceChildren(this.form.element),this.form.focus()}close(){
-this.requests.clearError(),this.form?.element.remove(),this.form=null}};var Qo=120,dp=60;function tr(n,t){let e=Math.max(Math.abs(n),Math.abs(t));if(e!==0&&(e<.001||e>=1e6))return i=>i.toExponential(1);let s=Math.max(0,Math.min(6,2-
+this.requests.clearError(),this.form?.element.remove(),this.form=null}};var Qo=120,up=60;function tr(n,t){let e=Math.max(Math.abs(n),Math.abs(t));if(e!==0&&(e<.001||e>=1e6))return i=>i.toExponential(1);let s=Math.max(0,Math.min(6,2-
 Math.floor(Math.log10(t-n||e||1))));return i=>i.toLocaleString("en",{maximumFractionDigits:s})}function Yh(n,{points:t,name:e}){let[s,i]=ze(t.map(([,j])=>j))??[
 0,1],[o,a]=ze(t.map(([j])=>j))??[0,1],h=tr(s,i),l=s===i?[s]:[s,(s+i)/2,i],c=Math.max(z.left,10+7*Math.max(...l.map(j=>h(j).length))),d=dt([o,a],[c,n-z.right]),p=dt(
 [s,i],[Qo-z.bottom-4,z.top]),g=t.filter(([,j])=>Number.isFinite(j)),_=g.map(([j,mt],Jt)=>`${Jt?"L":"M"}${d(j).toFixed(1)} ${p(mt).toFixed(1)}`),M=Math.ceil(g.length/
-dp),K=g.filter((j,mt)=>mt%M===0||mt===g.length-1).map(([j,mt])=>{let Jt=R("circle",{cx:d(j),cy:p(mt),r:3,class:"wb-chart-dot"});return Ft(Jt,String(j),`${e} at \
+up),K=g.filter((j,mt)=>mt%M===0||mt===g.length-1).map(([j,mt])=>{let Jt=R("circle",{cx:d(j),cy:p(mt),r:3,class:"wb-chart-dot"});return Ft(Jt,String(j),`${e} at \
 step ${j.toLocaleString("en")}: ${Rt(mt)}`)}),at=[o,a].map(j=>({x:d(j),text:`step ${j.toLocaleString("en")}`}));return{picture:Pt(n,Qo,...Ks(n,p,l,h,c),R("path",
-{d:_.join(""),class:"wb-chart-line"}),...K.map(({element:j})=>j),...fe(Qo-4,o===a?at.slice(1):at)),marks:K}}var dn=220,Xh=40,sr=28,er=56,up=6;function ir(n){return`hue${n%up}`}function mp(n,t){let e=t.filter(a=>a!=null),s=[dn-sr,Xh];if(e.length&&e.every(a=>typeof a=="\
+{d:_.join(""),class:"wb-chart-line"}),...K.map(({element:j})=>j),...fe(Qo-4,o===a?at.slice(1):at)),marks:K}}var dn=220,Xh=40,sr=28,er=56,mp=6;function ir(n){return`hue${n%mp}`}function pp(n,t){let e=t.filter(a=>a!=null),s=[dn-sr,Xh];if(e.length&&e.every(a=>typeof a=="\
 number")){let[a,h]=ze(e),l=tr(a,h);return{name:n,place:dt([a,h],s),ends:[l(a),l(h)]}}let i=[...new Set(e.map(String))].sort(),o=dt([0,Math.max(1,i.length-1)],s);
-return{name:n,place:a=>o(i.indexOf(String(a))),ends:[i[0],i.at(-1)]}}function Zh(n,{axes:t,runs:e}){let s=t.map(({name:c,values:d})=>mp(c,d)),i=dt([0,t.length-1],
+return{name:n,place:a=>o(i.indexOf(String(a))),ends:[i[0],i.at(-1)]}}function Zh(n,{axes:t,runs:e}){let s=t.map(({name:c,values:d})=>pp(c,d)),i=dt([0,t.length-1],
 [er,n-er]),o=Math.max(6,Math.floor((n-2*er)/Math.max(1,t.length-1)/7)),a=(c="")=>c.length>o?`${c.slice(0,o-1)}…`:c,h=s.flatMap(({name:c,ends:d},p)=>[R("line",
 {x1:i(p),x2:i(p),y1:Xh,y2:dn-sr,class:"wb-chart-axis"}),It(i(p),14,a(c),{"text-anchor":"middle",class:"wb-chart-name"}),It(i(p),32,a(d[1]),{"text-anchor":"middl\
-e"}),It(i(p),dn-sr+16,a(d[0]),{"text-anchor":"middle"})]),l=e.map(({key:c,text:d,open:p},g)=>{let S=s.map(({place:Q},j)=>[i(j),t[j].values[g],Q]).filter(([,Q])=>Q!=
-null).map(([Q,j,mt],Jt)=>`${Jt?"L":"M"}${Q.toFixed(1)} ${mt(j).toFixed(1)}`),K=R("path",{d:S.join(""),class:"wb-chart-run","data-state":ir(g)}),at=R("path",{d:S.
-join(""),class:"wb-chart-reach"});return Ft(R("g",{},at,K),c,d,p)});return{picture:Pt(n,dn,...h,...l.map(({element:c})=>c)),marks:l}}var Qe={running:"Running",completed:"Completed",failed:"Failed",cancelled:"Cancelled",lost:"Lost"},pp={running:"in_progress",lost:"warning"};function Qh(n){return pp[n]??
+e"}),It(i(p),dn-sr+16,a(d[0]),{"text-anchor":"middle"})]),l=e.map(({key:c,text:d,open:p},g)=>{let $=s.map(({place:Q},j)=>[i(j),t[j].values[g],Q]).filter(([,Q])=>Q!=
+null).map(([Q,j,mt],Jt)=>`${Jt?"L":"M"}${Q.toFixed(1)} ${mt(j).toFixed(1)}`),K=R("path",{d:$.join(""),class:"wb-chart-run","data-state":ir(g)}),at=R("path",{d:$.
+join(""),class:"wb-chart-reach"});return Ft(R("g",{},at,K),c,d,p)});return{picture:Pt(n,dn,...h,...l.map(({element:c})=>c)),marks:l}}var Qe={running:"Running",completed:"Completed",failed:"Failed",cancelled:"Cancelled",lost:"Lost"},fp={running:"in_progress",lost:"warning"};function Qh(n){return fp[n]??
 n}function ut(n){return typeof n!="number"||Number.isInteger(n)?X(n??"",60):Math.abs(n)>=1e-4&&Math.abs(n)<1e6?String(Number(n.toPrecision(5))):n.toExponential(
 3)}function tl(n){return Object.entries(n).map(([t,e])=>`${t}=${ut(e)}`).join(", ")}function un({started_at:n,ended_at:t},e){return N((t?Date.parse(t):e)-Date.parse(
 n))}function el(n,t){let e=new Map;for(let{metrics:i}of n)for(let o of Object.keys(i))e.set(o,(e.get(o)??0)+1);return[...e].sort(([i,o],[a,h])=>h-o||(i<a?-1:1)).
-slice(0,t).map(([i])=>i).sort()}var fp=8,wp={run:"",parameters:"parameter",metrics:"metric",git:"git",definitions:"definition",environment:"environment"},bp={seconds:"took",error_code:"error",
-tries:"times tried"},gp=new Set(["parameters","metrics"]),mn=class{constructor(t,e,s){this.on=s,this.requests=new w(t),this.title=r("h4",{class:"wb-label wb-gro\
+slice(0,t).map(([i])=>i).sort()}var wp=8,bp={run:"",parameters:"parameter",metrics:"metric",git:"git",definitions:"definition",environment:"environment"},gp={seconds:"took",error_code:"error",
+tries:"times tried"},yp=new Set(["parameters","metrics"]),mn=class{constructor(t,e,s){this.on=s,this.requests=new w(t),this.title=r("h4",{class:"wb-label wb-gro\
 w",tabindex:-1}),this.figure=new Mt("Parallel coordinates",e,"wb-figure-wide"),this.box=r("div",{class:"wb-compared",tabindex:0,role:"group","aria-label":"Diffe\
 rences"});let o=[r("div",{class:"wb-line"},this.title,m("Close","wb-button",s.close)),this.requests.errorBox,this.figure.element,this.box];this.element=r("secti\
 on",{class:"wb-box wb-stack","aria-label":"Comparison",hidden:!0},...o)}async show(t,e){let s=await this.requests.run("compare_runs",{run_ids:t},e,"Comparing…");
 this.element.hidden=!1,s&&(this.title.textContent=`${f(s.runs.length,"run")} compared`,this.drawFigure(s),this.drawTable(s),this.title.focus())}hide(){this.element.
-hidden=!0}drawFigure({runs:t,rows:e}){let s=e.filter(({section:l,values:c})=>gp.has(l)&&c.some(d=>d!==null)),i=s.slice(0,fp).map(({name:l,values:c})=>({name:l,values:c.
-map(vp)})),o=this.sentence(e.length,s.length,i.length);if(i.length<2)return this.figure.show({sentence:o});let a=t.map(({id:l,name:c},d)=>({key:String(l),text:`\
+hidden=!0}drawFigure({runs:t,rows:e}){let s=e.filter(({section:l,values:c})=>yp.has(l)&&c.some(d=>d!==null)),i=s.slice(0,wp).map(({name:l,values:c})=>({name:l,values:c.
+map(kp)})),o=this.sentence(e.length,s.length,i.length);if(i.length<2)return this.figure.show({sentence:o});let a=t.map(({id:l,name:c},d)=>({key:String(l),text:`\
 Run ${l} ${c}: ${i.map(p=>`${p.name} ${ut(p.values[d])}`).join(", ")}`,open:()=>this.on.open(l)})),h=t.map(({id:l,name:c},d)=>[ir(d),`${l} ${c}`]);return this.figure.
 show({sentence:o,legend:h,draw:l=>Zh(l,{axes:i,runs:a})})}sentence(t,e,s){if(!t)return"These runs do not differ.";let i=`They differ in ${f(t,"value")}`;return s<
 2?`${i}; a picture needs two parameters or metrics that differ.`:s<e?`${i}; the first ${s} parameters and metrics are drawn.`:`${i}.`}drawTable({runs:t,rows:e}){
-let s=e.map(({section:i,name:o,values:a})=>{let h=wp[i]??i,l=h&&r("span",{class:"wb-muted"},`${h} `);return[r("th",{scope:"row"},l,i==="run"?bp[o]??o:o),...a.map(
-d=>yp(i,o,d))]});this.box.hidden=!e.length,this.box.replaceChildren(oe(["What",...t.map(({id:i,name:o})=>`${i} ${o}`)],s))}};function yp(n,t,e){return e===null?
-"–":typeof e=="boolean"?e?"yes":"no":n==="run"&&t==="seconds"?N(1e3*e):ut(e)}function vp(n){return typeof n=="number"||n===null?n:ut(n)}var gt="",kp=[[gt,"All states"],...Object.entries(Qe)],xp=250,pn=class{constructor(t){let e=()=>t(),s=()=>{clearTimeout(this.typing),this.typing=setTimeout(t,xp)},
+let s=e.map(({section:i,name:o,values:a})=>{let h=bp[i]??i,l=h&&r("span",{class:"wb-muted"},`${h} `);return[r("th",{scope:"row"},l,i==="run"?gp[o]??o:o),...a.map(
+d=>vp(i,o,d))]});this.box.hidden=!e.length,this.box.replaceChildren(oe(["What",...t.map(({id:i,name:o})=>`${i} ${o}`)],s))}};function vp(n,t,e){return e===null?
+"–":typeof e=="boolean"?e?"yes":"no":n==="run"&&t==="seconds"?N(1e3*e):ut(e)}function kp(n){return typeof n=="number"||n===null?n:ut(n)}var gt="",xp=[[gt,"All states"],...Object.entries(Qe)],_p=250,pn=class{constructor(t){let e=()=>t(),s=()=>{clearTimeout(this.typing),this.typing=setTimeout(t,_p)},
 i=(h,l)=>x(h,gt,{class:"wb-input wb-narrow","aria-label":l,on:{change:e}}),o=(h,l)=>k("",{class:"wb-input wb-narrow","aria-label":h,placeholder:l,on:{input:s}});
-this.search=J("Search runs","Search names, notebooks and notes",{input:s}),this.state=i(kp,"Filter runs by state"),this.sweep=i([[gt,"All sweeps"]],"Filter runs\
+this.search=J("Search runs","Search names, notebooks and notes",{input:s}),this.state=i(xp,"Filter runs by state"),this.sweep=i([[gt,"All sweeps"]],"Filter runs\
  by sweep"),this.tag=o("Filter runs by tag","Tag"),this.where=o("Conditions on metrics, with commas","loss<0.1, acc>=0.9"),this.archived=W("Archived",e);let a=[
 this.state,this.sweep,this.tag,this.where,this.archived.element];this.element=r("div",{class:"wb-line wb-run-filters"},...a)}setSweeps(t){let e=[[gt,"All sweeps"],
 ...t.map(({name:s})=>[s,s])];this.sweep.value!==gt&&!e.some(([s])=>s===this.sweep.value)&&e.push([this.sweep.value,this.sweep.value]),A(this.sweep,[["",e]])}choose({
@@ -1602,7 +1601,7 @@ search:t="",state:e=gt,sweep:s=gt,tag:i="",where:o=[],archived:a=!1}){this.searc
 sweep,[["",[[gt,"All sweeps"],...h]]],s),this.tag.value=i,this.where.value=o.join(", "),this.archived.box.checked=a}get chosen(){let t=this.where.value.split(",").
 map(i=>i.trim()),e={search:this.search.value.trim(),state:this.state.value,sweep:this.sweep.value,tag:this.tag.value.trim()},s=Object.entries(e).filter(([,i])=>i!==
 gt);return{...Object.fromEntries(s),where:t.filter(Boolean),archived:this.archived.box.checked}}get isActive(){let{where:t,archived:e,...s}=this.chosen;return t.
-length>0||e||Object.keys(s).length>0}};var _p=new Set(["image/png","image/jpeg","image/gif","image/webp"]),Ce=class{constructor(t,{name:e,about:s="",op:i,args:o}){this.desk=t,this.op=i,this.args=o,this.
+length>0||e||Object.keys(s).length>0}};var $p=new Set(["image/png","image/jpeg","image/gif","image/webp"]),Ce=class{constructor(t,{name:e,about:s="",op:i,args:o}){this.desk=t,this.op=i,this.args=o,this.
 requests=new w(t),this.opener=m("Open","wb-link",()=>this.toggle(),`Open ${e}`),this.opener.setAttribute("aria-expanded","false"),this.content=r("div",{class:"w\
 b-stack wb-artifact",hidden:!0});let a=r("span",{class:"wb-cut",title:e},e),h=r("div",{class:"wb-line"},a,r("span",{class:"wb-muted wb-cut wb-grow"},s),this.opener);
 this.element=r("li",{},h,this.requests.errorBox,this.content)}async toggle(){let t=this.content.hidden;if(this.content.hidden=!t,this.opener.setAttribute("aria-\
@@ -1610,9 +1609,9 @@ expanded",String(t)),u(this.opener,t?"Close":"Open"),!!t){this.content.replaceCh
 this.op,this.args);this.requests.clearError(),this.content.replaceChildren(...this.shown(e))}catch(e){this.content.replaceChildren(),this.requests.showError(e)}}}shown(t){
 let{form:e,changed:s,cut:i,path:o}=t,a=[];s&&a.push(H("warning","The file has changed since the run recorded it.")),e==="file"?a.push(r("p",{class:"wb-muted"},"\
 It cannot be shown here. It is at ",r("code",{},o),".")):i&&a.push(r("p",{class:"wb-muted"},"This is its beginning; all of it is at ",r("code",{},o),"."));let h=Sp[e]?.(
-t,this.desk);return h?[h,...a]:a}},sl=({text:n,name:t},{announce:e})=>ct(n,`Copy ${t}`,e),Sp={picture:({picture_type:n,data:t,name:e})=>_p.has(n)?r("img",{class:"\
+t,this.desk);return h?[h,...a]:a}},sl=({text:n,name:t},{announce:e})=>ct(n,`Copy ${t}`,e),Sp={picture:({picture_type:n,data:t,name:e})=>$p.has(n)?r("img",{class:"\
 wb-artifact-picture",src:`data:${n};base64,${t}`,alt:e}):null,table:({columns:n,rows:t,name:e})=>r("div",{class:"wb-figure-table",tabindex:0,role:"group","aria-\
-label":e},oe(n,t)),markdown:({text:n},{channel:t,announce:e})=>{let s=new ve(Qs(t),e);return s.show(n),s.element},json:sl,text:sl};var $p=300,Ep=24,Op=500,fn=class{constructor(t,e,s){this.desk=t,this.id=e,this.onChange=s,this.requests=new w(t),this.reader=new w(t),this.ended=new AbortController,
+label":e},oe(n,t)),markdown:({text:n},{channel:t,announce:e})=>{let s=new ve(Qs(t),e);return s.show(n),s.element},json:sl,text:sl};var Ep=300,Op=24,Tp=500,fn=class{constructor(t,e,s){this.desk=t,this.id=e,this.onChange=s,this.requests=new w(t),this.reader=new w(t),this.ended=new AbortController,
 this.figures=new Map,this.files=new Map,this.error=r("div",{}),this.facts=new I,this.parameters=new I,this.values=new I,this.series=r("div",{class:"wb-figures"}),
 this.artifacts=r("ul",{class:"wb-artifacts"}),this.notes=r("p",{class:"wb-prose wb-grow"}),this.tags=r("p",{class:"wb-grow"}),this.edit=m("Edit notes and tags",
 "wb-button",()=>this.startEditing()),this.put=m("Archive","wb-button",()=>this.archive()),this.editor=r("div",{hidden:!0}),this.element=this.assemble(),this.refresh=
@@ -1621,8 +1620,8 @@ values",this.values.element),series:C("Series",this.series),artifacts:C("Artifac
 values(this.blocks))h.hidden=!0;let t=r("div",{class:"wb-run-columns"},C("Run",this.facts.element),this.blocks.parameters,this.blocks.values),{series:e,artifacts:s,
 notes:i,tags:o}=this.blocks;this.actions=r("div",{class:"wb-line"},this.edit,this.put);let a=[this.reader.errorBox,this.error,t,e,s,i,o];return r("div",{class:"\
 wb-stack wb-roomy"},...a,this.actions,this.requests.errorBox,this.editor)}stop(){this.refresh.stop(),this.ended.abort()}async read(){let[t,{series:e}]=await Promise.
-all([this.desk.channel.request(re(),"get_run",{run_id:this.id}),this.desk.channel.request(re(),"get_run_series",{run_id:this.id,max_points:$p})]);this.reader.clearError(),
-this.draw(t),this.drawSeries(t,e),await new Promise(s=>setTimeout(s,Op))}draw(t){this.run=t;let e=t.git_commit&&`${t.git_commit.slice(0,12)}${t.git_dirty?", wit\
+all([this.desk.channel.request(re(),"get_run",{run_id:this.id}),this.desk.channel.request(re(),"get_run_series",{run_id:this.id,max_points:Ep})]);this.reader.clearError(),
+this.draw(t),this.drawSeries(t,e),await new Promise(s=>setTimeout(s,Tp))}draw(t){this.run=t;let e=t.git_commit&&`${t.git_commit.slice(0,12)}${t.git_dirty?", wit\
 h uncommitted changes":""}`;this.facts.update([["Name",`${t.id} ${t.name}`],["Sweep",t.sweep],["Notebook",t.notebook],["Started",`${O(t.started_at)} by ${t.created_by}`],
 ["Took",t.ended_at&&un(t,0)],["Started",t.tries>1&&`${t.tries} times`],["Commit",e],["Output",t.output],["Session",t.session_id],["Definitions",Object.keys(t.definitions).
 join(", ")],["Archived",t.archived_at&&O(t.archived_at)]]),this.drawError(t),this.drawFacts("parameters",Object.entries(t.parameters));let s=t.series.filter(({count:i})=>i===
@@ -1632,15 +1631,15 @@ blocks.tags.hidden=t||!this.run.tags.length,this.actions.hidden=t}drawFacts(t,e)
 error_code:t,error:e}){let s=`${t} ${e}`;if(s===this.drawnError)return;this.drawnError=s;let i=[];t&&i.push(H("warning",r("code",{},t)," ",(e??"").split(`
 `)[0])),e?.includes(`
 `)&&i.push(tt(e,"Copy the error",this.desk.announce)),this.error.replaceChildren(...i)}drawSeries({series:t},e){let s=e.filter(({points:i})=>i.length>1&&i.some(
-([,o])=>typeof o=="number"));this.blocks.series.hidden=!s.length;for(let{name:i,points:o,thinned:a}of s.slice(0,Ep)){if(!this.figures.has(i)){let S=new Mt(i,this.
-ended.signal);this.figures.set(i,S),this.series.append(S.element)}let{count:h,low:l,high:c,last:d}=t.find(S=>S.name===i)??{count:o.length},p=o.filter(([,S])=>typeof S==
+([,o])=>typeof o=="number"));this.blocks.series.hidden=!s.length;for(let{name:i,points:o,thinned:a}of s.slice(0,Op)){if(!this.figures.has(i)){let $=new Mt(i,this.
+ended.signal);this.figures.set(i,$),this.series.append($.element)}let{count:h,low:l,high:c,last:d}=t.find($=>$.name===i)??{count:o.length},p=o.filter(([,$])=>typeof $==
 "number"),g=Number.isFinite(l)?`, from ${ut(l)} to ${ut(c)}`:"",_=`${h.toLocaleString("en")} values${g}; the last is ${ut(d??o.at(-1)[1])}.`,M={columns:[a?"Step\
- (thinned)":"Step",i],rows:o};this.figures.get(i).show({sentence:_,table:M,draw:S=>Yh(S,{points:p,name:i})})}}drawArtifacts(t){this.blocks.artifacts.hidden=!t.length;
+ (thinned)":"Step",i],rows:o};this.figures.get(i).show({sentence:_,table:M,draw:$=>Yh($,{points:p,name:i})})}}drawArtifacts(t){this.blocks.artifacts.hidden=!t.length;
 let e=new Set(t.map(({name:s,added_at:i})=>`${s}
 ${i}`));for(let[s,i]of this.files)e.has(s)||this.files.delete(s)&&i.element.remove();for(let s of t){let i=`${s.name}
 ${s.added_at}`;if(this.files.has(i))continue;let{name:o,bytes:a,path:h}=s,l={run_id:this.id,name:o},c=`${nt(a)} · ${h}`,d=new Ce(this.desk,{name:o,about:c,op:"\
 get_run_artifact",args:l});this.files.set(i,d),this.artifacts.append(d.element)}}startEditing(){if(!this.run)return;let t=F(this.run.notes,4),e=k(this.run.tags.
-join(", ")),s=[$("Notes, in Markdown",t),$("Tags, with commas",e)],i=r("button",{class:"wb-button wb-primary",type:"submit"},"Save"),o=()=>this.stopEditing(),h=E(
+join(", ")),s=[S("Notes, in Markdown",t),S("Tags, with commas",e)],i=r("button",{class:"wb-button wb-primary",type:"submit"},"Save"),o=()=>this.stopEditing(),h=E(
 {class:"wb-stack"},{submit:()=>this.save(t.value,e.value,i),escape:o},...s,L(i,o));this.editor.replaceChildren(h),this.editor.hidden=!1,this.drawSaid(),t.focus()}stopEditing(){
 this.editor.hidden=!0,this.drawSaid(),this.edit.focus()}async save(t,e,s){let i=e.split(/[\s,]+/).filter(Boolean),o=this.run.tags,a={run_id:this.id,notes:t,add_tags:i.
 filter(l=>!o.includes(l)),remove_tags:o.filter(l=>!i.includes(l))},h=await this.requests.run("update_run",a,s,"Saving…");h&&(this.take(h,"Saved."),this.stopEditing())}async archive(){
@@ -1658,22 +1657,22 @@ id} ${t.name}`),this.opener.title=[t.name,t.notebook].filter(Boolean).join(`
 parameters.textContent,u(this.cells.started,O(t.started_at)),u(this.cells.tags,t.tags.join(", ")),this.cells.tags.title=this.cells.tags.textContent)}toggle(t=!this.
 isOpen){this.below.hidden=!t,this.line.classList.toggle("wb-opened",t),this.opener.setAttribute("aria-expanded",String(t)),t?this.details||(this.details=new fn(
 this.desk,this.id,this.on.change),this.place.replaceChildren(this.details.element)):(this.stop(),this.opener.focus())}refreshIfStale(){this.isStale&&this.details?.
-refresh.now(),this.isStale=!1}stop(){this.details?.stop(),this.details=null,this.place.replaceChildren()}};var bn=["completed","running","failed"],Tp={running:"in_progress"},gn=class{constructor(t,e){this.list=r("ul",{class:"wb-sweeps","aria-label":"Sweeps"});let s=r(
+refresh.now(),this.isStale=!1}stop(){this.details?.stop(),this.details=null,this.place.replaceChildren()}};var bn=["completed","running","failed"],Cp={running:"in_progress"},gn=class{constructor(t,e){this.list=r("ul",{class:"wb-sweeps","aria-label":"Sweeps"});let s=r(
 "code",{},"%workbench sweep");this.empty=r("p",{class:"wb-empty"},"No sweeps yet. ",s," runs a notebook with many parameters."),this.element=r("div",{class:"wb-\
 stack"},this.empty,this.list),this.lines=new q(this.list,()=>new nr(t,e))}update(t){let e=new Map(t.map(s=>[s.id,s]));this.empty.hidden=t.length>0,this.lines.show(
 [...e.keys()],(s,i)=>s.show(e.get(i)))}},nr=class{constructor(t,e){this.announce=e,this.name=m("","wb-link wb-cut",()=>t(this.sweep.name)),this.about=r("span",{
-class:"wb-muted wb-cut wb-grow"}),this.counts=r("span",{class:"wb-cut"});let s=bn.map(o=>r("span",{class:"wb-meter-part","data-state":Tp[o]??o}));this.meter=r("\
+class:"wb-muted wb-cut wb-grow"}),this.counts=r("span",{class:"wb-cut"});let s=bn.map(o=>r("span",{class:"wb-meter-part","data-state":Cp[o]??o}));this.meter=r("\
 div",{class:"wb-meter","aria-hidden":"true"},...s);let i=r("div",{class:"wb-line"},this.name,this.about,this.counts);this.hint=r("div",{class:"wb-line",hidden:!0}),
 this.elements=[r("li",{class:"wb-sweep"},i,this.meter,this.hint)]}show(t){this.sweep=t;let e=Number(t.specification.runs)||bn.reduce((i,o)=>i+t[o],0);u(this.name,
 t.name),u(this.about,`${t.notebook} · ${O(t.created_at)}`);let s=bn.filter(i=>t[i]).map(i=>`${t[i].toLocaleString("en")} ${i}`);if(u(this.counts,[`${f(e,"run")}`,
 ...s].join(", ")),bn.forEach((i,o)=>{this.meter.children[o].style.width=`${e?100*t[i]/e:0}%`}),this.hint.hidden=!t.failed||t.running>0,!this.hint.hidden&&!this.
 hint.firstChild){let i=`%workbench sweep --name ${t.name} --retry-failed`,o=qt(()=>i,`Copy the command that runs again what failed of ${t.name}`,this.announce);
-this.hint.append(r("span",{class:"wb-muted"},"Run again what failed:"),r("code",{},i),o)}}};var Cp={runs:"Runs",sweeps:"Sweeps"},or=50,ol=20,rl=3,yn="metric:",Ap=500,al={name:"Run",state:"State",parameters:"Parameters"},hl={started:"Started",duration:"\
+this.hint.append(r("span",{class:"wb-muted"},"Run again what failed:"),r("code",{},i),o)}}};var Ap={runs:"Runs",sweeps:"Sweeps"},or=50,ol=20,rl=3,yn="metric:",qp=500,al={name:"Run",state:"State",parameters:"Parameters"},hl={started:"Started",duration:"\
 Took",tags:"Tags"},rr=["name","state","started","duration"];function ar(n){return yn+n}var vn=class{constructor(t,e,s,i){this.desk={store:t,channel:e,announce:s},
 this.mode="runs",this.shown=or,this.runs=new Map,this.sweepsFound=[],this.metrics=[],this.isStale=!0,this.requests=new w(this.desk),this.reading=new B(()=>this.
 read(),o=>this.requests.showError(o)),this.filters=new pn(()=>this.restart()),this.views=new st(this.desk,"runs",{read:()=>({...this.filters.chosen,sort:this.sorting.
 state()}),apply:o=>this.apply(o)}),this.sweeps=new gn(o=>this.openSweep(o),s),this.comparison=new mn(this.desk,i,{close:()=>this.closeComparison(),open:o=>this.
-open(o)}),this.modes=new P(Cp,"Show",o=>this.setMode(o)),this.element=this.section(),t.subscribe(()=>this.onChange(),i),i.addEventListener("abort",()=>this.stop(),
+open(o)}),this.modes=new P(Ap,"Show",o=>this.setMode(o)),this.element=this.section(),t.subscribe(()=>this.onChange(),i),i.addEventListener("abort",()=>this.stop(),
 {once:!0})}section(){let t=y("runs");this.summary=r("span",{class:"wb-muted wb-grow"}),this.empty=r("p",{class:"wb-empty",hidden:!0}),this.more=m("Show more","w\
 b-button",()=>this.showMore()),this.compare=m("Compare","wb-button",()=>this.compareSelected());let e=[this.more,this.compare,this.filters.element,this.views.element];
 for(let a of e)a.hidden=!0;this.list=r("div",{class:"wb-stack"},this.filters.element,this.comparison.element,this.empty,this.table(),this.more);let s=r("h3",{class:"\
@@ -1690,7 +1689,7 @@ desk;if(t.concernsAny("run","sweep")){this.isStale=!0;for(let[e,s]of this.rows.i
 this.isStale=!1,this.reading.now();for(let t of this.rows.items.values())t.refreshIfStale()}restart(){this.shown=or,this.refresh()}stop(){this.reading.stop();for(let t of this.
 rows.items.values())t.stop()}async read(){let{by:t,direction:e}=this.sorting,s=t===null?"newest":`${e==="descending"?"-":""}${t}`,i=await this.pages({...this.filters.
 chosen,sort:s}),{sweeps:o}=await this.requests.send("list_sweeps",{limit:100});this.requests.clearError(),this.runs=new Map(i.runs.map(a=>[a.id,a])),this.hasMore=
-i.next_cursor!==null,this.sweepsFound=o,this.filters.setSweeps(o),t||(this.metrics=el(i.runs,rl)),this.isRead=!0,this.draw(),await new Promise(a=>setTimeout(a,Ap))}async pages(t){
+i.next_cursor!==null,this.sweepsFound=o,this.filters.setSweeps(o),t||(this.metrics=el(i.runs,rl)),this.isRead=!0,this.draw(),await new Promise(a=>setTimeout(a,qp))}async pages(t){
 let e=Math.min(500,this.shown),s=await this.requests.send("list_runs",{...t,limit:e}),{runs:i}=s;for(;s.next_cursor!==null&&i.length<this.shown;)s=await this.requests.
 send("list_runs",{...t,limit:e,cursor:s.next_cursor}),i.push(...s.runs);return{runs:i,next_cursor:s.next_cursor}}showMore(){this.shown+=or,this.refresh()}setMode(t){
 this.mode=t,this.draw()}apply({sort:t,...e}){this.filters.choose(e);let s=t&&(rr.includes(t.by)||t.by.startsWith(yn)?t.by:ar(t.by)),i=s?.startsWith(yn)?s.slice(
@@ -1707,18 +1706,18 @@ o)),this.grid.classList.toggle("wb-no-tags",![...t.values()].some(({tags:c})=>c.
 "")}get selected(){return[...this.rows.items.values()].filter(t=>t.check.box.checked).map(({id:t})=>t)}drawSelected(){let t=this.mode==="runs"?this.selected.length:
 0;this.compare.hidden=t<2;let e=t>ol;this.comparison.requests.busy||u(this.compare,e?`Compare (at most ${ol})`:`Compare ${t}`),this.compare.setAttribute("aria-d\
 isabled",String(e))}compareSelected(){this.comparison.show(this.selected,this.compare)}closeComparison(){this.comparison.hide(),(this.compare.hidden?this.filters.
-search:this.compare).focus()}open(t){let e=this.rows.items.get(t);e&&(e.toggle(!0),e.opener.focus(),e.line.scrollIntoView({block:"nearest"}))}};var it={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},qp=Object.freeze(
-[]),At=["persona_id","plan","worktree","assigned_agent_id","session_id"];function hr(){return{text:"",state:null,...Object.fromEntries(At.map(n=>[n,null]))}}function Np(n,t){
+search:this.compare).focus()}open(t){let e=this.rows.items.get(t);e&&(e.toggle(!0),e.opener.focus(),e.line.scrollIntoView({block:"nearest"}))}};var it={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},Np=Object.freeze(
+[]),At=["persona_id","plan","worktree","assigned_agent_id","session_id"];function hr(){return{text:"",state:null,...Object.fromEntries(At.map(n=>[n,null]))}}function Rp(n,t){
 return n.blocked?n.dependencies.map(e=>t.get(e)).filter(e=>e&&e.status!=="completed"):[]}function cl(n){return`waits for ${n.slice(0,3).map(({id:e,status:s})=>s===
 "failed"||s==="cancelled"?`#${e} (${s})`:`#${e}`).join(", ")}${n.length>3?` and ${n.length-3} more`:""}`}var Ae=class{constructor(t){this.tasks=t,this.children=
 new Map,this.states=new Map,this.waits=new Map,this.counts=Object.fromEntries(Object.keys(it).map(e=>[e,0])),this.facets=Object.fromEntries(At.map(e=>[e,new Set]));
 for(let e of[...t.keys()].sort((s,i)=>s-i))this.add(t.get(e));this.below=this.rollUp()}get total(){return this.tasks.size-this.counts.cancelled}tree(t,e,s=i=>i){
-let i=Rp(t)?this.leadingTo(this.matching(t)):null,o=[],a=(h,l)=>{let c=s((this.children.get(h)??[]).filter(d=>!i||i.has(d)));c.forEach((d,p)=>{let g=this.children.
+let i=Bp(t)?this.leadingTo(this.matching(t)):null,o=[],a=(h,l)=>{let c=s((this.children.get(h)??[]).filter(d=>!i||i.has(d)));c.forEach((d,p)=>{let g=this.children.
 has(d),_=g&&(i!==null||!e.has(d)),M=!i||i.get(d)===!0;o.push(this.line(d,{level:l,place:p+1,siblings:c.length,branch:g,open:_,matches:M})),_&&a(d,l+1)})};return a(
 null,1),o}list(t,e=s=>s){let{tasks:s}=this,i=e(this.matching(t).sort((h,l)=>s.get(l).priority-s.get(h).priority||h-l)),a={level:1,siblings:i.length,branch:!1,open:!1,
 matches:!0};return i.map((h,l)=>this.line(h,{...a,place:l+1}))}line(t,{level:e,place:s,siblings:i,branch:o,open:a,matches:h}){let{done:l,below:c}=this.below.get(
-t),d=this.states.get(t),p=this.waits.get(t)??qp;return{id:t,level:e,place:s,siblings:i,branch:o,open:a,matches:h,state:d,waits:p,done:l,below:c}}add(t){let e=this.
-tasks.has(t.parent_task_id)?t.parent_task_id:null;ll(this.children,e,t.id);let s=Np(t,this.tasks),i=t.blocked?"blocked":t.status;s.length&&this.waits.set(t.id,s),
+t),d=this.states.get(t),p=this.waits.get(t)??Np;return{id:t,level:e,place:s,siblings:i,branch:o,open:a,matches:h,state:d,waits:p,done:l,below:c}}add(t){let e=this.
+tasks.has(t.parent_task_id)?t.parent_task_id:null;ll(this.children,e,t.id);let s=Rp(t,this.tasks),i=t.blocked?"blocked":t.status;s.length&&this.waits.set(t.id,s),
 this.states.set(t.id,i),this.counts[i]=(this.counts[i]??0)+1;for(let o of At)this.facets[o].add(t[o]??"")}valueOf(t,e){let s=this.tasks.get(t),{done:i,below:o}=this.
 below.get(t)??{};return{task:s.title,state:Object.keys(it).indexOf(this.states.get(t)),priority:s.priority,persona:s.persona_id,worktree:s.worktree,agent:s.assigned_agent_id,
 progress:o?100*i/o:s.progress}[e]}dependents(t){if(!this.after){this.after=new Map;for(let e of this.tasks.values())for(let s of e.dependencies)ll(this.after,s,
@@ -1726,20 +1725,20 @@ e.id)}return this.after.get(t)??[]}rollUp(){let t=new Map;for(let e of this.task
 this.tasks.get(e).parent_task_id);if(!s)continue;let i=t.get(e),{status:o}=this.tasks.get(e);s.done+=i.done+(o==="completed"?1:0),s.below+=i.below+(o==="cancell\
 ed"?0:1)}return t}childrenFirst(){let t=[],e=[...this.children.get(null)??[]];for(;e.length;){let s=e.pop();t.push(s),e.push(...this.children.get(s)??[])}return t.
 reverse()}matching(t){let e=t.text.toLowerCase().split(/\s+/).filter(Boolean),s=At.filter(i=>t[i]!==null);return[...this.tasks.values()].filter(i=>!t.state||this.
-states.get(i.id)===t.state).filter(i=>s.every(o=>(i[o]??"")===t[o])).filter(i=>!e.length||e.every(o=>Bp(i).includes(o))).map(({id:i})=>i)}leadingTo(t){let e=new Map(
+states.get(i.id)===t.state).filter(i=>s.every(o=>(i[o]??"")===t[o])).filter(i=>!e.length||e.every(o=>jp(i).includes(o))).map(({id:i})=>i)}leadingTo(t){let e=new Map(
 t.map(s=>[s,!0]));for(let s of t){let i=this.tasks.get(s).parent_task_id;for(;this.tasks.has(i)&&!e.has(i);)e.set(i,!1),i=this.tasks.get(i).parent_task_id}return e}};
-function ll(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function Rp(n){return!!(n.text||n.state)||At.some(t=>n[t]!==null)}function Bp(n){let{id:t,title:e,persona_id:s,
+function ll(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function Bp(n){return!!(n.text||n.state)||At.some(t=>n[t]!==null)}function jp(n){let{id:t,title:e,persona_id:s,
 worktree:i,assigned_agent_id:o,plan:a,name:h}=n;return[`#${t}`,e,s,i,o,a,h].join(`
 `).toLowerCase()}var lr=["completed","in_progress","claimed","failed"],qe=class{constructor(){this.summary=r("span",{class:"wb-muted wb-grow"}),this.segments=Object.fromEntries(
 lr.map(t=>[t,r("span",{class:"wb-meter-part","data-state":t})])),this.meter=r("div",{class:"wb-meter",role:"img"},...Object.values(this.segments))}update({counts:t,
 total:e,tasks:s}){let i=e?Math.floor(100*t.completed/e):0,o=`${t.completed.toLocaleString("en")} of ${e.toLocaleString("en")} completed · ${i} %`;u(this.summary,
 e?o:"");let a=lr.filter(h=>t[h]).map(h=>`${t[h]} ${it[h].toLowerCase()}`);b(this.meter,"aria-label",a.length?`${a.join(", ")} of ${f(e,"task")}`:"No task has be\
-gun");for(let h of lr)this.segments[h].style.width=`${e?100*t[h]/e:0}%`;this.meter.hidden=!s.size}};var xn=new Set(["pending","claimed","in_progress"]),jp=new Set(["failed","cancelled"]),dl="",Lp={set_priority:"task.prioritised",reassign_task:"task.reassigned",
+gun");for(let h of lr)this.segments[h].style.width=`${e?100*t[h]/e:0}%`;this.meter.hidden=!s.size}};var xn=new Set(["pending","claimed","in_progress"]),Lp=new Set(["failed","cancelled"]),dl="",Mp={set_priority:"task.prioritised",reassign_task:"task.reassigned",
 cancel_task:"task.cancelled"},kn=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new w(t),this.element=r("div",{class:"wb-line wb-indented"}),this.
 confirmBox=r("div",{})}show(t){this.id=t,this.status=null,this.priority=null,this.requests.clearError(),this.confirmBox.replaceChildren(),this.element.replaceChildren()}update(t,e){
 this.row=t,this.hasSubtasks=e,t.status!==this.status&&this.draw(),this.status=t.status,this.priority?.update(t.priority)}draw(){let{id:t,row:e}=this;this.confirmBox.
 replaceChildren(),this.priority=null;let s=(i,o)=>m(i,"wb-button",a=>this.ask(a.currentTarget,o),`${i} task ${t}`);if(xn.has(e.status)){this.priority=new cr(e,(a,h)=>this.
-setPriority(a,h));let i=s("Reassign…",a=>this.reassign(a)),o=s("Cancel…",a=>this.cancel(a));this.element.replaceChildren(this.priority.element,i,o)}else if(jp.
+setPriority(a,h));let i=s("Reassign…",a=>this.reassign(a)),o=s("Cancel…",a=>this.cancel(a));this.element.replaceChildren(this.priority.element,i,o)}else if(Lp.
 has(e.status)){let i=o=>this.retry(o.currentTarget);this.element.replaceChildren(m("Retry","wb-button wb-primary",i,`Retry task ${t}`))}else this.element.replaceChildren()}async retry(t){
 if(await this.run("retry_task",{},t,"it will be tried again."))return;let{code:e,details:s}=this.requests.error??{};e==="WORKTREE_CLOSED"&&this.ask(t,i=>this.recreate(
 s,i))}recreate({worktree:t,branch:e,status:s},i){let o={label:`Create ${t} anew and retry`,consequence:`The worktree ${t} of task ${this.id} is ${s}. It is crea\
@@ -1754,35 +1753,35 @@ value}.`:"any agent may claim it.";return this.run("reassign_task",{assigned_age
 now(),{persona_id:e}=this.row,s=[...this.desk.store.tables.agents.values()].filter(h=>Lt(Xt(h,t))),i=h=>h.persona_id===e,o=h=>[h.agent_id,`${h.agent_id} · ${h.
 persona_id??"no persona"}`];return[[dl,`Any ${e}`],...s.filter(i).map(o),...s.filter(h=>!i(h)).map(o)]}ask(t,e){this.requests.clearError();let i=e(()=>{this.confirmBox.
 replaceChildren(),t.focus()});this.confirmBox.replaceChildren(i.element),i.focus()}async run(t,e,s,i){let{id:o}=this,a=t!=="set_priority"&&this.row.status!=="pe\
-nding",h=await this.requests.run(t,{task_id:o,...e},s);if(!h)return null;let l=Lp[t];return!l||a?this.desk.announce(`Task ${o}: ${i}`):jt(this.element,{text:`Ta\
+nding",h=await this.requests.run(t,{task_id:o,...e},s);if(!h)return null;let l=Mp[t];return!l||a?this.desk.announce(`Task ${o}: ${i}`):jt(this.element,{text:`Ta\
 sk ${o}: ${i}`,changes:[{subject:`task:${o}`,kind:l}]}),this.id===o&&(this.confirmBox.replaceChildren(),this.onDone()),h}},cr=class{constructor({id:t,priority:e},s){
 this.known=String(e),this.field=k(this.known,{class:"wb-input wb-task-priority",type:"number",step:"1","aria-label":`Priority of task ${t}; a higher one goes fi\
 rst`,on:{input:()=>this.drawSet()}}),this.set=r("button",{class:"wb-button",type:"submit",hidden:!0},"Set");let i=()=>{let{value:o}=this.field;o!==this.known&&o.
 trim()&&s(Number(o),this.set)};this.element=E({class:"wb-line"},{submit:i,escape:()=>this.reset(this.known)},r("span",{class:"wb-muted","aria-hidden":"true"},"P\
 riority"),this.field,this.set)}update(t){this.known!==String(t)&&(this.field.value===this.known?this.reset(t):this.known=String(t),this.drawSet())}reset(t){this.
-known=this.field.value=String(t),this.drawSet()}drawSet(){this.set.hidden=this.field.value===this.known}};var _n={open:"Hide the changes",closed:"Show the changes"},Sn=class{constructor(t,e,{attempt:s,kept:i}){this.desk=t,this.of={task_id:e,attempt:s},this.requests=
+known=this.field.value=String(t),this.drawSet()}drawSet(){this.set.hidden=this.field.value===this.known}};var _n={open:"Hide the changes",closed:"Show the changes"},$n=class{constructor(t,e,{attempt:s,kept:i}){this.desk=t,this.of={task_id:e,attempt:s},this.requests=
 new w(t),this.toggle=m(_n.closed,"wb-link",()=>this.onToggle(),`${_n.closed} of attempt ${s}`),this.toggle.setAttribute("aria-expanded","false"),this.files=r("d\
 iv",{class:"wb-stack",hidden:!0});let o=`Kept: ${f(i.commits,"commit")}, ${f(i.files,"file")}. `,a=r("code",{},`workbench adopt ${e} ${s}`),h=r("p",{class:"wb-m\
 uted"},"To merge it after all: ",a);this.files.append(h),this.element=r("div",{title:i.ref},o,this.toggle,this.requests.errorBox,this.files)}async onToggle(){if(!this.
 found&&!await this.load())return;let t=this.files.hidden;this.files.hidden=!t,this.toggle.setAttribute("aria-expanded",String(t)),u(this.toggle,t?_n.open:_n.closed)}async load(){
 if(this.found=await this.requests.run("get_attempt_diff",this.of,this.toggle,"Loading…"),!this.found)return!1;for(let t of this.found.files){let e=new Kt(t,{readAll:s=>this.
 readAll(s),highlighter:()=>ye(this.desk.channel)});e.approach(),this.files.append(e.element)}return!0}async readAll(t){return(await this.requests.run("get_attem\
-pt_diff",{...this.of,path:t}))?.files.find(s=>s.path===t)??null}};var Ne=100,Mp=24,ul={warn:"warning",error:"failed"},$n=class{constructor(t){this.requests=new w(t),this.label=r("div",{class:"wb-label"}),this.earlier=m("","wb-\
+pt_diff",{...this.of,path:t}))?.files.find(s=>s.path===t)??null}};var Ne=100,Dp=24,ul={warn:"warning",error:"failed"},Sn=class{constructor(t){this.requests=new w(t),this.label=r("div",{class:"wb-label"}),this.earlier=m("","wb-\
 link",()=>this.showEarlier()),this.lines=r("ol",{class:"wb-task-log"}),this.box=r("div",{class:"wb-log",role:"log",tabindex:0,"aria-label":"Log"},this.earlier,this.
 lines),this.element=r("div",{},this.label,this.box,this.requests.errorBox),this.show(null)}show(t){this.refresh?.stop();let e=async s=>(await this.requests.send(
-"get_task_logs",{task_id:t,...s})).lines;this.tail=new Ss(e,Ne),this.refresh=new B(()=>this.read(this.tail),s=>this.onError(s)),this.limit=Ne,this.lines.replaceChildren(),
+"get_task_logs",{task_id:t,...s})).lines;this.tail=new $s(e,Ne),this.refresh=new B(()=>this.read(this.tail),s=>this.onError(s)),this.limit=Ne,this.lines.replaceChildren(),
 this.requests.clearError(),this.element.hidden=!0,t!==null&&this.refresh.now()}async read(t){await t.readNew(),t===this.tail&&(this.requests.clearError(),this.draw())}onError(t){
-this.element.hidden=!1,this.requests.showError(t)}draw(){let{box:t,lines:e,tail:s}=this,i=t.scrollHeight-t.scrollTop-t.clientHeight<Mp,o=Math.max(0,s.lines.length-
+this.element.hidden=!1,this.requests.showError(t)}draw(){let{box:t,lines:e,tail:s}=this,i=t.scrollHeight-t.scrollTop-t.clientHeight<Dp,o=Math.max(0,s.lines.length-
 this.limit),a=s.lines.slice(o),h=Number(e.firstElementChild?.value);h&&h!==a[0]?.id&&e.replaceChildren();let l=e.lastElementChild?.value??0;e.append(...a.filter(
-({id:d})=>d>l).map(Dp));let c=f(s.lines.length,"line");u(this.label,s.complete?`Log · ${c}`:`Log · the last ${c}`),u(this.earlier,s.complete||o>=Ne?`Show ${Math.
+({id:d})=>d>l).map(Ip));let c=f(s.lines.length,"line");u(this.label,s.complete?`Log · ${c}`:`Log · the last ${c}`),u(this.earlier,s.complete||o>=Ne?`Show ${Math.
 min(Ne,o)} earlier`:"Show earlier"),this.earlier.hidden=o===0&&s.complete,this.element.hidden=s.lines.length===0,i&&(t.scrollTop=t.scrollHeight)}async showEarlier(){
 let{box:t,tail:e}=this;try{!e.complete&&e.lines.length<this.limit+Ne&&await e.readEarlier()}catch(i){e===this.tail&&this.onError(i);return}if(e!==this.tail)return;
-this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=Ne,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function Dp({id:n,logged_at:t,agent_id:e,
+this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=Ne,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function Ip({id:n,logged_at:t,agent_id:e,
 level:s,message:i}){let o=ul[s]?[v(ul[s]),r("span",{class:"wb-sr"},`${s}: `)]:[];return r("li",{value:n,"data-level":s},r("time",{class:"wb-muted",datetime:t,title:t},
-Tt(t)),r("span",{class:"wb-prose"},...o,r("span",{class:"wb-muted"},`${e} `),i))}var Re=12,Ip=/^commit:|^[a-z][a-z0-9+.-]*:\/\/\S+$/i,Pp={cancel:"this task is cancelled too",ignore:"this task goes on without it"},Fp=["#","Agent","Began","Too\
-k","Outcome"],Wp={state:"wb-indented wb-wrap",description:"wb-indented",dependencies:"wb-task-part",subtasks:"wb-task-part",attempts:"wb-task-part",result:"wb-t\
+Tt(t)),r("span",{class:"wb-prose"},...o,r("span",{class:"wb-muted"},`${e} `),i))}var Re=12,Pp=/^commit:|^[a-z][a-z0-9+.-]*:\/\/\S+$/i,Fp={cancel:"this task is cancelled too",ignore:"this task goes on without it"},Wp=["#","Agent","Began","Too\
+k","Outcome"],Kp={state:"wb-indented wb-wrap",description:"wb-indented",dependencies:"wb-task-part",subtasks:"wb-task-part",attempts:"wb-task-part",result:"wb-t\
 ask-part"},En=class{constructor(t,e,s){this.desk=t,this.on=e,this.id=null,this.drawn=new Map,this.reader=new w(t),this.actions=new kn(t,()=>this.focus()),this.log=
-new $n(t),this.facts=new I,this.about=C("Details",this.facts.element),this.parts=Object.fromEntries(Object.entries(Wp).map(([p,g])=>[p,r("div",{class:g})]));let i=y(
+new Sn(t),this.facts=new I,this.about=C("Details",this.facts.element),this.parts=Object.fromEntries(Object.entries(Kp).map(([p,g])=>[p,r("div",{class:g})]));let i=y(
 "task");this.mark=r("span",{class:"wb-mark"}),this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.number=r("span",{class:"wb-muted wb-number"});let{
 state:o,description:a,dependencies:h,subtasks:l,attempts:c,result:d}=this.parts;this.element=r("section",{class:"wb-pane wb-stack wb-roomy","aria-labelledby":i,
 hidden:!0},r("div",{class:"wb-pane-head"},this.mark,this.title,this.number,this.closeButton()),o,this.actions.element,this.actions.confirmBox,this.actions.requests.
@@ -1815,15 +1814,15 @@ let{tables:e}=this.desk.store,s=f(Math.max(0,t.max_retries-t.retry_count),"retry
 facts.update([["Persona",t.persona_id],["Worktree",t.worktree],["Plan",t.plan&&(t.name?`${t.plan} · ${t.name}`:t.plan)],["Session",t.session_id&&(ft(e,t.session_id)??
 t.session_id)],["Part of",t.parent_task_id&&r("span",{},this.link(t.parent_task_id))],["Lease until",xn.has(t.status)&&t.lease_expires_at&&Tt(t.lease_expires_at)],
 ["Attempts",`${t.attempts.length} so far, ${s} left`],["Not retried",t.no_retry.length&&`after ${t.no_retry.join(", ")}`],["If one fails",t.dependencies.length&&
-Pp[t.on_failure]],["Command",i&&r("code",{},i)],["Context",t.context_ref],["Created",`${O(t.created_at)} by ${t.created_by}`],["Started",t.started_at&&O(t.started_at)],
-["Ended",t.completed_at&&O(t.completed_at)]])}drawAttempts(t){let e=r("tr",{},...Fp.map(a=>r("th",{scope:"col"},a))),s=a=>a.kept&&new Sn(this.desk,this.id,a),i=[
-...t].reverse().flatMap(a=>Kp(a,s(a))),o=r("table",{class:"wb-table wb-attempts"},r("thead",{},e),r("tbody",{},...i));return C("Attempts",o)}drawResult(){let{result_data:t,
-artifacts:e}=this.task,{announce:s}=this.desk,i=t===null?"":Hp(t);return[i?C("Result",tt(i,"Copy the result",s)):null,e.length?C("Artifacts",r("ul",{class:"wb-a\
-rtifacts"},...e.map(o=>this.artifact(o)))):null]}artifact(t){return Ip.test(t)?r("li",{},tt(t,`Copy ${t}`,this.desk.announce)):new Ce(this.desk,{name:t,op:"get_\
-task_artifact",args:{task_id:this.id,name:t}}).element}};function Kp(n,t){let{attempt:e,agent_id:s,claimed_at:i,ended_at:o,outcome:a}=n,h=o?N(Date.parse(o)-Date.
+Fp[t.on_failure]],["Command",i&&r("code",{},i)],["Context",t.context_ref],["Created",`${O(t.created_at)} by ${t.created_by}`],["Started",t.started_at&&O(t.started_at)],
+["Ended",t.completed_at&&O(t.completed_at)]])}drawAttempts(t){let e=r("tr",{},...Wp.map(a=>r("th",{scope:"col"},a))),s=a=>a.kept&&new $n(this.desk,this.id,a),i=[
+...t].reverse().flatMap(a=>Up(a,s(a))),o=r("table",{class:"wb-table wb-attempts"},r("thead",{},e),r("tbody",{},...i));return C("Attempts",o)}drawResult(){let{result_data:t,
+artifacts:e}=this.task,{announce:s}=this.desk,i=t===null?"":zp(t);return[i?C("Result",tt(i,"Copy the result",s)):null,e.length?C("Artifacts",r("ul",{class:"wb-a\
+rtifacts"},...e.map(o=>this.artifact(o)))):null]}artifact(t){return Pp.test(t)?r("li",{},tt(t,`Copy ${t}`,this.desk.announce)):new Ce(this.desk,{name:t,op:"get_\
+task_artifact",args:{task_id:this.id,name:t}}).element}};function Up(n,t){let{attempt:e,agent_id:s,claimed_at:i,ended_at:o,outcome:a}=n,h=o?N(Date.parse(o)-Date.
 parse(i)):"–",l=[e,s,O(i),h,(a??"under way").replaceAll("_"," ")],c=r("tr",{},...l.map(_=>r("td",{title:_},_))),d=[n.error_class,n.error_message].filter(Boolean).
 join(": "),p=n.finishing&&`Its command has ended it (${n.finishing}) and still runs.`,g=[d,n.waits_for,p,n.problem,t?.element].filter(Boolean);return[c,...g.map(
-Up)]}function Up(n){return r("tr",{class:typeof n=="string"?"wb-attempt-error":"wb-attempt-kept"},r("td",{}),r("td",{colspan:4},n))}function Hp(n){if(typeof n!=
+Hp)]}function Hp(n){return r("tr",{class:typeof n=="string"?"wb-attempt-error":"wb-attempt-kept"},r("td",{}),r("td",{colspan:4},n))}function zp(n){if(typeof n!=
 "string")return JSON.stringify(n,null,2);try{return JSON.stringify(JSON.parse(n),null,2)}catch{return n}}var On="=",ml="",pl={persona_id:["All personas","No persona"],plan:["All plans","In no plan"],worktree:["All worktrees","In no worktree"],assigned_agent_id:["Al\
 l agents","Not assigned"],session_id:["All sessions","In no session"]},Tn=class{constructor(t,e,s){this.store=t,this.onChange=e,this.onDown=s,this.chips=new lt(
 "Filter tasks by state",o=>e({state:o})),this.search=J("Filter tasks","Filter tasks by title, number, persona, worktree, agent or plan",{input:()=>e({text:this.
@@ -1835,22 +1834,22 @@ let i=t.tasks.size===0;this.search.hidden=this.chips.element.hidden=i,this.choic
 let i=this.choices[t],[o,a]=pl[t],h=[...e].filter(Boolean).map(l=>[l,this.nameOf(t,l)]).sort((l,c)=>l[1].localeCompare(c[1],void 0,{numeric:!0}));e.has(ml)&&h.unshift(
 [ml,a]),i.hidden=e.size<2&&s===null,A(i,[["",[[On,o],...h]]],s??On)}nameOf(t,e){return t==="session_id"?ft(this.store.tables,e)??e:e}clear(){this.search.value="",
 this.onChange({text:"",state:null,...Object.fromEntries(At.map(t=>[t,null]))}),this.search.focus()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),
-this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function wl(n,t){let e=new Map(n.map(c=>[c,[]])),s=new Map(n.map(c=>[c,[]]));for(let[c,d]of t)e.get(c).push(d),s.get(d).push(c);let i=zp(n,e,s),o=Jp(n,t,i),a=Vp(
-o),h=Gp(o,a),l=c=>({layer:o.depth.get(c),at:h.get(c)});return{places:new Map(n.map(c=>[c,l(c)])),edges:o.paths.map(({from:c,to:d,bends:p})=>({from:c,to:d,bends:p.
-map(l)})),layers:a.map(c=>c.filter(d=>typeof d=="number")),columns:a.length,rows:Math.max(0,...h.values())+1}}function zp(n,t,e){let s=new Map,i=new Map(n.map(a=>[
+this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function wl(n,t){let e=new Map(n.map(c=>[c,[]])),s=new Map(n.map(c=>[c,[]]));for(let[c,d]of t)e.get(c).push(d),s.get(d).push(c);let i=Jp(n,e,s),o=Vp(n,t,i),a=Gp(
+o),h=Yp(o,a),l=c=>({layer:o.depth.get(c),at:h.get(c)});return{places:new Map(n.map(c=>[c,l(c)])),edges:o.paths.map(({from:c,to:d,bends:p})=>({from:c,to:d,bends:p.
+map(l)})),layers:a.map(c=>c.filter(d=>typeof d=="number")),columns:a.length,rows:Math.max(0,...h.values())+1}}function Jp(n,t,e){let s=new Map,i=new Map(n.map(a=>[
 a,t.get(a).length])),o=n.filter(a=>!i.get(a));for(let a of o){s.set(a,Math.max(0,...t.get(a).map(h=>s.get(h)+1)));for(let h of e.get(a))i.set(h,i.get(h)-1),i.get(
-h)||o.push(h)}for(let a of n)!t.get(a).length&&e.get(a).length&&s.set(a,Math.min(...e.get(a).map(h=>s.get(h)))-1);return s}function Jp(n,t,e){let s={depth:new Map(
+h)||o.push(h)}for(let a of n)!t.get(a).length&&e.get(a).length&&s.set(a,Math.min(...e.get(a).map(h=>s.get(h)))-1);return s}function Vp(n,t,e){let s={depth:new Map(
 e),left:new Map,right:new Map,paths:[],keys:[...n]},i=t.reduce((o,[a,h])=>o+e.get(a)-e.get(h)-1,0);for(let[o,a]of t){let h=[];for(let l=e.get(a)+1;i<=3e3&&l<e.get(
 o);l+=1){let c=`${a}-${o}-${l}`;s.depth.set(c,l),s.keys.push(c),h.push(c)}s.paths.push({from:a,to:o,bends:h}),[a,...h].forEach((l,c)=>{let d=h[c]??o;fl(s.right,
-l,d),fl(s.left,d,l)})}return s}function Vp({keys:n,depth:t,left:e,right:s}){let i=[];for(let h of n)(i[t.get(h)]??=[]).push(h);for(let h=0;h<i.length;h+=1)i[h]??=
+l,d),fl(s.left,d,l)})}return s}function Gp({keys:n,depth:t,left:e,right:s}){let i=[];for(let h of n)(i[t.get(h)]??=[]).push(h);for(let h=0;h<i.length;h+=1)i[h]??=
 [];let o=new Map,a=h=>h.forEach((l,c)=>o.set(l,c));i.forEach(a);for(let h=0;h<6;h+=1){let l=h%2===0;for(let c of l?i:[...i].reverse()){let d=new Map(c.map(p=>[p,
-bl((l?e:s).get(p),o)??o.get(p)]));c.sort((p,g)=>d.get(p)-d.get(g)||o.get(p)-o.get(g)),a(c)}}return i}function Gp({left:n,right:t},e){let s=new Map;for(let o of e)
-o.forEach((a,h)=>s.set(a,h));for(let o=0;o<6;o+=1){let a=o%2===0;for(let h of a?e:[...e].reverse()){let l=h.map(c=>bl((a?n:t).get(c),s)??s.get(c));Yp(l,h.map(c=>typeof c==
-"number"?1:.4)).forEach((c,d)=>s.set(h[d],c))}}let i=Math.min(0,...s.values());for(let[o,a]of s)s.set(o,a-i);return s}function Yp(n,t){let e=0,s=t.map((o,a)=>e+=
+bl((l?e:s).get(p),o)??o.get(p)]));c.sort((p,g)=>d.get(p)-d.get(g)||o.get(p)-o.get(g)),a(c)}}return i}function Yp({left:n,right:t},e){let s=new Map;for(let o of e)
+o.forEach((a,h)=>s.set(a,h));for(let o=0;o<6;o+=1){let a=o%2===0;for(let h of a?e:[...e].reverse()){let l=h.map(c=>bl((a?n:t).get(c),s)??s.get(c));Xp(l,h.map(c=>typeof c==
+"number"?1:.4)).forEach((c,d)=>s.set(h[d],c))}}let i=Math.min(0,...s.values());for(let[o,a]of s)s.set(o,a-i);return s}function Xp(n,t){let e=0,s=t.map((o,a)=>e+=
 a?(t[a-1]+o)/2:0),i=[];return n.forEach((o,a)=>{for(i.push({sum:o-s[a],size:1});i.length>1&&i.at(-2).sum/i.at(-2).size>=i.at(-1).sum/i.at(-1).size;){let{sum:h,size:l}=i.
 pop();i.at(-1).sum+=h,i.at(-1).size+=l}}),i.flatMap(({sum:o,size:a})=>Array(a).fill(o/a)).map((o,a)=>o+s[a])}function bl(n,t){return n?.length?n.reduce((e,s)=>e+
 t.get(s),0)/n.length:null}function fl(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function gl(n,t,e){let s=new Set([n]);for(let i of s)for(let o of t(i)){if(s.
-size>=e)return[...s];s.add(o)}return[...s]}var yl=300,[ts,ie,es,ss,An]=[184,44,236,56,12],Cn=[.25,.35,.5,.7,.85,1,1.25,1.5],Xp=4,qn=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
+size>=e)return[...s];s.add(o)}return[...s]}var yl=300,[ts,ie,es,ss,An]=[184,44,236,56,12],Cn=[.25,.35,.5,.7,.85,1,1.25,1.5],Zp=4,qn=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
 !1,this.active=null,this.note=r("span",{class:"wb-muted wb-grow wb-graph-note"}),this.around=W("Only around the selected task",()=>this.redraw());let e=(i,o,a)=>m(
 i,"wb-button wb-compact",a,o),s=[e("−","Zoom out",()=>this.step(-1)),e("+","Zoom in",()=>this.step(1)),e("Fit","Zoom to fit",()=>this.fit())];this.lines=R("sv\
 g",{class:"wb-edges","aria-hidden":"true"}),this.sheet=r("div",{class:"wb-graph-sheet"},this.lines),this.room=r("div",{class:"wb-graph-room"},this.sheet),this.box=
@@ -1868,7 +1867,7 @@ a=gl(o,l=>this.neighbours(l),yl);if(i)return{shown:a,note:`${f(a.length,"task")}
 aw`;return{shown:a,note:`${h}; these are the ${a.length} around #${o}. Select another task, or filter by plan`}}before(t){return(this.outline.tasks.get(t)?.dependencies??
 []).filter(e=>this.outline.tasks.has(e))}neighbours(t){return[...this.before(t),...this.outline.dependents(t)]}arrange(t,e,s){this.key=s,this.plan=wl(t,e);let{places:i,
 edges:o,columns:a,rows:h}=this.plan;this.size=[a*es-(es-ts)+2*An,h*ss-(ss-ie)+2*An];for(let[l,c]of this.nodes)i.has(l)||this.nodes.delete(l)&&c.remove();for(let[
-l,c]of i)this.node(l).style.transform=`translate(${Be(c)}px, ${je(c)}px)`;this.paths=o.map(l=>R("path",{class:"wb-edge",d:Qp(l,i)})),this.lines.replaceChildren(
+l,c]of i)this.node(l).style.transform=`translate(${Be(c)}px, ${je(c)}px)`;this.paths=o.map(l=>R("path",{class:"wb-edge",d:tf(l,i)})),this.lines.replaceChildren(
 ...this.paths),b(this.lines,"width",this.size[0]),b(this.lines,"height",this.size[1]),this.scale(this.zoom),this.fitted&&this.fit()}node(t){let e=this.nodes.get(
 t);return e||(e=r("div",{class:"wb-node",role:"option",id:y("node"),"data-id":t},r("span",{class:"wb-mark"}),r("span",{class:"wb-node-text"},r("span",{class:"wb\
 -title wb-cut"}),r("span",{class:"wb-node-state wb-cut"}))),this.nodes.set(t,e),this.sheet.append(e)),e}colour(t){let{tasks:e,states:s}=this.outline;for(let[i,o]of this.
@@ -1882,35 +1881,35 @@ size[0]*t}px`,this.room.style.height=`${this.size[1]*t}px`}step(t){let{box:e}=th
 Cn.length-1:s)+t))],[o,a]=[e.scrollLeft+e.clientWidth/2,e.scrollTop+e.clientHeight/2].map(h=>h*i/this.zoom);this.fitted=!1,this.scale(i),e.scrollTo(o-e.clientWidth/
 2,a-e.clientHeight/2)}fit(){if(!this.plan||!this.box.offsetWidth)return;let{maxHeight:t,borderLeftWidth:e}=getComputedStyle(this.box),s=2*parseFloat(e),[i,o]=[this.
 box.offsetWidth-s,parseFloat(t)-s],a=Math.min(1,i/this.size[0],o/this.size[1]);this.fitted=!0,this.scale(Math.floor(a*1e3)/1e3)}onKey(t){if(t.ctrlKey||t.altKey||
-t.metaKey)return;let e=t.shiftKey?Zp[t.key]:null,s=this.plan?.places.get(this.active),i={ArrowLeft:()=>this.goTo(this.closest(this.before(this.active))),ArrowRight:()=>this.
+t.metaKey)return;let e=t.shiftKey?Qp[t.key]:null,s=this.plan?.places.get(this.active),i={ArrowLeft:()=>this.goTo(this.closest(this.before(this.active))),ArrowRight:()=>this.
 goTo(this.closest(this.outline.dependents(this.active))),ArrowUp:()=>this.goTo(this.beside(s,-1)),ArrowDown:()=>this.goTo(this.beside(s,1)),Home:()=>this.goTo(this.
 plan.layers[0][0]),End:()=>this.goTo(this.plan.layers.at(-1)[0]),Enter:()=>this.active!==null&&this.on.open(this.active),"+":()=>this.step(1),"=":()=>this.step(
 1),"-":()=>this.step(-1),0:()=>this.fit()};i[t.key]&&(t.preventDefault(),e?this.box.scrollBy(...e):s||!t.key.startsWith("Arrow")?i[t.key]():this.goTo(this.plan?.
 layers.flat()[0]))}closest(t){let{places:e}=this.plan,{at:s}=e.get(this.active);return t.filter(o=>e.has(o)).sort((o,a)=>Math.abs(e.get(o).at-s)-Math.abs(e.get(
 a).at-s))[0]}beside({layer:t},e){let s=this.plan.layers[t];return s[s.indexOf(this.active)+e]}onWheel(t){!t.ctrlKey&&!t.metaKey||(t.preventDefault(),this.step(t.
 deltaY<0?1:-1))}onDown(t){if(t.button!==0||t.pointerType==="touch")return;let e=t.target.closest(".wb-node"),{box:s}=this,i={x:t.clientX+s.scrollLeft,y:t.clientY+
-s.scrollTop,clientX:t.clientX,clientY:t.clientY},o=!1,a=new AbortController,h=c=>{o||=Math.hypot(c.clientX-i.clientX,c.clientY-i.clientY)>Xp,o&&s.scrollTo(i.x-c.
+s.scrollTop,clientX:t.clientX,clientY:t.clientY},o=!1,a=new AbortController,h=c=>{o||=Math.hypot(c.clientX-i.clientX,c.clientY-i.clientY)>Zp,o&&s.scrollTo(i.x-c.
 clientX,i.y-c.clientY)},l=()=>{a.abort(),!(!e||o)&&(this.active=Number(e.dataset.id),this.on.open(this.active))};window.addEventListener("pointermove",h,{signal:a.
-signal}),window.addEventListener("pointerup",l,{signal:a.signal}),window.addEventListener("pointercancel",()=>a.abort(),{signal:a.signal})}},Zp={ArrowLeft:[-es,
-0],ArrowRight:[es,0],ArrowUp:[0,-ss],ArrowDown:[0,ss]};function Be({layer:n}){return An+n*es}function je({at:n}){return An+n*ss}function Qp({from:n,to:t,bends:e},s){
+signal}),window.addEventListener("pointerup",l,{signal:a.signal}),window.addEventListener("pointercancel",()=>a.abort(),{signal:a.signal})}},Qp={ArrowLeft:[-es,
+0],ArrowRight:[es,0],ArrowUp:[0,-ss],ArrowDown:[0,ss]};function Be({layer:n}){return An+n*es}function je({at:n}){return An+n*ss}function tf({from:n,to:t,bends:e},s){
 let i=[Be(s.get(n))+ts,je(s.get(n))+ie/2],o=e.flatMap(l=>[[Be(l),je(l)+ie/2],[Be(l)+ts,je(l)+ie/2]]),a=[i,...o,[Be(s.get(t)),je(s.get(t))+ie/2]],h=a.slice(1).map(
-([l,c],d)=>{let[p,g]=a[d],_=(p+l)/2;return c===g?`L${l} ${c}`:`C${_} ${g} ${_} ${c} ${l} ${c}`});return`M${i.join(" ")}${h.join("")}`}var tf="implementer",vl="",Nn=class{constructor(t,e){this.tables=t.store.tables,this.requests=new w(t),this.onDone=e,this.title=k("",{maxlength:200,required:!0,
-placeholder:"Clean the raw table"}),this.persona=x(ot(this.tables),tf),this.worktree=x(this.worktrees(),vl),this.command=k("",{maxlength:1e4,placeholder:"python\
+([l,c],d)=>{let[p,g]=a[d],_=(p+l)/2;return c===g?`L${l} ${c}`:`C${_} ${g} ${_} ${c} ${l} ${c}`});return`M${i.join(" ")}${h.join("")}`}var ef="implementer",vl="",Nn=class{constructor(t,e){this.tables=t.store.tables,this.requests=new w(t),this.onDone=e,this.title=k("",{maxlength:200,required:!0,
+placeholder:"Clean the raw table"}),this.persona=x(ot(this.tables),ef),this.worktree=x(this.worktrees(),vl),this.command=k("",{maxlength:1e4,placeholder:"python\
  scripts/clean.py"}),this.description=F("",3,{placeholder:"What is to be done, and when it is done"}),this.submit=r("button",{class:"wb-button wb-primary",type:"\
-submit"},"Create"),this.element=this.build()}build(){let t=()=>this.onDone(null),e=[$("Title",this.title),$("Persona",this.persona),$("Worktree",this.worktree)];
-return E({class:"wb-box wb-stack wb-roomy","aria-label":"New task"},{submit:()=>this.run(),escape:t},r("div",{class:"wb-fields wb-fields-3"},...e),$("Command th\
-at does it (optional; else an agent decides how)",this.command),$("Description (optional)",this.description),L(this.submit,t),this.requests.errorBox)}worktrees(){
+submit"},"Create"),this.element=this.build()}build(){let t=()=>this.onDone(null),e=[S("Title",this.title),S("Persona",this.persona),S("Worktree",this.worktree)];
+return E({class:"wb-box wb-stack wb-roomy","aria-label":"New task"},{submit:()=>this.run(),escape:t},r("div",{class:"wb-fields wb-fields-3"},...e),S("Command th\
+at does it (optional; else an agent decides how)",this.command),S("Description (optional)",this.description),L(this.submit,t),this.requests.errorBox)}worktrees(){
 return[[vl,"None"],...bs(this.tables)]}update(){A(this.persona,[["",ot(this.tables)]]),A(this.worktree,[["",this.worktrees()]])}focus(){this.title.focus()}async run(){
 let t={title:this.title.value.trim(),persona_id:this.persona.value,target_worktree:this.worktree.value||null,run:this.command.value.trim()||null,description:this.
-description.value.trim()},e=await this.requests.run("create_task",t,this.submit,"Creating…");e?this.onDone(e):this.title.focus()}};var zt=28,kl=36,ef=8,xl=12,dr={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},Rn=class{constructor(t){
+description.value.trim()},e=await this.requests.run("create_task",t,this.submit,"Creating…");e?this.onDone(e):this.title.focus()}};var zt=28,kl=36,sf=8,xl=12,dr={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},Rn=class{constructor(t){
 this.on=t,this.lines=[],this.tasks=new Map,this.active=null,this.pool=[],this.sorting=new et(dr,()=>t.sort()),this.sizer=r("div",{class:"wb-grid-rows",role:"row\
 group"}),this.element=r("div",{class:"wb-grid wb-frame",role:"treegrid",tabindex:0,"aria-label":"Tasks","aria-colcount":Object.keys(dr).length},r("div",{class:"\
-wb-grid-head",role:"rowgroup"},nf(this.sorting)),this.sizer),this.element.addEventListener("scroll",()=>this.draw(),{passive:!0}),this.element.addEventListener(
+wb-grid-head",role:"rowgroup"},of(this.sorting)),this.sizer),this.element.addEventListener("scroll",()=>this.draw(),{passive:!0}),this.element.addEventListener(
 "keydown",e=>this.onKey(e)),this.sizer.addEventListener("click",e=>this.onClick(e)),this.element.addEventListener("focus",()=>this.onFocus())}update(t,e){this.lines=
 t,this.tasks=e,this.hideEmptyColumns(),this.sizer.style.height=`${t.length*zt}px`,b(this.element,"aria-rowcount",t.length+1),this.draw()}hideEmptyColumns(){let t={
 worktree:!1,agent:!1,priority:!1},[e]=this.tasks.values();for(let s of this.tasks.values())t.priority||=s.priority!==e.priority,t.worktree||=!!s.worktree,t.agent||=
 !!s.assigned_agent_id;for(let[s,i]of Object.entries(t))this.element.classList.toggle(`wb-no-${s}`,!i)}draw(){let t=Math.max(0,Math.min(Math.floor(this.element.scrollTop/
-zt)-ef,this.lines.length-kl)),e=Math.min(t+kl,this.lines.length);for(;this.pool.length<e-t;)this.pool.push(this.sizer.appendChild(new ur().element).row);let s=new Set;
+zt)-sf,this.lines.length-kl)),e=Math.min(t+kl,this.lines.length);for(;this.pool.length<e-t;)this.pool.push(this.sizer.appendChild(new ur().element).row);let s=new Set;
 for(let o=t;o<e;o+=1){let a=this.pool[o%this.pool.length];s.add(a),a.show(this.lines[o],o,this.tasks.get(this.lines[o].id),this.lines[o].id===this.active)}for(let o of this.
 pool)o.element.hidden=!s.has(o);let i=this.pool.find(o=>s.has(o)&&o.id===this.active);b(this.element,"aria-activedescendant",i?.element.id)}get activeIndex(){return this.
 lines.findIndex(t=>t.id===this.active)}goTo(t){if(!this.lines.length)return;let e=Math.max(0,Math.min(t,this.lines.length-1));this.active!==this.lines[e].id&&this.
@@ -1933,13 +1932,13 @@ drawProgress(t,s)}place(t,e,s){let{element:i}=this;i.style.transform=`translateY
 matches),b(i,"aria-rowindex",e+2),b(i,"aria-level",t.level),b(i,"aria-posinset",t.place),b(i,"aria-setsize",t.siblings),b(i,"aria-expanded",t.branch?t.open:null),
 b(i,"aria-selected",s)}drawTitle(t,e){this.indent.style.width=`${Math.min(t.level-1,12)*16}px`,this.twisty.classList.toggle("wb-leaf",!t.branch),this.twisty.classList.
 toggle("wb-turned",t.open),u(this.title,e.title),b(this.title,"title",e.title),u(this.number,`#${t.id}`)}drawState(t,e){this.state!==t.state&&(this.state=t.state,
-this.mark.replaceChildren(v(t.state))),u(this.label,it[t.state]??t.state);let s=t.waits.length?cl(t.waits):sf(e);u(this.reason,s),b(this.reason,"title",s||null)}drawProgress(t,e){
+this.mark.replaceChildren(v(t.state))),u(this.label,it[t.state]??t.state);let s=t.waits.length?cl(t.waits):nf(e);u(this.reason,s),b(this.reason,"title",s||null)}drawProgress(t,e){
 let s=t.branch?t.below?t.done/t.below:0:e.progress/100,i=e.status==="completed"&&!t.branch?100:Math.round(s*100),o=t.branch||i>0||e.status==="in_progress"||e.status===
-"claimed";this.bar.classList.toggle("wb-not-begun",!o),this.fill.style.width=`${i}%`;let a=t.branch?`${t.done} of ${t.below}`:o?`${i} %`:"";u(this.amount,a)}};function sf({
+"claimed";this.bar.classList.toggle("wb-not-begun",!o),this.fill.style.width=`${i}%`;let a=t.branch?`${t.done} of ${t.below}`:o?`${i} %`:"";u(this.amount,a)}};function nf({
 status:n,error_message:t,attempt:e,not_before:s}){if(n==="failed"||n==="cancelled")return t??"";let i=n==="pending"?e+1:e;return s&&n==="pending"&&Date.parse(s)>
-Date.now()?`attempt ${i} after ${Tt(s)}`:i>1&&e>0?`attempt ${i}`:""}function nf(n){let t=s=>({class:`wb-cell wb-col-${s}`,role:"columnheader"}),e=Object.keys(dr).
+Date.now()?`attempt ${i} after ${Tt(s)}`:i>1&&e>0?`attempt ${i}`:""}function of(n){let t=s=>({class:`wb-cell wb-col-${s}`,role:"columnheader"}),e=Object.keys(dr).
 map(s=>n.heading(s,"div",t(s)));return r("div",{class:"wb-grid-columns",role:"row","aria-rowindex":1},...e)}function ne(n,...t){return r("div",{class:`wb-cell w\
-b-col-${n}`,role:"gridcell"},...t)}var _l={tree:"Tree",list:"By priority",graph:"Graph"},of=120,Bn=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=hr(),this.collapsed=new Set,
+b-col-${n}`,role:"gridcell"},...t)}var _l={tree:"Tree",list:"By priority",graph:"Graph"},rf=120,Bn=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=hr(),this.collapsed=new Set,
 this.mode="tree",this.toOpen=null,this.form=null,this.outline=new Ae(t.tables.tasks);let o={toggle:(h,l)=>this.toggle(h,l),open:h=>this.open(h),move:h=>this.follow(
 h),sort:()=>this.draw()};this.grid=new Rn(o),this.graph=new qn(o),this.progress=new qe,this.modes=new P(_l,"Show tasks as",h=>this.setMode(h)),this.filters=new Tn(
 t,h=>this.setFilter(h),()=>this.view.focus());let a={store:t,channel:e,announce:s};this.desk=a,this.views=new st(a,"tasks",{read:()=>this.state(),apply:h=>this.
@@ -1961,7 +1960,7 @@ fromEntries(o)})}setMode(t){this.mode=t,this.draw(),this.grid.select(this.grid.a
 Object.assign(this.filter,t),this.filters.update(this.outline,this.filter),this.grid.element.scrollTop=0,this.announce(`${f(this.draw(),"task")} shown.`)}open(t){
 clearTimeout(this.following),this.toOpen=null,this.grid.active=t,this.main.classList.add("wb-open"),this.details.show(t,this.outline),this.draw(),this.grid.select(
 t)}follow(t){this.grid.active=t,this.details.id!==null&&(clearTimeout(this.following),this.following=setTimeout(()=>this.details.id!==null&&this.details.show(t,
-this.outline),of))}jump(t){let e=this.outline.tasks.get(t)?.parent_task_id;for(;e;)this.collapsed.delete(e),e=this.outline.tasks.get(e)?.parent_task_id;this.open(
+this.outline),rf))}jump(t){let e=this.outline.tasks.get(t)?.parent_task_id;for(;e;)this.collapsed.delete(e),e=this.outline.tasks.get(e)?.parent_task_id;this.open(
 t),this.details.focus()}openForm(){if(!this.form){let t=new Nn(this.desk,e=>this.onForm(t,e));this.form=t,this.formBox.append(t.element)}this.form.focus()}onForm(t,e){
 e&&this.announce(`Task ${e.id} was created.`),this.form===t&&(this.form=null,this.formBox.replaceChildren(),this.newButton.focus(),e&&(this.toOpen=e.id,this.update(
 this.outline)))}close(){clearTimeout(this.following),this.details.hide(),this.main.classList.remove("wb-open"),this.view?.focus()}onKey(t){t.key!=="Escape"||t.defaultPrevented||
@@ -1987,18 +1986,18 @@ let{progress:t,progress_total:e,progress_message:s}=this.call;return si(t,e,s)}t
 t),this.opener.setAttribute("aria-expanded",String(t)),t?this.load():this.opener.focus()}async load(){this.drawFacts();let{call:t}=this;try{let e=await this.requests.
 send("get_tool_call",{call_id:t.call_id});t===this.call&&this.drawValues(e),this.requests.clearError()}catch(e){this.requests.showError(e)}}drawFacts(){let{call:t}=this;
 this.cancelButton.hidden=!!t.ended_at,this.facts.update([["Requested",O(t.requested_at)],["Waited",t.wait_ms>0&&N(t.wait_ms)],["Progress",this.progress()],["Err\
-or",t.error_code],["Task",t.task_id&&`${t.task_id}, attempt ${t.attempt}`],["Tokens",t.input_tokens!==null&&rf(t)],["Cost",typeof t.cost_usd=="number"&&`$${t.cost_usd.
+or",t.error_code],["Task",t.task_id&&`${t.task_id}, attempt ${t.attempt}`],["Tokens",t.input_tokens!==null&&af(t)],["Cost",typeof t.cost_usd=="number"&&`$${t.cost_usd.
 toFixed(4)}`],["Version",t.version],["Id",t.call_id]])}drawValues({arguments:t,result:e}){let{announce:s}=this.desk,i=[C("Arguments",bt(t,"Copy the arguments",s))];
 this.call.ended_at&&e!==null&&i.push(C("Result",bt(e,"Copy the result",s))),this.values.replaceChildren(...i)}async cancel(){let t={call_id:this.call.call_id};await this.
-requests.run("cancel_tool_call",t,this.cancelButton,"Cancelling…")&&this.desk.announce(`${this.call.tool_name} is cancelled.`)}};function rf({input_tokens:n,output_tokens:t}){
-return`${n.toLocaleString("en")} read, ${(t??0).toLocaleString("en")} written`}var af=50,hf=200,lf=1e3,yt="",cf=[[yt,"All sources"],["local","Run here"],["mcp","MCP servers"]],df=[[yt,"All states"],["open","Not ended"],...Object.entries(ti)],
+requests.run("cancel_tool_call",t,this.cancelButton,"Cancelling…")&&this.desk.announce(`${this.call.tool_name} is cancelled.`)}};function af({input_tokens:n,output_tokens:t}){
+return`${n.toLocaleString("en")} read, ${(t??0).toLocaleString("en")} written`}var hf=50,lf=200,cf=1e3,yt="",df=[[yt,"All sources"],["local","Run here"],["mcp","MCP servers"]],uf=[[yt,"All states"],["open","Not ended"],...Object.entries(ti)],
 Pn=class{constructor(t,e){this.desk=t,this.requests=new w(t),this.earlier=new w(t),this.list=new is,this.isStale=!0;let s=h=>this.requests.showError(h);this.reading=
 new B(()=>this.read(),s);let i=h=>({class:"wb-input wb-narrow","aria-label":`Filter calls by ${h}`,on:{change:()=>this.restart()}});this.filters={name:k("",{...i(
-"tool"),placeholder:"All tools",maxlength:200}),agent_id:x(this.agents(),yt,i("agent")),source:x(cf,yt,i("source")),state:x(df,yt,i("state"))},this.empty=r("p",
+"tool"),placeholder:"All tools",maxlength:200}),agent_id:x(this.agents(),yt,i("agent")),source:x(df,yt,i("source")),state:x(uf,yt,i("state"))},this.empty=r("p",
 {class:"wb-empty",hidden:!0}),this.more=m("Show earlier calls","wb-button",()=>this.showEarlier()),this.more.hidden=!0,this.views=new st(t,"tool_calls",{read:()=>this.
 chosen(),apply:h=>this.apply(h)});let o=r("div",{class:"wb-line"},...Object.values(this.filters));o.append(r("span",{class:"wb-grow"}),this.views.element);let a=[
 this.requests.errorBox,this.earlier.errorBox];this.element=r("div",{class:"wb-stack"},o,...a,this.empty,this.table(),this.more),t.store.subscribe(()=>this.onChange(),
-e),this.polling=new G(this.element,lf,()=>this.readProgress(),s,e),e.addEventListener("abort",()=>this.reading.stop(),{once:!0})}table(){let t=Object.entries(Dn).
+e),this.polling=new G(this.element,cf,()=>this.readProgress(),s,e),e.addEventListener("abort",()=>this.reading.stop(),{once:!0})}table(){let t=Object.entries(Dn).
 map(([s,i])=>r("th",{scope:"col",class:`wb-col-${s}`},i));this.body=r("tbody",{});let e={keydown:s=>V(s,this.body)};return this.grid=r("table",{class:"wb-table \
 wb-calls",on:e},r("thead",{},r("tr",{},...t)),this.body),this.rows=new q(this.body,()=>new In(this.desk),{keep:(s,i)=>i.isOpen}),this.grid}get isShown(){return this.
 element.checkVisibility()}chosen(){return Object.fromEntries(Object.entries(this.filters).map(([t,{value:e}])=>[t,e.trim()]))}agents(){return[[yt,"All agents"],
@@ -2006,10 +2005,10 @@ element.checkVisibility()}chosen(){return Object.fromEntries(Object.entries(this
 isStale=!1,this.reading.now()}apply(t){for(let[e,s]of Object.entries(this.filters))s.value=t[e]??yt,s.selectedIndex<0&&(s.value=yt);this.restart()}restart(){this.
 list=new is,this.draw(),this.refresh()}async read(){let{list:t}=this,e=await this.requests.send("list_tool_calls",this.filtered({}));if(t!==this.list)return;let s=t.
 openBesides(e.calls).length>0,{calls:i}=s?await this.requests.send("list_tool_calls",this.filtered({state:"open"})):e;t===this.list&&(t.takeNewest(e),s&&await this.
-readEnded(t,i),this.requests.clearError(),this.isRead=!0,this.draw(),await new Promise(o=>setTimeout(o,hf)))}async readProgress(){let{list:t}=this;if(![...t.calls.
+readEnded(t,i),this.requests.clearError(),this.isRead=!0,this.draw(),await new Promise(o=>setTimeout(o,lf)))}async readProgress(){let{list:t}=this;if(![...t.calls.
 values()].some(({state:s})=>s==="running"))return;let{calls:e}=await this.requests.send("list_tool_calls",this.filtered({state:"running"}));this.requests.clearError(),
 t===this.list&&(t.refresh(e),this.draw())}async readEnded(t,e){t.refresh(e);let i=t.openBesides(e).map(({call_id:o})=>this.requests.send("get_tool_call",{call_id:o}));
-t.refresh(await Promise.all(i))}filtered(t){let e=Object.entries(this.chosen()).filter(([,s])=>s!==yt);return{limit:af,...Object.fromEntries(e),...t}}async showEarlier(){
+t.refresh(await Promise.all(i))}filtered(t){let e=Object.entries(this.chosen()).filter(([,s])=>s!==yt);return{limit:hf,...Object.fromEntries(e),...t}}async showEarlier(){
 let{list:t}=this,e=await this.earlier.run("list_tool_calls",this.filtered({cursor:t.cursor}),this.more);!e||t!==this.list||(t.takeEarlier(e),this.draw())}update(t,e){
 this.enabled=t,this.now=e,this.isStale&&this.refresh(),this.draw()}draw(){this.views.update();let{calls:t}=this.list,e=this.list.ids.filter(o=>this.matches(t.get(
 o)));this.rows.show(e,(o,a)=>o.show(t.get(a),this.enabled,this.now)),this.grid.hidden=this.rows.items.size===0,this.more.hidden=this.list.cursor===null,this.empty.
@@ -2024,18 +2023,18 @@ u(this.opener,s),this.opener.title=i,Mn(this.badge,t),u(this.cells.hints,mr(t)),
 "wb-unavailable",!!a),this.details?.update(t,e)}toggle(t=!this.isOpen){this.stop(),t?(this.details=new Te(this.tool,this.desk),this.place.replaceChildren(this.details.
 element),this.details.update(this.tool,this.enabled)):(this.place.replaceChildren(),this.opener.focus()),this.below.hidden=!t,this.line.classList.toggle("wb-ope\
 ned",t),this.opener.setAttribute("aria-expanded",String(t))}onKey(t){t.key==="Escape"&&!t.defaultPrevented&&!t.target.matches(".wb-input")&&this.toggle(!1)}stop(){
-this.details?.stop(),this.details=null}};function mr({read_only:n,destructive:t}){return n?"reads":t?"may delete":"changes"}var pr=50,os="",$l={tool:({name:n})=>n,origin:ei,hints:mr},Sl=Object.fromEntries(Object.keys($l).map(n=>[n,ns[n]])),Wn=class{constructor(t){this.desk=t,this.filters=
+this.details?.stop(),this.details=null}};function mr({read_only:n,destructive:t}){return n?"reads":t?"may delete":"changes"}var pr=50,os="",Sl={tool:({name:n})=>n,origin:ei,hints:mr},$l=Object.fromEntries(Object.keys(Sl).map(n=>[n,ns[n]])),Wn=class{constructor(t){this.desk=t,this.filters=
 {kind:null,server:os,text:""},this.limit=pr,this.search=J("Filter tools","Filter tools by name, description or server",{input:()=>this.filter({text:this.search.
 value.trim().toLowerCase()})}),this.chips=new lt("Filter tools by kind",i=>this.filter({kind:i}));let e=()=>this.filter({server:this.server.value});this.server=
 x([],os,{class:"wb-input wb-narrow","aria-label":"Filter tools by server",on:{change:e}}),this.errors=r("div",{class:"wb-stack"}),this.empty=r("p",{class:"wb-em\
 pty"}),this.more=m("Show more","wb-button",()=>{this.limit+=pr,this.update(this.enabled)});let s=[r("div",{class:"wb-line"},this.chips.element,this.server),this.
-errors,this.empty];this.element=r("div",{class:"wb-stack"},...s,this.table(),this.more)}table(){this.sorting=new et(Sl,()=>this.filter({}));let t=Object.entries(
-ns).map(([s,i])=>{let o={scope:"col",class:`wb-col-${s}`};return s in Sl?this.sorting.heading(s,"th",o):r("th",o,i)});this.body=r("tbody",{});let e={keydown:s=>V(
+errors,this.empty];this.element=r("div",{class:"wb-stack"},...s,this.table(),this.more)}table(){this.sorting=new et($l,()=>this.filter({}));let t=Object.entries(
+ns).map(([s,i])=>{let o={scope:"col",class:`wb-col-${s}`};return s in $l?this.sorting.heading(s,"th",o):r("th",o,i)});this.body=r("tbody",{});let e={keydown:s=>V(
 s,this.body)};return this.grid=r("table",{class:"wb-table wb-tools",on:e},r("thead",{},r("tr",{},...t)),this.body),this.rows=new q(this.body,()=>new Fn(this.desk),
 {keep:(s,i)=>i.isOpen&&this.desk.store.tables.catalogue.has(s),onRemove:(s,i)=>{s.stop(),i&&this.search.focus()}}),this.grid}get tools(){return[...this.desk.store.
 tables.catalogue.values()].filter(({name:t})=>t).sort(za)}get isSearchable(){return!0}summary(){return this.desk.store.loaded.has("catalogue")?f(this.tools.length,
 "tool"):""}count(){return this.tools.filter(({kind:t})=>t!=="operation").length}update(t){this.enabled=t;let{tools:e}=this,{catalogue:s}=this.desk.store.tables;
-this.drawFilters(e);let i=e.filter(a=>this.matches(a)),o=this.sorting.sorted(i,(a,h)=>$l[h](a));this.rows.show(o.slice(0,this.limit).map(({id:a})=>a),(a,h)=>a.show(
+this.drawFilters(e);let i=e.filter(a=>this.matches(a)),o=this.sorting.sorted(i,(a,h)=>Sl[h](a));this.rows.show(o.slice(0,this.limit).map(({id:a})=>a),(a,h)=>a.show(
 s.get(h),t)),this.more.hidden=o.length<=this.limit,this.grid.hidden=o.length===0&&this.rows.items.size===0,u(this.errors,s.get("")?.error.message??""),this.drawEmpty(
 e.length,o.length)}drawFilters(t){let e=o=>t.filter(a=>a.kind===o).length,s=Object.entries(te).map(([o,a])=>({key:o,label:a,count:e(o)}));this.chips.update([{key:null,
 label:"All",count:t.length},...s],this.filters.kind);let i=[...new Set(t.map(({server:o})=>o).filter(Boolean))];A(this.server,[["",[[os,"All servers"],...i.map(
@@ -2044,11 +2043,11 @@ loaded.has("catalogue"),this.empty.hidden)return;let s=t?["No tool matches the f
 this.empty.replaceChildren(...s)}matches({name:t,title:e,description:s,kind:i,server:o}){let{kind:a,server:h,text:l}=this.filters;if(a!==null&&i!==a||h!==os&&o!==
 h)return!1;let c=[t,e,s,o].join(`
 `).toLowerCase();return l.split(/\s+/).every(d=>c.includes(d))}filter(t){Object.assign(this.filters,t),this.limit=pr,this.update(this.enabled),this.desk.announce(
-`${f(this.rows.items.size,"tool")} shown.`)}clear(){this.search.value="",this.filter({kind:null,server:os,text:""}),this.search.focus()}};var uf={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},Le=class{constructor(t,e,s){this.server=e,this.onDone=s,this.requests=new w(t),this.
-name=k("",{maxlength:100,placeholder:"github"});let i=JSON.stringify(e?.config??uf,null,2);this.config=F(i,8,{required:!0}),this.submit=r("button",{class:"wb-bu\
+`${f(this.rows.items.size,"tool")} shown.`)}clear(){this.search.value="",this.filter({kind:null,server:os,text:""}),this.search.focus()}};var mf={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},Le=class{constructor(t,e,s){this.server=e,this.onDone=s,this.requests=new w(t),this.
+name=k("",{maxlength:100,placeholder:"github"});let i=JSON.stringify(e?.config??mf,null,2);this.config=F(i,8,{required:!0}),this.submit=r("button",{class:"wb-bu\
 tton wb-primary",type:"submit"},e?"Save":"Add");let o=()=>s(null),a="Write secrets as references: env://NAME, file://path, op://vault/item/field, keyring://serv\
-ice/name.";this.element=E({class:"wb-confirm wb-stack","aria-label":e?`Server ${e.name}`:"New server"},{submit:()=>this.save(),escape:o},e?null:$("Name",this.name),
-$("Configuration (JSON)",this.config),r("p",{class:"wb-label"},a),L(this.submit,o),this.requests.errorBox)}focus(){(this.server?this.config:this.name).focus()}async save(){
+ice/name.";this.element=E({class:"wb-confirm wb-stack","aria-label":e?`Server ${e.name}`:"New server"},{submit:()=>this.save(),escape:o},e?null:S("Name",this.name),
+S("Configuration (JSON)",this.config),r("p",{class:"wb-label"},a),L(this.submit,o),this.requests.errorBox)}focus(){(this.server?this.config:this.name).focus()}async save(){
 let t=this.read();if(!t)return;let e=this.server?"update_tool_server":"add_tool_server",s=await this.requests.run(e,t,this.submit,"Saving…");s&&this.onDone(s)}read(){
 try{let t=Ot(this.config.value),e=t?.mcpServers??t,[[s,i]=[],...o]=Object.entries(e??{}),a=!o.length&&typeof i=="object"&&!Array.isArray(i);return{name:this.server?.
 name??(this.name.value.trim()||(a?s:"")),config:a?i:e}}catch(t){return this.requests.showError(Object.assign(t,{code:"INVALID_ARGUMENTS"})),this.config.focus(),
@@ -2096,12 +2095,12 @@ this.element.focus()}async proceed(t,e){let s={worktree_name:this.name,step:t},i
 target:s,state:i,conflicts:o,steps:a}=t;this.name=e;let h={merged:`${s} is merged into ${e}. Request its integration again.`,up_to_date:`${e} already has all co\
 mmits of ${s}.`,aborted:`The merge was undone; ${e} is as it was.`}[i];if(h)return this.onDone(h),!1;let l=o.map(p=>r("li",{},r("code",{class:"wb-wrap"},p))),c=l.
 length?"These files are in conflict:":"No file is in conflict any more. Commit the merge.",d=H(l.length?"warning":"completed",`${s} is being merged into ${e}. ${c}`);
-return this.lead.replaceChildren(d,r("ul",{class:"wb-list"},...l)),this.steps.replaceChildren(...a.map(p=>r("li",{},...Y(p)))),this.steps.hidden=!l.length,!0}};var mf={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},Me=new Set(
-["awaiting","failing","checking"]),pf=new Set(["pending","claimed","in_progress"]),ff=new Set(["claimed","in_progress"]);function wr(n,t){if(n.status==="integra\
+return this.lead.replaceChildren(d,r("ul",{class:"wb-list"},...l)),this.steps.replaceChildren(...a.map(p=>r("li",{},...Y(p)))),this.steps.hidden=!l.length,!0}};var pf={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},Me=new Set(
+["awaiting","failing","checking"]),ff=new Set(["pending","claimed","in_progress"]),wf=new Set(["claimed","in_progress"]);function wr(n,t){if(n.status==="integra\
 ting")return n.queue_place>1?"queued":"integrating";if(n.status!=="active")return"closed";let e=Dt(n,t);if(!e)return"active";let s=de(e.payload.gates??[]);return s===
-"passed"?"awaiting":s}function Jn(n,t){return t==="queued"?`Queued, ${ae(n.queue_place)}`:mf[t]}function Ol(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
+"passed"?"awaiting":s}function Jn(n,t){return t==="queued"?`Queued, ${ae(n.queue_place)}`:pf[t]}function Ol(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
 tasks:0}).get(i);for(let i of n.agents.values()){let o=Xt(i,t);i.worktree&&Lt(o)&&o!=="terminated"&&s(i.worktree).agents.add(i.id)}for(let i of n.tasks.values())
-!i.worktree||!pf.has(i.status)||(s(i.worktree).tasks+=1,ff.has(i.status)&&i.assigned_agent_id&&s(i.worktree).agents.add(i.assigned_agent_id));return i=>e.get(i)??
+!i.worktree||!ff.has(i.status)||(s(i.worktree).tasks+=1,wf.has(i.status)&&i.assigned_agent_id&&s(i.worktree).agents.add(i.assigned_agent_id));return i=>e.get(i)??
 {agents:new Set,tasks:0}}function rs(n){return[...n.conflicts?.length?[[n.integration_target,n.conflicts]]:[],...(n.overlaps??[]).map(({worktree:e,files:s})=>[e,
 s])]}function Vn(n){let t=new Map;for(let[i,o]of rs(n)){let a=o.join(`
 `);t.set(a,{files:o,others:[...t.get(a)?.others??[],i]})}let e=({files:i,others:o})=>`Conflicts with ${D(o,6)} in ${D(i,4)}`,s=[...t.values()].map(e);return n.problem?
@@ -2109,19 +2108,19 @@ s])]}function Vn(n){let t=new Map;for(let[i,o]of rs(n)){let a=o.join(`
 ve`:"",c=s===1?"It is":"They are",d=`${f(s,"uncommitted file")}: ${D(i,5,s)}`,p=l?`The branch ${a} is deleted, with ${l}. Commits that are on no other branch ar\
 e first saved to a bundle in .aiswarm/trash/.`:`The branch ${a} is deleted; ${h} has all its commits.`;return[s?`${d}. ${c} first saved to a bundle in .aiswarm/\
 trash/.`:"It has no uncommitted files.",e?p:`The branch ${a} is kept${l?`, with its ${l}`:""}.`,t.length?`${D(t)} ${t.length===1?"is":"are"} terminated.`:""].filter(
-Boolean)}var wf=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),bf=new Set(["queued","integrating","closed"]),De=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
+Boolean)}var bf=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),gf=new Set(["queued","integrating","closed"]),De=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
 s,this.force=!1,this.requests=new w(t),this.review=m("","wb-button wb-compact",e.open),this.request=m("","wb-button wb-compact",()=>this.requestIntegration()),this.
 update=m("Update","wb-button wb-compact",()=>this.updateFromTarget()),this.resolve=m("Resolve conflicts…","wb-button wb-compact",()=>this.startResolving()),this.
 discard=m("Discard…","wb-link wb-quiet wb-push",()=>this.askDiscard()),this.confirmBox=r("div",{});let i=[this.review,this.request,this.update,this.resolve,this.
 discard];this.buttons=r("div",{class:"wb-line wb-worktree-buttons"},...i)}show(t,e,s){this.worktree=t,this.agents=[...s];let{id:i,ahead:o,behind:a,integration_target:h}=t,
-l=Me.has(e),c=l&&He(t,Dt(t,this.desk.store.tables)),d=bf.has(e);u(this.review,l&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
+l=Me.has(e),c=l&&He(t,Dt(t,this.desk.store.tables)),d=gf.has(e);u(this.review,l&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
 rimary",e==="awaiting"&&!c&&!t.conflicts?.length),this.requests.busy||u(this.request,c?"Request again":"Request integration"),b(this.update,"title",`Merge ${f(a??
 0,"commit")} of ${h} into ${i}`),this.review.hidden=this.onPage,this.request.hidden=l&&!c||d||!o,this.update.hidden=d||!a||t.conflicts?.length>0,this.resolve.hidden=
 d||!(t.conflicts?.length||t.merging),this.discard.hidden=d,this.buttons.hidden=e==="closed";for(let p of[this.review,this.request,this.resolve,this.discard])b(p,
 "aria-label",`${p.textContent} ${i}`);b(this.update,"aria-label",`Update ${i} from ${h}`),this.drawConsequences?.()}async requestIntegration(){let{id:t,integration_target:e}=this.
 worktree;this.on.request?.(1/0);let s=await this.requests.run("integrate_worktree",{worktree_name:t},this.request,"Requesting…");if(this.on.request?.(s?.approval_id??
 0),!s)return;let i=s.state==="integrated";this.on.done(i?`${t} was integrated into ${e}.`:`${t} waits for your approval.`)}async updateFromTarget(){let{id:t,integration_target:e}=this.
-worktree,s=await this.requests.run("update_worktree",{worktree_name:t},this.update,"Updating…");s&&(s.conflicts?.length?this.requests.showError(gf(t,e,s.conflicts)):
+worktree,s=await this.requests.run("update_worktree",{worktree_name:t},this.update,"Updating…");s&&(s.conflicts?.length?this.requests.showError(yf(t,e,s.conflicts)):
 s.merged===!1?this.on.done(`${t} already had all commits of ${e}.`):this.on.done(`${t} now has the newest commits of ${e}.`))}async startResolving(){let{id:t}=this.
 worktree,e=await this.requests.run("resolve_worktree",{worktree_name:t},this.resolve,"Merging…");if(!e)return;let s=()=>{this.clear(),this.resolve.focus()},i=new zn(
 this.requests,o=>{this.clear(),this.on.done(o)});this.clear(),i.take(e)&&(i.closeButton.addEventListener("click",s),this.confirmBox.replaceChildren(i.element),i.
@@ -2132,20 +2131,20 @@ this.worktree,this.agents,e.box.checked);s.textContent!==h.join("")&&s.replaceCh
 confirmBox.replaceChildren(),this.drawConsequences=null,this.requests.clearError()}async runDiscard(t,e,s){let{id:i,uncommitted:o,ahead:a}=this.worktree,h=this.
 force||!!(o||e&&a),l={worktree_name:i,reason:t,delete_branch:e,force:h},c=await this.requests.run("discard_worktree",l,s,"Discarding…");if(!c)return this.onRefused(
 s);this.clear();let d=c.branch_kept===!1?"Its branch was deleted too":`Its branch ${c.branch_name} is kept`,p=c.bundle?` What is on no other branch was saved in\
- ${c.bundle}`:"";this.on.done(`${i} was discarded. ${d}.${p}`)}onRefused(t){this.force=wf.has(this.requests.error?.code),this.force&&u(t,`Discard ${this.worktree.
-id} anyway`)}};function gf(n,t,e){return{code:"MERGE_CONFLICT",message:`${t} conflicts with ${n} in ${D(e)}. Nothing was changed. Press “Resolve conflicts…” for\
- the steps.`}}var yf={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function br(n){
-return v(yf[n])}function vf(n){return n.length>2?`${n.length} others: ${D(n,2)}`:n.join(", ")}var Gn=class{constructor(t,e,s){let i=y("worktree");this.mark=r("s\
+ ${c.bundle}`:"";this.on.done(`${i} was discarded. ${d}.${p}`)}onRefused(t){this.force=bf.has(this.requests.error?.code),this.force&&u(t,`Discard ${this.worktree.
+id} anyway`)}};function yf(n,t,e){return{code:"MERGE_CONFLICT",message:`${t} conflicts with ${n} in ${D(e)}. Nothing was changed. Press “Resolve conflicts…” for\
+ the steps.`}}var vf={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function br(n){
+return v(vf[n])}function kf(n){return n.length>2?`${n.length} others: ${D(n,2)}`:n.join(", ")}var Gn=class{constructor(t,e,s){let i=y("worktree");this.mark=r("s\
 pan",{class:"wb-mark"}),this.opener=m(t,"wb-opener",()=>s.open(t)),this.opener.id=i,this.state=r("span",{class:"wb-worktree-state"}),this.branches=r("span",{class:"\
 wb-muted wb-cut"}),this.counts=r("div",{class:"wb-cut wb-digits"}),this.facts=r("div",{class:"wb-muted wb-cut"}),this.conflicts=r("div",{class:"wb-worktree-conf\
 licts"}),this.actions=new De(e,{open:()=>s.open(t),done:s.done});let o=r("div",{class:"wb-worktree-head"},this.mark,this.opener,this.branches,this.state);this.element=
 r("li",{class:"wb-worktree wb-frame wb-stack","aria-labelledby":i},r("div",{},o,this.counts,this.facts,this.conflicts),this.actions.buttons,this.actions.confirmBox,
 this.actions.requests.errorBox),this.elements=[this.element]}show(t,e,s,i){this.drawn!==e&&this.mark.replaceChildren(br(e)),this.drawn=e,this.element.classList.
-toggle("wb-attention",Me.has(e)),u(this.state,Jn(t,e)),u(this.branches,kf(t)),b(this.branches,"title",`${t.branch_name} → ${t.integration_target}`),gr(this.counts,
+toggle("wb-attention",Me.has(e)),u(this.state,Jn(t,e)),u(this.branches,xf(t)),b(this.branches,"title",`${t.branch_name} → ${t.integration_target}`),gr(this.counts,
 t);let o=yr(t,s,i);u(this.facts,o),b(this.facts,"title",o),this.drawConflicts(t),this.actions.show(t,e,s.agents)}drawConflicts(t){let e=rs(t),s=e.length>0||!!t.
-problem,i=e.map(([h,l])=>`${h} (${f(l.length,"file")})`),o=e.length?`Conflicts with ${vf(i)}`:"No conflicts predicted",a=t.problem??o;this.conflicts.textContent!==
+problem,i=e.map(([h,l])=>`${h} (${f(l.length,"file")})`),o=e.length?`Conflicts with ${kf(i)}`:"No conflicts predicted",a=t.problem??o;this.conflicts.textContent!==
 a&&(b(this.conflicts,"title",Vn(t).join(`
-`)),this.conflicts.classList.toggle("wb-muted",!s),this.conflicts.replaceChildren(...s?[v("warning")]:[],r("span",{class:"wb-cut"},a)))}};function kf({id:n,branch_name:t,
+`)),this.conflicts.classList.toggle("wb-muted",!s),this.conflicts.replaceChildren(...s?[v("warning")]:[],r("span",{class:"wb-cut"},a)))}};function xf({id:n,branch_name:t,
 integration_target:e}){return t===`wb/${n}/main`?`→ ${e}`:`${t} → ${e}`}function gr(n,{ahead:t=0,behind:e=0,changed:s=0,added:i=0,removed:o=0}){let a=d=>d.toLocaleString(
 "en"),h=[t?`${a(t)} ahead`:"",e?`${a(e)} behind`:""],l=s?`${f(s,"file")} +${a(i)} −${a(o)}`:"",c=[h.filter(Boolean).join(", ")||"no new commits",l].filter(Boolean).
 join(" · ");u(n,c),b(n,"title",c)}function yr({uncommitted:n,last_activity:t},{agents:e,tasks:s},i){let o=t&&pt(t,i);return[n?`${n.toLocaleString("en")} uncomm\
@@ -2154,30 +2153,30 @@ this.store=t,this.empty=r("p",{class:"wb-empty"},"No worktree has been integrate
 Cl).map(s=>this.sorting.heading(s,"th",{scope:"col"}));this.body=r("tbody",{}),this.table=r("table",{class:"wb-table wb-closed","aria-label":"Closed worktrees"},
 r("thead",{},r("tr",{},...e)),this.body),this.element=r("div",{class:"wb-stack"},this.empty,r("div",{class:"wb-matrix-box"},this.table))}get rows(){return[...this.
 store.tables.closed.values()].sort((t,e)=>e.id-t.id)}update(){let{rows:t}=this;this.empty.hidden=t.length>0,this.table.hidden=!t.length;let e=JSON.stringify(t);
-e!==this.drawn&&(this.drawn=e,this.draw())}draw(){let t=this.sorting.sorted(this.rows,(e,s)=>({...e,...Al(e)})[s]);this.body.replaceChildren(...t.map(xf))}};function xf(n){
+e!==this.drawn&&(this.drawn=e,this.draw())}draw(){let t=this.sorting.sorted(this.rows,(e,s)=>({...e,...Al(e)})[s]);this.body.replaceChildren(...t.map(_f))}};function _f(n){
 let{name:t,status:e,integration_target:s,integrated_commit:i,closed_at:o}=n,a=e==="integrated",h=a?["merged into ",r("code",{},s)," as ",r("code",{title:i},i.slice(
 0,7))]:["discarded"],{requester:l,by:c,reason:d}=Al(n),p=[r("code",{},n.branch_name),n.branch_kept?"":" (deleted)"],g=v(a?"completed":"cancelled"),_=n.bundle?`${d?
 " ":""}Unmerged work is saved in ${n.bundle}`:"",M=[r("span",{class:"wb-line"},g,r("strong",{},t)),r("span",{},...h),r("span",{},...p),l,c,r("span",{title:o},O(
-o)),`${d??""}${_}`];return r("tr",{class:"wb-table-row"},...M.map(S=>r("td",{},S)))}function Al({status:n,approval:t,closed_by:e,reason:s}){return n!=="integrat\
-ed"||!t?{requester:"",by:e,reason:s}:{requester:t.requester,by:t.person||t.decided_by,reason:t.decision_reason}}var vr=(n,t)=>n.localeCompare(t,void 0,{numeric:!0});function _f(n){let t=new Map;for(let{one:e,other:s,is_target:i,files:o}of n)for(let a of o){t.has(a)||t.set(
+o)),`${d??""}${_}`];return r("tr",{class:"wb-table-row"},...M.map($=>r("td",{},$)))}function Al({status:n,approval:t,closed_by:e,reason:s}){return n!=="integrat\
+ed"||!t?{requester:"",by:e,reason:s}:{requester:t.requester,by:t.person||t.decided_by,reason:t.decision_reason}}var vr=(n,t)=>n.localeCompare(t,void 0,{numeric:!0});function $f(n){let t=new Map;for(let{one:e,other:s,is_target:i,files:o}of n)for(let a of o){t.has(a)||t.set(
 a,{path:a,targets:new Set,worktrees:new Set,pairs:0});let h=t.get(a);h.pairs+=1,h.worktrees.add(e),(i?h.targets:h.worktrees).add(s)}return[...t.values()].map(e=>({
 ...e,targets:[...e.targets].sort(vr),worktrees:[...e.worktrees].sort(vr)})).sort((e,s)=>s.pairs-e.pairs||vr(e.path,s.path))}function ql(n,t){let e=["File","Chan\
-ged on the same lines in","Pairs"].map(o=>r("th",{scope:"col"},o)),s=_f(n).map(o=>Sf(o,t));return r("table",{class:"wb-table wb-conflict-files","aria-label":"Co\
+ged on the same lines in","Pairs"].map(o=>r("th",{scope:"col"},o)),s=$f(n).map(o=>Sf(o,t));return r("table",{class:"wb-table wb-conflict-files","aria-label":"Co\
 nflicts by file"},r("thead",{},r("tr",{},...e)),r("tbody",{},...s))}function Sf({path:n,targets:t,worktrees:e,pairs:s},i){let o=e.map(h=>m(h,"wb-link",()=>i(h),
 `Open ${h} (${n})`)),a=t.map(h=>r("strong",{title:`${h}, a target`},h));return r("tr",{class:"wb-table-row"},r("th",{scope:"row",class:"wb-conflict-file",title:n},
-r("code",{},n)),r("td",{},r("span",{class:"wb-line"},...a,...o)),r("td",{class:"wb-digits"},f(s,"pair")))}var $f="Point at a number to see the files, or press it to keep them in view.",kr={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},Nl=(n,t)=>n.
+r("code",{},n)),r("td",{},r("span",{class:"wb-line"},...a,...o)),r("td",{class:"wb-digits"},f(s,"pair")))}var Ef="Point at a number to see the files, or press it to keep them in view.",kr={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},Nl=(n,t)=>n.
 localeCompare(t,void 0,{numeric:!0}),Xn=class{constructor(t,e){this.store=t,this.onOpen=e,this.selected=null,this.summary=r("p",{class:"wb-muted"}),this.caption=
 r("caption",{class:"wb-sr"},"Predicted conflicts; each cell has the number of files"),this.table=r("table",{class:"wb-matrix",on:{keydown:s=>this.onKey(s),focusin:s=>this.
 showHint(s.target),mouseover:s=>this.showHint(s.target)}}),this.files=r("div",{}),this.box=r("div",{class:"wb-matrix-box"},this.table),this.hint=r("p",{class:"w\
-b-muted wb-matrix-hint"},$f),this.pair=r("div",{class:"wb-box wb-stack wb-pair",id:y("pair"),hidden:!0}),this.element=r("div",{class:"wb-stack"},this.summary,this.
+b-muted wb-matrix-hint"},Ef),this.pair=r("div",{class:"wb-box wb-stack wb-pair",id:y("pair"),hidden:!0}),this.element=r("div",{class:"wb-stack"},this.summary,this.
 files,this.box,this.hint,this.pair)}get pairs(){return[...this.store.tables.conflicts.values()].filter(({id:t})=>t!=="")}update(){let{pairs:t}=this,{tables:e}=this.
 store,s=e.conflicts.get(""),i=JSON.stringify([t,s,e.worktrees.size]);i!==this.drawn&&(this.drawn=i,u(this.summary,this.summaryText(t,s)),this.files.replaceChildren(
 ...t.length?[ql(t,this.onOpen)]:[]),this.box.hidden=this.hint.hidden=!t.length,this.drawTable(t),this.drawPair(t.find(({id:o})=>o===this.selected)))}summaryText(t,e){
 if(e?.error)return e.error.message;if(!e)return"";let s=this.store.tables.worktrees.size;if(!s)return"There are no worktrees.";if(!t.length)return"No conflicts \
 are predicted, neither between worktrees nor with their targets.";let i=new Set(t.flatMap(({one:h,other:l,is_target:c})=>c?[h]:[h,l])),o=s-i.size,a=` ${f(o,"oth\
 er worktree")} would not; ${o===1?"it is":"they are"} not listed.`;return`${f(t.length,"pair")} would conflict if integrated now.${o>0?a:""}`}drawTable(t){let{names:e,
-targets:s,cells:i}=Ef(t),o=[...s.map(c=>[c,!0]),...e.map(c=>[c,!1])],a=this.table.contains(document.activeElement)?document.activeElement.dataset.pair:null,h=r(
-"tr",{},r("td",{}),...o.map(([c,d])=>Of(c,d))),l=e.map(c=>{let d=o.map(([p,g])=>this.cell(i.get(`${c}
+targets:s,cells:i}=Of(t),o=[...s.map(c=>[c,!0]),...e.map(c=>[c,!1])],a=this.table.contains(document.activeElement)?document.activeElement.dataset.pair:null,h=r(
+"tr",{},r("td",{}),...o.map(([c,d])=>Tf(c,d))),l=e.map(c=>{let d=o.map(([p,g])=>this.cell(i.get(`${c}
 ${p}`),c,p,g));return r("tr",{},r("th",{scope:"row",title:c},c),...d)});this.table.replaceChildren(this.caption,r("thead",{},h),r("tbody",{},...l)),a&&this.table.
 querySelector(`[data-pair="${CSS.escape(a)}"]`)?.focus()}cell(t,e,s,i){let o=!i&&e===s;if(!t||t.is_target!==i)return r("td",{class:o?"wb-matrix-same":null},r("s\
 pan",{class:"wb-sr"},o?"itself":"none"));let a=`${e} and ${s}: ${f(t.files.length,"file")}`,h=m(String(t.files.length),"wb-matrix-cell",()=>this.select(t),a);return b(
@@ -2189,14 +2188,14 @@ is_target?", its target,":""} change the same lines of ${f(t.files.length,"file"
 {},r("strong",{},t.one)," and ",r("strong",{},t.other),i)),r("ul",{class:"wb-list"},...t.files.map(o=>r("li",{},r("code",{class:"wb-wrap"},o)))),r("div",{class:"\
 wb-line"},e(t.one),t.is_target?null:e(t.other)))}onKey(t){if(!(t.ctrlKey||t.altKey||t.metaKey)){if(t.key==="Escape"&&this.selected)t.stopPropagation(),this.selected=
 null,this.drawn=null,this.update();else if(t.key in kr){t.preventDefault();let e=Rl(t.target.closest("td"),kr[t.key]);for(;e&&!e.querySelector("button");)e=Rl(e,
-kr[t.key]);e?.querySelector("button").focus()}}}};function Ef(n){let t=new Set,e=new Set,s=new Map;for(let i of n)t.add(i.one),s.set(`${i.one}
+kr[t.key]);e?.querySelector("button").focus()}}}};function Of(n){let t=new Set,e=new Set,s=new Map;for(let i of n)t.add(i.one),s.set(`${i.one}
 ${i.other}`,i),i.is_target?e.add(i.other):(t.add(i.other),s.set(`${i.other}
-${i.one}`,i));return{names:[...t].sort(Nl),targets:[...e].sort(Nl),cells:s}}function Of(n,t){let e=t?`${n}, a target`:n;return r("th",{scope:"col",class:t?"wb-m\
+${i.one}`,i));return{names:[...t].sort(Nl),targets:[...e].sort(Nl),cells:s}}function Tf(n,t){let e=t?`${n}, a target`:n;return r("th",{scope:"col",class:t?"wb-m\
 atrix-target":null,title:e},r("span",{},n))}function Rl(n,[t,e]){let s=n.parentElement,i=[...s.parentElement.children];return i[i.indexOf(s)+t]?.children[n.cellIndex+
 e]}var Zn=class{constructor(t,e){this.requests=new w(t),this.onDone=e,this.name=k("",{maxlength:60,required:!0,placeholder:"robust-statistics"});let s=()=>u(this.submit,
 "Create");this.branch=k("",{maxlength:200,placeholder:"wb/<name>/main",on:{input:s}}),this.source=k("",{maxlength:200,placeholder:"the current branch"}),this.submit=
 r("button",{class:"wb-button wb-primary",type:"submit"},"Create");let i=()=>e(null);this.element=E({class:"wb-box wb-stack wb-roomy","aria-label":"New worktree"},
-{submit:()=>this.run(),escape:i},r("div",{class:"wb-fields wb-fields-3"},$("Name",this.name),$("Branch (optional)",this.branch),$("Start from, and integrate int\
+{submit:()=>this.run(),escape:i},r("div",{class:"wb-fields wb-fields-3"},S("Name",this.name),S("Branch (optional)",this.branch),S("Start from, and integrate int\
 o (optional)",this.source)),L(this.submit,i),this.requests.errorBox)}focus(){this.name.focus()}async run(){let t={name:this.name.value.trim(),branch_name:this.branch.
 value.trim()||null,source_branch:this.source.value.trim()||null},e=await this.requests.run("create_worktree",t,this.submit,"Creating…");e?this.onDone(e):this.
 requests.error?.code==="BRANCH_EXISTS"&&!t.branch_name?this.offer(this.requests.error.details):this.name.focus()}offer({branch:t}){this.branch.value=t,u(this.submit,
@@ -2210,7 +2209,7 @@ parentElement.querySelector(as);t.key!=="ArrowDown"||!s||(t.preventDefault(),jl(
 Qn(i)===Qn(t)?i:t;let o=Bl(t),a=[o.indexOf(this.anchor),o.indexOf(t)].sort((h,l)=>h-l);this.rows=o.slice(a[0],a[1]+1);for(let h of this.rows)h.classList.add("wb\
 -chosen")}comment(){let t=this.rows.map(o=>o.line).filter(o=>this.on.canComment(o));if(!t.length)return;let e=t.some(o=>o.kind!=="-")?"new":"old",s=t.map(o=>e===
 "old"||o.kind!=="-"?o[e]:null).filter(Boolean),i={side:e,first:Math.min(...s),last:Math.max(...s)};this.on.comment({file:Qn(this.rows[0]),rows:this.rows,...i})}};
-function Bl(n){return[...n.closest("table").querySelectorAll(as)]}function Qn(n){return n.closest(".wb-diff-file").file}function jl(n){n.tabIndex=-1,n.focus()}var Ll="implementer",Tf=new Set(["pending","claimed","in_progress"]),eo=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new w(t),this.drafts=new Map,
+function Bl(n){return[...n.closest("table").querySelectorAll(as)]}function Qn(n){return n.closest(".wb-diff-file").file}function jl(n){n.tabIndex=-1,n.focus()}var Ll="implementer",Cf=new Set(["pending","claimed","in_progress"]),eo=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new w(t),this.drafts=new Map,
 this.editing=new Map,this.opener=m("Request changes…","wb-button",()=>this.toggle()),this.opener.setAttribute("aria-expanded","false"),this.element=this.makeForm()}makeForm(){
 this.summary=r("p",{class:"wb-strong"}),this.note=F("",2,{placeholder:"About all of it (optional with comments)","aria-label":"Note about all changes",maxlength:1e4,
 on:{input:()=>this.draw()}}),this.note.spellcheck=!0,this.task=W("Create a task with them for",()=>{}),this.persona=x([],"",{class:"wb-input wb-narrow","aria-la\
@@ -2219,7 +2218,7 @@ bel":"Persona of the task"}),this.submit=r("button",{class:"wb-button wb-primary
 return E({class:"wb-review wb-box wb-stack",hidden:!0,"aria-label":"Request changes"},{submit:()=>this.send(),escape:()=>this.toggle(!1)},this.summary,r("p",{class:"\
 wb-muted"},"Press the number of a line to comment on it; Shift and a press on another one makes it a range."),this.note,e,this.requests.errorBox)}get mine(){return this.
 drafts.get(this.name)??[]}show(t){this.name=t.id,this.writing=null,this.editing.clear(),this.requests.clearError(),this.note.value="";let e=({worktree:s,status:i})=>s===
-t.id&&Tf.has(i);this.task.box.checked=![...this.desk.store.tables.tasks.values()].some(e),this.toggle(this.mine.length>0,!1)}update(t){this.opener.hidden=t.status!==
+t.id&&Cf.has(i);this.task.box.checked=![...this.desk.store.tables.tasks.values()].some(e),this.toggle(this.mine.length>0,!1)}update(t){this.opener.hidden=t.status!==
 "active";let e=ot(this.desk.store.tables),s=this.persona.value||(e.some(([i])=>i===Ll)?Ll:void 0);A(this.persona,[["",e]],s),this.draw()}toggle(t=this.element.hidden,e=!0){
 this.element.hidden=!t,this.opener.setAttribute("aria-expanded",String(t)),this.draw(),e&&(t?this.note:this.opener).focus()}draw(){let t=this.mine.length;u(this.
 summary,t?`${f(t,"comment")}, not sent yet`:"Request changes instead of a merge"),this.discard.hidden=t===0,T(!this.requests.busy&&(t>0||this.note.value.trim()!==
@@ -2233,16 +2232,16 @@ a==="old"&&!s)continue;let l=ce(i);Ue(t,l,la(l,e.person??e.requested_by))}}drawD
 e,{edit:()=>{let h=d=>{e.text=d,this.editing.delete(e),this.changed("Comment changed.")},l=()=>{this.editing.delete(e),this.on.changed()},c=xo(e,e.text,{save:h,
 cancel:l});this.editing.set(e,c),a.replaceWith(c.element),c.focus()},remove:()=>{this.drafts.set(this.name,this.mine.filter(h=>h!==e)),this.changed("Comment rem\
 oved."),this.opener.focus()}});Ue(t,e,a)}changed(t){this.draw(),this.on.changed(),this.desk.announce(t)}discardAll(){this.drafts.delete(this.name),this.editing.
-clear(),this.toggle(!1),this.changed("The comments were discarded.")}async send(){let{name:t}=this,e=this.note.value.trim();if(!e&&!this.mine.length)return;let s=Cf(
-this.mine),i=s.size?[...s]:[[null,[]]];for(let[o,[a,h]]of i.entries()){let l=h.map(({path:p,side:g,line:_,end_line:M,text:S})=>({path:p,side:g,line:_,end_line:M,
-text:S})),c=this.task.box.checked&&this.persona.value?this.persona.value:null,d={worktree_name:t,comments:l,commit:a,note:o===0?e:"",persona_id:c};if(!await this.
+clear(),this.toggle(!1),this.changed("The comments were discarded.")}async send(){let{name:t}=this,e=this.note.value.trim();if(!e&&!this.mine.length)return;let s=Af(
+this.mine),i=s.size?[...s]:[[null,[]]];for(let[o,[a,h]]of i.entries()){let l=h.map(({path:p,side:g,line:_,end_line:M,text:$})=>({path:p,side:g,line:_,end_line:M,
+text:$})),c=this.task.box.checked&&this.persona.value?this.persona.value:null,d={worktree_name:t,comments:l,commit:a,note:o===0?e:"",persona_id:c};if(!await this.
 requests.run("request_changes",d,this.submit,"Sending…"))return this.draw();this.drafts.set(t,(this.drafts.get(t)??[]).filter(p=>!h.includes(p)));for(let p of h)
-this.editing.delete(p);this.name===t&&(this.note.value="")}return this.name===t&&this.toggle(!1),this.changed(`Changes were requested in ${t}.`)}};function Cf(n){
-let t=new Map;for(let e of n)t.set(e.commit,[...t.get(e.commit)??[],e]);return t}var Af="600px",Ml={committed:"Committed",since:"Since the request",uncommitted:"Uncommitted"},so=class{constructor(t){this.desk=t,this.side="committed",this.review=
+this.editing.delete(p);this.name===t&&(this.note.value="")}return this.name===t&&this.toggle(!1),this.changed(`Changes were requested in ${t}.`)}};function Af(n){
+let t=new Map;for(let e of n)t.set(e.commit,[...t.get(e.commit)??[],e]);return t}var qf="600px",Ml={committed:"Committed",since:"Since the request",uncommitted:"Uncommitted"},so=class{constructor(t){this.desk=t,this.side="committed",this.review=
 new eo(t,{changed:()=>this.drawComments()}),this.requested=new Ms(t,{since:i=>this.showSince(i),goTo:i=>this.goToComment(i)}),this.files=[],this.requests=new w(
 t);let e=y("diff");this.empty=r("p",{class:"wb-empty"}),this.main=r("div",{class:"wb-diff-main wb-frame"},this.fileList(),this.fileBodies()),this.element=r("sec\
 tion",{class:"wb-stack","aria-labelledby":e},this.requested.element,this.toolbar(e),this.review.element,this.requests.errorBox,this.newerNote(),this.empty,this.
-main);let s=i=>i.filter(({isIntersecting:o})=>o).forEach(({target:o})=>o.file.approach());this.observer=new IntersectionObserver(s,{root:this.body,rootMargin:Af})}toolbar(t){
+main);let s=i=>i.filter(({isIntersecting:o})=>o).forEach(({target:o})=>o.file.approach());this.observer=new IntersectionObserver(s,{root:this.body,rootMargin:qf})}toolbar(t){
 this.sides=new P(Ml,"Show changes that are",s=>this.setSide(s)),this.summary=r("span",{class:"wb-muted wb-grow"}),this.toggleAll=m("Close all","wb-link",()=>this.
 onToggleAll());let e=r("h3",{class:"wb-heading",id:t},"Changes");return r("div",{class:"wb-toolbar"},e,this.summary,this.toggleAll,this.sides.element,this.review.
 opener)}newerNote(){let t=m("Show them","wb-link",()=>this.refresh.now());return this.newer=r("div",{class:"wb-box wb-slim",hidden:!0},"There are newer changes \
@@ -2296,8 +2295,8 @@ t.path),gr(this.counts,t),u(this.facts,yr(t,s,i)),this.drawProblems(Vn(t)),this.
 t)}drawProblems(t){let e=t.join(`
 `);e!==this.drawnProblems&&(this.drawnProblems=e,this.problems.replaceChildren(...t.map(s=>H("warning",s))))}drawApproval(t,e,s){this.enabled=s;let i=Dt(t,this.
 desk.store.tables);this.approval.show(i,o=>this.isEnabled(o),e,this.replacing===1/0)}isEnabled(t){return this.enabled&&this.replacing<=t}onRequest(t){this.replacing=
-t;let{card:e}=this.approval;e?.refresh(this.isEnabled(e.approval.id))}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};var qf=6,Il={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},xr={pending:["For you",(n,t)=>Me.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
-rating"],conflicts:["With conflicts",n=>rs(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},Nf=(n,t)=>n.
+t;let{card:e}=this.approval;e?.refresh(this.isEnabled(e.approval.id))}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};var Nf=6,Il={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},xr={pending:["For you",(n,t)=>Me.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
+rating"],conflicts:["With conflicts",n=>rs(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},Rf=(n,t)=>n.
 id.localeCompare(t.id,void 0,{numeric:!0}),no=class{constructor(t,e,s){this.store=t,this.desk={store:t,channel:e,announce:s},this.requests=new w(this.desk),this.
 mode="cards",this.filter=null,this.text="",this.opened=null,this.toOpen=null,this.enabled=!0;let i=y("worktrees"),o=h=>this.showNote(h);this.note=r("div",{class:"\
 wb-box wb-slim wb-note",hidden:!0}),this.page=new io(this.desk,{close:()=>this.close(),done:o}),this.conflicts=new Xn(t,h=>this.open(h)),this.closed=new Yn(t),this.
@@ -2310,7 +2309,7 @@ closed.element];return r("div",{class:"wb-stack"},...a,...h)}toolbar(t){this.sum
 i=>this.setMode(i)),this.search=J("Filter worktrees","Filter worktrees by name, branch or agent",{input:()=>this.setFilter({text:this.search.value.trim().toLowerCase()})}),
 this.views=new st(this.desk,"worktrees",{read:()=>({filter:this.filter,text:this.text,mode:this.mode}),apply:i=>this.apply(i)}),this.newButton=m("New worktree…",
 "wb-button",()=>this.openForm());let e=r("h3",{class:"wb-heading",id:t},"Worktrees"),s=r("div",{class:"wb-line"},this.modes.element,this.search,this.views.element,
-this.newButton);return r("div",{class:"wb-toolbar"},e,this.summary,s)}get rows(){return[...this.store.tables.worktrees.values()].filter(({id:t})=>t!=="").sort(Nf)}count(){
+this.newButton);return r("div",{class:"wb-toolbar"},e,this.summary,s)}get rows(){return[...this.store.tables.worktrees.values()].filter(({id:t})=>t!=="").sort(Rf)}count(){
 return this.rows.length}update(t,e){this.enabled=t;let{tables:s}=this.store;s.worktrees.has(this.toOpen)&&this.open(this.toOpen);let i=Ol(s,e);this.all.hidden=this.
 opened!==null,this.opened?this.drawPage(i,e):this.drawOverview(i,e)}drawOverview(t,e){let{rows:s}=this,{tables:i}=this.store,o=new Map(s.map(c=>[c.id,wr(c,i)])),
 a=this.mode==="cards";this.drawToolbar(s,o,t);let h=a?s.filter(c=>this.matches(c,o.get(c.id),t(c.id))):[],l=(c,d)=>c.show(i.worktrees.get(d),o.get(d),t(d),e);this.
@@ -2318,7 +2317,7 @@ cards.show(h.map(({id:c})=>c),l),this.noMatch.hidden=!a||h.length>0||!s.length,t
 ts"||!s.length,this.conflicts.element.hidden||this.conflicts.update(),this.closed.element.hidden=this.mode!=="closed",this.closed.element.hidden||this.closed.update(),
 this.drawEmpty(s.length,i.worktrees.get("")?.error)}drawToolbar(t,e,s){let i=this.mode==="cards",o=this.conflicts.pairs.length;u(this.summary,t.length?f(t.length,
 "worktree"):""),this.modes.setLabel("conflicts",o?`Conflicts ${o.toLocaleString("en")}`:"Conflicts"),this.modes.show(this.mode);let a=this.closed.rows.length;this.
-modes.setLabel("closed",a?`Closed ${a.toLocaleString("en")}`:"Closed"),this.modes.element.hidden=!t.length&&!a,this.search.hidden=!i||t.length<=qf,this.chips.element.
+modes.setLabel("closed",a?`Closed ${a.toLocaleString("en")}`:"Closed"),this.modes.element.hidden=!t.length&&!a,this.search.hidden=!i||t.length<=Nf,this.chips.element.
 hidden=!i||t.length<2,this.views.element.hidden=!t.length,this.views.update();let h=Object.entries(xr).map(([l,[c,d]])=>({key:l,label:c,count:t.filter(p=>d(p,e.
 get(p.id),s(p.id))).length}));this.chips.update([{key:null,label:"All",count:t.length},...h],this.filter)}drawEmpty(t,e){e&&t?this.requests.showError(e):this.requests.
 clearError(),this.empty.hidden=t>0||this.mode==="closed"||!this.store.loaded.has("worktrees"),this.newButton.hidden=!!e&&!t;let s=e?.code??"none";if(this.empty.
@@ -2335,9 +2334,9 @@ store.tables.worktrees.get(t);this.toOpen=e?null:t,e&&(this.opened=e,this.page.o
 items.get(t)?.opener??this.newButton).focus()}showNote(t){this.desk.announce(t);let e=m("Dismiss","wb-link",()=>this.dismissNote());this.note.replaceChildren(r(
 "span",{class:"wb-grow"},t),e),this.note.hidden=!1}dismissNote(){this.note.hidden=!0,this.opened?this.page.focus():this.newButton.focus()}openForm(){let t=new Zn(
 this.desk,e=>this.closeForm(e));this.formBox.replaceChildren(t.element),t.focus()}closeForm(t){if(this.formBox.replaceChildren(),this.newButton.focus(),!t)return;
-let{name:e,branch_name:s,integration_target:i,path:o}=t;this.showNote(`Created ${e}: branch ${s}, to be integrated into ${i}. Its files are in ${o}.`)}};var[_r,Sr,oo,ro,$r,ao,Er,Pl,,Or,Rf,Fl]=Array(12).keys(),Bf={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"Discon\
-nected"},Tr=class extends Se{constructor(t,e,{tab:s,alone:i},o){super(t,e);let a=d=>this.announce(d);this.untrusted=new _s(t);let h={connect:()=>this.showConnect(),
-review:d=>this.showWorktree(d)};this.inbox=new _e(t,e,a,o,h),this.taskSummary=new Cr(()=>this.showTab(Sr)),this.tasks=new Bn(t,e,a,o),this.unattended=new jn({store:t,
+let{name:e,branch_name:s,integration_target:i,path:o}=t;this.showNote(`Created ${e}: branch ${s}, to be integrated into ${i}. Its files are in ${o}.`)}};var[_r,$r,oo,ro,Sr,ao,Er,Pl,,Or,Bf,Fl]=Array(12).keys(),jf={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"Discon\
+nected"},Tr=class extends $e{constructor(t,e,{tab:s,alone:i},o){super(t,e);let a=d=>this.announce(d);this.untrusted=new _s(t);let h={connect:()=>this.showConnect(),
+review:d=>this.showWorktree(d)};this.inbox=new _e(t,e,a,o,h),this.taskSummary=new Cr(()=>this.showTab($r)),this.tasks=new Bn(t,e,a,o),this.unattended=new jn({store:t,
 channel:e,announce:a}),this.worktrees=new no(t,e,a),this.agents=new js(t,e,a,o,h.connect),this.definitions=new Ti(t,e,a,o),this.tools=new Hn(t,e,a,o),this.chat=
 new ai(t,e,a,o),this.runs=new vn(t,e,a,o),this.analytics=new Vs(t,e,a,o,this.openers()),this.personalities=new an(t,e,a,o),this.projects=new cn(t,e,a),this.admin=
 new xs(t,e,a,o);let l=[{label:"Inbox",element:r("div",{},this.inbox.element,this.taskSummary.element)},{label:"Tasks",element:this.tasks.element},{label:"Worktr\
@@ -2347,20 +2346,20 @@ onalities",element:this.personalities.element},{label:"Projects",element:this.pr
 draw()),this.tabs.show(Math.max(0,l.findIndex(({label:d})=>d===s))),this.isAlone=i;let c=[this.banner,this.unattended.element,this.untrusted.element];this.element=
 this.region("Workbench desk",this.top(),...c,...this.tabs.panels),this.start(o)}top(){this.dot=r("span",{class:"wb-dot","aria-hidden":"true"}),this.linkLabel=r(
 "span",{});let t=r("span",{class:"wb-brand"},"Workbench");this.tabs.element.hidden=this.isAlone;let e=r("span",{class:"wb-state"},this.dot,this.linkLabel);return r(
-"div",{class:"wb-top"},t,this.tabs.element,this.status,e)}openers(){return{task:t=>{this.showTab(Sr),this.tasks.jump(t)},agent:t=>{this.showTab(ro),this.agents.
+"div",{class:"wb-top"},t,this.tabs.element,this.status,e)}openers(){return{task:t=>{this.showTab($r),this.tasks.jump(t)},agent:t=>{this.showTab(ro),this.agents.
 reveal(t)},inbox:()=>this.showTab(_r),tools:()=>{this.showTab(ao),this.tools.setMode("calls")}}}showTab(t){this.tabs.element.hidden=!1,this.tabs.select(t)}showWorktree(t){
 this.showTab(oo),this.worktrees.open(t)}showConnect(){this.showTab(Fl),this.admin.connect.focus()}draw(){let{state:t}=this.channel.link;this.dot.dataset.state=t,
-u(this.linkLabel,Bf[t]),this.untrusted.update(),super.draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.update(),this.tabs.setCount(_r,this.inbox.waiting,
-!0),this.tabs.setCount(oo,this.worktrees.count()),this.tabs.setCount(ro,this.agents.count(e)),this.tabs.setCount($r,this.definitions.count()),this.tabs.setCount(
+u(this.linkLabel,jf[t]),this.untrusted.update(),super.draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.update(),this.tabs.setCount(_r,this.inbox.waiting,
+!0),this.tabs.setCount(oo,this.worktrees.count()),this.tabs.setCount(ro,this.agents.count(e)),this.tabs.setCount(Sr,this.definitions.count()),this.tabs.setCount(
 ao,this.tools.count()),this.tabs.setCount(Er,this.chat.count()),this.tabs.setCount(Or,this.personalities.count()),this.tabs.at===_r&&this.taskSummary.update(this.
-outline()),this.tabs.at===Sr&&this.tasks.update(this.outline()),this.tabs.at===oo&&this.worktrees.update(t,e),this.tabs.at===ro&&this.agents.update(e),this.tabs.
-at===$r&&this.definitions.update(t,e),this.tabs.at===ao&&this.tools.update(t,e),this.tabs.at===Er&&this.chat.update(t,e),this.tabs.at===Pl&&this.runs.update(t,e),
-this.tabs.at===Or&&this.personalities.update(t,e),this.tabs.at===Rf&&this.projects.update(),this.tabs.at===Fl&&this.admin.update()}outline(){let{version:t,tables:e}=this.
+outline()),this.tabs.at===$r&&this.tasks.update(this.outline()),this.tabs.at===oo&&this.worktrees.update(t,e),this.tabs.at===ro&&this.agents.update(e),this.tabs.
+at===Sr&&this.definitions.update(t,e),this.tabs.at===ao&&this.tools.update(t,e),this.tabs.at===Er&&this.chat.update(t,e),this.tabs.at===Pl&&this.runs.update(t,e),
+this.tabs.at===Or&&this.personalities.update(t,e),this.tabs.at===Bf&&this.projects.update(),this.tabs.at===Fl&&this.admin.update()}outline(){let{version:t,tables:e}=this.
 store;return this.outlined?.version!==t&&(this.outlined={version:t,outline:new Ae(e.tasks)}),this.outlined.outline}tick(t){this.inbox.tick(t),this.tabs.at===oo&&
-this.worktrees.update(this.worktrees.enabled,t),this.tabs.at===ro&&this.agents.update(t),this.tabs.at===$r&&this.definitions.update(this.definitions.enabled,t),
+this.worktrees.update(this.worktrees.enabled,t),this.tabs.at===ro&&this.agents.update(t),this.tabs.at===Sr&&this.definitions.update(this.definitions.enabled,t),
 this.tabs.at===ao&&this.tools.update(this.tools.enabled,t),this.tabs.at===Er&&this.chat.update(this.chat.enabled,t),this.tabs.at===Pl&&this.runs.update(this.runs.
 enabled,t),this.tabs.at===Or&&this.personalities.update(this.personalities.enabled,t)}},Cr=class{constructor(t){this.progress=new qe;let e=r("h3",{class:"wb-hea\
 ding"},"Tasks"),s=m("Show tasks","wb-link",t);this.element=r("section",{class:"wb-section wb-stack",hidden:!0},r("div",{class:"wb-toolbar"},e,this.progress.summary,
-s),this.progress.meter)}update(t){this.progress.update(t),this.element.hidden=!t.tasks.size}},hR=()=>{let n=new ji,t,e;return{initialize({model:s,signal:i}){ph(
+s),this.progress.meter)}update(t){this.progress.update(t),this.element.hidden=!t.tasks.size}},lR=()=>{let n=new ji,t,e;return{initialize({model:s,signal:i}){ph(
 s),t=new cs(s,n,i);let o={tab:s.get("tab"),alone:s.get("alone")};e=new Bi(s,(a,h)=>a.append(new Tr(n,t,o,h).element))},render({model:s,el:i,signal:o}){let a=s.get(
-"approval_ids");a?i.append(new Ni(n,t,a,o).element):s.get("docked")?e.render(i,o):e.show(i,o)}}};export{hR as default};
+"approval_ids");a?i.append(new Ni(n,t,a,o).element):s.get("docked")?e.render(i,o):e.show(i,o)}}};export{lR as default};

@@ -13,7 +13,7 @@ from workbench.app import Workbench
 from workbench.ops import OPERATOR, Caller, Ctx
 from workbench.services.tools import calls, catalogue
 from workbench.services.tools.sources import SOURCES
-from workbench.services.tools.tool import Call, Hints, Kind, Outcome, Scope, Source, Tool
+from workbench.services.tools.tool import Call, Hints, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
 from workbench.store.queries import Query
 
 CHAT = Scope(OPERATOR, conversation_id="c1")
@@ -30,6 +30,7 @@ async def echo(ctx: Ctx, call: Call) -> Outcome:
 def tool_of(name: str, run: Run = echo, **more: Any) -> Tool:
     """A tool of an MCP server, which may change something unless said otherwise."""
     described: dict[str, Any] = {"description": f"Do {name}", "parameters": {"type": "object"}, "server": "hub"}
+    described["offered_by"] = Offerer(OffererKind.PROJECT, configuration="hub")
     return Tool(name=name, source=Source.MCP, kind=Kind.MCP, run=run, **{**described, **more})
 
 

@@ -64,13 +64,28 @@ async def test_a_failure_is_that_of_the_call_and_in_its_record(workbench: Workbe
 async def test_names_of_operations_are_taken_and_changes_of_the_functions_are_events(workbench: Workbench) -> None:
     tools = [{**ADD, "name": "approve"}]
     made = await workbench.call("offer_tools", host_id="k", name="kernel 1", tools=tools, add=True)
-    assert made == {"taken": ["approve"]}
+    assert made == {"taken": {"approve": "Workbench"}}
     assert (await workbench.call("get_tool", name="approve"))["kind"] == "operation"
     before = len((await workbench.call("list_events", kinds=["tools.changed"]))["events"])
     await workbench.call("withdraw_tools", host_id="k", names=["add"])
     assert len((await workbench.call("list_events", kinds=["tools.changed"]))["events"]) == before + 1
     with pytest.raises(WorkbenchError, match="UNKNOWN_TOOL"):
         await workbench.call("call_tool", name="add")
+
+
+async def test_a_second_kernel_is_told_who_has_a_name_and_the_record_says_which_ran(workbench: Workbench) -> None:
+    other: dict[str, Any] = {"host_id": "l", "name": "b.ipynb (kernel 2)"}
+    assert await workbench.call("offer_tools", **other, tools=[ADD]) == {"taken": {"add": "kernel 1"}}
+    for replaces, runs in ((False, "kernel 1"), (True, "b.ipynb (kernel 2)")):
+        await workbench.call("offer_tools", **other, tools=[{**ADD, "replaces": replaces}])
+        assert (await workbench.call("get_tool", name="add"))["offerer_name"] == runs
+        calling = asyncio.create_task(workbench.call("call_tool", name="add"))
+        host = "l" if replaces else "k"
+        [call] = (await workbench.call("take_tool_calls", host_id=host, wait_seconds=30))["calls"]
+        await workbench.call("finish_tool_call", host_id=host, call_id=call["call_id"], answer={"value": 3})
+        await calling
+        record = await workbench.call("get_tool_call", call_id=call["call_id"])
+        assert (record["offered_by"], record["offerer_name"]) == ("notebook", runs)
 
 
 async def test_what_functions_printed_is_deleted_after_the_days_that_it_is_kept(workbench: Workbench) -> None:

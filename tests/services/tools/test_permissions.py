@@ -29,7 +29,7 @@ from workbench.ops import OPERATOR
 from workbench.services.definitions import changes
 from workbench.services.tools import catalogue
 from workbench.services.tools.permissions import of as permissions_of
-from workbench.services.tools.tool import Hints, Permission, Scope
+from workbench.services.tools.tool import Hints, Offerer, OffererKind, Permission, Scope
 from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -108,6 +108,62 @@ async def test_a_tool_that_has_changed_is_asked_for_with_its_changes(workbench: 
     await asking
     await begin(workbench, "hub__post")
     assert (await permissions(workbench))["hub__post"]["changes"] == []
+
+
+async def test_always_is_for_the_tool_of_one_offerer(workbench: Workbench, shelf: Shelf) -> None:
+    ones, others = (Offerer(OffererKind.DEFINITION, each, configuration="1") for each in ("one", "two"))
+    shelf.put("files__write", offered_by=ones)
+    first = begin(workbench, "files__write")
+    asked = await question(workbench)
+    shelf.change("files__write", offered_by=others)  # offers the same, in another directory
+    second = begin(workbench, "files__write")
+    await questions(workbench, 2)
+    shelf.change("files__write", offered_by=ones)
+    await workbench.call("approve", approval_id=asked["id"], choices={"remember": "always"})
+    await first
+    await begin(workbench, "files__write")
+    assert [one["payload"]["offered_by"] for one in await questions(workbench, 1)] == ["definition:two"]
+    shelf.change("files__write", offered_by=others)
+    third = begin(workbench, "files__write")
+    for one in await questions(workbench, 2):
+        await workbench.call("reject", approval_id=one["id"])
+    assert await ended_with(second, third) == ["TOOL_DENIED"] * 2
+    assert [row["offered_by"] for row in await rows(workbench)] == [
+        *("definition:one", "definition:two", "definition:one", "definition:two")
+    ]
+    decided = (await workbench.call("list_tool_permissions"))["permissions"]
+    assert [(one["offered_by"], one["permission"]) for one in decided] == [("definition:one", "always")]
+
+
+@pytest.mark.parametrize("changes", [{"offered_by": Offerer(OffererKind.PROJECT, configuration="2")}, {"version": "2"}])
+async def test_another_program_or_version_under_the_name_of_a_server_is_asked_for(
+    workbench: Workbench, shelf: Shelf, changes: dict[str, Any]
+) -> None:
+    shelf.put("hub__post", offered_by=Offerer(OffererKind.PROJECT, configuration="1"), version="1")
+    await workbench.call("set_tool_permission", name="hub__post", permission="always")
+    await begin(workbench, "hub__post")
+    shelf.change("hub__post", **changes)
+    asking = begin(workbench, "hub__post")
+    asked = await question(workbench)
+    assert [(one["before"], one["after"]) for one in asked["payload"]["changes"]] == [("1", "2")]
+    await workbench.call("reject", approval_id=asked["id"])
+    assert await ended_with(asking) == ["TOOL_DENIED"]
+
+
+async def test_never_is_for_every_tool_of_a_name_until_one_of_them_is_allowed(
+    workbench: Workbench, shelf: Shelf
+) -> None:
+    ones, others = (Offerer(OffererKind.DEFINITION, each, configuration="1") for each in ("one", "two"))
+    shelf.put("files__write", offered_by=ones)
+    await workbench.call("set_tool_permission", name="files__write", permission="always")
+    await workbench.call("set_tool_permission", name="files__write", permission="never")
+    for offerer in (ones, others):
+        shelf.change("files__write", offered_by=offerer)
+        assert await ended_with(begin(workbench, "files__write")) == ["TOOL_FORBIDDEN"]
+    await workbench.call("set_tool_permission", name="files__write", permission="always")
+    await begin(workbench, "files__write")
+    shelf.change("files__write", offered_by=ones)
+    assert await ended_with(begin(workbench, "files__write")) == ["TOOL_FORBIDDEN"]
 
 
 async def test_a_tool_that_changes_while_it_is_asked_for_is_not_run(workbench: Workbench, shelf: Shelf) -> None:

@@ -11,7 +11,7 @@ import pytest
 from workbench.ops import Ctx
 from workbench.services.tools import catalogue
 from workbench.services.tools.sources import SOURCES
-from workbench.services.tools.tool import Call, Hints, Kind, Outcome, Scope, Source, Tool
+from workbench.services.tools.tool import Call, Hints, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
 
 Run = Callable[[Ctx, Call], Awaitable[Outcome]]
 
@@ -27,8 +27,9 @@ class Tools:
         source, kind = (Source.MCP, Kind.MCP) if server else (Source.LOCAL, Kind.FUNCTION)
         parameters = more.pop("parameters", {"type": "object"})
         hints = Hints(read_only=reads)
+        offerer = Offerer(OffererKind.PROJECT if server else OffererKind.NOTEBOOK)
         self._tools[name] = Tool(
-            name, f"Does {name}.", parameters, source, kind, run, server=server, hints=hints, **more
+            name, f"Does {name}.", parameters, source, kind, run, offerer, server=server, hints=hints, **more
         )
 
     def withdraw(self, name: str) -> None:

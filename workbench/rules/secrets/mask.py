@@ -11,12 +11,9 @@ from urllib.parse import quote, quote_plus
 
 from workbench.rules.secrets.forms import KEY_BEGINS, KEY_ENDS, MASK, OPAQUE, masked_by_form
 
-<<<<<<< HEAD
 _KEY_BEGINS = re.compile(KEY_BEGINS)
-=======
-_OPEN_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?![\s\S]*-----END )")
+_OPEN_KEY = re.compile(rf"{KEY_BEGINS}(?![\s\S]*{KEY_ENDS})")
 _LAST_WORD = re.compile(r"(?<![!-~])[!-~]*\Z")
->>>>>>> a1e2dbcb (What models answer and agents write for others is recorded without secrets; a name before another hides none)
 SHORTEST = 4
 """Characters of a value that is searched for in texts; shorter ones occur by chance."""
 SHORTEST_NUMBER = 6

@@ -80,6 +80,9 @@ def add(
         source=tool.source,
         kind=tool.kind,
         server=tool.server,
+        offerer=tool.offered_by.key,
+        offerer_name=tool.offered_by.name,
+        configuration=tool.offered_by.configuration,
         version=tool.version,
         caller=tx.actor,
         agent=call.scope.caller.agent,
@@ -103,9 +106,13 @@ def add(
         _emit(tx, "tool.requested", row, tool_input=shown, approval_id=approval_id)
 
 
-def started(tx: Tx, call_id: str, limit: int) -> bool:
-    """Record that a call that has waited runs; False if it has ended before."""
-    if not tx.run(SQL.start, id=call_id, now=tx.now):
+def started(tx: Tx, tool: Tool, call_id: str, limit: int) -> bool:
+    """Record that a call that has waited runs; False if it has ended before.
+
+    Args:
+        tool: as it is now: another process may offer it than when it was asked about.
+    """
+    if not tx.run(SQL.start, id=call_id, offerer_name=tool.offered_by.name, now=tx.now):
         return False
     row = _row(tx, call_id)
     _emit(tx, "tool.started", row, tool_input=shortened(row["arguments"], limit))
@@ -154,6 +161,8 @@ def _emit(tx: Tx, kind: str, row: Row, **more: Any) -> None:
         source=row["source"],
         kind=row["kind"],
         server=row["server"],
+        offered_by=row["offered_by"],
+        offerer_name=row["offerer_name"],
         version=row["version"],
         origin_node=row["origin_node"],
         origin_caller=row["origin_caller"],

@@ -1,5 +1,6 @@
 -- part: columns
-c.id AS call_id, c.tool_name, c.source, c.kind, c.server, c.version, c.caller, a.assigned_agent_id AS agent_id, c.task_id,
+c.id AS call_id, c.tool_name, c.source, c.kind, c.server, c.offered_by, c.offerer_name, c.configuration,
+    c.version, c.caller, a.assigned_agent_id AS agent_id, c.task_id,
     c.attempt, c.conversation_id, c.definition_id, c.definition_hash, c.origin_node, c.origin_call, c.origin_caller, c.state, c.error_code, c.approval_id,
     c.requested_at, c.started_at, c.ended_at,
     (COALESCE(c.started_at, c.ended_at) - c.requested_at) / 1000 AS wait_ms,

@@ -145,7 +145,7 @@ async def _begin(ctx: Ctx, tool: Tool, made: Call) -> Tool:
     if standing.permission is Permission.ASK:
         await _ask(ctx, tool, made, as_json(arguments), standing)
         present = await _present(ctx, tool, made)
-        await ctx.write(lambda tx: call_log.started(tx, made.id, limit), durable=False)
+        await ctx.write(lambda tx: call_log.started(tx, present, made.id, limit), durable=False)
         return present
     await ctx.write(lambda tx: call_log.add(tx, tool, made, as_json(arguments), runner, limit), durable=False)
     return tool
@@ -189,7 +189,7 @@ async def _present(ctx: Ctx, asked: Tool, made: Call) -> Tool:
     if caller.agent is not None:
         caller = await CallerCache(ctx.store).renewed(caller)
     found = await catalogue.find(ctx.of(caller), replace(made.scope, caller=caller), asked.name)
-    if found.fingerprint != asked.fingerprint:
+    if (found.fingerprint, found.offered_by.key) != (asked.fingerprint, asked.offered_by.key):
         raise Conflict("TOOL_CHANGED", f"{asked.name} changed while the operator was asked. Call it again.")
     if not found.can_be_called:
         raise _unavailable(found)

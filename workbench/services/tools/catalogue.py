@@ -20,7 +20,8 @@ ToolName = Annotated[str, Field(min_length=1, max_length=200, description="The t
 
 class ToolSummary(Wire):
     """A tool. `source`: local, or mcp if it runs elsewhere. `server`: its MCP server, or the agent whose trait it is.
-    `problem`: why it cannot be called now."""
+    `offered_by`: workbench, notebook, project, definition:ID or node:RID; `offerer_name`: of the process, definition or
+    node. `problem`: why it cannot be called now."""
 
     name: str
     title: str
@@ -28,6 +29,8 @@ class ToolSummary(Wire):
     source: Source
     kind: Kind
     server: str | None
+    offered_by: str
+    offerer_name: str
     read_only: bool
     destructive: bool
     problem: str | None
@@ -126,6 +129,8 @@ def _summary(tool: Tool) -> dict[str, Any]:
         "source": tool.source,
         "kind": tool.kind,
         "server": tool.server,
+        "offered_by": tool.offered_by.key,
+        "offerer_name": tool.offered_by.name,
         "read_only": tool.hints.read_only,
         "destructive": tool.hints.destructive,
         "problem": tool.problem,

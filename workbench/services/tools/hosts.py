@@ -14,7 +14,7 @@ from pydantic import Field
 
 from workbench import atomic_file
 from workbench.errors import from_dict
-from workbench.functions.hosts import HostCalls, OfferedTool
+from workbench.functions.hosts import WORKBENCH, HostCalls, OfferedTool
 from workbench.model import SECOND, Level, Wire
 from workbench.ops import Ctx, Ok, op
 from workbench.rules.tools.returned import Answer
@@ -27,9 +27,10 @@ DAY_SECONDS = 86_400
 
 
 class Offered(Wire):
-    """What became of an offer. `taken`: names that operations have, which are not offered."""
+    """What became of an offer. `taken`: names that are not offered, because operations have them, or other processes
+    that are named here."""
 
-    taken: list[str]
+    taken: dict[str, str]
 
 
 class Delivered(Wire):
@@ -52,12 +53,18 @@ async def offer_tools(
     name: Annotated[str, Field(min_length=1, max_length=100, description="What people call the host.")],
     tools: Annotated[list[OfferedTool], Field(max_length=1_000, description="The tools.")],
     add: Annotated[bool, Field(description="Keep the tools that the host offers already.")] = False,
+    process: Annotated[
+        str, Field(max_length=300, description="Identifies the process among those of all machines.")
+    ] = "",
 ) -> Offered:
-    """Offer functions of a process as tools. What was offered last under a name is called."""
+    """Offer functions of a process as tools.
+
+    One whose name another process has is not offered, unless it says that it replaces that one.
+    """
     free = [tool for tool in tools if tool.name not in ctx.catalogue]
-    ctx.tool_hosts.offer(host_id, name, free, add=add)
+    taken = ctx.tool_hosts.offer(host_id, name, free, add=add, process=process)
     await _announce(ctx)
-    return Offered(taken=[tool.name for tool in tools if tool.name in ctx.catalogue])
+    return Offered(taken={tool.name: WORKBENCH for tool in tools if tool.name in ctx.catalogue} | taken)
 
 
 @op(allow=Level.OPERATOR, needs_server=True, tool=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from workbench.errors import BadInput
@@ -13,7 +13,7 @@ from workbench.ops import Ctx
 from workbench.services import approvals
 from workbench.services.approvals import Approval
 from workbench.services.tools import lost_calls, permissions
-from workbench.services.tools.permissions import Standing
+from workbench.services.tools.permissions import Allowed, Standing
 from workbench.services.tools.tool import Call, Permission, Tool
 from workbench.store.base import Tx
 
@@ -31,7 +31,6 @@ def ask(tx: Tx, tool: Tool, call: Call, arguments: str, standing: Standing) -> i
         arguments: JSON text, with secrets masked.
     """
     payload = {
-        "tool": tool.name,
         "title": inert(tool.title),
         "description": inert(tool.description),
         "source": tool.source,
@@ -41,8 +40,7 @@ def ask(tx: Tx, tool: Tool, call: Call, arguments: str, standing: Standing) -> i
         "conversation_id": call.scope.conversation_id,
         "arguments": json.loads(arguments),
         "changes": [asdict(change) for change in standing.changes],
-        "fingerprint": tool.fingerprint,
-        "offer": tool.offer,
+        **asdict(Allowed.of(tool)),
     }
     if (origin := call.scope.origin) is not None:
         sent_by = {"node": origin.node, "call_id": origin.call_id, "caller": inert(origin.caller)}
@@ -82,19 +80,23 @@ def _decide(tx: Tx, approval: Approval, yes: bool, reason: str, remember: str, p
     outcome = {"tool": payload["tool"], "state": "allowed" if yes else "refused", "remember": remember}
     made = approvals.decide(tx, approval, "approved" if yes else "rejected", reason, outcome, person)
     if remember == Permission.ALWAYS:
-        permissions.remember(tx, payload["tool"], Permission.ALWAYS, payload["fingerprint"], payload["offer"])
-        settle(tx, payload["tool"], Permission.ALWAYS, payload["fingerprint"])
+        allow(tx, Allowed(**{field.name: payload[field.name] for field in fields(Allowed)}))
     return made
 
 
-def settle(tx: Tx, tool: str, permission: Permission, fingerprint: str) -> None:
-    """Decide the questions about a tool that are open, as the operator has decided about all its calls."""
+def allow(tx: Tx, what: Allowed) -> None:
+    """Allow all calls of a tool, also those that wait for an answer about the same one."""
+    permissions.allow(tx, what)
+    outcome = {"tool": what.tool, "state": "allowed", "remember": Permission.ALWAYS}
+    same = {"tool": what.tool, "offered_by": what.offered_by, "fingerprint": what.fingerprint}
     for question in approvals.pending(tx, KIND):
-        if question.payload["tool"] != tool:
-            continue
-        if permission is Permission.NEVER:
-            outcome = {"tool": tool, "state": "refused", "remember": Permission.NEVER}
-            approvals.decide(tx, question, "rejected", "This tool may never be called.", outcome)
-        elif permission is Permission.ALWAYS and question.payload["fingerprint"] == fingerprint:
-            outcome = {"tool": tool, "state": "allowed", "remember": Permission.ALWAYS}
+        if same.items() <= question.payload.items():
             approvals.decide(tx, question, "approved", "", outcome)
+
+
+def refuse(tx: Tx, tool: str) -> None:
+    """Refuse the calls that wait of tools with a name, which may never be called."""
+    outcome = {"tool": tool, "state": "refused", "remember": Permission.NEVER}
+    for question in approvals.pending(tx, KIND):
+        if question.payload["tool"] == tool:
+            approvals.decide(tx, question, "rejected", "This tool may never be called.", outcome)

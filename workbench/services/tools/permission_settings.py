@@ -13,17 +13,23 @@ from workbench.ops import Ctx, op
 from workbench.rules.tools.offers import changes
 from workbench.services.tools import catalogue, permission_requests, permissions
 from workbench.services.tools.catalogue import ToolName
-from workbench.services.tools.tool import Permission, Scope, Tool
+from workbench.services.tools.permissions import Allowed
+from workbench.services.tools.tool import OffererKind, Permission, Scope, Tool
 from workbench.store.base import Row, Tx
 
 
 class ToolPermission(Wire):
     """What the operator decided about a tool. `changes`: how it differs now, so that it is asked for again.
 
-    `problem`: why that is not known now, such as a server that is down.
+    `id`: tool and offered_by. `offered_by`: whose tool it is (workbench, notebook, project, definition:ID or node:RID),
+    with `offerer_name`; empty: whoever offers one of this name. `problem`: why its changes are not known now, such as a
+    server that is down.
     """
 
+    id: str
     tool: str
+    offered_by: str
+    offerer_name: str
     permission: Permission
     changes: list[dict[str, Any]]
     problem: str | None
@@ -41,8 +47,9 @@ class ToolPermissions(Wire):
 async def list_tool_permissions(ctx: Ctx) -> ToolPermissions:
     """List which tools agents and models may call without a question, or never."""
     rows = await ctx.read(lambda tx: tx.all(permissions.SQL.list))
-    known = {tool.name: tool for tool in await catalogue.offered(ctx, Scope(ctx.caller))} if rows else {}
-    return ToolPermissions(permissions=[_permission(row, known.get(row["tool"])) for row in rows])
+    tools = await catalogue.offered(ctx, Scope(ctx.caller)) if rows else []
+    known = {(tool.name, offerer): tool for tool in tools for offerer in ("", tool.offered_by.key)}
+    return ToolPermissions(permissions=[_permission(row, known.get((row["tool"], row["offered_by"]))) for row in rows])
 
 
 @op(allow=Level.OPERATOR, tool=False)
@@ -56,7 +63,11 @@ async def set_tool_permission(
         ),
     ],
 ) -> ToolPermissions:
-    """Decide whether agents and models may call a tool. `always` holds until its description or schema changes."""
+    """Decide whether agents and models may call a tool.
+
+    `always` is for the tool of who offers it now, until its description, its schemas, or the configuration or version
+    of its MCP server change. `ask` and `never` are for all tools of this name.
+    """
     tool = await _known(ctx, name)
     if tool is None and permission is Permission.ALWAYS:
         raise NotFound("UNKNOWN_TOOL", f"There is no tool {name!r} now, so it cannot be allowed. See list_tools.")
@@ -74,19 +85,31 @@ async def _known(ctx: Ctx, name: str) -> Tool | None:
 def _set(tx: Tx, name: str, permission: Permission | None, tool: Tool | None) -> None:
     if permission is None:
         permissions.forget(tx, name)
-        return
-    fingerprint, offer = (tool.fingerprint, tool.offer) if tool else ("", "")
-    permissions.remember(tx, name, permission, fingerprint, offer)
-    permission_requests.settle(tx, name, permission, fingerprint)
+    elif permission is Permission.ALWAYS and tool is not None:
+        permission_requests.allow(tx, Allowed.of(tool))
+    else:
+        permissions.restrict(tx, name, permission)
+        if permission is Permission.NEVER:
+            permission_requests.refuse(tx, name)
 
 
 def _permission(row: Row, tool: Tool | None) -> ToolPermission:
     is_other = tool is not None and row["permission"] == Permission.ALWAYS and row["fingerprint"] != tool.fingerprint
     return ToolPermission(
+        id=f"{row['tool']} {row['offered_by']}",
         tool=row["tool"],
+        offered_by=row["offered_by"],
+        offerer_name=row["offerer_name"],
         permission=row["permission"],
         changes=[asdict(one) for one in changes(row["offer"], tool.offer)] if is_other and tool else [],
-        problem=tool.problem if tool else "there is no such tool now",
+        problem=_problem(row, tool),
         decided_by=row["decided_by"],
         decided_at=row["decided_at"],
     )
+
+
+def _problem(row: Row, tool: Tool | None) -> str | None:
+    """Why it is not known how a tool has changed; the tools of a definition are offered in its conversations only."""
+    if tool is not None or row["offered_by"].startswith(OffererKind.DEFINITION):
+        return tool.problem if tool else None
+    return "there is no such tool now"

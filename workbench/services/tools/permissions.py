@@ -2,7 +2,8 @@
 
 The operator is not asked: calling it is the decision. For others, what the operator decided about the tool counts; then
 what the definition says for which it is called, as far as that is trusted; else a tool that only reads may be called,
-and all others are asked for. A decision is about the tool as it was then: one that has changed is asked for again. For
+and all others are asked for. `always` is about the tool of one offerer as it was then: one that has changed is asked
+for again, and so is one of the same name that is offered by somebody else. `ask` and `never` hold for the name. For
 a call of another node counts what that node may call; a tool that may never be called it may not call either.
 """
 
@@ -30,23 +31,50 @@ class Standing:
     changes: list[Change] = field(default_factory=list)
 
 
-def remember(tx: Tx, name: str, permission: Permission, fingerprint: str, offer: str) -> None:
-    """Record a decision about a tool as it is offered now."""
-    tx.run(SQL.set, tool=name, permission=permission, fingerprint=fingerprint, offer=offer, by=tx.actor, now=tx.now)
-    tx.emit("tool.permitted", f"tool:{name}", permission=permission)
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What is allowed: a tool of an offerer as it is now; see `Tool` and `Offerer`."""
+
+    tool: str
+    offered_by: str
+    offerer_name: str
+    fingerprint: str
+    offer: str
+
+    @classmethod
+    def of(cls, tool: Tool) -> Allowed:
+        """A tool as it is offered."""
+        return cls(tool.name, tool.offered_by.key, tool.offered_by.name, tool.fingerprint, tool.offer)
+
+
+def allow(tx: Tx, what: Allowed) -> None:
+    """Record that a tool may always be called, as it is offered now by whom."""
+    _set(tx, what, Permission.ALWAYS)
+
+
+def restrict(tx: Tx, name: str, permission: Permission) -> None:
+    """Record that tools with a name may be called after a question, or never, whoever offers them."""
+    tx.run(SQL.remove, tool=name)
+    _set(tx, Allowed(name, "", "", "", ""), permission)
+
+
+def _set(tx: Tx, what: Allowed, permission: Permission) -> None:
+    said = {"fingerprint": what.fingerprint, "offer": what.offer, "by": tx.actor, "now": tx.now}
+    tx.run(SQL.set, said, tool=what.tool, offerer=what.offered_by, name=what.offerer_name, permission=permission)
+    tx.emit("tool.permitted", f"tool:{what.tool}", permission=permission, offered_by=what.offered_by or None)
 
 
 def forget(tx: Tx, name: str) -> None:
-    """Treat a tool as if nothing had been decided about it."""
+    """Treat tools with a name as if nothing had been decided about them."""
     tx.run(SQL.remove, tool=name)
-    tx.emit("tool.permitted", f"tool:{name}", permission=None)
+    tx.emit("tool.permitted", f"tool:{name}", permission=None, offered_by=None)
 
 
 async def of(ctx: Ctx, scope: Scope, tool: Tool) -> Standing:
     """Whether a tool may be called for a scope."""
     if not _is_decided(scope, tool):
         return Standing(Permission.ALWAYS)
-    row = await ctx.store.read_inline(lambda tx: tx.one(SQL.of_tool, tool=tool.name))
+    row = await ctx.store.read_inline(lambda tx: tx.one(SQL.of_tool, tool=tool.name, offerer=tool.offered_by.key))
     if scope.origin is not None and (row is None or row["permission"] != Permission.NEVER):
         return Standing(await scope.origin.permission(ctx))
     if row is None:
@@ -61,7 +89,13 @@ async def without_forbidden(ctx: Ctx, scope: Scope, tools: Sequence[Tool]) -> li
     """Those of some tools that the operator has not forbidden for a scope."""
     rows = await ctx.store.read_inline(lambda tx: tx.all(SQL.forbidden, never=Permission.NEVER))
     forbidden = {row["tool"] for row in rows}
-    return [tool for tool in tools if tool.name not in forbidden or not _is_decided(scope, tool)]
+    allowed = {(row["tool"], row["offered_by"]) for row in rows if row["permission"] != Permission.NEVER}
+
+    def is_offered(tool: Tool) -> bool:
+        is_forbidden = tool.name in forbidden and (tool.name, tool.offered_by.key) not in allowed
+        return not is_forbidden or not _is_decided(scope, tool)
+
+    return [tool for tool in tools if is_offered(tool)]
 
 
 def _is_decided(scope: Scope, tool: Tool) -> bool:

@@ -39,6 +39,38 @@ class Kind(StrEnum):
     TRAIT = "trait"
 
 
+class OffererKind(StrEnum):
+    """Who offers a tool: Workbench itself, a process of the person such as a notebook, the project with its MCP
+    servers, a definition, or another node of the KOI network."""
+
+    WORKBENCH = "workbench"
+    NOTEBOOK = "notebook"
+    PROJECT = "project"
+    DEFINITION = "definition"
+    NODE = "node"
+
+
+@dataclass(frozen=True, slots=True)
+class Offerer:
+    """Who offers a tool. Two that offer the same name are told apart by it.
+
+    Args:
+        id: of the definition, or the RID of the node.
+        name: for people: of the process, the definition or the node.
+        configuration: identifies how its MCP server is configured; None if it is none.
+    """
+
+    kind: OffererKind
+    id: str = ""
+    name: str = ""
+    configuration: str | None = None
+
+    @property
+    def key(self) -> str:
+        """What a permission is given to; it does not change when the offerer is restarted or renamed."""
+        return f"{self.kind}:{self.id}" if self.id else str(self.kind)
+
+
 class Permission(StrEnum):
     """Whether a tool may be called."""
 
@@ -143,6 +175,7 @@ class Tool:
         problem: why it cannot be called now; None if it can.
         is_tried: the problem may have passed, so that a call is tried all the same.
         run: runs it. It may raise anything.
+        offered_by: who offers it.
     """
 
     name: str
@@ -151,6 +184,7 @@ class Tool:
     source: Source
     kind: Kind
     run: Callable[[Ctx, Call], Awaitable[Outcome]] = field(repr=False)
+    offered_by: Offerer
     title: str = ""
     result: Mapping[str, Any] | None = None
     server: str | None = None
@@ -167,8 +201,10 @@ class Tool:
 
     @cached_property
     def offer(self) -> str:
-        """What the tool says about itself, as JSON: a permission is given for this."""
+        """What the tool says about itself, and which program of which version says it, as JSON: what is permitted."""
         said = {"description": self.description, "parameters": self.parameters, "result": self.result}
+        if self.offered_by.configuration is not None:
+            said |= {"configuration": self.offered_by.configuration, "version": self.version}
         return json.dumps(said, sort_keys=True, ensure_ascii=False, default=dict)
 
     @cached_property

@@ -28,7 +28,7 @@ export class PermissionChoice {
 
   /** Show what is decided, or what holds if nothing is. */
   update() {
-    const decided = this.desk.store.tables.permissions.get(this.tool.name);
+    const decided = decidedAbout(this.desk.store.tables.permissions, this.tool);
     this.segments.show(decided?.permission ?? (this.tool.read_only ? "always" : "ask"));
     const changed = "It has changed since: you are asked again.";
     setText(this.note, decided ? (decided.changes.length ? changed : "") : "You have decided nothing about it yet.");
@@ -42,4 +42,9 @@ export class PermissionChoice {
     setText(this.note, "");
     this.desk.announce(`${name}: ${CHOICES[permission].toLowerCase()}.`);
   }
+}
+
+/** What is decided about a tool as it is offered here, or else about all tools of its name. */
+function decidedAbout(permissions, { name, offered_by: offerer }) {
+  return permissions.get(`${name} ${offerer}`) ?? permissions.get(`${name} `);
 }

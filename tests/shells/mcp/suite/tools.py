@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from tests.shells.mcp.suite.content import AUDIO, IMAGE, Block, as_json, resource, text
 from workbench.model import Capability
 from workbench.ops import OPERATOR, Ctx, dispatch
-from workbench.services.tools.tool import Call, Hints, Kind, Outcome, Scope, Source, Tool
+from workbench.services.tools.tool import Call, Hints, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
 
 SECONDS_BETWEEN_REPORTS = 0.05
 STRING: Block = {"type": "string"}
@@ -109,7 +109,8 @@ async def change_prompts(ctx: Ctx, call: Call) -> Outcome:
 
 def tool(name: str, run: Run, parameters: Block = NOTHING) -> Tool:
     """A tool that needs no permission."""
-    return Tool(name, name, parameters, Source.LOCAL, Kind.FUNCTION, run, hints=Hints(read_only=True))
+    offerer = Offerer(OffererKind.NOTEBOOK)
+    return Tool(name, name, parameters, Source.LOCAL, Kind.FUNCTION, run, offerer, hints=Hints(read_only=True))
 
 
 TOOLS = [

@@ -1,6 +1,7 @@
 -- Arguments and results of more than 20,000 characters are left out of the copy.
 CREATE VIEW tool_calls AS
-SELECT c.id, c.tool_name, c.source, c.kind, c.server, c.version, c.caller, a.agent, c.task_id, c.attempt,
+SELECT c.id, c.tool_name, c.source, c.kind, c.server, c.offered_by, c.offerer_name, c.configuration,
+    c.version, c.caller, a.agent, c.task_id, c.attempt,
     w.name AS worktree, w.commit_id, c.conversation_id, c.definition_id, c.definition_hash, c.origin_node, c.origin_call,
     c.origin_caller, c.state, c.error_code, c.approval_id,
     make_timestamptz(c.requested_us) AS requested_at,
@@ -22,6 +23,9 @@ COMMENT ON COLUMN tool_calls.tool_name IS 'The tool; those of MCP servers are se
 COMMENT ON COLUMN tool_calls.source IS 'local or mcp.';
 COMMENT ON COLUMN tool_calls.kind IS 'Where the tool comes from: an operation, a function of a notebook, a server, a definition, a trait.';
 COMMENT ON COLUMN tool_calls.server IS 'The MCP server that ran it; null: a local tool.';
+COMMENT ON COLUMN tool_calls.offered_by IS 'Whose tool it was: workbench, notebook, project, definition:ID or node:RID; empty: not recorded.';
+COMMENT ON COLUMN tool_calls.offerer_name IS 'The process, definition or node that offered it.';
+COMMENT ON COLUMN tool_calls.configuration IS 'Identifies how the MCP server was configured; null: no server.';
 COMMENT ON COLUMN tool_calls.version IS 'The version that the server or function reported.';
 COMMENT ON COLUMN tool_calls.caller IS 'Who called, by the id that it had then.';
 COMMENT ON COLUMN tool_calls.agent IS 'The agent that called; null: another caller.';

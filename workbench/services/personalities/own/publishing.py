@@ -121,10 +121,10 @@ def bound(ctx: Ctx) -> Functions:
     """
     found: dict[str, list[PersonalityTrait]] = {}
     default = str(ctx.node.presence.identity.rid.name) if ctx.node.presence else None
-    for offered, _, problem in ctx.tool_hosts.tools():
-        agent = default if offered.trait == "" else offered.trait
-        if agent and problem is None:
-            found.setdefault(agent, []).append(_trait(offered))
+    for one in ctx.tool_hosts.tools():
+        agent = default if one.tool.trait == "" else one.tool.trait
+        if agent and one.problem is None:
+            found.setdefault(agent, []).append(_trait(one.tool))
     return found
 
 

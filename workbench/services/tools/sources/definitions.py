@@ -19,7 +19,7 @@ from workbench.rules.definitions import composition, templates
 from workbench.rules.definitions.model import AgentTool, Mode
 from workbench.rules.tools.names import exported
 from workbench.services.definitions import changes, models
-from workbench.services.tools.tool import Call, Hints, Kind, Outcome, Scope, Source, Tool
+from workbench.services.tools.tool import Call, Hints, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
 
 MARK = "-"
 """In the name of every tool that a definition exports; see `exported`."""
@@ -75,6 +75,7 @@ def _tool(snapshot: Snapshot, tool: AgentTool) -> Tool:
         version=snapshot.hash,
         problem=None if definition.settings.model else "its definition names no model",
         run=partial(_run, str(snapshot.path), tool.name),
+        offered_by=Offerer(OffererKind.DEFINITION, definition.metadata.id, definition.metadata.name),
     )
 
 

@@ -5,24 +5,25 @@ from __future__ import annotations
 from functools import partial
 from typing import cast
 
-from workbench.functions.hosts import HostedCall, OfferedTool
+from workbench.functions.hosts import Found, HostedCall
 from workbench.ops import Ctx
 from workbench.rules.tools.returned import Answer
-from workbench.services.tools.tool import Call, Hints, Kind, Outcome, Scope, Source, Tool
+from workbench.services.tools.tool import Call, Hints, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
 
 
 async def tools(ctx: Ctx, scope: Scope) -> list[Tool]:
     """The functions that processes offer."""
-    return [_tool(one, host, problem) for one, host, problem in ctx.tool_hosts.tools()]
+    return [_tool(found) for found in ctx.tool_hosts.tools()]
 
 
 async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
     """The function with a name."""
     found = ctx.tool_hosts.find(name)
-    return _tool(*found) if found else None
+    return _tool(found) if found else None
 
 
-def _tool(offered: OfferedTool, host: str, problem: str | None) -> Tool:
+def _tool(found: Found) -> Tool:
+    offered = found.tool
     return Tool(
         name=offered.name,
         title=offered.title or offered.name.replace("_", " ").capitalize(),
@@ -33,12 +34,18 @@ def _tool(offered: OfferedTool, host: str, problem: str | None) -> Tool:
         kind=Kind.FUNCTION,
         hints=Hints(read_only=offered.read_only, destructive=not offered.read_only),
         version=offered.version or None,
-        problem=problem,
-        run=partial(_run, offered.name),
+        problem=found.problem,
+        run=partial(run, found),
+        offered_by=Offerer(OffererKind.NOTEBOOK, name=found.host),
     )
 
 
-async def _run(name: str, ctx: Ctx, call: Call) -> Outcome:
-    hosted = HostedCall(call_id=call.id, tool=name, arguments=dict(call.arguments))
-    answer = cast(Answer, await ctx.tool_hosts.run(hosted, call.surroundings.progress))
+async def run(found: Found, ctx: Ctx, call: Call) -> Outcome:
+    """Run a function in the process that offers it.
+
+    Raises:
+        Unavailable: ``TOOL_HOST_GONE``. WorkbenchError: what the process answered.
+    """
+    hosted = HostedCall(call_id=call.id, tool=found.tool.name, arguments=dict(call.arguments))
+    answer = cast(Answer, await ctx.tool_hosts.run(found.host_id, hosted, call.surroundings.progress))
     return Outcome([{"type": "text", "text": answer.text}], answer.structured)

@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 
 from workbench.model import Level
 from workbench.ops import Ctx, Op, dispatch
-from workbench.services.tools.tool import Call, Hints, Kind, Outcome, Scope, Source, Tool
+from workbench.services.tools.tool import Call, Hints, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
 
 MOST = 500
 """Operations of which the tools are kept: more than there are."""
@@ -44,6 +44,7 @@ def _tool(op: Op) -> Tool:
         kind=Kind.OPERATION,
         hints=Hints(read_only=op.reads, destructive=op.destructive, open_world=False),
         run=partial(_run, op),
+        offered_by=Offerer(OffererKind.WORKBENCH),
     )
 
 

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any, cast
+from typing import Any
 
-from workbench.functions.hosts import Found, HostedCall, OfferedTool
+from workbench.functions.hosts import Found, OfferedTool
 from workbench.koi.directory import Known
 from workbench.ops import Ctx
 from workbench.rules.personalities.profile import PersonalityTrait
 from workbench.rules.tools.names import SEPARATOR, qualified
 from workbench.rules.tools.results import as_json
-from workbench.rules.tools.returned import Answer
 from workbench.services.tools import peers
 from workbench.services.tools.servers import project
-from workbench.services.tools.tool import Call, Hints, Kind, Outcome, Scope, Source, Tool
+from workbench.services.tools.sources import functions
+from workbench.services.tools.tool import Call, Hints, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
 from workbench.store.base import Row
 
 NAMES = 20_000
@@ -82,15 +82,17 @@ def _own(ctx: Ctx, known: Known, trait: PersonalityTrait) -> Tool:
     bound = _bound(ctx, agent, trait.name)
     if bound is None:
         problem = None if trait.version is None else "no running process offers its function"
-        return _described(agent, trait, Source.LOCAL, problem, partial(_valued, trait.value))
-    function, _, problem = bound
-    return _described(agent, _current(trait, function), Source.LOCAL, problem, partial(_run, function.name))
+        offerer = Offerer(OffererKind.PROJECT)
+        return _described(agent, trait, Source.LOCAL, problem, partial(_valued, trait.value), offerer)
+    offerer = Offerer(OffererKind.NOTEBOOK, name=bound.host)
+    now = _current(trait, bound.tool)
+    return _described(agent, now, Source.LOCAL, bound.problem, partial(functions.run, bound), offerer)
 
 
 def _bound(ctx: Ctx, agent: str, trait: str) -> Found | None:
     presence = ctx.node.presence
     is_default = presence is not None and presence.identity.rid.name == agent
-    return next((one for one in ctx.tool_hosts.traits(agent, is_default=is_default) if one[0].name == trait), None)
+    return next((one for one in ctx.tool_hosts.traits(agent, is_default=is_default) if one.tool.name == trait), None)
 
 
 def _current(trait: PersonalityTrait, function: OfferedTool) -> PersonalityTrait:
@@ -107,12 +109,16 @@ def _current(trait: PersonalityTrait, function: OfferedTool) -> PersonalityTrait
 
 def _others(ctx: Ctx, known: Known, trait: PersonalityTrait, node: Row | None) -> Tool:
     run = partial(peers.call_trait, known.profile, trait.name)
-    made = _described(known.profile.rid.name, trait, Source.MCP, peers.problem(ctx, known.profile, node), run)
+    rid = known.profile.node_rid
+    offerer = Offerer(OffererKind.NODE, str(rid), rid.name)
+    made = _described(known.profile.rid.name, trait, Source.MCP, peers.problem(ctx, known.profile, node), run, offerer)
     doubt = None if made.problem else peers.doubt(ctx, node)
     return replace(made, problem=doubt, is_tried=True) if doubt else made
 
 
-def _described(agent: str, trait: PersonalityTrait, source: Source, problem: str | None, run: Any) -> Tool:
+def _described(
+    agent: str, trait: PersonalityTrait, source: Source, problem: str | None, run: Any, offerer: Offerer
+) -> Tool:
     schema = trait.output_schema
     return Tool(
         name=_name(agent, trait.name),
@@ -128,13 +134,8 @@ def _described(agent: str, trait: PersonalityTrait, source: Source, problem: str
         version=trait.version,
         problem=problem,
         run=run,
+        offered_by=offerer,
     )
-
-
-async def _run(function: str, ctx: Ctx, call: Call) -> Outcome:
-    hosted = HostedCall(call_id=call.id, tool=function, arguments=dict(call.arguments))
-    answer = cast(Answer, await ctx.tool_hosts.run(hosted, call.surroundings.progress))
-    return Outcome([{"type": "text", "text": answer.text}], answer.structured)
 
 
 async def _valued(value: Any, ctx: Ctx, call: Call) -> Outcome:

@@ -11,7 +11,7 @@ from workbench.ops import Ctx
 from workbench.rules.secrets.mask import Mask
 from workbench.rules.tools.surroundings import Elicit
 from workbench.services.tools.servers import connections, project
-from workbench.services.tools.tool import Call, Hints, Kind, Outcome, Scope, Source, Tool
+from workbench.services.tools.tool import Call, Hints, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
 from workbench.upstream.call import Ask, Reply
 from workbench.upstream.connection import State, Upstream
 from workbench.upstream.connections import Key
@@ -20,7 +20,7 @@ from workbench.upstream.offers import Offer
 
 async def tools(ctx: Ctx, scope: Scope) -> list[Tool]:
     """The tools that the servers listed last, also of those that are down."""
-    return [tool for key, upstream in (await _servers(ctx, scope)).items() for tool in _tools(ctx, key, upstream)]
+    return [tool for key, upstream in (await _servers(ctx, scope)).items() for tool in _tools(ctx, scope, key, upstream)]
 
 
 async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
@@ -30,7 +30,7 @@ async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
             continue
         await upstream.settled()
         if (own := upstream.offers.names.get(name)) is not None:
-            return _tool(_mask(ctx, key), key, upstream, name, upstream.offers.tools[own])
+            return _tool(_mask(ctx, key), _offerer(ctx, scope, key), key, upstream, name, upstream.offers.tools[own])
     return None
 
 
@@ -44,13 +44,13 @@ async def _servers(ctx: Ctx, scope: Scope) -> Mapping[Key, Upstream]:
     return {Key(owner, name): upstream for name, (owner, upstream) in sorted(found.items())}
 
 
-def _tools(ctx: Ctx, key: Key, upstream: Upstream) -> Iterator[Tool]:
-    mask = _mask(ctx, key)
+def _tools(ctx: Ctx, scope: Scope, key: Key, upstream: Upstream) -> Iterator[Tool]:
+    mask, offerer = _mask(ctx, key), _offerer(ctx, scope, key)
     for name, offer in zip(upstream.offers.names, upstream.offers.tools.values(), strict=True):
-        yield _tool(mask, key, upstream, name, offer)
+        yield _tool(mask, offerer, key, upstream, name, offer)
 
 
-def _tool(mask: Mask, key: Key, upstream: Upstream, name: str, offer: Offer) -> Tool:
+def _tool(mask: Mask, offerer: Offerer, key: Key, upstream: Upstream, name: str, offer: Offer) -> Tool:
     """A tool of a server. Nothing that the server says shows the secrets that it was given."""
     return Tool(
         name=name,
@@ -64,8 +64,19 @@ def _tool(mask: Mask, key: Key, upstream: Upstream, name: str, offer: Offer) -> 
         own_name=offer.name,
         hints=_hints(offer.hints),
         problem=mask.text(_problem(key.name, upstream)) or None,
+        version=mask.text(upstream.about) or None,
         run=partial(_run, key, offer.name),
+        offered_by=offerer,
     )
+
+
+def _offerer(ctx: Ctx, scope: Scope, key: Key) -> Offerer:
+    """Who has configured a server, and how."""
+    configuration = ctx.upstreams.fingerprint(key)
+    if key.owner == project.OWNER or scope.definition is None:
+        return Offerer(OffererKind.PROJECT, configuration=configuration)
+    name = scope.definition.definition.metadata.name
+    return Offerer(OffererKind.DEFINITION, key.owner, name, configuration)
 
 
 def _mask(ctx: Ctx, key: Key) -> Mask:
