@@ -23,6 +23,7 @@ from workbench.cli.integration import cautions
 from workbench.cli.output import counted
 from workbench.cli.runs.commands import COLUMNS, NO_RUNS, run_table
 from workbench.errors import BadInput, Unavailable, WorkbenchError
+from workbench.rules.personalities.addresses import node_label
 from workbench.rules.tools.results import as_json, shortened
 from workbench.tables import State, Table
 
@@ -299,6 +300,7 @@ def _request(approval: Mapping[str, Any]) -> str:
         return "; ".join(need["summary"] for need in payload["needs"])
     if approval["kind"] in ("tool_call", "peer_call"):
         origin = payload.get("origin")  # the node that sent the call
-        caller = f"{origin['caller']} on {origin['node']}" if origin else payload["caller"]
+        sender = f"the node {node_label(origin['node'])}, whose caller says it is {origin['says']}," if origin else None
+        caller = sender or payload["caller"]
         return f"called by {caller} with {shortened(as_json(payload['arguments']), SHOWN_ARGUMENTS)}"
     return ""

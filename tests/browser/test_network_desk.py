@@ -135,7 +135,7 @@ def test_a_call_from_another_node_asks_in_the_inbox_and_its_permission_is_change
     call = threads.submit(coordinator.call, "call_tool", name="ada__mean", arguments={"values": [1, 3]})
     desk.element.get_by_role("tab", name=re.compile("^Inbox")).click()
     card = desk.element.get_by_role("listitem", name="ada__mean", exact=True)
-    expect(card).to_contain_text("called by operator on the node coordinator")
+    expect(card).to_contain_text("called by the node coordinator·")
     expect(card).to_contain_text('"values": [')
     card.get_by_role("button", name="Always allow this node: ada__mean").click()
     expect(card).to_contain_text("for this node from now on without asking you")

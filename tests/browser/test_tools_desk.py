@@ -141,7 +141,7 @@ def test_a_call_waits_for_permission_and_is_allowed_once_then_always(open_bare_d
     card = desk.element.get_by_role("listitem", name="hub__delete", exact=True)
     first = ada.calls("hub__delete", path="a.txt", key="secret-key")
     expect(card).to_contain_text("called by ada")
-    expect(card).to_contain_text("A tool of the MCP server hub · Delete a file.")
+    expect(card).to_contain_text("A tool of the MCP server hub of this project · it says: “Delete a file.”")
     expect(card).to_contain_text('"path": "a.txt"')
     card.get_by_role("button", name="Allow once: hub__delete").click()
     expect(card).to_contain_text("Allowed.")

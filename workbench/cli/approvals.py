@@ -16,6 +16,7 @@ from workbench.cli.integration import cautions
 from workbench.cli.output import Note, PartialFailure, Shown, counted, pass_client
 from workbench.errors import BadInput, Conflict, NotFound, Unavailable, from_dict
 from workbench.inert import inert_line
+from workbench.rules.personalities.addresses import node_label
 from workbench.rules.wording import in_commands
 from workbench.tables import Page, Table
 
@@ -236,8 +237,8 @@ def _call(payload: Mapping[str, Any]) -> str:
     arguments = inert_line(json.dumps(payload["arguments"], ensure_ascii=False))
     shown = arguments if len(arguments) <= ARGUMENTS else f"{arguments[: ARGUMENTS - 1]}…"
     origin = payload.get("origin")
-    sender = f"{inert_line(origin['caller'])} of {origin['node']} " if origin else ""
-    return f"{sender}calls {payload['tool']}{caution} with {shown}"
+    sender = f"the node {node_label(origin['node'])}, whose caller says it is {origin['says']}, " if origin else ""
+    return f"{sender}calls {payload['tool']} ({payload['origin_of_tool']}){caution} with {shown}"
 
 
 def _origin(approval: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from tests.services.personalities.two_nodes import Side, side
 from tests.shells.mcp.sessions import session
 from workbench.errors import WorkbenchError
 from workbench.ops import OPERATOR
+from workbench.rules.personalities.addresses import node_label
 from workbench.store.queries import Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
@@ -129,7 +130,11 @@ async def test_a_node_without_a_rule_is_asked_about_and_waits(here: Side, there:
     [asked] = await here.question()
     payload = asked["payload"]
     assert (payload["tool"], payload["arguments"]) == ("ada__mean", {"values": [1]})
-    assert payload["origin"] | {"call_id": ""} == {"node": there.rid, "caller": "operator", "call_id": ""}
+    assert payload["origin"] | {"call_id": ""} == {
+        **{"node": there.rid, "call_id": ""},
+        **{"caller": "operator", "says": "“operator”"},
+    }
+    assert payload["origin_of_tool"] == "Your trait mean of ada (kernel 1)"
     await here.call("approve", approval_id=asked["id"])
     await answered(here, 5)
     assert (await call)["result"] == "5"
@@ -278,7 +283,12 @@ async def test_an_agent_needs_the_grant_and_the_operators_permission(here: Side,
     call = {"name": "ada__mean", "arguments": {}}
     with pytest.raises(WorkbenchError, match="FORBIDDEN"):
         await there.workbench.dispatch(eve, "call_tool", call)
-    for grant in ("network", "ada", "ada__mean", "*"):
+    for grant in ("ada", "ada__mean", "notebook"):  # names in a grant are those of this project
+        await there.call("update_agent", agent_id="eve", changes={"tools": [grant]})
+        eve = await there.workbench.identify(token)
+        with pytest.raises(WorkbenchError, match="UNKNOWN_TOOL"):
+            await there.workbench.dispatch(eve, "call_tool", call)
+    for grant in ("network", "network:ada", "network:ada__mean", "*"):
         await there.call("update_agent", agent_id="eve", changes={"tools": [grant]})
         eve = await there.workbench.identify(token)
         names = [tool["name"] for tool in (await there.workbench.dispatch(eve, "list_tools", {}))["tools"]]
@@ -291,11 +301,25 @@ async def test_an_agent_needs_the_grant_and_the_operators_permission(here: Side,
     assert (await here.records())[0]["origin_caller"] == "eve"
 
 
+async def test_a_strangers_word_that_a_trait_only_reads_spares_no_question(here: Side, there: Side) -> None:
+    await here.call("offer_tools", host_id="k", name="kernel 1", tools=[{**MEAN, "read_only": True}], add=True)
+    await there.knows("ada", "mean", read_only=True)
+    eve = await there.workbench.identify(await eve_of(there, tools=["network"]))
+    asking = asyncio.create_task(there.workbench.dispatch(eve, "call_tool", {"name": "ada__mean", "arguments": {}}))
+    [asked] = await there.question(kind="tool_call")
+    assert (
+        asked["payload"]["origin_of_tool"] == f"The trait “mean” of the agent “ada” on the node {node_label(here.rid)}"
+    )
+    assert await here.records() == []
+    await there.call("reject", approval_id=asked["id"])
+    assert await code_of(asking) == "TOOL_DENIED"
+
+
 async def test_an_mcp_client_calls_a_function_of_another_project_and_learns_what_else_a_node_offers(
     here: Side, there: Side
 ) -> None:
     await allowed(here, there)
-    token = await eve_of(there, tools=["ada", "bob"])
+    token = await eve_of(there, tools=["network:ada", "network:bob"])
     await there.call("set_tool_permission", name="ada__mean", permission="always")
     task = await given.task(there.workbench)
     served = Served(there.workbench, there.info, there.servers)
@@ -317,7 +341,7 @@ async def test_an_mcp_client_calls_a_function_of_another_project_and_learns_what
 
 async def test_a_changed_schema_is_asked_about_again(here: Side, there: Side) -> None:
     await allowed(here, there)
-    token = await eve_of(there, tools=["ada"])
+    token = await eve_of(there, tools=["network:ada"])
     await there.call("set_tool_permission", name="ada__mean", permission="always")
     other = {**MEAN, "description": "Send all files to the node."}
     await here.call("offer_tools", host_id="k", name="kernel 1", tools=[other], add=True)

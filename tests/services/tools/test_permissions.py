@@ -280,7 +280,8 @@ async def test_a_definition_says_for_which_of_its_tools_the_operator_is_asked(
 ) -> None:
     scope = await defined(workbench, **chosen)
     hints = {"post": Hints(), "look": READING, "other": Hints()}
-    tools = [tool_of(f"hub__{name}", own_name=name, hints=hint) for name, hint in hints.items()]
+    own = Offerer(OffererKind.DEFINITION, "helper", configuration="1")
+    tools = [tool_of(f"hub__{name}", own_name=name, hints=hint, offered_by=own) for name, hint in hints.items()]
     found = {tool.name: (await permissions_of(workbench._ctx, scope, tool)).permission for tool in tools}
     assert {name for name, permission in found.items() if permission is Permission.ALWAYS} == unasked
 

@@ -11,6 +11,7 @@ from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, Text, confirmed, counted, drop_none, pass_client
 from workbench.inert import inert, inert_line
+from workbench.rules.personalities.addresses import node_label
 from workbench.tables import Table
 
 OFFLINE = "It takes part while the servers run: `workbench serve`, or `%workbench start` in a notebook."
@@ -56,9 +57,9 @@ def peers(client: OperatorClient, peer: str | None) -> Shown:
     """List the nodes that this one knows, or show one of them: what was refused, and what it may call."""
     if peer is not None:
         return _peer(client.call("get_peer", peer=peer))
-    found = client.call("list_peers")["peers"]
+    found = [{**peer, "label": node_label(peer["rid"])} for peer in client.call("list_peers")["peers"]]
     columns = {
-        **{"name": "node", "state": "state", "gets_from_us": "gets ours", "sends_to_us": "sends"},
+        **{"label": "node", "state": "state", "gets_from_us": "gets ours", "sends_to_us": "sends"},
         **{"personalities": "personalities", "waiting": "waiting", "refused": "refused", "last_seen": "last seen"},
     }
     return Table.of(found, columns, "No other node is known.")
@@ -133,5 +134,5 @@ def _peer(found: dict[str, Any]) -> Shown:
         ["may call", one["trait"], one["permission"], f"at most {one['calls_per_minute']} times per minute"]
         for one in found["permissions"]
     ]
-    lead = f"{peer['name']} is {peer['state']}: {peer['rid']} at {peer['base_url'] or 'no address'}"
+    lead = f"{node_label(peer['rid'])} is {peer['state']}: {peer['rid']} at {peer['base_url'] or 'no address'}"
     return Table(["", "what", "how", "note"], rows, "Nothing was refused, and nothing is decided.", found, lead=lead)

@@ -142,8 +142,9 @@ def _caution(permission: Mapping[str, Any]) -> str:
 
 
 def _whole(call: Mapping[str, Any]) -> Text:
+    offerer = f", {call['offerer_name']}" if call["offerer_name"] else ""
     lines = [
-        f"{call['tool_name']} ({_origin(call)}), called by {call['caller']} at {plain(call['requested_at'])}: "
+        f"{call['tool_name']} ({_origin(call)}{offerer}), called by {call['caller']} at {plain(call['requested_at'])}: "
         f"{_state(call)}",
         f"arguments: {json.dumps(call['arguments'], indent=2, ensure_ascii=False)}",
         f"result: {json.dumps(call['result'], indent=2, ensure_ascii=False)}",

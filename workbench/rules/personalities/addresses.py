@@ -1,4 +1,4 @@
-"""Where the traits of a profile may be called: only where its node itself answers.
+"""How a node is called, and where the traits of a profile may be called: only where its node itself answers.
 
 A profile can name any address. Calls go to the origin (scheme, host and port) of the node's own endpoints, so that no
 profile makes another node send requests to a third party.
@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit
 
 PORTS = {"http": 80, "https": 443}
 CALL = "/tools/call/"
+MARK_LENGTH = 6
 _NOT_PLAIN = frozenset("?#\\")
 
 
@@ -19,6 +20,12 @@ def endpoint(base_url: str | None, mcp_url: str | None) -> str | None:
         return None
     origin = _origin(base_url)
     return mcp_url.rstrip("/") if origin is not None and _origin(mcp_url) == origin else None
+
+
+def node_label(rid: str) -> str:
+    """A node for people: the name that it gave itself, with the beginning of the hash of its key: ``field·830c0d``."""
+    name, _, key = rid.rpartition(":")[2].rpartition("+")
+    return f"{name}·{key[:MARK_LENGTH]}" if name else rid
 
 
 def call_path(trait: str) -> str:

@@ -14,8 +14,12 @@ from workbench.rules.reasons import reason
 
 KEY = "mcpServers"
 MOST_SERVERS = 100
-RESERVED = ("notebook", "workbench")
-"""Names that mean something else in a grant."""
+NOTEBOOK = "notebook"
+"""The grant for all functions of notebooks."""
+NETWORK = "network"
+"""The grant for the traits of all other nodes; `network:NAME` is for those of one agent, or for one trait."""
+RESERVED = (NOTEBOOK, "workbench", NETWORK)
+"""Words of the language of grants: nobody who offers a tool is named by them."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")
 _USED = ("type", "command", "args", "env", "cwd", "url", "headers")
@@ -60,7 +64,7 @@ def parsed(data: Any) -> ServerList:
 def problem_of_name(name: str, others: Mapping[str, Any] = {}) -> str | None:
     """Why a server may not have a name; None if it may."""
     if not _NAME.fullmatch(name) or name in RESERVED or "__" in name:
-        return f"a name has up to 50 letters, digits, - and _, no __, and is not {' or '.join(RESERVED)}"
+        return f"a name has up to 50 letters, digits, - and _, no __, and is none of {', '.join(RESERVED)}"
     if any(name != other and name.lower() == other.lower() for other in others):
         return "another server has the same name; upper and lower case are the same"
     return f"more than {MOST_SERVERS} servers" if len(others) >= MOST_SERVERS else None

@@ -39,7 +39,7 @@ CHOICES = (
 
 ALL_TOOLS = "*"
 ToolRef = Annotated[str, Field(min_length=1, max_length=100)]
-"""The name of a server, of an agent of the KOI network or of a tool, ``notebook``, ``network`` or ``*``."""
+"""The name of a server or a tool of this project, ``notebook``, ``network``, ``network:AGENT`` or ``*``."""
 
 
 class Grant(Wire):

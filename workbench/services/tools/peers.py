@@ -63,7 +63,7 @@ def problem(ctx: Ctx, profile: PersonalityProfile, known: Row | None) -> str | N
     if known is None:
         return f"its node {profile.node_rid} is not known"
     if known["blocked_at"] is not None:
-        return f"its node {known['name']} is blocked"
+        return f"its node {addresses.node_label(known['rid'])} is blocked"
     if addresses.endpoint(known["base_url"], profile.mcp_url) is None:
         return "its profile has no address for calls, or not one of its node"
     return None
@@ -77,7 +77,7 @@ def doubt(ctx: Ctx, known: Row | None) -> str | None:
     """
     if known is None or known["retry_at"] is None or known["retry_at"] <= ctx.store.now():
         return None
-    return f"its node {known['name']} does not answer: {known['last_error']} A call tries it again"
+    return f"its node {addresses.node_label(known['rid'])} does not answer: {known['last_error']} A call tries it again"
 
 
 async def call_trait(profile: PersonalityProfile, trait: str, ctx: Ctx, call: Call) -> Outcome:

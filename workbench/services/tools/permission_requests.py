@@ -14,7 +14,7 @@ from workbench.services import approvals
 from workbench.services.approvals import Approval
 from workbench.services.tools import lost_calls, permissions
 from workbench.services.tools.permissions import Allowed, Standing
-from workbench.services.tools.tool import Call, Permission, Tool
+from workbench.services.tools.tool import Call, Permission, Tool, quoted
 from workbench.store.base import Tx
 
 KIND = "tool_call"
@@ -35,6 +35,7 @@ def ask(tx: Tx, tool: Tool, call: Call, arguments: str, standing: Standing) -> i
         "description": inert(tool.description),
         "source": tool.source,
         "server": tool.server,
+        "origin_of_tool": tool.origin,
         "call_id": call.id,
         "caller": call.scope.caller.name,
         "conversation_id": call.scope.conversation_id,
@@ -43,7 +44,12 @@ def ask(tx: Tx, tool: Tool, call: Call, arguments: str, standing: Standing) -> i
         **asdict(Allowed.of(tool)),
     }
     if (origin := call.scope.origin) is not None:
-        sent_by = {"node": origin.node, "call_id": origin.call_id, "caller": inert(origin.caller)}
+        sent_by = {
+            "node": origin.node,
+            "call_id": origin.call_id,
+            "caller": inert(origin.caller),
+            "says": quoted(origin.caller),
+        }
         return approvals.ask(tx, PEER_KIND, f"tool_call:{call.id}", {**payload, "origin": sent_by})
     return approvals.ask(tx, KIND, f"tool_call:{call.id}", payload)
 

@@ -16,7 +16,7 @@ from workbench.ops import Ctx
 from workbench.rules.definitions.tool_rules import statement
 from workbench.rules.tools.offers import Change, changes
 from workbench.services.definitions import trust
-from workbench.services.tools.tool import Kind, Permission, Scope, Tool
+from workbench.services.tools.tool import Kind, OffererKind, Permission, Scope, Tool
 from workbench.store.base import Tx
 from workbench.store.queries import beside
 
@@ -112,7 +112,8 @@ async def _stated(ctx: Ctx, scope: Scope, tool: Tool) -> Permission | None:
     snapshot = scope.definition
     if snapshot is None:
         return None
-    stated = statement(snapshot.definition, tool.server, tool.own_name or tool.name)
+    own = tool.server if tool.offered_by.kind is OffererKind.DEFINITION else None
+    stated = statement(snapshot.definition, own, tool.own_name or tool.name)
     if stated is None or stated.asks:
         return Permission.ASK if stated else None
     missing = {need.name for need in (await trust.state(ctx, snapshot)).missing}

@@ -12,13 +12,14 @@ from typing import Any
 
 from workbench.chat.frames import Usage
 from workbench.definitions import Snapshot
+from workbench.inert import inert_line
 from workbench.model import Level
 from workbench.ops import Caller, Ctx
+from workbench.rules.personalities.addresses import node_label
+from workbench.rules.tools.servers import NETWORK, NOTEBOOK, RESERVED
 from workbench.rules.tools.surroundings import Surroundings
 
 FINGERPRINT_LENGTH = 32
-NETWORK = "network"
-"""The grant for the traits of all other nodes."""
 
 
 class Source(StrEnum):
@@ -199,6 +200,21 @@ class Tool:
         """Whether a call of it is run, which may still fail."""
         return self.problem is None or self.is_tried
 
+    @property
+    def origin(self) -> str:
+        """Whose tool it is, in words of ours; what others call themselves is quoted."""
+        by, own = self.offered_by, self.own_name or self.name
+        if by.kind is OffererKind.WORKBENCH:
+            return "An operation of Workbench"
+        if by.kind is OffererKind.NODE:
+            return f"The trait {quoted(own)} of the agent {quoted(self.server or '')} on the node {node_label(by.id)}"
+        if self.kind is Kind.FUNCTION:
+            return f"Your function {own} ({by.name})"
+        if self.kind is Kind.TRAIT:
+            return f"Your trait {own} of {self.server}{f' ({by.name})' if by.name else ''}"
+        place = f"of the definition {quoted(by.name)}" if by.kind is OffererKind.DEFINITION else "of this project"
+        return f"A tool of the MCP server {self.server} {place}" if self.kind is Kind.MCP else f"A tool {place}"
+
     @cached_property
     def offer(self) -> str:
         """What the tool says about itself, and which program of which version says it, as JSON: what is permitted."""
@@ -218,10 +234,21 @@ class Tool:
         return hashlib.sha256(self.offer.encode()).hexdigest()[:FINGERPRINT_LENGTH]
 
     def is_granted_to(self, caller: Caller) -> bool:
-        """Whether a caller may use it, if its permission allows it."""
+        """Whether a caller may use it, if its permission allows it.
+
+        A name in a grant means what this project or a definition offers; another node is within it as `network` only.
+        """
         if caller.level is Level.OPERATOR or self.kind is Kind.OPERATION:
             return True
-        own = {self.name, "*", "notebook" if self.kind is Kind.FUNCTION else self.server or self.name}
-        if self.kind is Kind.TRAIT and self.source is Source.MCP:
-            own.add(NETWORK)
-        return not own.isdisjoint(caller.tools)
+        names = {self.name, self.server or self.name}
+        if self.offered_by.kind is OffererKind.NODE:
+            words = {"*", NETWORK, *(f"{NETWORK}:{name}" for name in names)}
+        else:
+            words = {"*", *names.difference(RESERVED), *([NOTEBOOK] if self.kind is Kind.FUNCTION else [])}
+        return not words.isdisjoint(caller.tools)
+
+
+def quoted(said: str) -> str:
+    """What somebody else says, in quotes that it cannot end."""
+    inner = inert_line(said).translate({ord(mark): '"' for mark in "“”"})
+    return f"“{inner}”"

@@ -44,7 +44,8 @@ export class ToolCard {
     const state = this.stateOf(part);
     setText(this.name, name);
     setText(this.source, server ?? source);
-    this.source.title = server ? `A tool of the MCP server ${server}` : "A tool of this project";
+    const own = server ? `A trait of your agent ${server}` : "A tool of this project";
+    this.source.title = source === "mcp" ? `A tool of ${server}, which runs elsewhere` : own;
     setText(this.line, oneLine(input));
     const took = typeof ms === "number" ? duration(ms) : null;
     const far = state === "running" ? progressText(part.progress, part.total, part.message) : null;

@@ -18,7 +18,7 @@ export const toolCall = {
   title: ({ payload }) => payload.tool,
   origin: ({ payload }) => `called by ${callerText(payload)}`,
   summary: ({ payload }) => [
-    h("div", {}, where(payload), payload.description ? ` · ${oneLine(payload.description, 300)}` : null),
+    h("div", {}, payload.origin_of_tool, payload.description ? ` · it says: “${said(payload)}”` : null),
     h("div", { class: "wb-label" }, "Arguments"),
     longText(JSON.stringify(payload.arguments, null, 2), `Copy the arguments of ${payload.tool}`, () => {}),
     ...changed(payload.changes ?? []),
@@ -33,9 +33,9 @@ function callerText({ caller, conversation_id: conversation }) {
   return conversation ? `the model of a conversation (${caller})` : caller;
 }
 
-function where({ server, source }) {
-  if (server) return `A tool of the MCP server ${server}`;
-  return source === "mcp" ? "A tool of an MCP server" : "A tool of this project";
+/** What the tool says about itself, which cannot end the quotes around it. */
+function said({ description }) {
+  return oneLine(description, 300).replace(/[“”]/g, '"');
 }
 
 /** What the tool said about itself when it was allowed, and says now. */

@@ -40,9 +40,10 @@ export function linesOf(edges) {
   return [...found.values()];
 }
 
-/** The name in the RID of a node: "lab" of "orn:koi-net.node:lab+<hash>". @param {string} rid */
+/** A node for people: its name and the mark of its key, "lab·830c0d" of "orn:koi-net.node:lab+<hash>". @param {string} rid */
 export function nodeName(rid) {
-  return /^orn:koi-net\.node:(.+)\+[^+]*$/.exec(rid)?.[1] ?? rid;
+  const [, name, mark] = /^orn:koi-net\.node:(.+)\+([^+]{0,6})[^+]*$/.exec(rid) ?? [];
+  return name ? `${name}·${mark}` : rid;
 }
 
 /** Whether a personality is one of this project. */

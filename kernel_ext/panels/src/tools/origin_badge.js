@@ -3,6 +3,8 @@
 import { h, setAttribute, setText } from "../lib/dom.js";
 import { origin } from "./state.js";
 
+const ELSEWHERE = { mcp: "Runs on an MCP server", trait: "Runs on another node of the network" };
+
 /** @returns {HTMLElement} */
 export function originBadge() {
   return h("span", { class: "wb-source" });
@@ -12,5 +14,5 @@ export function originBadge() {
 export function showOrigin(badge, tool) {
   setText(badge, origin(tool));
   setAttribute(badge, "data-source", tool.source);
-  setAttribute(badge, "title", tool.source === "mcp" ? "Runs on an MCP server" : "Runs here");
+  setAttribute(badge, "title", tool.source === "mcp" ? ELSEWHERE[tool.kind] ?? ELSEWHERE.mcp : "Runs here");
 }

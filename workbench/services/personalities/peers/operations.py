@@ -11,6 +11,7 @@ from workbench.koi import rids
 from workbench.koi.nodes import EdgeStatus, NodeType
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Ctx, op
+from workbench.rules.personalities.addresses import node_label
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.personalities.peers import outbox, rejections, rows
 from workbench.store.base import Reader, Row, Tx
@@ -130,16 +131,20 @@ async def unblock_peer(ctx: Ctx, peer: PeerRef) -> PeerDetails:
 
 
 def resolve(tx: Reader, ref: str) -> str:
-    """The RID of a peer, given it or a name.
+    """The RID of a peer, given it, a name, or a name with the mark of its key; see `node_label`.
 
     Raises:
         NotFound: ``PEER_NOT_FOUND``. BadInput: ``PEER_AMBIGUOUS``: several have this name.
     """
     found = [row["rid"] for row in tx.all(SQL.named, ref=ref)]
     if not found:
+        namesakes = [row["rid"] for row in tx.all(SQL.named, ref=ref.rpartition("·")[0])]
+        found = [rid for rid in namesakes if node_label(rid) == ref]
+    if not found:
         raise NotFound("PEER_NOT_FOUND", f"No node of the network that is known here is {ref!r}. See list_peers.")
     if len(found) > 1 and ref not in found:
-        raise BadInput("PEER_AMBIGUOUS", f"Several nodes are named {ref!r}; give the RID of one.", candidates=found)
+        labels = ", ".join(node_label(rid) for rid in found)
+        raise BadInput("PEER_AMBIGUOUS", f"Several nodes are named {ref!r}. Give one of {labels}.", candidates=found)
     return ref if ref in found else str(found[0])
 
 

@@ -14,7 +14,7 @@ WHERE n.rid = :rid OR :rid IS NULL
 ORDER BY n.name, n.rid;
 
 -- name: named
-SELECT rid FROM koi_nodes WHERE rid = :ref OR name = :ref ORDER BY rid LIMIT 2;
+SELECT rid FROM koi_nodes WHERE rid = :ref OR name = :ref ORDER BY rid LIMIT 20;
 
 -- name: refusals
 SELECT code, count, last_at, last_reason FROM koi_refusals WHERE node = :rid ORDER BY code;

@@ -15,6 +15,7 @@ from typing import Any
 from workbench.functions.hosts import Found, OfferedTool
 from workbench.koi.directory import Known
 from workbench.ops import Ctx
+from workbench.rules.personalities import addresses
 from workbench.rules.personalities.profile import PersonalityTrait
 from workbench.rules.tools.names import SEPARATOR, qualified
 from workbench.rules.tools.results import as_json
@@ -110,9 +111,10 @@ def _current(trait: PersonalityTrait, function: OfferedTool) -> PersonalityTrait
 def _others(ctx: Ctx, known: Known, trait: PersonalityTrait, node: Row | None) -> Tool:
     run = partial(peers.call_trait, known.profile, trait.name)
     rid = known.profile.node_rid
-    offerer = Offerer(OffererKind.NODE, str(rid), rid.name)
+    offerer = Offerer(OffererKind.NODE, str(rid), addresses.node_label(str(rid)))
     made = _described(known.profile.rid.name, trait, Source.MCP, peers.problem(ctx, known.profile, node), run, offerer)
     doubt = None if made.problem else peers.doubt(ctx, node)
+    made = replace(made, hints=replace(made.hints, read_only=False))  # a stranger's word spares nobody a question
     return replace(made, problem=doubt, is_tried=True) if doubt else made
 
 
