@@ -58,7 +58,7 @@ async def test_a_call_at_another_node_is_joined_to_the_task_and_the_merged_commi
         await there.knows("ada", "square")
         place = await given.worktree(there.workbench)
         made = await call("register", name="eve", persona_id="implementer")
-        choices = {"agent_id": "eve", "tools": ["ada"], "worktree": "lab"}
+        choices = {"agent_id": "eve", "tools": ["network:ada"], "worktree": "lab"}
         await call("approve", approval_id=made["approval_id"], choices=choices)
         await call("set_tool_permission", name="ada__square", permission="always")
         task = await given.task(there.workbench, "Measure", target_worktree="lab")

@@ -283,7 +283,7 @@ def test_functions_of_an_attached_kernel_survive_the_server_and_are_unavailable_
         second.run(defined)
         pids = [kernel.run("import os; os.getpid()") for kernel in (first, second, third)]
         assert operator.tool("where") == pids[1]
-        third.run(defined)
+        third.run(defined.replace("@wb.tool", "@wb.tool(replace=True)"))
         assert operator.tool("where") == pids[2]
         first.kill()  # one of the others serves now
         assert second.run("wb.call('ping')['ok']") == third.run("wb.call('ping')['ok']") == "True"

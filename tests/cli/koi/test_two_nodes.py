@@ -40,7 +40,9 @@ async def test_two_projects_meet_and_one_decides_what_the_other_may_do(
     await until(served.workbench, "personality.published")
 
     assert "It knows 1 node and 1 personality;" in (await command("koi")).out
-    assert (await command("koi", "peers")).out.splitlines()[1].split()[:2] == ["field", "reachable"]
+    node, state = (await command("koi", "peers")).out.splitlines()[1].split()[:2]
+    assert (node.partition("·")[0], state) == ("field", "reachable")
+    assert (await command("koi", "peers", node)).out.startswith(f"{node} is reachable")
     listed = (await command("personalities", "list", "bee", "--others")).out.splitlines()
     assert listed[1].split()[:2] == ["bee", "1.0"]
     shown = (await command("personalities", "show", "bee")).out
