@@ -30,7 +30,7 @@ from workbench.services.chat.deadline import Deadline
 from workbench.services.chat.recorder import Recorder
 from workbench.services.tools import calls, catalogue
 from workbench.services.tools.calls import Finished
-from workbench.services.tools.tool import Kind, Outcome, Scope, Source, Tool
+from workbench.services.tools.tool import Kind, OffererKind, Outcome, Scope, Source, Tool
 
 WORKBENCH = "workbench"
 PROGRESS_SECONDS = 1.0
@@ -175,13 +175,13 @@ class ConversationTools:
             return tool.name in self._reads or not self._chosen.isdisjoint({WORKBENCH, tool.name})
         if self._is_on_request(tool) and tool.name not in self._chosen:
             return False
-        group = "notebook" if tool.kind is Kind.FUNCTION else tool.server or tool.name
-        return not self._chosen.isdisjoint({"*", tool.name, group})
+        return not self._chosen.isdisjoint(tool.words)
 
     def _is_on_request(self, tool: Tool) -> bool:
         """Whether the definition has the tool offered only where the conversation names it."""
         snapshot, own_name = self._scope.definition, tool.own_name or tool.name
-        return snapshot is not None and is_on_request(snapshot.definition, tool.server, own_name)
+        is_own = tool.offered_by.kind is OffererKind.DEFINITION
+        return snapshot is not None and is_on_request(snapshot.definition, tool.server if is_own else None, own_name)
 
 
 def _caller(snapshot: Snapshot | None) -> Caller:

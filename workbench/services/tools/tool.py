@@ -234,18 +234,20 @@ class Tool:
         return hashlib.sha256(self.offer.encode()).hexdigest()[:FINGERPRINT_LENGTH]
 
     def is_granted_to(self, caller: Caller) -> bool:
-        """Whether a caller may use it, if its permission allows it.
+        """Whether a caller may use it, if its permission allows it."""
+        is_free = caller.level is Level.OPERATOR or self.kind is Kind.OPERATION
+        return is_free or not self.words.isdisjoint(caller.tools)
 
-        A name in a grant means what this project or a definition offers; another node is within it as `network` only.
+    @property
+    def words(self) -> frozenset[str]:
+        """The words of a grant or a choice that mean it.
+
+        A name means what this project or a definition offers; another node is within `network` only.
         """
-        if caller.level is Level.OPERATOR or self.kind is Kind.OPERATION:
-            return True
         names = {self.name, self.server or self.name}
         if self.offered_by.kind is OffererKind.NODE:
-            words = {"*", NETWORK, *(f"{NETWORK}:{name}" for name in names)}
-        else:
-            words = {"*", *names.difference(RESERVED), *([NOTEBOOK] if self.kind is Kind.FUNCTION else [])}
-        return not words.isdisjoint(caller.tools)
+            return frozenset({"*", NETWORK, *(f"{NETWORK}:{name}" for name in names)})
+        return frozenset({"*", *names.difference(RESERVED), *([NOTEBOOK] if self.kind is Kind.FUNCTION else [])})
 
 
 def quoted(said: str) -> str:
