@@ -21,9 +21,9 @@ from workbench.functions.calls import failure, runnable
 from workbench.functions.offered import OfferedFunction
 from workbench.functions.progress import Report, reporting
 from workbench.functions.runner import FunctionRunner, Interrupted
+from workbench.process import process_identity
 from workbench.rules.secrets.mask import Mask
 from workbench.rules.tools.masking import marked
-from workbench.process import process_identity
 from workbench.rules.tools.returned import Answer
 from workbench.settings import Settings
 

@@ -138,22 +138,22 @@ name:o})=>[i,o]).sort(([,i],[,o])=>i<o?-1:1),{definition:s}=this.grant;return s&
 tables.teams.values()]:e?Ct(this.tables,e):[],a=i?[]:Ct(this.tables,null),h=({name:c,session:d})=>i&&d?`${d} / ${c}`:c,l=[...o,...a].map(c=>[c.id,h(c)]);A(t,[["",
 [...this.keep,[$t,"None"],...l]]],s)}followPersona(){let t=this.tables.personas.get(this.controls.persona_id.value)?.role;t&&!this.roleChosen&&!this.keep.length&&
 (this.controls.role.value=t),this.showRelevant()}followSession(){this.fillTeams(this.controls.team_id,this.controls.session_id.value,this.controls.team_id.value)}};
-function kc(n){return n.split(",").map(e=>e.trim()).filter(Boolean)}var xc={here:"This machine only",anywhere:"Anywhere"},_c=[["d",86400],["h",3600],["min",60]],vs=class{constructor(t){this.desk=t,this.requests=new w(t),this.list=
-r("ul",{class:"wb-entries"}),this.opener=m("New rule…","wb-button",()=>this.open());let e={submit:()=>this.add(),escape:()=>this.close()};this.form=E({class:"\
-wb-box wb-stack wb-roomy",hidden:!0},e),this.rows=new xt(()=>t.store.tables.rules,s=>this.draw(s)),this.element=ht("Admission rules","An agent that matches a ru\
-le is admitted without asking you. Its history names the rule.",this.list,this.form,this.requests.errorBox,this.opener)}update(){this.rows.update(),this.fields?.
-refresh()}draw(t){this.list.replaceChildren(...t.map(e=>this.entry(e))),this.list.hidden=!t.length}entry(t){let{name:e,pattern:s,loopback_only:i,grants:o}=t,a=l=>this.
-remove(e,l.currentTarget),h=` ${i?"from this machine":"from anywhere"}, ${this.grantText(o)}`;return r("li",{class:"wb-entry"},r("span",{class:"wb-entry-name wb\
--cut"},e),r("span",{class:"wb-grow wb-wrap"},"admits ",r("code",{},s),h),m("Remove","wb-link wb-quiet",a,`Remove the rule ${e}`))}grantText(t){let{tables:e}=this.
-desk.store,s=t.team_id&&(e.teams.get(t.team_id)?.name??t.team_id),i=[t.persona_id,t.role].filter(Boolean);return[i.length?`as ${i.join(", ")}`:null,t.tool&&ys[t.
-tool].toLowerCase(),t.access_level&&`sees the work of ${he[t.access_level].toLowerCase()}`,t.session_id&&`in ${ft(e,t.session_id)??t.session_id}`,s&&`team ${s}`,
-t.definition&&`definition ${this.definitionName(t.definition)}`,t.definitions&&"manages definitions",t.expires_in_seconds&&`for ${$c(t.expires_in_seconds)}`].filter(
-Boolean).join(", ")||"as requested"}definitionName(t){return[...this.desk.store.tables.definitions.values()].find(({definition_id:s})=>s===t)?.name??t}open(){this.
-name=k("",{maxlength:64,required:!0,placeholder:"night shift"}),this.pattern=k("",{maxlength:200,required:!0,placeholder:"worker-*"}),this.origin=x(Object.entries(
-xc),"here"),this.fields=new St(this.desk.store.tables,{},"As requested"),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Add rule");let t=[
-S("Name of the rule",this.name),S("Names of agents, with * and ?",this.pattern),S("From",this.origin)];this.form.replaceChildren(r("div",{class:"wb-fields"},...t),
-this.fields.element,L(this.submit,()=>this.close())),this.form.hidden=!1,this.opener.hidden=!0,this.name.focus()}close(){this.requests.clearError(),this.form.hidden=
-!0,this.fields=null,this.opener.hidden=!1,this.opener.focus()}async add(){let t={name:this.name.value.trim(),pattern:this.pattern.value.trim(),loopback_only:this.
+function kc(n){return n.split(",").map(e=>e.trim()).filter(Boolean)}var xc={here:"You, on this machine only",anywhere:"Anywhere"},_c=[["d",86400],["h",3600],["min",60]],vs=class{constructor(t){this.desk=t,this.requests=new w(t),
+this.list=r("ul",{class:"wb-entries"}),this.opener=m("New rule…","wb-button",()=>this.open());let e={submit:()=>this.add(),escape:()=>this.close()};this.form=
+E({class:"wb-box wb-stack wb-roomy",hidden:!0},e),this.rows=new xt(()=>t.store.tables.rules,s=>this.draw(s)),this.element=ht("Admission rules","An agent that ma\
+tches a rule is admitted without asking you. Its history names the rule.",this.list,this.form,this.requests.errorBox,this.opener)}update(){this.rows.update(),this.
+fields?.refresh()}draw(t){this.list.replaceChildren(...t.map(e=>this.entry(e))),this.list.hidden=!t.length}entry(t){let{name:e,pattern:s,loopback_only:i,grants:o}=t,
+a=l=>this.remove(e,l.currentTarget),h=` ${i?"that run as you on this machine":"from anywhere"}, ${this.grantText(o)}`;return r("li",{class:"wb-entry"},r("span",
+{class:"wb-entry-name wb-cut"},e),r("span",{class:"wb-grow wb-wrap"},"admits ",r("code",{},s),h),m("Remove","wb-link wb-quiet",a,`Remove the rule ${e}`))}grantText(t){
+let{tables:e}=this.desk.store,s=t.team_id&&(e.teams.get(t.team_id)?.name??t.team_id),i=[t.persona_id,t.role].filter(Boolean);return[i.length?`as ${i.join(", ")}`:
+null,t.tool&&ys[t.tool].toLowerCase(),t.access_level&&`sees the work of ${he[t.access_level].toLowerCase()}`,t.session_id&&`in ${ft(e,t.session_id)??t.session_id}`,
+s&&`team ${s}`,t.definition&&`definition ${this.definitionName(t.definition)}`,t.definitions&&"manages definitions",t.expires_in_seconds&&`for ${$c(t.expires_in_seconds)}`].
+filter(Boolean).join(", ")||"as requested"}definitionName(t){return[...this.desk.store.tables.definitions.values()].find(({definition_id:s})=>s===t)?.name??t}open(){
+this.name=k("",{maxlength:64,required:!0,placeholder:"night shift"}),this.pattern=k("",{maxlength:200,required:!0,placeholder:"worker-*"}),this.origin=x(Object.
+entries(xc),"here"),this.fields=new St(this.desk.store.tables,{},"As requested"),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Add rule");
+let t=[S("Name of the rule",this.name),S("Names of agents, with * and ?",this.pattern),S("From",this.origin)];this.form.replaceChildren(r("div",{class:"wb-field\
+s"},...t),this.fields.element,L(this.submit,()=>this.close())),this.form.hidden=!1,this.opener.hidden=!0,this.name.focus()}close(){this.requests.clearError(),this.
+form.hidden=!0,this.fields=null,this.opener.hidden=!1,this.opener.focus()}async add(){let t={name:this.name.value.trim(),pattern:this.pattern.value.trim(),loopback_only:this.
 origin.value==="here",grants:this.fields.choices()};await this.requests.run("add_admission_rule",t,this.submit,"Adding…")&&(this.desk.announce(`The rule ${t.name}\
  was added.`),this.close())}async remove(t,e){await this.requests.run("remove_admission_rule",{name:t},e,"Removing…")&&this.desk.announce(`The rule ${t} was r\
 emoved.`)}};function $c(n){let[t,e]=_c.find(([,s])=>n>=s&&n%s===0)??["s",1];return`${(n/e).toLocaleString("en")} ${t}`}var ks=class{constructor(t){this.desk=t,this.requests=new w(t),this.list=r("ul",{class:"wb-entries"}),this.rows=new xt(()=>t.store.tables.tools,s=>this.list.replaceChildren(
@@ -508,17 +508,18 @@ l",{class:"wb-changes"},...n.map(e))]}function gd(n){return typeof n=="string"?n
 his tool",request:({payload:n})=>["set_peer_permission",{peer:n.origin.node,trait:n.tool,permission:"never"}]},origin:({payload:{origin:n}})=>`called by the nod\
 e ${Fs(n.node)}, whose caller says it is ${n.says}`,facts:({payload:n})=>n.origin.node,done:n=>n?.remember==="always"?"Allowed, and for this node from now on wi\
 thout asking you.":"Allowed."};var Co=3,yd=new Map([["commands_only","takes only tasks that have a command"]]),va={icon:"registration",label:"registration",approve:()=>"Admit",approving:"Admi\
-tting…",title:({payload:n})=>n.name,origin:({payload:n})=>n.spawned_by?`spawned by ${n.spawned_by}`:"connected by itself",summary:({payload:n},t)=>{let e=ft(t,
-qo(n,t));return["as ",r("code",{},n.suggested_id),` · ${n.persona_id??"no persona"}`,n.role===n.persona_id?null:` · ${n.role}`," · read and write",e?` · in ${e}`:
-" · in no session",n.worktree?` · worktree ${n.worktree}`:null,n.definition?` · definition ${n.definition.name}`:null,n.tools?.length?` · tools ${n.tools.join(
-", ")}`:null,n.environment?.length?` · sets ${n.environment.join(", ")}`:null]},facts:({payload:n})=>[...vd(n),...kd(n.capabilities)].join(" · "),discouraged:()=>!1,
-choices:({payload:n},t)=>({session_id:qo(n,t)}),done:({agent_id:n,granted:t})=>`Admitted as ${n}. ${Fr(t)}.`,details:(n,t)=>new Ao(n,t)},Ao=class{constructor({payload:t},e){
-this.session=qo(t,e),this.fields=new St(e,{agent_id:t.suggested_id,persona_id:t.persona_id,role:t.role,session_id:this.session,definition:t.definition?.id??null,
-self_tools:t.definition?.self_tools,tools:t.tools}),this.first=this.fields.first;let s=Ns(t.capabilities);this.element=r("div",{class:"wb-box wb-stack wb-roomy"},
-this.fields.element,s)}choices(){let t={session_id:this.session,...this.fields.choices()};return"persona_id"in t?{...t,role:this.fields.controls.role.value}:t}refresh(){
-this.fields.refresh()}fieldOf(t){return this.fields.fieldOf(t)}};function qo({suggested_session:n},t){return n&&t.sessions.has(n.id)?n.id:null}function vd({client:n,
-address:t,connection_id:e}){return[n,t&&`from ${t}`,e&&`connection ${e}`].filter(Boolean)}function kd(n){let t=Object.entries(n??{}),e=([i,o])=>o===!0?yd.get(i)??
-X(i,40):`${X(i,40)}: ${go(o,60)}`,s=t.slice(0,Co).map(e);return t.length>Co?[...s,`${t.length-Co} more`]:s}var xd={program:({command:n,arguments:t,environment:e})=>["starts a program",[n,...t].map(Ed).join(" "),e],server:({url:n,headers:t})=>["connects to",n,t],provider:({
+tting…",title:({payload:n})=>n.name,origin:({payload:{spawned_by:n,other_user:t}})=>[n?`spawned by ${n}`:"connected by itself",t?`of another user of this mach\
+ine: ${t}`:null].filter(Boolean).join(", "),summary:({payload:n},t)=>{let e=ft(t,qo(n,t));return["as ",r("code",{},n.suggested_id),` · ${n.persona_id??"no pers\
+ona"}`,n.role===n.persona_id?null:` · ${n.role}`," · read and write",e?` · in ${e}`:" · in no session",n.worktree?` · worktree ${n.worktree}`:null,n.definition?
+` · definition ${n.definition.name}`:null,n.tools?.length?` · tools ${n.tools.join(", ")}`:null,n.environment?.length?` · sets ${n.environment.join(", ")}`:null]},
+facts:({payload:n})=>[...vd(n),...kd(n.capabilities)].join(" · "),discouraged:()=>!1,choices:({payload:n},t)=>({session_id:qo(n,t)}),done:({agent_id:n,granted:t})=>`\
+Admitted as ${n}. ${Fr(t)}.`,details:(n,t)=>new Ao(n,t)},Ao=class{constructor({payload:t},e){this.session=qo(t,e),this.fields=new St(e,{agent_id:t.suggested_id,
+persona_id:t.persona_id,role:t.role,session_id:this.session,definition:t.definition?.id??null,self_tools:t.definition?.self_tools,tools:t.tools}),this.first=this.
+fields.first;let s=Ns(t.capabilities);this.element=r("div",{class:"wb-box wb-stack wb-roomy"},this.fields.element,s)}choices(){let t={session_id:this.session,...this.
+fields.choices()};return"persona_id"in t?{...t,role:this.fields.controls.role.value}:t}refresh(){this.fields.refresh()}fieldOf(t){return this.fields.fieldOf(t)}};
+function qo({suggested_session:n},t){return n&&t.sessions.has(n.id)?n.id:null}function vd({client:n,address:t,connection_id:e}){return[n,t&&`from ${t}`,e&&`conn\
+ection ${e}`].filter(Boolean)}function kd(n){let t=Object.entries(n??{}),e=([i,o])=>o===!0?yd.get(i)??X(i,40):`${X(i,40)}: ${go(o,60)}`,s=t.slice(0,Co).map(e);return t.
+length>Co?[...s,`${t.length-Co} more`]:s}var xd={program:({command:n,arguments:t,environment:e})=>["starts a program",[n,...t].map(Ed).join(" "),e],server:({url:n,headers:t})=>["connects to",n,t],provider:({
 provider:n,configuration:t})=>["uses the provider",n,t],permission:({server:n,tools:t})=>["runs tools without asking you",n?`${n}: ${t}`:t]},ka={icon:"shield",label:"\
 trust",approve:()=>"Trust",approving:"Trusting…",title:({payload:n})=>n.definition,origin:({requester:n})=>`requested by ${n}`,summary:({payload:{path:n,needs:t}})=>[
 r("div",{},r("code",{},n),` needs ${f(t.length,"thing")} that you have not trusted:`),r("ul",{class:"wb-needs"},...t.map(_d))],discouraged:()=>!0,done:(n,{payload:t})=>`\
