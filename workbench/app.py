@@ -458,13 +458,8 @@ async def _opened_store(path: Path, clock: Callable[[], int]) -> SqliteStore:
 
 
 def _monotonic(clock: Callable[[], int]) -> Callable[[], int] | None:
-    """A monotonic clock beside the system's, which can be set; none beside another clock."""
-    return _since_boot if clock is wall_clock else None
-
-
-def _since_boot() -> int:
-    """A monotonic clock, in microseconds."""
-    return time.monotonic_ns() // 1_000
+    """A monotonic clock, in microseconds, beside the system's, which can be set; none beside another clock."""
+    return (lambda: time.monotonic_ns() // 1_000) if clock is wall_clock else None
 
 
 @dataclass(frozen=True, slots=True)

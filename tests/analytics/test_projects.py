@@ -123,7 +123,7 @@ async def test_what_is_no_project_of_this_user_is_refused(workbench: Workbench, 
         (tmp_path / "nowhere", "NOT_A_DIRECTORY"),
         (tmp_path, "NO_PROJECT"),
         (copied, "STATE_NOT_TRUSTED"),
-        (other, "STATE_NOT_YOURS"),
+        (other, "STATE_ELSEWHERE"),
     ):
         with pytest.raises((BadInput, NotFound, Refused), match=code):
             await rows(live, workbench, "SELECT 1", projects={"other": root})

@@ -16,7 +16,7 @@ from tests.given import refused
 from workbench.definitions import secret_sources
 from workbench.definitions.secret_sources import resolve
 from workbench.errors import Unavailable, WorkbenchError
-from workbench.rules.definitions.references import parse
+from workbench.rules.definitions.secrets.references import parse
 
 SECRET = "hunter2-of-the-person"
 

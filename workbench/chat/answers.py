@@ -17,7 +17,7 @@ from workbench.chat.models import model, not_installed
 from workbench.chat.question import Limits, Question
 from workbench.chat.tools import Toolbox
 from workbench.errors import WorkbenchError
-from workbench.rules.definitions.secrets import is_secret
+from workbench.rules.definitions.secrets.written_out import is_secret
 from workbench.rules.secrets.mask import Mask
 
 

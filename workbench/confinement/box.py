@@ -145,7 +145,7 @@ class Box:
             made["PYTHONUSERBASE"] = site.getuserbase()
         if sys.prefix != sys.base_prefix:
             made["VIRTUAL_ENV"] = sys.prefix
-        return surroundings.kept(base, names) | made | self._git_settings()
+        return surroundings.inherited(base, names) | made | self._git_settings()
 
     def _git_settings(self) -> dict[str, str]:
         settings = [

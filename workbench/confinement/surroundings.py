@@ -114,7 +114,7 @@ def package() -> dict[str, Path]:
     return {name: place for name, place in places.items() if place.is_dir()}
 
 
-def kept(base: Mapping[str, str], names: Collection[str] = COMMAND) -> dict[str, str]:
+def inherited(base: Mapping[str, str], names: Collection[str] = COMMAND) -> dict[str, str]:
     """Of `base` the variables with these names, and for commands their families, unless a value has credentials.
 
     What steers programs, tells a kernel's display, or betrays a secret is in no list.

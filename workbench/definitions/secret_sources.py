@@ -17,7 +17,7 @@ from workbench import atomic_file, uninterrupted
 from workbench.errors import Unavailable
 from workbench.inert import inert_line
 from workbench.project.root import STATE
-from workbench.rules.definitions.references import Reference, Source
+from workbench.rules.definitions.secrets.references import Reference, Source
 
 LARGEST = 64 << 10
 """Characters of the longest secret."""

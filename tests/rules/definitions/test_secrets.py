@@ -8,11 +8,11 @@ import pytest
 from pydantic import TypeAdapter
 
 from tests.given import refused
-from workbench.rules.definitions.masked_updates import mcp_server, provider_config
 from workbench.rules.definitions.mcp_servers import HttpServer, McpServer, StdioServer
 from workbench.rules.definitions.model import Definition
-from workbench.rules.definitions.references import parse
-from workbench.rules.definitions.secrets import masked, written_out
+from workbench.rules.definitions.secrets.masked_updates import mcp_server, provider_config
+from workbench.rules.definitions.secrets.references import parse
+from workbench.rules.definitions.secrets.written_out import masked, written_out
 from workbench.rules.secrets.forms import MASK
 
 

@@ -12,12 +12,12 @@ from tests.given import refused
 from workbench.rules.definitions import trust
 from workbench.rules.definitions.comparison import differences
 from workbench.rules.definitions.composition import content_hash
-from workbench.rules.definitions.masked_updates import mcp_server
 from workbench.rules.definitions.mcp_servers import HttpServer, McpServer, StdioServer
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.portable import export_text, import_text
-from workbench.rules.definitions.secrets import masked, masked_server
-from workbench.rules.definitions.server_secrets import written_out
+from workbench.rules.definitions.secrets.masked_updates import mcp_server
+from workbench.rules.definitions.secrets.of_servers import written_out
+from workbench.rules.definitions.secrets.written_out import masked, masked_server
 from workbench.rules.secrets.forms import MASK
 
 SERVER: TypeAdapter[StdioServer | HttpServer] = TypeAdapter(McpServer)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Admit
+from tests.conftest import Admit, Served
 from workbench.app import Workbench
-from workbench.errors import BadInput, NotFound, Unavailable, WorkbenchError
+from workbench.errors import BadInput, Conflict, NotFound, Unavailable, WorkbenchError
 from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -32,7 +32,7 @@ tools:
     prompt: "{name} in {words} words: {text}"
 """
 ECHO = "settings:\n  model: test:echo"
-NAME = "text-tools-shorten"
+NAME = "Text-tools__shorten"
 
 
 def write(settings: Settings, chosen: str = ECHO, name: str = "text-tools", text: str = TOOLS) -> None:
@@ -55,7 +55,7 @@ async def test_an_exported_tool_asks_the_model_of_its_definition(workbench: Work
     assert (done["result"], done["is_error"]) == ("You said: shorten in 2 words: A {long} one", False)
     with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
         await workbench.call("call_tool", name=NAME, arguments={"text": 5})
-    await workbench.call("agent_delete_tool", agentTarget="text-tools", toolName="shorten")
+    await workbench.call("agent_delete_tool", agentTarget="Text tools", toolName="shorten")
     with pytest.raises(NotFound, match="UNKNOWN_TOOL"):
         await workbench.call("call_tool", name=NAME, arguments={"text": "x"})
 
@@ -69,11 +69,41 @@ async def test_without_a_model_or_in_another_mode_nothing_is_offered(workbench: 
     assert await listed(workbench) == []
 
 
-async def test_a_copy_and_one_that_cannot_be_read_change_nothing(workbench: Workbench, settings: Settings) -> None:
+async def test_two_definitions_of_one_name_offer_nothing_and_one_that_cannot_be_read_does_not_matter(
+    workbench: Workbench, settings: Settings
+) -> None:
     write(settings)
-    write(settings, name="text-tools-copy")
     write(settings, name="broken", text="metadata: [")
-    assert [tool["name"] for tool in await listed(workbench)] == [NAME]
+    assert [tool["problem"] for tool in await listed(workbench)] == [None]
+    write(settings, name="copy", text=TOOLS.replace("name: Text tools", "name: text-Tools"))
+    [tool] = await listed(workbench)
+    assert tool["problem"] == "the definitions ./agents/copy, ./agents/text-tools are called the same"
+    with pytest.raises(Unavailable, match="TOOL_UNAVAILABLE"):
+        await workbench.call("call_tool", name=tool["name"], arguments={"text": "x"})
+
+
+async def test_a_definition_that_exports_tools_and_a_server_never_share_a_name(
+    served: Served, settings: Settings
+) -> None:
+    workbench, server = served.workbench, {"command": "true"}
+    write(settings)
+    own = {"agentTarget": "Text tools", "serverName": "text-tools", "config": server}
+    for operation, arguments in (
+        ("add_tool_server", {"name": "text-TOOLS", "config": server}),
+        ("agent_add_mcp_server", own),
+    ):
+        with pytest.raises(Conflict, match="TOOL_NAME_TAKEN"):
+            await workbench.call(operation, **arguments)
+    await workbench.call("add_tool_server", name="files", config=server)
+    with pytest.raises(Conflict, match="TOOL_NAME_TAKEN"):
+        await workbench.call("agent_create", agentPath="./agents/files", name="Files", mode="tools")
+    await workbench.call("agent_create", agentPath="./agents/files", name="Files")
+    for changes in ({"mode": "tools"}, {"mode": "tools", "name": "files"}):
+        with pytest.raises(Conflict, match="TOOL_NAME_TAKEN"):
+            await workbench.call("agent_update_metadata", agentTarget="./agents/files", metadata=changes)
+    write(settings, text=TOOLS.replace("name: Text tools", "name: files"))
+    [tool] = await listed(workbench)
+    assert tool["problem"] == "an MCP server is named files, too"
 
 
 async def test_a_provider_that_is_not_trusted_is_not_used(workbench: Workbench, settings: Settings) -> None:

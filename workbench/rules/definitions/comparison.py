@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from workbench.rules.definitions import layout
 from workbench.rules.definitions.model import Definition
-from workbench.rules.definitions.secrets import masked
+from workbench.rules.definitions.secrets.written_out import masked
 
 MOST_LINES = 5_000
 """Lines of a file up to which its patch is made: the time that takes can grow with their square."""

@@ -15,8 +15,8 @@ from workbench.rules.definitions import providers
 from workbench.rules.definitions.composition import system_prompt
 from workbench.rules.definitions.mcp_servers import HttpServer
 from workbench.rules.definitions.model import DEFAULT_PROMPT, AgentTool, Definition, Entry, Include, Mode
-from workbench.rules.definitions.secrets import written_out
-from workbench.rules.definitions.server_secrets import places
+from workbench.rules.definitions.secrets.of_servers import places
+from workbench.rules.definitions.secrets.written_out import written_out
 from workbench.rules.definitions.templates import placeholders
 from workbench.rules.secrets.forms import MASK
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Collection, Iterable
 
 from workbench.rules.definitions.model import Definition, Entry, Include
-from workbench.rules.definitions.secrets import masked
+from workbench.rules.definitions.secrets.written_out import masked
 
 HASH_LENGTH = 16
 _NOT_CONTENT = {"metadata": {"created"}}

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from workbench.errors import BadInput
 from workbench.rules.definitions.model import Definition
-from workbench.rules.definitions.references import variable
-from workbench.rules.definitions.secrets import replace_secrets
+from workbench.rules.definitions.secrets.references import variable
+from workbench.rules.definitions.secrets.written_out import replace_secrets
 from workbench.rules.reasons import reason
 from workbench.rules.yaml_text import InvalidYaml, load, write
 

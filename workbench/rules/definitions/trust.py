@@ -16,7 +16,7 @@ from workbench.inert import inert_line
 from workbench.model import Role
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
 from workbench.rules.definitions.model import Definition
-from workbench.rules.definitions.secrets import masked
+from workbench.rules.definitions.secrets.written_out import masked
 
 FINGERPRINT_LENGTH = 32
 Files = Mapping[str, Mapping[str, str]]

@@ -11,7 +11,6 @@ HASH_LENGTH = 8
 
 _NAME = re.compile(rf"[a-zA-Z_][a-zA-Z0-9_-]{{0,{NAME_LIMIT - 1}}}")
 _UNSUITABLE = re.compile(r"[^a-zA-Z0-9_-]")
-_REPEATED = re.compile(r"_{2,}")
 
 
 def is_local(name: str) -> bool:
@@ -20,7 +19,7 @@ def is_local(name: str) -> bool:
 
 
 def qualified(server: str, tool: str) -> str:
-    """The name under which the tool of an MCP server is offered: ``server__tool``.
+    """The name under which a tool of an MCP server, of a definition or of an agent is offered: ``server__tool``.
 
     It ends with a hash if the plain name would be too long, has characters that some providers refuse, or could also
     be that of another server's tool.
@@ -29,28 +28,13 @@ def qualified(server: str, tool: str) -> str:
     is_clear = SEPARATOR not in server and not server.startswith("_") and not server.endswith("_")
     if is_clear and _NAME.fullmatch(plain) and not _ENDS_WITH_HASH.search(plain):
         return plain
-    return _with_hash(plain, server, tool)
+    digest = hashlib.sha256(f"{len(server)} {server}{tool}".encode()).hexdigest()[:HASH_LENGTH]
+    return f"{_suitable(plain)[: NAME_LIMIT - HASH_LENGTH - 1]}-{digest}"
 
 
 def prefix(server: str) -> str:
     """How the names of a server's tools begin. Those of another one may begin so, too, if they end with a hash."""
     return _suitable(f"{server}{SEPARATOR}")[: NAME_LIMIT - HASH_LENGTH - 1]
-
-
-def exported(definition_id: str, tool: str) -> str:
-    """The name under which a tool that a definition exports is offered: ``definition-tool``.
-
-    It ends with a hash if the plain name could also be that of another definition's tool, or of an MCP server's.
-    """
-    plain = f"{definition_id}-{tool}"
-    if "-" not in tool and is_local(plain) and not _ENDS_WITH_HASH.search(plain):
-        return plain
-    return _with_hash(_REPEATED.sub("_", _UNSUITABLE.sub("_", plain)), definition_id, tool)
-
-
-def _with_hash(plain: str, owner: str, tool: str) -> str:
-    digest = hashlib.sha256(f"{len(owner)} {owner}{tool}".encode()).hexdigest()[:HASH_LENGTH]
-    return f"{_suitable(plain)[: NAME_LIMIT - HASH_LENGTH - 1]}-{digest}"
 
 
 def _suitable(plain: str) -> str:

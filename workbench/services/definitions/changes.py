@@ -12,10 +12,10 @@ from typing import Any, Literal
 from workbench.definitions import Change, Directory, Draft, Snapshot
 from workbench.errors import Conflict, NotFound, Unavailable, WorkbenchError
 from workbench.ops import Ctx
-from workbench.rules.definitions import secrets
 from workbench.rules.definitions.composition import content_hash
 from workbench.rules.definitions.model import Definition
-from workbench.services.definitions import trust
+from workbench.rules.definitions.secrets import written_out
+from workbench.services.definitions import tool_names, trust
 from workbench.services.definitions.operation import Done, validated
 from workbench.services.definitions.trust import Origin, Writing
 from workbench.store.base import Row, Tx
@@ -116,16 +116,22 @@ async def change(ctx: Ctx, target: str, edit: Callable[[Definition], Definition]
         summary: what is changed, such as ``rule be-polite added``.
 
     Raises:
-        WorkbenchError: see `read`, and what `edit` raises. Unavailable: ``PROJECT_UNWRITABLE``.
+        WorkbenchError: see `read`, and what `edit` raises. Conflict: ``TOOL_NAME_TAKEN``.
+        Unavailable: ``PROJECT_UNWRITABLE``.
     """
     change = await ctx.repositories.shielded(_change(ctx, target, edit, summary))
     return Done(message=f"{change.after.definition.metadata.name}: {summary}.")
 
 
 async def _change(ctx: Ctx, target: str, edit: Callable[[Definition], Definition], summary: str) -> Change:
+    def edited(before: Definition) -> Definition:
+        after = edit(before)
+        tool_names.require_unlike_servers(ctx, before, after)
+        return after
+
     directory = await to_thread(ctx.definitions.find, target)
     async with exclusive(ctx, directory):
-        change = await to_thread(ctx.definitions.change, directory, edit)
+        change = await to_thread(ctx.definitions.change, directory, edited)
         if change.before != change.after.definition:
             before = replace(change.after, definition=change.before, hash=content_hash(change.before))
             await _record_found(ctx, before)
@@ -160,12 +166,14 @@ async def create(ctx: Ctx, path: str, definition: Definition, summary: str, orig
         origin: where its content comes from, which decides what of it is trusted.
 
     Raises:
-        BadInput: ``INVALID_PATH``. Conflict: ``AGENT_EXISTS``. Unavailable: ``PROJECT_UNWRITABLE``.
+        BadInput: ``INVALID_PATH``. Conflict: ``AGENT_EXISTS``, ``TOOL_NAME_TAKEN``.
+        Unavailable: ``PROJECT_UNWRITABLE``.
     """
     return await ctx.repositories.shielded(_create(ctx, path, definition, summary, origin))
 
 
 async def _create(ctx: Ctx, path: str, definition: Definition, summary: str, origin: Origin) -> Snapshot:
+    await to_thread(tool_names.require_unlike_servers, ctx, None, definition)
     directory = await to_thread(ctx.definitions.vacant, path)
     async with exclusive(ctx, directory):
         snapshot = await to_thread(ctx.definitions.create, directory, definition)
@@ -225,7 +233,7 @@ def _version(
     ctx: Ctx, snapshot: Snapshot, action: Action, summary: str, made: Writing | None = None, replaces: str | None = None
 ) -> Record:
     definition, path = snapshot.definition, ctx.definitions.display_path(snapshot.path)
-    content = secrets.masked(definition).model_dump_json(by_alias=True)
+    content = written_out.masked(definition).model_dump_json(by_alias=True)
     values = {"id": definition.metadata.id, "name": definition.metadata.name, "path": path, "hash": snapshot.hash}
 
     def write(tx: Tx) -> None:

@@ -14,7 +14,7 @@ from workbench.errors import BadInput, Conflict, Unavailable
 from workbench.ops import Ctx
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.providers import ALIASES, PROVIDERS, check, provider_id
-from workbench.rules.definitions.secrets import is_secret
+from workbench.rules.definitions.secrets.written_out import is_secret
 from workbench.rules.secrets.mask import Mask
 from workbench.services.definitions import secrets, trust
 

@@ -17,9 +17,9 @@ from workbench.model import Level
 from workbench.ops import Caller, Ctx
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
 from workbench.rules.definitions.model import Definition
-from workbench.rules.definitions.references import parse
-from workbench.rules.definitions.secrets import is_secret
-from workbench.rules.definitions.server_secrets import Place, rewritten
+from workbench.rules.definitions.secrets.of_servers import Place, rewritten
+from workbench.rules.definitions.secrets.references import parse
+from workbench.rules.definitions.secrets.written_out import is_secret
 from workbench.rules.secrets.forms import secrets_in
 from workbench.rules.secrets.mask import Mask
 

@@ -17,7 +17,7 @@ from workbench.errors import BadInput, NotFound, Refused
 from workbench.model import Capability, SelfTools
 from workbench.ops import Ctx
 from workbench.rules.definitions import composition, layout
-from workbench.rules.definitions.secrets import masked
+from workbench.rules.definitions.secrets.written_out import masked
 from workbench.rules.programs import AgentSetup
 from workbench.services.agents.register import OwnDefinition
 from workbench.services.definitions import changes, secrets, trust

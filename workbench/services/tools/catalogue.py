@@ -19,9 +19,9 @@ ToolName = Annotated[str, Field(min_length=1, max_length=200, description="The t
 
 
 class ToolSummary(Wire):
-    """A tool. `source`: local, or mcp if it runs elsewhere. `server`: its MCP server, or the agent whose trait it is.
-    `offered_by`: workbench, notebook, project, definition:ID or node:RID; `offerer_name`: of the process, definition or
-    node. `problem`: why it cannot be called now."""
+    """A tool. `source`: local, or mcp if it runs elsewhere. `server`: its MCP server, or the definition or agent that
+    has it. `offered_by`: workbench, notebook, project, definition:ID or node:RID; `offerer_name`: of the process,
+    definition or node. `problem`: why it cannot be called now."""
 
     name: str
     title: str
@@ -58,7 +58,9 @@ async def list_tools(
     search: Annotated[str, Field(max_length=200, description="Words in the name or description.")] = "",
     source: Annotated[Source | None, Field(description="Only local or mcp.")] = None,
     kind: Annotated[Kind | None, Field(description="Only operation, function, definition, mcp or trait.")] = None,
-    server: Annotated[str | None, Field(max_length=100, description="Only tools of this MCP server or agent.")] = None,
+    server: Annotated[
+        str | None, Field(max_length=100, description="Only tools of this MCP server, definition or agent.")
+    ] = None,
 ) -> ToolList:
     """List the tools that call_tool can call.
 
@@ -93,9 +95,12 @@ async def get_tool(ctx: Ctx, name: ToolName) -> ToolDetails:
 
 async def offered(ctx: Ctx, scope: Scope) -> list[Tool]:
     """The tools that a scope may use, without those that the operator has forbidden."""
-    found = [tool for one in _sources(scope) for tool in await one.tools(ctx, scope)]
-    granted = [tool for tool in found if tool.is_granted_to(scope.caller)]
-    return await permissions.without_forbidden(ctx, scope, granted)
+    granted: dict[str, Tool] = {}
+    for source in _sources(scope):
+        for tool in await source.tools(ctx, scope):
+            if tool.is_granted_to(scope.caller):
+                granted.setdefault(tool.name, tool)  # as `find` finds it
+    return await permissions.without_forbidden(ctx, scope, list(granted.values()))
 
 
 async def find(ctx: Ctx, scope: Scope, name: str) -> Tool:

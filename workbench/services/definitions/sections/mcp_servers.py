@@ -8,13 +8,13 @@ from pydantic import Field
 
 from workbench.errors import Conflict, NotFound
 from workbench.ops import Ctx
-from workbench.rules.definitions import masked_updates
 from workbench.rules.definitions.mcp_servers import McpServer
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.names import EntryName
-from workbench.rules.definitions.secrets import masked
-from workbench.rules.definitions.server_secrets import written_out
-from workbench.services.definitions import changes
+from workbench.rules.definitions.secrets import masked_updates
+from workbench.rules.definitions.secrets.of_servers import written_out
+from workbench.rules.definitions.secrets.written_out import masked
+from workbench.services.definitions import changes, tool_names
 from workbench.services.definitions.changes import updated
 from workbench.services.definitions.operation import AgentTarget, Answer, Done, definition_op
 from workbench.services.definitions.sections.written_out import Configured, configured
@@ -71,6 +71,7 @@ async def agent_add_mcp_server(
             )
         return updated(definition, mcp_servers={**servers, serverName: masked_updates.mcp_server(config)})
 
+    await tool_names.require_unlike_definitions(ctx, serverName)
     done = await changes.change(ctx, agentTarget, edit, f"MCP server {serverName} added")
     return configured(done, written_out(config))
 

@@ -10,10 +10,10 @@ from pydantic import Field
 from workbench.definitions import provider_check
 from workbench.errors import BadInput, Conflict, NotFound, Unavailable
 from workbench.ops import Ctx
-from workbench.rules.definitions.masked_updates import provider_config
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.providers import ALIASES, PROVIDERS, ProviderInfo, check, provider_id
-from workbench.rules.definitions.secrets import is_secret, is_written_out, masked
+from workbench.rules.definitions.secrets.masked_updates import provider_config
+from workbench.rules.definitions.secrets.written_out import is_secret, is_written_out, masked
 from workbench.services.definitions import changes, secrets
 from workbench.services.definitions.changes import updated
 from workbench.services.definitions.operation import AgentTarget, Answer, Done, definition_op

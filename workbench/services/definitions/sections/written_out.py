@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from workbench.rules.definitions.references import variable
+from workbench.rules.definitions.secrets.references import variable
 from workbench.services.definitions.operation import Done
 
 

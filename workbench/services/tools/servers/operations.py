@@ -15,14 +15,14 @@ from workbench.inert import inert
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op, problems_of
 from workbench.ops.operation import invalid_arguments
-from workbench.rules.definitions import masked_updates
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
-from workbench.rules.definitions.secrets import masked_server
-from workbench.rules.definitions.server_secrets import written_out
+from workbench.rules.definitions.secrets import masked_updates
+from workbench.rules.definitions.secrets.of_servers import written_out
+from workbench.rules.definitions.secrets.written_out import masked_server
 from workbench.rules.spelling import similar
 from workbench.rules.tools import servers as rules
 from workbench.rules.tools.servers import ServerList
-from workbench.services.definitions import trust
+from workbench.services.definitions import tool_names, trust
 from workbench.services.definitions.sections.written_out import warning
 from workbench.services.tools.servers import connections, project
 from workbench.services.tools.servers.connections import Trusted
@@ -99,6 +99,7 @@ async def list_tool_servers(ctx: Ctx) -> ToolServers:
 async def add_tool_server(ctx: Ctx, name: Name, config: Config) -> ToolServer:
     """Use the tools of another MCP server: a program that is started, or a server at a URL."""
     _validated("add_tool_server", config)
+    await tool_names.require_unlike_definitions(ctx, name)
 
     def add(entries: dict[str, Any]) -> None:
         if name in entries:

@@ -6,6 +6,7 @@ from asyncio import to_thread
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
+from itertools import groupby
 
 from workbench.chat.answers import answer
 from workbench.chat.frames import Completed
@@ -14,40 +15,38 @@ from workbench.chat.tools import NoTools
 from workbench.definitions import Registry, Snapshot
 from workbench.errors import NotFound, WorkbenchError
 from workbench.model import Level
-from workbench.ops import Caller, Ctx
+from workbench.ops import Ctx
 from workbench.rules.definitions import composition, templates
 from workbench.rules.definitions.model import AgentTool, Mode
-from workbench.rules.tools.names import exported
-from workbench.services.definitions import changes, models
+from workbench.rules.tools.names import SEPARATOR, qualified
+from workbench.services.definitions import changes, models, tool_names
+from workbench.services.tools.sources import upstream
 from workbench.services.tools.tool import Call, Hints, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
-
-MARK = "-"
-"""In the name of every tool that a definition exports; see `exported`."""
 
 
 async def tools(ctx: Ctx, scope: Scope) -> list[Tool]:
-    """The tools of all definitions, unless the caller can be granted none: reading definitions takes time. Of those
-    with the same id, the first one counts."""
-    if not _may_use_some(scope.caller):
+    """The tools of all definitions, unless the caller is granted none: reading definitions takes time. Those of two
+    definitions, or of a definition and an MCP server, that are called the same cannot be called."""
+    if scope.caller.level is not Level.OPERATOR and not scope.caller.tools:
         return []
+    exporting = await to_thread(_exporting, ctx.definitions)
+    servers = {name.lower(): name for name in upstream.server_names(ctx, scope)}
     found: dict[str, Tool] = {}
-    for snapshot in await to_thread(_exporting, ctx.definitions):
-        for tool in snapshot.definition.tools:
-            made = _tool(snapshot, tool)
-            found.setdefault(made.name, made)
+    for place, alike in groupby(sorted(exporting, key=_place), _place):
+        first, *others = alike
+        paths = ", ".join(ctx.definitions.display_path(one.path) for one in (first, *others))
+        problem = f"the definitions {paths} are called the same" if others else None
+        if place in servers:
+            problem = f"an MCP server is named {servers[place]}, too"
+        found |= {made.name: made for made in (_tool(first, tool, problem) for tool in first.definition.tools)}
     return list(found.values())
 
 
 async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
     """The tool with a name. That reads all definitions, so names that no such tool has are not looked up."""
-    if MARK not in name:
+    if SEPARATOR not in name and "-" not in name:
         return None
     return next((tool for tool in await tools(ctx, scope) if tool.name == name), None)
-
-
-def _may_use_some(caller: Caller) -> bool:
-    granted = caller.tools
-    return caller.level is Level.OPERATOR or "*" in granted or any(MARK in name for name in granted)
 
 
 def _exporting(registry: Registry) -> list[Snapshot]:
@@ -62,10 +61,16 @@ def _exporting(registry: Registry) -> list[Snapshot]:
     return list(readable())
 
 
-def _tool(snapshot: Snapshot, tool: AgentTool) -> Tool:
-    definition = snapshot.definition
+def _place(snapshot: Snapshot) -> str:
+    return tool_names.place(snapshot.definition.metadata).lower()
+
+
+def _tool(snapshot: Snapshot, tool: AgentTool, problem: str | None) -> Tool:
+    definition, place = snapshot.definition, tool_names.place(snapshot.definition.metadata)
     return Tool(
-        name=exported(definition.metadata.id, tool.name),
+        name=qualified(place, tool.name),
+        server=place,
+        own_name=tool.name,
         title=f"{definition.metadata.name}: {tool.name}",
         description=tool.description,
         parameters=tool.parameters,
@@ -73,7 +78,7 @@ def _tool(snapshot: Snapshot, tool: AgentTool) -> Tool:
         kind=Kind.DEFINITION,
         hints=Hints(destructive=False),
         version=snapshot.hash,
-        problem=None if definition.settings.model else "its definition names no model",
+        problem=problem or (None if definition.settings.model else "its definition names no model"),
         run=partial(_run, str(snapshot.path), tool.name),
         offered_by=Offerer(OffererKind.DEFINITION, definition.metadata.id, definition.metadata.name),
     )

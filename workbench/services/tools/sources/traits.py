@@ -20,8 +20,7 @@ from workbench.rules.personalities.profile import PersonalityTrait
 from workbench.rules.tools.names import SEPARATOR, qualified
 from workbench.rules.tools.results import as_json
 from workbench.services.tools import peers
-from workbench.services.tools.servers import project
-from workbench.services.tools.sources import functions
+from workbench.services.tools.sources import functions, upstream
 from workbench.services.tools.tool import Call, Hints, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
 from workbench.store.base import Row
 
@@ -34,7 +33,7 @@ ANYTHING: Mapping[str, Any] = {"type": "object"}
 async def tools(ctx: Ctx, scope: Scope) -> list[Tool]:
     """The traits of the latest versions of all personalities; for a call of another node, this node's own."""
     nodes = {row["rid"]: row for row in await ctx.read(lambda tx: tx.all(peers.SQL.nodes))}
-    taken = _server_names(ctx, scope)
+    taken = upstream.server_names(ctx, scope)
     found: dict[str, Tool] = {}
     for known, trait in _callable(ctx, scope):
         made = _tool(ctx, known, trait, nodes.get(str(known.profile.node_rid)), taken)
@@ -49,7 +48,7 @@ async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
     for known, trait in _callable(ctx, scope):
         if _name(known.profile.rid.name, trait.name) == name:
             node = None if known.is_own else await peers.node(ctx, known.profile.node_rid)
-            return _tool(ctx, known, trait, node, _server_names(ctx, scope))
+            return _tool(ctx, known, trait, node, upstream.server_names(ctx, scope))
     return None
 
 
@@ -60,12 +59,6 @@ def _callable(ctx: Ctx, scope: Scope) -> Iterator[tuple[Known, PersonalityTrait]
 @lru_cache(NAMES)
 def _name(agent: str, trait: str) -> str:
     return qualified(agent, trait)
-
-
-def _server_names(ctx: Ctx, scope: Scope) -> set[str]:
-    """The names of MCP servers, whose tools have names of the same form."""
-    of_definition = scope.definition.definition.mcp_servers if scope.definition is not None else {}
-    return {*ctx.upstreams.all(project.OWNER), *of_definition}
 
 
 def _tool(ctx: Ctx, known: Known, trait: PersonalityTrait, node: Row | None, taken: Container[str]) -> Tool:

@@ -18,9 +18,17 @@ from workbench.upstream.connections import Key
 from workbench.upstream.offers import Offer
 
 
+def server_names(ctx: Ctx, scope: Scope) -> set[str]:
+    """The names of the servers for a scope: definitions and agents offer tools with names of the same form."""
+    of_definition = scope.definition.definition.mcp_servers if scope.definition is not None else {}
+    return {*ctx.upstreams.all(project.OWNER), *of_definition}
+
+
 async def tools(ctx: Ctx, scope: Scope) -> list[Tool]:
     """The tools that the servers listed last, also of those that are down."""
-    return [tool for key, upstream in (await _servers(ctx, scope)).items() for tool in _tools(ctx, scope, key, upstream)]
+    return [
+        tool for key, upstream in (await _servers(ctx, scope)).items() for tool in _tools(ctx, scope, key, upstream)
+    ]
 
 
 async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:

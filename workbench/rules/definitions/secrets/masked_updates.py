@@ -11,8 +11,8 @@ from typing import Any
 from workbench.errors import BadInput
 from workbench.rules.definitions.mcp_servers import ToolRule
 from workbench.rules.definitions.providers import ADDRESSES
-from workbench.rules.definitions.references import variable
-from workbench.rules.definitions.server_secrets import Place, Server, places, rewritten, values_of, with_values
+from workbench.rules.definitions.secrets.of_servers import Place, Server, places, rewritten, values_of, with_values
+from workbench.rules.definitions.secrets.references import variable
 from workbench.rules.secrets.forms import MASK
 
 _TOOL_RULES: Mapping[str, Any] = {"tools": {}, "server_tool_defaults": ToolRule()}

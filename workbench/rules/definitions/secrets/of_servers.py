@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
-from workbench.rules.definitions.references import parse
+from workbench.rules.definitions.secrets.references import parse
 from workbench.rules.secrets.forms import MASK, form_spans, has_form, is_opaque, says_secret, secrets_in
 
 Server = StdioServer | HttpServer

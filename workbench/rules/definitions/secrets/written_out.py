@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.providers import PROVIDERS
-from workbench.rules.definitions.references import parse
-from workbench.rules.definitions.server_secrets import Place, Server, rewritten
+from workbench.rules.definitions.secrets.of_servers import Place, Server, rewritten
+from workbench.rules.definitions.secrets.references import parse
 from workbench.rules.secrets.forms import MASK, has_form, says_secret
 
 
