@@ -57,38 +57,45 @@ tasks:
     worktree: sum2
     run: [sh, -c, "echo 1 > last.txt"]
     after: [halve]
-  - {name: judge, title: Judge all, persona: reviewer, after: [add, last]}
+  - {name: judge, title: Judge all, persona: reviewer, run: "echo 3 failed; JUDGEMENT", max_retries: 0, after: [add]}
+  - {name: think, title: Think it over, persona: reviewer, after: [last]}
 """
 
 
 @pytest.mark.long
 def test_a_plan_of_ones_own_goes_on_when_it_is_run_again(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(repository)
-    (repository / "plan.yaml").write_text(PLAN)
+    (repository / "plan.yaml").write_text(PLAN.replace("JUDGEMENT", "false"))
     (repository / "test_nothing.py").write_text("def test_nothing(): pass\n")
     git("add", ".", cwd=repository)
     git("commit", "-q", "-m", "A plan and a test", cwd=repository)
     ran = typed("demo", "--repo", ".", "--plan", "plan.yaml", "--workers", "1")
     assert ran.status == 1, ran.err
-    assert "Plan sums: 1 of 4 tasks done; 1 failed; 2 not done; merged: sum; not merged: half, sum2." in ran.out
+    assert "Plan sums: 1 of 5 tasks done; 2 failed; 2 not done; merged: sum; not merged: half, sum2." in ran.out
     rows = {line.split()[1]: line for line in ran.out.splitlines() if line[:1].isdigit()}
     assert "merged into main as " in rows["Add"]
     assert "The command ended with status 1. … by zero" in rows["Divide"]
+    assert "The command ended with status 1. … 3 failed" in rows["Judge"], "a command is run, whatever its persona"
     assert "waits for 2" in rows["Compare"]
     assert f"run `workbench --project {repository} task 2`" in ran.out
     assert "run `workbench demo --repo . --plan plan.yaml` again: it goes on with what is left" in ran.out
     assert (repository / "sum.txt").read_text() == "3\n"
     assert git("status", "--porcelain", cwd=repository) == ""
 
-    (repository / "plan.yaml").write_text(PLAN.replace("exit 1", "echo 2 > half.txt"))
+    (repository / "plan.yaml").write_text(PLAN.replace("exit 1", "echo 2 > half.txt").replace("JUDGEMENT", "true"))
     git("commit", "-q", "-a", "-m", "A better plan", cwd=repository)
     ran = typed("--json", "demo", "--repo", ".", "--plan", "plan.yaml")
-    assert ran.status == 0, ran.err
+    assert ran.status == 1, "nobody plays the reviewer of a plan of one's own"
     summary = json.loads(ran.out)
     assert summary["account"]["done"] == [1, 2, 3, 4]
     assert summary["account"]["merged"].keys() == {"sum", "half", "sum2"}
-    assert summary["account"]["failed"] == summary["account"]["waiting"] == {}
-    assert "Everything is done and merged." in summary["next"][0]
-    assert summary["attempts"] == 5, "what was done is not done again"
+    assert summary["account"]["failed"] == {}
+    outcome = "has no command, so an agent of the persona reviewer has to do it"
+    assert summary["account"]["waiting"] == {"5": outcome}
+    assert summary["next"] == [
+        f"For what has no command, connect an agent: run `workbench --project {repository} serve`, and "
+        f"`workbench --project {repository} connect` in another terminal."
+    ]
+    assert summary["attempts"] == 6, "what was done is not done again"
     assert [(repository / name).read_text() for name in ("half.txt", "last.txt")] == ["2\n", "1\n"]
     assert git("status", "--porcelain", cwd=repository) == ""

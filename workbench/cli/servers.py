@@ -123,6 +123,10 @@ def _next_steps(made: Account, project: str, again: str, *, own: bool) -> list[s
         steps.append(
             f"Correct the plan, the repository or the settings, and run `{again}` again: it goes on with what is left."
         )
+    if made.for_agents:
+        steps.append(
+            f"For what has no command, connect an agent: run `{here} serve`, and `{here} connect` in another terminal."
+        )
     return steps or [f"To see what is left, run `{here} tasks`."]
 
 

@@ -12,6 +12,7 @@ from workbench.tables import State
 
 COMMIT_LENGTH = 12
 REASON_LENGTH = 160
+NO_COMMAND = "has no command"
 
 Call = Callable[..., dict[str, Any]]
 """Runs an operation by its name, with named arguments, as the operator."""
@@ -54,6 +55,11 @@ class Account:
     def failed(self) -> list[int]:
         """The ids of the failed tasks."""
         return [task.id for task in self.tasks if task.status is TaskState.FAILED]
+
+    @property
+    def for_agents(self) -> list[int]:
+        """The ids of the tasks that wait for an agent, because they have no command."""
+        return [task.id for task in self.tasks if task.outcome.startswith(NO_COMMAND)]
 
     @property
     def unmerged(self) -> list[str]:
@@ -137,9 +143,11 @@ def _outcome(call: Call, task: Mapping[str, Any], merged: Mapping[str, str]) -> 
             return merged.get(task["worktree"], "not merged" if task["worktree"] else "")
         case TaskState.FAILED:
             return _reason(task["error_message"] or "it gave no reason")
-        case TaskState.PENDING if task["blocked"]:
-            others = call("get_task", task_id=task["id"])["blocked_by"]
-            return f"waits for {', '.join(map(str, others))}"
+        case TaskState.PENDING:
+            whole = call("get_task", task_id=task["id"])
+            if task["blocked"]:
+                return f"waits for {', '.join(map(str, whole['blocked_by']))}"
+            return "" if whole["run"] else f"{NO_COMMAND}, so an agent of the persona {task['persona_id']} has to do it"
     return ""
 
 
