@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,17 @@ async def test_a_string_goes_to_the_shell_and_a_list_is_executed_in_the_place(
         ("no-such-program", "The command could not be started: /bin/sh: 1: no-such-program: ", NOT_STARTED),
         ("echo a\0b", "The command could not be started: embedded null byte", NOT_STARTED),
         (["echo", "x" * 4_000_000], "The command could not be started: [Errno 7]", NOT_STARTED),
+        (
+            "printf 'a\\0b' >&2; exit 1",
+            "The command ended with status 1.\na\N{REPLACEMENT CHARACTER}b",
+            "exit status 1",
+        ),
+        (
+            f"{sys.executable} -c 'import json; json.loads(str())'",
+            "The command ended with status 1.",
+            "JSONDecodeError",
+        ),
+        (f"{sys.executable} -c 'raise SystemExit(4)'", "The command ended with status 4.", "exit status 4"),
         (None, "This task has no command", None),
         ("", "This task has no command", None),
         ([], "This task has no command", None),
@@ -132,7 +144,7 @@ async def test_an_error_carries_the_last_lines_only(run: Runner) -> None:
         (r"printf '\303\251 \377 \303'", ["é \N{REPLACEMENT CHARACTER} \N{REPLACEMENT CHARACTER}"]),
         (r"echo one; echo two >&2; echo three", ["one", "two", "three"]),
         (r"printf '\n\n'", ["", ""]),
-        (r"printf 'a\000b\n'", ["a\0b"]),
+        (r"printf 'a\000b\n'", ["a\N{REPLACEMENT CHARACTER}b"]),
     ],
 )
 async def test_each_line_of_output_is_passed_on_as_text(run: Runner, what: str, lines: list[str]) -> None:
@@ -153,6 +165,16 @@ async def test_much_output_is_passed_on_completely_and_in_order(run: Runner) -> 
     assert run.lines == [str(n) for n in range(1, 50_001)]
 
 
+async def test_a_flood_of_lines_leaves_turns_to_others_such_as_heartbeats(run: Runner) -> None:
+    flood, at_turns = asyncio.create_task(run("yes | head -n 300000")), [0]
+    while not flood.done():
+        await asyncio.sleep(0)
+        at_turns.append(len(run.lines))
+    assert (await flood).ok
+    assert len(run.lines) == 300_000
+    assert max(later - before for before, later in pairwise(at_turns)) < 30_000, "fewer than a full pipe has"
+
+
 # What it answers
 
 
@@ -161,8 +183,12 @@ async def test_much_output_is_passed_on_completely_and_in_order(run: Runner) -> 
     [
         (None, Outcome(True)),
         ("{}", Outcome(True)),
-        ('{"result": [null, "é"], "artifacts": ["a.csv"], "more": 1}', Outcome(True, [None, "é"], ("a.csv",))),
+        ('{"result": [null, "é"], "artifacts": ["a.csv"]}', Outcome(True, [None, "é"], ("a.csv",))),
         ('{"result": 0}', Outcome(True, 0)),
+        ('{"accuracy": 0.9, "result": 1}', Outcome(True, {"accuracy": 0.9, "result": 1})),
+        ('{"metrics": {"f1": 1}, "result": {"n": 2}}', Outcome(True, {"n": 2, "metrics": {"f1": 1}})),
+        ('{"metrics": {"f1": 1}, "result": 2}', Outcome(True, {"result": 2, "metrics": {"f1": 1}})),
+        ('\ufeff{"metrics": 1}', Outcome(True, {"metrics": 1})),
     ],
 )
 async def test_the_result_file_is_the_answer(run: Runner, answer: str | None, outcome: Outcome) -> None:
@@ -179,8 +205,6 @@ async def test_the_result_file_is_the_answer(run: Runner, answer: str | None, ou
         ("echo '[1]' > $WORKBENCH_RESULT", "it is not an object"),
         ("""echo '{"artifacts": "a"}' > $WORKBENCH_RESULT""", "artifacts is not a list of strings"),
         ("""echo '{"artifacts": [1]}' > $WORKBENCH_RESULT""", "artifacts is not a list of strings"),
-        ("""echo '{"result": NaN}' > $WORKBENCH_RESULT""", "not JSON compliant"),
-        ("""echo '{"result": 1e999}' > $WORKBENCH_RESULT""", "not JSON compliant"),
         (r"""echo '{"result": "\\ud800"}' > $WORKBENCH_RESULT""", "surrogates not allowed"),
         (r"printf '\377' > $WORKBENCH_RESULT", "can't decode"),
         ("head -c 100000 /dev/zero | tr '\\0' '[' > $WORKBENCH_RESULT", ""),
@@ -195,6 +219,13 @@ async def test_a_result_file_that_cannot_be_used_fails_the_task_for_good(run: Ru
     assert (outcome.ok, outcome.retryable) == (False, False)
     assert outcome.error.startswith("The result file cannot be used: ")
     assert why in outcome.error
+
+
+async def test_a_number_that_is_none_is_recorded_as_null_and_named(run: Runner) -> None:
+    answer = '{"loss": [1, NaN], "n": {"most": 1e999}}'
+    outcome = await run(f"echo '{answer}' > $WORKBENCH_RESULT")
+    assert (outcome.ok, outcome.result) == (True, {"loss": [1, None], "n": {"most": None}})
+    assert run.lines == ["[the result has loss[1] = nan, n.most = inf, which JSON cannot say: null is recorded]"]
 
 
 async def test_the_answer_of_a_command_that_failed_does_not_count(run: Runner) -> None:

@@ -3,14 +3,16 @@
 The contract with the command: the task as JSON on standard input (or the prompt, if its profile asks for that), in
 `WORKBENCH_TASK_FILE` and, up to 100,000 bytes, in `WORKBENCH_TASK`; `WORKBENCH_TASK_ID`, `WORKBENCH_ATTEMPT` and
 `WORKBENCH_AGENT`; the persona's text in the file that `WORKBENCH_PERSONA` names; what `definition` adds. Exit status 0
-completes the task with the JSON object found at `WORKBENCH_RESULT` (`result`, `artifacts`; both optional); 75
-(EX_TEMPFAIL) asks for another attempt; anything else fails under the retry rule.
+completes the task with the JSON object found at `WORKBENCH_RESULT`, which is the result, or an envelope of `result`,
+`metrics` and `artifacts`; 75 (EX_TEMPFAIL) asks for another attempt; anything else fails under the retry rule.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,6 +42,9 @@ TAIL_LINES = 15
 ANSWER_LIMIT = 20_000
 OUTPUT_LIMIT = 8_000
 """Characters of the output in an error, so that what follows it is not cut off."""
+_ENVELOPE = frozenset(("result", "metrics", "artifacts"))
+_EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Exit|Interrupt))(?::\s|$)")
+"""The line with which Python, and JavaScript, end when an exception ends them."""
 NOT_STARTED = "not started"
 """The class of the error of a command that could not be started."""
 
@@ -54,6 +59,8 @@ class Outcome:
     error: str = ""
     retryable: bool = True
     error_class: str | None = None
+    notes: Sequence[str] = ()
+    """What is said of the result, in the output."""
 
 
 @dataclass
@@ -64,6 +71,11 @@ class _Tail:
 
     def add(self, line: str) -> None:
         self.lines = [*self.lines, line][-TAIL_LINES:]
+
+    @property
+    def exception(self) -> str | None:
+        """The class of the exception with which the program ended, if it said so."""
+        return next((found[1] for line in reversed(self.lines) if (found := _EXCEPTION.match(line))), None)
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
@@ -106,6 +118,8 @@ async def run(worker: Worker, task: Mapping[str, Any], cwd: Path | None, on_line
     except OSError as error:
         return _not_started(error)
     ended = await _run(worker, task, cwd, on_line, mask)
+    for note in ended.notes:
+        on_line(mask.text(note))
     result, artifacts = mask.data(ended.result), tuple(map(mask.text, ended.artifacts))
     return replace(ended, result=result, artifacts=artifacts, error=mask.text(ended.error))
 
@@ -152,7 +166,7 @@ async def _run(
         if ended.status == 0 and ended.exceeded is None:
             return _success(worker.config.profile, scratch_dir, tail, mask)
         refusals = explanation(telling.lines, replace(worker.config.box, scratch=scratch_dir), prepared.cwd)
-    return _failure(ended, f"{str(tail)[-OUTPUT_LIMIT:]}\n{refusals}".rstrip())
+    return _failure(ended, tail, refusals)
 
 
 def _not_started(error: Exception) -> Outcome:
@@ -160,7 +174,8 @@ def _not_started(error: Exception) -> Outcome:
     return Outcome(False, error=why, retryable=False, error_class=NOT_STARTED)
 
 
-def _failure(ended: CommandResult, output: str) -> Outcome:
+def _failure(ended: CommandResult, tail: _Tail, refusals: str) -> Outcome:
+    output = f"{str(tail)[-OUTPUT_LIMIT:]}\n{refusals}".rstrip()
     if ended.exceeded:
         return Outcome(False, error=f"The command was ended: {ended.exceeded}.\n{output}".rstrip(), error_class="LIMIT")
     if ended.status in CANNOT_START:
@@ -169,7 +184,7 @@ def _failure(ended: CommandResult, output: str) -> Outcome:
     retry = " and asked to be tried again" if ended.status == EX_TEMPFAIL else ""
     error = f"The command ended with status {ended.status}{retry}.\n{output}".rstrip()
     ending = f"exit status {ended.status}" if ended.status >= 0 else f"signal {-ended.status}"
-    return Outcome(False, error=error, error_class=ending)
+    return Outcome(False, error=error, error_class=tail.exception or ending)
 
 
 def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, scratch_dir: Path) -> Command:
@@ -285,16 +300,38 @@ def _success(profile: rules.Profile, scratch_dir: Path, tail: _Tail, mask: Mask)
 def _without_result(profile: rules.Profile, scratch_dir: Path, tail: _Tail, mask: Mask) -> Outcome:
     text = str(tail) if profile.answer == "output" else ""
     if profile.answer_file:
-        text = (scratch.read(scratch_dir, profile.answer_file, RESULT_LIMIT) or b"").decode("utf-8", "replace") or text
+        text = command.as_text(scratch.read(scratch_dir, profile.answer_file, RESULT_LIMIT) or b"") or text
     return Outcome(True, {"answer": mask.text(text)[-ANSWER_LIMIT:].strip()} if text.strip() else None)
 
 
 def _parsed(content: bytes) -> Outcome:
-    answer = json.loads(content.decode("utf-8"))
-    if not isinstance(answer, dict):
+    """The answer of a command: an envelope, or the result itself, which is any other object."""
+    decoded = json.loads(content.decode("utf-8-sig"))
+    if not isinstance(decoded, dict):
         raise ValueError("it is not an object")
-    artifacts = answer.get("artifacts", [])
+    left_out: list[str] = []
+    answer = _finite(decoded, "", left_out)
+    json_safety.check(answer)
+    notes = (f"[the result has {', '.join(left_out)}, which JSON cannot say: null is recorded]",) if left_out else ()
+    if not answer.keys() <= _ENVELOPE:
+        return Outcome(True, answer, notes=notes)
+    artifacts, result = answer.get("artifacts", []), answer.get("result")
     if not (isinstance(artifacts, list) and all(isinstance(a, str) for a in artifacts)):
         raise ValueError("artifacts is not a list of strings")
-    json_safety.check(answer)
-    return Outcome(True, answer.get("result"), tuple(artifacts))
+    if "metrics" in answer:
+        named = result if isinstance(result, dict) else {} if result is None else {"result": result}
+        result = {**named, "metrics": answer["metrics"]}
+    return Outcome(True, result, tuple(artifacts), notes=notes)
+
+
+def _finite(value: Any, place: str, left_out: list[str]) -> Any:
+    """A JSON value with null for each number that is none, or infinite; these are noted, with their places."""
+    match value:
+        case float() if not math.isfinite(value):
+            left_out.append(f"{place} = {value}")
+            return None
+        case dict():
+            return {key: _finite(one, f"{place}.{key}" if place else key, left_out) for key, one in value.items()}
+        case list():
+            return [_finite(one, f"{place}[{number}]", left_out) for number, one in enumerate(value)]
+    return value

@@ -17,6 +17,8 @@ from workbench.process import ProcessRef, ProcessTree, marked, new_mark, open_in
 DRAIN_SECONDS = 5.0
 """How long output is read after the command has ended, if something still holds it open."""
 LINE_LIMIT = 1_000_000
+TURN_SECONDS = 0.01
+"""How long lines that are there already are read before other work, such as a heartbeat, has its turn."""
 SAMPLE_SECONDS = 0.25
 
 
@@ -158,8 +160,12 @@ async def _pipe() -> AsyncIterator[tuple[asyncio.StreamReader, IO[bytes]]]:
 
 
 async def _read(output: asyncio.StreamReader, on_line: Callable[[str], None]) -> None:
+    until = time.monotonic() + TURN_SECONDS
     async for line in _lines(output):
         on_line(line)
+        if time.monotonic() > until:
+            await asyncio.sleep(0)
+            until = time.monotonic() + TURN_SECONDS
 
 
 async def _lines(output: asyncio.StreamReader) -> AsyncIterator[str]:
@@ -171,4 +177,9 @@ async def _lines(output: asyncio.StreamReader) -> AsyncIterator[str]:
             continue
         if not raw:
             return
-        yield raw.decode("utf-8", "replace").rstrip("\r\n")
+        yield as_text(raw).rstrip("\r\n")
+
+
+def as_text(raw: bytes) -> str:
+    """What a program wrote, as a text that can be stored and sent: what is no UTF-8, and NUL, is replaced."""
+    return raw.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
