@@ -72,13 +72,6 @@ def check(project: Path) -> None:
             f"{home} {'is a link' if home.is_symlink() else 'belongs to another user'}, so nothing in it is used. "
             "Remove it, or choose another project with --project.",
         )
-    if names := _linked(home):
-        raise Refused(
-            "STATE_ELSEWHERE",
-            f"{_listed(names)} in {home} is a link, and may lead to the state of another project. "
-            "Replace it with what it leads to, or remove it.",
-            files=names,
-        )
     if names := tracked(project):
         raise Refused(
             "STATE_TRACKED",
@@ -93,6 +86,7 @@ def check(project: Path) -> None:
             "repository, or you moved the project. If it is yours, run `workbench trust`; otherwise remove it.",
             files=names,
         )
+    _require_unlinked(home)
 
 
 def unknown(project: Path) -> list[str]:
@@ -137,11 +131,12 @@ def adopt(project: Path) -> None:
     What says who uses the project is dropped, unless it is used: in a copy, it says so of the original.
 
     Raises:
-        Unavailable: ``PROJECT_UNWRITABLE``, ``CONFIG_UNWRITABLE``.
+        Refused: ``STATE_ELSEWHERE``. Unavailable: ``PROJECT_UNWRITABLE``, ``CONFIG_UNWRITABLE``.
     """
     if _is_own(project):
         return
     home = project / STATE
+    _require_unlinked(home)
     with user_files.record_lock(project):
         if not _is_own(project):
             _drop_unused(home)
@@ -203,6 +198,16 @@ def _drop_unused(home: Path) -> None:
     if (lock := home / "server.lock").exists():
         with file_lock.held(lock, remove=True):
             pass
+
+
+def _require_unlinked(home: Path) -> None:
+    if names := _linked(home):
+        raise Refused(
+            "STATE_ELSEWHERE",
+            f"{_listed(names)} in {home} is a link, and may lead to the state of another project. "
+            "Replace it with what it leads to, or remove it.",
+            files=names,
+        )
 
 
 def _linked(home: Path) -> list[str]:

@@ -80,7 +80,7 @@ async def test_a_call_that_waits_is_in_the_inbox_and_approved_by_the_name_of_its
     waiting = model_calls(served, "create_task", title="\u202eOne", persona_id="tester")
     await asked(served)
     shown = (await command("approvals")).out
-    assert "calls create_task with" in shown
+    assert "calls create_task (An operation of Workbench) with" in shown
     assert "\u202e" not in shown
     assert "is allowed from now on" in (await command("approve", "create_task", "--always")).out
     assert (await waiting).outcome.value["title"] == "\u202eOne"

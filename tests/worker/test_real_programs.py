@@ -273,7 +273,12 @@ async def test_claude_code_in_a_worktree_calls_a_function_of_another_process_on_
                 task_id = (await call("create_task", **new))["id"]
                 how = {"profile": "claude", "environment": variables, "limits": {"wall_seconds": 100}}
                 spawned = await call(
-                    "spawn_agent", persona_id="implementer", tools=["helper"], name="ada", task_id=task_id, **how
+                    "spawn_agent",
+                    persona_id="implementer",
+                    tools=["network:helper"],
+                    name="ada",
+                    task_id=task_id,
+                    **how,
                 )
                 task, log = (
                     await given.reached(served.workbench, task_id, "completed", "failed"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,6 @@ async def test_its_commands_work(served: Served, field: Workbench, repository: P
     shown = await run(console("personalities publish"))
     assert "ada" in shown[2]
     decided = await run([command.replace("lab", "station") for command in console("koi allow")])
-    assert "station is blocked" in decided[-1]
+    assert re.match(r"station·[0-9a-f]{6} is blocked", decided[-1])
     [left] = await run([command for command in console("koi leave") if "leave" in command])
     assert "takes no part" in left

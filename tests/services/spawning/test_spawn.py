@@ -227,12 +227,12 @@ async def test_variables_of_the_server_that_could_steer_a_worker_do_not_reach_it
 ) -> None:
     for name in ("WORKBENCH_TOKEN", "GIT_DIR", "PYTHONSTARTUP", "LD_LIBRARY_PATH"):
         monkeypatch.setenv(name, "hostile")
-    monkeypatch.setenv("HARMLESS", "yes")
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
     await spawn(served)
     task = await ran(served, "env")
     env = dict(line.partition("=")[::2] for line in await output_of(served, task["id"]))
     assert [name for name, value in env.items() if value == "hostile"] == []
-    assert env["HARMLESS"] == "yes"
+    assert env["OMP_NUM_THREADS"] == "3"
 
 
 # Refusals
