@@ -145,7 +145,8 @@ class Project:
             self.serve(victim)
         task = await self.completed(task_id)
         if victim in (Victim.SERVER, Victim.KERNEL):
-            assert len(task["attempts"]) == attempt, "the command was ended by a restart of the server"
+            ends = [(one["outcome"], one["error_message"]) for one in task["attempts"]]
+            assert len(ends) == attempt, f"the command was ended by a restart of the server: {ends}"
 
     async def until_at_work(self, task_id: int) -> dict[str, Any]:
         """The task, once its command writes."""

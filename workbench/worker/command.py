@@ -14,7 +14,7 @@ from typing import IO, Any
 from workbench.confinement import Limits
 from workbench.process import ProcessRef, ProcessTree, marked, new_mark, open_input
 
-DRAIN_SECONDS = 5.0
+DRAIN_SECONDS = 20.0
 """How long output is read after the command has ended, if something still holds it open."""
 LINE_LIMIT = 1_000_000
 TURN_SECONDS = 0.01

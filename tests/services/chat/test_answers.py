@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Any
 
 import nbformat
 import pytest
+from markdown_it import MarkdownIt
+from nbconvert import HTMLExporter
 
 from workbench.errors import Conflict, NotFound
 
@@ -76,11 +79,24 @@ async def test_an_export_has_the_messages_and_the_calls_and_nothing_that_acts_on
     found = await chat.call("export_conversation")
     text = found["content"]
     assert found["filename"].endswith(".md")
-    assert text.startswith("# Which tasks?\n\nBegun ")
-    assert "## You\n\nWhich tasks?\n\n## Helper, test:script\n\nI look.\n\n**list_tasks** (local, completed):" in text
+    assert text.startswith("# Which tasks\\?\n\nBegun ")
+    assert (
+        "## You\n\nWhich tasks?\n\n## Helper, test\\:script\n\nI look.\n\n**list\\_tasks** (local, completed):" in text
+    )
     assert "\u001b" not in text
     notebook = nbformat.reads((await chat.call("export_conversation", format="notebook"))["content"], as_version=4)
     nbformat.validate(notebook)
     title, cell = notebook.cells
     assert (title.cell_type, cell.source) == ("markdown", "%%chat\nWhich tasks?")
-    assert "None ``` yet." in cell.outputs[0]["data"]["text/markdown"]
+    assert "None ``` yet." in cell.outputs[0]["data"]["text/html"]
+
+
+async def test_an_export_runs_and_loads_nothing_when_it_is_made_a_page(begin: Begin) -> None:
+    hostile = '<img src="http://e.test/1.png" onerror="P(1)"> ![x](http://e.test/2.png)'
+    chat = await begin([{"say": hostile}], title=hostile)
+    await chat.ask(hostile)
+    page = MarkdownIt("commonmark").render((await chat.call("export_conversation"))["content"])
+    notebook = nbformat.reads((await chat.call("export_conversation", format="notebook"))["content"], as_version=4)
+    for made in (page, HTMLExporter().from_notebook_node(notebook)[0]):
+        assert "e.test" in made
+        assert [tag for tag in re.findall(r"<img[^>]*>", made) if "e.test" in tag] == []

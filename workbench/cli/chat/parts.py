@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.cli.chat.markup import as_markup
+from workbench.chat.markup import as_markup
 from workbench.inert import as_html, inert
 from workbench.rules.chat.transcript import CallState, TextPart, ToolPart
 

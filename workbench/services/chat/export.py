@@ -1,16 +1,19 @@
-"""Exports of conversations: as Markdown, and as a notebook."""
+"""Exports of conversations: as Markdown, and as a notebook. Made a page, what others wrote in them runs nothing."""
 
 from __future__ import annotations
 
 import json
 from asyncio import to_thread
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workbench.inert import inert
+from workbench.chat.markup import as_markup
+from workbench.inert import as_html, inert
 from workbench.model import Level, Wire, iso
 from workbench.ops import Ctx, op
+from workbench.rules.chat.markdown import escaped, harmless
 from workbench.rules.chat.transcript import TextPart, ToolPart
 from workbench.services.chat import messages
 from workbench.services.chat.conversation import Conversation, ConversationId, require_conversation
@@ -54,36 +57,59 @@ def _markdown(conversation: Conversation, found: list[Message]) -> str:
     sections = [_heading(conversation)]
     for message in found:
         author = "You" if message.role == "user" else _author(conversation, message)
-        sections += [f"## {author}", inert(message.content) if message.role == "user" else _answer(message)]
+        sections += [f"## {author}", _inert(message.content) if message.role == "user" else _answer(message)]
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
 def _heading(conversation: Conversation) -> str:
-    title = inert(conversation.title) or "Conversation"
+    title = escaped(inert(conversation.title)) or "Conversation"
     return f"# {title}\n\nBegun {iso(conversation.created_at)}."
 
 
 def _author(conversation: Conversation, message: Message) -> str:
     names = (conversation.definition, message.model)
-    return ", ".join(inert(name) for name in names if name) or "Answer"
+    return ", ".join(escaped(inert(name)) for name in names if name) or "Answer"
 
 
 def _answer(message: Message) -> str:
     """An answer in Markdown, with its tool calls between the text, and how it ended unless that was by itself."""
     sections = [_text(part) if isinstance(part, TextPart) else _call(part) for part in message.parts]
-    if message.state != "completed":
-        reason = f": {message.error_code}: {inert(message.error or '')}" if message.error_code else ""
-        sections.append(f"*This answer is {message.state}{reason}*")
+    sections += [f"*{_inert(ending)}*" for ending in _ending(message)]
     return "\n\n".join(section for section in sections if section)
 
 
+def _ending(message: Message) -> Iterator[str]:
+    if message.state != "completed":
+        reason = f": {message.error_code}: {message.error or ''}" if message.error_code else ""
+        yield f"This answer is {message.state}{reason}"
+
+
 def _text(part: TextPart) -> str:
-    return inert(part.text).strip() if part.type == "text" else ""
+    return _inert(part.text).strip() if part.type == "text" else ""
+
+
+def _inert(text: str) -> str:
+    return harmless(inert(text))
 
 
 def _call(part: ToolPart) -> str:
     result = "" if part.tool_result is None else f"\n\n{_fenced(inert(part.tool_result))}"
-    return f"**{part.tool_name}** ({part.source}, {part.state}):\n\n{_fenced(inert(part.tool_input), 'json')}{result}"
+    name, arguments = escaped(part.tool_name), _fenced(inert(part.tool_input), "json")
+    return f"**{name}** ({part.source}, {part.state}):\n\n{arguments}{result}"
+
+
+def _page(message: Message) -> str:
+    """An answer as HTML, as a live cell shows it; its Markdown would be made HTML by whoever opens the notebook."""
+    sections = [
+        as_markup(part.text if part.type == "text" else "") if isinstance(part, TextPart) else _card(part)
+        for part in message.parts
+    ]
+    return "\n".join([*sections, *(f"<p><em>{as_html(ending)}</em></p>" for ending in _ending(message))])
+
+
+def _card(part: ToolPart) -> str:
+    values = "".join(f"<pre>{as_html(value)}</pre>" for value in (part.tool_input, part.tool_result) if value)
+    return f"<p><strong>{as_html(part.tool_name)}</strong> ({part.source}, {part.state}):</p>{values}"
 
 
 def _fenced(text: str, language: str = "") -> str:
@@ -104,7 +130,7 @@ def _notebook(conversation: Conversation, found: list[Message]) -> str:
         if message.role == "user":
             made.cells.append(v4.new_code_cell(f"%%chat\n{inert(message.content)}"))
         else:
-            output = v4.new_output("display_data", data={"text/markdown": _answer(message)})
+            output = v4.new_output("display_data", data={"text/html": _page(message), "text/plain": _answer(message)})
             made.cells[-1].outputs.append(output)
     for number, cell in enumerate(made.cells):
         cell.id = f"message-{number}"

@@ -10,7 +10,8 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from workbench.definitions import Snapshot
+from workbench.definitions import Snapshot, committed
+from workbench.definitions.committed import Committed
 from workbench.errors import BadInput, NotFound, Unavailable, WorkbenchError
 from workbench.model import iso
 from workbench.ops import Ctx
@@ -18,8 +19,7 @@ from workbench.rules.definitions import comparison
 from workbench.rules.definitions.composition import content_hash
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.names import is_id
-from workbench.services.definitions import changes, committed
-from workbench.services.definitions.committed import Committed
+from workbench.services.definitions import changes
 from workbench.services.definitions.operation import AgentTarget, Answer, definition_op
 from workbench.store.base import Row
 from workbench.store.queries import beside
