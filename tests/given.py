@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from tests.conftest import Admitted
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
 from workbench.ops import OPERATOR
+from workbench.settings import Settings
+from workbench.shells.serve import Servers
 
 SECONDS = 60.0
 """How long something is waited for that a test expects."""
@@ -36,6 +39,15 @@ async def task(workbench: Workbench, *words: str, **more: Any) -> int:
 async def worktree(workbench: Workbench, name: str = "lab", **more: Any) -> Path:
     """The directory of a new worktree."""
     return Path((await workbench.call("create_worktree", name=name, **more))["path"])
+
+
+@asynccontextmanager
+async def another_server(port: int, project: Path) -> AsyncIterator[None]:
+    """The server of another project at a port."""
+    project.mkdir()
+    async with Workbench.open(Settings(project=project)) as workbench, Servers(workbench) as servers:
+        await servers.start(port)
+        yield
 
 
 async def project(workbench: Workbench, name: str = "alpha", **more: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import textwrap
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,13 +19,10 @@ from websockets.asyncio.server import ServerConnection, serve
 
 from tests import given
 from tests.conftest import Admit, Child, Served, limited, nested
-from workbench.app import Workbench
 from workbench.client import Agent, SyncAgent, subscription
 from workbench.client import agent as module
 from workbench.client.retry import backoff
 from workbench.errors import BadInput, NotFound, Refused, Unauthenticated, Unavailable
-from workbench.settings import Settings
-from workbench.shells.serve import Servers
 from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio
@@ -216,15 +213,6 @@ async def test_a_call_during_a_break_is_sent_when_it_is_over(served: Served, ste
     assert (await asked)["agent_id"] == "ada"
 
 
-@asynccontextmanager
-async def taken(port: int, project: Path) -> AsyncIterator[None]:
-    """The server of another project at a port."""
-    project.mkdir()
-    async with Workbench.open(Settings(project=project)) as workbench, Servers(workbench) as servers:
-        await servers.start(port)
-        yield
-
-
 @pytest.mark.parametrize("named", ["by name", "by the current directory"])
 async def test_an_agent_finds_the_server_again_where_it_is_restarted(
     served: Served, admit: Admit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
@@ -240,7 +228,7 @@ async def test_an_agent_finds_the_server_again_where_it_is_restarted(
         await agent.call("whoami")
         await served.servers.stop()
         monkeypatch.chdir("/")
-        async with taken(old, tmp_path / "other"):
+        async with given.another_server(old, tmp_path / "other"):
             asked = asyncio.create_task(agent.call("whoami"))
             assert (await served.servers.start(0)).url != served.info.url
             assert (await asked)["agent_id"] == "ada"

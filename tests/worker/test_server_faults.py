@@ -15,6 +15,7 @@ from tests.worker.faulty_proxy import Fault, FaultyProxy
 from tests.worker.working import done, output_of, working
 from workbench.confinement import Limits
 from workbench.errors import Unavailable
+from workbench.server_file import ServerFile
 from workbench.worker import api, progress, supervisor
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(40)]
@@ -111,11 +112,13 @@ async def test_a_result_that_the_server_cannot_store_yet_is_reported_later(
 async def test_a_call_that_is_not_answered_is_repeated_at_the_address_that_the_worker_has_moved_to(
     served: Served, admit: Admit, repository: Path, proxy: FaultyProxy
 ) -> None:
-    ada = await admit("ada")
+    ada, file = await admit("ada"), ServerFile(served.workbench.settings.server_file)
+    file.save(served.info.model_copy(update={"url": proxy.url}), "wbo_x")
     proxy.hold(NOTE)
     task_id = await given.task(served.workbench, run=f"{IN_PROJECT} echo one; {UNTIL_GO}")
     async with working(served, ada.token, None, url=proxy.url) as running:
         await proxy.arrived.wait()
+        file.save(served.info, "wbo_x")
         proxy.fail(HEARTBEAT, "dropped")
         while await output_of(served, task_id) != ["one"]:
             await asyncio.sleep(0.01)

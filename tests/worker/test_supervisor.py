@@ -226,6 +226,25 @@ async def test_a_worker_outlives_a_restart_of_the_server(
         assert not running.done()
 
 
+@TALKS
+async def test_the_server_of_another_project_at_the_old_address_ends_no_worker(
+    served: Served, admit: Admit, repository: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, mcp: bool
+) -> None:
+    ada, old = await admit("ada"), int(served.info.url.rpartition(":")[2])
+    task_id = await given.task(served.workbench, run=WAITING)
+    async with working(served, ada.token, None, mcp=mcp) as running:
+        await given.appeared(repository / "begun")
+        await served.servers.stop()
+        async with given.another_server(old, tmp_path / "other"):
+            (repository / "go").touch()
+            while caplog.text.count("trying again") < 4 and not running.done():
+                await asyncio.sleep(given.STEP_SECONDS)
+            await served.servers.start(0)
+            task = await given.reached(served.workbench, task_id, "completed", "failed", "pending")
+        assert (task["status"], len(task["attempts"])) == ("completed", 1)
+        assert not running.done()
+
+
 async def test_the_token_is_sent_to_the_projects_server_only(served: Served, admit: Admit, repository: Path) -> None:
     """What the file names must answer with its nonce; until then the worker goes on asking where it was."""
     ada = await admit("ada")
@@ -256,8 +275,9 @@ async def test_a_worker_whose_project_was_removed_ends_though_it_holds_a_task(
 ) -> None:
     ada = await admit("ada")
     (state := tmp_path / "state").mkdir()
-    file = shutil.copy2(served.workbench.settings.server_file, state)
-    async with working(served, ada.token, None, patience_seconds=600, server_file=Path(file)) as running:
+    file = ServerFile(state / "server.json")
+    file.save(served.info, "wbo_x")
+    async with working(served, ada.token, None, patience_seconds=600, server_file=file.path) as running:
         await given.task(
             served.workbench, run=f"touch {repository}/begun; until [ -e {repository}/go ]; do sleep 0.05; done"
         )

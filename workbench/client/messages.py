@@ -95,6 +95,11 @@ def encoded(name: str, arguments: Mapping[str, Any]) -> bytes:
         raise BadInput("INVALID_ARGUMENTS", f"{name}: the arguments are not JSON: {error}.", problems=[]) from None
 
 
+def not_here() -> ConnectionError:
+    """Another program has the address of a project's server, which does not run: it gets no token and is not asked."""
+    return ConnectionError("no server of the project runs at this address")
+
+
 def no_server(error: BaseException) -> WorkbenchError:
     """The coded form of a server that cannot be reached."""
     return Unavailable("NO_SERVER", f"No Workbench server answers: {error}. Start one with `workbench serve`.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from workbench.client.actions import GiveUp, Instructions, Outcome, Reconnect, Send
 from workbench.client.address import access_header, websocket_url
 from workbench.client.handshake import Phase
-from workbench.client.messages import no_reply, no_server
+from workbench.client.messages import no_reply, no_server, not_here
 from workbench.client.project_server import ProjectServer
 from workbench.client.protocol import AgentProtocol
 from workbench.client.retry import Retry
@@ -135,7 +135,7 @@ class ReconnectingSocket:
 
     def _fatal(self, failure: Exception) -> Exception | None:
         """The error to give up with; None to try again. What another program at the server's address does is none."""
-        return self._retry.fatal(_no_server_here() if self._server.is_away() else failure)
+        return self._retry.fatal(not_here() if self._server.is_away() else failure)
 
     async def _use(self, socket: ClientConnection, url: str) -> Exception:
         """Use a connection to an address for as long as it is of use; why it no longer is."""
@@ -158,7 +158,7 @@ class ReconnectingSocket:
     async def _listen(self, socket: ClientConnection, url: str) -> None:
         """Act on each message. While the handshake awaits a reply, the server has only so long to send one."""
         if self._server.is_away(url):  # the token is for the project's server only
-            raise _ConnectionOfNoUseError(no_server(_no_server_here()))
+            raise _ConnectionOfNoUseError(no_server(not_here()))
         now = asyncio.get_running_loop().time
         try:
             async with asyncio.timeout(self._timeout) as limit:
@@ -179,7 +179,3 @@ class ReconnectingSocket:
         error = failure if isinstance(failure, WorkbenchError) else no_server(failure)
         too_large = getattr(getattr(failure, "rcvd", None), "code", None) == TOO_LARGE
         await self.perform(self._protocol.disconnected(error, too_large=too_large))
-
-
-def _no_server_here() -> ConnectionError:
-    return ConnectionError("no server of the project runs at this address")

@@ -8,6 +8,7 @@ import logging
 from typing import Any, Self
 
 from workbench.client import HttpClient, McpClient
+from workbench.client.messages import no_server, not_here
 from workbench.client.project_server import ProjectServer
 from workbench.errors import TooMany, Unavailable, WorkbenchError
 from workbench.model import ServerInfo
@@ -72,7 +73,9 @@ class Api:
                 self._move(moved)
 
     async def call_once(self, name: str, **arguments: Any) -> dict[str, Any]:
-        """Call an operation, without repeating it."""
+        """Call an operation, without repeating it. Only the project's server gets the token."""
+        if self._server.is_away():
+            raise no_server(not_here())
         return await self._connection.call(name, arguments)
 
     def server(self) -> str | None:

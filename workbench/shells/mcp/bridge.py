@@ -22,7 +22,7 @@ from typing import Any
 from workbench import state_directory
 from workbench.client.discovery import find_server
 from workbench.client.http import HttpClient
-from workbench.client.messages import no_server
+from workbench.client.messages import no_server, not_here
 from workbench.client.project_server import ProjectServer
 from workbench.client.retry import backoff, is_temporary
 from workbench.errors import WorkbenchError
@@ -152,7 +152,9 @@ class Bridge:
             async for answer in self._listen(message):
                 yield answer
             return
-        if self._server.is_away() and await self._server.find():
+        if self._server.is_away():
+            if not await self._server.find():
+                raise no_server(not_here())
             self._replace_endpoint()
         try:
             await self._require_session()
