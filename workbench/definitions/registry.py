@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -231,6 +231,12 @@ class Registry:
         if snapshot.is_settled:
             _put(self._snapshots, directory.key, snapshot, SNAPSHOTS)
         return snapshot
+
+    def servers(self, directory: Directory) -> Collection[str]:
+        """The names of a definition's MCP servers; none if it cannot be read."""
+        with suppress(WorkbenchError):
+            return self.read(directory).definition.mcp_servers.keys()
+        return ()
 
     # Changing.
 

@@ -33,8 +33,3 @@ async def own_hash(ctx: Ctx) -> str | None:
 def hash_of(node: str) -> str:
     """The hash in the RID of a node; empty if it has none."""
     return node.rpartition("+")[2]
-
-
-def name_of(node: str) -> str:
-    """The name in the RID of a node."""
-    return node.rpartition(":")[2].rpartition("+")[0] or node
