@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import sqlite3
-import tarfile
-from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,9 +13,10 @@ import pytest
 
 from tests import given
 from tests.conftest import Served, git, typed
+from tests.project.copies import SAME, WAYS, contents, copied
 from tests.project.every_command import everything, snapshot
 from tests.services.processes.running import process, serving, spawn
-from tests.services.worktrees.lab import commit, finished, one
+from tests.services.worktrees.lab import finished, one
 from tests.worker.working import ran
 from workbench import state_directory
 from workbench.app import Workbench
@@ -34,43 +32,6 @@ from workbench.sweeps import leftovers
 pytestmark = pytest.mark.anyio
 
 
-def copied(original: Path, to: Path) -> Path:
-    return Path(shutil.copytree(original, to, symlinks=True))
-
-
-def restored(original: Path, to: Path) -> Path:
-    with tarfile.open(to.with_suffix(".tar"), "w") as archive:
-        archive.add(original, to.name)
-    with tarfile.open(to.with_suffix(".tar")) as archive:
-        archive.extractall(to.parent)
-    return to
-
-
-def moved(original: Path, to: Path) -> Path:
-    return original.rename(to)
-
-
-def reached_by_another_path(original: Path, to: Path) -> Path:
-    (to.parent / "alias").symlink_to(original.parent)
-    return to.parent / "alias" / original.name
-
-
-def copied_from_an_earlier_version(original: Path, to: Path) -> Path:
-    """In which worktrees named their places by absolute paths."""
-    state = original / ".aiswarm"
-    for name in ("lab", "spare"):
-        path, own = state / "worktrees" / name, state / "repositories" / name
-        (path / ".git").write_text(f"gitdir: {own}\n")
-        git("config", "core.worktree", str(path), cwd=own)
-        (own / "objects" / "info" / "alternates").write_text(f"{original}/.git/objects\n")
-    return copied(original, to)
-
-
-WAYS: Mapping[str, Callable[[Path, Path], Path]] = {
-    way.__name__: way for way in (copied, restored, moved, reached_by_another_path, copied_from_an_earlier_version)
-}
-
-
 COMMANDS: list[tuple[str, dict[str, Any]]] = [
     ("get_worktree_status", {}),
     ("list_conflicts", {}),
@@ -84,29 +45,13 @@ COMMANDS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.fixture
-async def original(migrated: Settings) -> Path:
-    """A project with two open worktrees, of which one is to be merged and the other holds what is nowhere else."""
-    async with Workbench.open(migrated) as workbench:
-        lab, spare = await given.worktree(workbench), await given.worktree(workbench, "spare")
-        commit(lab)
-        (spare / "precious.txt").write_text("precious\n")
-        await workbench.call("integrate_worktree", worktree_name="lab")
-    return migrated.project
-
-
-def contents(project: Path) -> dict[str, object]:
-    """Everything in a project but the times of directories, in which git makes its temporary files."""
-    return {path: facts for path, facts in snapshot(project).items() if not Path(path).is_dir()}
-
-
 @pytest.mark.parametrize(
     "way", ["copied", *(pytest.param(way, marks=pytest.mark.long) for way in WAYS if way != "copied")]
 )
 async def test_every_command_acts_on_the_project_in_which_it_is_given(original: Path, way: str, tmp_path: Path) -> None:
     project = WAYS[way](original, tmp_path / "other")
     before = contents(original)
-    if way != "reached_by_another_path":
+    if way not in SAME:
         assert given.refused("STATE_NOT_TRUSTED", state_directory.check, project)
         state_directory.adopt(project)
     state_directory.check(project)
@@ -116,7 +61,7 @@ async def test_every_command_acts_on_the_project_in_which_it_is_given(original: 
             await workbench.call(name, **arguments)
             if name == "approve":
                 await finished(workbench, 1)
-            if way != "reached_by_another_path":
+            if way not in SAME:
                 assert contents(original) == before, name
         assert (await one(workbench, "spare"))["path"] == str(project.resolve() / ".aiswarm" / "worktrees" / "spare")
     assert git("log", "-1", "--format=%s", cwd=project) == "Integrate lab"
@@ -132,15 +77,15 @@ def saved(project: Path) -> str:
     return "refs/back/workbench/saved/spare/uncommitted"
 
 
-@pytest.mark.parametrize("way", ["copied", "moved", "reached_by_another_path"])
+@pytest.mark.parametrize("way", ["copied", "restored", "moved", *SAME])
 async def test_a_server_is_that_of_its_directory_only(served: Served, way: str, tmp_path: Path) -> None:
     original = served.workbench.settings.project
     project = WAYS[way](original, tmp_path / "other")
     known = await find_server(project / ".aiswarm" / "server.json")
-    assert (known is None) == (way == "copied")
-    if way != "reached_by_another_path":
+    assert (known is None) == (way in ("copied", "restored"))
+    if way not in SAME:
         state_directory.adopt(project)
-    assert (project / ".aiswarm" / "server.json").exists() == (way != "copied")
+    assert (project / ".aiswarm" / "server.json").exists() == (way not in ("copied", "restored"))
     if way == "moved":
         await given.refuses("PROJECT_MOVED", served.workbench.call("create_worktree", name="lab"))
         copied(project, original)
