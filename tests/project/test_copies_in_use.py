@@ -20,7 +20,7 @@ from tests import given
 from tests.conftest import Admit, Served, git
 from tests.kernel.conftest import started
 from tests.panels.front_end import FrontEnd
-from tests.project.copies import contents, copied
+from tests.project.copies import WAYS, contents, copied
 from tests.services.definitions.rows import GOOD, PREPARATION
 from tests.services.processes.running import serving
 from workbench import state_directory
@@ -249,6 +249,25 @@ async def test_clients_of_a_copy_reach_the_server_of_the_copy_or_none(
             await client.call("deregister_agent")
         agents = [(await one.workbench.call("list_agents"))["agents"] for one in (served, other)]
         assert [agent["registration_status"] for found in agents for agent in found] == ["assigned", "inactive"]
+
+
+@pytest.mark.parametrize("way", ["copied", "moved"])
+async def test_a_copy_is_no_second_node_of_the_network(served: Served, way: str, tmp_path: Path) -> None:
+    original = served.workbench.settings.project
+    node = (await served.workbench.call("join_network", name="lab"))["rid"]
+    if way == "moved":
+        await served.servers.stop()
+    project = WAYS[way](original, tmp_path / "other")
+    state_directory.adopt(project)
+    async with serving(Settings(project=project, port=0)) as other:
+        network = await other.workbench.call("get_network")
+        assert (network["joined"], network["is_online"]) == (True, way == "moved")
+        if way == "copied":
+            assert f"This project is a copy of {original}" in network["problem"]
+            await given.refuses("KOI_NODE_COPIED", other.workbench.call("join_network", name="lab"))
+            await other.workbench.call("leave_network")
+            network = await other.workbench.call("join_network", name="lab")
+        assert (network["is_online"], network["rid"] == node) == (True, way == "moved")
 
 
 @pytest.mark.long
