@@ -150,7 +150,9 @@ def adopt(project: Path) -> None:
             _drop_unused(home)
             _note_copied_node(project)
             secret = secrets.token_hex(32)
-            user_files.update_record(project, origin=secret)
+            before = user_files.load_record(project)
+            trusted = before.trusted if before.origin is None else {}  # of another project that was here before
+            user_files.update_record(project, origin=secret, trusted=trusted)
             atomic_file.replace(home / _GITIGNORE, IGNORED)
             atomic_file.replace(home / _ORIGIN, secret, mode=0o600)
 

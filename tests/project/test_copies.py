@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -28,6 +29,7 @@ from workbench.project import user_files
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
 from workbench.sweeps import leftovers
+from workbench.withheld import trust, withheld
 
 pytestmark = pytest.mark.anyio
 
@@ -156,6 +158,25 @@ def test_trust_at_one_path_holds_at_another_that_leads_to_the_same_directory(
     alias.unlink()
     copied(project, alias)
     given.refused("STATE_NOT_TRUSTED", state_directory.check, project)
+
+
+@pytest.mark.parametrize("way", ["copied", "moved"])
+def test_files_are_trusted_in_the_project_and_at_the_place_in_which_they_were_shown(
+    migrated: Settings, way: str, tmp_path: Path
+) -> None:
+    original = migrated.project
+    (original / ".aiswarm" / "settings.toml").write_text('integration_gates = ["./check.sh"]\n')
+    trust(original, withheld(original))
+    assert withheld(original) == []
+    project = WAYS[way](original, tmp_path / "other")
+    state_directory.adopt(project)
+    assert [one.file for one in withheld(project)] == ["settings.toml"]
+    trust(project, withheld(project))
+    shutil.rmtree(original, ignore_errors=True)
+    copied(project, original)  # where another of the same content was trusted
+    state_directory.adopt(original)
+    assert [one.file for one in withheld(original)] == ["settings.toml"]
+    assert withheld(project) == []
 
 
 def test_a_server_without_proof_of_its_directory_does_not_count(tmp_path: Path) -> None:
