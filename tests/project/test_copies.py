@@ -6,6 +6,8 @@ import asyncio
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -77,6 +79,17 @@ def saved(project: Path) -> str:
     (bundle,) = (project / ".aiswarm" / "trash").glob("*.bundle")
     git("fetch", "-q", str(bundle), "refs/*:refs/back/*", cwd=project)
     return "refs/back/workbench/saved/spare/uncommitted"
+
+
+@pytest.mark.long
+async def test_a_worktree_is_discarded_whole_by_way_of_a_mount(original: Path, tmp_path: Path) -> None:
+    (alias := tmp_path / "alias").mkdir()
+    typed_there = f"cd {alias} && {sys.executable} -m workbench.cli discard spare --force && git worktree list"
+    command = ["unshare", "--mount", "sh", "-c", f"mount --bind {original} {alias} || exit 77; {typed_there}"]
+    ran = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True)
+    if ran.returncode == 77 or "unshare" in ran.stderr:
+        pytest.skip("this user may not mount")
+    assert (ran.returncode, "spare" in ran.stdout.partition("bundle.")[2]) == (0, False), ran.stdout + ran.stderr
 
 
 @pytest.mark.parametrize("way", ["copied", "restored", "moved", *SAME])
