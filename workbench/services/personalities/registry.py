@@ -38,9 +38,9 @@ class Provenance(Wire):
     """Where a personality comes from.
 
     `owner`: the node that may change it. `origin`: the node that sent it, which is another one if it was passed on;
-    both are RIDs. `published_at`: when the owner made it. `changed_at`: when its contents last changed here.
-    `freshness`: own (of this project), live (its origin answers) or stale (its origin does not answer, or is blocked,
-    or this node takes no part in a network).
+    both are RIDs, and the names beside them have a mark of the key, as in field·830c0d. `published_at`: when the owner
+    made it. `changed_at`: when its contents last changed here. `freshness`: own (of this project), live (its origin
+    answers) or stale (its origin does not answer, or is blocked, or this node takes no part in a network).
     """
 
     owner: str
