@@ -27,6 +27,8 @@ from workbench.settings import Settings
 SHARED = ("agents", "mcp.json", "personas", "profiles", "settings.toml")
 """What a repository may bring, as files and directories, but not as links."""
 IGNORED = "*\n!personas/\n!personas/**\n!profiles/\n!profiles/**\n!agents/\n!agents/**\n!mcp.json\n!settings.toml\n"
+NODE_OF_ANOTHER = "koi/copied_from"
+"""The file that names the project whose node key a copy has, below the state directory of the copy."""
 GIT_SECONDS = 30.0
 _GITIGNORE = ".gitignore"
 _ORIGIN = "origin"
@@ -128,7 +130,8 @@ def tracked(project: Path) -> list[str]:
 def adopt(project: Path) -> None:
     """Record that the state directory is this user's, whatever is in it. Blocks.
 
-    What says who uses the project is dropped, unless it is used: in a copy, it says so of the original.
+    What says who uses the project is dropped, unless it is used: in a copy, it says so of the original. A copy that has
+    the key of the original's node keeps it aside, as what is no node of its own: see `NODE_OF_ANOTHER`.
 
     Raises:
         Refused: ``STATE_ELSEWHERE``. Unavailable: ``PROJECT_UNWRITABLE``, ``CONFIG_UNWRITABLE``.
@@ -140,8 +143,11 @@ def adopt(project: Path) -> None:
     with user_files.record_lock(project):
         if not _is_own(project):
             _drop_unused(home)
+            _note_copied_node(project)
             secret = secrets.token_hex(32)
-            user_files.update_record(project, origin=secret)
+            before = user_files.load_record(project)
+            trusted = before.trusted if before.origin is None else {}  # of another project that was here before
+            user_files.update_record(project, origin=secret, trusted=trusted)
             atomic_file.replace(home / _GITIGNORE, IGNORED)
             atomic_file.replace(home / _ORIGIN, secret, mode=0o600)
 
@@ -175,9 +181,7 @@ def require(settings: Settings) -> None:
 def _is_own(project: Path) -> bool:
     """Whether this user's Workbench made it, here or at another path that leads to the same directory."""
     home, expected = project / STATE, user_files.load_record(project).origin
-    try:
-        found = atomic_file.read(home / _ORIGIN, private=True)
-    except (OSError, UnicodeDecodeError):
+    if (found := _secret(home)) is None:
         return False
     if expected is not None and secrets.compare_digest(found, expected):
         return True
@@ -208,6 +212,30 @@ def _require_unlinked(home: Path) -> None:
             "Replace it with what it leads to, or remove it.",
             files=names,
         )
+
+
+def _note_copied_node(project: Path) -> None:
+    """Note in a copy, whose original is still there, that the key of its node is that of the original."""
+    home = project / STATE
+    if (home / "koi" / "key.pem").exists() and (original := _original(home)) is not None:
+        atomic_file.replace(home / NODE_OF_ANOTHER, original, mode=0o600)
+
+
+def _original(home: Path) -> str | None:
+    """The project of which a state directory is a copy; None if it was moved, or made elsewhere."""
+    secret = _secret(home)
+    for record in user_files.all_records() if secret else ():
+        other = Path(record.project) / STATE
+        if record.origin == secret == _secret(other) and identity(other) != identity(home):
+            return record.project
+    return None
+
+
+def _secret(home: Path) -> str | None:
+    try:
+        return atomic_file.read(home / _ORIGIN, private=True)
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def _linked(home: Path) -> list[str]:

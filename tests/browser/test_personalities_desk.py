@@ -12,6 +12,7 @@ from tests.browser.bare_desk import BareDesk
 from tests.browser.desk_lab import card, shot, view
 from tests.services.personalities.known import ALICE, COORDINATOR, know, meet, own, profile
 from workbench.koi.identity import load_or_create
+from workbench.rules.personalities.addresses import node_label
 from workbench.rules.personalities.profile import PersonalityProfile
 from workbench.services.personalities.self_node import key_file
 
@@ -139,18 +140,18 @@ def test_a_name_is_taken_from_its_owner_and_given_to_another_node(desk: BareDesk
     desk.host.wait(own(workbench, "counter", ALICE))
     page = opened(desk, "counter")
     page.get_by_role("button", name="Release name…").click()
-    expect(page).to_contain_text("alice loses the name counter in this project")
+    expect(page).to_contain_text(f"{node_label(str(ALICE))} loses the name counter in this project")
     choice = page.get_by_label("Who gets the name counter")
     expect(choice).to_be_focused()
-    expect(choice.get_by_role("option")).to_have_text(["Whoever publishes it next", "alice-again (bbbbbbbb)"])
+    expect(choice.get_by_role("option")).to_have_text(["Whoever publishes it next", "alice-again·bbbbbb"])
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("button", name="Release name…")).to_be_focused()
     page.get_by_role("button", name="Release name…").click()
-    choice.select_option(label="alice-again (bbbbbbbb)")
+    choice.select_option(label="alice-again·bbbbbb")
     shot(page, "release")
     page.get_by_role("button", name="Release counter").click()
     expect(card(desk.element, "counter")).to_be_hidden()
-    expect(desk.element).to_contain_text("counter belongs to alice-again (bbbbbbbb) now.")
+    expect(desk.element).to_contain_text("counter belongs to alice-again·bbbbbb now.")
     [event] = [one for one in desk.host.call("list_events", after=0)["events"] if one["kind"] == "name.released"]
     assert (event["data"]["former_owner"], event["data"]["owner"]) == (str(ALICE), str(heir))
 

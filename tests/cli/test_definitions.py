@@ -154,7 +154,11 @@ def test_a_mistake_is_one_line_with_a_code(define: Type, reviewer: str, files: P
         ("tools", "add", "reviewer", "list.yaml"): "FILE_UNREADABLE: list.yaml does not contain a mapping",
         ("tools", "add", "reviewer", "be-polite.md"): "FILE_UNREADABLE: be-polite.md is neither YAML nor JSON: ",
         ("rules", "delete", "reviewer", "x"): "NOT_FOUND: There is no rule 'x'.",
-        ("show", "nobody"): "AGENT_NOT_FOUND: No agent has the path, id or name nobody. `workbench define` lists them.",
+        ("show", "list_tasks"): "AGENT_NOT_FOUND: No agent has the path, id or name 'list_tasks'. `workbench define`",
+        (
+            "show",
+            "nobody",
+        ): "AGENT_NOT_FOUND: No agent has the path, id or name 'nobody'. `workbench define` lists them.",
         ("create", "reviewer"): "AGENT_EXISTS: ",
         ("clone", "reviewer", "x", "--path", "../x"): "INVALID_PATH: ",
     }

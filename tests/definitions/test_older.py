@@ -195,7 +195,9 @@ def test_a_taken_directory_a_wrong_path_and_a_current_layout_are_refused(agents:
     put(agents, AS_FILE | {"finder/notes.txt": "x"})
     refused("AGENT_EXISTS", migrate, registry, NAME, None, keep=True)
     refused("INVALID_PATH", migrate, registry, NAME, "../out", keep=True)
-    refused("AGENT_NOT_FOUND", migrate, registry, "missing", None, keep=True)
+    for target in ("missing", "./agents/missing", str(agents / "missing")):
+        refused("AGENT_NOT_FOUND", migrate, registry, target, None, keep=True)
+        refused("AGENT_NOT_FOUND", migrate, registry, target, "./agents/new", keep=True)
     migrate(registry, NAME, "./agents/new", keep=False)
     refused("NOTHING_TO_MIGRATE", migrate, registry, NAME, None, keep=True)
 

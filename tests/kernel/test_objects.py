@@ -93,7 +93,7 @@ WRONG = {
     'wb.personas["testr"]': "PERSONA_NOT_FOUND: There is no persona 'testr'.",
     'wb.plans["nothing"]': "PLAN_NOT_FOUND: There is no plan 'nothing'. wb.plans lists them.",
     "wb.events[10**9]": "EVENT_NOT_FOUND: There is no event 1000000000. wb.events lists them.",
-    'wb.definitions["nobody"]': "AGENT_NOT_FOUND: No agent has the path, id or name nobody. wb.definitions ",
+    'wb.definitions["nobody"]': "AGENT_NOT_FOUND: No agent has the path, id or name 'nobody'. wb.definitions ",
     'wb.task(1).assign("nobody")': "AGENT_NOT_FOUND: There is no agent 'nobody'. wb.agents lists them.",
     'wb.approvals["nobody"]': "APPROVAL_NOT_FOUND: No request of 'nobody' waits for a decision. wb.approvals ",
     'wb.task(1).title = "Better"': "FIELD_READ_ONLY: Task.title ",

@@ -6,6 +6,7 @@ import pytest
 
 from tests.panels.conftest import Ask
 from workbench.inert import inert
+from workbench.rules.personalities.addresses import node_label
 
 NOW = 1_700_000_000_000
 """November 14, 2023, 22:13:20 UTC."""
@@ -41,3 +42,10 @@ def test_a_duration_has_the_unit_that_fits_it(call: Ask, milliseconds: float, te
 def test_every_character_is_shown_as_on_a_terminal_without_anything_that_is_obeyed(in_node: Ask) -> None:
     shown = in_node("call.mjs")(["lib/inert.js", "inert", [[text] for text in CHARACTERS]])
     assert [a for a, b in zip(CHARACTERS, shown, strict=True) if inert(a) != b] == []
+
+
+@pytest.mark.parametrize(
+    "rid", [f"orn:koi-net.node:{name}+{'830c0d' + '1' * 58}" for name in ("field", "a+b", "a·b")] + ["orn:x:y", "field"]
+)
+def test_a_node_is_called_as_in_python(call: Ask, rid: str) -> None:
+    assert call("network/peers.js", "nodeName", rid) == node_label(rid)

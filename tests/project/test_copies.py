@@ -6,8 +6,8 @@ import asyncio
 import os
 import shutil
 import sqlite3
-import tarfile
-from collections.abc import Callable, Mapping
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ import pytest
 
 from tests import given
 from tests.conftest import Served, git, typed
+from tests.project.copies import SAME, WAYS, contents, copied
 from tests.project.every_command import everything, snapshot
 from tests.services.processes.running import process, serving, spawn
-from tests.services.worktrees.lab import commit, finished, one
+from tests.services.worktrees.lab import finished, one
 from tests.worker.working import ran
 from workbench import state_directory
 from workbench.app import Workbench
@@ -30,45 +31,9 @@ from workbench.project import user_files
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
 from workbench.sweeps import leftovers
+from workbench.withheld import trust, withheld
 
 pytestmark = pytest.mark.anyio
-
-
-def copied(original: Path, to: Path) -> Path:
-    return Path(shutil.copytree(original, to, symlinks=True))
-
-
-def restored(original: Path, to: Path) -> Path:
-    with tarfile.open(to.with_suffix(".tar"), "w") as archive:
-        archive.add(original, to.name)
-    with tarfile.open(to.with_suffix(".tar")) as archive:
-        archive.extractall(to.parent)
-    return to
-
-
-def moved(original: Path, to: Path) -> Path:
-    return original.rename(to)
-
-
-def reached_by_another_path(original: Path, to: Path) -> Path:
-    (to.parent / "alias").symlink_to(original.parent)
-    return to.parent / "alias" / original.name
-
-
-def copied_from_an_earlier_version(original: Path, to: Path) -> Path:
-    """In which worktrees named their places by absolute paths."""
-    state = original / ".aiswarm"
-    for name in ("lab", "spare"):
-        path, own = state / "worktrees" / name, state / "repositories" / name
-        (path / ".git").write_text(f"gitdir: {own}\n")
-        git("config", "core.worktree", str(path), cwd=own)
-        (own / "objects" / "info" / "alternates").write_text(f"{original}/.git/objects\n")
-    return copied(original, to)
-
-
-WAYS: Mapping[str, Callable[[Path, Path], Path]] = {
-    way.__name__: way for way in (copied, restored, moved, reached_by_another_path, copied_from_an_earlier_version)
-}
 
 
 COMMANDS: list[tuple[str, dict[str, Any]]] = [
@@ -84,29 +49,13 @@ COMMANDS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.fixture
-async def original(migrated: Settings) -> Path:
-    """A project with two open worktrees, of which one is to be merged and the other holds what is nowhere else."""
-    async with Workbench.open(migrated) as workbench:
-        lab, spare = await given.worktree(workbench), await given.worktree(workbench, "spare")
-        commit(lab)
-        (spare / "precious.txt").write_text("precious\n")
-        await workbench.call("integrate_worktree", worktree_name="lab")
-    return migrated.project
-
-
-def contents(project: Path) -> dict[str, object]:
-    """Everything in a project but the times of directories, in which git makes its temporary files."""
-    return {path: facts for path, facts in snapshot(project).items() if not Path(path).is_dir()}
-
-
 @pytest.mark.parametrize(
     "way", ["copied", *(pytest.param(way, marks=pytest.mark.long) for way in WAYS if way != "copied")]
 )
 async def test_every_command_acts_on_the_project_in_which_it_is_given(original: Path, way: str, tmp_path: Path) -> None:
     project = WAYS[way](original, tmp_path / "other")
     before = contents(original)
-    if way != "reached_by_another_path":
+    if way not in SAME:
         assert given.refused("STATE_NOT_TRUSTED", state_directory.check, project)
         state_directory.adopt(project)
     state_directory.check(project)
@@ -116,7 +65,7 @@ async def test_every_command_acts_on_the_project_in_which_it_is_given(original: 
             await workbench.call(name, **arguments)
             if name == "approve":
                 await finished(workbench, 1)
-            if way != "reached_by_another_path":
+            if way not in SAME:
                 assert contents(original) == before, name
         assert (await one(workbench, "spare"))["path"] == str(project.resolve() / ".aiswarm" / "worktrees" / "spare")
     assert git("log", "-1", "--format=%s", cwd=project) == "Integrate lab"
@@ -132,15 +81,26 @@ def saved(project: Path) -> str:
     return "refs/back/workbench/saved/spare/uncommitted"
 
 
-@pytest.mark.parametrize("way", ["copied", "moved", "reached_by_another_path"])
+@pytest.mark.long
+async def test_a_worktree_is_discarded_whole_by_way_of_a_mount(original: Path, tmp_path: Path) -> None:
+    (alias := tmp_path / "alias").mkdir()
+    typed_there = f"cd {alias} && {sys.executable} -m workbench.cli discard spare --force && git worktree list"
+    command = ["unshare", "--mount", "sh", "-c", f"mount --bind {original} {alias} || exit 77; {typed_there}"]
+    ran = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True)
+    if ran.returncode == 77 or "unshare" in ran.stderr:
+        pytest.skip("this user may not mount")
+    assert (ran.returncode, "spare" in ran.stdout.partition("bundle.")[2]) == (0, False), ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("way", ["copied", "restored", "moved", *SAME])
 async def test_a_server_is_that_of_its_directory_only(served: Served, way: str, tmp_path: Path) -> None:
     original = served.workbench.settings.project
     project = WAYS[way](original, tmp_path / "other")
     known = await find_server(project / ".aiswarm" / "server.json")
-    assert (known is None) == (way == "copied")
-    if way != "reached_by_another_path":
+    assert (known is None) == (way in ("copied", "restored"))
+    if way not in SAME:
         state_directory.adopt(project)
-    assert (project / ".aiswarm" / "server.json").exists() == (way != "copied")
+    assert (project / ".aiswarm" / "server.json").exists() == (way not in ("copied", "restored"))
     if way == "moved":
         await given.refuses("PROJECT_MOVED", served.workbench.call("create_worktree", name="lab"))
         copied(project, original)
@@ -211,6 +171,25 @@ def test_trust_at_one_path_holds_at_another_that_leads_to_the_same_directory(
     alias.unlink()
     copied(project, alias)
     given.refused("STATE_NOT_TRUSTED", state_directory.check, project)
+
+
+@pytest.mark.parametrize("way", ["copied", "moved"])
+def test_files_are_trusted_in_the_project_and_at_the_place_in_which_they_were_shown(
+    migrated: Settings, way: str, tmp_path: Path
+) -> None:
+    original = migrated.project
+    (original / ".aiswarm" / "settings.toml").write_text('integration_gates = ["./check.sh"]\n')
+    trust(original, withheld(original))
+    assert withheld(original) == []
+    project = WAYS[way](original, tmp_path / "other")
+    state_directory.adopt(project)
+    assert [one.file for one in withheld(project)] == ["settings.toml"]
+    trust(project, withheld(project))
+    shutil.rmtree(original, ignore_errors=True)
+    copied(project, original)  # where another of the same content was trusted
+    state_directory.adopt(original)
+    assert [one.file for one in withheld(original)] == ["settings.toml"]
+    assert withheld(project) == []
 
 
 def test_a_server_without_proof_of_its_directory_does_not_count(tmp_path: Path) -> None:

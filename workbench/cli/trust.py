@@ -34,9 +34,9 @@ def trust(client: OperatorClient, yes: bool) -> Shown:
     text, data = _listed(state, found), {"state": state, "files": [_as_data(one) for one in found]}
     if not yes and not agreed(f"{text}\n\nMay Workbench use this?"):
         return Text(text, {"trusted": False, **data}, note=UNTRUSTED)
-    record(project, found)
     if state:
         state_directory.adopt(project)
+    record(project, found)
     return Text(text, {"trusted": True, **data}, note=TRUSTED)
 
 

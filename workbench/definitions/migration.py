@@ -80,6 +80,7 @@ def prepare(registry: Registry, target: str, to: str | None, *, keep: bool, unus
     """
     old = registry.find(target)
     if not isinstance(old, OlderDefinition):
+        registry.head(old)
         raise Conflict("NOTHING_TO_MIGRATE", f"{registry.display_path(old.path)} has the current layout.")
     converted = old.convert()
     if converted.left_out and not keep:

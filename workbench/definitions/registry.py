@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,12 +86,13 @@ class Registry:
             raise self._ambiguous(target, found)
         if found:
             return found[0]
+        quoted = f"'{inert_line(target)}'"
         if worded := [self.display_path(one.key) for one, head in self.heads() if head.id == target]:
-            text = f"The id {inert_line(target)} in {', '.join(worded)} is no UUID, so it names nobody. Use the path."
-            raise NotFound("AGENT_NOT_FOUND", f"{text} agent_migrate gives it an id.")
+            text = f"The id {quoted} in {', '.join(worded)} is no UUID, so it names nobody."
+            raise NotFound("AGENT_NOT_FOUND", f"{text} Use the path, or give it an id with agent_migrate.")
         meant = similar(target, (head.name for _, head in self.heads()))
         question = f" Did you mean {meant}?" if meant else " agent_list lists them."
-        raise NotFound("AGENT_NOT_FOUND", f"No agent has the path, id or name {inert_line(target)}.{question}")
+        raise NotFound("AGENT_NOT_FOUND", f"No agent has the path, id or name {quoted}.{question}")
 
     def _meant(self, target: str) -> list[Directory]:
         """The definitions that a target means, by path. One with a separator is a path and nothing else."""
@@ -125,7 +126,7 @@ class Registry:
         for other in self.directories():
             if other.path != own.path and self._is_called(other, name):
                 shown = self.display_path(other.key)
-                text = f"{shown} is called {inert_line(name)} already. Choose another name."
+                text = f"{shown} is called '{inert_line(name)}' already. Choose another name."
                 raise Conflict("AGENT_EXISTS", text)
 
     def find_id(self, definition_id: str) -> Directory:
@@ -143,7 +144,7 @@ class Registry:
 
     def _ambiguous(self, target: str, found: Sequence[Directory]) -> BadInput:
         paths = [self.display_path(one.key) for one in found]
-        text = f"{inert_line(target)} means {len(paths)} agents. Name one by its path: {', '.join(paths)}."
+        text = f"'{inert_line(target)}' means {len(paths)} agents. Name one by its path: {', '.join(paths)}."
         return BadInput("AMBIGUOUS_TARGET", text, candidates=paths)
 
     def directories(self, below: Path | None = None) -> Iterator[Directory]:
@@ -230,6 +231,12 @@ class Registry:
         if snapshot.is_settled:
             _put(self._snapshots, directory.key, snapshot, SNAPSHOTS)
         return snapshot
+
+    def servers(self, directory: Directory) -> Collection[str]:
+        """The names of a definition's MCP servers; none if it cannot be read."""
+        with suppress(WorkbenchError):
+            return self.read(directory).definition.mcp_servers.keys()
+        return ()
 
     # Changing.
 

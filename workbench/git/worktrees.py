@@ -124,6 +124,11 @@ def _is_same(one: Path, other: Path) -> bool:
     return False
 
 
+def _is_at(one: Path, other: Path) -> bool:
+    """Whether two paths name one entry of one directory, which need not exist, even if the directory has two paths."""
+    return one.name == other.name and _is_same(one.parent, other.parent)
+
+
 def _is_of(repository: Plumbing, project: Path) -> bool:
     """Whether a directory is a checkout of this repository, such as another linked worktree of it."""
     with suppress(WorkbenchError):
@@ -186,7 +191,7 @@ def _records(repository: Plumbing, path: Path) -> Iterator[Path]:
     """
     for record in (repository.git_dir / "worktrees").glob("*"):
         claimed = _pointee(record / "gitdir")
-        if (claimed is not None and _is_same(claimed.parent, path)) or (claimed is None and record.name == path.name):
+        if _is_at(claimed.parent, path) if claimed is not None else record.name == path.name:
             yield record
 
 

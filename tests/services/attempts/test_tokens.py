@@ -67,9 +67,9 @@ async def command(workbench: Workbench, admit: Admit, clock: Clock) -> Command:
     return Command(workbench, ada, claim, key, begun["token"], clock)
 
 
-async def is_over(workbench: Workbench, token: str) -> bool:
-    """Whether a token opens nothing."""
-    with pytest.raises(Unauthenticated, match="unknown or was revoked"):
+async def is_over(workbench: Workbench, token: str, why: str = "unknown or was revoked. Register again") -> bool:
+    """Whether a token opens nothing, for a reason that is said."""
+    with pytest.raises(Unauthenticated, match=why):
         await workbench.identify(token)
     return True
 
@@ -100,7 +100,8 @@ async def test_the_token_of_a_command_ends_with_its_attempt(command: Command, en
     with command.workbench.revocations.awaited(caller) as told:
         await ENDS[end](command)
         await given.until(told.done)
-    assert await is_over(command.workbench, command.token)
+    why = f"Attempt 1 of task {command.claim['id']} has ended, and its token with it"
+    assert await is_over(command.workbench, command.token, why)
     with pytest.raises(Unauthenticated):
         await command.workbench.renewed(caller)
 

@@ -34,7 +34,7 @@ async def test_a_definition_is_files_found_by_path_id_and_name(workbench: Workbe
         assert (info["id"], info["mode"], info["settings"]["temperature"]) == (made["agentId"], "autonomous", 0.1)
     listed = await workbench.call("agent_list")
     assert [(one["id"], one["path"]) for one in listed["agents"]] == [(made["agentId"], made["agentPath"])]
-    with pytest.raises(NotFound, match=r"name reviever\. Did you mean"):
+    with pytest.raises(NotFound, match=r"name 'reviever'\. Did you mean"):
         await workbench.call("agent_get_info", agentTarget="reviever")
     for path in ("./agents/reviewer", "./agents/Reviewer"):
         await refused("AGENT_EXISTS", workbench, "agent_create", agentPath=path, name="other")

@@ -11,6 +11,7 @@ from tests.services.personalities.known import ALICE, COORDINATOR, forget, join,
 from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound
 from workbench.koi.identity import load_or_create
+from workbench.rules.personalities.addresses import node_label
 from workbench.services.personalities.self_node import key_file
 
 pytestmark = pytest.mark.anyio
@@ -81,8 +82,8 @@ async def test_where_a_personality_comes_from(workbench: Workbench) -> None:
     assert await freshness(own=False) == {"ada": "live", "bob": "stale"}
     assert await freshness(own=True) == {"own": "own"}
     provenance = (await workbench.call("get_personality", name="ada"))["provenance"]
-    assert (provenance["owner"], provenance["owner_name"]) == (str(ALICE), "alice")
-    assert (provenance["origin"], provenance["origin_name"]) == (str(COORDINATOR), "coordinator")
+    assert (provenance["owner"], provenance["owner_name"]) == (str(ALICE), node_label(str(ALICE)))
+    assert (provenance["origin"], provenance["origin_name"]) == (str(COORDINATOR), node_label(str(COORDINATOR)))
 
 
 async def test_a_version_is_read_whole_and_the_latest_by_default(workbench: Workbench) -> None:

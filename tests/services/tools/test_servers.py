@@ -276,6 +276,48 @@ async def test_servers_of_a_definition_start_when_needed_and_stop_when_idle(serv
     assert "small__add" in {tool.name for tool in await catalogue.offered(ctx, scope)}
 
 
+async def test_no_definition_has_a_server_that_is_named_as_one_of_the_project(
+    workbench: Workbench, settings: Settings
+) -> None:
+    call, config = workbench.call, {"command": "true"}
+    for name in ("mine", "free"):
+        await call("agent_create", agentPath=f"./agents/{name}", name=name)
+    await call("agent_add_mcp_server", agentTarget="mine", serverName="Small", config=config)
+    await call("agent_add_mcp_server", agentTarget="free", serverName="small", config=config)
+    await given.refuses("TOOL_NAME_TAKEN", call("add_tool_server", name="small", config=config))
+    for name in ("mine", "free"):
+        await call("agent_delete_mcp_server", agentTarget=name, serverName="Small" if name == "mine" else "small")
+    await call("add_tool_server", name="small", config=config)
+    own = {"agentTarget": "mine", "serverName": "SMALL", "config": config}
+    await given.refuses("TOOL_NAME_TAKEN", call("agent_add_mcp_server", **own))
+    bulk = [{"tool": "agent_add_mcp_server", "arguments": own}]
+    await given.refuses("TOOL_NAME_TAKEN", call("agent_bulk", changes=bulk))
+    text = "workbenchAgent: 1\nmetadata: {name: other}\nmcpServers: {small: {command: other}}\n"
+    await given.refuses("TOOL_NAME_TAKEN", call("agent_import", agentPath="./agents/other", content=text))
+    (settings.home / "agents" / "free" / "agent.yaml").write_text(text)  # as an earlier version left it
+    await call("agent_add_rule", agentTarget="other", rule={"name": "a", "text": "b"})
+    clone = {"sourceAgent": "other", "targetPath": "./agents/clone", "newName": "clone"}
+    await given.refuses("TOOL_NAME_TAKEN", call("agent_clone", **clone))
+    problems = (await call("agent_validate", agentTarget="other"))["problems"]
+    assert "mcpServers.small" in [one["place"] for one in problems]
+
+
+async def test_a_server_of_the_project_and_one_of_a_definition_that_share_a_name_are_both_not_used(
+    served: Served, settings: Settings
+) -> None:
+    workbench, ctx = served.workbench, served.workbench._ctx.of(OPERATOR)
+    await workbench.call("agent_create", agentPath="./agents/mine", name="mine")
+    await workbench.call("agent_add_mcp_server", agentTarget="mine", serverName="small", config=program(settings))
+    write(settings, Small={"command": "true", "disabled": True})  # which no operation writes any more
+    scope = Scope(OPERATOR, ctx.definitions.get("mine"))
+    tool = await catalogue.find(ctx, scope, "small__add")
+    assert {one.can_be_called for one in await catalogue.offered(ctx, scope) if one.server == "small"} == {False}
+    assert "the project and the definition both have an MCP server named small" in (tool.problem or "")
+    await given.refuses("TOOL_UNAVAILABLE", calls.call(ctx, scope, "small__add", ADD, Surroundings()))
+    write(settings)
+    assert (await catalogue.find(ctx, scope, "small__add")).can_be_called
+
+
 async def test_an_end_of_the_servers_ends_every_program(settings: Settings) -> None:
     async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
         await servers.start(0)

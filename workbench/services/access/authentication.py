@@ -131,14 +131,21 @@ class CallerCache:
             return await self.current(caller.agent)
         command = await self._command(caller.token_hash)
         if command is None:
-            raise Unauthenticated("INVALID_TOKEN", "The attempt that the token was for has ended.")
+            raise Unauthenticated("INVALID_TOKEN", "The attempt that the token was for is gone.")
         return command
 
     async def _command(self, hashed: str | None) -> Caller | None:
-        """The caller with the token of an attempt that is under way; None if the token is of none."""
+        """The caller with the token of an attempt; None if the token is of none.
+
+        Raises:
+            Unauthenticated: ``INVALID_TOKEN``: the attempt has ended.
+        """
         attempt = await self._store.read_inline(lambda tx: tx.one(SQL.by_attempt_token, token_hash=hashed))
         if attempt is None:
             return None
+        if attempt["ended_at"] is not None:
+            text = f"Attempt {attempt['attempt']} of task {attempt['task_id']} has ended, and its token with it."
+            raise Unauthenticated("INVALID_TOKEN", f"{text} The next attempt gets a token of its own.")
         agent = await self.current(attempt["agent_id"])
         return replace(agent, token_hash=hashed, attempt=(attempt["task_id"], attempt["attempt"]))
 

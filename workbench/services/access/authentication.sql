@@ -13,10 +13,10 @@ FROM callers c JOIN agents a ON a.id = c.id
 {{caller}} WHERE c.id = :id;
 
 -- name: by_attempt_token
--- The attempt whose command has a token, while it is under way.
-SELECT w.agent_id, w.task_id, w.attempt FROM attempt_work w
+-- The attempt whose command has a token.
+SELECT w.agent_id, w.task_id, w.attempt, x.ended_at FROM attempt_work w
 JOIN task_attempts x ON x.task_id = w.task_id AND x.attempt = w.attempt
-WHERE w.token_hash = :token_hash AND x.ended_at IS NULL;
+WHERE w.token_hash = :token_hash;
 
 -- name: by_name
 {{caller}} WHERE c.assigned_agent_id = :agent_id;

@@ -16,7 +16,7 @@ from workbench.rules.definitions.completeness import Finding, Severity, by_sever
 from workbench.rules.definitions.mcp_servers import StdioServer
 from workbench.rules.definitions.model import Definition
 from workbench.services.access.personas import require_persona
-from workbench.services.definitions import changes
+from workbench.services.definitions import changes, tool_names
 from workbench.services.definitions.operation import AgentTarget, Answer, definition_op
 from workbench.store.base import Reader
 
@@ -52,6 +52,7 @@ async def agent_validate(ctx: Ctx, agentTarget: AgentTarget) -> Report:
     found = [
         *findings(snapshot.definition),
         *_older_layout(directory),
+        *await to_thread(_shared_names, ctx, snapshot.definition),
         *await to_thread(lambda: [*_foreign(directory.foreign()), *_missing_programs(snapshot)]),
         *await ctx.read(lambda tx: list(_unknown_persona(tx, snapshot.definition))),
     ]
@@ -71,6 +72,12 @@ def _unreadable(error: BadInput) -> Problem:
     details: dict[str, Any] = error.details
     place, line = details.get("file", "files"), details.get("line")
     return Problem(severity=Severity.ERROR, place=place, message=error.message, line=line)
+
+
+def _shared_names(ctx: Ctx, definition: Definition) -> Iterator[Finding]:
+    for name in sorted(tool_names.shared_with_project(ctx, definition)):
+        text = "The project has an MCP server of this name, too, so neither is used here. Give one another name."
+        yield Finding(Severity.WARNING, f"mcpServers.{name}", text)
 
 
 def _older_layout(directory: Directory) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from pydantic import Field
 from workbench.errors import NotFound
 from workbench.model import LARGEST_INT, Level, Micros, Wire
 from workbench.ops import Ctx, op
+from workbench.rules.personalities.addresses import node_label
 from workbench.rules.personalities.differences import Difference, difference
 from workbench.rules.personalities.highlights import Highlight, highlights
 from workbench.rules.personalities.mcp_adapter import described
@@ -20,7 +21,7 @@ from workbench.rules.search import like_pattern
 from workbench.rules.spelling import similar
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Limit
-from workbench.services.personalities.self_node import hash_of, name_of, own_hash
+from workbench.services.personalities.self_node import hash_of, own_hash
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
 
@@ -37,9 +38,9 @@ class Provenance(Wire):
     """Where a personality comes from.
 
     `owner`: the node that may change it. `origin`: the node that sent it, which is another one if it was passed on;
-    both are RIDs. `published_at`: when the owner made it. `changed_at`: when its contents last changed here.
-    `freshness`: own (of this project), live (its origin answers) or stale (its origin does not answer, or is blocked,
-    or this node takes no part in a network).
+    both are RIDs, and the names beside them have a mark of the key, as in field·830c0d. `published_at`: when the owner
+    made it. `changed_at`: when its contents last changed here. `freshness`: own (of this project), live (its origin
+    answers) or stale (its origin does not answer, or is blocked, or this node takes no part in a network).
     """
 
     owner: str
@@ -215,9 +216,9 @@ def _provenance(row: Row, me: str | None) -> Provenance:
     is_own = me is not None and hash_of(row["owner"]) == me
     return Provenance(
         owner=row["owner"],
-        owner_name=name_of(row["owner"]),
+        owner_name=node_label(row["owner"]),
         origin=row["origin"],
-        origin_name=name_of(row["origin"]),
+        origin_name=node_label(row["origin"]),
         sha256=row["sha256"],
         published_at=row["manifest_at"],
         first_seen=row["first_seen"],
@@ -237,7 +238,7 @@ def _change(row: Row) -> PersonalityChange:
         event_type=row["event_type"],
         at=row["at"],
         origin=row["origin"],
-        origin_name=name_of(row["origin"]),
+        origin_name=node_label(row["origin"]),
         sha256=row["sha256"],
         published_at=row["manifest_at"],
         since=before.rid.version if before and after else None,

@@ -5,14 +5,40 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from workbench.errors import Conflict
+from workbench.inert import inert_line
 from workbench.koi.identity import load_or_create
 from workbench.ops import Ctx
 from workbench.settings import Settings
+from workbench.state_directory import NODE_OF_ANOTHER
 
 
 def key_file(settings: Settings) -> Path:
     """Where the node's private key is."""
     return settings.home / "koi" / "key.pem"
+
+
+def require_own_key(settings: Settings) -> None:
+    """Refuse the key of another project's node, which a copy of that project has. Blocks.
+
+    Raises:
+        Conflict: ``KOI_NODE_COPIED``.
+    """
+    note = settings.home / NODE_OF_ANOTHER
+    if note.exists():
+        raise Conflict(
+            "KOI_NODE_COPIED",
+            f"This project is a copy of {inert_line(note.read_text())}, and would be the same node. "
+            "With leave_network it gives up the key of that node, and with join_network it becomes a node of its own.",
+        )
+
+
+def give_up_copied_key(settings: Settings) -> None:
+    """Remove the key of another project's node, if this project has it. Blocks."""
+    note = settings.home / NODE_OF_ANOTHER
+    if note.exists():
+        key_file(settings).unlink(missing_ok=True)
+        note.unlink()
 
 
 async def own_hash(ctx: Ctx) -> str | None:
@@ -33,8 +59,3 @@ async def own_hash(ctx: Ctx) -> str | None:
 def hash_of(node: str) -> str:
     """The hash in the RID of a node; empty if it has none."""
     return node.rpartition("+")[2]
-
-
-def name_of(node: str) -> str:
-    """The name in the RID of a node."""
-    return node.rpartition(":")[2].rpartition("+")[0] or node

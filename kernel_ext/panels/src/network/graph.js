@@ -3,7 +3,7 @@
 import { freshId, h, setAttribute, setText, svg } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
 import { arrowAt, layout, pathOf } from "./graph_layout.js";
-import { linesOf, STATES } from "./peers.js";
+import { linesOf, nodeName, STATES } from "./peers.js";
 
 /** Between two lines that join the same nodes. */
 const APART = 6;
@@ -84,7 +84,7 @@ export class NetworkGraph {
     const state = node.own ? "own" : node.state;
     if (element.dataset.state !== state) element.firstChild.replaceChildren(icon(mark));
     element.dataset.state = state;
-    setText(element.lastChild.firstChild, node.name);
+    setText(element.lastChild.firstChild, node.rid ? nodeName(node.rid) : node.name);
     setText(element.lastChild.lastChild, node.is_relay ? `${label} · first contact` : label);
     setAttribute(element, "title", node.rid);
   }

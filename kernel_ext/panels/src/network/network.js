@@ -91,7 +91,7 @@ export class Network {
     if (!network) return "";
     if (!network.joined) return "Not joined";
     const state = network.is_online ? "Joined" : "Joined, but not connected now,";
-    return `${state} as ${network.name}, ${plural(this.peers.length, "other node")}`;
+    return `${state} as ${network.rid ? nodeName(network.rid) : network.name}, ${plural(this.peers.length, "other node")}`;
   }
 
   /** @param {boolean} [enabled] whether requests can be sent @param {number} [now] in ms */

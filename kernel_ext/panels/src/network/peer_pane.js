@@ -9,7 +9,7 @@ import { icon } from "../lib/icons.js";
 import { Refresh } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { PeerPermissions } from "./peer_permissions.js";
-import { edgeText, STATES } from "./peers.js";
+import { edgeText, nodeName, STATES } from "./peers.js";
 
 const REJECTED =
   "Rejected for good: it is not sent again as it is. Change what is published, or have the node updated.";
@@ -99,7 +99,7 @@ export class PeerPane {
     const [label, mark] = STATES[peer.state];
     if (this.drawn !== peer.state) this.mark.replaceChildren(icon(mark));
     this.drawn = peer.state;
-    setText(this.title, peer.name);
+    setText(this.title, nodeName(peer.rid));
     setText(this.state, stateText(peer, label, now));
     this.drawFacts(peer, network, now);
     this.drawPublished(peer.rid);
@@ -171,7 +171,8 @@ export class PeerPane {
   }
 
   toggleBlock() {
-    const { name, rid, blocked_at: blocked } = this.peer;
+    const { rid, blocked_at: blocked } = this.peer;
+    const name = nodeName(rid);
     if (blocked) return this.run("unblock_peer", rid, this.blockButton, "Unblocking…", `${name} is unblocked.`);
     const words = {
       label: `Block ${name}`,

@@ -4,7 +4,7 @@ import { button, moveBetweenRows } from "../lib/controls.js";
 import { h, setAttribute, setText } from "../lib/dom.js";
 import { KeyedList } from "../lib/keyed_list.js";
 import { icon } from "../lib/icons.js";
-import { edgeText, STATES } from "./peers.js";
+import { edgeText, nodeName, STATES } from "./peers.js";
 import { ago } from "../lib/format.js";
 
 const COLUMNS = {
@@ -46,9 +46,9 @@ export class PeerTable {
   }
 
   draw({ elements: [element], cells, opener, mark }, peer, { rid: own, edges }, opened, now) {
-    const { rid, name, state, last_seen: last, refused } = peer;
+    const { rid, state, last_seen: last, refused } = peer;
     const edge = (from, to) => edges.find(({ source, target }) => source === from && target === to);
-    setText(opener, name);
+    setText(opener, nodeName(rid));
     setAttribute(opener, "title", rid);
     setAttribute(opener, "aria-expanded", rid === opened);
     element.classList.toggle("wb-active", rid === opened);

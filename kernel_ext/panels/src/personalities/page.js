@@ -10,7 +10,7 @@ import { showOwner } from "./card.js";
 import { Provenance } from "./provenance.js";
 import { TraitsView } from "./traits_view.js";
 import { ToolList } from "./tool_list.js";
-import { byName, isOwn } from "../network/peers.js";
+import { byName, isOwn, nodeName } from "../network/peers.js";
 import { freshnessText } from "./state.js";
 
 export class PersonalityPage {
@@ -191,7 +191,7 @@ export class PersonalityPage {
   /** Who can get a name: anybody, or one of the other nodes that are known. @param {string} owner its RID */
   heirs(owner) {
     const peers = [...this.desk.store.tables.peers.values()].filter((peer) => peer.rid !== owner && !peer.blocked_at);
-    const named = peers.sort(byName).map(({ rid, name }) => [rid, `${name} (${rid.slice(-8)})`]);
+    const named = peers.sort(byName).map(({ rid }) => [rid, nodeName(rid)]);
     return [["", "Whoever publishes it next"], ...named];
   }
 

@@ -23,6 +23,7 @@ from workbench.koi.payloads import ErrorResponse, TraitCall, TraitResult
 from workbench.koi.received_calls import FRESH_SECONDS, replayed
 from workbench.model import SECOND, Capability, Level
 from workbench.ops import Caller, Ctx
+from workbench.rules.personalities.addresses import node_label
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.rules.tools.names import qualified
 from workbench.rules.tools.surroundings import Surroundings
@@ -38,8 +39,6 @@ from workbench.store.queries import beside
 T = TypeVar("T")
 
 SQL = beside(__file__)
-HASH_SHOWN = 8
-"""Characters of a node's hash in the name of its calls: any node can choose any name."""
 
 
 async def answer(ctx: Ctx, agent: str, trait: str, raw: bytes, send: Send | None = None) -> tuple[int, bytes]:
@@ -193,7 +192,7 @@ async def _run(ctx: Ctx, sender: KoiNetNode, call: TraitCall, name: str, send: S
 
     caller = Caller(
         Level.WORKER,
-        f"peer:{inert(sender.name)}+{sender.hash[:HASH_SHOWN]}",
+        f"peer:{inert(node_label(str(sender)))}",
         capabilities=frozenset({Capability.TOOLS}),
         tools=frozenset({name}),
     )

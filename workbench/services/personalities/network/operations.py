@@ -136,6 +136,7 @@ async def leave_network(ctx: Ctx) -> Network:
             await farewell.say(ctx, presence)
             await closed(ctx)
     await ctx.write(lambda tx: _leave(tx, ctx))
+    await asyncio.to_thread(self_node.give_up_copied_key, ctx.settings)
     ctx.node.directory.replace(())
     return await get_network(ctx)
 
@@ -209,6 +210,7 @@ async def _opened(ctx: Ctx, chosen: Membership) -> None:
     settings, server = ctx.settings, ctx.server
     if server is None:
         return
+    await asyncio.to_thread(self_node.require_own_key, settings)
     identity = await asyncio.to_thread(load_or_create, self_node.key_file(settings), chosen.name)
     await directory.fill(ctx)  # before anything can be received, whose changes it would not have
     client = PeerClient(identity, seconds=settings.koi_answer_seconds, largest=settings.max_koi_answer_bytes)

@@ -16,6 +16,7 @@ from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchErr
 from workbench.koi.rids import PERSONALITY
 from workbench.model import Capability, Json, Level, Wire
 from workbench.ops import Ctx, Ok, op
+from workbench.rules.personalities.addresses import node_label
 from workbench.rules.personalities.composition import compose
 from workbench.rules.personalities.profile import PersonalityTrait
 from workbench.rules.personalities.rid import AgentPersonality
@@ -25,7 +26,7 @@ from workbench.services.definitions import changes as definitions
 from workbench.services.personalities.own import publishing
 from workbench.services.personalities.own.publishing import DEFAULT_VERSION, Own
 from workbench.services.personalities.registry import no_personality
-from workbench.services.personalities.self_node import hash_of, name_of, own_hash
+from workbench.services.personalities.self_node import hash_of, own_hash
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -238,7 +239,7 @@ def _require_own_name(tx: Tx, name: str, me: str | None) -> None:
     if row is not None and hash_of(row["owner"]) != me:
         raise Conflict(
             "PERSONALITY_NAME_TAKEN",
-            f"{name} is an agent of the node {name_of(row['owner'])}. Choose another name, or "
+            f"{name} is an agent of the node {node_label(row['owner'])}. Choose another name, or "
             "take it from that node: release_personality_name.",
         )
 

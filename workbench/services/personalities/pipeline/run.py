@@ -15,6 +15,7 @@ from workbench.errors import Unavailable, WorkbenchError
 from workbench.koi.payloads import Event, EventType, Manifest
 from workbench.koi.rids import EDGE, PERSONALITY, parse
 from workbench.ops import Ctx
+from workbench.rules.personalities.addresses import node_label
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.personalities import bundles, refusals
 from workbench.services.personalities.bundles import Stored
@@ -131,7 +132,7 @@ def _item(event: Event, fetched: Fetched, batch: Batch, now: int) -> Item:
 
 async def _stored(ctx: Ctx, batch: Batch, items: Sequence[Item], refused: list[Refused]) -> Handled:
     """Run the other stages, all items in one transaction. If one fails, each gets one of its own."""
-    actor = f"peer:{batch.source.name}" if batch.source else ctx.caller.name
+    actor = f"peer:{node_label(str(batch.source))}" if batch.source else ctx.caller.name
     try:
         return await ctx.store.write(partial(_run, batch, items, refused), actor=actor)
     except WorkbenchError:

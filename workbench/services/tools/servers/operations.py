@@ -99,7 +99,7 @@ async def list_tool_servers(ctx: Ctx) -> ToolServers:
 async def add_tool_server(ctx: Ctx, name: Name, config: Config) -> ToolServer:
     """Use the tools of another MCP server: a program that is started, or a server at a URL."""
     _validated("add_tool_server", config)
-    await tool_names.require_unlike_definitions(ctx, name)
+    await tool_names.require_unlike_definitions(ctx, name, of_project=True)
 
     def add(entries: dict[str, Any]) -> None:
         if name in entries:

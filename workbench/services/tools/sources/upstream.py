@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from asyncio import to_thread
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,12 +12,15 @@ from workbench.errors import Unavailable
 from workbench.ops import Ctx
 from workbench.rules.secrets.mask import Mask
 from workbench.rules.tools.surroundings import Elicit
+from workbench.services.definitions import tool_names
 from workbench.services.tools.servers import connections, project
 from workbench.services.tools.tool import Call, Hints, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
 from workbench.upstream.call import Ask, Reply
 from workbench.upstream.connection import State, Upstream
 from workbench.upstream.connections import Key
 from workbench.upstream.offers import Offer
+
+_TWOFOLD = "the project and the definition both have an MCP server named {}; give one of them another name"
 
 
 def server_names(ctx: Ctx, scope: Scope) -> set[str]:
@@ -25,9 +30,13 @@ def server_names(ctx: Ctx, scope: Scope) -> set[str]:
 
 
 async def tools(ctx: Ctx, scope: Scope) -> list[Tool]:
-    """The tools that the servers listed last, also of those that are down."""
+    """The tools that the servers listed last, also of those that are down. A name that servers of the definition and of
+    the project have means neither, so that no grant or permission for one is used for the other."""
+    twofold = await _twofold(ctx, scope)
     return [
-        tool for key, upstream in (await _servers(ctx, scope)).items() for tool in _tools(ctx, scope, key, upstream)
+        replace(tool, problem=_TWOFOLD.format(key.name)) if key.name.lower() in twofold else tool
+        for key, upstream in (await _servers(ctx, scope)).items()
+        for tool in _tools(ctx, scope, key, upstream)
     ]
 
 
@@ -38,12 +47,22 @@ async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
             continue
         await upstream.settled()
         if (own := upstream.offers.names.get(name)) is not None:
-            return _tool(_mask(ctx, key), _offerer(ctx, scope, key), key, upstream, name, upstream.offers.tools[own])
+            tool = _tool(_mask(ctx, key), _offerer(ctx, scope, key), key, upstream, name, upstream.offers.tools[own])
+            twofold = key.name.lower() in await _twofold(ctx, scope)
+            return replace(tool, problem=_TWOFOLD.format(key.name)) if twofold else tool
     return None
 
 
+async def _twofold(ctx: Ctx, scope: Scope) -> set[str]:
+    """The names that mean two servers in a scope, in lower case."""
+    if scope.definition is None:
+        return set()
+    shared = await to_thread(tool_names.shared_with_project, ctx, scope.definition.definition)
+    return {name.lower() for name in shared}
+
+
 async def _servers(ctx: Ctx, scope: Scope) -> Mapping[Key, Upstream]:
-    """The servers for a scope, by name. One of a definition hides that of the project with the same name."""
+    """The servers for a scope, by name; one of the definition stands for both that have a name."""
     found = {name: (project.OWNER, upstream) for name, upstream in ctx.upstreams.all(project.OWNER).items()}
     if scope.definition is not None:
         owner = scope.definition.definition.metadata.id
