@@ -24,7 +24,7 @@ from workbench.errors import Unauthenticated, Unavailable, WorkbenchError
 from workbench.functions.hosts import ToolHosts
 from workbench.git.access import Repositories
 from workbench.git.predictions import MergePredictions
-from workbench.known_secrets import KnownSecrets
+from workbench.known_secrets import KEY_FILE, KnownSecrets
 from workbench.koi.directory import Directory
 from workbench.koi.node import Node
 from workbench.model import SECOND, Capability, Level, ServerInfo, wall_clock
@@ -36,7 +36,7 @@ from workbench.rules.tools.names import qualified
 from workbench.rules.tools.surroundings import Surroundings
 from workbench.running_calls import RunningCalls
 from workbench.services import SERVICES
-from workbench.services.access import authentication, personas, revocations
+from workbench.services.access import authentication, personas, revocations, secret_marks
 from workbench.services.agents import expiry as agent_expiry
 from workbench.services.agents import presence
 from workbench.services.agents.presence import Transport
@@ -104,6 +104,7 @@ class Workbench:
         store.on_commit(self.feed.committed)
         self.feed.on_foreign(self._callers.forget)
         self.feed.on_foreign(lambda events: koi_directory.note(self._ctx.node, events))
+        self.feed.on_foreign(lambda events: secret_marks.note(self._ctx.secrets, events))
         self.revocations = revocations.Revocations()
         self.feed.on_event(self.revocations.note, *revocations.REASONS)
         self.feed.on_event(
@@ -125,7 +126,7 @@ class Workbench:
             allowlist=Allowlist(settings),
             definitions=Registry(settings.home, settings.definitions),
             answers=RunningAnswers(),
-            secrets=KnownSecrets(),
+            secrets=KnownSecrets(store.path.with_name(KEY_FILE)),
             running_calls=RunningCalls(),
             upstreams=Upstreams(ServersFile(settings.tool_servers_file)),
             tool_hosts=ToolHosts(),
@@ -165,6 +166,7 @@ class Workbench:
             "noting published definitions": Duty(
                 settings.definition_watch_seconds, publishing.note_definitions, serving=True, share=0.05
             ),
+            "learning the secrets of other processes": Duty(0.1, secret_marks.refresh),
             "ending lost runs": Duty(2.0, run_ends.settle_lost, serving=True, share=0.05),
             "ending agents of lost runs": Duty(2.0, run_ends.end_left_agents, serving=True, share=0.05),
             "ending what killed sweeps left": Duty(5.0, leftovers.end_killed, serving=True, share=0.05),
@@ -214,6 +216,7 @@ class Workbench:
         await personas.sync(self.store, self.settings)
         await self.feed.begin()
         await koi_directory.fill(self._ctx)
+        await secret_marks.load(self._ctx)
         side_tasks: dict[str, Callable[[], Awaitable[None]]] = {
             "the feed": self.feed.run,
             **{name: partial(self._repeat, duty) for name, duty in self.duties.items()},

@@ -22,6 +22,7 @@ from workbench.rules.definitions.secrets.references import parse
 from workbench.rules.definitions.secrets.written_out import is_secret
 from workbench.rules.secrets.forms import secrets_in
 from workbench.rules.secrets.mask import Mask
+from workbench.services.access import secret_marks
 
 T = TypeVar("T")
 
@@ -65,7 +66,7 @@ async def resolved(
         Unavailable: ``SECRET_UNRESOLVED``; `details.place` and `details.reference` say which.
     """
     found = await _in_time(lambda: _resolved(definition, ctx.settings.project, providers, servers))
-    ctx.secrets.add(found.values)
+    await secret_marks.learn(ctx, found.values)
     return found
 
 
