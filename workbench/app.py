@@ -55,6 +55,7 @@ from workbench.services.personalities.pipeline import retention as koi_retention
 from workbench.services.processes import reattach, samples, termination
 from workbench.services.runs import ending as run_ends
 from workbench.services.runs import recording as run_metrics
+from workbench.services.spawning import older_records
 from workbench.services.spawning import queue as spawn_queue
 from workbench.services.spawning import request as spawn_request
 from workbench.services.tasks import expiry as task_expiry
@@ -77,8 +78,7 @@ PRESENCE = 15 * SECOND
 """The least time between two records of an agent's presence."""
 AGENTS_NOTED = 10_000
 RESTART_SECONDS = 1.0
-LONGEST_PAUSE = 10.0
-"""Seconds."""
+LONGEST_PAUSE_SECONDS = 10.0
 
 log = logging.getLogger(__name__)
 
@@ -215,8 +215,8 @@ class Workbench:
         """Follow the feed and perform the duties until the block ends."""
         await personas.sync(self.store, self.settings)
         await self.feed.begin()
-        await koi_directory.fill(self._ctx)
-        await secret_marks.load(self._ctx)
+        for prepare in (koi_directory.fill, secret_marks.load, older_records.mask):
+            await prepare(self._ctx)
         side_tasks: dict[str, Callable[[], Awaitable[None]]] = {
             "the feed": self.feed.run,
             **{name: partial(self._repeat, duty) for name, duty in self.duties.items()},
@@ -471,7 +471,7 @@ class Duty:
 
     Args:
         seconds: the pause before each run, at least.
-        share: how much of the time it may take at most, unless that makes a pause longer than `LONGEST_PAUSE`.
+        share: how much of the time it may take at most, unless that makes a pause longer than `LONGEST_PAUSE_SECONDS`.
         perform: does the work once.
         serving: run it only while the servers run.
     """
@@ -483,7 +483,7 @@ class Duty:
 
     def pause(self, took: float) -> float:
         """Seconds until the next run, after one that took some seconds."""
-        return max(self.seconds, min(took / self.share - took, LONGEST_PAUSE))
+        return max(self.seconds, min(took / self.share - took, LONGEST_PAUSE_SECONDS))
 
 
 async def _supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:

@@ -79,9 +79,13 @@ class Mask:
 
 
 class LineMask:
-    """Masks an output that comes line by line, with private keys, which have several."""
+    """Masks an output that comes line by line, with private keys, which have several.
 
-    def __init__(self, mask: Mask) -> None:
+    Args:
+        mask: masks a whole text.
+    """
+
+    def __init__(self, mask: Callable[[str], str]) -> None:
         self._mask = mask
         self._in_key = False
 
@@ -91,7 +95,7 @@ class LineMask:
         self._in_key = (was_in_key or _KEY_BEGINS.search(line) is not None) and KEY_ENDS not in line
         if was_in_key and self._in_key:
             return MASK
-        return self._mask.text(line)
+        return self._mask(line)
 
 
 class StreamMask:
