@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from cachetools import LRUCache
 
 from workbench import atomic_file
 from workbench.errors import Unavailable
-from workbench.rules.secrets.marks import KEY_BYTES, Marks, marks
+from workbench.rules.secrets.marks import KEY_BYTES, Mark, Marks, marks
 from workbench.rules.secrets.mask import Mask, standing_alone
 from workbench.rules.tools.masking import masked
 
@@ -56,7 +56,7 @@ class KnownSecrets:
         """Note that other processes know these values."""
         self._marked.update(dict.fromkeys(values))
 
-    def marks(self, values: Iterable[str]) -> dict[str, int]:
+    def marks(self, values: Iterable[str]) -> list[Mark]:
         """The marks of values, which the store keeps for other processes; see `rules.secrets.marks`. Blocks.
 
         Raises:
@@ -64,10 +64,10 @@ class KnownSecrets:
         """
         return marks(_created_key(self._key_file), standing_alone(values))
 
-    def know(self, known: Mapping[str, int]) -> None:
+    def know(self, known: Collection[Mark]) -> None:
         """Mask from now on what has one of these marks. Blocks."""
         key = _key(self._key_file) if known else None
-        self._marks = Marks(key, dict(known)) if key else None
+        self._marks = Marks(key, known) if key else None
         self._mask = None
 
     def masked(self, value: Any, schema: Mapping[str, Any] | bool = True) -> Any:
@@ -102,7 +102,7 @@ class _MoreSecrets(KnownSecrets):
     def marked(self, values: Iterable[str]) -> None:
         self._known.marked(values)
 
-    def marks(self, values: Iterable[str]) -> dict[str, int]:
+    def marks(self, values: Iterable[str]) -> list[Mark]:
         return self._known.marks(values)
 
     def masked(self, value: Any, schema: Mapping[str, Any] | bool = True) -> Any:

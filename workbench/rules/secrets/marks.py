@@ -1,7 +1,7 @@
 """Recognises secrets by keyed hashes (marks) of them, where the values themselves are not known.
 
-A mark shows nothing of its value to those who lack the key; the length that is kept beside it tells which pieces of a
-text are worth a hash.
+A mark shows nothing of its value to those who lack the key. Beside it are the length of the value and two bytes of a
+keyed hash of its beginning: they tell which pieces of a text are worth a hash.
 """
 
 from __future__ import annotations
@@ -9,28 +9,34 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from workbench.rules.secrets.forms import MASK, has_form
 
 KEY_BYTES = 32
 DIGEST_BYTES = 16
-_EDGE = r"(?:(?<![A-Za-z0-9])|(?![A-Za-z0-9]))"
+BEGINNING = 4
+"""Characters of the beginning of a value; no value is shorter."""
+BEGINNINGS = 10_000
+"""How many beginnings of words are remembered: most words of a text occur again."""
+_EDGE = re.compile(r"(?<![A-Za-z0-9])|(?![A-Za-z0-9])")
 """Not within a word or number."""
 
 
-def mark(key: bytes, value: str) -> str:
-    """The keyed hash of a value (keyed BLAKE2b, which is a MAC), as hexadecimal digits."""
-    return hashlib.blake2b(value.encode("utf-8", "surrogatepass"), key=key, digest_size=DIGEST_BYTES).hexdigest()
+class Mark(NamedTuple):
+    """A keyed hash of a value (keyed BLAKE2b, which is a MAC), that of its beginning, and its length."""
+
+    mark: str
+    beginning: str
+    characters: int
 
 
-def marks(key: bytes, parts: Iterable[str]) -> dict[str, int]:
-    """The marks of values, each with the length of its value, negative if that contains white space.
-
-    What is known by its form needs none.
-    """
-    found = {part for part in parts if not has_form(part)}
-    return {mark(key, part): -len(part) if any(map(str.isspace, part)) else len(part) for part in found}
+def marks(key: bytes, values: Iterable[str]) -> list[Mark]:
+    """The marks of values. What is known by its form needs none."""
+    found = sorted({value for value in values if not has_form(value)})
+    return [Mark(_hash(key, value), _hash(key, value[:BEGINNING], 2), len(value)) for value in found]
 
 
 def whole_in_base64(value: str) -> Iterator[str]:
@@ -44,20 +50,23 @@ class Marks:
 
     Args:
         key: of the marks.
-        known: see `marks`.
     """
 
-    def __init__(self, key: bytes, known: dict[str, int]) -> None:
+    def __init__(self, key: bytes, known: Iterable[Mark]) -> None:
         self._key = key
-        self._known = known
-        self._pieces = [(abs(length), _pieces(length)) for length in sorted(set(known.values()), key=abs, reverse=True)]
+        self._known = frozenset(known)
+        self._marks = {one.mark for one in self._known}
+        self._lengths: dict[str, list[int]] = {}
+        for beginning, length in sorted({one[1:] for one in self._known}, reverse=True):  # the longest first
+            self._lengths.setdefault(beginning, []).append(length)
+        self._worth = lru_cache(BEGINNINGS)(self._lengths_of)
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._marks)
 
     def knows(self, value: str) -> bool:
         """Whether a value is one of these."""
-        return bool(self._known) and mark(self._key, value) in self._known
+        return _hash(self._key, value) in self._marks
 
     def without(self, text: str, shortest: int = 0) -> str:
         """A text in which these are replaced by `MASK`, where they are no part of a longer word.
@@ -65,27 +74,22 @@ class Marks:
         Args:
             shortest: characters of the shortest that are replaced.
         """
-        for length, pieces in self._pieces:
-            if length < shortest:
-                break
-            text = self._without(text, length, pieces)
-        return text
-
-    def _without(self, text: str, length: int, pieces: re.Pattern[str]) -> str:
-        parts, done, seen = list[str](), 0, dict[str, bool]()
-        for found in pieces.finditer(text):
-            piece, start = found[1], found.start()
-            if start < done:
-                continue
-            if piece not in seen:
-                seen[piece] = self.knows(piece)
-            if seen[piece]:
-                parts += (text[done:start], MASK)
-                done = start + length
+        parts, done = list[str](), 0
+        for edge in _EDGE.finditer(text):
+            start = edge.start()
+            for length in self._worth(text[start : start + BEGINNING]) if start >= done else ():
+                end = start + length
+                if shortest <= length <= len(text) - start and _EDGE.match(text, end) and self.knows(text[start:end]):
+                    parts += (text[done:start], MASK)
+                    done = end
+                    break
         return "".join((*parts, text[done:])) if parts else text
 
+    def _lengths_of(self, beginning: str) -> Sequence[int]:
+        """The lengths of values that may begin so."""
+        return self._lengths.get(_hash(self._key, beginning, 2), ())
 
-def _pieces(length: int) -> re.Pattern[str]:
-    """Every piece of a text with a length that is no part of a longer word; with white space if that is negative."""
-    piece = rf"\S{{{length}}}" if length > 0 else rf"[\s\S]{{{-length}}}"
-    return re.compile(rf"(?={_EDGE}({piece}){_EDGE})")
+
+def _hash(key: bytes, value: str, size: int = DIGEST_BYTES) -> str:
+    """Hexadecimal digits, two for each byte."""
+    return hashlib.blake2b(value.encode("utf-8", "surrogatepass"), key=key, digest_size=size).hexdigest()

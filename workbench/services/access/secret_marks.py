@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from workbench.known_secrets import MOST, KnownSecrets
 from workbench.ops import Ctx
+from workbench.rules.secrets.marks import Mark
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
@@ -32,7 +33,7 @@ async def load(ctx: Ctx) -> None:
     ctx.secrets.is_outdated = False
     rows = await ctx.read(lambda tx: tx.all(SQL.known))
     if rows:
-        await asyncio.to_thread(ctx.secrets.know, {row["mark"]: row["characters"] for row in rows})
+        await asyncio.to_thread(ctx.secrets.know, [Mark(**row) for row in rows])
 
 
 def note(known: KnownSecrets, events: Sequence[Row]) -> None:
@@ -46,10 +47,10 @@ async def refresh(ctx: Ctx) -> None:
         await load(ctx)
 
 
-def _record(tx: Tx, found: Mapping[str, int]) -> None:
+def _record(tx: Tx, found: Iterable[Mark]) -> None:
     """Record marks; the newest `MOST` are kept, as many as values are known in one process."""
-    is_news = any(tx.one(SQL.get, mark=mark) is None for mark in found)
-    tx.many(SQL.record, [{"mark": mark, "characters": length, "now": tx.now} for mark, length in found.items()])
+    is_news = any(tx.one(SQL.get, mark=one.mark) is None for one in found)
+    tx.many(SQL.record, [{**one._asdict(), "now": tx.now} for one in found])
     tx.run(SQL.drop_oldest, most=MOST)
     if is_news:
         tx.emit("secret.learned", "secret:project")

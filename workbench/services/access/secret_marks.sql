@@ -1,11 +1,11 @@
 -- name: known
-SELECT mark, characters FROM secret_marks;
+SELECT mark, beginning, characters FROM secret_marks;
 
 -- name: get
 SELECT mark FROM secret_marks WHERE mark = :mark;
 
 -- name: record
-INSERT INTO secret_marks (mark, characters, learned_at) VALUES (:mark, :characters, :now)
+INSERT INTO secret_marks (mark, beginning, characters, learned_at) VALUES (:mark, :beginning, :characters, :now)
 ON CONFLICT (mark) DO UPDATE SET learned_at = excluded.learned_at;
 
 -- name: drop_oldest

@@ -1,8 +1,9 @@
 -- Keyed hashes of what one process of the project was given as secret, so that no other process shows it. The key is a
--- file beside the store; characters is the length of the value, negative if it contains white space.
+-- file beside the store. beginning is a keyed hash of two bytes of the first characters of the value.
 
 CREATE TABLE secret_marks (
     mark TEXT PRIMARY KEY,
+    beginning TEXT NOT NULL,
     characters {{big}} NOT NULL,
     learned_at {{big}} NOT NULL
 ) {{strict}};
