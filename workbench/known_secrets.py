@@ -14,7 +14,7 @@ from cachetools import LRUCache
 from workbench import atomic_file
 from workbench.errors import Unavailable
 from workbench.rules.secrets.marks import KEY_BYTES, Mark, Marks, marks
-from workbench.rules.secrets.mask import Mask, standing_alone
+from workbench.rules.secrets.mask import LineMask, Mask, standing_alone
 from workbench.rules.tools.masking import masked
 
 MOST = 10_000
@@ -75,6 +75,17 @@ class KnownSecrets:
         if self._mask is None:
             self._mask = Mask(list(self._values), marks=self._marks)
         return self._mask.data(masked(value, schema))
+
+    def mask_file(self, file: Path) -> None:
+        """Mask what is secret in a log, if nobody writes it any more. Blocks.
+
+        Raises:
+            OSError: it cannot be read. Unavailable: ``PROJECT_UNWRITABLE``.
+        """
+        text = file.read_bytes().decode("utf-8", "backslashreplace")
+        shown = "".join(map(LineMask(self.masked), text.splitlines(keepends=True)))
+        if shown != text:
+            atomic_file.replace(file, shown, mode=0o600)
 
     def also(self, values: Iterable[str]) -> KnownSecrets:
         """These secrets and others, which are masked only by what this returns: it learns nothing for all."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from workbench.definitions.secret_sources import resolve
 from workbench.errors import Refused, Unavailable
@@ -135,6 +135,8 @@ class _Reader:
         def read(where: Place, value: str) -> str:
             name = f"{place}.{where.field}.{where.span.name or where.key}".rstrip(".")
             secret = self._value(name, value, is_secret=True)
+            if where.span.is_in_url:
+                self.values.add(unquote(secret))
             return quote(secret, safe="") if where.span.is_in_url and secret != value else secret
 
         found = rewritten(server, read)

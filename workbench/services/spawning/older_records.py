@@ -13,13 +13,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from workbench import atomic_file
 from workbench.errors import WorkbenchError
 from workbench.known_secrets import KnownSecrets
 from workbench.ops import Ctx
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.secrets import written_out
-from workbench.rules.secrets.mask import LineMask
 from workbench.services.access import secret_marks
 from workbench.services.chat.ending import without_secrets
 from workbench.services.spawning import request
@@ -111,8 +109,4 @@ def _mask_logs(known: KnownSecrets, logs: Path, written: set[str]) -> None:
         if file.stem in written or file.is_symlink():
             continue
         with suppress(OSError):
-            text = file.read_text("utf-8", "surrogateescape")
-            lines = "".join(map(LineMask(known.masked), text.splitlines(keepends=True)))
-            if lines != text:
-                mode = file.stat().st_mode & 0o777
-                atomic_file.replace(file, lines, mode=mode)
+            known.mask_file(file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import unquote
 
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.providers import PROVIDERS
@@ -67,8 +68,9 @@ def values(definition: Definition) -> set[str]:
         for key, value in config.items()
         if is_written_out(value, is_secret(name, key))
     )
-    found = (value for server in definition.mcp_servers.values() for _, value in places(server).values())
-    return {*of_providers, *(value for value in found if parse(value) is None)} - {MASK}
+    found = {value for server in definition.mcp_servers.values() for _, value in places(server).values()}
+    of_servers = {value for value in found if parse(value) is None}
+    return {*of_providers, *of_servers, *map(unquote, of_servers)} - {MASK}
 
 
 def is_secret(provider: str, key: str) -> bool:
