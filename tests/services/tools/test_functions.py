@@ -108,5 +108,5 @@ async def test_what_a_function_printed_is_kept_without_secrets_that_its_process_
     workbench._ctx.secrets.add(["hunter2-of-the-person"])
     logs.mkdir(parents=True)
     (logs / f"{call_id}.log").write_text("one\nit is hunter2-of-the-person\n")
-    await workbench.call("finish_tool_call", host_id="kernel", call_id=call_id)
+    await workbench.call("finish_tool_call", host_id="k", call_id=call_id)
     assert (logs / f"{call_id}.log").read_text() == f"one\nit is {MASK}\n"
