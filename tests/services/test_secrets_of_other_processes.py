@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests import given
-from tests.conftest import admitted
+from tests.conftest import Clock, admitted
 from workbench.app import Workbench
 from workbench.rules.definitions.model import Definition
 from workbench.rules.profile import Profile
 from workbench.rules.secrets.forms import MASK
+from workbench.services.access import secret_marks
 from workbench.services.definitions import models, secrets
 from workbench.services.processes import profiles
 from workbench.services.processes.processes import ResourceLimits
@@ -128,3 +129,16 @@ async def test_a_process_learns_what_another_is_given_meanwhile(
         await _variable(first, monkeypatch)
         await given.until(lambda: second._ctx.secrets.masked(VALUE) == MASK)
         assert VALUE not in await recorded(second, "ada")
+
+
+async def test_the_oldest_marks_go_when_there_are_too_many(
+    migrated: Settings, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secret_marks, "MOST", 2)
+    async with Workbench.open(migrated, clock=clock) as first:
+        for value in ("hunter1", "hunter2", "hunter1", "hunter3"):
+            await secret_marks.learn(first._ctx, [value])
+            first._ctx.secrets._marked.clear()
+            clock.forward(1)
+    async with Workbench.open(migrated, clock=clock) as second:
+        assert second._ctx.secrets.masked("hunter1 hunter2 hunter3") == f"{MASK} hunter2 {MASK}"

@@ -51,6 +51,6 @@ def _record(tx: Tx, found: Iterable[Mark]) -> None:
     """Record marks; the newest `MOST` are kept, as many as values are known in one process."""
     is_news = any(tx.one(SQL.get, mark=one.mark) is None for one in found)
     tx.many(SQL.record, [{**one._asdict(), "now": tx.now} for one in found])
-    tx.run(SQL.drop_oldest, most=MOST)
+    tx.run(SQL.drop_oldest, most=MOST - 1)
     if is_news:
         tx.emit("secret.learned", "secret:project")
