@@ -24,7 +24,7 @@ from workbench.errors import Unauthenticated, Unavailable, WorkbenchError
 from workbench.functions.hosts import ToolHosts
 from workbench.git.access import Repositories
 from workbench.git.predictions import MergePredictions
-from workbench.known_secrets import KnownSecrets
+from workbench.known_secrets import KEY_FILE, KnownSecrets
 from workbench.koi.directory import Directory
 from workbench.koi.node import Node
 from workbench.model import SECOND, Capability, Level, ServerInfo, wall_clock
@@ -36,7 +36,7 @@ from workbench.rules.tools.names import qualified
 from workbench.rules.tools.surroundings import Surroundings
 from workbench.running_calls import RunningCalls
 from workbench.services import SERVICES
-from workbench.services.access import authentication, personas, revocations
+from workbench.services.access import authentication, personas, revocations, secret_marks
 from workbench.services.agents import expiry as agent_expiry
 from workbench.services.agents import presence
 from workbench.services.agents.presence import Transport
@@ -55,6 +55,7 @@ from workbench.services.personalities.pipeline import retention as koi_retention
 from workbench.services.processes import reattach, samples, termination
 from workbench.services.runs import ending as run_ends
 from workbench.services.runs import recording as run_metrics
+from workbench.services.spawning import older_records
 from workbench.services.spawning import queue as spawn_queue
 from workbench.services.spawning import request as spawn_request
 from workbench.services.tasks import expiry as task_expiry
@@ -77,8 +78,7 @@ PRESENCE = 15 * SECOND
 """The least time between two records of an agent's presence."""
 AGENTS_NOTED = 10_000
 RESTART_SECONDS = 1.0
-LONGEST_PAUSE = 10.0
-"""Seconds."""
+LONGEST_PAUSE_SECONDS = 10.0
 
 log = logging.getLogger(__name__)
 
@@ -104,6 +104,7 @@ class Workbench:
         store.on_commit(self.feed.committed)
         self.feed.on_foreign(self._callers.forget)
         self.feed.on_foreign(lambda events: koi_directory.note(self._ctx.node, events))
+        self.feed.on_foreign(lambda events: secret_marks.note(self._ctx.secrets, events))
         self.revocations = revocations.Revocations()
         self.feed.on_event(self.revocations.note, *revocations.REASONS)
         self.feed.on_event(
@@ -125,7 +126,7 @@ class Workbench:
             allowlist=Allowlist(settings),
             definitions=Registry(settings.home, settings.definitions),
             answers=RunningAnswers(),
-            secrets=KnownSecrets(),
+            secrets=KnownSecrets(store.path.with_name(KEY_FILE)),
             running_calls=RunningCalls(),
             upstreams=Upstreams(ServersFile(settings.tool_servers_file)),
             tool_hosts=ToolHosts(),
@@ -165,6 +166,7 @@ class Workbench:
             "noting published definitions": Duty(
                 settings.definition_watch_seconds, publishing.note_definitions, serving=True, share=0.05
             ),
+            "learning the secrets of other processes": Duty(0.1, secret_marks.refresh),
             "ending lost runs": Duty(2.0, run_ends.settle_lost, serving=True, share=0.05),
             "ending agents of lost runs": Duty(2.0, run_ends.end_left_agents, serving=True, share=0.05),
             "ending what killed sweeps left": Duty(5.0, leftovers.end_killed, serving=True, share=0.05),
@@ -213,7 +215,8 @@ class Workbench:
         """Follow the feed and perform the duties until the block ends."""
         await personas.sync(self.store, self.settings)
         await self.feed.begin()
-        await koi_directory.fill(self._ctx)
+        for prepare in (koi_directory.fill, secret_marks.load, older_records.mask):
+            await prepare(self._ctx)
         side_tasks: dict[str, Callable[[], Awaitable[None]]] = {
             "the feed": self.feed.run,
             **{name: partial(self._repeat, duty) for name, duty in self.duties.items()},
@@ -468,7 +471,7 @@ class Duty:
 
     Args:
         seconds: the pause before each run, at least.
-        share: how much of the time it may take at most, unless that makes a pause longer than `LONGEST_PAUSE`.
+        share: how much of the time it may take at most, unless that makes a pause longer than `LONGEST_PAUSE_SECONDS`.
         perform: does the work once.
         serving: run it only while the servers run.
     """
@@ -480,7 +483,7 @@ class Duty:
 
     def pause(self, took: float) -> float:
         """Seconds until the next run, after one that took some seconds."""
-        return max(self.seconds, min(took / self.share - took, LONGEST_PAUSE))
+        return max(self.seconds, min(took / self.share - took, LONGEST_PAUSE_SECONDS))
 
 
 async def _supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:

@@ -2,39 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+import secrets
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from cachetools import LRUCache
 
-from workbench.rules.secrets.mask import Mask
+from workbench import atomic_file
+from workbench.errors import Unavailable
+from workbench.rules.secrets.marks import KEY_BYTES, Mark, Marks, marks
+from workbench.rules.secrets.mask import LineMask, Mask, standing_alone
 from workbench.rules.tools.masking import masked
 
 MOST = 10_000
+KEY_FILE = "secrets.key"
+"""The key of the marks by which the processes of a project know each other's secrets; mode 0600, beside its store."""
 
 
 class KnownSecrets:
-    """Values that are masked wherever they occur, besides what is secret by its form.
+    """Values that are masked wherever they occur, besides what is secret by its form; and marks of values that other
+    processes were given, which are masked where they stand alone.
 
     It has no representation that shows them.
+
+    Args:
+        key_file: see `KEY_FILE`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, key_file: Path = Path(os.devnull)) -> None:
         self._values: LRUCache[str, None] = LRUCache(MOST)
         self._mask: Mask | None = Mask()
+        self._key_file = key_file
+        self._marks: Marks | None = None
+        self._marked: LRUCache[str, None] = LRUCache(MOST)
+        self.is_outdated = False
+        """Whether another process has learned more since `know` was called."""
 
     def add(self, values: Iterable[str]) -> None:
-        """Mask these values from now on."""
+        """Mask these values from now on, in this process."""
         for value in values:
             if value not in self._values:
                 self._mask = None
             self._values[value] = None
 
+    def unmarked(self, values: Iterable[str]) -> set[str]:
+        """Those of these values that other processes do not know from this one."""
+        return {value for value in values if value not in self._marked}
+
+    def marked(self, values: Iterable[str]) -> None:
+        """Note that other processes know these values."""
+        self._marked.update(dict.fromkeys(values))
+
+    def marks(self, values: Iterable[str]) -> list[Mark]:
+        """The marks of values, which the store keeps for other processes; see `rules.secrets.marks`. Blocks.
+
+        Raises:
+            Unavailable: ``PROJECT_UNWRITABLE``.
+        """
+        return marks(_created_key(self._key_file), standing_alone(values))
+
+    def know(self, known: Collection[Mark]) -> None:
+        """Mask from now on what has one of these marks. Blocks."""
+        key = _key(self._key_file) if known else None
+        self._marks = Marks(key, known) if key else None
+        self._mask = None
+
     def masked(self, value: Any, schema: Mapping[str, Any] | bool = True) -> Any:
         """A JSON value without secrets: neither these, nor what its schema marks as one."""
         if self._mask is None:
-            self._mask = Mask(list(self._values))
+            self._mask = Mask(list(self._values), marks=self._marks)
         return self._mask.data(masked(value, schema))
+
+    def mask_file(self, file: Path) -> None:
+        """Mask what is secret in a log, if nobody writes it any more. Blocks.
+
+        Raises:
+            OSError: it cannot be read. Unavailable: ``PROJECT_UNWRITABLE``.
+        """
+        text = file.read_bytes().decode("utf-8", "backslashreplace")
+        shown = "".join(map(LineMask(self.masked), text.splitlines(keepends=True)))
+        if shown != text:
+            atomic_file.replace(file, shown, mode=0o600)
 
     def also(self, values: Iterable[str]) -> KnownSecrets:
         """These secrets and others, which are masked only by what this returns: it learns nothing for all."""
@@ -56,5 +107,44 @@ class _MoreSecrets(KnownSecrets):
     def add(self, values: Iterable[str]) -> None:
         self._known.add(values)
 
+    def unmarked(self, values: Iterable[str]) -> set[str]:
+        return self._known.unmarked(values)
+
+    def marked(self, values: Iterable[str]) -> None:
+        self._known.marked(values)
+
+    def marks(self, values: Iterable[str]) -> list[Mark]:
+        return self._known.marks(values)
+
     def masked(self, value: Any, schema: Mapping[str, Any] | bool = True) -> Any:
         return self._more.data(self._known.masked(value, schema))
+
+
+def _key(file: Path) -> bytes | None:
+    """The key in a file; None if there is none that only this user can read."""
+    try:
+        found = bytes.fromhex(atomic_file.read(file, private=True))
+    except (OSError, ValueError):
+        return None
+    return found if len(found) == KEY_BYTES else None
+
+
+def _created_key(file: Path) -> bytes:
+    """The key in a file, which is made if there is none. If several processes make it at once, the first one wins."""
+    if (found := _key(file)) is not None:
+        return found
+    fresh = file.with_name(f".{file.name}.{secrets.token_hex(8)}.tmp")
+    atomic_file.replace(fresh, secrets.token_hex(KEY_BYTES), mode=0o600)
+    try:
+        with suppress(FileExistsError):
+            os.link(fresh, file)
+        if (found := _key(file)) is None:  # it is damaged, and so are the marks that were made with it
+            fresh.replace(file)
+            found = _key(file)
+    except OSError as error:
+        raise Unavailable("PROJECT_UNWRITABLE", f"{file} cannot be written: {error.strerror}.") from error
+    finally:
+        fresh.unlink(missing_ok=True)
+    if found is None:
+        raise Unavailable("PROJECT_UNWRITABLE", f"{file} cannot be read. Remove it.")
+    return found

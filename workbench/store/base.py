@@ -5,12 +5,12 @@ A change is a function that runs in the writer's transaction; when it is acknowl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from workbench.store.queries import Query
+from workbench.store.queries import Dialect, Query
 
 T = TypeVar("T")
 
@@ -75,6 +75,14 @@ class StoreStats:
     commits: Sequence[tuple[float, int, float]]
 
 
+class Statements(Protocol):
+    """SQL statements; see `workbench.store.migrate.Script`."""
+
+    def statements(self, dialect: Dialect) -> Iterator[str]:
+        """The single statements for a database."""
+        ...
+
+
 class Store(Protocol):
     """The store, as services use it."""
 
@@ -100,6 +108,19 @@ class Store(Protocol):
         Raises:
             Unavailable: ``STORE_BUSY``, ``STORE_FULL``, ``STORE_READ_ONLY``, ``STORE_CORRUPT``,
                 ``STORE_CLOSED``; nothing was changed.
+        """
+        ...
+
+    async def rewrite(self, changes: Statements, functions: Mapping[str, Callable[..., Any]]) -> None:
+        """Change rows so that what they held before is in no file of the store any more.
+
+        It is as slow as the store is large, and others wait for it. If it is interrupted, do it again.
+
+        Args:
+            functions: what the statements call, by name, each with one parameter.
+
+        Raises:
+            Unavailable: as `write`; ``STORE_BUSY`` also while others read.
         """
         ...
 

@@ -13,10 +13,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 from workbench.errors import Unavailable
 
 BUSY = ("STORE_BUSY", "Another process holds the store. Try again.")
+BUSY_SECONDS = 15.0
+"""How long a writer waits for the writers of other processes."""
 MAX_PAUSE_SECONDS = 0.0005
 
 
@@ -25,6 +28,11 @@ class Fence:
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+    @classmethod
+    def of(cls, store: Path) -> Self:
+        """The lock of the store in a file."""
+        return cls(store.with_name(store.name + ".lock"))
 
     @contextmanager
     def held(self, wait_seconds: float) -> Iterator[None]:

@@ -23,7 +23,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,11 +34,12 @@ from pydantic_core import to_json
 
 from workbench.errors import Unavailable
 from workbench.model import wall_clock
-from workbench.store.base import Reader, Row, StoreStats, Tx, Values
-from workbench.store.fence import Fence
+from workbench.store.base import Reader, Row, Statements, StoreStats, Tx, Values
+from workbench.store.fence import BUSY_SECONDS, Fence
 from workbench.store.log_sync import LogSync
 from workbench.store.migrate import migrate, scripts
-from workbench.store.queries import Query, beside
+from workbench.store.queries import Dialect, Query, beside
+from workbench.store.rewriting import rewrite
 from workbench.store.sqlite_connection import Connection, connect
 from workbench.store.sqlite_errors import own_copy, raisable, storage_error
 
@@ -50,8 +51,6 @@ BATCH = 512
 """The most changes in one transaction."""
 CHECKPOINT_PAGES = 1_000
 """The write-ahead log is folded into the database, by the commit itself, when it holds this many pages (4 MB)."""
-BUSY_SECONDS = 15.0
-"""How long a writer waits for the writers of other processes."""
 READERS = 2
 STATS_COMMITS = 4_096
 
@@ -144,7 +143,7 @@ class SqliteStore:
     def __init__(self, path: Path, clock: Callable[[], int] = wall_clock) -> None:
         self.path = path
         self._clock = clock
-        self._fence = Fence(path.with_name(path.name + ".lock"))
+        self._fence = Fence.of(path)
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._on_visible: list[Callable[[Sequence[Row]], None]] = []
         self._on_commit: list[Callable[[Sequence[Row]], None]] = []
@@ -186,6 +185,11 @@ class SqliteStore:
             self._require_open()
             self._jobs.put(_Job(change, actor, future, durable))
         return await future
+
+    async def rewrite(self, changes: Statements, functions: Mapping[str, Callable[..., Any]]) -> None:
+        """See `Store.rewrite`."""
+        statements = list(changes.statements(Dialect.SQLITE))
+        await asyncio.to_thread(rewrite, self.path, statements, functions)
 
     async def read(self, question: Callable[[Reader], T]) -> T:
         """See `Store.read`."""

@@ -147,7 +147,7 @@ async def _run(
     """Run a task's command; what it writes is masked before anything is cut off, or half a secret could remain."""
     if worker.config.profile.command is None and not task["run"]:
         return Outcome(False, error="This task has no command; a script worker cannot do it.", retryable=False)
-    tail, telling, masked = _Tail(), TellingLines(), LineMask(mask)
+    tail, telling, masked = _Tail(), TellingLines(), LineMask(mask.text)
 
     def keep(line: str) -> None:
         line = masked(line)

@@ -61,4 +61,11 @@ def test_of_a_secret_with_several_lines_each_is_masked() -> None:
 def test_a_private_key_that_comes_line_by_line_is_masked() -> None:
     for kind in ("EC PRIVATE KEY", "PGP PRIVATE KEY BLOCK"):
         begin, end = f"-----BEGIN {kind}-----", f"-----END {kind}-----"
-        assert list(map(LineMask(Mask()), ["a", begin, "MIIa", "bb", end, "c"])) == ["a", begin, MASK, MASK, end, "c"]
+        assert list(map(LineMask(Mask().text), ["a", begin, "MIIa", "bb", end, "c"])) == [
+            "a",
+            begin,
+            MASK,
+            MASK,
+            end,
+            "c",
+        ]

@@ -287,3 +287,10 @@ async def test_a_secret_stays_in_the_file_in_which_it_is(
     assert SECRET not in told
     assert SECRET not in caplog.text
     assert list(files(settings.home)) == ["agents/copy/agent.yaml"]
+
+
+async def test_a_secret_that_an_address_encodes_is_known_as_it_is(workbench: Workbench) -> None:
+    servers = {"url": {"url": "https://x/?key=9q%2Bquite/Opaque%3D"}}
+    made = Definition.model_validate({"metadata": {"id": "one", "name": "One"}, "mcpServers": servers})
+    await resolved(workbench._ctx, made)
+    assert workbench._ctx.secrets.masked("9q%2Bquite/Opaque%3D or 9q+quite/Opaque=") == "•••••• or ••••••"

@@ -13,6 +13,7 @@ from tests.services.tools.conftest import question
 from workbench.app import Workbench
 from workbench.errors import NotFound, Unavailable, WorkbenchError
 from workbench.model import SECOND
+from workbench.rules.secrets.forms import MASK
 
 pytestmark = pytest.mark.anyio
 
@@ -98,3 +99,14 @@ async def test_what_functions_printed_is_deleted_after_the_days_that_it_is_kept(
         os.utime(log, (now - days * 86_400,) * 2)
     await duty.perform(workbench._ctx)
     assert [path.name for path in settings.tool_logs.iterdir()] == ["new.log"]
+
+
+async def test_what_a_function_printed_is_kept_without_secrets_that_its_process_does_not_know(
+    workbench: Workbench,
+) -> None:
+    call_id, logs = "0" * 36, workbench.settings.tool_logs
+    workbench._ctx.secrets.add(["hunter2-of-the-person"])
+    logs.mkdir(parents=True)
+    (logs / f"{call_id}.log").write_text("one\nit is hunter2-of-the-person\n")
+    await workbench.call("finish_tool_call", host_id="k", call_id=call_id)
+    assert (logs / f"{call_id}.log").read_text() == f"one\nit is {MASK}\n"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 from workbench.rules.secrets.forms import KEY_BEGINS, KEY_ENDS, MASK, OPAQUE, masked_by_form
+from workbench.rules.secrets.marks import Marks, whole_in_base64
 
 _KEY_BEGINS = re.compile(KEY_BEGINS)
 _OPEN_KEY = re.compile(rf"{KEY_BEGINS}(?![\s\S]*{KEY_ENDS})")
@@ -28,11 +29,13 @@ class Mask:
     Args:
         values: what is secret wherever it occurs, also within longer texts, encoded, and in keys.
         forms: whether what is secret by its form is masked, too.
+        marks: of values that are secret where they stand alone, also encoded, but are not known.
     """
 
-    def __init__(self, values: Collection[str] = (), *, forms: bool = True) -> None:
+    def __init__(self, values: Collection[str] = (), *, forms: bool = True, marks: Marks | None = None) -> None:
         self._forms = forms
-        parts = {part for value in values for part in (value, *value.splitlines()) if len(part) >= SHORTEST}
+        self._marks = marks or None
+        parts = _parts(values)
         found = parts.union(*map(_encoded, parts)) if parts else parts
         self._known = sorted(found, key=len, reverse=True)  # those that contain others first
 
@@ -48,11 +51,11 @@ class Mask:
                 break
             if value in text:
                 text = text.replace(value, MASK)
-        return text
+        return self._marks.without(text, shortest) if self._marks else text
 
     def data(self, value: Any) -> Any:
         """A JSON value without secrets, also in keys and numbers."""
-        if not self._known and not self._forms:
+        if not self._known and not self._forms and not self._marks:
             return value
         match value:
             case str():
@@ -62,18 +65,27 @@ class Mask:
             case list() | tuple():
                 return [self.data(one) for one in value]
             case int() | float() if not isinstance(value, bool):
-                digits = repr(value)
-                return MASK if any(known in digits for known in self._known if len(known) >= SHORTEST_NUMBER) else value
+                return MASK if self._has(repr(value)) else value
         return value
+
+    def _has(self, digits: str) -> bool:
+        known = (known for known in self._known if len(known) >= SHORTEST_NUMBER)
+        return any(known in digits for known in known) or bool(
+            self._marks and len(digits) >= SHORTEST_NUMBER and self._marks.knows(digits)
+        )
 
     def __repr__(self) -> str:
         return f"<{len(self._known)} secrets>"
 
 
 class LineMask:
-    """Masks an output that comes line by line, with private keys, which have several."""
+    """Masks an output that comes line by line, with private keys, which have several.
 
-    def __init__(self, mask: Mask) -> None:
+    Args:
+        mask: masks a whole text.
+    """
+
+    def __init__(self, mask: Callable[[str], str]) -> None:
         self._mask = mask
         self._in_key = False
 
@@ -83,7 +95,7 @@ class LineMask:
         self._in_key = (was_in_key or _KEY_BEGINS.search(line) is not None) and KEY_ENDS not in line
         if was_in_key and self._in_key:
             return MASK
-        return self._mask.text(line)
+        return self._mask(line)
 
 
 class StreamMask:
@@ -119,10 +131,27 @@ class StreamMask:
         return rest
 
 
-def _encoded(value: str) -> Iterator[str]:
-    """A value as other programs write it: in JSON, in a URL, and in base64, alone or within more."""
+def standing_alone(values: Iterable[str]) -> set[str]:
+    """Secrets, and what they are when other programs write them by themselves: what marks are made of."""
+    parts = _parts(values)
+    long = (part for part in parts if len(part) >= SHORTEST_ENCODED)
+    return parts.union(*map(_escaped, parts), *map(whole_in_base64, long)) if parts else parts
+
+
+def _parts(values: Iterable[str]) -> set[str]:
+    """Values that are searched for, and their lines."""
+    return {part for value in values for part in (value, *value.splitlines()) if len(part) >= SHORTEST}
+
+
+def _escaped(value: str) -> Iterator[str]:
+    """A value in JSON, and in a URL."""
     yield from (json.dumps(value, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False))
     yield from (quote(value, safe=""), quote(value), quote_plus(value))
+
+
+def _encoded(value: str) -> Iterator[str]:
+    """A value as other programs write it: in JSON, in a URL, and in base64, alone or within more."""
+    yield from _escaped(value)
     if len(value) < SHORTEST_ENCODED:
         return
     raw = value.encode("utf-8", "surrogatepass")

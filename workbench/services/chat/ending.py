@@ -12,6 +12,7 @@ from typing import Any, Literal
 from workbench.chat.frames import End, Usage
 from workbench.chat.running import Ending, Running
 from workbench.errors import Unavailable, WorkbenchError
+from workbench.known_secrets import KnownSecrets
 from workbench.ops import Ctx
 from workbench.rules.chat.transcript import FrameKind, Transcript
 from workbench.services.chat import frames, messages
@@ -59,7 +60,7 @@ def from_outside(running: Running, usage: Usage | None) -> Outcome:
 async def record(ctx: Ctx, running: Running, recorder: Recorder, outcome: Outcome) -> None:
     """Record how an answer ended. While the store fails, it is tried again, for a minute."""
     rest, conversation_id, message_id = recorder.take(), running.conversation_id, running.message_id
-    known = replace(outcome, history=_without_secrets(ctx, outcome.history))
+    known = replace(outcome, history=without_secrets(ctx.secrets, outcome.history))
 
     def change(tx: Tx) -> None:
         ended(tx, conversation_id, message_id, known, recorder.transcript, rest)
@@ -76,15 +77,15 @@ async def record(ctx: Ctx, running: Running, recorder: Recorder, outcome: Outcom
     ctx.answers.wake(conversation_id)
 
 
-def _without_secrets(ctx: Ctx, history: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """A history without secrets in what the model and its tools wrote; what the person wrote stays as it is."""
+def without_secrets(known: KnownSecrets, history: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """A history, changed in place: without secrets in what the model and its tools wrote; what people wrote stays."""
     if history is None:
         return None
     sent = ("user-prompt", "system-prompt")
     written = [part for message in history["messages"] for part in message["parts"] if part["part_kind"] not in sent]
     for part in written:
         for name in part.keys() & {"content", "args"}:
-            before, part[name] = part[name], ctx.secrets.masked(part[name])
+            before, part[name] = part[name], known.masked(part[name])
             if part[name] != before and "signature" in part:
                 part["signature"] = None  # it would not fit any more
     return history

@@ -16,6 +16,7 @@ from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.providers import ALIASES, PROVIDERS, check, provider_id
 from workbench.rules.definitions.secrets.written_out import is_secret
 from workbench.rules.secrets.mask import Mask
+from workbench.services.access import secret_marks
 from workbench.services.definitions import secrets, trust
 
 
@@ -50,7 +51,7 @@ async def ready(ctx: Ctx, snapshot: Snapshot | None, chosen: str | None = None) 
         raise BadInput("MODEL_REQUIRED", "No model is set. Set one, as provider:model.")
     provider = provider_id(name.partition(":")[0])
     config, values = await _configuration(ctx, snapshot, provider)
-    ctx.secrets.add(values)
+    await secret_marks.learn(ctx, values)
     check(provider, config)
     settings = snapshot.definition.settings.model_dump(by_alias=True) if snapshot else {}
     return ReadyModel(Choice(name, config, settings), values)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from workbench.definitions.secret_sources import resolve
 from workbench.errors import Refused, Unavailable
@@ -22,6 +22,7 @@ from workbench.rules.definitions.secrets.references import parse
 from workbench.rules.definitions.secrets.written_out import is_secret
 from workbench.rules.secrets.forms import secrets_in
 from workbench.rules.secrets.mask import Mask
+from workbench.services.access import secret_marks
 
 T = TypeVar("T")
 
@@ -65,7 +66,7 @@ async def resolved(
         Unavailable: ``SECRET_UNRESOLVED``; `details.place` and `details.reference` say which.
     """
     found = await _in_time(lambda: _resolved(definition, ctx.settings.project, providers, servers))
-    ctx.secrets.add(found.values)
+    await secret_marks.learn(ctx, found.values)
     return found
 
 
@@ -134,6 +135,8 @@ class _Reader:
         def read(where: Place, value: str) -> str:
             name = f"{place}.{where.field}.{where.span.name or where.key}".rstrip(".")
             secret = self._value(name, value, is_secret=True)
+            if where.span.is_in_url:
+                self.values.add(unquote(secret))
             return quote(secret, safe="") if where.span.is_in_url and secret != value else secret
 
         found = rewritten(server, read)

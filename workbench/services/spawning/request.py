@@ -18,6 +18,7 @@ from workbench.model import Int64
 from workbench.ops import Ctx
 from workbench.rules.profile import RESERVED
 from workbench.rules.programs import Fit
+from workbench.services.access import secret_marks
 from workbench.services.access.authentication import COMMANDS_ONLY, SUPERVISED
 from workbench.services.agents.grants import ToolRef
 from workbench.services.processes import environments, profiles
@@ -148,7 +149,7 @@ async def learn_secrets(ctx: Ctx, request: SpawnRequest, environment: Mapping[st
     def found() -> list[str]:
         return list(person.secrets(profiles.load(ctx.settings, request.profile), environment, request.secret))
 
-    ctx.secrets.add(await asyncio.to_thread(found))
+    await secret_marks.learn(ctx, await asyncio.to_thread(found))
 
 
 async def recover(ctx: Ctx) -> None:

@@ -39,3 +39,19 @@ VALUES (:agent, :pid, :started, :mark, :profile, :definition_hash, :now)
 ON CONFLICT (agent_id) DO UPDATE SET pid = excluded.pid, started = excluded.started, mark = excluded.mark,
     profile = excluded.profile, definition_hash = excluded.definition_hash,
     spawned_at = excluded.spawned_at, ended_at = NULL, exit_code = NULL, reason = NULL;
+
+-- name: all_spawned
+SELECT agent_id, profile, request FROM spawns;
+
+-- name: definition_contents
+SELECT content FROM definition_contents;
+
+-- name: written_logs
+SELECT agent_id AS file FROM processes WHERE ended_at IS NULL
+UNION ALL SELECT id AS file FROM tool_calls WHERE state IN ('waiting', 'running');
+
+-- name: masked_records
+SELECT masked_at FROM masked_records;
+
+-- name: note_masked_records
+INSERT INTO masked_records (masked_at) VALUES (:now);

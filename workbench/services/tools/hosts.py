@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from workbench import atomic_file
-from workbench.errors import from_dict
+from workbench.errors import Unavailable, from_dict
 from workbench.functions.hosts import WORKBENCH, HostCalls, OfferedTool
 from workbench.model import SECOND, Level, Wire
 from workbench.ops import Ctx, Ok, op
@@ -116,6 +116,8 @@ async def finish_tool_call(
 ) -> Delivered:
     """Answer a call."""
     result = from_dict(error) if error is not None else answer or Answer(value=None)
+    with suppress(OSError, Unavailable):  # it has printed nothing, or its log stays as it is
+        await asyncio.to_thread(ctx.secrets.mask_file, _log_of(ctx, call_id))
     return Delivered(delivered=ctx.tool_hosts.finish(host_id, call_id, result))
 
 
@@ -126,8 +128,13 @@ async def get_tool_log(
     lines: Annotated[int, Field(ge=1, le=10_000, description="How many of the last lines.")] = 200,
 ) -> ToolLog:
     """Get what a function printed while it ran for a call, and the traceback if it failed."""
-    text = await asyncio.to_thread(_read, ctx.settings.tool_logs / f"{call_id}.log")
+    text = await asyncio.to_thread(_read, _log_of(ctx, call_id))
     return ToolLog(call_id=call_id, lines=ctx.secrets.masked(text).splitlines()[-lines:])
+
+
+def _log_of(ctx: Ctx, call_id: str) -> Path:
+    """What a function printed while it ran for a call; its process masks what the schema of its arguments marks."""
+    return ctx.settings.tool_logs / f"{call_id}.log"
 
 
 async def watch(ctx: Ctx) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import unquote
 
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.providers import PROVIDERS
-from workbench.rules.definitions.secrets.of_servers import Place, Server, rewritten
+from workbench.rules.definitions.secrets.of_servers import Place, Server, places, rewritten
 from workbench.rules.definitions.secrets.references import parse
 from workbench.rules.secrets.forms import MASK, has_form, says_secret
 
@@ -57,6 +58,19 @@ def written_out(definition: Definition) -> list[str]:
 
     replace_secrets(definition, note)
     return places
+
+
+def values(definition: Definition) -> set[str]:
+    """The secrets that are written out, themselves."""
+    of_providers = (
+        value
+        for name, config in definition.providers.items()
+        for key, value in config.items()
+        if is_written_out(value, is_secret(name, key))
+    )
+    found = {value for server in definition.mcp_servers.values() for _, value in places(server).values()}
+    of_servers = {value for value in found if parse(value) is None}
+    return {*of_providers, *of_servers, *map(unquote, of_servers)} - {MASK}
 
 
 def is_secret(provider: str, key: str) -> bool:
