@@ -19,7 +19,6 @@ from workbench.model import LARGEST_INT, Level, Micros, Wire
 from workbench.ops import OPERATOR, Caller, Ctx, op
 from workbench.ops.parameters import AgentId
 from workbench.process import Usage
-from workbench.rules.secrets.forms import masked_by_form
 from workbench.services.agents import directory
 from workbench.services.agents.directory import Agent
 from workbench.services.agents.rows import require_agent
@@ -128,7 +127,7 @@ async def get_agent_process_info(
 
     row = await ctx.read(question)
     usages = await _usages(ctx, [row])
-    tail = await asyncio.to_thread(_tail, log_of(ctx, row["agent_id"]), log_lines)
+    tail = await asyncio.to_thread(_tail, ctx, log_of(ctx, row["agent_id"]), log_lines)
     return _process(ctx, agent_id, row, usages.get(row["agent_id"]), tail)
 
 
@@ -208,7 +207,7 @@ def _state(row: Row) -> Literal["queued", "running", "ended"]:
     return "running" if row["pid"] is not None and row["ended_at"] is None else "ended"
 
 
-def _tail(log: Path, lines: int) -> list[str]:
+def _tail(ctx: Ctx, log: Path, lines: int) -> list[str]:
     """The last lines of a log, without secrets."""
     if not lines:
         return []
@@ -216,4 +215,4 @@ def _tail(log: Path, lines: int) -> list[str]:
         text = atomic_file.tail(log, TAIL_BYTES)
     except OSError:
         return []
-    return masked_by_form(text).splitlines()[-lines:]
+    return str(ctx.secrets.masked(text)).splitlines()[-lines:]

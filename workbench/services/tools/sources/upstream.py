@@ -38,7 +38,7 @@ async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
             continue
         await upstream.settled()
         if (own := upstream.offers.names.get(name)) is not None:
-            return _tool(_mask(ctx, key), _offerer(ctx, scope, key), key, upstream, name, upstream.offers.tools[own])
+            return _tool(_said(ctx, key), _offerer(ctx, scope, key), key, upstream, name, upstream.offers.tools[own])
     return None
 
 
@@ -53,13 +53,13 @@ async def _servers(ctx: Ctx, scope: Scope) -> Mapping[Key, Upstream]:
 
 
 def _tools(ctx: Ctx, scope: Scope, key: Key, upstream: Upstream) -> Iterator[Tool]:
-    mask, offerer = _mask(ctx, key), _offerer(ctx, scope, key)
+    mask, offerer = _said(ctx, key), _offerer(ctx, scope, key)
     for name, offer in zip(upstream.offers.names, upstream.offers.tools.values(), strict=True):
         yield _tool(mask, offerer, key, upstream, name, offer)
 
 
 def _tool(mask: Mask, offerer: Offerer, key: Key, upstream: Upstream, name: str, offer: Offer) -> Tool:
-    """A tool of a server. Nothing that the server says shows the secrets that it was given."""
+    """A tool of a server. Nothing that the server says of it shows secrets."""
     return Tool(
         name=name,
         title=mask.text(offer.title or offer.name),
@@ -87,8 +87,13 @@ def _offerer(ctx: Ctx, scope: Scope, key: Key) -> Offerer:
     return Offerer(OffererKind.DEFINITION, key.owner, name, configuration)
 
 
+def _said(ctx: Ctx, key: Key) -> Mask:
+    """What of a server's words about itself is not shown."""
+    return Mask(ctx.upstreams.knowledge(key).secrets)
+
+
 def _mask(ctx: Ctx, key: Key) -> Mask:
-    """What of a server's texts is not handed on: the secrets that it was given. Its answers may have others."""
+    """What of a server's answers is not handed on: the secrets that it was given. They may have others."""
     return Mask(ctx.upstreams.knowledge(key).secrets, forms=False)
 
 
