@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -182,3 +183,9 @@ def test_of_a_login_file_the_tokens_are_secret_and_the_rest_is_not() -> None:
         f'{{"claude": {{"accessToken": "{SECRET}", "expiresAt": 1800000000000, "password": "hunter2", "plan": "max"}}}}'
     )
     assert secrets_in_file(login) == {SECRET, "hunter2"}
+
+
+def test_a_secret_within_json_within_text_is_one() -> None:
+    for text in (*FORMS, f"a\nauth={SECRET}", f"a\n\x1b[32msk-{SECRET}", f"x\r\nBearer {SECRET}"):
+        for written in (json.dumps({"said": text}), json.dumps(json.dumps({text: text}))):
+            assert SECRET not in masked_by_form(written), written

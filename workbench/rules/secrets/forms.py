@@ -34,8 +34,10 @@ _OTHER_NAMES = re.compile(
 """Names that contain such a word and are none: `MAX_TOKENS`, `PUBLIC_KEY`, `monkey`."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
+_BEGINS = r"(?:(?<![A-Za-z0-9\\])|(?<=\\)(?![nrt])|(?<=\\[nrt]))"
+"""The beginning of a word, also after a line break as JSON writes it."""
 _WHOLE = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
+    rf"{_BEGINS}(?:"
     r"[spr]k[-_](?:[a-z0-9]+[-_]){0,3}[A-Za-z0-9_-]{16,}"
     r"|xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}"
     r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}"
@@ -48,19 +50,21 @@ _WHOLE = re.compile(
 )
 """Values that are secret wherever they stand."""
 _VALUE = r"[^\s\"'`,;&<>()\[\]{}|\\]"
-_NAME = r"(?<![A-Za-z0-9])(?P<name>[A-Za-z][A-Za-z0-9_.-]{0,60})"
+_NAME = rf"{_BEGINS}(?P<name>[A-Za-z][A-Za-z0-9_.-]{{0,60}})"
 _IN_URLS = (
     re.compile(r"(?P<before>://[^\s/:@\"'<>]*:)(?P<value>[^\s/@\"'<>]+)(?=@)"),
     re.compile(rf"(?P<before>://)(?P<value>(?:(?!/){_VALUE}){{16,}})(?=@)"),
 )
 _CALL = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+[(\[]"
 """What computes a value, in the source of a program."""
-_NAMED = re.compile(rf"(?P<before>{_NAME}[\"']?\s*[:=](?![:=])\s*[\"']?)(?!{_CALL})(?P<value>{_VALUE}{{6,}})")
+_QUOTE = r"(?:\\*[\"'])?"
+"""A quotation mark, or none; with backslashes within other quoted texts."""
+_NAMED = re.compile(rf"(?P<before>{_NAME}{_QUOTE}\s*[:=](?![:=])\s*{_QUOTE})(?!{_CALL})(?P<value>{_VALUE}{{6,}})")
 _IN_KEYS = re.compile(rf"(?P<before>{KEY_BEGINS})(?P<value>(?:(?!{KEY_ENDS})[\s\S])+)")
 _AFTER_NAMES = (
-    re.compile(rf"(?P<before>\b(?:Bearer|Basic|Token)\s+)(?P<value>{_VALUE}{{8,}})", re.IGNORECASE),
+    re.compile(rf"(?P<before>{_BEGINS}(?:Bearer|Basic|Token)\s+)(?P<value>{_VALUE}{{8,}})", re.IGNORECASE),
     _NAMED,
-    re.compile(rf"(?P<before>(?<!\S)--?{_NAME}\s+[\"']?)(?P<value>{_VALUE}{{6,}})"),
+    re.compile(rf"(?P<before>(?<!\S)--?{_NAME}\s+{_QUOTE})(?P<value>{_VALUE}{{6,}})"),
 )
 """Values that are secret where they stand, if they are values at all: see `_NO_VALUE`."""
 _HINTS = (
@@ -89,8 +93,8 @@ _NAME_HINTS = (
     *("bearer", "basic", "auth", "cookie", "key", "token", "secret", "pass", "cred", "dsn", "jwt", "pw", "pat", "hook"),
 )
 """Every text with a name after which a value is secret contains one of these. Most lines need no pattern."""
-_COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-"""What colours a text in a terminal, and moves its cursor (ECMA-48, control sequences)."""
+_COLOUR = re.compile(r"(?:\x1b|\\+u001[bB])\[[0-?]*[ -/]*[@-~]")
+"""What colours a text in a terminal, and moves its cursor (ECMA-48, control sequences), also as JSON writes it."""
 _BETWEEN_WORDS = re.compile(r"[\s\"',;()\[\]{}<>]+")
 _NO_VALUE = re.compile(
     r"[$<{•*%/~^]|HTTP/\d|Secret(?:Str|Bytes)$|\.{1,2}/|(?:env|file|op|keyring)://|[\w-]*\.\.\.|[A-Z]+(?:[_-][A-Z]+)*$"
@@ -154,7 +158,7 @@ def masked_by_form(text: str) -> str:
 
 def masked_uncoloured(text: str, mask: Callable[[str], str]) -> str:
     """What a mask makes of a text as it reads in a terminal: colours hide no secret; they stay if it masks nothing."""
-    if "\x1b" not in text:
+    if "\x1b" not in text and "\\u001" not in text:
         return mask(text)
     plain = _COLOUR.sub("", text)
     masked = mask(plain)
