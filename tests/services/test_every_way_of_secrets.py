@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import sys
 from base64 import b64encode
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,11 @@ import pytest
 from kernel_ext.panels.sources import READERS, UNSENT
 from tests import given
 from tests.analytics.conftest import rows
-from tests.conftest import Admit, Admitted, Command, Served
+from tests.conftest import Admit, Admitted, Command, Served, limited
 from tests.rules.secrets.test_forms import FORMS, SECRET, forms
 from tests.services.chat.conftest import Chat, define
 from tests.services.tools.conftest import READING, Shelf, begin, ended_with
+from tests.services.worktrees.lab import ask, commit, settled
 from workbench.analytics.export import FORMATS, export
 from workbench.analytics.live import Live
 from workbench.analytics.views import VIEWS
@@ -32,14 +34,13 @@ from workbench.app import Workbench
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.functions.output import CallLog
 from workbench.ops import Ctx
-from workbench.rules.secrets.forms import MASK
 from workbench.rules.secrets.mask import Mask
 from workbench.services.tools import catalogue
 from workbench.services.tools.sources import SOURCES
 from workbench.services.tools.tool import Call, Outcome
 from workbench.settings import Settings
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.anyio
 
 KNOWN = "correct horse & battery/staple+7"
 """A secret without a form, that the project knows."""
@@ -214,9 +215,72 @@ async def run(lab: Lab, said: Said) -> None:
     lab.ids["run_id"] = run_id
 
 
-WAYS_IN: tuple[Callable[[Lab, Said], Awaitable[None]], ...] = (
-    *(progress, result, failure, reasons, context, registration, tool, answer, function, run),
-)
+WayIn = Callable[[Lab, Said], Awaitable[None]]
+WAYS_IN: Sequence[WayIn] = (*(progress, result, failure, reasons, context, registration, tool, answer, function, run),)
+
+
+SAY = """
+import json, os, pathlib, sys, time
+text, wb = pathlib.Path(os.environ["SAID"]).read_text(), os.environ
+half = len(text) // 2
+for part in (text[:half], text[half:], f"\\n{wb['DB_PASSWORD']} {wb['SERVICE_LOGIN']}\\n"):
+    sys.stdout.write(part)
+    sys.stdout.flush()
+    time.sleep(0.05)
+print(text, file=sys.stderr)
+print(f"\\r9 %\\r10 % {text.splitlines()[1]}", *map(ascii, text.splitlines()[:4]), sep="\\r")
+with open(wb["WORKBENCH_RESULT"], "w") as result:
+    json.dump({"result": {"said": text, wb["DB_PASSWORD"]: 1}, "artifacts": [f"{wb['DB_PASSWORD']}.csv"]}, result)
+sys.exit(int(sys.argv[1]))
+"""
+SERVER = """
+import os, pathlib, sys
+from mcp.server import MCPServer
+text = pathlib.Path(sys.argv[1]).read_text()
+print(text, file=sys.stderr, flush=True)
+server = MCPServer("loud", version="1")
+server.tool(name="look", title="Look", description=text)(lambda: text)
+server.run("stdio")
+"""
+GATE = "until test -e gate.txt; do cd ..; done; cat gate.txt; exit 1"
+
+
+def written(lab: Lab, said: Said) -> str:
+    """The path of a file, outside of the project, with what a program is to say."""
+    place = lab.settings.project.parent / f"{said.way}.txt"
+    place.write_text(said.every, "utf-8", newline="")
+    return str(place)
+
+
+async def command(lab: Lab, said: Said) -> None:
+    """Commands of an agent, which succeed and fail: what they print in pieces, in colours, and their result."""
+    (script := lab.settings.project.parent / "say.py").write_text(SAY)
+    variables = {"SAID": written(lab, said), "DB_PASSWORD": KNOWN, "SERVICE_LOGIN": f"sk-{said.secret}"}
+    await lab.workbench.call("spawn_agent", persona_id="implementer", name="walt", environment=variables)
+    for status, state in ((0, "completed"), (1, "failed")):
+        run = f"{sys.executable} {script} {status}"
+        task_id = await given.task(lab.workbench, run=run, max_retries=0, assigned_agent_id="walt")
+        await given.reached(lab.workbench, task_id, state)
+    lab.ids["agent_id"] = "walt"
+
+
+async def gate(lab: Lab, said: Said) -> None:
+    """A command that has to pass before a merge."""
+    written(lab, said)
+    commit(await given.worktree(lab.workbench, "merged"))
+    await settled(lab.workbench, await ask(lab.workbench, "merged"))
+
+
+async def server(lab: Lab, said: Said) -> None:
+    """A program that offers tools: how it describes them, and what it writes to its standard error."""
+    (script := lab.settings.project.parent / "server.py").write_text(SERVER)
+    config = {"command": sys.executable, "args": [str(script), written(lab, said)]}
+    await lab.workbench.call("add_tool_server", name="loud", config=config)
+    await lab.workbench.call("call_tool", name="loud__look", arguments={})
+    lab.ids["name"] = "loud__look"
+
+
+WAYS_IN_OF_PROGRAMS = (command, gate, server)
 
 
 @pytest.fixture
@@ -240,7 +304,7 @@ async def answers(lab: Lab) -> AsyncIterator[tuple[str, object]]:
     ):
         ids[name] = [one.get("id", one.get(name)) for one in (await call(op))[rows_name]]
     ids["context_id"] = [one["id"] for one in (await call("read"))["data"]]
-    ids["agent_id"] = ["ada", "paula"]
+    ids["agent_id"] = [*ids.get("agent_id", ()), "ada", "paula"]
     ids["resource"] = ["contexts", "agents", "events", "tasks", "sessions"]
     for op in lab.workbench.catalogue.values():
         needed = op.input_schema.get("required", [])
@@ -289,30 +353,42 @@ async def files(lab: Lab) -> AsyncIterator[tuple[str, object]]:
             yield f"file: {file.relative_to(lab.settings.home)}", file.read_bytes().decode("utf-8", "ignore")
 
 
-async def commands(command: Command) -> AsyncIterator[tuple[str, object]]:
+async def commands(run: Command) -> AsyncIterator[tuple[str, object]]:
     """What commands print for programs."""
     for words in (["tasks"], ["events"], ["agents"], ["runs"], ["contexts"], ["tools", "calls"], ["inbox"]):
-        ran = await command(*words, "--json")
+        ran = await run(*words, "--json")
         yield f"command: {words}", ran.out + ran.err
 
 
-async def test_no_form_of_a_secret_comes_out_by_any_way_of_what_came_in_by_any(
-    lab: Lab, command: Command, tmp_path: Path
-) -> None:
-    said = [Said(way.__name__, f"{SECRET}{number:02}") for number, way in enumerate(WAYS_IN)]
-    for way, one in zip(WAYS_IN, said, strict=True):
+async def searched(lab: Lab, run: Command, place: Path, ways_in: Sequence[WayIn]) -> set[tuple[str, str]]:
+    """What leaks: where it came in, and where it comes out. Something of each way in comes out."""
+    said = [Said(way.__name__, f"{SECRET}{number:02}") for number, way in enumerate(ways_in)]
+    for way, one in zip(ways_in, said, strict=True):
         await way(lab, one)
-    leaks, seen, masks = set(), set(), 0
-    for ways_out in (answers(lab), frames(lab), tables(lab, tmp_path), files(lab), commands(command)):
+    leaks, seen = set(), set()
+    for ways_out in (answers(lab), frames(lab), tables(lab, place), files(lab), commands(run)):
         async for out, found in ways_out:
             text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=str)
-            masks += text.count(MASK)
             seen |= {one.way for one in said if f"by {one.way}" in text}
             leaks |= {(one.way, out) for one in said if one.secret in text}
             leaks |= {("known", out) for known in ENCODED if known in text}
-    assert sorted(leaks - GIVEN) == []
     assert seen == {one.way for one in said}
-    assert masks > 100
+    return leaks - GIVEN
+
+
+@pytest.mark.timeout(120)
+async def test_no_form_of_a_secret_comes_out_by_any_way_of_what_came_in_by_any(
+    lab: Lab, command: Command, tmp_path: Path
+) -> None:
+    assert sorted(await searched(lab, command, tmp_path, WAYS_IN)) == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(240)
+@limited(confinement="off", integration_gates=(GATE,), tool_server_start_seconds=60.0)
+async def test_nor_of_what_programs_print_describe_and_return(lab: Lab, command: Command, tmp_path: Path) -> None:
+    leaks = await searched(lab, command, tmp_path, WAYS_IN_OF_PROGRAMS)
+    assert sorted(leaks) == []
 
 
 async def test_what_people_give_stays_as_they_gave_it(workbench: Workbench, admit: Admit) -> None:
