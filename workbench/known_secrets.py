@@ -32,9 +32,14 @@ class KnownSecrets:
 
     def masked(self, value: Any, schema: Mapping[str, Any] | bool = True) -> Any:
         """A JSON value without secrets: neither these, nor what its schema marks as one."""
+        return self.mask.data(masked(value, schema))
+
+    @property
+    def mask(self) -> Mask:
+        """Masks all of them, and what is secret by its form; another one once others are known."""
         if self._mask is None:
             self._mask = Mask(list(self._values))
-        return self._mask.data(masked(value, schema))
+        return self._mask
 
     def also(self, values: Iterable[str]) -> KnownSecrets:
         """These secrets and others, which are masked only by what this returns: it learns nothing for all."""
@@ -58,3 +63,7 @@ class _MoreSecrets(KnownSecrets):
 
     def masked(self, value: Any, schema: Mapping[str, Any] | bool = True) -> Any:
         return self._more.data(self._known.masked(value, schema))
+
+    @property
+    def mask(self) -> Mask:
+        return self._known.mask

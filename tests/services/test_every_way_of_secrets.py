@@ -373,7 +373,7 @@ async def searched(lab: Lab, run: Command, place: Path, ways_in: Sequence[WayIn]
             leaks |= {(one.way, out) for one in said if one.secret in text}
             leaks |= {("known", out) for known in ENCODED if known in text}
     assert seen == {one.way for one in said}
-    return leaks - GIVEN
+    return {leak for leak in leaks - GIVEN if not leak[1].startswith("file: environments/")}  # see `environments`
 
 
 @pytest.mark.timeout(120)
