@@ -72,9 +72,14 @@ class KnownSecrets:
 
     def masked(self, value: Any, schema: Mapping[str, Any] | bool = True) -> Any:
         """A JSON value without secrets: neither these, nor what its schema marks as one."""
+        return self.mask.data(masked(value, schema))
+
+    @property
+    def mask(self) -> Mask:
+        """Masks all of them, and what is secret by its form; another one once others are known."""
         if self._mask is None:
             self._mask = Mask(list(self._values), marks=self._marks)
-        return self._mask.data(masked(value, schema))
+        return self._mask
 
     def mask_file(self, file: Path) -> None:
         """Mask what is secret in a log, if nobody writes it any more. Blocks.
@@ -118,6 +123,10 @@ class _MoreSecrets(KnownSecrets):
 
     def masked(self, value: Any, schema: Mapping[str, Any] | bool = True) -> Any:
         return self._more.data(self._known.masked(value, schema))
+
+    @property
+    def mask(self) -> Mask:
+        return self._known.mask
 
 
 def _key(file: Path) -> bytes | None:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import nbformat
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.sweeps.lab import new_notebook
+from workbench.rules.secrets.forms import MASK
+from workbench.rules.secrets.mask import Mask
+from workbench.sweeps import outputs
 from workbench.sweeps.outputs import OutputLimit
+
+KEY = "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY"
 
 
 def shown(limit: OutputLimit, text: str) -> str:
@@ -46,3 +53,21 @@ def test_what_is_kept_begins_as_what_was_printed(texts: list[str], size: int) ->
 @given(st.recursive(st.none() | st.text() | st.integers(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))
 def test_any_data_has_a_size(data: Any) -> None:
     assert OutputLimit(10**9).cut("display_data", {"data": {"x": data}, "metadata": {}}) is not None
+
+
+def test_an_executed_notebook_records_no_secret_but_what_its_author_wrote() -> None:
+    document = new_notebook(f"key = '{KEY}'", f"api_key = 'sk-{KEY}'", "show()")
+    document.cells[1].metadata.tags = ["injected-parameters"]
+    document.metadata.papermill = {"parameters": {"api_key": f"sk-{KEY}"}}
+    said = f"I use \x1b[32msk-{KEY}\x1b[0m and hunter2"
+    output, data = nbformat.v4.new_output, {"text/plain": said, "image/png": KEY, "image/svg+xml": said}
+    document.cells[2].outputs = [
+        output("stream", text=said),
+        output("execute_result", data={**data, "application/json": {"clientSecret": KEY}}),
+        output("error", ename="E", evalue=said, traceback=[said]),
+    ]
+    outputs.without_secrets(document, Mask(["hunter2"]))
+    (own, injected, cell), text = document.cells, nbformat.writes(document)
+    assert (own.source, injected.source) == (f"key = '{KEY}'", f"api_key = '{MASK}'")
+    assert cell.outputs[1].data["image/png"] == KEY
+    assert [text.count(secret) for secret in (KEY, "hunter2")] == [2, 0]

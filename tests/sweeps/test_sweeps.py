@@ -16,6 +16,7 @@ from workbench.cli.output import PartialFailure
 from workbench.cli.sweeps.request import of_options
 from workbench.errors import BadInput, Conflict, NotFound
 from workbench.process import is_running
+from workbench.rules.secrets.forms import MASK
 from workbench.sweeps.leftovers import only_one
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
@@ -82,6 +83,21 @@ def test_each_run_gets_its_values_and_knows_its_record_and_its_session(lab: Swee
     assert sorted(run["parameters"]["seed"] for run in own) == [1, 1, 2, 2]
     assert len({run["session_id"] for run in own}) == 4
     assert "WORKBENCH_RUN" not in os.environ
+
+
+def test_no_record_of_a_run_has_a_secret_of_its_kernel_or_of_what_it_was_given(
+    here: SweepLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DB_PASSWORD", "hunter2-of-the-person")
+    shows = "import os\nos.system('echo native $DB_PASSWORD >&2')\nprint('shown', os.environ['DB_PASSWORD'], key)"
+    notebook = here.notebook("secret.ipynb", "key: str = ''\nfails: bool = False", shows, "assert not fails, key")
+    keys = [f"sk-{'aB3dE5fG' * 4}{number}" for number in (1, 2)]
+    here.sweep(notebook, parameters={"key": keys, "fails": [False, True]})
+    runs = here.runs("secret")
+    assert sorted(run["state"] for run in runs) == ["completed"] * 2 + ["failed"] * 2
+    assert {here.printed(run).splitlines()[0] for run in runs} >= {f"shown {MASK} {MASK}"}
+    texts = [str(runs), *(file.read_text() for file in (here.settings.home / "runs" / "secret").iterdir())]
+    assert [text for text in texts if "hunter2-of" in text or keys[0][:20] in text] == []
 
 
 def test_agents_that_a_run_has_started_end_with_it_however_it_ends_unless_it_shares(here: SweepLab) -> None:

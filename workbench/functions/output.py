@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TextIO
 
-from workbench.rules.secrets.mask import Mask
+from workbench.rules.secrets.mask import Mask, StreamMask
 
 LIMIT = 1_048_576
 CUT = "\n… more was printed than a log holds.\n"
@@ -30,7 +30,7 @@ class CallLog:
     """
 
     def __init__(self, path: Path, mask: Mask = Mask(), limit: int = LIMIT) -> None:
-        self._mask = mask
+        self._mask = StreamMask(mask.text)
         self._path = path
         self._left = limit
         self._file: TextIO | None = None
@@ -42,19 +42,25 @@ class CallLog:
         with self._lock:
             if self._is_closed or not text:
                 return
-            text = self._mask.text(text)
-            if self._file is None:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = self._path.open("a", encoding="utf-8", errors="backslashreplace", buffering=1)
-            self._file.write(text[: self._left])
-            self._left -= len(text)
-            if self._left < 0:
-                self._file.write(CUT)
-                self._close()
+            self._keep(self._mask(text))
 
     def close(self) -> None:
         """Drop what a function writes that goes on after its call was answered."""
         with self._lock:
+            if not self._is_closed:
+                self._keep(self._mask.rest())
+            self._close()
+
+    def _keep(self, text: str) -> None:
+        if not text:
+            return
+        if self._file is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._path.open("a", encoding="utf-8", errors="backslashreplace", buffering=1)
+        self._file.write(text[: self._left])
+        self._left -= len(text)
+        if self._left < 0:
+            self._file.write(CUT)
             self._close()
 
     def _close(self) -> None:

@@ -17,6 +17,7 @@ from typing import BinaryIO
 
 from workbench import uninterrupted
 from workbench.errors import BadInput, Unavailable
+from workbench.rules.secrets.forms import masked_by_form
 
 OLDEST = (2, 38)
 """The first version with `git merge-tree --write-tree`."""
@@ -115,15 +116,16 @@ class Done:
         raise self.failure()
 
     def failure(self) -> Unavailable:
-        """The error with git's own message."""
-        lines = self.err.splitlines()
+        """The error with git's own message, without secrets: it may name a remote with its password."""
+        said = masked_by_form(self.err)
+        lines = said.splitlines()
         reasons = [line for line in lines if line.startswith(("fatal:", "error:"))]
         if self.cut:
             reasons = ["its output is too long"]
         return Unavailable(
             "GIT_FAILED",
             f"git {self.command} failed: {(reasons or lines or [f'exit code {self.code}'])[0]}",
-            stderr=self.err[-4000:],
+            stderr=said[-4000:],
             exit_code=self.code,
         )
 

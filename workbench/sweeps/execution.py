@@ -14,6 +14,8 @@ from uuid import uuid4
 
 from workbench.errors import Conflict, Unavailable, WorkbenchError
 from workbench.process import process_identity
+from workbench.rules.secrets.forms import has_form, is_secret_of
+from workbench.rules.secrets.mask import Mask
 from workbench.rules.sweeps.grid import PlannedRun
 from workbench.sweeps.job import Call, Job, facts
 from workbench.sweeps.watch import Kernel, Watch, end_marked
@@ -199,14 +201,25 @@ def _execute(
             raised = error
         finally:
             watch.remove(kernel)
+        mask = _mask()
         failure = failures.of(raised, kernel, execution.document, execution.source)
+        if failure is not None:
+            failure.message = mask.text(failure.message)
         if execution.document is not None:
             if failure is not None and failure.code not in ("CELL_FAILED", "INPUT_REQUESTED"):
                 outputs.add_failure(execution.document, failure.code, failure.message)
+            outputs.without_secrets(execution.document, mask)
             outputs.save(execution.document, path)
     if failure is None:
         path.with_suffix(".log").unlink(missing_ok=True)
+    else:
+        outputs.mask_log(path.with_suffix(".log"), mask)
     return failure
+
+
+def _mask() -> Mask:
+    """What of the kernel's variables is secret by its name or form: what it shows is recorded without it."""
+    return Mask([value for name, value in os.environ.items() if is_secret_of(name, value) or has_form(value)])
 
 
 def _environment(job: Job, started: Mapping[str, Any]) -> dict[str, str]:

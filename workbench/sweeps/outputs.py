@@ -7,6 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from workbench import atomic_file
+from workbench.rules.secrets.mask import Mask
+from workbench.sweeps import numbering
+
+MEDIA = ("image/", "audio/", "video/", "application/pdf")
+"""Types of data that is no text, but for XML."""
 
 
 class OutputLimit:
@@ -86,6 +91,35 @@ def save(document: Any, path: Path) -> None:
     import nbformat
 
     atomic_file.replace(path, nbformat.writes(document))
+
+
+def without_secrets(document: Any, mask: Mask) -> None:
+    """Mask secrets in what an executed notebook records: what its cells showed, and the values that it was given.
+
+    The sources of its cells stay: they are its author's.
+    """
+    if "papermill" in document.metadata:
+        document.metadata["papermill"] = mask.data(document.metadata["papermill"])
+    for cell in document.cells:
+        if numbering.INJECTED in cell.metadata.get("tags", ()):
+            cell.source = mask.text(cell.source)
+        for output in cell.get("outputs", ()):
+            shown = {name: output[name] for name in ("text", "ename", "evalue", "traceback") if name in output}
+            output.update(mask.data(shown))
+            for kind, data in output.get("data", {}).items():
+                if not kind.startswith(MEDIA) or kind.endswith("+xml"):
+                    output["data"][kind] = mask.data(data)
+
+
+def mask_log(path: Path, mask: Mask) -> None:
+    """Mask secrets in what a kernel's process itself has printed.
+
+    Raises:
+        Unavailable: ``PROJECT_UNWRITABLE``.
+    """
+    text = path.read_text("utf-8", "replace")
+    if (masked := mask.text(text)) != text:
+        atomic_file.replace(path, masked)
 
 
 def add_failure(document: Any, code: str, message: str) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from workbench.process import ProcessRef
 from workbench.rules.secrets.mask import Mask
 from workbench.upstream.connection import Connect, Limits, Upstream
+from workbench.upstream.offers import Offer
 from workbench.upstream.program_transport import LogTail
 from workbench.upstream.servers_file import ServersFile
 
@@ -34,12 +35,22 @@ class Knowledge:
         secrets: those that it was given when it was started last.
         confined: whether its program runs confined; None for a server at a URL.
         process: its program, if it was started; it may have ended.
+        shown: of each tool the offer and the mask that it was shown with last, and how.
     """
 
     tail: LogTail = field(default_factory=LogTail)
     secrets: frozenset[str] = frozenset()
     confined: bool | None = None
     process: ProcessRef | None = None
+    shown: dict[str, tuple[Offer, Mask, Offer]] = field(default_factory=dict, repr=False)
+
+    def without_secrets(self, offer: Offer, mask: Mask) -> Offer:
+        """A tool as it is shown: tools are listed again and again, and seldom change."""
+        before = self.shown.get(offer.name)
+        if before is None or before[0] is not offer or before[1] is not mask:
+            said = {part: mask.data(getattr(offer, part)) for part in ("title", "description", "parameters", "result")}
+            before = self.shown[offer.name] = (offer, mask, replace(offer, **said))
+        return before[2]
 
     def note_process(self, process: ProcessRef) -> None:
         """Its program was started."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,31 +14,54 @@ from workbench.rules.secrets.forms import MASK, is_opaque, masked_by_form, says_
 
 SECRET = "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY"
 """What stands in each of the forms, or what they are made of."""
-FORMS = (
-    *(f"sk-{SECRET}", f"sk-proj-{SECRET}", f"sk-ant-api03-{SECRET}", f"sk_live_{SECRET}", f"xoxb-1234567890-{SECRET}"),
-    *(f"ghp_{SECRET}", f"github_pat_{SECRET}", f"glpat-{SECRET}", f"AKIA{SECRET.upper()[:16]}", f"AIzaSy{SECRET}"),
-    *(f"ya29.{SECRET}", f"hf_{SECRET}", f"npm_{SECRET}", f"pypi-{SECRET}", f"hvs.{SECRET}", f"SG.{SECRET}.{SECRET}"),
-    *(f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.{SECRET}", f"wba_{SECRET}", f"wbo_{SECRET}", f"123456789:AA{SECRET}"),
-    *(f"https://hooks.slack.com/services/T00/B00/{SECRET}", f"https://discord.com/api/webhooks/1234567890/{SECRET}"),
-    f"-----BEGIN RSA PRIVATE KEY-----\n{SECRET}\n{SECRET}\n-----END RSA PRIVATE KEY-----",
-    *(f"postgres://ada:{SECRET}@db/lab", f"https://{SECRET}@example.org/x.git", f"redis://:{SECRET}@cache:6379/0"),
-    *(f"Authorization: Bearer {SECRET}", f"authorization: basic {SECRET}==", f"curl -H 'X-Api-Key: {SECRET}' /x"),
-    *(f"--token {SECRET}", f"--api-key={SECRET}", f"tool -password '{SECRET}'", f"GET /x?page=1&key={SECRET}&n=2"),
-    *(
-        f"OPENAI_API_KEY={SECRET}",
-        f'{{"password": "{SECRET}"}}',
-        f"export DB_PASSWORD={SECRET}",
-        f"clientSecret: {SECRET}",
-    ),
-    *(
-        f"GITHUB_PAT={SECRET}",
-        f"access_token={SECRET}",
-        f"Set-Cookie: {SECRET}",
-        f"token = '{SECRET}'",
-        f"X-Auth: {SECRET}",
-    ),
-    *(f"SENTRY_DSN={SECRET}", f"DB_PASS={SECRET}", f"apikey={SECRET}", f"AWS_SECRET_ACCESS_KEY=wJa/{SECRET}"),
-)
+
+
+def forms(secret: str) -> tuple[str, ...]:
+    """Texts with a secret in each of the forms; letters and digits."""
+    return (
+        *(
+            f"sk-{secret}",
+            f"sk-proj-{secret}",
+            f"sk-ant-api03-{secret}",
+            f"sk_live_{secret}",
+            f"xoxb-1234567890-{secret}",
+        ),
+        *(f"ghp_{secret}", f"github_pat_{secret}", f"glpat-{secret}", f"AKIA{secret.upper()[:16]}", f"AIzaSy{secret}"),
+        *(
+            f"ya29.{secret}",
+            f"hf_{secret}",
+            f"npm_{secret}",
+            f"pypi-{secret}",
+            f"hvs.{secret}",
+            f"SG.{secret}.{secret}",
+        ),
+        *(f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.{secret}", f"wba_{secret}", f"wbo_{secret}", f"123456789:AA{secret}"),
+        *(
+            f"https://hooks.slack.com/services/T00/B00/{secret}",
+            f"https://discord.com/api/webhooks/1234567890/{secret}",
+        ),
+        f"-----BEGIN RSA PRIVATE KEY-----\n{secret}\n{secret}\n-----END RSA PRIVATE KEY-----",
+        *(f"postgres://ada:{secret}@db/lab", f"https://{secret}@example.org/x.git", f"redis://:{secret}@cache:6379/0"),
+        *(f"Authorization: Bearer {secret}", f"authorization: basic {secret}==", f"curl -H 'X-Api-Key: {secret}' /x"),
+        *(f"--token {secret}", f"--api-key={secret}", f"tool -password '{secret}'", f"GET /x?page=1&key={secret}&n=2"),
+        *(
+            f"OPENAI_API_KEY={secret}",
+            f'{{"password": "{secret}"}}',
+            f"export DB_PASSWORD={secret}",
+            f"clientSecret: {secret}",
+        ),
+        *(
+            f"GITHUB_PAT={secret}",
+            f"access_token={secret}",
+            f"Set-Cookie: {secret}",
+            f"token = '{secret}'",
+            f"X-Auth: {secret}",
+        ),
+        *(f"SENTRY_DSN={secret}", f"DB_PASS={secret}", f"apikey={secret}", f"AWS_SECRET_ACCESS_KEY=wJa/{secret}"),
+    )
+
+
+FORMS = forms(SECRET)
 ORDINARY = Path(__file__).with_name("ordinary.txt").read_text("utf-8").splitlines()
 """Lines of programs, sources and logs: of pip, npm, git, pytest, training, servers."""
 
@@ -61,6 +85,25 @@ def test_ordinary_texts_stay() -> None:
 def test_a_name_before_the_name_hides_nothing() -> None:
     for text in (f"ERROR: token={SECRET}", f"it is: clientSecret: {SECRET}", f"env: run: export API_KEY={SECRET}"):
         assert SECRET not in masked_by_form(text), text
+
+
+@pytest.mark.parametrize(
+    "coloured",
+    [
+        *(f"\x1b[32msk-proj-{SECRET}\x1b[0m", f"token=\x1b[1;32m{SECRET}\x1b[0m", f"\x1b[1mtoken\x1b[0m: {SECRET}"),
+        *(
+            f"API_\x1b[01;31m\x1b[KKEY\x1b[m\x1b[K={SECRET}",
+            f"Bearer \x1b[38;5;82m{SECRET}",
+            f"10%\r\x1b[2Ktoken={SECRET}",
+        ),
+    ],
+)
+def test_colours_hide_no_secret(coloured: str) -> None:
+    assert SECRET not in masked_by_form(coloured)
+
+
+def test_colours_stay_where_nothing_is_secret() -> None:
+    assert masked_by_form("\x1b[32mtoken: none\x1b[0m") == "\x1b[32mtoken: none\x1b[0m"
 
 
 def test_what_stands_around_a_secret_stays() -> None:
@@ -140,3 +183,9 @@ def test_of_a_login_file_the_tokens_are_secret_and_the_rest_is_not() -> None:
         f'{{"claude": {{"accessToken": "{SECRET}", "expiresAt": 1800000000000, "password": "hunter2", "plan": "max"}}}}'
     )
     assert secrets_in_file(login) == {SECRET, "hunter2"}
+
+
+def test_a_secret_within_json_within_text_is_one() -> None:
+    for text in (*FORMS, f"a\nauth={SECRET}", f"a\n\x1b[32msk-{SECRET}", f"x\r\nBearer {SECRET}"):
+        for written in (json.dumps({"said": text}), json.dumps(json.dumps({text: text}))):
+            assert SECRET not in masked_by_form(written), written

@@ -45,6 +45,28 @@ def test_what_is_no_text_stays() -> None:
     assert Mask(["key-abcd", "abc", "1234"]).data(data) == shown
 
 
+def test_in_data_a_value_is_secret_after_the_name_of_one_unless_it_is_readable() -> None:
+    data = {
+        "api_key": "hunter2-7",
+        "clientSecret": ["a"],
+        "key": "val/loss",
+        "max_tokens": "128k-x1",
+        "password": "none",
+    }
+    assert Mask().data({"given": data}) == {"given": {**data, "api_key": MASK}}
+    assert Mask(forms=False).data(data) == data
+
+
+def test_colours_do_not_hide_a_known_secret() -> None:
+    mask = Mask(["hunter2-of-the-person"])
+    assert mask.text("it is \x1b[32mhunter2\x1b[0m-of-the-person") == f"it is {MASK}"
+    assert mask.text("it is \x1b[32mhunter3\x1b[0m") == "it is \x1b[32mhunter3\x1b[0m"
+
+
+def test_a_known_secret_of_words_is_masked() -> None:
+    assert Mask(["correct horse", "sk-aB3dE5fG7hJ9kL1mN3pQ"]).text("a correct horse") == f"a {MASK}"
+
+
 def test_of_two_secrets_the_longer_one_is_masked_whole() -> None:
     assert Mask(["abcdef", "abcdefghij"]).text("abcdefghij") == MASK
 

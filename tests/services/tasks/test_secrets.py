@@ -21,7 +21,7 @@ KEY = "sk-proj-aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY"
     [
         ("report_task_progress", {"progress_note": f"I use {KEY}"}),
         ("complete_task", {"result_data": {"key": [KEY]}, "artifacts": [f"{KEY}.txt"]}),
-        ("fail_task", {"error_message": f"{KEY} does not work", "retryable": False}),
+        ("fail_task", {"error_message": f"{KEY} does not work", "error_class": f"No {KEY}", "retryable": False}),
         ("release_task", {"reason": f"{KEY} does not work"}),
     ],
 )

@@ -7,13 +7,15 @@ The prefixes are those that the services document for their keys; scanners such 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 MASK = "••••••"
 """What is shown in place of a secret."""
 KEY_BEGINS = r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
 """The first line of a private key (PEM, OpenPGP), as a pattern."""
 KEY_ENDS = "-----END "
+SHORTEST_NAMED = 6
+"""Characters from which on a value after the name of a secret counts as one."""
 OPAQUE = 16
 """Characters from which on a value that is nothing to read counts as a secret."""
 
@@ -32,8 +34,10 @@ _OTHER_NAMES = re.compile(
 """Names that contain such a word and are none: `MAX_TOKENS`, `PUBLIC_KEY`, `monkey`."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
+_BEGINS = r"(?:(?<![A-Za-z0-9\\])|(?<=\\)(?![nrt])|(?<=\\[nrt]))"
+"""The beginning of a word, also after a line break as JSON writes it."""
 _WHOLE = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
+    rf"{_BEGINS}(?:"
     r"[spr]k[-_](?:[a-z0-9]+[-_]){0,3}[A-Za-z0-9_-]{16,}"
     r"|xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}"
     r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}"
@@ -46,29 +50,51 @@ _WHOLE = re.compile(
 )
 """Values that are secret wherever they stand."""
 _VALUE = r"[^\s\"'`,;&<>()\[\]{}|\\]"
-_NAME = r"(?<![A-Za-z0-9])(?P<name>[A-Za-z][A-Za-z0-9_.-]{0,60})"
+_NAME = rf"{_BEGINS}(?P<name>[A-Za-z][A-Za-z0-9_.-]{{0,60}})"
 _IN_URLS = (
     re.compile(r"(?P<before>://[^\s/:@\"'<>]*:)(?P<value>[^\s/@\"'<>]+)(?=@)"),
     re.compile(rf"(?P<before>://)(?P<value>(?:(?!/){_VALUE}){{16,}})(?=@)"),
 )
 _CALL = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+[(\[]"
 """What computes a value, in the source of a program."""
-_NAMED = re.compile(rf"(?P<before>{_NAME}[\"']?\s*[:=](?![:=])\s*[\"']?)(?!{_CALL})(?P<value>{_VALUE}{{6,}})")
-_AFTER = (
-    re.compile(rf"(?P<before>{KEY_BEGINS})(?P<value>(?:(?!{KEY_ENDS})[\s\S])+)"),
-    *_IN_URLS,
-    re.compile(rf"(?P<before>\b(?:Bearer|Basic|Token)\s+)(?P<value>{_VALUE}{{8,}})", re.IGNORECASE),
+_QUOTE = r"(?:\\*[\"'])?"
+"""A quotation mark, or none; with backslashes within other quoted texts."""
+_NAMED = re.compile(rf"(?P<before>{_NAME}{_QUOTE}\s*[:=](?![:=])\s*{_QUOTE})(?!{_CALL})(?P<value>{_VALUE}{{6,}})")
+_IN_KEYS = re.compile(rf"(?P<before>{KEY_BEGINS})(?P<value>(?:(?!{KEY_ENDS})[\s\S])+)")
+_AFTER_NAMES = (
+    re.compile(rf"(?P<before>{_BEGINS}(?:Bearer|Basic|Token)\s+)(?P<value>{_VALUE}{{8,}})", re.IGNORECASE),
     _NAMED,
-    re.compile(rf"(?P<before>(?<!\S)--?{_NAME}\s+[\"']?)(?P<value>{_VALUE}{{6,}})"),
+    re.compile(rf"(?P<before>(?<!\S)--?{_NAME}\s+{_QUOTE})(?P<value>{_VALUE}{{6,}})"),
 )
 """Values that are secret where they stand, if they are values at all: see `_NO_VALUE`."""
 _HINTS = (
-    *("sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "xox", "xapp-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "glpat"),
+    *(
+        "sk-",
+        "sk_",
+        "pk-",
+        "pk_",
+        "rk-",
+        "rk_",
+        "xox",
+        "xapp-",
+        "ghp_",
+        "gho_",
+        "ghu_",
+        "ghs_",
+        "ghr_",
+        "glpat",
+        "_pat_",
+    ),
     *("akia", "asia", "aiza", "ya29", "hf_", "npm_", "pypi-", "hvs.", "dop_", "shp", "lin_", "sg.", "wba_", "wbo_"),
-    *("eyj", ":aa", "://", "hook", "bearer", "basic", "auth", "cookie", "key", "token", "secret", "pass", "cred"),
-    *("dsn", "jwt", "pw", "pat"),
+    *("age-secret", "eyj", ":aa", "hook"),
 )
-"""Every text that has a secret by its form contains one of these. Most lines contain none and need no pattern."""
+"""Every text with a value that is secret wherever it stands contains one of these, in lower case."""
+_NAME_HINTS = (
+    *("bearer", "basic", "auth", "cookie", "key", "token", "secret", "pass", "cred", "dsn", "jwt", "pw", "pat", "hook"),
+)
+"""Every text with a name after which a value is secret contains one of these. Most lines need no pattern."""
+_COLOUR = re.compile(r"(?:\x1b|\\+u001[bB])\[[0-?]*[ -/]*[@-~]")
+"""What colours a text in a terminal, and moves its cursor (ECMA-48, control sequences), also as JSON writes it."""
 _BETWEEN_WORDS = re.compile(r"[\s\"',;()\[\]{}<>]+")
 _NO_VALUE = re.compile(
     r"[$<{•*%/~^]|HTTP/\d|Secret(?:Str|Bytes)$|\.{1,2}/|(?:env|file|op|keyring)://|[\w-]*\.\.\.|[A-Z]+(?:[_-][A-Z]+)*$"
@@ -94,6 +120,16 @@ def has_form(value: str) -> bool:
     return masked_by_form(value) != value
 
 
+def is_secret_of(name: str, value: str) -> bool:
+    """Whether a value in data stands for a secret: its key says so, and it is nothing to read."""
+    return (
+        len(value) >= SHORTEST_NAMED
+        and says_secret(name)
+        and not _NO_VALUE.match(value)
+        and _READABLE.fullmatch(value) is None
+    )
+
+
 def is_opaque(value: str) -> bool:
     """Whether a value is long and nothing to read: no word, number, path, sentence, or URL without credentials."""
     return len(value) >= OPAQUE and _READABLE.fullmatch(value) is None
@@ -113,13 +149,34 @@ def secrets_in_file(text: str) -> set[str]:
 
 
 def masked_by_form(text: str) -> str:
-    """A text in which what is secret by its form or by the name before it is replaced by `MASK`."""
+    """A text in which what is secret by its form or by the name before it is replaced by `MASK`.
+
+    If something is, the colours of a terminal are left out.
+    """
+    return masked_uncoloured(text, _masked_by_form)
+
+
+def masked_uncoloured(text: str, mask: Callable[[str], str]) -> str:
+    """What a mask makes of a text as it reads in a terminal: colours hide no secret; they stay if it masks nothing."""
+    if "\x1b" not in text and "\\u001" not in text:
+        return mask(text)
+    plain = _COLOUR.sub("", text)
+    masked = mask(plain)
+    return text if masked == plain else masked
+
+
+def _masked_by_form(text: str) -> str:
     lowered = text.lower()
-    if not any(hint in lowered for hint in _HINTS):
-        return text
-    text = _WHOLE.sub(MASK, text)
-    for pattern in _AFTER:
-        text = _masked_after(pattern, text)
+    if any(hint in lowered for hint in _HINTS):
+        text = _WHOLE.sub(MASK, text)
+    if KEY_ENDS[:5] in lowered:
+        text = _masked_after(_IN_KEYS, text)
+    if "://" in lowered:
+        for pattern in _IN_URLS:
+            text = _masked_after(pattern, text)
+    if any(hint in lowered for hint in _NAME_HINTS):
+        for pattern in _AFTER_NAMES:
+            text = _masked_after(pattern, text)
     return text
 
 

@@ -9,7 +9,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from workbench.rules.secrets.forms import KEY_BEGINS, KEY_ENDS, MASK, OPAQUE, masked_by_form
+from workbench.rules.secrets.forms import (
+    KEY_BEGINS,
+    KEY_ENDS,
+    MASK,
+    OPAQUE,
+    is_secret_of,
+    masked_by_form,
+    masked_uncoloured,
+)
 from workbench.rules.secrets.marks import Marks, whole_in_base64
 
 _KEY_BEGINS = re.compile(KEY_BEGINS)
@@ -38,19 +46,24 @@ class Mask:
         parts = _parts(values)
         found = parts.union(*map(_encoded, parts)) if parts else parts
         self._known = sorted(found, key=len, reverse=True)  # those that contain others first
+        shortest = min((max(map(len, value.split()), default=0) for value in found), default=0)
+        self._long_word = re.compile(rf"\S{{{shortest}}}").search
+        """Finds a word as long as those of what is known are: most lines have none, and need no search for each."""
 
     def text(self, text: str) -> str:
-        """A text without secrets."""
-        if self._forms:
-            text = masked_by_form(self._without(text, OPAQUE))  # a short one within a longer key would hide its form
-        return self._without(text)
+        """A text without secrets. If it has some, the colours of a terminal are left out."""
+        return masked_uncoloured(text, self._masked)
 
-    def _without(self, text: str, shortest: int = 0) -> str:
-        for value in self._known:
-            if len(value) < shortest:
-                break
-            if value in text:
-                text = text.replace(value, MASK)
+    def _masked(self, text: str) -> str:
+        known = [value for value in self._known if value in text] if self._known and self._long_word(text) else []
+        if self._forms:
+            # a short one within a longer key would hide its form
+            text = masked_by_form(self._without(text, [value for value in known if len(value) >= OPAQUE], OPAQUE))
+        return self._without(text, known)
+
+    def _without(self, text: str, values: Iterable[str], shortest: int = 0) -> str:
+        for value in values:
+            text = text.replace(value, MASK)
         return self._marks.without(text, shortest) if self._marks else text
 
     def data(self, value: Any) -> Any:
@@ -61,7 +74,7 @@ class Mask:
             case str():
                 return self.text(value)
             case dict():
-                return {self.data(key): self.data(one) for key, one in value.items()}
+                return {self.data(key): self._of(key, one) for key, one in value.items()}
             case list() | tuple():
                 return [self.data(one) for one in value]
             case int() | float() if not isinstance(value, bool):
@@ -73,6 +86,10 @@ class Mask:
         return any(known in digits for known in known) or bool(
             self._marks and len(digits) >= SHORTEST_NUMBER and self._marks.knows(digits)
         )
+
+    def _of(self, key: Any, value: Any) -> Any:
+        is_secret = self._forms and isinstance(key, str) and isinstance(value, str) and is_secret_of(key, value)
+        return MASK if is_secret else self.data(value)
 
     def __repr__(self) -> str:
         return f"<{len(self._known)} secrets>"

@@ -32,7 +32,7 @@ SQL = beside(__file__)
 ANNOUNCED_AS = "announced_as"
 """The capability with the id under which an older client announced itself; the suggested id is made from it."""
 
-AgentName = Annotated[VisibleName, Field(description="Display name of the agent.")]
+AgentName = Annotated[VisibleName, SAID, Field(description="Display name of the agent.")]
 Capabilities = Annotated[
     dict[str, Any], SAID, Field(description="What the agent can do; free-form, at most 10 kB of JSON.")
 ]
@@ -88,7 +88,9 @@ async def register(
     name: AgentName,
     capabilities: Capabilities = {},
     persona_id: WantedPersona | None = None,
-    connection_id: Annotated[str | None, Field(max_length=200, description="The client id of the connection.")] = None,
+    connection_id: Annotated[
+        str | None, SAID, Field(max_length=200, description="The client id of the connection.")
+    ] = None,
 ) -> Registered:
     """Register as a new agent. The operator decides. Keep the token: it is returned only once."""
     _check_capabilities(capabilities)
@@ -113,7 +115,7 @@ def allow_admitted(ctx: Ctx, made: Registered) -> Registered:
 async def register_agent(
     ctx: Ctx,
     persona_id: WantedPersona,
-    name: Annotated[AgentName | None, Field(description="Display name; default: the persona's id.")] = None,
+    name: Annotated[AgentName | None, SAID, Field(description="Display name; default: the persona's id.")] = None,
     capabilities: Capabilities = {},
 ) -> Registered:
     """Register to work as a persona. The operator decides. Keep the token: it is returned only once."""

@@ -127,18 +127,18 @@ async def _run_one(
         while wanted and ctx.processes.alive(ref):
             now = time.monotonic()
             if now - began > limit:
-                return _ended(gate, GateState.TIMEOUT, None, now - began, output)
+                return _ended(ctx, gate, GateState.TIMEOUT, None, now - began, output)
             if output.stat().st_size > MAX_OUTPUT_BYTES:
-                return _ended(gate, GateState.FAILED, None, now - began, output)
+                return _ended(ctx, gate, GateState.FAILED, None, now - began, output)
             if now - reported >= REPORT_SECONDS:
-                reported, gate = now, replace(gate, seconds=now - began, output=_tail(output))
+                reported, gate = now, replace(gate, seconds=now - began, output=_tail(ctx, output))
                 wanted = await progress(gate)
             await asyncio.sleep(POLL_SECONDS)
         if not wanted:
             return None
         code = ctx.processes.exit_code(ref)
         state = GateState.PASSED if code == 0 else GateState.FAILED
-        ended = _ended(gate, state, code, time.monotonic() - began, output)
+        ended = _ended(ctx, gate, state, code, time.monotonic() - began, output)
         return ended if code == 0 else replace(ended, output=_explained(ended.output, box, place.path))
     finally:
         await ctx.repositories.shielded(_end(ctx, ref))
@@ -159,8 +159,8 @@ async def _end(ctx: Ctx, ref: ProcessRef) -> None:
     ctx.processes.forget(ref)
 
 
-def _ended(gate: Gate, state: GateState, code: int | None, seconds: float, output: Path) -> Gate:
-    return replace(gate, state=state, exit_code=code, seconds=seconds, output=_tail(output))
+def _ended(ctx: Ctx, gate: Gate, state: GateState, code: int | None, seconds: float, output: Path) -> Gate:
+    return replace(gate, state=state, exit_code=code, seconds=seconds, output=_tail(ctx, output))
 
 
 def _explained(output: str, box: Box, cwd: Path) -> str:
@@ -169,8 +169,8 @@ def _explained(output: str, box: Box, cwd: Path) -> str:
     return "\n".join(filter(None, (output.rstrip("\n"), refusals))) if refusals else output
 
 
-def _tail(output: Path) -> str:
-    """The end of a gate's output, starting at a whole line, as text that is safe in JSON."""
+def _tail(ctx: Ctx, output: Path) -> str:
+    """The end of a gate's output, starting at a whole line, as text that is safe in JSON, without secrets."""
     is_cut = output.stat().st_size > TAIL_BYTES
     text = atomic_file.tail(output, TAIL_BYTES).replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return text.partition("\n")[2] or text if is_cut else text
+    return str(ctx.secrets.masked(text.partition("\n")[2] or text if is_cut else text))

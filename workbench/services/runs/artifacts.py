@@ -43,8 +43,8 @@ async def add_run_artifact(
     file, place = await asyncio.to_thread(located, ctx.settings.project, path)
     size, sha256 = await asyncio.to_thread(_measured, file)
     values = {
-        "name": name or file.name,
-        "path": place,
+        "name": ctx.secrets.masked(name or file.name),
+        "path": ctx.secrets.masked(place),
         "media_type": media_type or mimetypes.guess_type(file.name)[0] or "application/octet-stream",
         "bytes": size,
         "sha256": sha256,
@@ -63,7 +63,13 @@ async def add_run_artifact(
                 f"The run {row['id']} may have {limit} artifacts (max_run_artifacts). Put more files into an archive.",
                 limit=limit,
             )
-        tx.emit("run.artifact_added", f"run:{row['id']}", session=row["session_id"], name=values["name"], path=place)
+        tx.emit(
+            "run.artifact_added",
+            f"run:{row['id']}",
+            session=row["session_id"],
+            name=values["name"],
+            path=values["path"],
+        )
         return Artifact(**values, added_at=tx.now)
 
     return await ctx.write(change)

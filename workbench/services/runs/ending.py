@@ -42,7 +42,11 @@ async def end_run(
     ] = None,
     tries: Tries = None,
 ) -> Run:
-    """Record how a run ended. Repeating it changes nothing; a lost run may still end otherwise."""
+    """Record how a run ended, without secrets in its error.
+
+    Repeating it changes nothing; a lost run may still end otherwise.
+    """
+    why = ctx.secrets.masked({"error_code": error_code, "error": error})
 
     def change(tx: Tx) -> Run:
         row = find(tx, ctx.caller, run_id)
@@ -50,7 +54,7 @@ async def end_run(
         if row["state"] not in ("running", "lost", state):
             raise Conflict("RUN_ENDED", f"The run {row['id']} has ended: it is {row['state']}.", state=row["state"])
         if row["state"] != state:
-            record_end(tx, row, state, {"error_code": error_code, "error": error}, output)
+            record_end(tx, row, state, why, output)
         [run] = runs_of(tx, [find(tx, ctx.caller, row["id"])])
         return run
 

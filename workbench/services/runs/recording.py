@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
@@ -76,7 +76,7 @@ async def record_metrics(
 
     Values may also be added to a run that has ended. Numbers are stored as double precision.
     """
-    made = points(metrics, step)
+    made = points(_without_secrets(ctx, metrics), step)
     limit = ctx.settings.max_run_metrics
 
     def change(tx: Tx) -> Recorded:
@@ -132,6 +132,17 @@ def _announce(tx: Tx, row: Row) -> None:
     tx.emit(
         "run.recorded", f"run:{row['id']}", session=row["session_id"], sweep_id=row["sweep_id"], values=row["metrics"]
     )
+
+
+def _without_secrets(ctx: Ctx, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Names and texts without secrets: programs made them. Numbers stay numbers."""
+
+    def masked(value: Any) -> Any:
+        if isinstance(value, list):
+            return [masked(one) for one in value]
+        return ctx.secrets.masked(value) if isinstance(value, str) else value
+
+    return {ctx.secrets.masked(name): masked(value) for name, value in metrics.items()}
 
 
 def _numbered(tx: Tx, run_id: int, made: Sequence[Point]) -> list[Point]:

@@ -67,6 +67,8 @@ async def start_run(
 ) -> StartedRun:
     """Record that a run starts, with the commit that the project is at and the hashes of the definitions it uses.
 
+    Secrets in parameters and environment are masked.
+
     If the run with this key is completed, it is returned with `already`. If it failed, was cancelled or was lost, it
     starts again, with one more of `tries` and without the metrics and artifacts of the last one. A call that the same
     process repeats while the run goes on changes nothing.
@@ -77,12 +79,12 @@ async def start_run(
         "sweep": sweep_id,
         "name": name,
         "notebook": notebook,
-        "parameters": json.dumps(parameters),
+        "parameters": json.dumps(ctx.secrets.masked(parameters)),
         "session": session_id,
         "commit": commit,
         "dirty": None if dirty is None else int(dirty),
         "definitions": json.dumps(used),
-        "environment": json.dumps(environment),
+        "environment": json.dumps(ctx.secrets.masked(environment)),
         "output": output,
         "process": process,
     }

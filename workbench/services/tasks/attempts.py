@@ -50,6 +50,7 @@ class Ending(Wire):
                 "result_data": secrets.masked(self.result_data),
                 "artifacts": tuple(secrets.masked(list(self.artifacts))),
                 "reason": secrets.masked(self.reason),
+                "error_class": secrets.masked(self.error_class),
             }
         )
 

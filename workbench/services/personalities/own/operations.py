@@ -15,7 +15,7 @@ from pydantic import Field
 from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
 from workbench.koi.rids import PERSONALITY
 from workbench.model import Capability, Json, Level, Wire
-from workbench.ops import Ctx, Ok, op
+from workbench.ops import SAID, Ctx, Ok, op
 from workbench.rules.personalities.addresses import node_label
 from workbench.rules.personalities.composition import compose
 from workbench.rules.personalities.profile import PersonalityTrait
@@ -41,6 +41,7 @@ OwnName = Annotated[
 ]
 Traits = Annotated[
     dict[str, Json],
+    SAID,
     Field(
         max_length=1_000,
         description="Values by name, or objects with value, description and is_callable. null removes one.",

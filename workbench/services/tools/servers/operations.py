@@ -27,7 +27,7 @@ from workbench.services.definitions.sections.written_out import warning
 from workbench.services.tools.servers import connections, project
 from workbench.services.tools.servers.connections import Trusted
 from workbench.services.tools.servers.project import OWNER
-from workbench.upstream.connections import Key
+from workbench.upstream.connections import Key, Knowledge
 
 Name = Annotated[str, Field(min_length=1, max_length=100, description="The server's name; see list_tool_servers.")]
 Config = Annotated[
@@ -193,6 +193,7 @@ async def _settle(ctx: Ctx, name: str) -> ToolServer:
 def _shown(ctx: Ctx, listed: ServerList, known: Trusted, name: str) -> ToolServer:
     server = listed.servers.get(name)
     upstream, knowledge = ctx.upstreams.get(Key(OWNER, name)), ctx.upstreams.knowledge(Key(OWNER, name))
+    redacted = _redacted(ctx, knowledge)
     state, problem = _state(ctx, listed, known, name)
     shown = masked_server(server) if server else None
     return ToolServer(
@@ -201,17 +202,22 @@ def _shown(ctx: Ctx, listed: ServerList, known: Trusted, name: str) -> ToolServe
         target=_target(shown) if shown else "",
         config=shown.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"type"}) if shown else {},
         state=state,
-        problem=inert(knowledge.redacted(problem)) if problem else None,
+        problem=inert(redacted(problem)) if problem else None,
         approval_id=known.approval_id if state == "untrusted" else None,
         tools=list(upstream.offers.names) if upstream else [],
         left_out=upstream.offers.left_out if upstream else 0,
-        tool_problems=list(upstream.offers.problems) if upstream else [],
-        about=upstream.about if upstream else "",
+        tool_problems=[inert(redacted(one)) for one in upstream.offers.problems] if upstream else [],
+        about=inert(redacted(upstream.about)) if upstream else "",
         restarts=upstream.restarts if upstream else 0,
         confined=knowledge.confined,
-        log=inert(knowledge.redacted(knowledge.tail.text)),
+        log=inert(redacted(knowledge.tail.text)),
         warnings=[warning(key, ".aiswarm/mcp.json") for key in written_out(server)] if server else [],
     )
+
+
+def _redacted(ctx: Ctx, knowledge: Knowledge) -> Callable[[str], str]:
+    """Masks secrets in a text that a server wrote: its own, and those that the project knows."""
+    return lambda text: str(ctx.secrets.masked(knowledge.redacted(text)))
 
 
 def _state(ctx: Ctx, listed: ServerList, known: Trusted, name: str) -> tuple[State, str | None]:

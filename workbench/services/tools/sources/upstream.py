@@ -47,7 +47,7 @@ async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
             continue
         await upstream.settled()
         if (own := upstream.offers.names.get(name)) is not None:
-            tool = _tool(_mask(ctx, key), _offerer(ctx, scope, key), key, upstream, name, upstream.offers.tools[own])
+            tool = _tool(ctx, _offerer(ctx, scope, key), key, upstream, name, upstream.offers.tools[own])
             twofold = key.name.lower() in await _twofold(ctx, scope)
             return replace(tool, problem=_TWOFOLD.format(key.name)) if twofold else tool
     return None
@@ -72,19 +72,20 @@ async def _servers(ctx: Ctx, scope: Scope) -> Mapping[Key, Upstream]:
 
 
 def _tools(ctx: Ctx, scope: Scope, key: Key, upstream: Upstream) -> Iterator[Tool]:
-    mask, offerer = _mask(ctx, key), _offerer(ctx, scope, key)
+    offerer = _offerer(ctx, scope, key)
     for name, offer in zip(upstream.offers.names, upstream.offers.tools.values(), strict=True):
-        yield _tool(mask, offerer, key, upstream, name, offer)
+        yield _tool(ctx, offerer, key, upstream, name, offer)
 
 
-def _tool(mask: Mask, offerer: Offerer, key: Key, upstream: Upstream, name: str, offer: Offer) -> Tool:
-    """A tool of a server. Nothing that the server says shows the secrets that it was given."""
+def _tool(ctx: Ctx, offerer: Offerer, key: Key, upstream: Upstream, name: str, offer: Offer) -> Tool:
+    """A tool of a server. Nothing that the server says of it shows secrets."""
+    mask, shown = ctx.secrets.mask, ctx.upstreams.knowledge(key).without_secrets(offer, ctx.secrets.mask)
     return Tool(
         name=name,
-        title=mask.text(offer.title or offer.name),
-        description=mask.text(offer.description),
-        parameters=mask.data(offer.parameters),
-        result=mask.data(offer.result),
+        title=shown.title or offer.name,
+        description=shown.description,
+        parameters=shown.parameters,
+        result=shown.result,
         source=Source.MCP,
         kind=Kind.MCP,
         server=key.name,
@@ -107,7 +108,7 @@ def _offerer(ctx: Ctx, scope: Scope, key: Key) -> Offerer:
 
 
 def _mask(ctx: Ctx, key: Key) -> Mask:
-    """What of a server's texts is not handed on: the secrets that it was given. Its answers may have others."""
+    """What of a server's answers is not handed on: the secrets that it was given. They may have others."""
     return Mask(ctx.upstreams.knowledge(key).secrets, forms=False)
 
 
