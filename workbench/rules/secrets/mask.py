@@ -9,10 +9,22 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from workbench.rules.secrets.forms import KEY_BEGINS, KEY_ENDS, MASK, OPAQUE, masked_by_form
+from workbench.rules.secrets.forms import (
+    KEY_BEGINS,
+    KEY_BODY,
+    KEY_ENDS,
+    KEY_LINE,
+    KEY_LINES,
+    MASK,
+    OPAQUE,
+    is_secret_under,
+    masked_by_form,
+    says_secret,
+)
 
 _KEY_BEGINS = re.compile(KEY_BEGINS)
-_OPEN_KEY = re.compile(rf"{KEY_BEGINS}(?![\s\S]*{KEY_ENDS})")
+_OPEN_KEY = re.compile(rf"{KEY_BEGINS}(?:{KEY_BODY})?[\r\n]*\Z")
+_OF_KEY = re.compile(KEY_LINE)
 _LAST_WORD = re.compile(r"(?<![!-~])[!-~]*\Z")
 SHORTEST = 4
 """Characters of a value that is searched for in texts; shorter ones occur by chance."""
@@ -51,14 +63,14 @@ class Mask:
         return text
 
     def data(self, value: Any) -> Any:
-        """A JSON value without secrets, also in keys and numbers."""
+        """A JSON value without secrets, also in keys and numbers, and under keys such as `password`."""
         if not self._known and not self._forms:
             return value
         match value:
             case str():
                 return self.text(value)
             case dict():
-                return {self.data(key): self.data(one) for key, one in value.items()}
+                return {self.data(key): self._under(key, one) for key, one in value.items()}
             case list() | tuple():
                 return [self.data(one) for one in value]
             case int() | float() if not isinstance(value, bool):
@@ -66,23 +78,39 @@ class Mask:
                 return MASK if any(known in digits for known in self._known if len(known) >= SHORTEST_NUMBER) else value
         return value
 
+    def _under(self, key: Any, value: Any) -> Any:
+        """A value in a dictionary without secrets; it, and those in a list, may be secret because of the key."""
+        if self._forms and isinstance(key, str) and says_secret(key):
+            if isinstance(value, str):
+                return MASK if is_secret_under(key, value) else self.data(value)
+            if isinstance(value, list | tuple):
+                return [self._under(key, one) for one in value]
+            if isinstance(value, int) and len(str(value)) >= SHORTEST_NUMBER and is_secret_under(key, "0"):
+                return value if isinstance(value, bool) else MASK
+        return self.data(value)
+
     def __repr__(self) -> str:
         return f"<{len(self._known)} secrets>"
 
 
 class LineMask:
-    """Masks an output that comes line by line, with private keys, which have several."""
+    """Masks an output that comes line by line, with private keys, which have several.
+
+    A private key ends with its last line, or with what is no part of one.
+    """
 
     def __init__(self, mask: Mask) -> None:
         self._mask = mask
-        self._in_key = False
+        self._of_key = 0
+        """How many lines of a private key may follow."""
 
     def __call__(self, line: str) -> str:
         """The line without secrets."""
-        was_in_key = self._in_key
-        self._in_key = (was_in_key or _KEY_BEGINS.search(line) is not None) and KEY_ENDS not in line
-        if was_in_key and self._in_key:
+        if self._of_key and KEY_ENDS not in line and _OF_KEY.fullmatch(line.rstrip("\r\n")):
+            self._of_key -= 1
             return MASK
+        begins = _KEY_BEGINS.search(line) is not None and KEY_ENDS not in line
+        self._of_key = KEY_LINES if begins else 0
         return self._mask.text(line)
 
 
