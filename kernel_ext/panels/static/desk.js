@@ -520,14 +520,14 @@ fields.choices()};return"persona_id"in t?{...t,role:this.fields.controls.role.va
 function qo({suggested_session:n},t){return n&&t.sessions.has(n.id)?n.id:null}function vd({client:n,address:t,connection_id:e}){return[n,t&&`from ${t}`,e&&`conn\
 ection ${e}`].filter(Boolean)}function kd(n){let t=Object.entries(n??{}),e=([i,o])=>o===!0?yd.get(i)??X(i,40):`${X(i,40)}: ${go(o,60)}`,s=t.slice(0,Co).map(e);return t.
 length>Co?[...s,`${t.length-Co} more`]:s}var xd={program:({command:n,arguments:t,environment:e})=>["starts a program",[n,...t].map(Ed).join(" "),e],server:({url:n,headers:t})=>["connects to",n,t],provider:({
-provider:n,configuration:t})=>["uses the provider",n,t],permission:({server:n,tools:t})=>["runs tools without asking you",n?`${n}: ${t}`:t]},ka={icon:"shield",label:"\
-trust",approve:()=>"Trust",approving:"Trusting…",title:({payload:n})=>n.definition,origin:({requester:n})=>`requested by ${n}`,summary:({payload:{path:n,needs:t}})=>[
-r("div",{},r("code",{},n),` needs ${f(t.length,"thing")} that you have not trusted:`),r("ul",{class:"wb-needs"},...t.map(_d))],discouraged:()=>!0,done:(n,{payload:t})=>`\
-Trusted. ${t.definition} can be used now.`};function _d({kind:n,name:t,summary:e,details:s}){let i=xd[n]?.(s);if(!i)return r("li",{},e);let[o,a,h={}]=i;return r(
-"li",{},r("div",{},r("code",{},t),` ${o}`),r("pre",{class:"wb-pre",tabindex:0,"aria-label":t},a),...$d({...h,...Sd(s)}))}function $d(n){let t=Object.entries(n).
-map(([e,s])=>r("li",{class:"wb-wrap"},r("code",{},`${e}=${s}`)));return t.length?[r("ul",{},...t)]:[]}function Sd({directory:n,files:t={}}){let e=Object.entries(
-t).map(([s,i])=>[s,`sha256:${i.slice(0,16)}…`]);return{...n?{directory:n}:{},...Object.fromEntries(e)}}function Ed(n){return/^[\w@%+=:,./-]+$/.test(n)?n:JSON.
-stringify(n)}var Od={icon:"question",label:"approval",approve:()=>"Approve",approving:"Approving…",title:({subject:n})=>n,origin:({requester:n})=>`requested by ${n}`,summary:({
+provider:n,configuration:t})=>["uses the provider",n,t],permission:({server:n,tools:t})=>["runs tools without asking you",n?`${n}: ${t}`:t],role:({persona:n,role:t})=>[
+`gives its agents the role ${t}, of the persona`,n],prompt:({prompt:n})=>["was written by an agent:",n]},ka={icon:"shield",label:"trust",approve:()=>"Trust",approving:"\
+Trusting…",title:({payload:n})=>n.definition,origin:({requester:n})=>`requested by ${n}`,summary:({payload:{path:n,needs:t}})=>[r("div",{},r("code",{},n),` ne\
+eds ${f(t.length,"thing")} that you have not trusted:`),r("ul",{class:"wb-needs"},...t.map(_d))],discouraged:()=>!0,done:(n,{payload:t})=>`Trusted. ${t.definition}\
+ can be used now.`};function _d({kind:n,name:t,summary:e,details:s}){let i=xd[n]?.(s);if(!i)return r("li",{},e);let[o,a,h={}]=i;return r("li",{},r("div",{},r("c\
+ode",{},t),` ${o}`),r("pre",{class:"wb-pre",tabindex:0,"aria-label":t},a),...$d({...h,...Sd(s)}))}function $d(n){let t=Object.entries(n).map(([e,s])=>r("li",{class:"\
+wb-wrap"},r("code",{},`${e}=${s}`)));return t.length?[r("ul",{},...t)]:[]}function Sd({directory:n,files:t={}}){let e=Object.entries(t).map(([s,i])=>[s,`sha256:${i.
+slice(0,16)}…`]);return{...n?{directory:n}:{},...Object.fromEntries(e)}}function Ed(n){return/^[\w@%+=:,./-]+$/.test(n)?n:JSON.stringify(n)}var Od={icon:"question",label:"approval",approve:()=>"Approve",approving:"Approving…",title:({subject:n})=>n,origin:({requester:n})=>`requested by ${n}`,summary:({
 kind:n})=>[n],discouraged:()=>!1,done:()=>"Approved."},Td={registration:va,integration:ua,trust:ka,tool_call:Ws,peer_call:ya};function pe(n){return Td[n.kind]??
 Od}var z={left:36,right:8,top:8,bottom:20};function It(n,t,e,s={}){return R("text",{x:n,y:t,class:"wb-chart-label",...s},vt(e))}function Pt(n,t,...e){return R("svg",
 {viewBox:`0 0 ${n} ${t}`,width:n,height:t,class:"wb-chart"},...e)}function Ks(n,t,e,s,i=z.left){return e.flatMap(o=>[R("line",{x1:i,x2:n-z.right,y1:t(o),y2:t(o),
