@@ -23,7 +23,7 @@ from workbench.rules.spelling import similar
 from workbench.rules.tools import servers as rules
 from workbench.rules.tools.servers import ServerList
 from workbench.services.definitions import tool_names, trust
-from workbench.services.definitions.sections.written_out import warning
+from workbench.services.definitions.warnings import warning
 from workbench.services.tools.servers import connections, project
 from workbench.services.tools.servers.connections import Trusted
 from workbench.services.tools.servers.project import OWNER
