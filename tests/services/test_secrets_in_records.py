@@ -68,10 +68,51 @@ async def test_no_form_of_a_secret_comes_out_by_any_way_of_what_agents_put_in(
         assert [line[:200] for line in store.iterdump() if SECRET in line] == []
 
 
-async def test_what_people_give_stays_as_they_gave_it(workbench: Workbench, admit: Admit) -> None:
-    paula = await admit("paula", "planner")
-    task = await given.whole_task(workbench, description=EVERY, by=paula, run=f"curl -H 'X-Api-Key: {SECRET}' /x")
-    assert (task["description"], SECRET in task["run"]) == (EVERY, True)
-    cancelled = await workbench.call("cancel_task", task_id=task["id"], reason=SOME)
-    assert cancelled["status"] == "cancelled"
+async def test_what_is_given_to_be_done_is_named_and_kept_as_it_is_and_masked_where_it_is_shown(
+    workbench: Workbench, admit: Admit
+) -> None:
+    ada, run, words = await admit("ada"), f"curl -H 'X-Api-Key: {SECRET}' /x", ["curl", "--password", "swordfish"]
+    given_task = {"title": f"Use sk-{SECRET}", "description": EVERY, "metadata": {"password": "swordfish"}}
+    made = await given.whole_task(workbench, run=run, **given_task)
+    assert [warning.split(" ")[0] for warning in made["warnings"]] == ["title", "description", "run", "metadata"]
+    assert "`spawn --env X_API_KEY=…`" in made["warnings"][2]
+    listed = {"title": "t", "persona_id": made["persona_id"], "run": words}
+    more = await workbench.call("create_tasks", tasks=[listed])
+    assert more["warnings"][0].startswith(f"{more['task_ids'][0]}: run contains a secret")
+    out = [
+        made,
+        *[await given.task_now(workbench, task_id) for task_id in (made["id"], *more["task_ids"])],
+        await workbench.call("list_tasks"),
+        await workbench.call("get_task_tree"),
+        await workbench.call("list_events", limit=1_000),
+        await workbench.dispatch(ada.caller, "get_task", {"task_id": made["id"]}),
+    ]
+    text = json.dumps(out, ensure_ascii=False)
+    assert [secret for secret in (SECRET, "swordfish") if secret in text] == []
+    claimed = (await workbench.dispatch(ada.caller, "claim_task", {"task_id": made["id"]}))["task"]
+    assert {name: claimed[name] for name in ("run", *given_task)} == {"run": run, **given_task}
+
+
+async def test_a_plan_with_secrets_is_exported_with_masks_that_stand_for_them(
+    workbench: Workbench, admit: Admit
+) -> None:
+    ada = await admit("ada")
+    text = f"plan: p\ntasks:\n- {{name: a, title: A, persona: implementer, run: 'curl --token {SECRET}'}}\n"
+    dry = await workbench.call("create_plan", text=text, dry_run=True)
+    made = await workbench.call("create_plan", text=text)
+    assert made["warnings"][0].startswith("a: run contains a secret")
+    exported = (await workbench.call("export_plan", plan="p"))["text"]
+    assert (SECRET in exported, MASK in exported) == (False, True)
+    assert (await workbench.call("create_plan", text=exported))["changed"] is False
+    changed = await workbench.call("create_plan", text=exported.replace("title: A", "title: B"), update=True)
+    assert list(changed["diff"]["changed"]) == ["a"]
+    again = await workbench.call("create_plan", text=text.replace(SECRET, f"{SECRET}2"), update=True, dry_run=True)
+    assert SECRET not in json.dumps([dry, made, changed, again])
+    claimed = (await workbench.dispatch(ada.caller, "claim_task", {"task_id": made["tasks"]["a"]}))["task"]
+    assert (claimed["title"], claimed["run"]) == ("B", f"curl --token {SECRET}")
+
+
+async def test_what_people_say_stays_as_they_said_it(workbench: Workbench) -> None:
+    task = await given.whole_task(workbench)
+    assert (await workbench.call("cancel_task", task_id=task["id"], reason=SOME))["status"] == "cancelled"
     assert json.dumps(SOME) in json.dumps(await workbench.call("list_events", limit=1_000))

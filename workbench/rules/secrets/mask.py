@@ -72,11 +72,18 @@ class Mask:
             case dict():
                 return {self.data(key): self._under(key, one) for key, one in value.items()}
             case list() | tuple():
-                return [self.data(one) for one in value]
+                flags = ("", *(one if isinstance(one, str) and one.startswith("-") else "" for one in value))
+                return [self._after(flag, one) for flag, one in zip(flags, value, strict=False)]
             case int() | float() if not isinstance(value, bool):
                 digits = repr(value)
                 return MASK if any(known in digits for known in self._known if len(known) >= SHORTEST_NUMBER) else value
         return value
+
+    def _after(self, flag: str, value: Any) -> Any:
+        """A value in a list without secrets; after a flag, it may be one because of that: `["--password", "x"]`."""
+        if self._forms and flag and isinstance(value, str) and is_secret_under(flag.lstrip("-"), value):
+            return MASK
+        return self.data(value)
 
     def _under(self, key: Any, value: Any) -> Any:
         """A value in a dictionary without secrets; it, and those in a list, may be secret because of the key."""

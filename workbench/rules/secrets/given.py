@@ -1,21 +1,50 @@
-"""What to say when a secret is given in what will be executed or sent, which is never rewritten."""
+"""What is given to be executed or sent is never rewritten: a secret in it is named when given, masked where shown."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Annotated, Any, TypeVar
+
+from pydantic import PlainSerializer
 
 from workbench.rules.secrets.forms import MASK, form_spans, is_secret_under, says_secret
+from workbench.rules.secrets.mask import Mask
+
+T = TypeVar("T")
+_FORMS = Mask()
 
 _NAME_BEFORE = re.compile(r"([A-Za-z][\w.-]*)[\"']?\s*[:=]?\s*[\"']?(?:(?:Bearer|Basic|Token)\s+)?\Z", re.IGNORECASE)
 
 
+def shown(value: T) -> T:
+    """A text, or JSON value, as it is shown: what is secret by its form or name is masked."""
+    masked: T = _FORMS.data(value)
+    return masked
+
+
+def as_given(value: T, stored: T) -> T:
+    """What somebody sends back who was shown a value masked: the stored one, if nothing else differs."""
+    return stored if value == shown(stored) else value
+
+
+GivenText = Annotated[str, PlainSerializer(shown, return_type=str, when_used="json")]
+"""A text in an answer that is masked there."""
+GivenCommand = Annotated[
+    str | list[str] | None, PlainSerializer(shown, return_type=str | list[str] | None, when_used="json")
+]
+"""A command in an answer that is masked there."""
+GivenData = Annotated[dict[str, Any], PlainSerializer(shown, return_type=dict[str, Any], when_used="json")]
+"""Data in an answer that are masked there."""
+
+
 def warnings_about(what: str, value: Any) -> list[str]:
-    """What to say of a text, or JSON value, that has secrets in it.
+    """What to say of a text, or JSON value, that has secrets in it, or masks of secrets.
 
     Args:
         what: what has them, such as ``run``.
     """
+    if MASK in str(value):
+        return [f"{what} contains {MASK}, the mask of a secret, not the secret. Name a variable in its place."]
     names = list(dict.fromkeys(_names(value)))
     return [warning_of(what, names[0])] if names else []
 
