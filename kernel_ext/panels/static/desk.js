@@ -2067,16 +2067,16 @@ t,this.enabled=e,this.drawActions(),!h)return;let[l,c]=Ol[i]??[i,"question"];u(t
 target.title=o,u(this.count,i==="ready"?f(a.length,"tool"):""),this.drawProblem(),this.drawDetails()}drawActions(){let{name:t,state:e}=this.server;T(this.enabled&&
 !this.requests.busy,this.restart,this.toggleUse,this.edit,this.remove);let s=e==="disabled";this.restart.hidden=s||e==="untrusted"||e==="refused"||e==="invalid",
 this.requests.busy||u(this.toggleUse,s?"Switch on":"Switch off");let i={restart:"Restart",toggleUse:s?"Switch on":"Switch off",edit:"Edit…",remove:"Remove…"};
-for(let[o,a]of Object.entries(i))b(this[o],"aria-label",`${a} ${t}`)}drawProblem(){let{problem:t,state:e}=this.server,s=e==="untrusted"?" The question is in the\
- inbox.":"";this.problem.replaceChildren(...t?[H("warning",`${t}${s}`)]:[])}drawDetails(){let{about:t,confined:e,restarts:s,tools:i,left_out:o,tool_problems:a,log:h}=this.
-server;this.facts.update([["Server",t],["Program",e===null?null:e?"confined":"not confined"],["Restarts",s],["Tools",i.length>0&&D(i,30)],["Left out",o>0&&`${f(
-o,"tool")}: ${a.join("; ")}`]]);let l=r("pre",{class:"wb-log wb-pre",tabindex:0},h);this.log.replaceChildren(...h?[C("Standard error",l)]:[])}toggle(){let t=this.
-below.hidden;this.below.hidden=!t,this.opener.setAttribute("aria-expanded",String(t))}async run(t,e,s,i){let{name:o}=this.server,a=this.requests.run(t,{name:o,...e},
-s,i);this.drawActions();let h=await a;return this.drawActions(),h?.state&&this.desk.announce(`${o}: ${Ol[h.state]?.[0]??h.state}.`),h}switch(){let t=this.server.
-state==="disabled";return this.run("update_tool_server",{enabled:t},this.toggleUse,t?"Starting…":"Stopping…")}openForm(){let t=new Le(this.desk,this.server,
-()=>{this.box.replaceChildren(),this.edit.focus()});this.box.replaceChildren(t.element),t.focus()}askRemove(){let{name:t}=this.server,e={label:`Remove ${t}`,consequence:"\
-Its configuration is removed, and its tools can be called no more."};U(this.box,this.remove,e,async(s,i)=>{await this.run("remove_tool_server",{},i,"Removing…")&&
-this.desk.announce(`${t} is removed.`)})}};var Un=class{constructor(t){this.desk=t,this.formBox=r("div",{}),this.problem=r("p",{class:"wb-message",hidden:!0}),this.empty=r("p",{class:"wb-empty",hidden:!0}),
+for(let[o,a]of Object.entries(i))b(this[o],"aria-label",`${a} ${t}`)}drawProblem(){let{problem:t,state:e,warnings:s=[]}=this.server,o=[...t?[`${t}${e==="untrust\
+ed"?" The question is in the inbox.":""}`]:[],...s];this.problem.replaceChildren(...o.map(a=>H("warning",a)))}drawDetails(){let{about:t,confined:e,restarts:s,tools:i,
+left_out:o,tool_problems:a,log:h}=this.server;this.facts.update([["Server",t],["Program",e===null?null:e?"confined":"not confined"],["Restarts",s],["Tools",i.length>
+0&&D(i,30)],["Left out",o>0&&`${f(o,"tool")}: ${a.join("; ")}`]]);let l=r("pre",{class:"wb-log wb-pre",tabindex:0},h);this.log.replaceChildren(...h?[C("Standard\
+ error",l)]:[])}toggle(){let t=this.below.hidden;this.below.hidden=!t,this.opener.setAttribute("aria-expanded",String(t))}async run(t,e,s,i){let{name:o}=this.server,
+a=this.requests.run(t,{name:o,...e},s,i);this.drawActions();let h=await a;return this.drawActions(),h?.state&&this.desk.announce(`${o}: ${Ol[h.state]?.[0]??h.state}\
+.`),h}switch(){let t=this.server.state==="disabled";return this.run("update_tool_server",{enabled:t},this.toggleUse,t?"Starting…":"Stopping…")}openForm(){let t=new Le(
+this.desk,this.server,()=>{this.box.replaceChildren(),this.edit.focus()});this.box.replaceChildren(t.element),t.focus()}askRemove(){let{name:t}=this.server,e={label:`\
+Remove ${t}`,consequence:"Its configuration is removed, and its tools can be called no more."};U(this.box,this.remove,e,async(s,i)=>{await this.run("remove_tool\
+_server",{},i,"Removing…")&&this.desk.announce(`${t} is removed.`)})}};var Un=class{constructor(t){this.desk=t,this.formBox=r("div",{}),this.problem=r("p",{class:"wb-message",hidden:!0}),this.empty=r("p",{class:"wb-empty",hidden:!0}),
 this.empty.append("No MCP servers yet. The tools of a server can be called by the agents that you grant them, and in the chat. ",m("Add a server…","wb-link",()=>this.
 openForm())),this.addButton=m("Add a server…","wb-button",()=>this.openForm()),this.list=r("ul",{class:"wb-entries","aria-label":"MCP servers"}),this.rows=new q(
 this.list,()=>new Kn(t),{onRemove:(s,i)=>i&&this.addButton.focus()});let e=r("div",{class:"wb-line"},this.addButton);this.element=r("div",{class:"wb-stack"},e,this.
