@@ -112,6 +112,12 @@ async def test_a_plan_with_secrets_is_exported_with_masks_that_stand_for_them(
     assert (claimed["title"], claimed["run"]) == ("B", f"curl --token {SECRET}")
 
 
+async def test_a_persona_with_a_secret_is_saved_with_a_warning(workbench: Workbench) -> None:
+    saved = await workbench.call("save_persona", persona_id="caller", text=f"Call it with API_KEY={SECRET}.")
+    assert saved["warnings"][0].startswith("definition contains a secret")
+    assert "$API_KEY" in saved["warnings"][0]
+
+
 async def test_what_people_say_stays_as_they_said_it(workbench: Workbench) -> None:
     task = await given.whole_task(workbench)
     assert (await workbench.call("cancel_task", task_id=task["id"], reason=SOME))["status"] == "cancelled"

@@ -33,6 +33,8 @@ GivenCommand = Annotated[
     str | list[str] | None, PlainSerializer(shown, return_type=str | list[str] | None, when_used="json")
 ]
 """A command in an answer that is masked there."""
+GivenWords = Annotated[list[str], PlainSerializer(shown, return_type=list[str], when_used="json")]
+"""The words of a command in an answer that are masked there."""
 GivenData = Annotated[dict[str, Any], PlainSerializer(shown, return_type=dict[str, Any], when_used="json")]
 """Data in an answer that are masked there."""
 
