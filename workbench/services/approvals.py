@@ -19,7 +19,7 @@ from workbench.model import LARGEST_INT, Int64, Level, Micros, Wire
 from workbench.ops import OPERATOR, Caller, Ctx, op
 from workbench.ops.parameters import ApprovalId
 from workbench.rules.search import like_pattern
-from workbench.rules.secrets.given import GivenData
+from workbench.rules.secrets.executed import GivenData
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Limit, Search
 from workbench.store.base import Reader, Row, Tx

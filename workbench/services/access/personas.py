@@ -13,7 +13,7 @@ from workbench.model import SECOND, Level, Micros, Role, Wire
 from workbench.ops import Ctx, op
 from workbench.ops.parameters import PersonaId
 from workbench.rules.persona import SUFFIX, PersonaText, check_id, parse
-from workbench.rules.secrets.given import warnings_about
+from workbench.rules.secrets.executed import warnings_about
 from workbench.settings import Settings, shipped
 from workbench.store.base import Reader, Row, Store, Tx
 from workbench.store.queries import beside

@@ -15,10 +15,10 @@ from workbench.ops import Ctx
 from workbench.rules.definitions.composition import content_hash
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.secrets import written_out
+from workbench.rules.definitions.secrets.warnings import warnings_of
 from workbench.services.definitions import tool_names, trust
 from workbench.services.definitions.operation import Done, validated
 from workbench.services.definitions.trust import Origin, Writing
-from workbench.services.definitions.warnings import warnings_of
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
@@ -47,7 +47,7 @@ async def read(ctx: Ctx, target: str) -> Snapshot:
     return snapshot
 
 
-async def shown(ctx: Ctx, target: str) -> Definition:
+async def without_secrets(ctx: Ctx, target: str) -> Definition:
     """A definition as it is shown: without its secrets. It raises what `read` raises."""
     return written_out.masked((await read(ctx, target)).definition)
 

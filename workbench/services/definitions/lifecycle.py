@@ -12,6 +12,7 @@ from workbench.model import iso, uuid7
 from workbench.ops import Ctx
 from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition, Metadata, Mode, Settings
 from workbench.rules.definitions.names import DefinitionName
+from workbench.rules.definitions.secrets.warnings import warnings_of
 from workbench.rules.definitions.secrets.written_out import masked
 from workbench.services.definitions import changes
 from workbench.services.definitions.operation import (
@@ -25,7 +26,6 @@ from workbench.services.definitions.operation import (
     validated,
 )
 from workbench.services.definitions.trust import Origin
-from workbench.services.definitions.warnings import warnings_of
 
 
 class Summary(Answer):

@@ -13,7 +13,7 @@ from workbench.model import SECOND, Level, OnFailure, TaskState, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.ops.parameters import PersonaId
 from workbench.rules import access
-from workbench.rules.secrets.given import shown
+from workbench.rules.secrets.executed import with_masks
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.commands import note_on_missing
 from workbench.rules.tasks.lifecycle import TREE_DEPTH
@@ -194,7 +194,7 @@ def add_task(tx: Tx, ctx: Ctx, new: NewTask, *, within: Row | None = None) -> in
         reserved_for=reserved,
     )
     tx.many(SQL.add_dependency, [{"task_id": task_id, "on": on} for on in sorted(set(new.dependencies))])
-    data = {"title": shown(new.title), "persona_id": persona.id, "ready": unmet == 0}
+    data = {"title": with_masks(new.title), "persona_id": persona.id, "ready": unmet == 0}
     tx.emit("task.created", f"task:{task_id}", session=session, **data)
     return task_id
 

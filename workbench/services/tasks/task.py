@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from workbench.errors import BadInput
 from workbench.model import Int64, Json, Micros, OnFailure, TaskState, Wire
 from workbench.ops.parameters import PersonaId
-from workbench.rules.secrets.given import GivenCommand, GivenData, GivenText, warnings_about
+from workbench.rules.secrets.executed import GivenCommand, GivenData, GivenText, warnings_about
 from workbench.settings import Settings
 
 Run = Annotated[

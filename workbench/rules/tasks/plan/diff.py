@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from workbench.model import Json, TaskState, Wire
-from workbench.rules.secrets.given import shown
+from workbench.rules.secrets.executed import with_masks
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.plan.model import PlannedTask, meaning
 
@@ -60,12 +60,12 @@ def compare(old: Sequence[PlannedTask], new: Sequence[PlannedTask], failed: Coll
         removed=[task.name for task in removed],
         changed={name: [_shown(change) for change in found] for name, found in changed.items()},
         retried=retried,
-        text=shown("\n".join(lines)),
+        text=with_masks("\n".join(lines)),
     )
 
 
 def _shown(change: Change) -> Change:
-    return Change(field=change.field, before=shown(change.before), after=shown(change.after))
+    return Change(field=change.field, before=with_masks(change.before), after=with_masks(change.after))
 
 
 def obstacles(diff: PlanDiff, states: Mapping[str, TaskState], lines: Mapping[str, int]) -> list[dict[str, Any]]:

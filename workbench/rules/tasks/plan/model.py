@@ -11,8 +11,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from workbench.model import SECOND, OnFailure
+from workbench.rules.secrets.executed import as_given, with_masks
 from workbench.rules.secrets.forms import MASK
-from workbench.rules.secrets.given import as_given, shown
 from workbench.rules.wire import json_safety
 
 LINE = "\0line"
@@ -98,7 +98,7 @@ def meaning(task: PlannedTask) -> dict[str, Any]:
 
 def without_secrets(task: PlannedTask) -> PlannedTask:
     """A task as it is shown."""
-    return task.model_copy(update={field: shown(getattr(task, field)) for field in GIVEN})
+    return task.model_copy(update={field: with_masks(getattr(task, field)) for field in GIVEN})
 
 
 def with_secrets(plan: Plan, stored: Sequence[PlannedTask]) -> Plan:

@@ -43,14 +43,14 @@ class FoundMcpServer(Answer):
 @definition_op(reads=True)
 async def agent_list_mcp_servers(ctx: Ctx, agentTarget: AgentTarget) -> McpServers:
     """List the MCP servers of an agent definition."""
-    servers = (await changes.shown(ctx, agentTarget)).mcp_servers
+    servers = (await changes.without_secrets(ctx, agentTarget)).mcp_servers
     return McpServers(servers=dict(servers), count=len(servers))
 
 
 @definition_op(reads=True)
 async def agent_get_mcp_server(ctx: Ctx, agentTarget: AgentTarget, serverName: ServerName) -> FoundMcpServer:
     """Get an MCP server of an agent definition by name; null if it has no such server."""
-    servers = (await changes.shown(ctx, agentTarget)).mcp_servers
+    servers = (await changes.without_secrets(ctx, agentTarget)).mcp_servers
     return FoundMcpServer(server=servers.get(serverName))
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.secrets.references import variable
 from workbench.rules.definitions.secrets.written_out import places
-from workbench.rules.secrets.given import warning_of
+from workbench.rules.secrets.executed import warning_of
 
 
 def warnings_of(after: Definition, before: Definition | None = None) -> list[str]:

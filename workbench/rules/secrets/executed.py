@@ -16,7 +16,7 @@ _FORMS = Mask()
 _NAME_BEFORE = re.compile(r"([A-Za-z][\w.-]*)[\"']?\s*[:=]?\s*[\"']?(?:(?:Bearer|Basic|Token)\s+)?\Z", re.IGNORECASE)
 
 
-def shown(value: T) -> T:
+def with_masks(value: T) -> T:
     """A text, or JSON value, as it is shown: what is secret by its form or name is masked."""
     masked: T = _FORMS.data(value)
     return masked
@@ -24,18 +24,18 @@ def shown(value: T) -> T:
 
 def as_given(value: T, stored: T) -> T:
     """What somebody sends back who was shown a value masked: the stored one, if nothing else differs."""
-    return stored if value == shown(stored) else value
+    return stored if value == with_masks(stored) else value
 
 
-GivenText = Annotated[str, PlainSerializer(shown, return_type=str, when_used="json")]
+GivenText = Annotated[str, PlainSerializer(with_masks, return_type=str, when_used="json")]
 """A text in an answer that is masked there."""
 GivenCommand = Annotated[
-    str | list[str] | None, PlainSerializer(shown, return_type=str | list[str] | None, when_used="json")
+    str | list[str] | None, PlainSerializer(with_masks, return_type=str | list[str] | None, when_used="json")
 ]
 """A command in an answer that is masked there."""
-GivenWords = Annotated[list[str], PlainSerializer(shown, return_type=list[str], when_used="json")]
+GivenWords = Annotated[list[str], PlainSerializer(with_masks, return_type=list[str], when_used="json")]
 """The words of a command in an answer that are masked there."""
-GivenData = Annotated[dict[str, Any], PlainSerializer(shown, return_type=dict[str, Any], when_used="json")]
+GivenData = Annotated[dict[str, Any], PlainSerializer(with_masks, return_type=dict[str, Any], when_used="json")]
 """Data in an answer that are masked there."""
 
 
