@@ -11,7 +11,7 @@ from tests.services.definitions.conftest import create
 from workbench.app import Workbench
 from workbench.errors import Refused
 from workbench.ops import OPERATOR, SYSTEM, Caller
-from workbench.services.definitions import changes, trust
+from workbench.services.definitions import changes, models, trust
 from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -404,3 +404,11 @@ async def test_what_comes_with_workbench_is_not_asked_for_when_an_agent_takes_it
     for path in ("./agents/a", "./agents/b"):
         texts = (await workbench.call("agent_get_trust", agentTarget=path))["needs"]
         assert [need for need in texts if need["kind"] == "prompt"] == []
+
+
+async def test_a_model_is_not_asked_with_a_text_that_an_agent_wrote(workbench: Workbench, ada: Caller) -> None:
+    await create(workbench, "mine")
+    await workbench.dispatch(ada, "agent_set_system_prompt", {"agentTarget": "mine", "prompt": "EVIL"})
+    ctx = workbench._ctx.of(OPERATOR)
+    with pytest.raises(Refused, match="DEFINITION_NOT_TRUSTED"):
+        await models.ready(ctx, await changes.read(ctx, "mine"), "openai:gpt")
