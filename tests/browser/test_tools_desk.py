@@ -273,11 +273,14 @@ def test_a_server_is_added_used_switched_off_and_removed(desk: BareDesk) -> None
     expect(form).to_contain_text("This is not JSON")
     program = Path(desk.host.settings.project) / "server.py"  # where a confined program can read it
     shutil.copy(SERVER, program)
-    config = {"command": sys.executable, "args": [str(program)]}
+    config = {"command": sys.executable, "args": [str(program)], "env": {"API_TOKEN": "hunter2"}}
     form.get_by_label("Configuration").fill(json.dumps({"mcpServers": {"hub": config}}))
     form.get_by_role("button", name="Add", exact=True).click()
     row = desk.element.get_by_role("list", name="MCP servers").get_by_role("listitem")
     expect(row.locator(".wb-server")).to_contain_text("Ready", timeout=60_000)
+    expect(row).to_contain_text(
+        "API_TOKEN is written out in .aiswarm/mcp.json. Use a reference such as env://API_TOKEN"
+    )
     row.get_by_role("button", name="hub", exact=True).click()
     expect(row.locator(".wb-server-details")).to_contain_text("exit_now")
     row.get_by_role("button", name="Restart hub").click()

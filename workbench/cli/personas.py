@@ -81,4 +81,4 @@ def save_persona(client: OperatorClient, file: Path, persona_id: str | None) -> 
 
 def saved(made: dict[str, Any]) -> Note:
     """The note about a saved persona."""
-    return Note(f"Saved persona {made['id']}; its agents are {made['role']}s.", made)
+    return Note("\n".join([f"Saved persona {made['id']}; its agents are {made['role']}s.", *made["warnings"]]), made)

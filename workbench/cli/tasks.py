@@ -345,7 +345,14 @@ def planned(made: Mapping[str, Any], dry_run: bool = False) -> Table:
     rows = [[task_id, name] for name, task_id in made["tasks"].items()]
     summary = f"Plan {plain(made['plan'])}: {_happened(made, dry_run)}."
     lead = "\n".join(filter(None, [summary, made["diff"]["text"]]))
-    return Table(["task", "name in the plan"], rows, "", made, note=made["note"] or "", lead=lead)
+    return Table(
+        ["task", "name in the plan"],
+        rows,
+        "",
+        made,
+        note="\n".join(filter(None, (made["note"], *made["warnings"]))),
+        lead=lead,
+    )
 
 
 def _happened(made: Mapping[str, Any], dry_run: bool) -> str:

@@ -19,6 +19,7 @@ from workbench.model import LARGEST_INT, Int64, Level, Micros, Wire
 from workbench.ops import OPERATOR, Caller, Ctx, op
 from workbench.ops.parameters import ApprovalId
 from workbench.rules.search import like_pattern
+from workbench.rules.secrets.executed import GivenData
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Limit, Search
 from workbench.store.base import Reader, Row, Tx
@@ -54,14 +55,14 @@ class Approval(Wire):
     status: Status
     requester: str
     subject: str
-    payload: dict[str, Any]
+    payload: GivenData
     created_at: Micros
     decided_at: Micros | None
     decided_by: str | None
     person: str | None
     """The name of the person who decided; null: no person did."""
     reason: str | None
-    outcome: dict[str, Any] | None
+    outcome: GivenData | None
     changes_requested_at: Micros | None
     """When changes were requested last; get_requested_changes has the comments."""
     settled: bool

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from workbench.errors import Conflict, Unavailable, WorkbenchError
 from workbench.process import process_identity
-from workbench.rules.secrets.forms import has_form, is_secret_of
+from workbench.rules.secrets.forms import has_form, is_secret_under
 from workbench.rules.secrets.mask import Mask
 from workbench.rules.sweeps.grid import PlannedRun
 from workbench.sweeps.job import Call, Job, facts
@@ -219,7 +219,7 @@ def _execute(
 
 def _mask() -> Mask:
     """What of the kernel's variables is secret by its name or form: what it shows is recorded without it."""
-    return Mask([value for name, value in os.environ.items() if is_secret_of(name, value) or has_form(value)])
+    return Mask([value for name, value in os.environ.items() if is_secret_under(name, value) or has_form(value)])
 
 
 def _environment(job: Job, started: Mapping[str, Any]) -> dict[str, str]:

@@ -520,14 +520,14 @@ fields.choices()};return"persona_id"in t?{...t,role:this.fields.controls.role.va
 function qo({suggested_session:n},t){return n&&t.sessions.has(n.id)?n.id:null}function vd({client:n,address:t,connection_id:e}){return[n,t&&`from ${t}`,e&&`conn\
 ection ${e}`].filter(Boolean)}function kd(n){let t=Object.entries(n??{}),e=([i,o])=>o===!0?yd.get(i)??X(i,40):`${X(i,40)}: ${go(o,60)}`,s=t.slice(0,Co).map(e);return t.
 length>Co?[...s,`${t.length-Co} more`]:s}var xd={program:({command:n,arguments:t,environment:e})=>["starts a program",[n,...t].map(Ed).join(" "),e],server:({url:n,headers:t})=>["connects to",n,t],provider:({
-provider:n,configuration:t})=>["uses the provider",n,t],permission:({server:n,tools:t})=>["runs tools without asking you",n?`${n}: ${t}`:t]},ka={icon:"shield",label:"\
-trust",approve:()=>"Trust",approving:"Trusting…",title:({payload:n})=>n.definition,origin:({requester:n})=>`requested by ${n}`,summary:({payload:{path:n,needs:t}})=>[
-r("div",{},r("code",{},n),` needs ${f(t.length,"thing")} that you have not trusted:`),r("ul",{class:"wb-needs"},...t.map(_d))],discouraged:()=>!0,done:(n,{payload:t})=>`\
-Trusted. ${t.definition} can be used now.`};function _d({kind:n,name:t,summary:e,details:s}){let i=xd[n]?.(s);if(!i)return r("li",{},e);let[o,a,h={}]=i;return r(
-"li",{},r("div",{},r("code",{},t),` ${o}`),r("pre",{class:"wb-pre",tabindex:0,"aria-label":t},a),...$d({...h,...Sd(s)}))}function $d(n){let t=Object.entries(n).
-map(([e,s])=>r("li",{class:"wb-wrap"},r("code",{},`${e}=${s}`)));return t.length?[r("ul",{},...t)]:[]}function Sd({directory:n,files:t={}}){let e=Object.entries(
-t).map(([s,i])=>[s,`sha256:${i.slice(0,16)}…`]);return{...n?{directory:n}:{},...Object.fromEntries(e)}}function Ed(n){return/^[\w@%+=:,./-]+$/.test(n)?n:JSON.
-stringify(n)}var Od={icon:"question",label:"approval",approve:()=>"Approve",approving:"Approving…",title:({subject:n})=>n,origin:({requester:n})=>`requested by ${n}`,summary:({
+provider:n,configuration:t})=>["uses the provider",n,t],permission:({server:n,tools:t})=>["runs tools without asking you",n?`${n}: ${t}`:t],role:({persona:n,role:t})=>[
+`gives its agents the role ${t}, of the persona`,n],prompt:({prompt:n})=>["was written by an agent:",n]},ka={icon:"shield",label:"trust",approve:()=>"Trust",approving:"\
+Trusting…",title:({payload:n})=>n.definition,origin:({requester:n})=>`requested by ${n}`,summary:({payload:{path:n,needs:t}})=>[r("div",{},r("code",{},n),` ne\
+eds ${f(t.length,"thing")} that you have not trusted:`),r("ul",{class:"wb-needs"},...t.map(_d))],discouraged:()=>!0,done:(n,{payload:t})=>`Trusted. ${t.definition}\
+ can be used now.`};function _d({kind:n,name:t,summary:e,details:s}){let i=xd[n]?.(s);if(!i)return r("li",{},e);let[o,a,h={}]=i;return r("li",{},r("div",{},r("c\
+ode",{},t),` ${o}`),r("pre",{class:"wb-pre",tabindex:0,"aria-label":t},a),...$d({...h,...Sd(s)}))}function $d(n){let t=Object.entries(n).map(([e,s])=>r("li",{class:"\
+wb-wrap"},r("code",{},`${e}=${s}`)));return t.length?[r("ul",{},...t)]:[]}function Sd({directory:n,files:t={}}){let e=Object.entries(t).map(([s,i])=>[s,`sha256:${i.
+slice(0,16)}…`]);return{...n?{directory:n}:{},...Object.fromEntries(e)}}function Ed(n){return/^[\w@%+=:,./-]+$/.test(n)?n:JSON.stringify(n)}var Od={icon:"question",label:"approval",approve:()=>"Approve",approving:"Approving…",title:({subject:n})=>n,origin:({requester:n})=>`requested by ${n}`,summary:({
 kind:n})=>[n],discouraged:()=>!1,done:()=>"Approved."},Td={registration:va,integration:ua,trust:ka,tool_call:Ws,peer_call:ya};function pe(n){return Td[n.kind]??
 Od}var z={left:36,right:8,top:8,bottom:20};function Pt(n,t,e,s={}){return R("text",{x:n,y:t,class:"wb-chart-label",...s},kt(e))}function Ft(n,t,...e){return R("svg",
 {viewBox:`0 0 ${n} ${t}`,width:n,height:t,class:"wb-chart"},...e)}function Ks(n,t,e,s,i=z.left){return e.flatMap(o=>[R("line",{x1:i,x2:n-z.right,y1:t(o),y2:t(o),
@@ -2067,16 +2067,16 @@ t,this.enabled=e,this.drawActions(),!h)return;let[l,c]=Ol[i]??[i,"question"];u(t
 target.title=o,u(this.count,i==="ready"?f(a.length,"tool"):""),this.drawProblem(),this.drawDetails()}drawActions(){let{name:t,state:e}=this.server;T(this.enabled&&
 !this.requests.busy,this.restart,this.toggleUse,this.edit,this.remove);let s=e==="disabled";this.restart.hidden=s||e==="untrusted"||e==="refused"||e==="invalid",
 this.requests.busy||u(this.toggleUse,s?"Switch on":"Switch off");let i={restart:"Restart",toggleUse:s?"Switch on":"Switch off",edit:"Edit…",remove:"Remove…"};
-for(let[o,a]of Object.entries(i))b(this[o],"aria-label",`${a} ${t}`)}drawProblem(){let{problem:t,state:e}=this.server,s=e==="untrusted"?" The question is in the\
- inbox.":"";this.problem.replaceChildren(...t?[H("warning",`${t}${s}`)]:[])}drawDetails(){let{about:t,confined:e,restarts:s,tools:i,left_out:o,tool_problems:a,log:h}=this.
-server;this.facts.update([["Server",t],["Program",e===null?null:e?"confined":"not confined"],["Restarts",s],["Tools",i.length>0&&D(i,30)],["Left out",o>0&&`${f(
-o,"tool")}: ${a.join("; ")}`]]);let l=r("pre",{class:"wb-log wb-pre",tabindex:0},h);this.log.replaceChildren(...h?[C("Standard error",l)]:[])}toggle(){let t=this.
-below.hidden;this.below.hidden=!t,this.opener.setAttribute("aria-expanded",String(t))}async run(t,e,s,i){let{name:o}=this.server,a=this.requests.run(t,{name:o,...e},
-s,i);this.drawActions();let h=await a;return this.drawActions(),h?.state&&this.desk.announce(`${o}: ${Ol[h.state]?.[0]??h.state}.`),h}switch(){let t=this.server.
-state==="disabled";return this.run("update_tool_server",{enabled:t},this.toggleUse,t?"Starting…":"Stopping…")}openForm(){let t=new Le(this.desk,this.server,
-()=>{this.box.replaceChildren(),this.edit.focus()});this.box.replaceChildren(t.element),t.focus()}askRemove(){let{name:t}=this.server,e={label:`Remove ${t}`,consequence:"\
-Its configuration is removed, and its tools can be called no more."};U(this.box,this.remove,e,async(s,i)=>{await this.run("remove_tool_server",{},i,"Removing…")&&
-this.desk.announce(`${t} is removed.`)})}};var Un=class{constructor(t){this.desk=t,this.formBox=r("div",{}),this.problem=r("p",{class:"wb-message",hidden:!0}),this.empty=r("p",{class:"wb-empty",hidden:!0}),
+for(let[o,a]of Object.entries(i))b(this[o],"aria-label",`${a} ${t}`)}drawProblem(){let{problem:t,state:e,warnings:s=[]}=this.server,o=[...t?[`${t}${e==="untrust\
+ed"?" The question is in the inbox.":""}`]:[],...s];this.problem.replaceChildren(...o.map(a=>H("warning",a)))}drawDetails(){let{about:t,confined:e,restarts:s,tools:i,
+left_out:o,tool_problems:a,log:h}=this.server;this.facts.update([["Server",t],["Program",e===null?null:e?"confined":"not confined"],["Restarts",s],["Tools",i.length>
+0&&D(i,30)],["Left out",o>0&&`${f(o,"tool")}: ${a.join("; ")}`]]);let l=r("pre",{class:"wb-log wb-pre",tabindex:0},h);this.log.replaceChildren(...h?[C("Standard\
+ error",l)]:[])}toggle(){let t=this.below.hidden;this.below.hidden=!t,this.opener.setAttribute("aria-expanded",String(t))}async run(t,e,s,i){let{name:o}=this.server,
+a=this.requests.run(t,{name:o,...e},s,i);this.drawActions();let h=await a;return this.drawActions(),h?.state&&this.desk.announce(`${o}: ${Ol[h.state]?.[0]??h.state}\
+.`),h}switch(){let t=this.server.state==="disabled";return this.run("update_tool_server",{enabled:t},this.toggleUse,t?"Starting…":"Stopping…")}openForm(){let t=new Le(
+this.desk,this.server,()=>{this.box.replaceChildren(),this.edit.focus()});this.box.replaceChildren(t.element),t.focus()}askRemove(){let{name:t}=this.server,e={label:`\
+Remove ${t}`,consequence:"Its configuration is removed, and its tools can be called no more."};U(this.box,this.remove,e,async(s,i)=>{await this.run("remove_tool\
+_server",{},i,"Removing…")&&this.desk.announce(`${t} is removed.`)})}};var Un=class{constructor(t){this.desk=t,this.formBox=r("div",{}),this.problem=r("p",{class:"wb-message",hidden:!0}),this.empty=r("p",{class:"wb-empty",hidden:!0}),
 this.empty.append("No MCP servers yet. The tools of a server can be called by the agents that you grant them, and in the chat. ",m("Add a server…","wb-link",()=>this.
 openForm())),this.addButton=m("Add a server…","wb-button",()=>this.openForm()),this.list=r("ul",{class:"wb-entries","aria-label":"MCP servers"}),this.rows=new q(
 this.list,()=>new Kn(t),{onRemove:(s,i)=>i&&this.addButton.focus()});let e=r("div",{class:"wb-line"},this.addButton);this.element=r("div",{class:"wb-stack"},e,this.

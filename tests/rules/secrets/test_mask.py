@@ -7,11 +7,13 @@ from base64 import b64encode, urlsafe_b64encode
 from typing import Any
 from urllib.parse import quote
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from workbench.rules.secrets.forms import MASK
-from workbench.rules.secrets.mask import LineMask, Mask
+from tests.rules.secrets.test_forms import SECRET
+from workbench.rules.secrets.forms import KEY_LINES, MASK
+from workbench.rules.secrets.mask import LineMask, Mask, StreamMask
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -91,3 +93,74 @@ def test_a_private_key_that_comes_line_by_line_is_masked() -> None:
             end,
             "c",
         ]
+
+
+def test_a_private_key_that_never_ends_takes_nothing_along() -> None:
+    begin, base64 = "-----BEGIN PRIVATE KEY-----", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj"
+    lines = [begin, "Proc-Type: 4,ENCRYPTED", "", f"{base64}=", f"12: INFO {base64}", "and then it worked", "c"]
+    shown = [begin, *[MASK] * 4, "and then it worked", "c"]
+    assert list(map(LineMask(Mask().text), lines)) == shown
+    assert Mask().text("\n".join(lines)) == f"{begin}{MASK}\nand then it worked\nc"
+    stream = StreamMask(Mask().text)
+    assert stream("\n".join(lines)) + stream.rest() == f"{begin}{MASK}\nand then it worked\nc"
+    unending = LineMask(Mask().text)
+    assert [unending(line) for line in (begin, *["word"] * 1_000)].count("word") == 1_000 - KEY_LINES
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(
+            {"password": "hunter2"},
+            {"password": "swordfish"},
+            {"passwords": ["hunter2", "x1"]},
+            {"dbPassword": "a b c"},
+        ),
+        *(
+            {"api_key": "abc"},
+            {"access_token": "abcdef"},
+            {"token": "a1b2c3d4"},
+            {"Cookie": "a=b"},
+            {"password": 4815162342},
+        ),
+        *({"deep": [{"client_secret": "ab"}]}, {"env": {"DB_PASS": "x"}}, {"keys": [SECRET]}),
+    ],
+)
+def test_a_value_is_masked_because_of_its_key(data: Any) -> None:
+    [(name, value)] = data.items()
+    before, after = json.dumps(data), json.dumps(Mask().data(data), ensure_ascii=False)
+    assert name in after
+    assert after != before
+    assert Mask().data(Mask().data(data)) == Mask().data(data), value
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(
+            {"max_tokens": 4096},
+            {"tokens": 12},
+            {"keyboard": "qwerty"},
+            {"tokens": ["the", "##ing", "Ġcat"]},
+            {"token": "the"},
+        ),
+        *(
+            {"key": "loss"},
+            {"Key": "data/2026/x.parquet"},
+            {"key": "PROJ-123"},
+            {"tokens": 123_456_789},
+            {"auth": "basic"},
+        ),
+        *({"password": "required"}, {"password": None}, {"password": ""}, {"password": True}, {"secret": "env://S"}),
+        *({"password": "${PASSWORD}"}, {"api_key": "<your key>"}, {"author": "Ada Lovelace"}, {"keys": ["a", "b"]}),
+        *({"properties": {"password": {"type": "string"}}}, {"primary_key": "user_id1"}, {"token_type": "bearer"}),
+        *(
+            {"next_page_token": "CAESB3dk1a2b3c4d5e"},
+            {"cache_key": "a1b2c3d4e5f6a7b8c9"},
+            {"token": "2026-11-27T10:00:00Z"},
+            {"secrets": [{"place": "providers.x"}]},
+        ),
+    ],
+)
+def test_a_key_that_says_no_secret_or_a_value_that_is_none_leaves_it(data: Any) -> None:
+    assert Mask().data(data) == data

@@ -11,7 +11,7 @@ from tests.services.definitions.conftest import create
 from workbench.app import Workbench
 from workbench.errors import Refused
 from workbench.ops import OPERATOR, SYSTEM, Caller
-from workbench.services.definitions import changes, trust
+from workbench.services.definitions import changes, models, trust
 from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -26,6 +26,11 @@ mcpServers:
     env:
       API_TOKEN: hunter2
       LEVEL: env://LEVEL
+"""
+IMPORTED = """\
+workbenchAgent: 1
+metadata: {id: x, name: New}
+rules: [{name: r, text: EVIL}]
 """
 PROGRAM = 'mcpServers.files: starts "npx" "-y" "server" with API_TOKEN=••••••, LEVEL=env://LEVEL'
 
@@ -348,3 +353,62 @@ async def test_a_prompt_that_an_agent_changed_is_asked_for_until_it_was_seen(wor
     await refused(workbench, "mine")
     await workbench.call("agent_set_system_prompt", agentTarget="mine", prompt="Mine.")
     await require(workbench, "mine")
+
+
+@pytest.mark.parametrize(
+    ("op", "arguments", "name"),
+    [
+        ("agent_create", {"name": "new", "initialPrompt": "EVIL"}, "prompt"),
+        ("agent_import", {"content": IMPORTED}, "rules.r"),
+    ],
+)
+async def test_a_text_of_a_definition_that_an_agent_created_is_asked_for_also_in_a_copy_of_it(
+    workbench: Workbench, ada: Caller, op: str, arguments: dict[str, Any], name: str
+) -> None:
+    await workbench.dispatch(ada, op, {"agentPath": "./agents/new", **arguments})
+    needs = [f'{name}: an agent wrote "EVIL"']
+    await workbench.call("agent_clone", sourceAgent="./agents/new", targetPath="./agents/copy")
+    for path in ("./agents/copy", "./agents/new"):
+        error = await refused(workbench, path)
+        assert error.details["needs"] == needs
+    await decided(workbench, error)
+    await require(workbench, "./agents/new")
+    await workbench.dispatch(ada, "agent_clone", {"sourceAgent": "./agents/new", "targetPath": "./agents/third"})
+    await require(workbench, "./agents/third")
+
+
+@pytest.mark.parametrize(
+    ("op", "section", "item"),
+    [
+        ("agent_add_rule", "rule", {"name": "r", "text": "EVIL"}),
+        ("agent_add_reference", "reference", {"name": "r", "text": "EVIL"}),
+    ],
+)
+async def test_a_rule_or_reference_that_an_agent_wrote_is_asked_for(
+    workbench: Workbench, ada: Caller, op: str, section: str, item: dict[str, Any]
+) -> None:
+    await create(workbench, "mine")
+    await workbench.dispatch(ada, op, {"agentTarget": "mine", section: item})
+    error = await refused(workbench, "mine")
+    assert error.details["needs"] == [f'{section}s.r: an agent wrote "EVIL"']
+    await decided(workbench, error)
+    await require(workbench, "mine")
+
+
+async def test_what_comes_with_workbench_is_not_asked_for_when_an_agent_takes_it(
+    workbench: Workbench, ada: Caller
+) -> None:
+    template = (await workbench.call("agent_list_templates"))["templates"][0]["name"]
+    await workbench.dispatch(ada, "agent_create_from_template", {"templateName": template, "agentPath": "./agents/a"})
+    await workbench.dispatch(ada, "agent_create", {"agentPath": "./agents/b", "name": "b"})
+    for path in ("./agents/a", "./agents/b"):
+        texts = (await workbench.call("agent_get_trust", agentTarget=path))["needs"]
+        assert [need for need in texts if need["kind"] == "prompt"] == []
+
+
+async def test_a_model_is_not_asked_with_a_text_that_an_agent_wrote(workbench: Workbench, ada: Caller) -> None:
+    await create(workbench, "mine")
+    await workbench.dispatch(ada, "agent_set_system_prompt", {"agentTarget": "mine", "prompt": "EVIL"})
+    ctx = workbench._ctx.of(OPERATOR)
+    with pytest.raises(Refused, match="DEFINITION_NOT_TRUSTED"):
+        await models.ready(ctx, await changes.read(ctx, "mine"), "openai:gpt")

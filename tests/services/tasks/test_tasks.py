@@ -57,7 +57,7 @@ async def test_a_task_keeps_all_that_was_said_of_it_and_the_rest_comes_from_the_
     assert (made["persona_id"], made["worktree"], made["created_by"]) == ("tester", "lab", "paula")
     assert (made["status"], made["attempt"], made["progress"], made["blocked"]) == ("pending", 0, 0, False)
     assert (made["result_data"], made["artifacts"], made["attempts"], made["blocked_by"]) == (None, [], [], [])
-    assert await given.task_now(workbench, made["id"]) | {"note": None} == made
+    assert await given.task_now(workbench, made["id"]) | {"note": None, "warnings": []} == made
     (event,) = await events(workbench, "task.*")
     assert (event["kind"], event["actor"], event["subject"]) == ("task.created", "paula", f"task:{made['id']}")
     assert event["data"] == {"title": said["title"], "persona_id": "tester", "ready": True}

@@ -186,4 +186,6 @@ def _of_secrets(definition: Definition) -> Iterator[Finding]:
     yield from (_error(place, "This is the mask of a secret, not the secret. Set it again.") for place in masks)
     for place in written_out(definition):
         if place not in masks:
-            yield _warning(place, "The secret is written out. Replace it by a reference such as env://NAME.")
+            is_text = not place.startswith(("providers.", "mcpServers."))
+            way = "a variable that is given to the agent" if is_text else "a reference such as env://NAME"
+            yield _warning(place, f"The secret is written out. Replace it by {way}.")

@@ -35,7 +35,7 @@ def export_text(definition: Definition) -> tuple[str, dict[str, str]]:
     """
     replaced: dict[str, str] = {}
 
-    def refer(place: str) -> str:
+    def refer(place: str, secret: str) -> str:
         replaced[place := _unused(place, replaced)] = reference = _reference(place)
         return reference
 
@@ -76,8 +76,11 @@ def _unused(place: str, taken: Collection[str]) -> str:
 
 
 def _reference(place: str) -> str:
-    """A reference to a variable that is named like the key; for a server, after its name."""
-    section, owner, key = place.split(".", 2)
+    """A reference to a variable that is named like the key; of a server, after its name; of a text, like its place."""
+    section, *names = place.split(".", 2)
+    if section not in ("providers", "mcpServers"):
+        return variable(place)
+    owner, key = names
     return variable(key) if section == "providers" else variable(key, owner)
 
 

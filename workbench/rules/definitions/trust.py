@@ -15,8 +15,9 @@ from typing import Any
 from workbench.inert import inert_line
 from workbench.model import Role
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
-from workbench.rules.definitions.model import Definition
+from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition
 from workbench.rules.definitions.secrets.written_out import masked
+from workbench.rules.secrets.forms import masked_by_form
 
 FINGERPRINT_LENGTH = 32
 Files = Mapping[str, Mapping[str, str]]
@@ -26,7 +27,7 @@ Files = Mapping[str, Mapping[str, str]]
 class Kind(StrEnum):
     """What is trusted: a program that is started, a server that is called, where secrets of a provider are and go, or
     a tool that runs without a question, that its agents may do more than workers, or
-    a prompt that an agent wrote."""
+    a prompt, rule, reference or tool that an agent wrote."""
 
     PROGRAM = "program"
     SERVER = "server"
@@ -78,12 +79,18 @@ def needs(definition: Definition, files: Files = {}, role: Role | None = None) -
 
 
 PROMPT = "prompt"
-"""The name of the need of a prompt."""
+"""The name of the need of the system prompt; `Kind.PROMPT` has all texts."""
 
 
-def of_prompt(definition: Definition) -> Need:
-    """The need of the prompt of a definition, if an agent wrote it."""
-    return _need(Kind.PROMPT, PROMPT, {"prompt": definition.prompt})
+def of_texts(definition: Definition) -> list[Need]:
+    """The needs of what a definition says to models, if an agent wrote it: prompt, rules, references, tools."""
+    entries = {"rules": definition.rules, "references": definition.references}
+    texts = {
+        PROMPT: "" if definition.prompt == DEFAULT_PROMPT else definition.prompt,
+        **{f"{section}.{one.name}": one.text for section, found in entries.items() for one in found},
+        **{f"tools.{tool.name}": tool.prompt for tool in definition.tools},
+    }
+    return [_need(Kind.PROMPT, name, {"prompt": masked_by_form(text)}, text) for name, text in texts.items() if text]
 
 
 def added(before: Sequence[Need], after: Sequence[Need]) -> list[Need]:
@@ -182,7 +189,9 @@ def _role_text(details: Mapping[str, Any]) -> str:
 
 
 def _prompt_text(details: Mapping[str, Any]) -> str:
-    return f"an agent wrote {json.dumps(details['prompt'][:_SHOWN], ensure_ascii=False)}"
+    text = details["prompt"]
+    more = f" and {len(text) - _SHOWN:,} more characters: agent_get_trust has all" if len(text) > _SHOWN else ""
+    return f"an agent wrote {json.dumps(text[:_SHOWN], ensure_ascii=False)}{more}"
 
 
 _SHOWN = 200

@@ -14,10 +14,22 @@ MASK = "••••••"
 KEY_BEGINS = r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
 """The first line of a private key (PEM, OpenPGP), as a pattern."""
 KEY_ENDS = "-----END "
-SHORTEST_NAMED = 6
-"""Characters from which on a value after the name of a secret counts as one."""
+_IN_LINE = r"(?:(?!-----)[^\r\n])"
+KEY_LINE = (
+    rf"(?:{_IN_LINE}*[A-Za-z0-9+/]{{40}}{_IN_LINE}*"
+    rf"|[ \t|>+\"'-]{{0,40}}(?:[A-Za-z0-9+/=_]*|[A-Z][A-Za-z-]*:[ ]{_IN_LINE}*)[ \t\\+,\"']*)(?=[\r\n]|\Z)"
+)
+"""A line within a private key, as a pattern: base64, or a header of its armour, also indented, quoted or in a diff."""
+KEY_LINES = 400
+"""The most lines of a private key; of RSA, 16,384 bits have 200."""
+KEY_BODY = (
+    rf"(?:{_IN_LINE}+(?={KEY_ENDS})|(?:(?:\r?\n)?(?!{KEY_ENDS}){KEY_LINE}){{1,{KEY_LINES}}}(?:[\r\n]+(?={KEY_ENDS}))?)"
+)
+"""What follows the first line of a private key, as a pattern: up to its end, or to what is no part of one."""
 OPAQUE = 16
 """Characters from which on a value that is nothing to read counts as a secret."""
+_SHORTEST = 6
+"""Characters of a value after a name that may be something else."""
 
 _NAMES = re.compile(
     r"(?:^|[_.\s-])(?:[a-z]*(?:key|token|secret|password|passwd|passphrase|credential)s?|authorization|(?:set-)?cookie"
@@ -26,12 +38,28 @@ _NAMES = re.compile(
 )
 """Names of what is secret: a word of the name, or its end as in `apikey`."""
 _OTHER_NAMES = re.compile(
-    r"(?:^|[_.\s-])(?:(?:max|min|num|n|total|input|output|count)[_-]?tokens?|tokens?[_-](?:count|limit|budget|type|url)"
-    r"|(?:public|primary|foreign|sort|partition|sentinel|turn|mon|hot|don)[_-]?keys?|keys?[_-](?:id|name|path|file|dir|size)"
+    r"(?:^|[_.\s-])(?:(?:max|min|num|n|total|input|output|count|page|continuation|pad|eos|bos|mask)[_-]?tokens?"
+    r"|tokens?[_-](?:count|limit|budget|type|url)"
+    r"|(?:public|primary|foreign|sort|partition|cache|object|idempotency|sentinel|turn|mon|hot|don)[_-]?keys?"
+    r"|keys?[_-](?:id|name|path|file|dir|size)"
     r"|(?:pass|token|key|secret)s?[_-](?:env|var|variable|file|path|name|id))(?:$|[_.\s-])|author(?!i[sz])",
     re.IGNORECASE,
 )
 """Names that contain such a word and are none: `MAX_TOKENS`, `PUBLIC_KEY`, `monkey`."""
+_CERTAIN_NAMES = re.compile(
+    r"(?:^|[_.\s-])(?:[a-z]*(?:password|passwd|passphrase|secret|credential)s?|authorization|(?:set-)?cookie|dsn|jwt|pwd"
+    r"|(?:api|access|private|secret|signing|encryption|license)[_.\s-]?keys?|apikey"
+    r"|(?:access|refresh|auth|api|bearer|session|bot|id)[_.\s-]?tokens?)(?:$|[_.\s-])|[_.-](?:pass|pat|pw)$",
+    re.IGNORECASE,
+)
+"""Names of what is nothing but a secret; `key`, `token` and `auth` may be others."""
+_SORTS = re.compile(
+    r"|null|none|true|false|str(?:ing)?|text|bool(?:ean)?|int(?:eger)?|number|object|array|type|password|secret|token"
+    r"|required|optional|missing|invalid|wrong|expired|hidden|masked|redacted|empty|(?:un)?set|unknown|changed|disabled"
+    r"|enabled|yes|no|on|off|ok",
+    re.IGNORECASE,
+)
+"""What is said of a password, in place of one."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 _BEGINS = r"(?:(?<![A-Za-z0-9\\])|(?<=\\)(?![nrt])|(?<=\\[nrt]))"
@@ -60,7 +88,7 @@ _CALL = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+[(\[]"
 _QUOTE = r"(?:\\*[\"'])?"
 """A quotation mark, or none; with backslashes within other quoted texts."""
 _NAMED = re.compile(rf"(?P<before>{_NAME}{_QUOTE}\s*[:=](?![:=])\s*{_QUOTE})(?!{_CALL})(?P<value>{_VALUE}{{6,}})")
-_IN_KEYS = re.compile(rf"(?P<before>{KEY_BEGINS})(?P<value>(?:(?!{KEY_ENDS})[\s\S])+)")
+_IN_KEYS = re.compile(rf"(?P<before>{KEY_BEGINS})(?P<value>{KEY_BODY})")
 _AFTER_NAMES = (
     re.compile(rf"(?P<before>{_BEGINS}(?:Bearer|Basic|Token)\s+)(?P<value>{_VALUE}{{8,}})", re.IGNORECASE),
     _NAMED,
@@ -68,25 +96,9 @@ _AFTER_NAMES = (
 )
 """Values that are secret where they stand, if they are values at all: see `_NO_VALUE`."""
 _HINTS = (
-    *(
-        "sk-",
-        "sk_",
-        "pk-",
-        "pk_",
-        "rk-",
-        "rk_",
-        "xox",
-        "xapp-",
-        "ghp_",
-        "gho_",
-        "ghu_",
-        "ghs_",
-        "ghr_",
-        "glpat",
-        "_pat_",
-    ),
+    *("sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "xox", "xapp-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "glpat"),
     *("akia", "asia", "aiza", "ya29", "hf_", "npm_", "pypi-", "hvs.", "dop_", "shp", "lin_", "sg.", "wba_", "wbo_"),
-    *("age-secret", "eyj", ":aa", "hook"),
+    *("_pat_", "age-secret", "eyj", ":aa", "hook"),
 )
 """Every text with a value that is secret wherever it stands contains one of these, in lower case."""
 _NAME_HINTS = (
@@ -95,6 +107,10 @@ _NAME_HINTS = (
 """Every text with a name after which a value is secret contains one of these. Most lines need no pattern."""
 _COLOUR = re.compile(r"(?:\x1b|\\+u001[bB])\[[0-?]*[ -/]*[@-~]")
 """What colours a text in a terminal, and moves its cursor (ECMA-48, control sequences), also as JSON writes it."""
+_STANDS_FOR = re.compile(
+    r"[$<{•]|\*+$|x{3,}$|(?:env|file|op|keyring)://|(?:Bearer|Basic|Token) (?:env|file|op|keyring)://"
+)
+"""What stands in place of a secret: a variable, a mask, a reference."""
 _BETWEEN_WORDS = re.compile(r"[\s\"',;()\[\]{}<>]+")
 _NO_VALUE = re.compile(
     r"[$<{•*%/~^]|HTTP/\d|Secret(?:Str|Bytes)$|\.{1,2}/|(?:env|file|op|keyring)://|[\w-]*\.\.\.|[A-Z]+(?:[_-][A-Z]+)*$"
@@ -120,16 +136,6 @@ def has_form(value: str) -> bool:
     return masked_by_form(value) != value
 
 
-def is_secret_of(name: str, value: str) -> bool:
-    """Whether a value in data stands for a secret: its key says so, and it is nothing to read."""
-    return (
-        len(value) >= SHORTEST_NAMED
-        and says_secret(name)
-        and not _NO_VALUE.match(value)
-        and _READABLE.fullmatch(value) is None
-    )
-
-
 def is_opaque(value: str) -> bool:
     """Whether a value is long and nothing to read: no word, number, path, sentence, or URL without credentials."""
     return len(value) >= OPAQUE and _READABLE.fullmatch(value) is None
@@ -140,6 +146,20 @@ def secrets_in(value: str, name: str = "") -> Iterator[str]:
     if says_secret(name) or is_opaque(value) or has_form(value):
         yield value
         yield from (found["value"] for pattern in _IN_URLS for found in pattern.finditer(value))
+
+
+def is_secret_under(name: str, value: str) -> bool:
+    """Whether a value in data is a secret by the name of its key, as in ``{"password": "hunter2"}``.
+
+    Words, numbers and what can be read stay under `key` and `token`, as in ``{"token": "the", "key": "runs/7"}``.
+    """
+    if not says_secret(name) or _STANDS_FOR.match(value):
+        return False
+    if _CERTAIN_NAMES.search(_CAMEL.sub("_", name)):
+        return _SORTS.fullmatch(value.strip()) is None
+    if name.lower() in ("key", "keys", "tokens"):
+        return is_opaque(value)
+    return len(value) >= _SHORTEST and _NO_VALUE.match(value) is None and _READABLE.fullmatch(value) is None
 
 
 def secrets_in_file(text: str) -> set[str]:
@@ -194,7 +214,8 @@ def _masked_after(pattern: re.Pattern[str], text: str) -> str:
     parts, done, start = list[str](), 0, 0
     while found := pattern.search(text, start):
         name = found.groupdict().get("name")
-        if (name is not None and not says_secret(name)) or _NO_VALUE.match(found["value"]):
+        value = found["value"]
+        if not value.strip() or (name is not None and not says_secret(name)) or _NO_VALUE.match(value):
             start = found.end("before")
         else:
             parts += (text[done : found.start("value")], MASK)

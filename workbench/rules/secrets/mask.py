@@ -11,17 +11,22 @@ from urllib.parse import quote, quote_plus
 
 from workbench.rules.secrets.forms import (
     KEY_BEGINS,
+    KEY_BODY,
     KEY_ENDS,
+    KEY_LINE,
+    KEY_LINES,
     MASK,
     OPAQUE,
-    is_secret_of,
+    is_secret_under,
     masked_by_form,
     masked_uncoloured,
+    says_secret,
 )
 from workbench.rules.secrets.marks import Marks, whole_in_base64
 
 _KEY_BEGINS = re.compile(KEY_BEGINS)
-_OPEN_KEY = re.compile(rf"{KEY_BEGINS}(?![\s\S]*{KEY_ENDS})")
+_OPEN_KEY = re.compile(rf"{KEY_BEGINS}(?:{KEY_BODY})?[\r\n]*\Z")
+_OF_KEY = re.compile(KEY_LINE)
 _LAST_WORD = re.compile(r"(?<![!-~])[!-~]*\Z")
 SHORTEST = 4
 """Characters of a value that is searched for in texts; shorter ones occur by chance."""
@@ -67,16 +72,17 @@ class Mask:
         return self._marks.without(text, shortest) if self._marks else text
 
     def data(self, value: Any) -> Any:
-        """A JSON value without secrets, also in keys and numbers."""
+        """A JSON value without secrets, also in keys and numbers, and under keys such as `password`."""
         if not self._known and not self._forms and not self._marks:
             return value
         match value:
             case str():
                 return self.text(value)
             case dict():
-                return {self.data(key): self._of(key, one) for key, one in value.items()}
+                return {self.data(key): self._under(key, one) for key, one in value.items()}
             case list() | tuple():
-                return [self.data(one) for one in value]
+                flags = ("", *(one if isinstance(one, str) and one.startswith("-") else "" for one in value))
+                return [self._after(flag, one) for flag, one in zip(flags, value, strict=False)]
             case int() | float() if not isinstance(value, bool):
                 return MASK if self._has(repr(value)) else value
         return value
@@ -87,9 +93,22 @@ class Mask:
             self._marks and len(digits) >= SHORTEST_NUMBER and self._marks.knows(digits)
         )
 
-    def _of(self, key: Any, value: Any) -> Any:
-        is_secret = self._forms and isinstance(key, str) and isinstance(value, str) and is_secret_of(key, value)
-        return MASK if is_secret else self.data(value)
+    def _after(self, flag: str, value: Any) -> Any:
+        """A value in a list without secrets; after a flag, it may be one because of that: `["--password", "x"]`."""
+        if self._forms and flag and isinstance(value, str) and is_secret_under(flag.lstrip("-"), value):
+            return MASK
+        return self.data(value)
+
+    def _under(self, key: Any, value: Any) -> Any:
+        """A value in a dictionary without secrets; it, and those in a list, may be secret because of the key."""
+        if self._forms and isinstance(key, str) and says_secret(key):
+            if isinstance(value, str):
+                return MASK if is_secret_under(key, value) else self.data(value)
+            if isinstance(value, list | tuple):
+                return [self._under(key, one) for one in value]
+            if isinstance(value, int) and len(str(value)) >= SHORTEST_NUMBER and is_secret_under(key, "0"):
+                return value if isinstance(value, bool) else MASK
+        return self.data(value)
 
     def __repr__(self) -> str:
         return f"<{len(self._known)} secrets>"
@@ -98,20 +117,24 @@ class Mask:
 class LineMask:
     """Masks an output that comes line by line, with private keys, which have several.
 
+    A private key ends with its last line, or with what is no part of one.
+
     Args:
         mask: masks a whole text.
     """
 
     def __init__(self, mask: Callable[[str], str]) -> None:
         self._mask = mask
-        self._in_key = False
+        self._of_key = 0
+        """How many lines of a private key may follow."""
 
     def __call__(self, line: str) -> str:
         """The line without secrets."""
-        was_in_key = self._in_key
-        self._in_key = (was_in_key or _KEY_BEGINS.search(line) is not None) and KEY_ENDS not in line
-        if was_in_key and self._in_key:
+        if self._of_key and KEY_ENDS not in line and _OF_KEY.fullmatch(line.rstrip("\r\n")):
+            self._of_key -= 1
             return MASK
+        begins = _KEY_BEGINS.search(line) is not None and KEY_ENDS not in line
+        self._of_key = KEY_LINES if begins else 0
         return self._mask(line)
 
 

@@ -13,6 +13,7 @@ from workbench.model import SECOND, Level, Micros, Role, Wire
 from workbench.ops import Ctx, op
 from workbench.ops.parameters import PersonaId
 from workbench.rules.persona import SUFFIX, PersonaText, check_id, parse
+from workbench.rules.secrets.executed import warnings_about
 from workbench.settings import Settings, shipped
 from workbench.store.base import Reader, Row, Store, Tx
 from workbench.store.queries import beside
@@ -70,6 +71,12 @@ class Personas(Wire):
     personas: list[PersonaSummary]
 
 
+class SavedPersona(Persona):
+    """A persona that was saved. `warnings` are about secrets in its text, which stay in it: its agents are sent it."""
+
+    warnings: list[str]
+
+
 @op(allow=Level.READ, reads=True)
 async def get_personas(ctx: Ctx) -> Personas:
     """List the personas."""
@@ -105,16 +112,17 @@ async def save_persona(
             description="Markdown; front matter may have name, role (worker or planner) and lease_seconds.",
         ),
     ],
-) -> Persona:
+) -> SavedPersona:
     """Save a persona of this project as `.aiswarm/personas/<id>.md`. Its agents get the text from now on."""
     parsed = parse(check_id(persona_id), text)
 
-    def change(tx: Tx) -> Persona:
+    def change(tx: Tx) -> SavedPersona:
         row = tx.one(SQL.get, id=parsed.id)
         if row is None or row["sha256"] != parsed.sha256:
             _save(tx, parsed, "project")
         atomic_file.replace(ctx.settings.home / "personas" / f"{parsed.id}.md", text)
-        return require_persona(tx, parsed.id)
+        saved = require_persona(tx, parsed.id)
+        return SavedPersona.model_construct(**dict(saved), warnings=warnings_about("definition", saved.definition))
 
     return await ctx.write(change)
 

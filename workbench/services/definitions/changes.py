@@ -15,6 +15,7 @@ from workbench.ops import Ctx
 from workbench.rules.definitions.composition import content_hash
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.secrets import written_out
+from workbench.rules.definitions.secrets.warnings import warnings_of
 from workbench.services.definitions import tool_names, trust
 from workbench.services.definitions.operation import Done, validated
 from workbench.services.definitions.trust import Origin, Writing
@@ -44,6 +45,11 @@ async def read(ctx: Ctx, target: str) -> Snapshot:
     snapshot = await to_thread(ctx.definitions.get, target)
     await note(ctx, snapshot)
     return snapshot
+
+
+async def without_secrets(ctx: Ctx, target: str) -> Definition:
+    """A definition as it is shown: without its secrets. It raises what `read` raises."""
+    return written_out.masked((await read(ctx, target)).definition)
 
 
 async def current(ctx: Ctx, definition_id: str, path: str | None) -> Snapshot:
@@ -120,12 +126,13 @@ async def change(ctx: Ctx, target: str, edit: Callable[[Definition], Definition]
         Unavailable: ``PROJECT_UNWRITABLE``.
     """
     change = await ctx.repositories.shielded(_change(ctx, target, edit, summary))
-    return Done(message=f"{change.after.definition.metadata.name}: {summary}.")
+    after = change.after.definition
+    return Done(message=f"{after.metadata.name}: {summary}.", warnings=warnings_of(after, change.before))
 
 
 async def _change(ctx: Ctx, target: str, edit: Callable[[Definition], Definition], summary: str) -> Change:
     def edited(before: Definition) -> Definition:
-        after = edit(before)
+        after = written_out.unmasked_texts(edit(before), before)
         tool_names.require_unlike_servers(ctx, before, after)
         return after
 

@@ -12,6 +12,8 @@ from workbench.model import iso, uuid7
 from workbench.ops import Ctx
 from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition, Metadata, Mode, Settings
 from workbench.rules.definitions.names import DefinitionName
+from workbench.rules.definitions.secrets.warnings import warnings_of
+from workbench.rules.definitions.secrets.written_out import masked
 from workbench.services.definitions import changes
 from workbench.services.definitions.operation import (
     AgentPath,
@@ -94,7 +96,7 @@ async def agent_list(
 async def agent_get_info(ctx: Ctx, agentTarget: AgentTarget) -> Info:
     """Get an agent definition: what it is, its settings, and how many rules, references, tools and servers it has."""
     snapshot = await changes.read(ctx, agentTarget)
-    definition = snapshot.definition
+    definition = masked(snapshot.definition)
     return Info(
         **dict(_summary(ctx.definitions.display_path(snapshot.path), definition.metadata)),
         settings=definition.settings,
@@ -161,7 +163,12 @@ def new_metadata(ctx: Ctx, fields: dict[str, Any]) -> Metadata:
 def created(ctx: Ctx, snapshot: Snapshot) -> Created:
     """The answer for a definition that was created."""
     path, metadata = ctx.definitions.display_path(snapshot.path), snapshot.definition.metadata
-    return Created(message=f"{metadata.name} was created in {path}.", agent_id=metadata.id, agent_path=path)
+    return Created(
+        message=f"{metadata.name} was created in {path}.",
+        warnings=warnings_of(snapshot.definition),
+        agent_id=metadata.id,
+        agent_path=path,
+    )
 
 
 def _summary(path: str, metadata: Metadata) -> Summary:

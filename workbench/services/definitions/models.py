@@ -15,6 +15,7 @@ from workbench.ops import Ctx
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.providers import ALIASES, PROVIDERS, check, provider_id
 from workbench.rules.definitions.secrets.written_out import is_secret
+from workbench.rules.definitions.trust import PROMPT
 from workbench.rules.secrets.mask import Mask
 from workbench.services.access import secret_marks
 from workbench.services.definitions import secrets, trust
@@ -49,6 +50,8 @@ async def ready(ctx: Ctx, snapshot: Snapshot | None, chosen: str | None = None) 
     name = chosen or (snapshot.definition.settings.model if snapshot else "")
     if not name:
         raise BadInput("MODEL_REQUIRED", "No model is set. Set one, as provider:model.")
+    if snapshot is not None:
+        await trust.require(ctx, snapshot, PROMPT)
     provider = provider_id(name.partition(":")[0])
     config, values = await _configuration(ctx, snapshot, provider)
     await secret_marks.learn(ctx, values)

@@ -34,10 +34,11 @@ class Answer(Wire):
 
 
 class Done(Answer):
-    """A change that was made."""
+    """A change that was made. `warnings` are about secrets that it has written out."""
 
     success: bool = True
     message: str
+    warnings: list[str] = []
 
 
 def validated(model: type[M], values: Mapping[str, Any]) -> M:

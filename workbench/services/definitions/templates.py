@@ -17,6 +17,7 @@ from workbench.services.access.personas import require_persona
 from workbench.services.definitions import changes
 from workbench.services.definitions.lifecycle import Created, created, new_metadata
 from workbench.services.definitions.operation import Answer, definition_op, validated
+from workbench.services.definitions.trust import OURS
 from workbench.settings import shipped
 
 NewPath = Annotated[
@@ -63,7 +64,8 @@ async def agent_create_from_template(
     metadata = new_metadata(ctx, dict(template.metadata) | named)
     path = agentPath or f"./agents/{templateName}"
     summary = f"created from the template {templateName}"
-    return created(ctx, await changes.create(ctx, path, template.model_copy(update={"metadata": metadata}), summary))
+    made = template.model_copy(update={"metadata": metadata})
+    return created(ctx, await changes.create(ctx, path, made, summary, OURS))
 
 
 @definition_op()
@@ -83,7 +85,7 @@ async def agent_create_from_persona(
     )
     definition = validated(Definition, {"metadata": metadata, "prompt": persona.definition})
     path = agentPath or f"./agents/{persona.id}"
-    return created(ctx, await changes.create(ctx, path, definition, f"created from the persona {persona.id}"))
+    return created(ctx, await changes.create(ctx, path, definition, f"created from the persona {persona.id}", OURS))
 
 
 def _templates() -> dict[str, Snapshot]:

@@ -17,7 +17,7 @@ from workbench.errors import NotFound, Refused
 from workbench.model import Level, Role
 from workbench.ops import SYSTEM, Caller, Ctx
 from workbench.rules.definitions.model import Definition
-from workbench.rules.definitions.trust import Need, added, needs, of_prompt
+from workbench.rules.definitions.trust import PROMPT, Need, added, needs, of_texts
 from workbench.services import approvals
 from workbench.services.access.personas import require_persona
 from workbench.services.approvals import Approval
@@ -37,25 +37,29 @@ class Origin:
     Args:
         copied: the id of the definition that it is a copy of: what was trusted there is trusted here.
         is_foreign: it was not written here, such as an imported file: all that needs trust is asked for.
+        is_ours: its texts come with Workbench, or from a persona, which only the operator writes.
     """
 
     copied: str | None = None
     is_foreign: bool = False
+    is_ours: bool = False
 
 
 WRITTEN = Origin()
+OURS = Origin(is_ours=True)
 FOREIGN = Origin(is_foreign=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """A definition that was written: what it needed before and needs now, and where its content comes from."""
+    """A definition that was written: what it needed before and needs now, where its content comes from, and its texts
+    that are new."""
 
     definition_id: str
     before: Sequence[Need]
     after: Sequence[Need]
     origin: Origin
-    prompt: Need | None
+    texts: Sequence[Need]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +88,8 @@ class State:
 async def writing(ctx: Ctx, before: Definition | None, after: Snapshot, origin: Origin = WRITTEN) -> Writing:
     """What a change of a definition is about; `record_written` records it with the change."""
     was = [] if before is None else await needs_of(ctx, before, after)
-    changed = before is not None and before.prompt != after.definition.prompt
-    prompt = of_prompt(after.definition) if changed else None
-    return Writing(after.definition.metadata.id, was, await needs_of(ctx, after.definition, after), origin, prompt)
+    texts = added(of_texts(before) if before else [], of_texts(after.definition))
+    return Writing(after.definition.metadata.id, was, await needs_of(ctx, after.definition, after), origin, texts)
 
 
 def record_written(tx: Tx, caller: Caller, made: Writing) -> None:
@@ -99,10 +102,22 @@ def record_written(tx: Tx, caller: Caller, made: Writing) -> None:
     for need in _trustworthy(tx, caller, made, fresh) if fresh else ():
         tx.run(SQL.trust, _columns(made.definition_id, need), by=tx.actor, now=tx.now)
     wanted = {need.fingerprint for need in made.after}
-    if made.prompt and caller.level is not Level.OPERATOR:
-        wanted.add(made.prompt.fingerprint)
-        tx.run(SQL.note_prompt, _columns(made.definition_id, made.prompt))
+    for text in _unseen(tx, caller, made):
+        wanted.add(text.fingerprint)
+        tx.run(SQL.note_text, _columns(made.definition_id, text))
     close_question(tx, made.definition_id, wanted)
+
+
+def _unseen(tx: Tx, caller: Caller, made: Writing) -> list[Need]:
+    """What of the new texts an agent wrote and the operator has not seen. Of its own, an agent changes the rules and
+    references only if the operator lets it."""
+    if made.origin.copied is not None:
+        rows = {row["fingerprint"]: row for row in tx.all(SQL.of_definition, definition=made.origin.copied)}
+        return [text for text in made.texts if text.fingerprint in rows and not _is(rows[text.fingerprint], "trusted")]
+    if caller.level is Level.OPERATOR or made.origin.is_ours:
+        return []
+    is_own = caller.definition == made.definition_id
+    return [text for text in made.texts if text.name == PROMPT or not is_own]
 
 
 def record_deleted(tx: Tx, definition_id: str) -> None:
@@ -119,7 +134,7 @@ def close_question(tx: Tx, definition_id: str, needed: Collection[str] = ()) -> 
     """
     question = approvals.open_question(tx, KIND, _subject(definition_id))
     if question and not _asked_by(tx, question) <= set(needed):
-        tx.run(SQL.release_prompt, approval=question.id)
+        tx.run(SQL.release_texts, approval=question.id)
         tx.run(SQL.withdraw, approval=question.id)
         approvals.withdraw(tx, question, "What it asked about has changed.")
 
@@ -160,14 +175,14 @@ async def require(ctx: Ctx, snapshot: Snapshot, name: str | None = None) -> None
     """Refuse a definition of which something is not trusted, and ask the operator for it.
 
     Args:
-        name: only this is used, such as ``mcpServers.github``; None: all of the definition.
+        name: only this is used, such as ``mcpServers.github``, or this kind; None: all of the definition.
 
     Raises:
         Refused: ``DEFINITION_NOT_TRUSTED``; `details.approval_id` is the question, null if the operator has refused;
             `details.needs` says what it is about.
     """
     found = await state(ctx, snapshot)
-    used = [need for need in found.missing if name in (None, need.name)]
+    used = [need for need in found.missing if name in (None, need.name, need.kind)]
     if not used:
         return
     found, summaries = await ask(ctx, snapshot), [need.summary for need in used]
@@ -209,13 +224,13 @@ async def state(ctx: Ctx, snapshot: Snapshot) -> State:
 async def needs_of(ctx: Ctx, definition: Definition, place: Snapshot) -> list[Need]:
     """What a definition in the directory of a snapshot needs trust for."""
     settings, role = ctx.settings, await _role(ctx, definition.metadata.persona)
-    columns = _columns(definition.metadata.id, of_prompt(definition))
-    by_agent = await ctx.read(lambda tx: tx.one(SQL.prompt, columns)) is not None
-    prompt = [of_prompt(definition)] if by_agent else []
+    rows = await ctx.read(lambda tx: tx.all(SQL.texts, definition=definition.metadata.id))
+    by_agents = {row["fingerprint"] for row in rows}
+    texts = [text for text in of_texts(definition) if text.fingerprint in by_agents] if by_agents else []
     if not definition.mcp_servers:
-        return [*needs(definition, role=role), *prompt]
+        return [*needs(definition, role=role), *texts]
     files = await to_thread(named_files, definition, place.path, settings.project, ctx.definitions.roots)
-    return [*needs(definition, files, role), *prompt]
+    return [*needs(definition, files, role), *texts]
 
 
 async def _role(ctx: Ctx, persona: str | None) -> Role | None:
@@ -291,7 +306,7 @@ def _decided(tx: Tx, approval: Approval, yes: bool, reason: str, person: str | N
 
 def forget(tx: Tx, definition_id: str) -> None:
     """Trust nothing of a definition any more; an open question about it stays open."""
-    tx.run(SQL.forget_prompt, definition=definition_id)
+    tx.run(SQL.forget_texts, definition=definition_id)
     tx.run(SQL.forget, definition=definition_id)
     tx.emit("definition.untrusted", _subject(definition_id))
 

@@ -32,16 +32,18 @@ DELETE FROM definition_trust WHERE approval_id = :approval AND status = 'asked';
 -- name: forget
 DELETE FROM definition_trust WHERE definition_id = :definition AND status <> 'asked';
 
--- name: prompt
-SELECT status FROM definition_trust WHERE definition_id = :definition AND fingerprint = :fingerprint AND name = :name;
+-- name: texts
+SELECT fingerprint FROM definition_trust
+WHERE definition_id = :definition AND (name = 'prompt' OR name LIKE 'rules.%' OR name LIKE 'references.%' OR name LIKE 'tools.%');
 
--- name: note_prompt
+-- name: note_text
 INSERT INTO definition_trust (definition_id, fingerprint, name, status) VALUES (:definition, :fingerprint, :name, 'asked')
 ON CONFLICT (definition_id, fingerprint) DO NOTHING;
 
--- name: release_prompt
-UPDATE definition_trust SET approval_id = NULL WHERE approval_id = :approval AND status = 'asked' AND name = 'prompt';
+-- name: release_texts
+UPDATE definition_trust SET approval_id = NULL
+WHERE approval_id = :approval AND status = 'asked' AND (name = 'prompt' OR name LIKE 'rules.%' OR name LIKE 'references.%' OR name LIKE 'tools.%');
 
--- name: forget_prompt
+-- name: forget_texts
 UPDATE definition_trust SET status = 'asked', approval_id = NULL, decided_by = NULL, decided_at = NULL
-WHERE definition_id = :definition AND name = 'prompt' AND status <> 'asked';
+WHERE definition_id = :definition AND status <> 'asked' AND (name = 'prompt' OR name LIKE 'rules.%' OR name LIKE 'references.%' OR name LIKE 'tools.%');

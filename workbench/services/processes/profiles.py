@@ -18,6 +18,7 @@ from workbench.rules import profile as rules
 from workbench.rules.definitions.mcp_servers import StdioServer
 from workbench.rules.definitions.model import Definition
 from workbench.rules.programs import PROGRAMS, Fit, fit
+from workbench.rules.secrets.executed import GivenWords
 from workbench.settings import Settings, shipped
 from workbench.withheld import is_trusted, read_profile
 
@@ -29,7 +30,7 @@ class ProfileSummary(Wire):
 
     name: str
     summary: str
-    command: list[str]
+    command: GivenWords
     source: Source
     available: bool
     needs: list[str]

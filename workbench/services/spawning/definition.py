@@ -17,7 +17,7 @@ from workbench.errors import BadInput, NotFound, Refused
 from workbench.model import Capability, SelfTools
 from workbench.ops import Ctx
 from workbench.rules.definitions import composition, layout
-from workbench.rules.definitions.secrets.written_out import masked
+from workbench.rules.definitions.secrets.written_out import with_masked_configuration
 from workbench.rules.programs import AgentSetup
 from workbench.services.agents.register import OwnDefinition
 from workbench.services.definitions import changes, secrets, trust
@@ -128,7 +128,11 @@ async def setup(ctx: Ctx, request: SpawnRequest, snapshot: Snapshot, self_tools:
         name=definition.metadata.name,
         hash=snapshot.hash,
         system_prompt=composition.system_prompt(definition, request.include, offers=offers),
-        files={path: text for path, text in layout.change({}, masked(definition)).items() if text is not None},
+        files={
+            path: text
+            for path, text in layout.change({}, with_masked_configuration(definition)).items()
+            if text is not None
+        },
         provider=found.provider,
         provider_config=dict(known.providers.get(provider, {})),
         model=found.model,

@@ -84,7 +84,7 @@ async def create_subtask(
         made = add_task(tx, ctx, new, within=parent)
         if blocks_parent:
             graph.add(tx, parent, made)
-        return newly_created(tx, made)
+        return newly_created(tx, made, new)
 
     return await ctx.write(change)
 

@@ -19,7 +19,7 @@ from workbench.services.tasks.rows import (
     visible_row,
     waits_of,
 )
-from workbench.services.tasks.task import Task
+from workbench.services.tasks.task import Assignment, Task
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -34,7 +34,7 @@ class Claim(Wire):
     `worktree_path` is the directory to do it in, and to change nothing outside of: a checkout of the worktree's branch.
     """
 
-    task: Task | None
+    task: Assignment | None
     worktree_path: str | None = None
 
 
@@ -76,7 +76,7 @@ def candidates(tx: Reader, caller: Caller, me: str, limit: int) -> list[Row]:
 def _claim(tx: Tx, caller: Caller, me: str, task_id: int | None) -> Claim:
     held = [row["id"] for row in held_by(tx, me)]
     if held and task_id in (None, *held):
-        return Claim(task=require_task(tx, task_id or held[0]))
+        return Claim(task=_assignment(require_task(tx, task_id or held[0])))
     if task_id is not None:
         row = visible_row(tx, caller, task_id)
         _require_claimable(tx, row, caller, me)
@@ -117,11 +117,15 @@ def _require_claimable(tx: Reader, row: Row, caller: Caller, me: str) -> None:
         )
 
 
-def _take(tx: Tx, me: str, task_id: int) -> Task | None:
+def _take(tx: Tx, me: str, task_id: int) -> Assignment | None:
     """Claim a task; None if it cannot be claimed now."""
     if not tx.run(SQL.claim, task_id=task_id, agent=me, now=tx.now):
         return None
     row = require_row(tx, task_id)
     tx.run(SQL.add_attempt, task_id=task_id, attempt=row["attempt"], agent=me, now=tx.now)
     tx.emit("task.claimed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])
-    return task_of(tx, row)
+    return _assignment(task_of(tx, row))
+
+
+def _assignment(task: Task) -> Assignment:
+    return Assignment.model_construct(**dict(task))

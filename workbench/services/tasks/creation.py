@@ -13,6 +13,7 @@ from workbench.model import SECOND, Level, OnFailure, TaskState, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.ops.parameters import PersonaId
 from workbench.rules import access
+from workbench.rules.secrets.executed import with_masks
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.commands import note_on_missing
 from workbench.rules.tasks.lifecycle import TREE_DEPTH
@@ -40,6 +41,7 @@ from workbench.services.tasks.task import (
     SessionRef,
     Title,
     bounded_json,
+    warnings_of,
 )
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -48,10 +50,14 @@ SQL = beside(__file__)
 
 
 class TasksMade(Wire):
-    """The ids of the new tasks, in the order given. `note` says who can do those that have no command."""
+    """The ids of the new tasks, in the order given. `note` says who can do those that have no command.
+
+    `warnings` are about secrets in them, which stay in them.
+    """
 
     task_ids: list[int]
     note: str | None
+    warnings: list[str]
 
 
 @op(allow=Level.PLANNER)
@@ -93,7 +99,7 @@ async def create_task(
         on_failure=on_failure,
         no_retry=no_retry,
     )
-    return await ctx.write(lambda tx: newly_created(tx, add_task(tx, ctx, new)))
+    return await ctx.write(lambda tx: newly_created(tx, add_task(tx, ctx, new), new))
 
 
 @op(allow=Level.PLANNER, tool=False)
@@ -109,16 +115,19 @@ async def create_tasks(
             dependencies = [_resolve(ids, on) for on in new.dependencies]
             ids.append(add_task(tx, ctx, new.model_copy(update={"dependencies": dependencies})))
         without = [task_id for task_id, new in zip(ids, tasks, strict=True) if not new.run]
-        return TasksMade(task_ids=ids, note=note_on_missing(without))
+        warnings = [
+            warning for task_id, new in zip(ids, tasks, strict=True) for warning in warnings_of(new, str(task_id))
+        ]
+        return TasksMade(task_ids=ids, note=note_on_missing(without), warnings=warnings)
 
     return await ctx.write(change)
 
 
-def newly_created(tx: Reader, task_id: int) -> NewlyCreated:
-    """A task that was just created, with a note on who can do it."""
+def newly_created(tx: Reader, task_id: int, new: NewTask) -> NewlyCreated:
+    """A task that was just created, with a note on who can do it, and warnings about its secrets."""
     task = require_task(tx, task_id)
     note = note_on_missing([task_id] if task.run is None else [])
-    return NewlyCreated.model_construct(**dict(task), note=note)
+    return NewlyCreated.model_construct(**dict(task), note=note, warnings=warnings_of(new))
 
 
 def _resolve(ids: Sequence[int], dependency: int) -> int:
@@ -185,7 +194,7 @@ def add_task(tx: Tx, ctx: Ctx, new: NewTask, *, within: Row | None = None) -> in
         reserved_for=reserved,
     )
     tx.many(SQL.add_dependency, [{"task_id": task_id, "on": on} for on in sorted(set(new.dependencies))])
-    data = {"title": new.title, "persona_id": persona.id, "ready": unmet == 0}
+    data = {"title": with_masks(new.title), "persona_id": persona.id, "ready": unmet == 0}
     tx.emit("task.created", f"task:{task_id}", session=session, **data)
     return task_id
 

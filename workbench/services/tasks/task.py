@@ -10,6 +10,7 @@ from pydantic_core import to_json
 from workbench.errors import BadInput
 from workbench.model import Int64, Json, Micros, OnFailure, TaskState, Wire
 from workbench.ops.parameters import PersonaId
+from workbench.rules.secrets.executed import GivenCommand, GivenData, GivenText, warnings_about
 from workbench.settings import Settings
 
 Run = Annotated[
@@ -95,7 +96,7 @@ class TaskSummary(Wire):
     """A task in a list."""
 
     id: int
-    title: str
+    title: GivenText
     status: TaskState
     persona_id: str
     priority: int
@@ -159,10 +160,10 @@ class Attempt(Wire):
 class Task(TaskSummary):
     """A task in full."""
 
-    description: str
-    run: str | list[str] | None
+    description: GivenText
+    run: GivenCommand
     context_ref: str | None
-    metadata: dict[str, Any]
+    metadata: GivenData
     dependencies: list[int]
     blocked_by: list[int]
     created_by: str
@@ -181,10 +182,34 @@ class Task(TaskSummary):
     attempts: list[Attempt]
 
 
+class Assignment(Task):
+    """A task for the agent that is to do it: as it was given, with the secrets in it."""
+
+    title: str
+    description: str
+    run: str | list[str] | None
+    metadata: dict[str, Any]
+
+
 class NewlyCreated(Task):
-    """A task that was just created. `note` says who can do it, if it has no command."""
+    """A task that was just created. `note` says who can do it, if it has no command.
+
+    `warnings` are about secrets in it, which stay in it.
+    """
 
     note: str | None
+    warnings: list[str]
+
+
+def warnings_of(new: NewTask, name: str = "") -> list[str]:
+    """What to say of the secrets in a new task.
+
+    Args:
+        name: its name in the plan, or how else it is told from others.
+    """
+    parts = {"title": new.title, "description": new.description, "run": new.run, "metadata": new.metadata}
+    of = f"{name}: " if name else ""
+    return [warning for part, value in parts.items() for warning in warnings_about(f"{of}{part}", value)]
 
 
 class TaskStatus(Wire):

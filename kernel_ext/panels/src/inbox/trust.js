@@ -13,6 +13,8 @@ const NEEDS = {
   server: ({ url, headers }) => ["connects to", url, headers],
   provider: ({ provider, configuration }) => ["uses the provider", provider, configuration],
   permission: ({ server, tools }) => ["runs tools without asking you", server ? `${server}: ${tools}` : tools],
+  role: ({ persona, role }) => [`gives its agents the role ${role}, of the persona`, persona],
+  prompt: ({ prompt }) => ["was written by an agent:", prompt],
 };
 
 /** @type {import("./kinds.js").Kind} */

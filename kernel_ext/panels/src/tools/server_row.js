@@ -93,9 +93,10 @@ export class ServerRow {
   }
 
   drawProblem() {
-    const { problem, state } = this.server;
+    const { problem, state, warnings = [] } = this.server;
     const where = state === "untrusted" ? " The question is in the inbox." : "";
-    this.problem.replaceChildren(...(problem ? [message("warning", `${problem}${where}`)] : []));
+    const texts = [...(problem ? [`${problem}${where}`] : []), ...warnings];
+    this.problem.replaceChildren(...texts.map((text) => message("warning", text)));
   }
 
   drawDetails() {

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from workbench.rules.definitions.model import Definition
+from workbench.errors import BadInput
+from workbench.rules.definitions.model import AgentTool, Definition, Entry, Settings
 from workbench.rules.definitions.providers import PROVIDERS
-from workbench.rules.definitions.secrets.of_servers import Place, Server, places, rewritten
+from workbench.rules.definitions.secrets.of_servers import Place, Server, rewritten
 from workbench.rules.definitions.secrets.references import parse
-from workbench.rules.secrets.forms import MASK, has_form, says_secret
+from workbench.rules.secrets.forms import MASK, form_spans, has_form, is_secret_under, says_secret
+
+E = TypeVar("E", Entry, AgentTool)
+Replacement = Callable[[str, str], str]
+"""What replaces a secret, by its place and the secret."""
 
 
 def masked(definition: Definition) -> Definition:
     """The definition with every secret that is written out replaced by `MASK`; references stay."""
-    return replace_secrets(definition, lambda place: MASK)
+    return replace_secrets(definition, lambda place, value: MASK)
+
+
+def with_masked_configuration(definition: Definition) -> Definition:
+    """The definition with the secrets of its providers and servers masked; what it says to models stays as it is."""
+    hidden = masked(definition)
+    return definition.model_copy(update={"providers": hidden.providers, "mcp_servers": hidden.mcp_servers})
 
 
 def masked_server(server: Server) -> Server:
@@ -22,17 +34,18 @@ def masked_server(server: Server) -> Server:
     return rewritten(server, lambda place, value: value if parse(value) else MASK)
 
 
-def replace_secrets(definition: Definition, replacement: Callable[[str], str], *, whole: bool = False) -> Definition:
+def replace_secrets(definition: Definition, replacement: Replacement, *, whole: bool = False) -> Definition:
     """The definition with every secret that is written out replaced.
 
     Args:
-        replacement: what replaces it, by its place, such as ``providers.openai.OPENAI_API_KEY``,
-            ``mcpServers.hub.HUB_TOKEN``, ``mcpServers.hub.args.token`` or ``mcpServers.hub.url.key``.
+        replacement: what replaces it, by its place and value; a place is such as ``providers.openai.OPENAI_API_KEY``,
+            ``mcpServers.hub.HUB_TOKEN``, ``mcpServers.hub.args.token`` or ``mcpServers.hub.url.key``; in texts and
+            settings ``prompt``, ``rules.style``, ``tools.ask`` or ``settings.apiKey``.
         whole: replace arguments as a whole in which no reference can stand in place of their secrets.
     """
     providers = {
         name: {
-            key: replacement(f"providers.{name}.{key}") if is_written_out(value, is_secret(name, key)) else value
+            key: replacement(f"providers.{name}.{key}", value) if is_written_out(value, is_secret(name, key)) else value
             for key, value in config.items()
         }
         for name, config in definition.providers.items()
@@ -40,37 +53,140 @@ def replace_secrets(definition: Definition, replacement: Callable[[str], str], *
 
     def of(name: str, server: Server) -> Server:
         def replaced(place: Place, value: str) -> str:
-            return value if parse(value) else replacement(f"mcpServers.{name}.{place.name}")
+            return value if parse(value) else replacement(f"mcpServers.{name}.{place.name}", value)
 
         return rewritten(server, replaced, whole=whole)
 
     servers = {name: of(name, server) for name, server in definition.mcp_servers.items()}
-    return definition.model_copy(update={"providers": providers, "mcp_servers": servers})
+
+    def text(place: str, value: str) -> str:
+        return _rewritten_text(value, lambda secret: replacement(place, secret))
+
+    return with_texts(definition, text).model_copy(
+        update={
+            "providers": providers,
+            "mcp_servers": servers,
+            "settings": _of_settings(definition.settings, replacement),
+        }
+    )
+
+
+def with_texts(definition: Definition, rewrite: Callable[[str, str], str]) -> Definition:
+    """The definition with other texts.
+
+    Args:
+        rewrite: the new text, by its place, such as ``prompt`` or ``rules.style``, and the present one.
+    """
+
+    def entries(section: str, found: Sequence[E], field: str) -> list[E]:
+        return [
+            one.model_copy(
+                update={
+                    field: rewrite(f"{section}.{one.name}", getattr(one, field)),
+                    "description": rewrite(f"{section}.{one.name}.description", one.description),
+                }
+            )
+            for one in found
+        ]
+
+    metadata = definition.metadata
+    return definition.model_copy(
+        update={
+            "metadata": metadata.model_copy(
+                update={"description": rewrite("metadata.description", metadata.description)}
+            ),
+            "prompt": rewrite("prompt", definition.prompt),
+            "rules": entries("rules", definition.rules, "text"),
+            "references": entries("references", definition.references, "text"),
+            "tools": entries("tools", definition.tools, "prompt"),
+        }
+    )
+
+
+def _of_settings(settings: Settings, replacement: Replacement) -> Settings:
+    """Settings with the secrets replaced that stand under names that the format does not define."""
+
+    def of(place: str, name: str, value: Any) -> Any:
+        match value:
+            case str() if is_secret_under(name, value):
+                return replacement(place, value)
+            case str() if parse(value) is None:
+                return _rewritten_text(value, lambda secret: replacement(place, secret))
+            case dict():
+                return {key: of(f"{place}.{key}", key, one) for key, one in value.items()}
+            case list():
+                return [of(place, name, one) for one in value]
+        return value
+
+    extra = settings.model_extra or {}
+    update = {key: of(f"settings.{key}", key, value) for key, value in extra.items()}
+    return settings.model_copy(update=update) if update else settings
+
+
+def _rewritten_text(text: str, replacement: Callable[[str], str]) -> str:
+    pieces, end = list[str](), 0
+    for start, stop in form_spans(text):
+        if text[start:stop] != MASK:
+            pieces += [text[end:start], replacement(text[start:stop])]
+            end = stop
+    return "".join((*pieces, text[end:]))
+
+
+def unmasked_texts(update: Definition, stored: Definition) -> Definition:
+    """An update by a client that was shown masked texts: in them, `MASK` stands for the secret that is stored there.
+
+    Raises:
+        BadInput: ``INVALID_CONFIGURATION``: fewer or more masks than secrets; `details.key`.
+    """
+    known: dict[str, str] = {}
+    with_texts(stored, lambda place, text: known.setdefault(place, text) and text)
+
+    def unmasked(place: str, text: str) -> str:
+        return _unmasked(place, text, known.get(place, ""))
+
+    made = with_texts(update, unmasked)
+    extra, old = update.settings.model_extra or {}, stored.settings.model_extra or {}
+    kept = {key: old[key] for key, value in extra.items() if value == MASK and isinstance(old.get(key), str)}
+    return made.model_copy(update={"settings": update.settings.model_copy(update=kept)}) if kept else made
+
+
+def _unmasked(place: str, text: str, stored: str) -> str:
+    if MASK not in text or text == stored:
+        return text
+    secrets = [stored[start:end] for start, end in form_spans(stored)]
+    pieces = text.split(MASK)
+    if not secrets:
+        return text
+    if len(pieces) != len(secrets) + 1:
+        raise BadInput(
+            "INVALID_CONFIGURATION",
+            f"{place} has masks ({MASK}) for some of its secrets only. Send one for each, in their order, or none.",
+            key=place,
+        )
+    return "".join(part for pair in zip(pieces, (*secrets, ""), strict=True) for part in pair)
 
 
 def written_out(definition: Definition) -> list[str]:
     """The places of secrets that are not references, such as ``providers.openai.OPENAI_API_KEY``."""
-    places: list[str] = []
+    return [place for place, _ in places(definition)]
 
-    def note(place: str) -> str:
-        places.append(place)
+
+def places(definition: Definition) -> list[tuple[str, str]]:
+    """The secrets that are not references, by their places."""
+    found: list[tuple[str, str]] = []
+
+    def note(place: str, value: str) -> str:
+        found.append((place, value))
         return MASK
 
     replace_secrets(definition, note)
-    return places
+    return found
 
 
 def values(definition: Definition) -> set[str]:
     """The secrets that are written out, themselves."""
-    of_providers = (
-        value
-        for name, config in definition.providers.items()
-        for key, value in config.items()
-        if is_written_out(value, is_secret(name, key))
-    )
-    found = {value for server in definition.mcp_servers.values() for _, value in places(server).values()}
-    of_servers = {value for value in found if parse(value) is None}
-    return {*of_providers, *of_servers, *map(unquote, of_servers)} - {MASK}
+    found = {value for _, value in places(definition)}
+    return {*found, *map(unquote, found)} - {MASK}
 
 
 def is_secret(provider: str, key: str) -> bool:

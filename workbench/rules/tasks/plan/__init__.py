@@ -13,7 +13,16 @@ from workbench.errors import BadInput
 from workbench.rules.tasks.plan import markdown, yaml
 from workbench.rules.tasks.plan.diff import Change, PlanDiff, compare, dead_ends, obstacles
 from workbench.rules.tasks.plan.draft import Problems, checked
-from workbench.rules.tasks.plan.model import Defaults, Plan, PlannedTask, Ticked, digest, open_tasks
+from workbench.rules.tasks.plan.model import (
+    Defaults,
+    Plan,
+    PlannedTask,
+    Ticked,
+    digest,
+    open_tasks,
+    with_secrets,
+    without_secrets,
+)
 from workbench.rules.tasks.plan.order import find_cycle, in_order
 from workbench.rules.tasks.plan.yaml import NOT_YAML
 
@@ -34,6 +43,8 @@ __all__ = [
     "obstacles",
     "parse",
     "rename",
+    "with_secrets",
+    "without_secrets",
     "write",
 ]
 

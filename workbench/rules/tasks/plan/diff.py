@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from workbench.model import Json, TaskState, Wire
+from workbench.rules.secrets.executed import with_masks
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.plan.model import PlannedTask, meaning
 
@@ -36,7 +37,7 @@ class PlanDiff(Wire):
 
 
 def compare(old: Sequence[PlannedTask], new: Sequence[PlannedTask], failed: Collection[str] = ()) -> PlanDiff:
-    """The changes from the old tasks to the new ones, matched by name, in the order they are written.
+    """The changes from the old tasks to the new ones, by name, in the order they are written; secrets are masked.
 
     Args:
         failed: the names of old tasks that have failed; a change retries them.
@@ -57,10 +58,14 @@ def compare(old: Sequence[PlannedTask], new: Sequence[PlannedTask], failed: Coll
     return PlanDiff(
         added=[task.name for task in added],
         removed=[task.name for task in removed],
-        changed=changed,
+        changed={name: [_shown(change) for change in found] for name, found in changed.items()},
         retried=retried,
-        text="\n".join(lines),
+        text=with_masks("\n".join(lines)),
     )
+
+
+def _shown(change: Change) -> Change:
+    return Change(field=change.field, before=with_masks(change.before), after=with_masks(change.after))
 
 
 def obstacles(diff: PlanDiff, states: Mapping[str, TaskState], lines: Mapping[str, int]) -> list[dict[str, Any]]:

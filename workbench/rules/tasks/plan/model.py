@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from workbench.model import SECOND, OnFailure
+from workbench.rules.secrets.executed import as_given, with_masks
+from workbench.rules.secrets.forms import MASK
 from workbench.rules.wire import json_safety
 
 LINE = "\0line"
@@ -80,6 +82,10 @@ class Plan(BaseModel):
         return list(dict.fromkeys(task.worktree for task in self.tasks if task.worktree))
 
 
+GIVEN = ("title", "description", "run", "metadata")
+"""What of a task is executed or sent to models."""
+
+
 def meaning(task: PlannedTask) -> dict[str, Any]:
     """A task's content in normal form: case of the persona, space around the description, order of dependencies."""
     fields = task.model_dump(mode="json", exclude={"line"})
@@ -88,6 +94,24 @@ def meaning(task: PlannedTask) -> dict[str, Any]:
         "description": task.description.strip(),
         "after": sorted(set(task.after)),
     }
+
+
+def without_secrets(task: PlannedTask) -> PlannedTask:
+    """A task as it is shown."""
+    return task.model_copy(update={field: with_masks(getattr(task, field)) for field in GIVEN})
+
+
+def with_secrets(plan: Plan, stored: Sequence[PlannedTask]) -> Plan:
+    """A plan by somebody who was shown it masked: what was not changed of the stored tasks keeps its secrets."""
+    known = {task.name: task for task in stored}
+
+    def of(task: PlannedTask) -> PlannedTask:
+        old = known.get(task.name)
+        if old is None or MASK not in str(task):
+            return task
+        return task.model_copy(update={field: as_given(getattr(task, field), getattr(old, field)) for field in GIVEN})
+
+    return plan.model_copy(update={"tasks": [of(task) for task in plan.tasks]})
 
 
 def digest(plan: Plan) -> str:

@@ -50,7 +50,7 @@ class FoundMetadata(Answer):
 @definition_op(reads=True)
 async def agent_get_settings(ctx: Ctx, agentTarget: AgentTarget) -> FoundSettings:
     """Get the settings of an agent definition."""
-    return FoundSettings(settings=(await changes.read(ctx, agentTarget)).definition.settings)
+    return FoundSettings(settings=(await changes.without_secrets(ctx, agentTarget)).settings)
 
 
 @definition_op()
@@ -71,7 +71,7 @@ async def agent_get_system_prompt(
     composed: Annotated[bool, Field(description="Whole, as a run gets it.")] = False,
 ) -> FoundPrompt:
     """Get the system prompt of an agent definition."""
-    definition = (await changes.read(ctx, agentTarget)).definition
+    definition = await changes.without_secrets(ctx, agentTarget)
     return FoundPrompt(prompt=system_prompt(definition, offers=True) if composed else definition.prompt)
 
 
@@ -90,7 +90,7 @@ async def agent_set_system_prompt(
 @definition_op(reads=True)
 async def agent_get_metadata(ctx: Ctx, agentTarget: AgentTarget) -> FoundMetadata:
     """Get the metadata of an agent definition."""
-    return FoundMetadata(metadata=(await changes.read(ctx, agentTarget)).definition.metadata)
+    return FoundMetadata(metadata=(await changes.without_secrets(ctx, agentTarget)).metadata)
 
 
 @definition_op()

@@ -35,14 +35,14 @@ class FoundTool(Answer):
 @definition_op(reads=True)
 async def agent_list_tools(ctx: Ctx, agentTarget: AgentTarget) -> Tools:
     """List the tools that an agent definition exports; they are offered while its mode is tools."""
-    tools = (await changes.read(ctx, agentTarget)).definition.tools
+    tools = (await changes.without_secrets(ctx, agentTarget)).tools
     return Tools(tools=tools, count=len(tools))
 
 
 @definition_op(reads=True)
 async def agent_get_tool(ctx: Ctx, agentTarget: AgentTarget, toolName: ToolName) -> FoundTool:
     """Get an exported tool of an agent definition by name; null if it has no such tool."""
-    return FoundTool(tool=entries.find((await changes.read(ctx, agentTarget)).definition.tools, toolName))
+    return FoundTool(tool=entries.find((await changes.without_secrets(ctx, agentTarget)).tools, toolName))
 
 
 @definition_op()

@@ -12,12 +12,9 @@ from workbench.rules.definitions.mcp_servers import McpServer
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.names import EntryName
 from workbench.rules.definitions.secrets import masked_updates
-from workbench.rules.definitions.secrets.of_servers import written_out
-from workbench.rules.definitions.secrets.written_out import masked
 from workbench.services.definitions import changes, tool_names
 from workbench.services.definitions.changes import updated
 from workbench.services.definitions.operation import AgentTarget, Answer, Done, definition_op
-from workbench.services.definitions.sections.written_out import Configured, configured
 
 ServerName = Annotated[str, Field(max_length=1_000, description="The server's name; see agent_list_mcp_servers.")]
 NewServerName = Annotated[EntryName, Field(description="A new name, such as files.")]
@@ -46,21 +43,19 @@ class FoundMcpServer(Answer):
 @definition_op(reads=True)
 async def agent_list_mcp_servers(ctx: Ctx, agentTarget: AgentTarget) -> McpServers:
     """List the MCP servers of an agent definition."""
-    servers = masked((await changes.read(ctx, agentTarget)).definition).mcp_servers
+    servers = (await changes.without_secrets(ctx, agentTarget)).mcp_servers
     return McpServers(servers=dict(servers), count=len(servers))
 
 
 @definition_op(reads=True)
 async def agent_get_mcp_server(ctx: Ctx, agentTarget: AgentTarget, serverName: ServerName) -> FoundMcpServer:
     """Get an MCP server of an agent definition by name; null if it has no such server."""
-    servers = masked((await changes.read(ctx, agentTarget)).definition).mcp_servers
+    servers = (await changes.without_secrets(ctx, agentTarget)).mcp_servers
     return FoundMcpServer(server=servers.get(serverName))
 
 
 @definition_op()
-async def agent_add_mcp_server(
-    ctx: Ctx, agentTarget: AgentTarget, serverName: NewServerName, config: Config
-) -> Configured:
+async def agent_add_mcp_server(ctx: Ctx, agentTarget: AgentTarget, serverName: NewServerName, config: Config) -> Done:
     """Add an MCP server to an agent definition. It is not started."""
 
     def edit(definition: Definition) -> Definition:
@@ -72,14 +67,11 @@ async def agent_add_mcp_server(
         return updated(definition, mcp_servers={**servers, serverName: masked_updates.mcp_server(config)})
 
     await tool_names.require_unlike_definitions(ctx, serverName)
-    done = await changes.change(ctx, agentTarget, edit, f"MCP server {serverName} added")
-    return configured(done, written_out(config))
+    return await changes.change(ctx, agentTarget, edit, f"MCP server {serverName} added")
 
 
 @definition_op()
-async def agent_update_mcp_server(
-    ctx: Ctx, agentTarget: AgentTarget, serverName: ServerName, config: Config
-) -> Configured:
+async def agent_update_mcp_server(ctx: Ctx, agentTarget: AgentTarget, serverName: ServerName, config: Config) -> Done:
     """Replace the configuration of an MCP server. A secret that was shown masked can be sent back masked."""
 
     def edit(definition: Definition) -> Definition:
@@ -87,8 +79,7 @@ async def agent_update_mcp_server(
         stored = servers[_require(definition, serverName)]
         return updated(definition, mcp_servers={**servers, serverName: masked_updates.mcp_server(config, stored)})
 
-    done = await changes.change(ctx, agentTarget, edit, f"MCP server {serverName} changed")
-    return configured(done, written_out(config))
+    return await changes.change(ctx, agentTarget, edit, f"MCP server {serverName} changed")
 
 
 @definition_op(destructive=True)

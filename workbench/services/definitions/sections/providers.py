@@ -13,11 +13,10 @@ from workbench.ops import Ctx
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.providers import ALIASES, PROVIDERS, ProviderInfo, check, provider_id
 from workbench.rules.definitions.secrets.masked_updates import provider_config
-from workbench.rules.definitions.secrets.written_out import is_secret, is_written_out, masked
+from workbench.rules.definitions.secrets.written_out import masked
 from workbench.services.definitions import changes, secrets
 from workbench.services.definitions.changes import updated
 from workbench.services.definitions.operation import AgentTarget, Answer, Done, definition_op
-from workbench.services.definitions.sections.written_out import Configured, configured
 
 ProviderType = Annotated[str, Field(max_length=1_000, description="Such as openai; see agent_list_providers.")]
 Config = Annotated[
@@ -80,7 +79,7 @@ async def agent_get_provider_config(
 @definition_op()
 async def agent_install_provider(
     ctx: Ctx, agentTarget: AgentTarget, providerType: ProviderType, config: Config
-) -> Configured:
+) -> Done:
     """Configure a model provider for an agent definition. The configuration is checked without a network."""
 
     def edit(definition: Definition) -> Definition:
@@ -89,22 +88,18 @@ async def agent_install_provider(
             raise Conflict("ALREADY_EXISTS", f"{name} is installed already. Change it with agent_update_provider.")
         return _with(definition, name, provider_config(config))
 
-    done = await changes.change(ctx, agentTarget, edit, f"provider {providerType} installed")
-    return configured(done, _written_out(providerType, config))
+    return await changes.change(ctx, agentTarget, edit, f"provider {providerType} installed")
 
 
 @definition_op()
-async def agent_update_provider(
-    ctx: Ctx, agentTarget: AgentTarget, providerType: ProviderType, config: Config
-) -> Configured:
+async def agent_update_provider(ctx: Ctx, agentTarget: AgentTarget, providerType: ProviderType, config: Config) -> Done:
     """Replace the configuration of a model provider. A secret that was shown masked can be sent back masked."""
 
     def edit(definition: Definition) -> Definition:
         name = _require(definition, providerType)
         return _with(definition, name, provider_config(config, definition.providers[name]))
 
-    done = await changes.change(ctx, agentTarget, edit, f"provider {providerType} changed")
-    return configured(done, _written_out(providerType, config))
+    return await changes.change(ctx, agentTarget, edit, f"provider {providerType} changed")
 
 
 @definition_op(destructive=True)
@@ -155,11 +150,6 @@ async def _asked(ctx: Ctx, provider: str, config: Mapping[str, str], seconds: fl
         return Validity(is_valid=False, error=error.message)
     refusal = await provider_check.refusal(provider, known, seconds)
     return Validity(is_valid=refusal is None, error=refusal, live=True)
-
-
-def _written_out(provider: str, config: Mapping[str, str]) -> list[str]:
-    name = provider_id(provider)
-    return [key for key, value in config.items() if is_written_out(value, is_secret(name, key))]
 
 
 def _name_of(definition: Definition, provider: str) -> str:

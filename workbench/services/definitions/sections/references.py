@@ -33,14 +33,14 @@ class FoundReference(Answer):
 @definition_op(reads=True)
 async def agent_list_references(ctx: Ctx, agentTarget: AgentTarget) -> References:
     """List the references of an agent definition."""
-    references = (await changes.read(ctx, agentTarget)).definition.references
+    references = (await changes.without_secrets(ctx, agentTarget)).references
     return References(references=references, count=len(references))
 
 
 @definition_op(reads=True)
 async def agent_get_reference(ctx: Ctx, agentTarget: AgentTarget, referenceName: ReferenceName) -> FoundReference:
     """Get a reference of an agent definition by name; null if it has no such reference."""
-    references = (await changes.read(ctx, agentTarget)).definition.references
+    references = (await changes.without_secrets(ctx, agentTarget)).references
     return FoundReference(reference=entries.find(references, referenceName))
 
 

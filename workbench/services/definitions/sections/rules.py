@@ -33,14 +33,14 @@ class FoundRule(Answer):
 @definition_op(reads=True)
 async def agent_list_rules(ctx: Ctx, agentTarget: AgentTarget) -> Rules:
     """List the rules of an agent definition."""
-    rules = (await changes.read(ctx, agentTarget)).definition.rules
+    rules = (await changes.without_secrets(ctx, agentTarget)).rules
     return Rules(rules=rules, count=len(rules))
 
 
 @definition_op(reads=True)
 async def agent_get_rule(ctx: Ctx, agentTarget: AgentTarget, ruleName: RuleName) -> FoundRule:
     """Get a rule of an agent definition by name; null if it has no such rule."""
-    return FoundRule(rule=entries.find((await changes.read(ctx, agentTarget)).definition.rules, ruleName))
+    return FoundRule(rule=entries.find((await changes.without_secrets(ctx, agentTarget)).rules, ruleName))
 
 
 @definition_op()

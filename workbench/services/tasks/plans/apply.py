@@ -15,7 +15,7 @@ from workbench.services.tasks.changes import require_possible, revive
 from workbench.services.tasks.creation import add_task
 from workbench.services.tasks.plans.proposal import PlanMade, Proposal
 from workbench.services.tasks.rows import require_row
-from workbench.services.tasks.task import PlannedTask, bounded_json
+from workbench.services.tasks.task import PlannedTask, bounded_json, warnings_of
 from workbench.store.base import Tx
 from workbench.store.queries import beside
 
@@ -52,6 +52,12 @@ def apply_proposal(tx: Tx, ctx: Ctx, proposal: Proposal) -> PlanMade:
         worktrees=plan.worktrees,
         changed=bool(diff.text) or not found.exists,
         diff=diff if found.exists else PlanDiff(),
+        warnings=[
+            warning
+            for task in plan.tasks
+            if task.name in diff.added or task.name in diff.changed
+            for warning in warnings_of(_new(ctx, plan.plan, task, ids), task.name)
+        ],
         note=note_on_missing(sorted(ids[t.name] for t in plan.tasks if t.name in diff.added and t.run is None)),
     )
 

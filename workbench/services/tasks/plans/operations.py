@@ -115,7 +115,10 @@ async def export_plan(
         bool, Field(description="In Markdown, tick the completed tasks; create_plan then leaves them out.")
     ] = False,
 ) -> PlanText:
-    """Export a plan as text, without comments, from its current tasks. create_plan reads it as an equal plan."""
+    """Export a plan as text, without comments, from its current tasks. create_plan reads it as an equal plan.
+
+    Secrets in it are masked; in an update of the plan, their masks stand for them.
+    """
 
     def query(tx: Reader) -> tuple[Standing, rules.Defaults]:
         task_scope(tx, ctx.caller)
@@ -124,7 +127,8 @@ async def export_plan(
     found, defaults = await ctx.read(query)
     if not found.exists or not found.visible:
         raise NotFound("PLAN_NOT_FOUND", f"There is no plan {plan!r}. list_plans lists the plans.")
-    exported = rules.Plan(plan=plan, tasks=[without_defaults(task, ctx.caller, defaults) for task in found.tasks])
+    tasks = [without_defaults(rules.without_secrets(task), ctx.caller, defaults) for task in found.tasks]
+    exported = rules.Plan(plan=plan, tasks=tasks)
     done = {name for name, row in found.rows.items() if tick and row["status"] == TaskState.COMPLETED}
     text = await asyncio.to_thread(rules.write, exported, format, completed=done)
     return PlanText(plan=plan, format=format, text=text)

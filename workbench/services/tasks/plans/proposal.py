@@ -20,7 +20,8 @@ from workbench.store.base import Reader
 class PlanMade(Wire):
     """The ids of a plan's tasks by name, and what this call changed.
 
-    `diff` is empty for a plan that was just created. `note` says who can do the new tasks that have no command.
+    `diff` is empty for a plan that was just created. `note` says who can do the new tasks that have no command, and
+    `warnings` name the secrets in new and changed tasks, which stay in them.
     """
 
     plan: str
@@ -29,6 +30,7 @@ class PlanMade(Wire):
     changed: bool
     diff: PlanDiff
     note: str | None = None
+    warnings: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,10 @@ def propose(tx: Reader, ctx: Ctx, plan: rules.Plan, defaults: rules.Defaults) ->
         Conflict: ``PLAN_EXISTS`` (a plan that the caller does not see has this name).
         NotFound: ``SESSION_NOT_FOUND``. Refused: ``FORBIDDEN`` (another session).
     """
-    found, sha256 = read_standing(tx, ctx.caller, plan.plan), rules.digest(plan)
+    found = read_standing(tx, ctx.caller, plan.plan)
+    if found.visible:
+        plan = rules.with_secrets(plan, found.tasks)
+    sha256 = rules.digest(plan)
     if not found.visible:
         raise already_exists(f"A plan {plan.plan!r}")
     if found.sha256 == sha256:

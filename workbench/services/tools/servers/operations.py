@@ -18,12 +18,12 @@ from workbench.ops.operation import invalid_arguments
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
 from workbench.rules.definitions.secrets import masked_updates
 from workbench.rules.definitions.secrets.of_servers import written_out
+from workbench.rules.definitions.secrets.warnings import warning
 from workbench.rules.definitions.secrets.written_out import masked_server
 from workbench.rules.spelling import similar
 from workbench.rules.tools import servers as rules
 from workbench.rules.tools.servers import ServerList
 from workbench.services.definitions import tool_names, trust
-from workbench.services.definitions.sections.written_out import warning
 from workbench.services.tools.servers import connections, project
 from workbench.services.tools.servers.connections import Trusted
 from workbench.services.tools.servers.project import OWNER
