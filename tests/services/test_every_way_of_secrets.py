@@ -23,7 +23,7 @@ from kernel_ext.panels.sources import READERS, UNSENT
 from tests import given
 from tests.analytics.conftest import rows
 from tests.conftest import Admit, Admitted, Command, Served, limited
-from tests.rules.secrets.test_forms import FORMS, SECRET, forms
+from tests.rules.secrets.test_forms import SECRET, forms
 from tests.services.chat.conftest import Chat, define
 from tests.services.tools.conftest import READING, Shelf, begin, ended_with
 from tests.services.worktrees.lab import ask, commit, settled
@@ -389,13 +389,3 @@ async def test_no_form_of_a_secret_comes_out_by_any_way_of_what_came_in_by_any(
 async def test_nor_of_what_programs_print_describe_and_return(lab: Lab, command: Command, tmp_path: Path) -> None:
     leaks = await searched(lab, command, tmp_path, WAYS_IN_OF_PROGRAMS)
     assert sorted(leaks) == []
-
-
-async def test_what_people_give_stays_as_they_gave_it(workbench: Workbench, admit: Admit) -> None:
-    every, some = "\n".join(FORMS), "\n".join(FORMS[:10])
-    paula = await admit("paula", "planner")
-    task = await given.whole_task(workbench, description=every, by=paula, run=f"curl -H 'X-Api-Key: {SECRET}' /x")
-    assert (task["description"], SECRET in task["run"]) == (every, True)
-    cancelled = await workbench.call("cancel_task", task_id=task["id"], reason=some)
-    assert cancelled["status"] == "cancelled"
-    assert json.dumps(some) in json.dumps(await workbench.call("list_events", limit=1_000))

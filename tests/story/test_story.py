@@ -100,7 +100,7 @@ ATTEMPT: dict[str, Any] = {
     **empty("definition_id", "definition_hash", "started_at", "ended_at", "outcome", "error_class", "error_message"),
     **empty("worktree", "base_commit", "waits_for", "finishing", "kept", "problem"),
 }
-CREATED = TASK | {"note": "Task 1 has no command (run): only an LLM agent or a person can do it."}
+CREATED = TASK | {"note": "Task 1 has no command (run): only an LLM agent or a person can do it.", "warnings": []}
 REGISTERED = {
     "agent_id": "pending_<uuid>",
     "status": "pending",
@@ -134,7 +134,7 @@ TRANSCRIPT: dict[str, Outcome] = {
     },
     "create": CREATED,
     "create another's": CREATED
-    | {"note": "Task 2 has no command (run): only an LLM agent or a person can do it."}
+    | {"note": "Task 2 has no command (run): only an LLM agent or a person can do it.", "warnings": []}
     | {"id": 2, "title": "Review", "persona_id": "reviewer", "priority": 500, "metadata": {}},
     "claim": {
         "task": TASK | HELD | {"claimed_at": "<time>", "lease_expires_at": "<time>", "attempts": [ATTEMPT]},

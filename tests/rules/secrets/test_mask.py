@@ -55,7 +55,7 @@ def test_in_data_a_value_is_secret_after_the_name_of_one_unless_it_is_readable()
         "max_tokens": "128k-x1",
         "password": "none",
     }
-    assert Mask().data({"given": data}) == {"given": {**data, "api_key": MASK}}
+    assert Mask().data({"given": data}) == {"given": {**data, "api_key": MASK, "clientSecret": [MASK]}}
     assert Mask(forms=False).data(data) == data
 
 
