@@ -86,7 +86,19 @@ async def test_what_is_enforced_can_be_asked_for_by_all_who_may_read(workbench: 
         "enforced": list(able.enforced),
         "missing": list(able.missing),
         "summary": able.summary,
+        "unused": [],
     }
+
+
+def test_a_path_that_the_settings_open_and_that_is_not_there_is_named(doctor: Doctor, repository: Path) -> None:
+    missing = "confinement_write names ~/no-such/results, which does not exist: workers get no access to it."
+    _, found = doctor(
+        repository, WORKBENCH_CONFINEMENT_WRITE="~/no-such/results", WORKBENCH_CONFINEMENT_READ="/o/*:/usr"
+    )
+    assert found["confinement"][0] == "warning"
+    assert missing in found["confinement"][1]
+    assert "confinement_read names /o/*, which is a pattern and no path" in found["confinement"][1]
+    assert "/usr" not in found["confinement"][1]
 
 
 @pytest.mark.anyio

@@ -59,6 +59,8 @@ CANNOT_BE_WRITTEN = "cannot be written: the setting confinement_write opens it."
         ("cat ../../../../home/data.csv", "{home}/data.csv " + CANNOT_BE_READ),
         (python("open('../../../../home/data.csv')"), "{home}/data.csv " + CANNOT_BE_READ),
         ("echo x > $H/new.txt", "{home}/new.txt " + CANNOT_BE_WRITTEN),
+        ('echo x > "$H/a new.txt"', "{home}/a new.txt " + CANNOT_BE_WRITTEN),
+        ("LC_ALL=C.UTF-8 mkdir $H/new", "{home}/new " + CANNOT_BE_WRITTEN),
         (
             "cat $P/.aiswarm/server.json",
             "{project}/.aiswarm/server.json belongs to Workbench, and no setting opens it.",
@@ -122,10 +124,18 @@ def test_a_program_that_the_person_has_but_the_box_does_not_is_named_with_its_di
         "echo x > own; chmod 000 own; cat own /no/such/file",
         "nothing-of-this-name",
         "echo '/bin/sh: 1: nothing: Permission denied'; false",
+        "echo 'make: /bin/sh: Permission denied'; false",
+        "echo '/usr/bin/tee: nothing: Permission denied'; false",
     ],
 )
 def test_other_failures_are_not_blamed_on_the_box(scene: Scene, script: str) -> None:
     assert explained(scene, script) == []
+
+
+def test_the_name_of_shared_memory_is_not_taken_for_a_file(scene: Scene) -> None:
+    script = "echo \"PermissionError: [Errno 13] Permission denied: '/psm_0123abcd'\"; false"
+    [said] = explained(scene, script)
+    assert said.startswith("It cannot use /dev/shm, ")
 
 
 def test_what_lies_in_a_directory_in_memory_is_a_file_like_any_other(scene: Scene) -> None:

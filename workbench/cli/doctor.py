@@ -91,7 +91,7 @@ def _confinement(client: OperatorClient) -> tuple[str, str, str]:
     found = confinement_support(client.settings)
     if found.mode == "off" or found.missing:
         return ("missing" if found.mode == "required" else "warning"), "confinement", found.summary
-    return "ok", "confinement", found.summary
+    return "warning" if found.unused else "ok", "confinement", " ".join([found.summary, *found.unused])
 
 
 def _state(client: OperatorClient) -> tuple[str, str, str]:

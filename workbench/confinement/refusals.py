@@ -29,13 +29,15 @@ _UNRESOLVED = re.compile(
     r"could not resolve|temporary failure in name resolution|name or service not known|EAI_AGAIN|getaddrinfo", re.I
 )
 _MISSING = re.compile(r"(?:^|[\s:'])(?P<name>[\w.+-]+)['’]?: (?:(?:command )?not found|there is no such command.*)\s*$")
-_SPEAKER = re.compile(r"^\S+: (?:line )?\d+: ")
-"""What a shell's messages begin with: itself and the line of its script, neither of which was refused."""
+_SPEAKER = re.compile(r"^\S+: (?:(?:line )?\d+: |(?=\S.*: ))")
+"""What messages begin with: the program, and a shell's line of its script, neither of which was refused."""
+_SUBJECT = re.compile(r"(?:^|[\s:])(/[^:'\"‘’]*?): (?:permission denied|operation not permitted)", re.I)
+"""A path that stands before the refusal, with its blanks."""
 _LISTENING = re.compile(r"\.bind\(|\blisten (?:EACCES|EPERM)|attempting to bind", re.I)
 _CONNECTING = re.compile(r"\bconnect(?:_tcp|_ex)?\(|\bin (?:connect|create_connection)\b")
-_LOCKS = re.compile(r"SemLock|/dev/shm(?!/[^/\s]+/)|shm_open|sem_open")
+_LOCKS = re.compile(r"SemLock|/dev/shm(?!/[^/\s]+/)|shm_open|sem_open|['\"]/(?:psm_|mp-|sem\.)[\w.-]+['\"]")
 """Locks are files of /dev/shm itself: what a person keeps in a directory there is a file like any other."""
-_QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"")
+_QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"|‘([^’]+)’")
 _BETWEEN_WORDS = re.compile(r"[\s:'\",;()<>\[\]]+")
 _PORT = re.compile(
     r"\bport[ =:]+(?P<named>\d{1,5})\b|'[\w.:-]+', (?P<pair>\d{1,5})\)"
@@ -104,8 +106,10 @@ def _listed(ports: tuple[int, ...]) -> str:
 def _paths(line: str, cwd: Path) -> Iterator[Path]:
     """The absolute paths in a line, and the names in it that exist in `cwd`, such as links to what is elsewhere."""
     said = _SPEAKER.sub("", line)
-    quoted = [one or other for one, other in _QUOTED.findall(said)]
-    for word in (*quoted, *_BETWEEN_WORDS.split(said)):
+    whole = [next(filter(None, found)) for found in _QUOTED.findall(said)]
+    unquoted = _QUOTED.sub(" ", said)
+    whole += _SUBJECT.findall(unquoted)
+    for word in (*whole, *_BETWEEN_WORDS.split(_SUBJECT.sub(" ", unquoted))):
         text = word.rstrip(".") if word.strip(".") else ""
         if text and not text.startswith("//") and (text.startswith("/") or os.path.lexists(cwd / text)):
             yield Path(os.path.abspath(cwd / text))  # noqa: PTH100 (links are resolved later)
@@ -117,7 +121,10 @@ def _of_path(path: Path, box: Box) -> Iterator[str]:
         mode = real.stat().st_mode if real.exists() else None
     except (OSError, RuntimeError, ValueError):
         return
-    if real == Path("/") or real in box.devices or box.may_write(real):
+    is_program = mode is not None and stat.S_ISREG(mode) and mode & 0o111 and box.may_read(real)
+    if real == Path("/") or real in box.devices or box.may_write(real) or is_program:  # it ran, and told of another
+        return
+    if mode is None and _LOCKS.search(f"'{path}'"):
         return
     if STATE in real.parts:
         yield f"{path} belongs to Workbench, and no setting opens it."

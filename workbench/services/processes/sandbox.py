@@ -12,6 +12,9 @@ from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.settings import Settings
 
+_NOT_THERE = "which does not exist: workers get no access to it. Create it, and start them again."
+_NO_PATH = "which is a pattern and no path: workers get no access by it. Name the directory."
+
 
 class Confinement(Wire):
     """Whether commands run confined, and a description of each part that is not enforced."""
@@ -23,7 +26,7 @@ class Confinement(Wire):
 class ConfinementSupport(Wire):
     """What this system can enforce, and what the settings ask for.
 
-    `abi` is the version of Landlock; 0 if there is none.
+    `abi` is the version of Landlock; 0 if there is none. `unused` names paths of the settings that are not there.
     """
 
     mode: Literal["auto", "required", "off"]
@@ -31,6 +34,7 @@ class ConfinementSupport(Wire):
     enforced: list[str]
     missing: list[str]
     summary: str
+    unused: list[str]
 
 
 @op(allow=Level.READ, reads=True, tool=False)
@@ -49,7 +53,21 @@ def confinement_support(settings: Settings) -> ConfinementSupport:
         enforced=list(able.enforced),
         missing=list(able.missing),
         summary=off if mode == "off" else able.summary,
+        unused=unused_paths(settings),
     )
+
+
+def unused_paths(settings: Settings) -> list[str]:
+    """What is wrong with the paths in the settings that are not there now: workers get no access to them."""
+    return [
+        f"The setting {name} names {path}, {_NO_PATH if set('*?[') & set(path) else _NOT_THERE}"
+        for name, paths in (
+            ("confinement_read", settings.confinement_read),
+            ("confinement_write", settings.confinement_write),
+        )
+        for path in paths.split(":")
+        if path and not Path(path).expanduser().exists()
+    ]
 
 
 def confinement_of(settings: Settings) -> Confinement:

@@ -18,7 +18,7 @@ from workbench.services.agents.rows import require_agent
 from workbench.services.definitions import changes
 from workbench.services.processes import environments, processes, termination
 from workbench.services.processes.processes import ResourceLimits
-from workbench.services.processes.sandbox import Confinement, confinement_of
+from workbench.services.processes.sandbox import Confinement, confinement_of, unused_paths
 from workbench.services.spawning import definition as definitions
 from workbench.services.spawning import newcomer, workplace
 from workbench.services.spawning.definition import DefinitionTarget, Include, OwnTools
@@ -120,7 +120,7 @@ async def _spawn(ctx: Ctx, who: Newcomer, request: SpawnRequest, environment: En
     definition_id = who.definition.id if who.definition else None
     role = await ctx.read(lambda tx: Role(require_agent(tx, agent_id)["role"]))
     found = _spawned(ctx, agent_uid, agent_id, role, status, pid, who.worktree, definition_id)
-    return found.model_copy(update={"approval_id": question, "unused": list(who.unused)})
+    return found.model_copy(update={"approval_id": question, "unused": [*found.unused, *who.unused]})
 
 
 @op(allow=Level.PLANNER, needs_server=True, destructive=True)
@@ -154,7 +154,7 @@ async def restart_agent(ctx: Ctx, agent_id: AgentId) -> Spawned:
     status = Registration(agent["registration_status"])
     role = Role(agent["role"])
     found = _spawned(ctx, agent_uid, agent_id, role, status, pid, agent["assigned_worktree"], definition_id)
-    return found.model_copy(update={"unused": list(checked.unused)})
+    return found.model_copy(update={"unused": [*found.unused, *checked.unused]})
 
 
 async def _restart(ctx: Ctx, agent: Row) -> int | None:
@@ -221,5 +221,5 @@ def _spawned(
         log=str(processes.log_of(ctx, agent_uid)),
         confinement=confinement_of(ctx.settings),
         definition_id=definition_id,
-        unused=[],
+        unused=unused_paths(ctx.settings),
     )
