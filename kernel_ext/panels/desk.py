@@ -19,7 +19,7 @@ from kernel_ext.panels.request_handler import RequestHandler
 from kernel_ext.panels.rows import Row, Tables, in_tree, waits_for
 from kernel_ext.panels.sources import READERS, UNSENT, Call
 from workbench.cli.grants import session_text
-from workbench.cli.integration import cautions
+from workbench.cli.integration import merge_lines
 from workbench.cli.output import counted
 from workbench.cli.runs.commands import COLUMNS, NO_RUNS, run_table
 from workbench.errors import BadInput, Unavailable, WorkbenchError
@@ -294,8 +294,7 @@ def _request(approval: Mapping[str, Any]) -> str:
         return f"{payload.get('persona_id') or 'no persona'}, as {payload.get('suggested_id')}, {session}"
     if approval["kind"] == "integration":
         size = f"{counted(payload['ahead'], 'commit')}, {counted(len(payload['files']), 'file')}"
-        note = "".join(f", {caution}" for caution in cautions(payload))
-        return f"{payload['branch']} → {payload['target']}: {size}{note}"
+        return merge_lines(payload, size)
     if approval["kind"] == "trust":
         return "; ".join(need["summary"] for need in payload["needs"])
     if approval["kind"] in ("tool_call", "peer_call"):

@@ -110,12 +110,12 @@ NPX = 'mcpServers.a: starts "npx"'
 @pytest.mark.parametrize(
     ("kind", "payload", "name", "request_"),
     [
-        ("integration", MERGE | {"ahead": 1, "files": ["a"]}, "robust", "wb/robust/main → main: 1 commit, 1 file"),
+        ("integration", MERGE | {"ahead": 1, "files": ["a"]}, "robust", "wb/robust/main into main: 1 commit, 1 file"),
         (
             "integration",
             MERGE | {"ahead": 2, "files": ["a", "b"]},
             "robust",
-            "wb/robust/main → main: 2 commits, 2 files",
+            "wb/robust/main into main: 2 commits, 2 files",
         ),
         ("trust", {"definition": "Reviewer", "needs": [{"summary": NPX}]}, "Reviewer", NPX),
         ("tool_call", CALL, "f", 'called by ada with {"path":"a"}'),

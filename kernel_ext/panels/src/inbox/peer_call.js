@@ -15,7 +15,8 @@ export const peerCall = {
       { peer: payload.origin.node, trait: payload.tool, permission: "never" },
     ],
   },
-  origin: ({ payload: { origin } }) => `called by the node ${nodeName(origin.node)}, whose caller says it is ${origin.says}`,
+  origin: ({ payload: { origin } }) =>
+    `called by the node ${nodeName(origin.node)}, whose caller says it is ${origin.says}`,
   facts: ({ payload }) => payload.origin.node,
   done: (outcome) =>
     outcome?.remember === "always" ? "Allowed, and for this node from now on without asking you." : "Allowed.",

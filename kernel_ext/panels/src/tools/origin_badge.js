@@ -14,5 +14,5 @@ export function originBadge() {
 export function showOrigin(badge, tool) {
   setText(badge, origin(tool));
   setAttribute(badge, "data-source", tool.source);
-  setAttribute(badge, "title", tool.source === "mcp" ? ELSEWHERE[tool.kind] ?? ELSEWHERE.mcp : "Runs here");
+  setAttribute(badge, "title", tool.source === "mcp" ? (ELSEWHERE[tool.kind] ?? ELSEWHERE.mcp) : "Runs here");
 }
