@@ -70,24 +70,30 @@ class Lines(str):
 class Output(Lines):
     """What a program wrote, below a first line about it: its lines keep their columns, and all after five are folded.
 
-    A page opens them; a terminal says how many there are.
+    A page opens them; a terminal says how many there are, and cuts lines that are very long.
     """
 
     __slots__ = ()
     SHOWN = 5
+    WIDTH = 200
 
     def text(self) -> list[str]:
         """See `Lines.text`."""
-        lines = super().text()
+        lines = [line if len(line) <= self.WIDTH else f"{line[: self.WIDTH - 1]}…" for line in super().text()]
         more = len(lines) - 1 - self.SHOWN
-        return [*lines[: self.SHOWN + 1], f"… {more:,} more lines: --json"] if more > 0 else lines
+        return [*lines[: self.SHOWN + 1], f"… {self._more(more)}: --json"] if more > 0 else lines
 
     def html(self) -> str:
         """See `Lines.html`."""
         first, *rest = self.splitlines() or [""]
         shown, more = rest[: self.SHOWN], rest[self.SHOWN :]
-        opened = f"<details><summary>{len(more):,} more lines</summary>{_pre(more)}</details>" if more else ""
+        summary = f"<summary>{self._more(len(more))}</summary>"
+        opened = f"<details>{summary}{_pre(more)}</details>" if more else ""
         return prose_as_html(first) + (_pre(shown) if shown else "") + opened
+
+    @staticmethod
+    def _more(lines: int) -> str:
+        return f"{lines:,} more {'line' if lines == 1 else 'lines'}"
 
 
 def _pre(lines: Iterable[str]) -> str:
