@@ -19,7 +19,7 @@ from kernel_ext.panels.desk import Desk, definition_table, inbox_table, process_
 EXPECTED = """\
 Waiting for you
 Name             Kind          Request
-<b>Eve</b> & co  registration  reviewer, as b-Eve-b-co, in Lab / Day 1
+<b>Eve</b> & co  registration  reviewer, as b-Eve-b-co, in no session
 
 Agents
 Agent  Name  State     Persona  Role    Permission  Session  Team

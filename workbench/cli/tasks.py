@@ -41,6 +41,7 @@ ATTEMPTS = {
     "work": "work",
     "error_message": "error",
 }
+PLANS = ("plan", "tasks", "completed", "failed", "cancelled", "open")
 LOG = {"logged_at": "at", "level": "level", "agent_id": "agent", "message": "message"}
 LOG_LINES = 20
 LOG_PAGE = 500
@@ -235,7 +236,7 @@ def plans(client: OperatorClient) -> Shown:
 
 def plan_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
     """A table of plans and their progress."""
-    return Table.of(found, {"plan": "plan", "tasks": "tasks", "completed": "completed", "open": "open"}, empty)
+    return Table.of(found, {name: name for name in PLANS}, empty)
 
 
 @root.command()
