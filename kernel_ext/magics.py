@@ -120,7 +120,7 @@ def showing(magic: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @wraps(magic)
-    def shown(self: WorkbenchMagics, *args: str) -> Any:
+    def displayed(self: WorkbenchMagics, *args: str) -> Any:
         result = magic(self, *args)
         if result is not None and _is_dropped(sys._getframe(2)):
             from IPython.display import display
@@ -128,7 +128,7 @@ def showing(magic: Callable[..., Any]) -> Callable[..., Any]:
             display(result)
         return result
 
-    return shown
+    return displayed
 
 
 def _is_dropped(frame: FrameType) -> bool:

@@ -97,16 +97,8 @@ async def test_a_string_goes_to_the_shell_and_a_list_is_executed_in_the_place(
         ("no-such-program", "The command could not be started: /bin/sh: 1: no-such-program: ", NOT_STARTED),
         ("echo a\0b", "The command could not be started: embedded null byte", NOT_STARTED),
         (["echo", "x" * 4_000_000], "The command could not be started: [Errno 7]", NOT_STARTED),
-        (
-            "printf 'a\\0b' >&2; exit 1",
-            "The command ended with status 1: a\N{REPLACEMENT CHARACTER}b",
-            "exit status 1",
-        ),
-        (
-            f"{sys.executable} -c 'import json; json.loads(str())'",
-            "The command ended with status 1: json.decoder.JSONDecodeError: Expecting value: ",
-            "JSONDecodeError",
-        ),
+        ("printf 'a\\0b' >&2; exit 1", "The command ended with status 1: a\N{REPLACEMENT CHARACTER}b", "exit status 1"),
+        (f"{sys.executable} -c 'raise KeyError(1)'", "The command ended with status 1: KeyError: 1", "KeyError"),
         (f"{sys.executable} -c 'raise SystemExit(4)'", "The command ended with status 4.", "exit status 4"),
         (None, "This task has no command", None),
         ("", "This task has no command", None),
@@ -457,9 +449,8 @@ async def test_a_command_that_its_box_refused_a_path_is_told_which_one_and_the_s
     data.write_text("1,2,3")
     run.confined = True
     outcome = await run(f"cat {data}; exit 3")
-    first, heading, why, *output = outcome.error.splitlines()
-    assert (first, output) == (f"The command ended with status 3: cat: {data}: Permission denied", [])
-    assert heading.startswith("This may be a refusal by its box. ")
+    first, _, why = outcome.error.splitlines()
+    assert first == f"The command ended with status 3: cat: {data}: Permission denied"
     assert why.startswith(f"- {data} cannot be read: the setting confinement_read opens it")
     assert (await run("echo Permission denied; exit 3")).error == "The command ended with status 3: Permission denied"
     run.confined = False
