@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dis
 import re
 import shlex
 import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
@@ -32,8 +34,8 @@ if TYPE_CHECKING:
 _ATTRIBUTE = "workbench_magics"
 SQL = re.compile(r"\s*sql\s+(?!-h\b|--help\b)(.*)", re.DOTALL)
 """`%workbench sql …`: its query is kept as it is written."""
-CALLER = 3
-"""Frames between a magic's function and the cell or function that uses it: `raising` and `run_line_magic`."""
+CALLER = 4
+"""Frames between `%workbench` and the cell or function that uses it: `raising`, `showing` and `run_line_magic`."""
 _ALONE = re.compile(r"%%(plan|persona|wsql|chat)(\s|$)")
 _COMMAND = re.compile(r"%workbench\s")
 _UNKNOWN = re.compile(r"unrecognized arguments: (--\S+)")
@@ -108,6 +110,31 @@ def raising(magic: Callable[..., Any]) -> Callable[..., Any]:
             raise bad_command(f"{error}.{_meant(error, magic)}", help_of) from None
 
     return guarded
+
+
+def showing(magic: Callable[..., Any]) -> Callable[..., Any]:
+    """Display what a line magic returns where the value is dropped: in the middle of a cell, in a loop, in a function.
+
+    IPython displays only the last value of a cell, and a magic's says what its user must know, such as settings that
+    are not used.
+    """
+
+    @wraps(magic)
+    def displayed(self: WorkbenchMagics, *args: str) -> Any:
+        result = magic(self, *args)
+        if result is not None and _is_dropped(sys._getframe(2)):
+            from IPython.display import display
+
+            display(result)
+        return result
+
+    return displayed
+
+
+def _is_dropped(frame: FrameType) -> bool:
+    """Whether a frame drops the value of the call that it is in, as a statement does that is only an expression."""
+    after = (step.opname for step in dis.get_instructions(frame.f_code) if step.offset > frame.f_lasti)
+    return next(after, "") == "POP_TOP"
 
 
 def _meant(error: UsageError, magic: Any) -> str:
@@ -260,6 +287,7 @@ class WorkbenchMagics(Magics):
 
     @no_var_expand  # the query of `sql` has parameters such as $name
     @line_magic
+    @showing
     @raising
     @magic_arguments()
     @argument("subcommand", nargs="?", default="status", help="`%%workbench --help` lists them")
@@ -335,6 +363,7 @@ class WorkbenchMagics(Magics):
 
     @no_var_expand  # $name is a parameter of the query
     @line_magic("wsql")
+    @showing
     @raising
     @query_options
     def wsql_line(self, line: str) -> Any:

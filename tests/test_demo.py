@@ -74,8 +74,8 @@ def test_a_plan_of_ones_own_goes_on_when_it_is_run_again(repository: Path, monke
     assert "Plan sums: 1 of 5 tasks done; 2 failed; 2 not done; merged: sum; not merged: half, sum2." in ran.out
     rows = {line.split()[1]: line for line in ran.out.splitlines() if line[:1].isdigit()}
     assert "merged into main as " in rows["Add"]
-    assert "The command ended with status 1. … by zero" in rows["Divide"]
-    assert "The command ended with status 1. … 3 failed" in rows["Judge"], "a command is run, whatever its persona"
+    assert "The command ended with status 1: by zero" in rows["Divide"]
+    assert "The command ended with status 1: 3 failed" in rows["Judge"], "a command is run, whatever its persona"
     assert "waits for 2" in rows["Compare"]
     assert f"run `workbench --project {repository} task 2`" in ran.out
     assert "run `workbench demo --repo . --plan plan.yaml` again: it goes on with what is left" in ran.out

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcswidth
 
-from workbench.tables import State, Table
+from workbench.tables import Output, State, Table
 
 ITEMS = [{"id": 1, "name": "Ada", "ok": True, "more": 7}, {"id": 20, "name": None, "ok": False}]
 COLUMNS = {"id": "ID", "name": "Name", "ok": "Fine?"}
@@ -132,3 +132,17 @@ def test_html_shows_what_the_text_shows(rows: list[list[object]]) -> None:
     for left, right, line in zip(cells[::2], cells[1::2], lines, strict=True):
         assert line.startswith(left)
         assert line[len(left) :].strip() == right
+
+
+def test_output_begins_with_its_first_line_and_folds_what_comes_after_five_more() -> None:
+    text = "It failed: no `x`\n" + "\n".join(f"  line {number}" for number in range(8))
+    table = Table(["attempt", "error"], [[1, Output(text)]])
+    lines = [f"           line {number}" for number in range(5)]
+    assert table.text().split("\n")[1:] == ["1        It failed: no `x`", *lines, "         … 3 more lines: --json"]
+    page = ElementTree.fromstring(f"<all>{table.html()}</all>")
+    assert [one.text for one in page.iter("pre")] == [
+        "\n".join(f"  line {number}" for number in numbers) for numbers in (range(5), range(5, 8))
+    ]
+    assert "".join(next(page.iter("details")).itertext()).startswith("3 more lines")
+    assert "It failed: no <code>x</code>" in table.html()
+    assert max(map(len, Output("a\n" + "b" * 20_000).text())) == Output.WIDTH

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import zip_longest
 from numbers import Real
 from typing import Any
 
@@ -52,6 +53,54 @@ class State(str):
         return f'<span style="color:{colour}">{mark}</span> {as_html(self)}' if mark else as_html(self)
 
 
+class Lines(str):
+    """Sentences in lines of their own, where other cells are one line."""
+
+    __slots__ = ()
+
+    def text(self) -> list[str]:
+        """The lines for a terminal."""
+        return [inert(line.expandtabs()) for line in self.splitlines()] or [""]
+
+    def html(self) -> str:
+        """The lines, escaped."""
+        return f'<span style="white-space: pre-line">{prose_as_html(self)}</span>'
+
+
+class Output(Lines):
+    """What a program wrote, below a first line about it: its lines keep their columns, and all after five are folded.
+
+    A page opens them; a terminal says how many there are, and cuts lines that are very long.
+    """
+
+    __slots__ = ()
+    SHOWN = 5
+    WIDTH = 200
+
+    def text(self) -> list[str]:
+        """See `Lines.text`."""
+        lines = [line if len(line) <= self.WIDTH else f"{line[: self.WIDTH - 1]}…" for line in super().text()]
+        more = len(lines) - 1 - self.SHOWN
+        return [*lines[: self.SHOWN + 1], f"… {self._more(more)}: --json"] if more > 0 else lines
+
+    def html(self) -> str:
+        """See `Lines.html`."""
+        first, *rest = self.splitlines() or [""]
+        shown, more = rest[: self.SHOWN], rest[self.SHOWN :]
+        summary = f"<summary>{self._more(len(more))}</summary>"
+        opened = f"<details>{summary}{_pre(more)}</details>" if more else ""
+        return prose_as_html(first) + (_pre(shown) if shown else "") + opened
+
+    @staticmethod
+    def _more(lines: int) -> str:
+        return f"{lines:,} more {'line' if lines == 1 else 'lines'}"
+
+
+def _pre(lines: Iterable[str]) -> str:
+    text = as_html("\n".join(lines))
+    return f'<pre style="white-space: pre-wrap; text-align: left">{text}</pre>'
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows under headings, with lines above (`lead`) and below (`note`). `data` is the same for programs.
@@ -88,7 +137,7 @@ class Table:
         """Aligned columns, without a trailing line end."""
         if not self.rows:
             return inert("\n".join(filter(None, (self.lead, self.empty))))
-        cells = [[plain(cell) for cell in row] for row in (*self._heads, *self.rows)]
+        cells = [line for row in (*self._heads, *self.rows) for line in _text_lines(row)]
         widths = [max(_width(row[at]) for row in cells) for at in range(len(self.columns))]
         lines = ["  ".join(_padded(cell, width) for cell, width in zip(row, widths, strict=True)) for row in cells]
         body = "\n".join(line.rstrip() for line in lines)
@@ -134,6 +183,12 @@ class Page:
         return self.html()
 
 
+def _text_lines(row: Sequence[Any]) -> Iterable[Sequence[str]]:
+    """The lines that a row takes in a terminal."""
+    cells = [cell.text() if isinstance(cell, Lines) else [plain(cell)] for cell in row]
+    return zip_longest(*cells, fillvalue="")
+
+
 def _width(text: str) -> int:
     """The number of terminal columns that a text takes."""
     if text.isascii():
@@ -172,7 +227,7 @@ def _wrapping(value: Any) -> str:
 
 
 def _cell(value: Any) -> str:
-    if isinstance(value, State):
+    if isinstance(value, State | Lines):
         return value.html()
     if (at := _time(value)) is not None:
         return f'<time datetime="{at.isoformat()}" title="{at.isoformat()}">{plain(value)}</time>'

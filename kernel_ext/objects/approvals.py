@@ -76,7 +76,8 @@ class Approval(Row):
         self.refresh()
         if not decision["ok"]:
             raise from_dict(decision["error"])
-        return Note(f"{outcome_text(decision['outcome'])}.", decision)
+        outcome = decision["outcome"]
+        return Note("\n".join([f"{outcome_text(outcome)}.", *outcome.get("decides", ())]), decision)
 
     def reject(self, reason: str = "") -> Note:
         """Reject it; the requester gets the reason.

@@ -14,7 +14,7 @@ from kernel_ext.hosting.host import KernelHost
 from kernel_ext.objects.kinds import TOGETHER
 from workbench.inert import as_html, inert
 from workbench.rules.tasks import lifecycle
-from workbench.tables import State
+from workbench.tables import Output, State
 
 READ_SECONDS = 20.0
 
@@ -86,14 +86,16 @@ class _Standing:
             (
                 f" by {state['assigned_agent_id']}" if state["assigned_agent_id"] else "",
                 f", waits for {', '.join(map(blocker, state['blocked_by']))}" if self._state == "blocked" else "",
-                f": {' '.join(state['error_message'].split())}" if state["error_message"] else "",
+                ": " if state["error_message"] else "",
             )
         )
+        self._error = Output(state["error_message"] or "")
 
     def __repr__(self) -> str:
         part = f", {self._progress} %" if self._is_open else ""
-        return inert(f"Task {self._id}: {self._state}{self._rest}{part}")
+        error = "\n".join(self._error.text())
+        return f"{inert(f'Task {self._id}: {self._state}{self._rest}')}{error}{part}"
 
     def _repr_html_(self) -> str:
         bar = f' <progress max="100" value="{int(self._progress)}"></progress>' if self._is_open else ""
-        return f"<p>Task {self._id}: {self._state.html()}{as_html(self._rest)}{bar}</p>"
+        return f"<div>Task {self._id}: {self._state.html()}{as_html(self._rest)}{self._error.html()}{bar}</div>"

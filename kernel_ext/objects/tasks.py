@@ -175,6 +175,8 @@ class Plan(Row):
     plan: str
     tasks: int
     completed: int
+    failed: int
+    cancelled: int
     open: int
 
     @property

@@ -30,3 +30,11 @@ def has_frontend() -> bool:
         return value.lower() not in ("0", "no", "false")
     kernel = getattr(get_ipython(), "kernel", None)
     return bool(kernel and "cellId" in (kernel.get_parent().get("metadata") or {}))
+
+
+def may_have_reader() -> bool:
+    """Whether a person may look at the output now: in a notebook page, or one that shows no widgets (nbclassic).
+
+    A Jupyter Server names the session of its kernels; batch tools have none.
+    """
+    return has_frontend() or ("JPY_SESSION_NAME" in os.environ and "WORKBENCH_FRONTEND" not in os.environ)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import traitlets
 
-from kernel_ext.panels import STATIC
+from kernel_ext.panels import STATIC, may_have_reader
 from kernel_ext.panels.link import try_to_send
 from kernel_ext.panels.panel import Panel
 from kernel_ext.panels.publisher import Publisher
@@ -19,7 +19,7 @@ from kernel_ext.panels.request_handler import RequestHandler
 from kernel_ext.panels.rows import Row, Tables, in_tree, waits_for
 from kernel_ext.panels.sources import READERS, UNSENT, Call
 from workbench.cli.grants import session_text
-from workbench.cli.integration import cautions
+from workbench.cli.integration import merge_lines
 from workbench.cli.output import counted
 from workbench.cli.runs.commands import COLUMNS, NO_RUNS, run_table
 from workbench.errors import BadInput, Unavailable, WorkbenchError
@@ -75,13 +75,23 @@ class Desk(Panel):
 
     def __init__(self, host: KernelHost, **chosen: Any) -> None:
         self._workbench_host = host
-        self._publisher = Publisher(host, self.post, self._keep)
+        self._publisher = Publisher(host, self._send_to_page, self._keep)
         self._requests = RequestHandler(host, self.post)
         self._closed_with: WorkbenchError | None = None
         super().__init__(**chosen)
 
+    def _ipython_display_(self) -> None:
+        super()._ipython_display_()
+        if may_have_reader():  # its tables are kept up to date until a page is live
+            self._publisher.resync()
+
+    def _send_to_page(self, content: Mapping[str, Any], buffers: list[bytes]) -> None:
+        if self._has_page:
+            self.post(content, buffers)
+
     def on_message(self, content: Mapping[str, Any]) -> None:
         """`resync` asks for a snapshot, `action` for an operation, `asset` for a bundle."""
+        self._has_page = True
         if self._closed_with is not None:
             try_to_send(self.post, {"kind": "stopped", "error": self._closed_with.as_dict()})
         elif content.get("kind") == "resync":
@@ -113,12 +123,12 @@ class Desk(Panel):
         """Keep the tables that the page has. Without a page they are read, if that takes no longer than a moment."""
         with suppress(WorkbenchError, TimeoutError):
             if tables := self._publisher.tables:
-                self._keep(tables)
+                self._keep(tables, ended=True)
             elif self._displayed:
-                self._keep(self._read().result(END_SECONDS))
+                self._keep(self._read().result(END_SECONDS), ended=True)
 
-    def _keep(self, tables: Tables) -> None:
-        self.keep_last_state(self.sections(tables))
+    def _keep(self, tables: Tables, *, ended: bool = False) -> None:
+        self.keep_last_state(self.sections(tables), ended=ended)
 
     def sections(self, tables: Tables) -> list[tuple[str, Table]]:
         """What is shown where the panel is not live: titled tables. A project may be without some of them."""
@@ -294,8 +304,7 @@ def _request(approval: Mapping[str, Any]) -> str:
         return f"{payload.get('persona_id') or 'no persona'}, as {payload.get('suggested_id')}, {session}"
     if approval["kind"] == "integration":
         size = f"{counted(payload['ahead'], 'commit')}, {counted(len(payload['files']), 'file')}"
-        note = "".join(f", {caution}" for caution in cautions(payload))
-        return f"{payload['branch']} → {payload['target']}: {size}{note}"
+        return merge_lines(payload, size)
     if approval["kind"] == "trust":
         return "; ".join(need["summary"] for need in payload["needs"])
     if approval["kind"] in ("tool_call", "peer_call"):

@@ -13,9 +13,16 @@ from IPython.core.getipython import get_ipython
 from IPython.display import publish_display_data
 
 from kernel_ext import kernel_status
-from kernel_ext.panels import WIDGET_VIEW, PanelClosed, has_frontend
-from workbench.inert import as_html, inert
+from kernel_ext.panels import WIDGET_VIEW, PanelClosed, has_frontend, may_have_reader
+from workbench.inert import as_html, inert, prose_as_html
 from workbench.tables import Page, Table
+
+AT_END = "To open the panel, run this cell again."
+NOT_LIVE = (
+    "It is not live here: trust the notebook (File → Trust Notebook), or install `anywidget` and `jupyterlab_widgets` "
+    "where JupyterLab runs. `%workbench` shows the present state."
+)
+"""What to do, below the tables' time: when the panel is closed, and where a page shows the tables instead of it."""
 
 
 class Panel(anywidget.AnyWidget):
@@ -30,6 +37,8 @@ class Panel(anywidget.AnyWidget):
         super().__init__(**traits)
         self._display_id = uuid4().hex
         self._displayed = False
+        self._has_page = False
+        self._shown = ""
         self.on_msg(self._on_message)
 
     def open(self) -> None:
@@ -59,21 +68,23 @@ class Panel(anywidget.AnyWidget):
         """Handle a message from the page. May run in any thread: check the message, hand it on, and return at once."""
 
     def summary(self) -> list[tuple[str, Table]]:
-        """The panel's content as titled tables, without ports, random ids and times."""
+        """The panel's content as titled tables, without ports, random ids and times: tests compare them."""
         raise NotImplementedError
 
-    def keep_last_state(self, sections: Sequence[tuple[str, Table]]) -> None:
+    def keep_last_state(self, sections: Sequence[tuple[str, Table]], *, ended: bool = False) -> None:
         """Keep a summary, with the time, for where the panel is not live; callable from any thread.
 
-        A page puts it into the notebook when that is saved. Without a page it replaces the tables in the output.
+        A page puts it into the notebook when that is saved. Without a live page it replaces the tables in the output.
+
+        Args:
+            ended: the panel is being closed.
         """
         page = Page(sections)
-        when = datetime.now().astimezone().strftime("%d %B %Y, %H:%M %Z").lstrip("0")
-        lead = f"Workbench, as it was on {when}. To open the panel, run this cell again."
-        self.last_state = f"<p>{as_html(lead)}</p>{page.html()}"
-        if self._displayed and self.comm is None and getattr(get_ipython(), "kernel", None):
-            data = {"text/plain": f"{lead}\n\n{page.text()}", "text/html": self.last_state}
-            self._publish(data, update=True)
+        self.last_state = _as_it_was(page, AT_END)["text/html"]
+        is_news = ended or page.text() != self._shown
+        if self._displayed and not self._has_page and is_news and getattr(get_ipython(), "kernel", None):
+            self._shown = page.text()
+            self._publish(_as_it_was(page, AT_END) if ended else self._view() | _as_it_was(page, NOT_LIVE), update=True)
 
     def replace(self, *lines: str) -> None:
         """Show text in place of the panel, where it was displayed by the running cell."""
@@ -86,12 +97,18 @@ class Panel(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         self.open()
-        data: dict[str, Any] = {}
-        if has_frontend() and self.comm is not None:
-            data[WIDGET_VIEW] = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
         page = Page(self.summary())
-        data["text/plain"], data["text/html"] = page.text(), page.html()
-        return data, {}
+        self._shown = page.text()
+        shown = (
+            _as_it_was(page, NOT_LIVE) if may_have_reader() else {"text/plain": page.text(), "text/html": page.html()}
+        )
+        return (self._view() if has_frontend() else {}) | shown, {}
+
+    def _view(self) -> dict[str, Any]:
+        """What a page shows live, if it can."""
+        if self.comm is None:
+            return {}
+        return {WIDGET_VIEW: {"version_major": 2, "version_minor": 0, "model_id": self.model_id}}
 
     def _ipython_display_(self) -> None:
         data, _ = self._repr_mimebundle_()
@@ -104,3 +121,10 @@ class Panel(anywidget.AnyWidget):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+def _as_it_was(page: Page, advice: str) -> dict[str, Any]:
+    """Tables below their time and what to do."""
+    when = datetime.now().astimezone().strftime("%d %B %Y, %H:%M %Z").lstrip("0")
+    lead = f"Workbench, as it was on {when}. {advice}"
+    return {"text/plain": f"{lead}\n\n{page.text()}", "text/html": f"<p>{prose_as_html(lead)}</p>{page.html()}"}

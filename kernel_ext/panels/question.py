@@ -51,7 +51,7 @@ class Question(Desk):
         self.replace(*lines)
         self.close()
 
-    def _keep_at_end(self) -> None:
+    def _keep(self, tables: Tables, *, ended: bool = False) -> None:
         """Keep nothing: what was decided stands in its place."""
 
 

@@ -150,7 +150,9 @@ async def test_projects_are_compared(workbench: Workbench, other: Path) -> None:
     for of in ([str(other)], [f"other={other}"]):
         made = report("projects", ask, of=of)
         assert made.frame[["compared", "created"]].to_numpy().tolist() == [["this project", 1], ["other", 2]]
-        assert made.sentence == "this project and other: there are no two groups with ended tasks to compare."
+        left = "not counted: this project (1 open) and other (2 open)."
+        said = f"this project and other: there are no two groups with completed tasks to compare; {left}"
+        assert made.sentence == said
         assert made.chart is not None
 
 

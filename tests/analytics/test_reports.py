@@ -94,7 +94,7 @@ async def test_a_report_on_an_empty_project_is_a_sentence(workbench: Workbench, 
     reports = await reported(workbench)
     for name in STANDARD:
         found = reports(name)
-        expected = "0 of 0 tasks completed in 0 attempts by 0 agents; 0 worktrees merged."
+        expected = "0 of 0 tasks completed; 0 attempts by 0 of 0 agents; 0 worktrees merged."
         assert (found.sentence, found.chart) == (expected if name == "totals" else STANDARD[name].empty, None)
         assert repr(found).startswith(found.sentence)
         assert found.sentence in found.save(tmp_path / "report.html").read_text()
@@ -118,17 +118,18 @@ async def test_reports_have_a_row_for_each_task_a_bar_for_each_attempt_and_total
         [2, "second", "claimed", 1],
         [3, "third", "pending", 0],
     ]
-    assert frame["wait_s"].tolist()[:2] == [2.0, 5.0]
+    assert frame["unclaimed_s"].tolist()[:2] == [2.0, 5.0]
     assert frame["duration_s"].tolist()[0] == 8.5
-    assert frame["wait_s"].isna().tolist() == [False, False, True]
+    assert frame["unclaimed_s"].isna().tolist() == [False, False, True]
     assert reports("gantt").frame.to_numpy().tolist() == [
         ["first", "ada", 1, 0.0, 3.0, "failed"],
         ["first", "ada", 2, 3.0, 8.5, "completed"],
         ["second", "ada", 1, 3.0, 8.5, "running"],
     ]
     events = (await workbench.call("list_events", limit=1000))["events"]
+    tasks = {"tasks": 3, "completed": 1, "failed": 0, "cancelled": 0, "open": 2, "attempts": 3, "at_work": 1}
     assert reports("totals").frame.to_dict("records") == [
-        {"tasks": 3, "completed": 1, "attempts": 3, "agents": 1, "worktrees_integrated": 0, "events": len(events)},
+        {**tasks, "agents": 1, "worktrees_integrated": 0, "events": len(events)},
     ]
 
 

@@ -105,7 +105,8 @@ def test_what_is_asked_on_the_card_is_answered_in_the_inbox(desk: Locator, proje
     view(desk, "Inbox")
     mine = card(desk, "robust")
     commit = project.operate("list_approvals")["approvals"][0]["payload"]["source_commit"]
-    expect(mine).to_contain_text(" → main · 1 commit · 2 files +3 −1 · no conflicts with main")
+    expect(mine).to_contain_text(" → main · 1 commit · 2 files +3 −1")
+    expect(mine).to_contain_text("Checks: no conflicts with main; protected parts are unchanged.")
     mine.get_by_role("button", name=re.compile("^Details")).click()
     expect(mine.get_by_text(commit, exact=True)).to_be_visible()
     expect(mine).to_contain_text("Step 1 of robust")

@@ -48,7 +48,7 @@ def test_more_agents_than_a_page_are_counted_and_admitted_at_once(run: Type, rep
     assert ["waiting", "for", "approval", "205"] in [line.split() for line in run("status").out.splitlines()]
     assert len(data(run("--json", "approvals"))) == 205
     assert len(data(run("--json", "approve", "--all", "--kind", "registration"))) == 205
-    assert ["agents", "205"] in [line.split() for line in run("status").out.splitlines()]
+    assert ["agents", "assigned", "205"] in [line.split() for line in run("status").out.splitlines()]
 
 
 def test_rules_admit_and_are_listed_and_removed(run: Type) -> None:

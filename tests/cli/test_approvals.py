@@ -15,6 +15,13 @@ from tests.conftest import Command, Ran, Served, git
 from tests.services.processes.running import crowded
 from workbench.settings import Settings
 
+MERGED = """\
+id  outcome
+1   lab is integrated
+    Tasks: none in this worktree.
+    Gates: 1 passed.
+    Checks: no conflicts with main; protected parts are unchanged.
+"""
 DEFAULTS = "worker, no persona, read and write, sees its own data, in no session"
 
 
@@ -47,7 +54,7 @@ async def approving(settings: Settings, command: Command, gate: str) -> AsyncIte
 @pytest.mark.parametrize(
     ("end", "ran"),
     [
-        ("true", Ran(0, "id  outcome\n1   lab is integrated\n", "")),
+        ("true", Ran(0, MERGED, "")),
         ("false", Ran(1, "", "GATES_FAILED: The gates failed on the merge with the current target.\n")),
     ],
 )

@@ -152,3 +152,28 @@ async def test_of_a_long_log_the_end_is_shown_and_as_much_as_is_asked_for(served
         assert ("lines; --log shows more" in out) == (first > 1)
     assert len(data(await command("--json", "task", "1", "--log", "3"))["log"]) == 3
     assert "note-" not in (await command("task", "1", "--log", "0")).out
+
+
+@pytest.mark.anyio
+async def test_an_error_is_shown_once_with_its_lines_and_a_task_that_failed_has_ended(
+    served: Served, command: Command
+) -> None:
+    workbench, output = served.workbench, [f"  at step {number}" for number in range(7)]
+    ada = await admitted(workbench, "ada")
+    task = await given.task(workbench, max_retries=1)
+    for _ in range(2):
+        await given.until(lambda: given.claim(workbench, ada))
+        error = "\n".join(["It ended with 1: KeyError: 'mass'", *output])
+        await given.done_by(workbench, ada, "fail_task", task, error_message=error)
+    shown = (await command("task", str(task))).out
+    rows = [line.strip() for line in shown.splitlines()]
+    assert [row.count("KeyError") for row in rows if "KeyError" in row] == [1]
+    assert [row for row in rows if row.startswith("at step")] == [line.strip() for line in output[:5]]
+    assert "… 2 more lines: --json" in rows
+    assert any(row.endswith("the same as that of attempt 2") for row in rows)
+    assert [row.split()[0] for row in rows if "ended at" in row or "completed at" in row] == ["ended"]
+    cancelled = await given.task(workbench)
+    await workbench.call("cancel_task", task_id=cancelled, reason="a mistake")
+    facts = (await command("task", str(cancelled))).out
+    assert any(line.split() == ["reason", "a", "mistake"] for line in facts.splitlines())
+    assert "error message" not in facts

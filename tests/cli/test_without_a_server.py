@@ -44,7 +44,11 @@ def test_what_is_shown_is_the_same_as_text_and_as_data(run: Type) -> None:
     assert [task["title"] for task in data(run("--json", "tasks"))] == ["Count them", "Judge the count"]
     assert [task["id"] for task in cut_data(run("--json", "tasks", "--limit", "1"))] == [1]
     assert data(run("--json", "tasks", "--plan", "another")) == []
-    assert "tasks pending" in run("status").out
+    counts = [line.rpartition("  ")[::2] for line in run("status").out.splitlines() if line.startswith("tasks ")]
+    assert [(name.strip(), number.strip()) for name, number in counts] == [
+        ("tasks blocked", "1"),
+        ("tasks pending", "1"),
+    ]
     found = data(run("--json", "status"))
     assert (found["server"], found["tasks"]) == (None, {"pending": 2})
     assert run("status").out.splitlines()[1].split() == ["server", "not", "running"]

@@ -35,9 +35,14 @@ def test_a_worktree_is_made_and_merged_or_given_up(run: Type, repository: Path) 
     assert data(run("--json", "worktrees", "status", "island"))["ahead"] == 1
     assert "count.md" in run("worktrees", "status", "island").out
     assert "+344" in run("worktrees", "diff", "island", "count.md").out
-    assert run("integrate", "island").out == "To merge island into main, run `workbench approve 1`.\n"
+    assert run("integrate", "island").out.splitlines() == [
+        "To merge island into main, run `workbench approve 1`.",
+        "Tasks: none in this worktree.",
+        "Gates: none are set.",
+        "Checks: no conflicts with main; protected parts are unchanged.",
+    ]
     assert "wb/island/main into main: 1 commit" in run("approvals").out
-    assert run("approve", "1").out.endswith("island is integrated\n")
+    assert run("approve", "1").out.splitlines()[1] == "1   island is integrated"
     assert (repository / "count.md").read_text() == "344\n"
     run("call", "create_worktree", "name=other")
     assert run("discard", "other").out == "Discarded other; the branch wb/other/main is kept.\n"
@@ -62,7 +67,7 @@ def test_worktrees_are_made_compared_updated_and_cleared_up(run: Type, repositor
     assert "trash" in run("worktrees", "prune").out
     assert run("worktrees", "prune", "--yes").out.splitlines()[-1].endswith("freed")
     assert run("worktrees", "integrate", "one", "--fast-forward").status == 0
-    assert run("approve", "1", "--despite-gates").out.endswith("one is integrated\n")
+    assert run("approve", "1", "--despite-gates").out.splitlines()[1] == "1   one is integrated"
     assert (repository / "README.md").read_text() == "# one\n"
 
 
@@ -71,8 +76,8 @@ def test_a_conflict_is_resolved_by_the_steps_that_are_shown(run: Type, repositor
     place = worktree(run, README="# Theirs\n")
     commit(repository, "Mine", README="# Mine\n")
     said = run("integrate", "lab").out
-    assert "It conflicts with main in README.md; `workbench worktrees resolve lab` shows the steps." in said
-    assert "wb/lab/main into main: 1 commit, conflicts with main in README.md" in run("approvals").out
+    assert "It conflicts with main; `workbench worktrees resolve lab` shows the steps." in said
+    assert "Checks: conflicts with main in README.md" in run("approvals").out
     assert "`workbench worktrees resolve lab`" in run("worktrees", "update", "lab").out
     steps = run("worktrees", "resolve", "lab").out.splitlines()
     assert steps[0] == "main is being merged into lab. In conflict: README.md."
@@ -124,8 +129,8 @@ def test_closed_worktrees_and_decided_approvals_stay_visible(run: Type, reposito
 def test_open_tasks_are_named_before_their_worktree_is_integrated(run: Type, repository: Path) -> None:
     place = worktree(run)
     run("call", "create_task", "title=Tests", "persona_id=implementer", "target_worktree=lab")
-    assert "lab has 1 open task (1); the merge closes it" in run("integrate", "lab").out
-    assert "1 commit, 1 open task (1)" in run("approvals").out
+    for command in (("integrate", "lab"), ("approvals",)):
+        assert "Tasks: 1 open (1)." in run(*command).out
     run("approve", "1")
     run("call", "cancel_task", "task_id=1")
     assert run("retry", "1").err.startswith("WORKTREE_CLOSED: Task 1 works in the worktree lab, which is integrated.")
@@ -156,7 +161,7 @@ def test_changes_are_requested_and_listed(run: Type, repository: Path) -> None:
     head = git("rev-parse", "--short=7", "HEAD", cwd=place)
     asked = run("request-changes", "lab", *comments)
     assert asked.out == f"Requested changes in lab at {head}. Task 1 has them. Approval 1 stays open.\n"
-    assert "wb/lab/main into main: 1 commit, 1 open task (1), changes requested  operator" in run("approvals").out
+    assert "wb/lab/main into main: 1 commit, changes requested" in run("approvals").out
     (request,) = data(run("--json", "worktrees", "changes", "lab"))
     (comment,) = request["comments"]
     assert (comment["line"], comment["end_line"], comment["quoted"]) == (1, 2, ["344", "345"])

@@ -47,6 +47,21 @@ def test_start_says_where_and_stop_leaves_nothing_behind(kernel: Kernel, reposit
     assert "pid" not in json.loads((repository / ".aiswarm" / "server.json").read_text())
 
 
+@pytest.mark.parametrize(
+    ("cell", "times"),
+    [
+        ("%workbench stop", 1),
+        ("%workbench stop\nx = 1", 1),
+        ("for _ in range(2):\n    %workbench stop", 2),
+        ("def leave():\n    %workbench stop\nleave()", 1),
+        ("import asyncio\nawait asyncio.sleep(0)\n%workbench stop\n%workbench stop", 2),
+        ("said = %workbench stop\nx = 1", 0),
+    ],
+)
+def test_what_a_magic_says_is_shown_wherever_it_stands(kernel: Kernel, cell: str, times: int) -> None:
+    assert kernel.run(f"%load_ext workbench\n{cell}").count("Workbench was not running.") == times
+
+
 def test_what_keeps_the_servers_from_starting_is_one_clear_message(
     kernel: Kernel, repository: Path, tmp_path: Path
 ) -> None:

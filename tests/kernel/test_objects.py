@@ -442,6 +442,6 @@ def test_approving_a_merge_says_what_came_of_it(kernel: Kernel, tmp_path: Path) 
     assert kernel.run("asked.status") == "'failed'"
     assert "\nrefused " in kernel.run("asked")
     kernel.run('git("checkout", "model.py")')
-    assert kernel.run('wb.worktrees["fix"].integrate().approve()') == "fix is integrated."
+    assert kernel.run('wb.worktrees["fix"].integrate().approve()').startswith("fix is integrated.\nTasks: ")
     kernel.run("%workbench stop")
     assert (tmp_path / "model.py").read_text() == "x = 2\n"

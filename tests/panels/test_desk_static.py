@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from queue import Queue
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kernel_ext.hosting.host import KernelHost
-from kernel_ext.panels import WIDGET_VIEW, PanelClosed, has_frontend
+from kernel_ext.panels import WIDGET_VIEW, PanelClosed, has_frontend, panel, publisher
 from kernel_ext.panels.desk import Desk, definition_table, inbox_table, process_table
 
 EXPECTED = """\
 Waiting for you
 Name             Kind          Request
-<b>Eve</b> & co  registration  reviewer, as b-Eve-b-co, in Lab / Day 1
+<b>Eve</b> & co  registration  reviewer, as b-Eve-b-co, in no session
 
 Agents
 Agent  Name  State     Persona  Role    Permission  Session  Team
@@ -31,7 +34,8 @@ Id  Task      State                 Persona   Worktree  Agent  Progress
 
 @pytest.fixture
 def host(serving: KernelHost, monkeypatch: pytest.MonkeyPatch) -> KernelHost:
-    monkeypatch.delenv("WORKBENCH_FRONTEND", raising=False)
+    for name in ("WORKBENCH_FRONTEND", "JPY_SESSION_NAME"):
+        monkeypatch.delenv(name, raising=False)
     return serving
 
 
@@ -110,12 +114,12 @@ NPX = 'mcpServers.a: starts "npx"'
 @pytest.mark.parametrize(
     ("kind", "payload", "name", "request_"),
     [
-        ("integration", MERGE | {"ahead": 1, "files": ["a"]}, "robust", "wb/robust/main → main: 1 commit, 1 file"),
+        ("integration", MERGE | {"ahead": 1, "files": ["a"]}, "robust", "wb/robust/main into main: 1 commit, 1 file"),
         (
             "integration",
             MERGE | {"ahead": 2, "files": ["a", "b"]},
             "robust",
-            "wb/robust/main → main: 2 commits, 2 files",
+            "wb/robust/main into main: 2 commits, 2 files",
         ),
         ("trust", {"definition": "Reviewer", "needs": [{"summary": NPX}]}, "Reviewer", NPX),
         ("tool_call", CALL, "f", 'called by ada with {"path":"a"}'),
@@ -191,7 +195,9 @@ def test_with_a_front_end_the_widget_comes_first_and_the_tables_stay(
     desk = Desk(host)
     data, _ = desk._repr_mimebundle_()
     assert set(data) == {WIDGET_VIEW, "text/plain", "text/html"}
-    assert data["text/plain"].startswith("Waiting for you")
+    lead, _, tables = data["text/plain"].partition("\n\n")
+    assert re.fullmatch(r"Workbench, as it was on .+:.+\. It is not live here: trust the notebook .+ state\.", lead)
+    assert tables.startswith("Waiting for you")
     assert repr(desk) == "Desk()"
     desk.close()
 
@@ -204,6 +210,31 @@ def live(host: KernelHost, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     desk.open()
     yield desk
     desk.close()
+
+
+@pytest.mark.parametrize("environment", ["WORKBENCH_FRONTEND", "JPY_SESSION_NAME"])
+def test_where_no_page_is_live_the_tables_are_brought_up_to_date(
+    host: KernelHost, monkeypatch: pytest.MonkeyPatch, environment: str
+) -> None:
+    monkeypatch.setenv(environment, "1")
+    monkeypatch.setattr(publisher, "KEEP_SECONDS", 0)
+    monkeypatch.setattr(panel, "get_ipython", lambda: SimpleNamespace(kernel=True))
+    published: Queue[tuple[dict[str, Any], bool]] = Queue()
+    monkeypatch.setattr(Desk, "_publish", lambda _, data, update=False: published.put((data, update)))
+    desk = Desk(host)
+    desk._ipython_display_()
+    first, is_update = published.get(timeout=20)
+    assert (WIDGET_VIEW in first, is_update) == (environment == "WORKBENCH_FRONTEND", False)
+    assert "Nothing is waiting for you." in first["text/plain"]
+    host.call("register", name="Eve")
+    while "Eve" not in (now := published.get(timeout=20))[0]["text/plain"]:
+        pass
+    assert (WIDGET_VIEW in now[0], now[1]) == (WIDGET_VIEW in first, True)
+    assert now[0]["text/plain"].startswith("Workbench, as it was on ")
+    desk.on_message({"kind": "resync"})  # a page is live: what it shows is not replaced
+    host.call("register", name="Joe")
+    desk.close()
+    assert published.empty()
 
 
 def test_what_is_sent_to_a_closed_panel_is_refused(live: Desk) -> None:

@@ -80,23 +80,15 @@ async def test_a_string_goes_to_the_shell_and_a_list_is_executed_in_the_place(
         ("exit 1", "The command ended with status 1.", "exit status 1"),
         ("exit 75", "The command ended with status 75 and asked to be tried again.", "exit status 75"),
         ("kill -9 $$", "The command ended with status -9.", "signal 9"),
-        ("echo out; echo err >&2; exit 3", "The command ended with status 3.\nout\nerr", "exit status 3"),
+        ("echo out; echo err >&2; exit 3", "The command ended with status 3: err\nout\nerr", "exit status 3"),
         ("exec >&- 2>&-; sleep 0.05; exit 4", "The command ended with status 4.", "exit status 4"),
         (["/no/such/program"], "The command could not be started: /no/such/program: there is no such", NOT_STARTED),
         (["/etc"], "The command could not be started: /etc: Permission denied.", NOT_STARTED),
         ("no-such-program", "The command could not be started: /bin/sh: 1: no-such-program: ", NOT_STARTED),
         ("echo a\0b", "The command could not be started: embedded null byte", NOT_STARTED),
         (["echo", "x" * 4_000_000], "The command could not be started: [Errno 7]", NOT_STARTED),
-        (
-            "printf 'a\\0b' >&2; exit 1",
-            "The command ended with status 1.\na\N{REPLACEMENT CHARACTER}b",
-            "exit status 1",
-        ),
-        (
-            f"{sys.executable} -c 'import json; json.loads(str())'",
-            "The command ended with status 1.",
-            "JSONDecodeError",
-        ),
+        ("printf 'a\\0b' >&2; exit 1", "The command ended with status 1: a\N{REPLACEMENT CHARACTER}b", "exit status 1"),
+        (f"{sys.executable} -c 'raise KeyError(1)'", "The command ended with status 1: KeyError: 1", "KeyError"),
         (f"{sys.executable} -c 'raise SystemExit(4)'", "The command ended with status 4.", "exit status 4"),
         (None, "This task has no command", None),
         ("", "This task has no command", None),
@@ -120,7 +112,7 @@ async def test_a_missing_directory_fails_the_attempt(run: Runner) -> None:
 
 async def test_an_error_carries_the_last_lines_only(run: Runner) -> None:
     outcome = await run("seq 100; exit 1")
-    assert outcome.error.splitlines() == ["The command ended with status 1.", *map(str, range(86, 101))]
+    assert outcome.error.splitlines() == ["The command ended with status 1: 100", *map(str, range(86, 101))]
     assert run.lines == [str(n) for n in range(1, 101)]
 
 
@@ -348,9 +340,10 @@ async def test_a_command_that_its_box_refused_a_path_is_told_which_one_and_the_s
     data.write_text("1,2,3")
     run.confined = True
     outcome = await run(f"cat {data}; exit 3")
-    assert outcome.error.splitlines()[0] == "The command ended with status 3."
-    assert f"- {data} cannot be read: the setting confinement_read opens it" in outcome.error
-    assert (await run("echo Permission denied; exit 3")).error == "The command ended with status 3.\nPermission denied"
+    first, _, why = outcome.error.splitlines()
+    assert first == f"The command ended with status 3: cat: {data}: Permission denied"
+    assert why.startswith(f"- {data} cannot be read: the setting confinement_read opens it")
+    assert (await run("echo Permission denied; exit 3")).error == "The command ended with status 3: Permission denied"
     run.confined = False
     assert (await run(f"echo {data}: Permission denied; exit 3")).error.endswith("Permission denied")
 

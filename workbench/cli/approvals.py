@@ -12,13 +12,13 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.grants import choices, grant_options, granted_text, session_text
-from workbench.cli.integration import cautions
+from workbench.cli.integration import merge_lines
 from workbench.cli.output import Note, PartialFailure, Shown, counted, pass_client
 from workbench.errors import BadInput, Conflict, NotFound, Unavailable, from_dict
 from workbench.inert import inert_line
 from workbench.rules.personalities.addresses import node_label
 from workbench.rules.wording import in_commands
-from workbench.tables import Page, Table
+from workbench.tables import Lines, Page, Table
 
 TOOL_CALL, PEER_CALL = "tool_call", "peer_call"
 TRUST = "trust"
@@ -208,7 +208,7 @@ def settled(
 
 
 def _decided(decisions: list[dict[str, Any]]) -> Table:
-    rows = [[d["approval_id"], outcome_text(d["outcome"]) if d["ok"] else _refusal(d["error"])] for d in decisions]
+    rows = [[d["approval_id"], _outcome_lines(d["outcome"]) if d["ok"] else _refusal(d["error"])] for d in decisions]
     shape = Table if all(d["ok"] for d in decisions) else PartialFailure
     return shape(["id", "outcome"], rows, "Nothing needs your approval.", decisions)
 
@@ -224,11 +224,8 @@ def _about(approval: Mapping[str, Any]) -> str:
         return f"{payload['definition']} needs trust: {'; '.join(need['summary'] for need in payload['needs'])}"
     if approval["kind"] in (TOOL_CALL, PEER_CALL):
         return _call(payload)
-    gates = [gate["state"] for gate in payload.get("gates", ())]
-    state = [f"gates {' '.join(gates)}"] if gates else []
     asked = ["changes requested"] if approval["changes_requested_at"] and approval["status"] == "pending" else []
-    what = ", ".join([counted(payload["ahead"], "commit"), *cautions(payload), *state, *asked])
-    return f"{payload['branch']} into {payload['target']}: {what}"
+    return merge_lines(payload, ", ".join([counted(payload["ahead"], "commit"), *asked]))
 
 
 def _call(payload: Mapping[str, Any]) -> str:
@@ -247,6 +244,11 @@ def _origin(approval: Mapping[str, Any]) -> str:
     user = f"as another user of this machine: {other}" if other else None
     known = [part for part in (payload.get("client"), payload.get("address"), user) if part]
     return f"{approval['requester']} ({', '.join(known)})" if known else approval["requester"]
+
+
+def _outcome_lines(outcome: Mapping[str, Any]) -> Lines:
+    """What came of an approval; of a merge, also what was known when it was made."""
+    return Lines("\n".join([outcome_text(outcome), *outcome.get("decides", ())]))
 
 
 def outcome_text(outcome: Mapping[str, Any]) -> str:

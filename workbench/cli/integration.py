@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
@@ -12,9 +12,8 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, drop_none, pass_client
-from workbench.tables import Table
+from workbench.tables import Lines, Table
 
-SHOWN = 5
 _PLACE = re.compile(r"(?P<path>.+):(?P<first>[1-9][0-9]*)(?:-(?P<last>[1-9][0-9]*))?")
 
 
@@ -30,7 +29,7 @@ def integrate(client: OperatorClient, name: str, target_branch: str | None, fast
     how = drop_none(target_branch=target_branch, fast_forward=fast_forward)
     asked = client.call("integrate_worktree", worktree_name=name, **how)
     first = f"To merge {name} into {asked['target_branch']}, run `workbench approve {asked['approval_id']}`."
-    return Note(" ".join([first, *_sentences(asked)]), asked)
+    return Note("\n".join([" ".join([first, *_sentences(asked)]), *asked["decides"]]), asked)
 
 
 @root.command()
@@ -121,34 +120,12 @@ def _rows(request: Mapping[str, Any]) -> Iterator[list[Any]]:
 def _sentences(asked: Mapping[str, Any]) -> Iterator[str]:
     name, target = asked["worktree"], asked["target_branch"]
     if asked["conflicts"]:
-        files = shortened(asked["conflicts"])
-        yield f"It conflicts with {target} in {files}; `workbench worktrees resolve {name}` shows the steps."
-    if asked["makes_conflict"]:
-        yield f"Approving it will make {_others(asked['makes_conflict'])} conflict."
+        yield f"It conflicts with {target}; `workbench worktrees resolve {name}` shows the steps."
     if asked["open_tasks"]:
-        yield f"{name} has {_tasks(asked)}; the merge closes it, which ends the work on its open tasks."
+        yield f"The merge closes {name}, which ends the work on its open tasks."
 
 
-def cautions(payload: Mapping[str, Any]) -> Iterator[str]:
-    """What to know before approving an integration, in a few words each."""
-    if payload["conflicts"]:
-        yield f"conflicts with {payload['target']} in {shortened(payload['conflicts'])}"
-    if payload.get("makes_conflict"):
-        yield f"approving it will make {_others(payload['makes_conflict'])} conflict"
-    if payload.get("open_tasks"):
-        yield _tasks(payload)
-
-
-def shortened(items: Sequence[Any]) -> str:
-    """The first few, and how many more there are."""
-    more = f" and {len(items) - SHOWN} more" if len(items) > SHOWN else ""
-    return ", ".join(map(str, items[:SHOWN])) + more
-
-
-def _others(made: Sequence[Mapping[str, Any]]) -> str:
-    return shortened([one["worktree"] for one in made])
-
-
-def _tasks(what: Mapping[str, Any]) -> str:
-    count = what["open_tasks"]
-    return f"{count} open task{'' if count == 1 else 's'} ({shortened(what['open_task_ids'])})"
+def merge_lines(payload: Mapping[str, Any], size: str) -> Lines:
+    """What a merge would bring, and below it what decides it: tasks, gates, checks."""
+    about = f"{payload['branch']} into {payload['target']}: {size}"
+    return Lines("\n".join([about, *payload.get("decides", ())]))

@@ -36,7 +36,7 @@ class Note:
         return inert(self.message)
 
     def _repr_html_(self) -> str:
-        return f"<p>{prose_as_html(self.message)}</p>"
+        return f'<p style="white-space: pre-line">{prose_as_html(self.message)}</p>'
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from workbench.cli.approvals import MOST
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import Shown, drop_none, pass_client
-from workbench.model import ServerInfo
-from workbench.tables import Table
+from workbench.model import Registration, ServerInfo
+from workbench.tables import State, Table
 
 NO_EVENTS = "There are no such events yet."
 EVENT_COLUMNS = {"id": "id", "at": "at", "kind": "kind", "actor": "by", "subject": "about"}
@@ -22,19 +22,22 @@ EVENT_COLUMNS = {"id": "id", "at": "at", "kind": "kind", "actor": "by", "subject
 @pass_client
 def status(client: OperatorClient) -> Shown:
     """Show the server, your inbox, agents and tasks."""
-    counts = client.call("count_tasks")["counts"]
+    counted = client.call("count_tasks")
     waiting = client.call("list_approvals", limit=MOST)["approvals"]
     agents = client.call("list_agents")
+    states = {state: client.call("list_agents", status=state, limit=1)["total"] for state in Registration}
+    tasks = {**counted["counts"], "blocked": counted["blocked"]}
+    tasks["pending"] = tasks.get("pending", 0) - counted["blocked"]
     unattended = client.call("get_unattended_work")
     server = client.find_server()
     rows: list[list[Any]] = [
         ["project", client.settings.project],
         ["server", _server(server)],
         ["waiting for approval", len(waiting)],
-        ["agents", agents["total"]],
-        *[[f"tasks {state}", number] for state, number in sorted(counts.items())],
+        *[[f"agents {state}", number] for state, number in states.items() if number],
+        *[[f"tasks {State.of(state)}", number] for state, number in sorted(tasks.items()) if number],
     ]
-    data = {"server": server and server.url, "waiting": waiting, "agents": agents["agents"], "tasks": counts}
+    data = {"server": server and server.url, "waiting": waiting, "agents": agents["agents"], "tasks": counted["counts"]}
     return Table(["", ""], rows, data=data | {"unattended": unattended}, note=_offer(unattended))
 
 

@@ -17,7 +17,7 @@ from workbench.graph import LIMIT, NO_TASKS, Graph
 from workbench.model import ShownState
 from workbench.rules.tasks import lifecycle
 from workbench.rules.wire.patch import patch_text
-from workbench.tables import Page, State, Table, plain
+from workbench.tables import Output, Page, State, Table, plain
 
 COLUMNS = {
     "id": "id",
@@ -38,9 +38,10 @@ ATTEMPTS = {
     "ended_at": "ended",
     "outcome": "outcome",
     "error_class": "class",
-    "error_message": "error",
     "work": "work",
+    "error_message": "error",
 }
+PLANS = ("plan", "tasks", "completed", "failed", "cancelled", "open")
 LOG = {"logged_at": "at", "level": "level", "agent_id": "agent", "message": "message"}
 LOG_LINES = 20
 LOG_PAGE = 500
@@ -49,6 +50,12 @@ NEAR = 20
 """The most other tasks on one line."""
 NO_MATCH = "No task matches."
 NO_PLANS = "There are no plans. `workbench plan FILE` creates one."
+FACTS = {
+    ("failed", "completed_at"): "ended_at",
+    ("cancelled", "completed_at"): "ended_at",
+    ("cancelled", "error_message"): "reason",
+}
+"""What a field of a task means when the task is not completed."""
 _SHOWN_ELSEWHERE = {"id", "title", "attempts", "blocked"}
 
 
@@ -141,18 +148,26 @@ def _task_page(found: Mapping[str, Any], near: Mapping[str, str], log: Sequence[
 
 def _attempts_table(attempts: Sequence[Mapping[str, Any]]) -> Table:
     columns = without_empty(ATTEMPTS, "definition_hash", attempts)
-    return Table.of([_attempt(one) for one in attempts], columns, "It has not been claimed yet.")
+    last = {one["error_message"]: one["attempt"] for one in attempts}
+    rows = [_attempt(one, last[one["error_message"]]) for one in attempts]
+    return Table.of(rows, columns, "It has not been claimed yet.")
 
 
-def _attempt(one: Mapping[str, Any]) -> dict[str, Any]:
-    """An attempt, with what it waits for, how its command has ended it, or what is kept of it."""
+def _attempt(one: Mapping[str, Any], last: int) -> dict[str, Any]:
+    """An attempt, with what it waits for, how its command has ended it, or what is kept of it.
+
+    Args:
+        last: the last attempt with its error, which is shown once.
+    """
     if kept := one["kept"]:
         work = f"kept: {counted(kept['commits'], 'commit')}, {counted(kept['files'], 'file')}, {size(kept['bytes'])}"
     else:
         work = (
             one["problem"] or one["waits_for"] or (one["finishing"] and f"{one['finishing']}; its command still runs")
         )
-    return {**one, "work": work}
+    error = one["error_message"] or ""
+    shown = Output(error) if one["attempt"] == last else f"the same as that of attempt {last}"
+    return {**one, "work": work, "error_message": shown if error else None}
 
 
 def _near(client: OperatorClient, found: Mapping[str, Any]) -> dict[str, str]:
@@ -180,9 +195,15 @@ def _some(words: Sequence[str], more: bool) -> str:
 
 
 def _facts(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    shown = {**found, "status": State.of(found["status"], found["blocked"])}
+    error = found["error_message"]
+    is_shown = any(one["error_message"] == error for one in found["attempts"])
+    shown = {
+        **found,
+        "status": State.of(found["status"], found["blocked"]),
+        "error_message": Output(error) if error and not is_shown else None,
+    }
     return [
-        (name, _brief(value))
+        (FACTS.get((found["status"], name), name), _brief(value))
         for name, value in shown.items()
         if name not in _SHOWN_ELSEWHERE and value not in (None, "", [], {})
     ]
@@ -215,7 +236,7 @@ def plans(client: OperatorClient) -> Shown:
 
 def plan_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
     """A table of plans and their progress."""
-    return Table.of(found, {"plan": "plan", "tasks": "tasks", "completed": "completed", "open": "open"}, empty)
+    return Table.of(found, {name: name for name in PLANS}, empty)
 
 
 @root.command()

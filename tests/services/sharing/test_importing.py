@@ -121,7 +121,7 @@ async def test_rows_can_be_written_by_hand(workbench: Workbench) -> None:
 
 async def test_agents_whose_session_is_not_here_are_in_none(filled: Workbench, other: Workbench) -> None:
     made = await copied(filled, other, "agents")
-    assert made["notes"] == ["Agents whose session or team is not here: 2. To keep it, import those first."]
+    assert made["notes"] == ["Agents whose session or team is not here: 1. To keep it, import those first."]
     assert [one["session"] for one in await rows(other, "agents")] == [None, None]
 
 

@@ -290,7 +290,7 @@ async def test_the_graph_names_who_waits_for_whom_and_who_is_part_of_what(workbe
 
 
 async def test_a_subtree_rolls_its_counts_up(workbench: Workbench, ada: Admitted) -> None:
-    assert await workbench.call("count_tasks") == {"counts": {}}
+    assert await workbench.call("count_tasks") == {"counts": {}, "blocked": 0}
     root = await given.task(workbench, "root")
     left, right = [await given.task(workbench, title, parent_task_id=root) for title in ("left", "right")]
     leaf = await given.task(workbench, "leaf", "tester", parent_task_id=right, dependencies=[left])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 MOST_NAMED = 3
 UNITS = ((120, "s", 1), (7_200, "min", 60), (172_800, "h", 3_600), (math.inf, "days", 86_400))
@@ -52,3 +53,21 @@ def enumerated(names: Sequence[str]) -> str:
     if more > 0:
         return f"{', '.join(names[:MOST_NAMED])} and {more:,} more"
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else "none"
+
+
+OVER = ("failed", "cancelled", "open")
+
+
+def others(counts: Any, prefix: str = "") -> str:
+    """The tasks that are not completed: `1 failed, 2 open`; empty if there are none.
+
+    Args:
+        counts: a mapping or a row with the numbers, by `failed`, `cancelled` and `open` with a prefix.
+    """
+    return ", ".join(f"{counts[prefix + word]:,} {word}" for word in OVER if counts[prefix + word])
+
+
+def without(counts: Any, prefix: str = "of_") -> str:
+    """The end of a sentence about completed tasks: what it leaves out."""
+    left = others(counts, prefix)
+    return f"; not counted: {left}" if left else ""

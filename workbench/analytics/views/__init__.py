@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 VIEWS = (
     "tasks",
     "attempts",
+    "blocked",
     "waits",
     "dependencies",
     "critical_path",

@@ -26,7 +26,7 @@ from workbench.cli.output import (
 )
 from workbench.errors import BadInput
 from workbench.rules.spelling import suggestion
-from workbench.tables import Page, State, Table
+from workbench.tables import Output, Page, State, Table
 
 NO_SWEEPS = "There are no sweeps yet. `workbench sweep NOTEBOOK -p NAME=VALUES` runs one."
 NO_RUNS = "There are no runs yet. wb.record(loss=0.1) in a notebook begins one."
@@ -182,7 +182,8 @@ def show_run(client: OperatorClient, ref: str) -> Shown:
 def run_page(run: Mapping[str, Any]) -> Page:
     """All of a run."""
     about = [["state", State.of(run["state"])], ["took", duration(run)], ["tags", ", ".join(run["tags"])]]
-    about += [[name.replace("_", " "), run[name]] for name in FACTS]
+    facts = {**run, "error": Output(run["error"]) if run["error"] else None}
+    about += [[name.replace("_", " "), facts[name]] for name in FACTS]
     environment = dict(run["environment"])
     packages = environment.pop("packages") if isinstance(environment.get("packages"), Mapping) else {}
     parts = [

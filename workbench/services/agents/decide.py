@@ -25,7 +25,7 @@ SQL = beside(__file__)
 
 
 def suggested_session(tx: Reader, parent: str | None, session: str | None = None) -> dict[str, Any] | None:
-    """The session of who spawned this agent, else the most recently used session that is not of a run.
+    """The session of who spawned this agent, else the one in which the operator spawned it; null: none was named.
 
     Args:
         parent: the agent that spawned it.
@@ -33,7 +33,6 @@ def suggested_session(tx: Reader, parent: str | None, session: str | None = None
     """
     found = tx.one(SQL.session_of, id=parent) if parent else None
     found = found or (tx.one(SQL.space, id=session) if session else None)
-    found = found or grants.last_session(tx)
     return dict(found) if found else None
 
 

@@ -102,8 +102,6 @@ def apply(tx: Tx, agent: Row, grant: Grant) -> dict[str, Any]:
         tx.run(SQL.grant, wanted | {"id": agent["id"], "expired": int(_is_over(wanted["expires_at"], tx.now))})
         if "assigned_agent_id" in changed and not agent["assigned_agent_id"].startswith("pending_"):
             tx.run(SQL.remember_id, agent_id=agent["assigned_agent_id"], id=agent["id"])
-        if changed.get("session_id"):
-            tx.run(SQL.session_used, id=changed["session_id"], now=tx.now)
     if changed.get("expires_at"):
         changed["expires_at"] = iso(changed["expires_at"])
     return changed
@@ -127,11 +125,6 @@ def check(tx: Reader, grant: Grant) -> None:
     """
     nobody = dict.fromkeys(_COLUMNS) | {"id": None}
     _wanted(tx, nobody, grant)
-
-
-def last_session(tx: Reader) -> Row | None:
-    """The session to which an agent was most recently assigned, of those not deleted: `id`, `name`, `project`."""
-    return tx.one(SQL.last_session)
 
 
 _COLUMNS = (

@@ -28,12 +28,3 @@ SELECT status FROM worktrees WHERE name = :name;
 SELECT id, path FROM definitions
 WHERE (id = :id OR name = :wanted OR path = :wanted) AND deleted_at IS NULL
 ORDER BY path, seen_at DESC;
-
--- name: session_used
-UPDATE sessions SET used_at = :now WHERE id = :id;
-
--- name: last_session
-SELECT s.id, s.name, p.name AS project FROM sessions s JOIN projects p ON p.id = s.project_id
-WHERE s.deleted_at IS NULL AND p.deleted_at IS NULL AND s.used_at IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.session_id = s.id)
-ORDER BY s.used_at DESC, s.id DESC LIMIT 1;

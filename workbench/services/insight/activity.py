@@ -89,16 +89,41 @@ class ToolTimes(Wire):
     p95_ms: float | None
 
 
+class Totals(Wire):
+    """All that happened in a window, of which the lists have only some.
+
+    `attempts` were made by `agents` at `tasks`; `completed` and `failed` (also by an expired lease) ended so, and the
+    others are under way, or were released or cancelled. `share` is how busy the `present` agents were. The times are of
+    decisions by a person; `decided_otherwise` are the rest: rules, starts, withdrawals.
+    """
+
+    attempts: int
+    tasks: int
+    agents: int
+    completed: int
+    failed: int
+    present: int
+    share: float
+    decided: int
+    mean_seconds: float | None
+    longest_seconds: float | None
+    decided_otherwise: int
+    calls: int
+    answers: int
+
+
 class Activity(Wire):
     """What happened in a window of 60 intervals.
 
     `attempts` and `approvals` are the latest, `tools` those called most; of the calls of tools and the answers of
-    models the latest 5,000 count. `pending` approvals wait now. `cost_usd` is null if no provider reported a cost.
+    models the latest 5,000 count. `totals` counts all of them. `pending` approvals wait now. `cost_usd` is null if no
+    provider reported a cost.
     """
 
     since: Micros
     until: Micros
     interval_seconds: float
+    totals: Totals
     intervals: list[Interval]
     agents: list[BusyAgent]
     attempts: list[StreamedAttempt]
@@ -121,19 +146,38 @@ async def get_activity(
 def _activity(tx: Reader, window: Window) -> Activity:
     now = tx.one(SQL.now)
     assert now is not None
+    agents = _agents(tx, window)
     answers = {row["place"]: row for row in _rows(tx, SQL.answers, window, CALLS)}
     costs = [row["cost_usd"] for row in answers.values() if row["cost_usd"] is not None]
     return Activity(
         since=window.since,
         until=window.now,
         interval_seconds=window.width / SECOND,
+        totals=_totals(tx, window, agents),
         intervals=_intervals(tx, window, now, answers),
-        agents=_agents(tx, window),
+        agents=agents[:LISTED],
         attempts=[StreamedAttempt(**row) for row in _rows(tx, SQL.stream, window, STREAMED)],
         approvals=_approvals(tx, window),
         pending=now["asked"],
         tools=_tools(_rows(tx, SQL.calls, window, CALLS)),
         cost_usd=sum(costs) if costs else None,
+    )
+
+
+def _totals(tx: Reader, window: Window, agents: Sequence[BusyAgent]) -> Totals:
+    [made], [by_person], [others], [counted] = (
+        _rows(tx, query, window) for query in (SQL.totals, SQL.answered, SQL.decided_otherwise, SQL.counted)
+    )
+    decided = by_person["decided"]
+    return Totals(
+        **made,
+        **counted,
+        decided=decided,
+        mean_seconds=by_person["waited"] / decided / SECOND if decided else None,
+        longest_seconds=by_person["longest"] / SECOND if decided else None,
+        decided_otherwise=others["number"],
+        present=len(agents),
+        share=sum(agent.share for agent in agents) / len(agents) if agents else 0.0,
     )
 
 
@@ -188,7 +232,7 @@ def _agents(tx: Reader, window: Window) -> list[BusyAgent]:
     busy = _rows(tx, SQL.busy, window)
     known = {row["agent_id"] for row in busy}
     idle = [row for row in _rows(tx, SQL.present, window) if row["agent_id"] not in known]
-    rows = [*busy, *({**row, "attempts": 0, "busy": 0} for row in idle)][:LISTED]
+    rows = [*busy, *({**row, "attempts": 0, "busy": 0} for row in idle)]
     return [
         BusyAgent(
             agent_id=row["agent_id"],

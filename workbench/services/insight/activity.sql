@@ -23,6 +23,28 @@ SELECT
     (SELECT COUNT(*) FROM task_attempts WHERE ended_at IS NULL) AS running,
     (SELECT COUNT(*) FROM approvals WHERE status = 'pending') AS asked;
 
+-- name: totals
+SELECT COUNT(*) AS attempts, COUNT(DISTINCT task_id) AS tasks, COUNT(DISTINCT agent_id) AS agents,
+    COALESCE(SUM(CASE WHEN outcome = 'completed' THEN 1 ELSE 0 END), 0) AS completed,
+    COALESCE(SUM(CASE WHEN outcome IN ('failed', 'expired') THEN 1 ELSE 0 END), 0) AS failed
+FROM {{within}} AS x;
+
+-- name: answered
+SELECT COUNT(*) AS decided, CAST(SUM(waited) AS {{big}}) AS waited, MAX(waited) AS longest
+FROM (
+    SELECT decided_at - created_at AS waited FROM approvals
+    WHERE decided_at >= :since AND status <> 'pending' AND (person IS NOT NULL OR (status <> 'failed' AND decided_by = 'operator'))
+) AS x;
+
+-- name: decided_otherwise
+SELECT COUNT(*) AS number FROM approvals
+WHERE decided_at >= :since AND status <> 'pending' AND person IS NULL AND (status = 'failed' OR decided_by <> 'operator');
+
+-- name: counted
+SELECT
+    (SELECT COUNT(*) FROM tool_calls WHERE id >= :first) AS calls,
+    (SELECT COUNT(*) FROM messages WHERE id >= :first AND role = 'assistant') AS answers;
+
 -- name: stream
 -- The attempts that are under way, and those that ended last.
 SELECT x.task_id, t.title AS task, x.attempt, a.assigned_agent_id AS agent_id, x.claimed_at, x.ended_at, x.outcome
@@ -40,12 +62,12 @@ FROM (
         - CASE WHEN claimed_at > :since THEN claimed_at ELSE CAST(:since AS {{big}}) END) AS busy
     FROM {{within}} AS held GROUP BY agent_id
 ) AS x JOIN agents a ON a.id = x.agent_id
-ORDER BY x.busy DESC, a.assigned_agent_id LIMIT :most;
+ORDER BY x.busy DESC, a.assigned_agent_id;
 
 -- name: present
 SELECT assigned_agent_id AS agent_id, persona_id, registered_at FROM agents
 WHERE registration_status = 'active' AND role = 'worker' AND deleted_at IS NULL
-ORDER BY registered_at DESC LIMIT :most;
+ORDER BY registered_at DESC;
 
 -- name: pending
 SELECT id, kind, requester, status, created_at, decided_at FROM approvals

@@ -1,4 +1,4 @@
-"""What pending integrations would meet as things are now: conflicts with the target, conflicts made, open tasks.
+"""What pending integrations would meet as things are now: conflicts, the worktree's tasks, gates that are not used.
 
 The approvals show it. It is computed again whenever the target, another worktree or a task has changed.
 """
@@ -10,13 +10,16 @@ from asyncio import to_thread
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.errors import WorkbenchError
+from workbench.errors import BadInput, WorkbenchError
 from workbench.git import Repository
 from workbench.ops import SYSTEM, Ctx
+from workbench.rules.integration import with_lines
+from workbench.rules.tasks.lifecycle import OPEN
 from workbench.services import approvals
 from workbench.services.approvals import Approval
 from workbench.services.worktrees.imports import import_new_commits
 from workbench.services.worktrees.rows import KIND, open_worktrees
+from workbench.settings import Settings
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -24,7 +27,7 @@ SQL = beside(__file__)
 
 SHOWN_TASKS = 20
 SHOWN_FILES = 20
-"""How many open tasks an approval names, and how many files of each conflict that it would make."""
+"""How many open and failed tasks an approval names, and how many files of each conflict that it would make."""
 
 log = logging.getLogger(__name__)
 
@@ -51,21 +54,41 @@ async def _refresh(ctx: Ctx) -> None:
 
 
 async def outlook(ctx: Ctx, repository: Repository, what: Mapping[str, Any]) -> dict[str, Any]:
-    """The open tasks of a worktree and the conflicts of its integration, as the approval shows them.
+    """The tasks of a worktree, the conflicts of its integration and the gates it goes without, for the approval.
 
     Args:
         what: the payload of the approval: `worktree`, `source_commit`, `target`.
     """
-    rows, tasks = await ctx.read(lambda tx: (open_worktrees(tx), _open_tasks(tx, what["worktree"])))
+    rows, tasks = await ctx.read(lambda tx: (open_worktrees(tx), _tasks(tx, what["worktree"])))
     commits = await to_thread(repository.heads, {what["target"], *(row["branch_name"] for row in rows)})
-    shown = {"open_tasks": len(tasks), "open_task_ids": tasks[:SHOWN_TASKS]}
+    shown = tasks | {"unused_gates": await to_thread(_unused_gates, ctx.settings)}
     if what["target"] not in commits:
         return shown
     return shown | await _conflicts(ctx, repository, what, rows, commits)
 
 
-def _open_tasks(tx: Reader, name: str) -> list[int]:
-    return [row["task_id"] for row in tx.all(SQL.open_tasks, name=name)]
+def _tasks(tx: Reader, name: str) -> dict[str, Any]:
+    """How many of a worktree's tasks are open, failed for good and completed; some of them by id."""
+    rows = tx.all(SQL.tasks, name=name)
+    failed = [row["task_id"] for row in rows if row["status"] == "failed"]
+    open_ids = [row["task_id"] for row in rows if row["status"] in OPEN]
+    return {
+        "open_tasks": len(open_ids),
+        "open_task_ids": open_ids[:SHOWN_TASKS],
+        "failed_tasks": len(failed),
+        "failed_task_ids": failed[:SHOWN_TASKS],
+        "completed_tasks": sum(row["status"] == "completed" for row in rows),
+    }
+
+
+def _unused_gates(settings: Settings) -> list[str]:
+    """The gates in the project's file that do not run: it is not trusted, or has changed since the server started."""
+    try:
+        found = Settings.of_project(settings.project).get("integration_gates") or ()
+    except BadInput:  # the next start says what is wrong in it
+        return []
+    commands = found.splitlines() if isinstance(found, str) else found
+    return [one for one in commands if isinstance(one, str) and one.strip() and one not in settings.integration_gates]
 
 
 async def _conflicts(
@@ -94,4 +117,4 @@ def _amend(tx: Tx, before: Approval, now: Mapping[str, Any]) -> None:
     if any(current.payload[name] != before.payload[name] for name in ("source_commit", "target")):
         return
     trivial = all(current.payload.get(name) == value for name, value in now.items() if name != "behind")
-    approvals.amend(tx, current, {**current.payload, **now}, quiet=trivial)
+    approvals.amend(tx, current, with_lines({**current.payload, **now}), quiet=trivial)

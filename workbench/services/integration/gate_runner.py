@@ -71,7 +71,7 @@ def _show(tx: Tx, approval_id: int, commit: str, shown: list[dict[str, Any]]) ->
         return False
     states = proposal.states(approval.payload)
     new_states = [gate["state"] for gate in shown] != states
-    approvals.amend(tx, approval, {**approval.payload, "gates": shown}, quiet=not new_states)
+    approvals.amend(tx, approval, rules.with_lines({**approval.payload, "gates": shown}), quiet=not new_states)
     for before, gate in zip(states, shown, strict=True):
         if gate["state"] in _ENDED and before not in _ENDED:
             _emit_ended(tx, approval, gate)

@@ -77,7 +77,7 @@ async def _merge_again(ctx: Ctx, repository: Repository, approval: Approval, tar
     fresh = {"target_commit": target_commit, "merged_commit": merged, "conflicts": [], "gates": waiting}
 
     def change(tx: Tx) -> Approval:
-        approvals.amend(tx, approval, {**approval.payload, **fresh})
+        approvals.amend(tx, approval, rules.with_lines({**approval.payload, **fresh}))
         tx.run(proposal.SQL.set_checked, id=approval.id, checked=int(not waiting))
         return approvals.find(tx, approval.id) or approval
 
@@ -145,7 +145,8 @@ async def finish(ctx: Ctx, repository: Repository, row: Row, approval: Approval,
     def change(tx: Tx) -> dict[str, Any]:
         close_worktree(tx, row, Action.FINISH, commit, Closing(approval.id, target, approval.reason or ""))
         begin(tx, "rescue", place_of(ctx, row), row["branch_name"], None)
-        outcome = {"worktree": name, "state": "integrated", "commit": commit}
+        decides = approval.payload.get("decides", [])
+        outcome = {"worktree": name, "state": "integrated", "commit": commit, "decides": decides}
         with tx.acting(_approver(tx, approval)):
             tx.emit("worktree.integrated", f"worktree:{name}", commit=commit, target=target)
             if approval.status == "pending":

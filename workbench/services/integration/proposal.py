@@ -55,6 +55,7 @@ async def put_question(
         "merged_commit": None,
         "gates": [] if payload["conflicts"] else waiting_gates(ctx),
     }
+    payload = rules.with_lines(payload)
 
     def change(tx: Tx) -> Approval:
         return _open_or_update(tx, row, payload, requester or tx.actor)

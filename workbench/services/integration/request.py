@@ -28,8 +28,9 @@ class MadeConflict(Wire):
 class IntegrationAsked(Wire):
     """The state of a requested integration; get_approval with wait_seconds waits for the decision and its reason.
 
-    `conflicts` are those with the target, and `makes_conflict` those that the merge would cause. The merge closes the
-    worktree, which ends the work on its `open_tasks`.
+    `decides` has three lines for whoever decides: the worktree's tasks, the gates, and what was checked. `conflicts`
+    are those with the target, and `makes_conflict` those that the merge would cause. The merge closes the worktree,
+    which ends the work on its `open_tasks`.
     """
 
     state: Literal["awaiting_approval", "queued", "integrated"]
@@ -41,6 +42,7 @@ class IntegrationAsked(Wire):
     makes_conflict: list[MadeConflict]
     open_tasks: int
     open_task_ids: list[int]
+    decides: list[str]
 
 
 Target = Annotated[Branch | None, Field(description="Default: the branch it was forked from.")]
@@ -99,6 +101,7 @@ async def _request(ctx: Ctx, name: str, target: str | None, fast_forward: bool |
         makes_conflict=what.get("makes_conflict", []),
         open_tasks=what.get("open_tasks", 0),
         open_task_ids=what.get("open_task_ids", []),
+        decides=what.get("decides", []),
     )
 
 

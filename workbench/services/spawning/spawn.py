@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -42,6 +43,9 @@ from workbench.services.spawning.request import (
     environment_of,
 )
 from workbench.store.base import Reader, Row, Tx
+
+SPAWN = "spawn"
+"""Who admits an agent that its operator started: the start itself, not an answer that the agent had to wait for."""
 
 
 class Spawned(Wire):
@@ -196,7 +200,7 @@ async def approve_if_auto(ctx: Ctx, made: Registered, approve: str) -> tuple[str
     """Approve a registration at once if the operator chose that; the agent's id and registration status."""
     if approve != "auto" or ctx.caller.level is not Level.OPERATOR:
         return made.agent_id, made.status
-    decision = await approvals.approve(ctx, made.approval_id)
+    decision = await approvals.approve(ctx.of(replace(ctx.caller, name=SPAWN)), made.approval_id)
     return decision.outcome["agent_id"], Registration(decision.outcome["status"])
 
 

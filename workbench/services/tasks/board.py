@@ -31,9 +31,12 @@ class TaskList(Wire):
 
 
 class TaskCounts(Wire):
-    """The number of tasks in each state; states without tasks are left out."""
+    """The number of tasks in each state; states without tasks are left out. Of the pending ones, `blocked` cannot be
+    claimed: they wait for others.
+    """
 
     counts: dict[TaskState, int]
+    blocked: int
 
 
 class TaskGraph(Wire):
@@ -129,7 +132,8 @@ _ORDERS = {
 async def count_tasks(ctx: Ctx) -> TaskCounts:
     """Count the tasks by state."""
     rows = await ctx.read(lambda tx: tx.all(SQL.counts, task_scope(tx, ctx.caller)))
-    return TaskCounts(counts={row["status"]: row["n"] for row in rows})
+    blocked = sum(int(row["blocked"]) for row in rows)
+    return TaskCounts(counts={row["status"]: row["n"] for row in rows}, blocked=blocked)
 
 
 @op(allow=Level.READ, reads=True, tool=False)

@@ -47,7 +47,7 @@ WHERE (s.priority < :after_priority OR (s.priority = :after_priority AND s.task_
 ORDER BY s.priority DESC, s.task_id LIMIT :limit;
 
 -- name: counts
-SELECT status, COUNT(*) AS n FROM task_status
+SELECT status, COUNT(*) AS n, SUM(CASE WHEN status = 'pending' AND unmet > 0 THEN 1 ELSE 0 END) AS blocked FROM task_status
 WHERE CAST(:everything AS {{big}}) = 1 OR session_id = '' OR session_id = :mine
 GROUP BY status ORDER BY status;
 

@@ -25,51 +25,54 @@ export function queue({ intervals }) {
   return `${at} ${waiting === 1 ? "waits" : "wait"}${longest}.`;
 }
 
-export function utilisation({ agents }, span) {
+export function utilisation({ agents, totals: { present, share } }, span) {
   if (!agents.some(({ attempts }) => attempts)) return `No agent held a task within the last ${span}.`;
-  const share = agents.reduce((sum, agent) => sum + agent.share, 0) / agents.length;
-  const text = `${plural(agents.length, "agent")} held tasks ${percent(share)} of the time`;
+  const shown = present > agents.length ? ` (the chart has the ${number(agents.length)} busiest)` : "";
+  const text = `${plural(present, "agent")}${shown} held tasks ${percent(share)} of the time`;
   if (agents.length === 1) return `${text} (${agents[0].agent_id}).`;
   const ordered = [...agents].sort((one, other) => other.share - one.share);
   const [most, least] = [ordered[0], ordered.at(-1)];
   return `${text}: ${most.agent_id} most (${percent(most.share)}), ${least.agent_id} least (${percent(least.share)}).`;
 }
 
-export function stream({ attempts }, span) {
-  if (!attempts.length) return `No task was worked on within the last ${span}.`;
-  const tasks = new Set(attempts.map(({ task_id: id }) => id)).size;
-  const agents = new Set(attempts.map(({ agent_id: id }) => id)).size;
-  const done = attempts.filter(({ outcome }) => outcome === "completed").length;
-  const made = `${plural(attempts.length, "attempt")} at ${plural(tasks, "task")} by ${plural(agents, "agent")}`;
-  return `${made} within the last ${span}; ${number(done)} completed theirs.`;
+export function stream({ attempts, totals }, span) {
+  const { attempts: all, tasks, agents, completed, failed } = totals;
+  if (!all) return `No task was worked on within the last ${span}.`;
+  const made = `${plural(all, "attempt")} at ${plural(tasks, "task")} by ${plural(agents, "agent")}`;
+  const bad = failed ? `, ${number(failed)} failed` : "";
+  const shown = all > attempts.length ? `; the chart has the newest ${number(attempts.length)}` : "";
+  return `${made} within the last ${span}; ${number(completed)} completed theirs${bad}${shown}.`;
 }
 
-export function approvals({ approvals: asked, pending }, span) {
-  const decided = asked.filter(({ status }) => status !== "pending").map((one) => one.waited_seconds);
+export function approvals({ approvals: asked, pending, totals }, span) {
+  const { decided, mean_seconds: mean, longest_seconds: longest, decided_otherwise: others } = totals;
   const still = pending ? `${plural(pending, "question")} still ${pending === 1 ? "waits" : "wait"}` : "none waits";
-  if (!decided.length) return `No question was decided within the last ${span}; ${still}.`;
-  const mean = duration((1000 * decided.reduce((sum, one) => sum + one, 0)) / decided.length);
-  const longest = duration(1000 * Math.max(...decided));
-  const text = `${plural(decided.length, "question")} ${were(decided.length)} decided after ${mean} on average`;
-  return `${text} and ${longest} at most; ${still}.`;
+  const rest = others ? `${plural(others, "question")} ${were(others)} decided without one; ` : "";
+  const left = pending + decided + others - asked.length;
+  const shown = left > 0 ? `; the chart leaves out ${number(left)}` : "";
+  if (!decided) return `No question was decided by a person within the last ${span}; ${rest}${still}${shown}.`;
+  const took = `after ${duration(1000 * mean)} on average and ${duration(1000 * longest)} at most`;
+  return `${plural(decided, "question")} ${were(decided)} decided by a person ${took}; ${rest}${still}${shown}.`;
 }
 
-export function tools({ tools: used }, span) {
+export function tools({ tools: used, totals: { calls: all } }, span) {
   if (!used.length) return `No tool was called within the last ${span}.`;
   const calls = used.reduce((sum, one) => sum + one.calls, 0);
   const failed = used.reduce((sum, one) => sum + one.failed, 0);
   const timed = used.filter(({ median_ms: ms }) => ms !== null);
   const slowest = timed.sort((one, other) => other.median_ms - one.median_ms)[0];
-  const text = `${plural(calls, "call")} of ${plural(used.length, "tool")}, ${number(failed)} failed`;
+  const some = all > calls ? ` (of ${number(all)}; these are the newest, of the tools called most)` : "";
+  const text = `${plural(calls, "call")} of ${plural(used.length, "tool")}${some}, ${number(failed)} failed`;
   const most = slowest ? `; the slowest is ${slowest.tool} (${duration(slowest.median_ms)} on median)` : "";
   return `${text}${most}.`;
 }
 
-export function tokens({ intervals, cost_usd: cost }, span) {
+export function tokens({ intervals, totals, cost_usd: cost }, span) {
   const [answers, read, written] = ["answers", "input_tokens", "output_tokens"].map((name) => total(intervals, name));
   if (!answers) return `No model answered within the last ${span}.`;
+  const some = totals.answers > answers ? ` (the newest of ${number(totals.answers)})` : "";
   if (!read && !written)
-    return `${plural(answers, "answer")} used an unknown number of tokens: no provider reported them.`;
+    return `${plural(answers, "answer")}${some} used an unknown number of tokens: no provider reported them.`;
   const price = cost === null ? "an unknown cost" : `${cost.toFixed(2)} US dollars`;
-  return `${plural(answers, "answer")} used ${number(read)} tokens of input and ${number(written)} of output, for ${price}.`;
+  return `${plural(answers, "answer")}${some} used ${number(read)} tokens of input and ${number(written)} of output, for ${price}.`;
 }

@@ -77,6 +77,7 @@ export class ApprovalCard {
     const facts = kind.facts?.(approval);
     this.age = h("span", {});
     this.summary = h("div", { class: "wb-card-summary" }, ...kind.summary(approval, this.tables));
+    this.lines = h("ul", { class: "wb-list wb-card-summary", "aria-label": "What decides it" });
     this.facts = h("div", { class: "wb-card-summary wb-cut", title: facts, hidden: !facts }, facts);
     this.live = kind.live?.();
     this.warnings = h("div", {});
@@ -84,7 +85,7 @@ export class ApprovalCard {
     const title = h("span", { class: "wb-strong wb-wrap", id: titleId, title: this.name }, this.name);
     const origin = h("span", { class: "wb-muted" }, `${kind.label} · ${kind.origin(approval)} · `, this.age);
     const head = h("div", { class: "wb-card-head" }, title, origin);
-    const parts = [head, this.summary, this.facts, this.warnings, this.result, this.live?.element];
+    const parts = [head, this.summary, this.lines, this.facts, this.warnings, this.result, this.live?.element];
     return h("div", { class: "wb-card-body" }, ...parts);
   }
 
@@ -152,12 +153,21 @@ export class ApprovalCard {
     if (this.state === "waiting") setText(this.approveButton, label);
     setAttribute(this.approveButton, "aria-label", `${label}: ${this.name}`);
     this.approveButton.classList.toggle("wb-primary", !kind.discouraged(approval, this.tables));
+    this.drawLines(kind.lines?.(approval) ?? []);
     const warnings = kind.warnings?.(approval, this.tables) ?? [];
     const key = warnings.join("\n");
     const lines = () => warnings.map((text) => message("warning", ...prose(text)));
     if (key !== this.drawnWarnings) this.warnings.replaceChildren(...lines());
     this.drawnWarnings = key;
     this.live?.update(approval);
+  }
+
+  /** @param {string[]} lines */
+  drawLines(lines) {
+    const key = lines.join("\n");
+    if (key !== this.drawnLines) this.lines.replaceChildren(...lines.map((line) => h("li", {}, ...prose(line))));
+    this.lines.hidden = !lines.length;
+    this.drawnLines = key;
   }
 
   /** Draw what the approval, or a decision made elsewhere, may have changed. */
@@ -368,6 +378,7 @@ export class ApprovalCard {
     if (this.details) this.details.element.hidden = true;
     this.actions.hidden = true;
     this.facts.hidden = true;
+    this.lines.hidden = true;
     this.warnings.hidden = true;
     this.checkbox.checked = false;
     this.checkbox.hidden = true;

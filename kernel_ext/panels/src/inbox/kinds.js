@@ -18,6 +18,7 @@ import { trust } from "./trust.js";
  * @property {(approval: any) => string} title
  * @property {(approval: any) => string} origin
  * @property {(approval: any, tables: Tables) => (Node|string|null)[]} summary what approving at once would do
+ * @property {(approval: any) => string[]} [lines] what decides it, a line each
  * @property {(approval: any) => string} [facts] further facts, in one line
  * @property {(approval: any, tables: Tables) => string[]} [warnings]
  * @property {() => Live} [live] what goes on meanwhile

@@ -16,7 +16,7 @@ export const integration = {
   label: "integration",
   approve: (approval) => {
     if (isFailing(approval)) return "Approve despite failed gates…";
-    return approval.payload.open_tasks ? "Approve and integrate…" : "Approve and integrate";
+    return despite(approval.payload).length ? "Approve and integrate…" : "Approve and integrate";
   },
   approving: "Approving…",
   title: ({ payload }) => payload.worktree,
@@ -33,9 +33,9 @@ export const integration = {
       h("span", { class: "wb-added" }, `+${added}`),
       " ",
       h("span", { class: "wb-removed" }, `−${removed}`),
-      payload.conflicts.length ? null : ` · no conflicts with ${payload.target}`,
     ];
   },
+  lines: ({ payload }) => payload.decides ?? [],
   warnings: (approval, tables) =>
     [requestedText(approval, tables), movedWarning(approval, tables), ...payloadWarnings(approval.payload)].filter(
       Boolean,
@@ -44,20 +44,22 @@ export const integration = {
   confirmation: (approval) => {
     const { payload } = approval;
     const failing = isFailing(approval);
-    if (!failing && !payload.open_tasks) return null;
+    const reasons = [...(failing ? ["failed gates"] : []), ...despite(payload)];
+    if (!reasons.length) return null;
     const failed = failing ? failedGates(approval) : [];
     const gates = `${plural(failed.length, "gate")} did not pass: ${shortList(failed)}. What is integrated stays in ${payload.target}.`;
-    const despite = [failing && "failed gates", payload.open_tasks && "open tasks"].filter(Boolean).join(" and ");
+    const consequence = [failing && gates, failedTasks(payload), unusedGates(payload), openTasks(payload)];
     return {
-      label: `Integrate despite ${despite}`,
-      consequence: [failing && gates, openTasks(payload)].filter(Boolean).join(" "),
+      label: `Integrate despite ${shortList(reasons)}`,
+      consequence: consequence.filter(Boolean).join(" "),
       choices: failing ? { despite_gates: true } : {},
     };
   },
   discouraged: (approval, tables) => {
-    const { conflicts, changed, makes_conflict: made, open_tasks: open } = approval.payload;
+    const { conflicts, changed, makes_conflict: made } = approval.payload;
     const moved = branchMoved(tables.worktrees.get(approval.payload.worktree), approval);
-    const warned = [conflicts, changed, made].some((found) => found?.length > 0) || open > 0;
+    const warned =
+      [conflicts, changed, made].some((found) => found?.length > 0) || despite(approval.payload).length > 0;
     return moved || warned || isFailing(approval) || Boolean(approval.changes_requested_at);
   },
   done: (outcome, approval) => integrationProgress({ ...approval, outcome }, null).text,
@@ -88,6 +90,21 @@ function payloadWarnings(payload) {
     changed?.length &&
       `Protected parts of the repository have changed since the worktree was created: ${shortList(changed)}. Check them before you approve.`,
   ];
+}
+
+/** What is not as it should be, and does not keep it from being merged. @returns {string[]} */
+function despite({ failed_tasks: failed, unused_gates: unused, open_tasks: open }) {
+  return [failed && "failed tasks", unused?.length && "unused gates", open && "open tasks"].filter(Boolean);
+}
+
+function failedTasks({ worktree: name, failed_tasks: failed, failed_task_ids: ids = [] }) {
+  if (!failed) return null;
+  return `${plural(failed, "task")} of ${name} failed for good (${shortList(ids.map(String), 5, failed)}).`;
+}
+
+function unusedGates({ unused_gates: unused = [] }) {
+  if (!unused.length) return null;
+  return `${plural(unused.length, "gate")} ${unused.length === 1 ? "is" : "are"} set, but not used: ${shortList(unused)}.`;
 }
 
 /** What becomes of unfinished tasks; null if there are none. */

@@ -2,6 +2,7 @@
 
 import { copyButton } from "./controls.js";
 import { h, prose } from "./dom.js";
+import { plural } from "./format.js";
 import { icon } from "./icons.js";
 
 /** Content under a small label. @returns {HTMLElement} */
@@ -12,6 +13,23 @@ export function labelled(label, ...content) {
 /** A sentence with an icon before it. @param {string} name of the icon @param {...(Node|string)} content @returns {HTMLElement} */
 export function message(name, ...content) {
   return h("div", { class: "wb-message" }, icon(name), h("span", {}, ...content));
+}
+
+const SHOWN_LINES = 5;
+
+/** Why a worker failed: the first line as prose, its output below with its lines, all after five folded. @param {string} text */
+export function outputOf(text) {
+  const [first, ...rest] = text.trimEnd().split("\n");
+  const [shown, more] = [rest.slice(0, SHOWN_LINES), rest.slice(SHOWN_LINES)];
+  const lines = (some) => h("pre", { class: "wb-pre wb-wrap", tabindex: 0 }, some.join("\n"));
+  const folded = () => h("details", {}, h("summary", {}, plural(more.length, "more line")), lines(more));
+  return h(
+    "div",
+    { class: "wb-output" },
+    h("span", {}, ...prose(first)),
+    shown.length ? lines(shown) : null,
+    more.length ? folded() : null,
+  );
 }
 
 /** The content of an error's message: its code, and what to do next. @param {{code?: string, message: string}} error @returns {Node[]} */

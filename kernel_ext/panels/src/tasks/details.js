@@ -1,7 +1,7 @@
 /** One task's details: its state and why, the tasks around it, its attempts, its log, and what came of it. */
 
 import { Artifact } from "../contents/artifact.js";
-import { codeBlock, Facts, labelled, message } from "../lib/blocks.js";
+import { codeBlock, Facts, labelled, message, outputOf } from "../lib/blocks.js";
 import { button } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
 import { dateTime, duration, plural, timeOfDay } from "../lib/format.js";
@@ -195,7 +195,7 @@ export class TaskDetails {
         begun ? ` · ${progress} %` : "",
         paused ? ` · next attempt after ${timeOfDay(pause)}` : "",
       ),
-      error ? message("warning", h("span", { class: "wb-prose" }, error)) : null,
+      error ? message("warning", outputOf(error)) : null,
     ];
   }
 
@@ -303,14 +303,22 @@ function attemptRows(one, kept) {
   const took = ended ? duration(Date.parse(ended) - Date.parse(began)) : "–";
   const cells = [attempt, agent, dateTime(began), took, (outcome ?? "under way").replaceAll("_", " ")];
   const line = h("tr", {}, ...cells.map((cell) => h("td", { title: cell }, cell)));
-  const error = [one.error_class, one.error_message].filter(Boolean).join(": ");
+  const error = one.error_message && outputOf(one.error_message);
   const asked = one.finishing && `Its command has ended it (${one.finishing}) and still runs.`;
-  const below = [error, one.waits_for, asked, one.problem, kept?.element].filter(Boolean);
+  const below = [
+    one.error_class && `Class: ${one.error_class}`,
+    error,
+    one.waits_for,
+    asked,
+    one.problem,
+    kept?.element,
+  ].filter(Boolean);
   return [line, ...below.map(rowBelow)];
 }
 
 function rowBelow(content) {
-  const style = typeof content === "string" ? "wb-attempt-error" : "wb-attempt-kept";
+  const isText = typeof content === "string" || content.classList.contains("wb-output");
+  const style = isText ? "wb-attempt-error" : "wb-attempt-kept";
   return h("tr", { class: style }, h("td", {}), h("td", { colspan: 4 }, content));
 }
 

@@ -255,7 +255,7 @@ class Row {
 
 /** Why a task is in its state, or which attempt it is. */
 function reasonOf({ status, error_message: error, attempt, not_before: pause }) {
-  if (status === "failed" || status === "cancelled") return error ?? "";
+  if (status === "failed" || status === "cancelled") return error?.split("\n", 1)[0] ?? "";
   const again = status === "pending" ? attempt + 1 : attempt;
   if (pause && status === "pending" && Date.parse(pause) > Date.now())
     return `attempt ${again} after ${timeOfDay(pause)}`;

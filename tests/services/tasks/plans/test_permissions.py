@@ -61,7 +61,11 @@ async def test_plans_say_how_far_they_are(workbench: Workbench, ada: Admitted) -
     with pytest.raises(Refused, match="FORBIDDEN"):
         await workbench.dispatch(ada.caller, "create_plan", {"text": TEXT})
     await workbench.call("create_plan", text=TEXT.replace("worktree: other", "worktree:"))
-    assert (await workbench.call("list_plans"))["plans"] == [{"plan": "p", "tasks": 3, "completed": 0, "open": 3}]
+    assert (await workbench.call("list_plans"))["plans"] == [
+        {"plan": "p", "tasks": 3, "completed": 0, "failed": 0, "cancelled": 0, "open": 3}
+    ]
     await given.end(workbench, ada, 1)
     await given.end(workbench, ada, 3, "cancelled")
-    assert (await workbench.call("list_plans"))["plans"] == [{"plan": "p", "tasks": 3, "completed": 1, "open": 1}]
+    assert (await workbench.call("list_plans"))["plans"] == [
+        {"plan": "p", "tasks": 3, "completed": 1, "failed": 0, "cancelled": 1, "open": 1}
+    ]

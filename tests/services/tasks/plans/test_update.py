@@ -98,7 +98,9 @@ async def test_what_ended_without_a_result_may_go_and_its_name_is_free_again(wor
     with pytest.raises(Conflict, match="line 4: 'last' is cancelled; retry it before title can change"):
         await workbench.call("create_plan", text=TEXT.replace("title: Last", "title: Least"), update=True)
     assert (await workbench.call("create_plan", text=EXTRA, update=True))["tasks"] == {"extra": 4}
-    assert (await workbench.call("list_plans"))["plans"] == [{"plan": "p", "tasks": 1, "completed": 0, "open": 1}]
+    assert (await workbench.call("list_plans"))["plans"] == [
+        {"plan": "p", "tasks": 1, "completed": 0, "failed": 0, "cancelled": 0, "open": 1}
+    ]
     assert (await workbench.call("create_plan", text=TEXT, update=True))["tasks"] == {
         "first": 5,
         "middle": 6,

@@ -1,10 +1,11 @@
 SELECT r.id AS run, r.id || ' ' || r.name AS compared, r.sweep, r.state, r.seconds, r.tries, r.git_commit,
     coalesce(t.created, 0) AS tasks, coalesce(t.completed, 0) AS completed, coalesce(t.failed, 0) AS failed,
-    t.median_lead_s, m.metrics, r.parameters
+    t.median_lead_s, m.metrics, r.parameters,
+    (SELECT count(*) FROM runs WHERE archived AND len($groups) = 0) AS of_archived
 FROM runs r
 LEFT JOIN (
     SELECT session, count(*) AS created, count(*) FILTER (WHERE status = 'completed') AS completed,
-        count(*) FILTER (WHERE status = 'failed') AS failed, median(lead_seconds) AS median_lead_s
+        count(*) FILTER (WHERE status = 'failed') AS failed, median(lead_seconds) FILTER (WHERE status = 'completed') AS median_lead_s
     FROM tasks GROUP BY session
 ) t ON t.session = (SELECT s.session FROM sessions s WHERE s.id = r.session_id)
 LEFT JOIN (

@@ -1,5 +1,7 @@
 SELECT source, server, count(DISTINCT tool_name) AS tools, count(*) AS calls,
     count(*) FILTER (WHERE state = 'failed') AS failed,
+    count(*) FILTER (WHERE state IN ('cancelled', 'interrupted')) AS ended_early,
+    count(*) FILTER (WHERE ended_at IS NULL) AS open,
     round(1e3 * median(seconds), 1) AS median_ms,
     round(1e3 * quantile_cont(seconds, 0.95), 1) AS p95_ms,
     round(1e3 * max(seconds), 1) AS longest_ms,

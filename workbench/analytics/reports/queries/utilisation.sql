@@ -1,8 +1,5 @@
-WITH latest AS (SELECT max(occurred_at) AS moment FROM events),
-here AS (
-    SELECT agent, admitted_at, epoch(coalesce(left_at, l.moment) - admitted_at) AS here_s
-    FROM agents CROSS JOIN latest l WHERE admitted_at IS NOT NULL
-), origin AS (SELECT min(began_at) AS zero FROM busy)
+WITH here AS (SELECT agent, here_seconds AS here_s FROM agents WHERE admitted_at IS NOT NULL),
+origin AS (SELECT min(began_at) AS zero FROM busy)
 SELECT b.agent, b.persona, epoch(b.began_at - o.zero) AS start_s, epoch(b.began_at - o.zero) + b.seconds AS end_s,
     b.seconds AS busy_s, h.here_s, least(1, sum(b.seconds) OVER (PARTITION BY b.agent) / nullif(h.here_s, 0)) AS share
 FROM busy b CROSS JOIN origin o LEFT JOIN here h ON h.agent = b.agent

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from workbench.analytics.reports import charts
 from workbench.analytics.reports.declaration import Standard
-from workbench.analytics.reports.words import counted, duration, enumerated
+from workbench.analytics.reports.words import counted, duration, enumerated, others
 
 if TYPE_CHECKING:
     import altair
@@ -20,12 +20,18 @@ def sentence(frame: pandas.DataFrame) -> str:
     names = frame["compared"].tolist()
     known = frame.dropna(subset="median_lead_s")
     if len(known) < 2:
-        return f"{enumerated(names)}: there are no two groups with ended tasks to compare."
+        return f"{enumerated(names)}: there are no two groups with completed tasks to compare{_left(frame)}."
     fast, slow = known.iloc[int(known["median_lead_s"].argmin())], known.iloc[int(known["median_lead_s"].argmax())]
-    text = (
-        f"{counted(len(frame), 'group')} ({enumerated(names)}): a task took {duration(fast['median_lead_s'])} on median"
-    )
-    return f"{text} in {fast['compared']} and {duration(slow['median_lead_s'])} in {slow['compared']}."
+    text = f"{counted(len(frame), 'group')} ({enumerated(names)}): a completed task took"
+    text = f"{text} {duration(fast['median_lead_s'])} on median"
+    return f"{text} in {fast['compared']} and {duration(slow['median_lead_s'])} in {slow['compared']}{_left(frame)}."
+
+
+def _left(frame: pandas.DataFrame) -> str:
+    """The tasks of each group that are not counted, because they are not completed."""
+    rows = [(row["compared"], others(row)) for row in frame.to_dict("records")]
+    left = [f"{name} ({counts})" for name, counts in rows if counts]
+    return f"; not counted: {enumerated(left)}" if left else ""
 
 
 def picture(frame: pandas.DataFrame) -> altair.Chart:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from workbench.analytics.reports import charts
 from workbench.analytics.reports.declaration import Standard
-from workbench.analytics.reports.words import counted, duration
+from workbench.analytics.reports.words import counted, duration, others
 
 if TYPE_CHECKING:
     import altair
@@ -17,9 +17,17 @@ def sentence(frame: pandas.DataFrame) -> str:
     """Of the plan that was completed last: its length, its waits, and its longest step."""
     last = _last(frame)
     longest = last.iloc[int(last["seconds"].argmax())]
-    text = f"{counted(len(last), 'task')} decided that {last['of_plan'].iloc[0]} took {duration(last['seconds'].sum())}"
+    left = others(first := last.iloc[0], "of_")
+    ended = f"the last of {first['of_completed']:,} completed tasks of {first['of_plan']} ended after"
+    what = (
+        f"{ended} {duration(last['seconds'].sum())}"
+        if left
+        else f"{first['of_plan']} took {duration(last['seconds'].sum())}"
+    )
+    text = f"{counted(len(last), 'task')} decided that {what}"
+    unfinished = f"; it is not finished: {left}" if left else ""
     waited = f"{duration(last['wait_s'].sum())} of it nobody worked"
-    return f"{text}; {waited}, and {longest['task']} took longest ({duration(longest['seconds'])})."
+    return f"{text}; {waited}, and {longest['task']} took longest ({duration(longest['seconds'])}){unfinished}."
 
 
 def picture(frame: pandas.DataFrame) -> altair.Chart:

@@ -21,14 +21,19 @@ OUTCOMES = {
     "running": charts.BLUE,
 }
 
+WORDS = {name: name for name in OUTCOMES if name not in ("completed", "running")} | {
+    "expired": "lost their lease",
+    "running": "still run",
+}
+
 
 def sentence(frame: pandas.DataFrame) -> str:
     """How many attempts, by how many agents, how long."""
     agents = counted(frame["agent"].nunique(), "agent")
     made = f"{counted(len(frame), 'attempt')} at {counted(frame['task'].nunique(), 'task')} by {agents}"
-    return (
-        f"{made} within {duration(frame['end_s'].max())}; {(frame['outcome'] == 'completed').sum():,} completed theirs."
-    )
+    ends = frame["outcome"].value_counts()
+    others = "".join(f", {ends[name]:,} {word}" for name, word in WORDS.items() if ends.get(name))
+    return f"{made} within {duration(frame['end_s'].max())}; {ends.get('completed', 0):,} completed theirs{others}."
 
 
 def picture(frame: pandas.DataFrame) -> altair.Chart:

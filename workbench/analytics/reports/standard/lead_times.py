@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from workbench.analytics.reports import charts
 from workbench.analytics.reports.declaration import Standard
-from workbench.analytics.reports.words import counted, duration, percent
+from workbench.analytics.reports.words import counted, duration, percent, without
 
 if TYPE_CHECKING:
     import altair
@@ -18,7 +18,8 @@ def sentence(frame: pandas.DataFrame) -> str:
     lead = frame["lead_s"]
     work = frame["work_s"].sum() / lead.sum() if lead.sum() else 0.0
     spread = f"{duration(lead.median())} on median and {duration(lead.max())} at most ({frame['task'].iloc[0]})"
-    return f"From creation to completion {counted(len(frame), 'task')} took {spread}; {percent(work)} of it was work."
+    text = f"From creation to completion {counted(len(frame), 'task')} took {spread}; {percent(work)} of it was work"
+    return f"{text}{without(frame.iloc[0])}."
 
 
 def picture(frame: pandas.DataFrame) -> altair.Chart:

@@ -50,14 +50,20 @@ def _number(value: Any) -> Any:
 
 def sentence(frame: pandas.DataFrame) -> str:
     """How many, how they ended, and which took longest."""
-    done = int((frame["state"] == "completed").sum())
-    text = f"{done:,} of {counted(len(frame), 'run')} completed"
-    known = frame.dropna(subset="seconds")
+    done = frame[frame["state"] == "completed"]
+    states = frame.loc[frame["state"] != "completed", "state"].value_counts()
+    rest = "".join(f", {number:,} {state}" for state, number in states.items())
+    archived = frame["of_archived"].iloc[0]
+    text = (
+        f"{len(done):,} of {counted(len(frame), 'run')}{f' (and {archived:,} archived)' if archived else ''} completed"
+    )
+    known = done.dropna(subset="seconds")
     if known.empty:
-        return f"{text}."
+        return f"{text}{rest}."
     longest = known.iloc[int(known["seconds"].argmax())]
     middle = duration(known["seconds"].median())
-    return f"{text}, after {middle} on median; {longest['compared']} took longest: {duration(longest['seconds'])}."
+    took = f"{longest['compared']} took longest of them: {duration(longest['seconds'])}"
+    return f"{text} after {middle} on median{rest}; {took}."
 
 
 def picture(frame: pandas.DataFrame) -> altair.Chart:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from workbench.analytics.reports import charts
 from workbench.analytics.reports.declaration import Standard
-from workbench.analytics.reports.words import counted, duration, enumerated, was
+from workbench.analytics.reports.words import counted, duration, enumerated, was, without
 
 if TYPE_CHECKING:
     import altair
@@ -21,7 +21,7 @@ def sentence(frame: pandas.DataFrame) -> str:
     first = of_personas[of_personas == of_personas.iloc[0]]
     most = f"most by {enumerated(first.index.tolist())} ({first.iloc[0]:,}{' each' if len(first) > 1 else ''})"
     span = duration(frame["from_s"].max() + width)
-    return f"{counted(total, 'task')} {was(total)} completed within {span}, {most}."
+    return f"{counted(total, 'task')} {was(total)} completed within {span}, {most}{without(frame.iloc[0])}."
 
 
 def picture(frame: pandas.DataFrame) -> altair.Chart:

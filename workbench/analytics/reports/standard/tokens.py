@@ -20,6 +20,10 @@ def sentence(frame: pandas.DataFrame) -> str:
         return f"{text} an unknown number of tokens: no provider reported them."
     read, written = frame["tokens_in"].sum(), frame["tokens_out"].sum()
     cost = "an unknown cost" if frame["usd"].isna().all() else f"{frame['usd'].sum():,.2f} US dollars"
+    unpriced, unknown = (int(frame["answers"].sum() - frame[name].sum()) for name in ("priced", "reported"))
+    if unpriced and not frame["usd"].isna().all():
+        cost += f" ({counted(unpriced, 'answer')} of unknown cost)"
+    text = f"{text} (of {unknown:,} no number is known)" if unknown else text
     most = f"most by {frame['definition'].iloc[0]} with {frame['model'].iloc[0]}"
     return f"{text} {int(read):,} tokens of input and {int(written):,} of output, for {cost}, {most}."
 

@@ -29,6 +29,11 @@ def sentence_of_sources(frame: pandas.DataFrame) -> str:
 def _about(frame: pandas.DataFrame, noun: str, names: pandas.Series) -> str:
     calls, failed = frame["calls"].sum(), frame["failed"].sum()
     text = f"{counted(calls, 'call')} of {counted(len(frame), noun)}, {int(failed):,} failed"
+    text += "".join(
+        f", {frame[name].sum():,} {word}"
+        for name, word in (("ended_early", "stopped"), ("open", "not ended"))
+        if frame[name].sum()
+    )
     known = frame["median_ms"].dropna()
     if known.empty:
         return f"{text}; none has run."

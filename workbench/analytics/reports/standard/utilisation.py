@@ -18,7 +18,9 @@ def sentence(frame: pandas.DataFrame) -> str:
     agents = frame.drop_duplicates("agent")
     share = frame["busy_s"].sum() / agents["here_s"].sum() if agents["here_s"].sum() else 0.0
     busiest, idlest = agents.iloc[0], agents.iloc[-1]
-    text = f"{counted(len(agents), 'agent')} held tasks {percent(min(1.0, share))} of the time"
+    text = (
+        f"{counted(len(agents), 'agent')} held tasks {percent(min(1.0, share))} of the time until the last work ended"
+    )
     if len(agents) == 1:
         return f"{text} ({busiest['agent']})."
     most, least = (

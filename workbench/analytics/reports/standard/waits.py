@@ -21,7 +21,11 @@ def sentence(frame: pandas.DataFrame) -> str:
     longest = frame.iloc[int(frame["longest_s"].argmax())]
     most = FOR[frame["waits_for"].iloc[0]]
     mean = f"{counted(number, 'task')} waited {duration(total / number)} on average, most of it for {most}"
-    return f"{mean}; the longest single wait was {duration(longest['longest_s'])} for {FOR[longest['waits_for']]}."
+    now, blocked = frame["now_waiting"].sum(), frame["of_blocked"].iloc[0]
+    still = f"; {counted(now, 'wait')} still {'lasts' if now == 1 else 'last'}" if now else ""
+    never = f"; {counted(blocked, 'task')} cannot start any more" if blocked else ""
+    text = f"{mean}; the longest single wait was {duration(longest['longest_s'])} for {FOR[longest['waits_for']]}"
+    return f"{text}{still}{never}."
 
 
 def picture(frame: pandas.DataFrame) -> altair.Chart:

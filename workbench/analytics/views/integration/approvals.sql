@@ -23,7 +23,7 @@ COMMENT ON COLUMN approvals.kind IS 'What was asked: registration, integration, 
 COMMENT ON COLUMN approvals.status IS 'pending, approved, rejected, or failed: no longer possible when it was decided.';
 COMMENT ON COLUMN approvals.about IS 'The agent, worktree, tool or definition that it is about, by its present id or name.';
 COMMENT ON COLUMN approvals.asked_by IS 'Present id of the agent that asked; of one that registered by itself, its name; or operator.';
-COMMENT ON COLUMN approvals.decided_by IS 'operator, rule:NAME, the agent that withdrew it, or system.';
+COMMENT ON COLUMN approvals.decided_by IS 'operator, rule:NAME, spawn (who started the agent admitted it with that), the agent that withdrew it, or system.';
 COMMENT ON COLUMN approvals.person IS 'Name of the person who decided: the setting person, or the name of the system''s user. Null: no person did.';
 COMMENT ON COLUMN approvals.created_at IS 'When it was asked.';
 COMMENT ON COLUMN approvals.decided_at IS 'When it was decided.';

@@ -1,7 +1,8 @@
 -- A task waits from its creation, its revival, or the end of an attempt, until the next claim or its cancellation. That
 -- time, a window, is split in this order: a pause before a retry, dependencies that are not completed, then nobody to
 -- claim it. While nobody claims it, it waits for a person as long as the admission of the agent that claims it in the end
--- is not decided. `end_us` tells windows before the same attempt apart.
+-- is not decided; one that a rule or `spawn` admits is not waited for. A task that cannot start any more has waited until
+-- what it needs failed. `end_us` tells windows before the same attempt apart.
 CREATE VIEW waits AS
 WITH latest AS (
     SELECT coalesce(max(at_us), 0) AS us FROM raw_events
@@ -49,7 +50,8 @@ WITH latest AS (
     GROUP BY w.task_id, w.attempt, w.end_us
 ), registrations AS (
     SELECT p.id AS approval_id, a.id AS uid, a.persona, p.status, p.created_us, p.decided_us
-    FROM raw_approvals p JOIN raw_agents a ON p.subject = 'agent:' || a.id WHERE p.kind = 'registration'
+    FROM raw_approvals p JOIN raw_agents a ON p.subject = 'agent:' || a.id
+    WHERE p.kind = 'registration' AND (p.decided_by IS NULL OR (p.decided_by <> 'spawn' AND p.decided_by NOT LIKE 'rule:%'))
 ), admissions AS (
     SELECT uid, min(approval_id) AS approval_id, min(created_us) AS created_us, min(decided_us) AS decided_us
     FROM registrations WHERE status = 'approved' GROUP BY uid
@@ -57,8 +59,8 @@ WITH latest AS (
     SELECT persona, min(approval_id) AS approval_id, min(created_us) AS created_us
     FROM registrations WHERE status = 'pending' GROUP BY persona
 ), bounds AS (
-    SELECT w.task_id, w.attempt, w.until_us,
-        coalesce(w.until_us, l.us) AS to_us,
+    SELECT w.task_id, w.attempt, coalesce(w.until_us, epoch_us(b.blocked_at)) AS until_us,
+        coalesce(w.until_us, epoch_us(b.blocked_at), l.us) AS to_us,
         greatest(coalesce(w.before_us, t.created_us), coalesce(v.us, 0)) AS from_us,
         w.before_outcome IN ('failed', 'expired') AND v.us IS NULL AS is_retry,
         z.us AS paused_us,
@@ -72,6 +74,7 @@ WITH latest AS (
     JOIN raw_tasks t ON t.id = w.task_id
     LEFT JOIN revivals v ON v.task_id = w.task_id AND v.attempt = w.attempt AND v.end_us = w.end_us
     LEFT JOIN pauses z ON z.task_id = w.task_id AND z.attempt = w.attempt AND z.end_us = w.end_us
+    LEFT JOIN blocked b ON b.task_id = w.task_id AND NOT w.is_claimed
     LEFT JOIN needs n ON n.task_id = w.task_id AND n.attempt = w.attempt AND n.end_us = w.end_us
     LEFT JOIN admissions m ON m.uid = w.agent_uid
     LEFT JOIN open_admissions o ON o.persona = t.persona AND w.until_us IS NULL
@@ -133,5 +136,5 @@ COMMENT ON COLUMN waits.attempt IS 'The attempt that it waited to begin; a perso
 COMMENT ON COLUMN waits.waits_for IS 'dependency, agent (nobody claimed it), person (who had to admit the agent, permit a tool or merge the work) or retry (the pause after a failure).';
 COMMENT ON COLUMN waits.approval_id IS 'The approval that a person had to decide; null: it did not wait for a person.';
 COMMENT ON COLUMN waits.began_at IS 'When this wait began.';
-COMMENT ON COLUMN waits.ended_at IS 'When it ended; null: it still waits.';
+COMMENT ON COLUMN waits.ended_at IS 'When it ended, also because it cannot start any more; null: it still waits.';
 COMMENT ON COLUMN waits.seconds IS 'How long; of a wait that lasts, until the last event of the project.';

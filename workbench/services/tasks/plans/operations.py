@@ -40,11 +40,13 @@ class PlanText(Wire):
 
 
 class PlanSummary(Wire):
-    """The progress of a plan."""
+    """The progress of a plan: `tasks` are all of them, and each is in one of the other counts."""
 
     plan: str
     tasks: int
     completed: int
+    failed: int
+    cancelled: int
     open: int
 
 

@@ -1,6 +1,8 @@
 -- name: list
 SELECT p.name AS plan, COUNT(t.id) AS tasks,
     COALESCE(SUM(CASE WHEN s.status = 'completed' THEN 1 ELSE 0 END), 0) AS completed,
+    COALESCE(SUM(CASE WHEN s.status = 'failed' THEN 1 ELSE 0 END), 0) AS failed,
+    COALESCE(SUM(CASE WHEN s.status = 'cancelled' THEN 1 ELSE 0 END), 0) AS cancelled,
     COALESCE(SUM(CASE WHEN s.status IN ('pending', 'claimed', 'in_progress') THEN 1 ELSE 0 END), 0) AS open
 FROM plans p
 LEFT JOIN tasks t ON t.plan = p.name

@@ -1,0 +1,65 @@
+"""What decides a merge is in the question, whoever shows it: the worktree's tasks, the gates, what was checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel_ext.panels.desk import inbox_table
+from tests import given
+from tests.conftest import Admit
+from tests.services.worktrees.lab import commit, one
+from workbench.app import Workbench
+from workbench.cli.approvals import approval_page, waiting_table
+from workbench.rules.integration import with_lines
+
+pytestmark = pytest.mark.anyio
+
+LINES = [
+    "Tasks: 1 completed, 1 failed for good (2), 1 open (3).",
+    "Gates: none ran; set, but not used: pytest -q (`workbench trust` shows what is not trusted).",
+    "Checks: no conflicts with main; protected parts are unchanged.",
+]
+
+
+async def test_every_face_of_the_question_names_failed_tasks_and_gates_that_are_not_used(
+    workbench: Workbench, settle: Admit, repository: Path
+) -> None:
+    worker = await settle("ada", "lab")
+    commit(Path((await one(workbench))["path"]))
+    ended = [await given.task(workbench, f"T{number}", target_worktree="lab") for number in range(3)][:2]
+    await given.end(workbench, worker, ended[0])
+    await given.end(workbench, worker, ended[1], "failed")
+    (repository / ".aiswarm" / "settings.toml").write_text('integration_gates = ["pytest -q"]\n')
+    asked = await workbench.call("integrate_worktree", worktree_name="lab")
+    (question,) = (await workbench.call("list_approvals"))["approvals"]
+    assert asked["decides"] == question["payload"]["decides"] == LINES
+    for face in (waiting_table([question], ""), inbox_table([question]), approval_page(question)):
+        for text in (face.text(), face.html().replace("<code>", "`").replace("</code>", "`")):
+            assert [line for line in LINES if line not in text] == []
+    merged = (await workbench.call("approve", approval_id=question["id"]))["outcome"]
+    assert merged["decides"] == LINES
+
+
+HELD = {"target": "main", "conflicts": [], "gates": []}
+GATE = {"command": "lint", "state": "passed"}
+
+
+@pytest.mark.parametrize(
+    ("known", "line"),
+    [
+        ({}, "Gates: none are set."),
+        ({"gates": [GATE, GATE]}, "Gates: 2 passed."),
+        ({"gates": [GATE, GATE | {"state": "failed"}]}, "Gates: 1 passed; 1 failed (lint)."),
+        ({"gates": [GATE | {"state": "timeout"}]}, "Gates: 1 timed out (lint)."),
+        ({"gates": [GATE | {"state": "waiting"}]}, "Gates: 1 not run yet (lint)."),
+        ({"conflicts": ["a"]}, "Gates: none ran, because it conflicts."),
+        ({"failed_tasks": 7, "failed_task_ids": [*range(7)]}, "Tasks: 7 failed for good (0, 1, 2, 3, 4 and 2 more)."),
+        ({"conflicts": ["a"]}, "Checks: conflicts with main in a; protected parts are unchanged."),
+        ({"changed": ["HEAD"]}, "Checks: no conflicts with main; protected parts have changed: HEAD."),
+    ],
+)
+def test_each_line_says_what_there_is(known: dict[str, Any], line: str) -> None:
+    assert line in with_lines(HELD | known)["decides"]
