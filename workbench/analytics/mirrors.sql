@@ -92,8 +92,8 @@ ORDER BY c.id;
 
 -- name: messages
 SELECT m.id, m.conversation_id, m.number, m.role, m.state,
-    CASE WHEN length(m.content) <= 20000 THEN m.content END AS content, m.model, m.definition_hash, m.error_code,
-    m.input_tokens, m.output_tokens, m.requests, m.cost_usd, m.replaced_at IS NOT NULL AS replaced,
+    CASE WHEN length(m.content) <= 20000 THEN m.content END AS content, m.model, m.definition_hash, m.prompt_hash,
+    m.include, m.end_reason, m.cut_at, m.error_code, m.input_tokens, m.output_tokens, m.requests, m.unmeasured, m.cost_usd, m.replaced_at IS NOT NULL AS replaced,
     m.created_at AS created_us, m.ended_at AS ended_us
 FROM messages m
 WHERE CAST(:keys AS TEXT) IS NULL OR m.id IN (SELECT k.value FROM {{rows_of keys}} AS k)

@@ -61,6 +61,7 @@ async def test_an_answer_that_another_server_takes_for_lost_is_interrupted_and_i
         await recovery.recover(successor._ctx)
         answer = (await Chat(successor, chat.id).messages())[-1]
         assert (answer["state"], answer["content"]) == ("interrupted", "one two")
+        assert (answer["requests"], answer["unmeasured"]) == (1, 1)
         assert [part["type"] for part in answer["parts"]] == ["text", "tool"]
         assert answer["parts"][1]["state"] == "cancelled"
         assert (await chat.ended())[-1]["data"]["code"] == "ANSWER_INTERRUPTED"

@@ -71,6 +71,8 @@ def _author(conversation: Conversation, message: Message) -> str:
 def _answer(message: Message) -> str:
     """An answer in Markdown, with its tool calls between the text, and how it ended unless that was by itself."""
     sections = [_text(part) if isinstance(part, TextPart) else _call(part) for part in message.parts]
+    if message.remark:
+        sections.append(f"*{message.remark}*")
     if message.state != "completed":
         reason = f": {message.error_code}: {inert(message.error or '')}" if message.error_code else ""
         sections.append(f"*This answer is {message.state}{reason}*")

@@ -134,7 +134,7 @@ async def setup(ctx: Ctx, request: SpawnRequest, snapshot: Snapshot, self_tools:
         model=found.model,
         servers=servers,
         secrets=tuple(sorted(known.values)),
-        **definition.settings.model_dump(exclude_defaults=True, by_alias=False, include=limits),
+        **definition.settings.model_dump(by_alias=False, include=limits),
     )
 
 
