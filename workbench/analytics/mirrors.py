@@ -110,6 +110,8 @@ MIRRORS = (
             "error_class": "VARCHAR",
             "definition": "VARCHAR",
             "definition_hash": "VARCHAR",
+            "prompt_hash": "VARCHAR",
+            "include": "VARCHAR",
             "base_commit": "VARCHAR",
             "kept_commit": "VARCHAR",
         },

@@ -115,6 +115,7 @@ async def test_the_definition_of_an_answer_is_that_of_its_time_and_its_deletion_
     second = await chat.ask("Two")
     assert (first["content"], second["content"]) == ("Before.", "After.")
     assert first["definition_hash"] != second["definition_hash"]
+    assert (first["prompt_hash"], first["include"]) == (second["prompt_hash"], [])
     await chat.workbench.call("agent_delete", agentTarget="Helper", confirm=True)
     answer = await chat.ask("Three")
     assert (answer["state"], answer["error_code"]) == ("failed", "AGENT_NOT_FOUND")
