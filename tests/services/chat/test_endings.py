@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +13,8 @@ from tests.chat.dialects import OLLAMA
 from tests.chat.provider import Reply, provider
 from tests.chat.wire import Call, Step
 from tests.services.chat.conftest import Chat
-from workbench.cli.chat.answer import ending
+from workbench.cli.chat.answer import Answer, ending
+from workbench.cli.chat.terminal import print_answer
 from workbench.rules.chat.endings import remark
 
 pytestmark = pytest.mark.anyio
@@ -25,6 +28,24 @@ async def asked(begin: Begin, monkeypatch: pytest.MonkeyPatch, *replies: Reply, 
         monkeypatch.setenv("OLLAMA_HOST", server.address)
         chat: Chat = await begin(model=OLLAMA.model, **choices)
         return chat, await chat.ask("Hello")
+
+
+class Read:
+    """An operator's client that has read everything about one answer."""
+
+    def __init__(self, answer: dict[str, Any], frames: list[dict[str, Any]]) -> None:
+        self.answer = answer
+        self.found = {"frames": frames, "next_after": frames[-1]["number"], "answer_id": None}
+
+    def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        return self.found if name == "read_frames" else {"messages": [self.answer]}
+
+
+def printed(caller: Read) -> str:
+    """What a terminal shows of the answer."""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        print_answer(caller, Answer(caller, caller.answer, 0))
+    return out.getvalue()
 
 
 async def test_an_answer_that_its_limit_cut_says_so_in_every_face(
@@ -42,6 +63,7 @@ async def test_an_answer_that_its_limit_cut_says_so_in_every_face(
     frames = (await chat.call("read_frames"))["frames"]
     assert frames[-1]["data"].items() >= {"end": "length", "cut_at": 1000, "remark": sentence}.items()
     assert ending(answer) == sentence
+    assert printed(Read(answer, frames)) == f"One two\n{sentence}\n"
     for form in ("markdown", "notebook"):
         assert f"*{sentence}*" in (await chat.call("export_conversation", format=form))["content"]
 
