@@ -86,7 +86,7 @@ class Section(MutableMapping[str, Any]):
 
 
 class Settings(Section):
-    """The settings. To delete one restores its default."""
+    """The settings; what is not set is None. To delete one removes it: the provider's own value applies."""
 
     def __init__(self, caller: Caller, target: str) -> None:
         super().__init__(caller, target, "setting", "settings")

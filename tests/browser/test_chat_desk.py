@@ -111,6 +111,13 @@ def test_an_answer_is_stopped_and_asked_for_again(desk: BareDesk) -> None:
     expect(pane.get_by_role("button", name="Stop the answer")).to_be_hidden()
 
 
+def test_an_answer_of_nothing_says_so(desk: BareDesk) -> None:
+    conversation(desk, [{"say": ""}])
+    pane = opened(desk)
+    write(pane, "What do you say?")
+    expect(pane).to_contain_text("This answer is empty.")
+
+
 def test_what_is_typed_stays_while_answers_come_and_other_conversations_are_read(desk: BareDesk) -> None:
     conversation(desk, [{"say": "A " + "slow " * 1_000, "pause": 0.05}], title="First")
     conversation(desk, title="Second")

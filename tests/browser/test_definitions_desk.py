@@ -109,6 +109,21 @@ def test_what_is_typed_while_a_value_is_saved_stays_an_unsaved_change(desk: Bare
     assert "What is typed before the answer comes." in file.read_text()
 
 
+def test_a_setting_is_set_and_cleared_and_what_is_not_set_is_the_providers(desk: BareDesk, pane: Locator) -> None:
+    place(desk, "Overview")
+    temperature = pane.get_by_label("Temperature")
+    expect(temperature).to_have_attribute("placeholder", "The provider's own")
+
+    def stored() -> object:
+        return desk.host.call("agent_get_settings", agentTarget=REVIEWER)["settings"]["temperature"]
+
+    for text, value in (("0.5", 0.5), ("", None)):
+        temperature.fill(text)
+        pane.get_by_role("form", name="Settings").get_by_role("button", name="Save").click()
+        wait_until(lambda value=value: desk.page.evaluate("true") and stored() == value, f"it is {value}")
+        expect(temperature).to_have_value(text)
+
+
 def test_unsaved_values_are_kept_while_other_places_are_read(desk: BareDesk, pane: Locator) -> None:
     pane.get_by_label("Text").fill("Half a sen")
     place(desk, "Preview")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -12,7 +13,7 @@ from tests.chat.dialects import ADDRESSES, Dialect
 from tests.chat.provider import Provider, Reply, Request, provider
 from tests.chat.wire import Step
 from workbench.chat.engine import answer
-from workbench.chat.frames import Completed, Frame, Retrying, Token
+from workbench.chat.frames import Completed, Frame, Retrying, Token, Used
 from workbench.chat.models import model
 from workbench.chat.question import Limits, Question
 from workbench.chat.tools import NoTools, Toolbox
@@ -23,9 +24,10 @@ AnyFrame = TypeVar("AnyFrame", bound=Frame)
 
 @dataclass(frozen=True)
 class Answer:
-    """How an answer went: its frames, what the provider was asked, and the error with which it ended."""
+    """How an answer went: its frames, what it used, what the provider was asked, and the error with which it ended."""
 
     frames: list[Frame]
+    used: list[Used]
     requests: list[Request]
     error: WorkbenchError | None
 
@@ -59,9 +61,18 @@ class Asking:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._monkeypatch = monkeypatch
 
-    def __call__(
+    async def __call__(
         self, provider: Provider, dialect: Dialect, toolbox: Toolbox | None = None, **more: Any
-    ) -> AsyncIterator[Frame]:
+    ) -> AsyncGenerator[Frame, None]:
+        """The frames of an answer, without what it used."""
+        async with aclosing(self.all(provider, dialect, toolbox, **more)) as frames:
+            async for frame in frames:
+                if not isinstance(frame, Used):
+                    yield frame
+
+    def all(
+        self, provider: Provider, dialect: Dialect, toolbox: Toolbox | None = None, **more: Any
+    ) -> AsyncGenerator[Frame, None]:
         """The frames of an answer; `more` are limits, or parts of the question."""
         for name in ADDRESSES:
             self._monkeypatch.setenv(name, provider.address)
@@ -73,14 +84,18 @@ class Asking:
     async def whole(self, dialect: Dialect, *script: Step | Reply, **more: Any) -> Answer:
         """A whole answer of a provider with a script."""
         frames: list[Frame] = []
+        used: list[Used] = []
         replies = [dialect.reply(one) if isinstance(one, Step) else one for one in script]
         async with provider(*replies) as server:
             try:
-                async for frame in self(server, dialect, **more):
-                    frames.append(frame)  # noqa: PERF401 - the frames before an error are kept
+                async for frame in self.all(server, dialect, **more):
+                    if isinstance(frame, Used):
+                        used.append(frame)
+                    else:
+                        frames.append(frame)
             except WorkbenchError as error:
-                return Answer(frames, server.requests, error)
-        return Answer(frames, server.requests, None)
+                return Answer(frames, used, server.requests, error)
+        return Answer(frames, used, server.requests, None)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tests.chat.conftest import Asking
 from tests.chat.dialects import ANTHROPIC, EVERY, HTTP, OPENAI_CHAT, OPENAI_RESPONSES, Dialect
 from tests.chat.provider import Reply, provider
 from tests.chat.wire import Call, Step
-from workbench.chat.frames import End, Retrying, Thought, Token, ToolCompleted, Used
+from workbench.chat.frames import End, Retrying, Thought, Token, ToolCompleted
 from workbench.chat.tools import ToolOffer
 
 pytestmark = pytest.mark.anyio
@@ -62,10 +62,45 @@ async def test_parallel_calls_run_at_once_both_results_reach_the_model_and_token
     sent = json.dumps(found.requests[1].body)
     assert "sum=3" in sent
     assert "sum=7" in sent
-    counted = [(frame.usage.requests, frame.usage.output_tokens) for frame in found.of(Used)]
-    assert counted == [(1, 20), (2, 25)]
+    counted = [(one.usage.requests, one.usage.output_tokens, one.usage.unmeasured) for one in found.used]
+    assert counted == [(1, None, 1), (1, 20, 0), (2, 20, 1), (2, 25, 0)]
     usage = found.completed.usage
     assert (usage.input_tokens, usage.output_tokens) == (250, 25)
+
+
+@pytest.mark.parametrize(
+    "dialect", [OPENAI_CHAT, *(pytest.param(one, marks=pytest.mark.long) for one in (OPENAI_RESPONSES, ANTHROPIC))]
+)
+@pytest.mark.parametrize("arguments", ['{"a": 1, "b"', "null", "[1]", '"{}"', "{}{}"])
+async def test_arguments_that_are_no_object_are_told_to_the_model_which_goes_on(
+    ask: Asking, dialect: Dialect, arguments: str
+) -> None:
+    steps = [Step(["Adding."], [Call("c1", "add", arguments)]), Step(["Then not."])]
+    found = await ask.whole(dialect, *steps, toolbox=Adding())
+    [result] = found.of(ToolCompleted)
+    assert (result.call_id, result.is_error) == ("c1", True)
+    assert (found.completed.text, len(found.requests)) == ("Then not.", 2)
+
+
+async def test_tokens_of_all_steps_are_limited_and_a_step_that_must_exceed_the_limit_is_not_begun(ask: Asking) -> None:
+    step = Step(SAID, TWO_CALLS, usage=(1_200, 50))
+    found = await ask.whole(OPENAI_CHAT, *[step] * 9, toolbox=Adding(), tokens=5_000)
+    assert (found.code, found.error and found.error.details["limit"], len(found.requests)) == (
+        "CHAT_LIMIT",
+        "tokens",
+        4,
+    )
+    assert (found.used[-1].usage.input_tokens, found.used[-1].usage.output_tokens) == (4_800, 200)
+    found = await ask.whole(OPENAI_CHAT, *[step] * 9, toolbox=Adding(), steps=2)
+    assert (found.error and found.error.details["limit"], len(found.requests)) == ("steps", 2)
+    assert "was asked 2 times" in str(found.error)
+
+
+async def test_a_request_counts_from_its_beginning_unless_the_provider_refuses_it(ask: Asking) -> None:
+    found = await ask.whole(OPENAI_CHAT, OPENAI_CHAT.reply(Step(["One "], ends=False), is_whole=False))
+    assert (found.used[-1].usage.requests, found.used[-1].usage.unmeasured) == (1, 1)
+    found = await ask.whole(OPENAI_CHAT, Reply(status=401))
+    assert (found.used[-1].usage.requests, found.used[-1].usage.unmeasured) == (0, 0)
 
 
 @pytest.mark.parametrize("dialect", [OPENAI_CHAT, OPENAI_RESPONSES], ids=str)
@@ -98,7 +133,7 @@ async def test_a_provider_that_falls_silent_in_mid_answer_is_given_up(ask: Askin
     frames = found.frames
     while isinstance(frames[0], Retrying):  # nothing of the answer came within the second: the request is repeated
         frames.pop(0)
-    assert (found.code, [type(frame) for frame in frames]) == ("PROVIDER_TIMEOUT", [Token, Used])
+    assert (found.code, [type(frame) for frame in frames]) == ("PROVIDER_TIMEOUT", [Token])
 
 
 @pytest.mark.parametrize("dialect", HTTP, ids=str)
@@ -134,18 +169,10 @@ async def test_the_cost_of_a_model_is_limited_if_its_price_is_known(ask: Asking)
     step = Step(SAID, TWO_CALLS, usage=(1_000_000, 0), model="gpt-4o")
     found = await ask.whole(OPENAI_CHAT, step, toolbox=Adding(), cost_usd=Decimal("0.5"))
     assert found.code == "CHAT_LIMIT"
-    assert [frame.usage.cost_usd for frame in found.of(Used)] == [Decimal("2.5")]
+    assert [one.usage.cost_usd for one in found.used if not one.usage.unmeasured] == [Decimal("2.5")]
     unpriced = Dialect("unpriced", "openai:my-model", OPENAI_CHAT.encode)
     found = await ask.whole(unpriced, cost_usd=Decimal(1))
     assert (found.code, found.requests) == ("PRICE_UNKNOWN", [])
-
-
-async def test_a_model_gets_the_settings_that_its_provider_takes(ask: Asking) -> None:
-    wanted = {"temperature": 0.2, "top_p": 0.9, "max_output_tokens": 123}
-    dialects = (OPENAI_CHAT, ANTHROPIC)
-    chat, messages = [(await ask.whole(one, Step(["Hi."]), **wanted)).requests[0].body for one in dialects]
-    assert (chat["temperature"], chat["top_p"], chat["max_completion_tokens"]) == (0.2, 0.9, 123)
-    assert (messages["temperature"], messages["max_tokens"], "top_p" in messages) == (0.2, 123, False)
 
 
 async def test_an_answer_that_does_not_end_is_cut_off(ask: Asking) -> None:

@@ -48,7 +48,7 @@ def test_a_definition_is_created_listed_shown_given_a_prompt_and_deleted(define:
     ]
     shown = define("show", reviewer).out
     assert "description  Reads diffs" in shown
-    assert "temperature          0.2" in shown
+    assert "temperature      0.2" in shown
     assert define("analytics", reviewer).out == "No agent has worked with it.\n"
     assert define("prompt", reviewer).out.startswith("You are a helpful AI assistant")
     assert define("prompt", reviewer, "prompt.md").status == 0

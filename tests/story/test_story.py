@@ -97,7 +97,8 @@ TASK: dict[str, Any] = LINE | {
 }
 ATTEMPT: dict[str, Any] = {
     **{"attempt": 1, "agent_id": "ada", "claimed_at": "<time>"},
-    **empty("definition_id", "definition_hash", "started_at", "ended_at", "outcome", "error_class", "error_message"),
+    **empty("definition_id", "definition_hash", "prompt_hash", "include"),
+    **empty("started_at", "ended_at", "outcome", "error_class", "error_message"),
     **empty("worktree", "base_commit", "waits_for", "finishing", "kept", "problem"),
 }
 CREATED = TASK | {"note": "Task 1 has no command (run): only an LLM agent or a person can do it.", "warnings": []}

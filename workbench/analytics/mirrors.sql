@@ -11,7 +11,7 @@ ORDER BY t.id;
 -- name: attempts
 SELECT x.task_id, x.attempt, x.agent_id AS agent_uid, x.claimed_at AS claimed_us, x.started_at AS started_us,
     x.ended_at AS ended_us, x.outcome, x.error_message AS error, x.error_class, d.name AS definition, x.definition_hash,
-    w.base_commit, w.kept_commit
+    x.prompt_hash, x.include, w.base_commit, w.kept_commit
 FROM task_attempts x
 LEFT JOIN definitions d ON d.id = x.definition_id
 LEFT JOIN attempt_work w ON w.task_id = x.task_id AND w.attempt = x.attempt
@@ -92,8 +92,8 @@ ORDER BY c.id;
 
 -- name: messages
 SELECT m.id, m.conversation_id, m.number, m.role, m.state,
-    CASE WHEN length(m.content) <= 20000 THEN m.content END AS content, m.model, m.definition_hash, m.error_code,
-    m.input_tokens, m.output_tokens, m.requests, m.cost_usd, m.replaced_at IS NOT NULL AS replaced,
+    CASE WHEN length(m.content) <= 20000 THEN m.content END AS content, m.model, m.definition_hash, m.prompt_hash,
+    m.include, m.end_reason, m.cut_at, m.error_code, m.input_tokens, m.output_tokens, m.requests, m.unmeasured, m.cost_usd, m.replaced_at IS NOT NULL AS replaced,
     m.created_at AS created_us, m.ended_at AS ended_us
 FROM messages m
 WHERE CAST(:keys AS TEXT) IS NULL OR m.id IN (SELECT k.value FROM {{rows_of keys}} AS k)

@@ -7,22 +7,24 @@ code.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, cast
 
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 from pydantic_ai import Agent
+from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
 from workbench.chat import events, transcript
-from workbench.chat.failures import coded
+from workbench.chat.failures import coded, limit_reached
 from workbench.chat.frames import Frame, Thought, Token, Used
 from workbench.chat.question import Limits, Question
 from workbench.chat.retries import Retries
+from workbench.chat.taken_settings import refuse_setting, require_taken
 from workbench.chat.tools import Toolbox
 from workbench.chat.toolset import MISTAKES, Tools
 from workbench.errors import Conflict
@@ -44,7 +46,7 @@ async def answer(
     toolbox: Toolbox,
     limits: Limits = Limits(),
     first_wait: float = FIRST_WAIT,
-) -> AsyncIterator[Frame]:
+) -> AsyncGenerator[Frame, None]:
     """The frames of an answer; the last one is `Completed`. Closing the iterator stops the model and its tools.
 
     Args:
@@ -73,51 +75,95 @@ async def _run(
     try:
         with frames:
             async with deadline, model:
-                retries = Retries(limits.attempts, first_wait, frames.send)
-                await _stream(model, question, toolbox, limits, retries, frames)
+                await _Answer(model, question, toolbox, limits, frames).stream(first_wait)
     except Exception as error:
         if deadline.expired():
             raise Conflict("CHAT_LIMIT", f"The answer took longer than {limits.seconds:g} s.") from None
+        refuse_setting(error, question)
         raise coded(error) from None
 
 
-async def _stream(
-    model: Model, question: Question, toolbox: Toolbox, limits: Limits, retries: Retries, frames: Frames
-) -> None:
-    agent = Agent(
-        retries.around(model),
-        output_type=[str, type(None)],  # a model may have nothing to say, after its tools for example
-        instructions=question.instructions or None,
-        toolsets=[Tools(toolbox)],
-        retries={"tools": MISTAKES, "output": 0},
-    )
-    used = RunUsage()
-    counted = length = 0
+class _Answer:
+    """One answer of a model: asks for its steps, and counts what they use."""
 
-    async def report_usage() -> None:
-        nonlocal counted
-        if used.requests > counted:
-            counted = used.requests
-            await frames.send(Used(events.usage(used)))
+    def __init__(self, model: Model, question: Question, toolbox: Toolbox, limits: Limits, frames: Frames) -> None:
+        self._model = model
+        self._question = question
+        self._toolbox = toolbox
+        self._limits = limits
+        self._frames = frames
+        self._used = RunUsage()
+        self._begun = self._counted = self._length = self._before = 0
 
-    async with agent.run_stream_events(
-        question.prompt,
-        message_history=transcript.loaded(question.history),
-        model_settings=_settings(model, question, limits),
-        usage_limits=_usage_limits(limits),
-        usage=used,
-    ) as found:
-        try:
-            async for event in found:
-                retries.reset()
-                await report_usage()
-                frame = events.frame(event)
-                if frame is not None:
-                    length = _checked_length(length, frame)
-                    await frames.send(frame)
-        except Exception:
-            await report_usage()  # of the step after which a limit ended the answer
-            raise
+    async def stream(self, first_wait: float) -> None:
+        """Send the frames.
+
+        Raises:
+            WorkbenchError: ``CHAT_LIMIT``, ``SETTING_REFUSED``, ``HISTORY_UNREADABLE``. Others: those of the library.
+        """
+        retries = Retries(self._limits.attempts, first_wait, self._frames.send, self._step)
+        agent = Agent(
+            retries.around(self._model),
+            output_type=[str, type(None)],  # a model may have nothing to say, after its tools for example
+            instructions=self._question.instructions or None,
+            toolsets=[Tools(self._toolbox)],
+            retries={"tools": MISTAKES, "output": 0},
+        )
+        async with agent.run_stream_events(
+            self._question.prompt,
+            message_history=transcript.loaded(self._question.history),
+            model_settings=_settings(self._model, self._question, self._limits),
+            usage_limits=UsageLimits(
+                request_limit=None, total_tokens_limit=self._limits.tokens, cost_limit=self._limits.cost_usd
+            ),
+            usage=self._used,
+        ) as found:
+            try:
+                async for event in found:
+                    retries.reset()
+                    await self._report_step()
+                    frame = events.frame(event, self._begun)
+                    if frame is not None:
+                        self._length = _checked_length(self._length, frame)
+                        await self._frames.send(frame)
+            except UsageLimitExceeded:
+                await self._report_step()  # the one after which a limit ended the answer
+                raise self._reached() from None
+            except Exception:
+                await self._report_step()
+                raise
+
+    async def _step(self, count: int) -> None:
+        """Note that a step is asked for, or that it got no answer.
+
+        Raises:
+            Conflict: ``CHAT_LIMIT``.
+        """
+        if count > 0:
+            if self._begun >= self._limits.steps:
+                raise limit_reached("steps", f"the model was asked {self._limits.steps:,} times")
+            newest = self._used.input_tokens - self._before  # the next request contains the last one
+            if self._limits.tokens is not None and self._used.total_tokens + newest > self._limits.tokens:
+                raise self._reached()
+            self._before = self._used.input_tokens
+        self._begun += count
+        await self._report()
+
+    async def _report_step(self) -> None:
+        if self._used.requests > self._counted:
+            self._counted = self._used.requests
+            await self._report()
+
+    async def _report(self) -> None:
+        await self._frames.send(Used(events.usage(self._used, self._begun)))
+
+    def _reached(self) -> Conflict:
+        """The error for the limit of tokens or costs that is reached."""
+        tokens, most = self._limits.tokens, self._limits.cost_usd
+        if most is not None and self._used.cost is not None and self._used.cost > most:
+            return limit_reached("cost_usd", f"it cost {self._used.cost:.4f} US dollars, of {most:.4f} that were left")
+        left = "" if tokens is None else f", of {tokens:,} that were left; another request would use more"
+        return limit_reached("tokens", f"it used {self._used.total_tokens:,} tokens{left}")
 
 
 def _checked_length(length: int, frame: Frame) -> int:
@@ -133,10 +179,6 @@ def _checked_length(length: int, frame: Frame) -> int:
     return length
 
 
-def _usage_limits(limits: Limits) -> UsageLimits:
-    return UsageLimits(request_limit=limits.steps, output_tokens_limit=limits.output_tokens, cost_limit=limits.cost_usd)
-
-
 def _settings(model: Model, question: Question, limits: Limits) -> ModelSettings:
     wanted: dict[str, Any] = {
         "temperature": question.temperature,
@@ -147,8 +189,7 @@ def _settings(model: Model, question: Question, limits: Limits) -> ModelSettings
     }
     if model.system in ("openai", "anthropic", "google"):  # Bedrock has its own client, see `models`
         wanted |= {"timeout": limits.silence_seconds, "max_retries": 0}
-    if model.system == "anthropic" and question.temperature is not None:
-        del wanted["top_p"]  # its newer models refuse both together
+    require_taken(model.profile, question)
     return cast(ModelSettings, {name: value for name, value in wanted.items() if value is not None})
 
 

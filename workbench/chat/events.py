@@ -10,6 +10,7 @@ from pydantic_ai.messages import (
     ModelResponse,
     PartDeltaEvent,
     PartStartEvent,
+    RetryPromptPart,
     TextPart,
     TextPartDelta,
     ThinkingPart,
@@ -22,8 +23,12 @@ from workbench.chat import transcript
 from workbench.chat.frames import Completed, End, Frame, Thought, Token, ToolCompleted, ToolStarted, Usage
 
 
-def frame(event: Any) -> Frame | None:
-    """The frame of an event, or None for one that has none."""
+def frame(event: Any, begun: int) -> Frame | None:
+    """The frame of an event, or None for one that has none.
+
+    Args:
+        begun: see `usage`.
+    """
     match event:
         case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
             return Token(transcript.storable(text)) if text else None
@@ -38,18 +43,23 @@ def frame(event: Any) -> Frame | None:
             failed = getattr(part, "outcome", "success") != "success"
             return ToolCompleted(part.tool_call_id, transcript.storable(part.tool_name or ""), _text(part), failed)
         case AgentRunResultEvent(result=result):
-            return _completed(result)
+            return _completed(result, begun)
     return None
 
 
-def usage(used: RunUsage) -> Usage:
-    """The usage of an answer; tokens are unknown unless the provider reported those of every request."""
-    is_known = not used.unmeasured_requests and bool(used.input_tokens or used.output_tokens)
+def usage(used: RunUsage, begun: int) -> Usage:
+    """The usage of an answer: what the provider reported, and how many requests it did not report.
+
+    Args:
+        begun: the requests, also the one whose answer is still coming, or was cut.
+    """
+    measured = used.requests - used.unmeasured_requests if used.input_tokens or used.output_tokens else 0
     return Usage(
-        input_tokens=used.input_tokens if is_known else None,
-        output_tokens=used.output_tokens if is_known else None,
-        requests=used.requests,
-        cost_usd=used.cost if is_known else None,
+        input_tokens=used.input_tokens if measured else None,
+        output_tokens=used.output_tokens if measured else None,
+        requests=begun,
+        cost_usd=used.cost if measured else None,
+        unmeasured=begun - measured,
     )
 
 
@@ -59,15 +69,24 @@ def _arguments(call: Any) -> str:
 
 
 def _text(part: Any) -> str:
-    text: str = transcript.storable(part.content if isinstance(part.content, str) else part.model_response())
-    return text
+    if isinstance(part.content, str):
+        text = part.content
+    else:  # what was wrong with the arguments
+        text = part.model_response() if isinstance(part, RetryPromptPart) else part.model_response_str()
+    shown: str = transcript.storable(text)
+    return shown
 
 
-def _completed(result: Any) -> Completed:
+def _completed(result: Any, begun: int) -> Completed:
     messages = result.all_messages()
     last = next(message for message in reversed(messages) if isinstance(message, ModelResponse))
+    end = _end(last)
     return Completed(
-        transcript.storable(result.output or ""), usage(result.usage), transcript.dumped(messages), _end(last)
+        transcript.storable(result.output or ""),
+        usage(result.usage, begun),
+        transcript.dumped(messages),
+        end,
+        cut_at=last.usage.output_tokens or None if end is End.LENGTH else None,
     )
 
 

@@ -40,8 +40,11 @@ def coded(error: BaseException) -> WorkbenchError:
             return Unavailable("PROVIDER_TIMEOUT", "The provider did not answer in time. Try again.")
         case ai.ModelConnectionError():
             return Unavailable("PROVIDER_UNREACHABLE", f"The provider cannot be reached. {reason}")
-        case ai.UsageLimitExceeded() | ai.OutputTokenLimitExceeded():
-            return Conflict("CHAT_LIMIT", f"The answer reached a limit of its conversation. {reason}")
+        case ai.OutputTokenLimitExceeded():
+            return Conflict(
+                "CHAT_LIMIT",
+                "The answer was cut at its limit of tokens before it said anything. Raise maxOutputTokens.",
+            )
         case ai.ContentFilterError():
             return Conflict("CONTENT_FILTERED", "The provider's filter stopped the answer.")
         case ai.ModelAPIError():
@@ -49,3 +52,15 @@ def coded(error: BaseException) -> WorkbenchError:
         case ai.UnexpectedModelBehavior():
             return Unavailable("PROVIDER_ANSWER_INVALID", f"The provider's answer cannot be read. {reason}")
     return Unavailable("CHAT_FAILED", f"The answer failed. {reason}")
+
+
+def limit_reached(limit: str, reason: str) -> Conflict:
+    """The error of an answer that a limit ended.
+
+    Args:
+        limit: its name.
+        reason: how far it is used.
+    """
+    also = ", or maxChatTurns of the definition" if limit == "steps" else ""
+    text = f"The answer reached the limit {limit}: {reason}. Raise it with update_conversation{also}."
+    return Conflict("CHAT_LIMIT", text, limit=limit)

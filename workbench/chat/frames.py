@@ -64,17 +64,23 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What an answer has cost. Tokens that the provider did not report, and an unknown price, are None."""
+    """What an answer has cost: what the provider reported. If it reported nothing, or the price is unknown: None.
+
+    Args:
+        requests: how many answers of the model were begun.
+        unmeasured: of how many of them the tokens are unknown, because they were cut, or are not reported.
+    """
 
     input_tokens: int | None
     output_tokens: int | None
     requests: int
     cost_usd: Decimal | None
+    unmeasured: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What the answer has cost up to now, after each step of the model."""
+    """What the answer has cost up to now: when the model is asked, and after each step of it."""
 
     usage: Usage
 
@@ -96,12 +102,14 @@ class Completed:
     Args:
         text: that of the last step; the tokens have that of all steps.
         history: the conversation with this answer; pass it with the next question.
+        cut_at: the tokens of the last step, if its limit of tokens cut it; None: unknown.
     """
 
     text: str
     usage: Usage
     history: History
     end: End = End.STOP
+    cut_at: int | None = None
 
     @property
     def is_whole(self) -> bool:

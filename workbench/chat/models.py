@@ -68,23 +68,26 @@ def _made(provider: str, model_id: str, config: Mapping[str, str], settings: Map
 
 def _openai(model_id: str, config: Mapping[str, str], settings: Mapping[str, Any]) -> Model:
     """A model of OpenAI, or of a server that speaks one of its two protocols."""
-    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+    from pydantic_ai.models.openai import OpenAIResponsesModel
     from pydantic_ai.providers.openai import OpenAIProvider
+
+    from workbench.chat.compatible import CompatibleModel
 
     address = config.get("OPENAI_BASE_URL")
     api = settings.get("openaiApi", "chat" if address else "responses")
     if api not in ("chat", "responses"):
         raise BadInput("INVALID_CONFIGURATION", f"openaiApi must be chat or responses, not {api!r}.", key="openaiApi")
     provider = OpenAIProvider(base_url=address, api_key=config["OPENAI_API_KEY"])
-    made = OpenAIChatModel if api == "chat" else OpenAIResponsesModel
+    made = CompatibleModel if api == "chat" else OpenAIResponsesModel
     return made(model_id, provider=provider)
 
 
 def _ollama(model_id: str, host: str) -> Model:
-    from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    return OpenAIChatModel(model_id, provider=OpenAIProvider(base_url=f"{host.rstrip('/')}/v1", api_key="ollama"))
+    from workbench.chat.compatible import CompatibleModel
+
+    return CompatibleModel(model_id, provider=OpenAIProvider(base_url=f"{host.rstrip('/')}/v1", api_key="ollama"))
 
 
 def _bedrock(model_id: str, config: Mapping[str, str]) -> Model:

@@ -8,6 +8,8 @@ from typing import Literal
 
 from workbench.chat.frames import History
 
+STEPS = 20
+"""How often a model is asked for one answer, if nothing else is set."""
 Thinking = bool | Literal["minimal", "low", "medium", "high"]
 
 
@@ -17,15 +19,15 @@ class Limits:
 
     Args:
         steps: how often the model is asked; a step follows each round of tool calls.
-        output_tokens: in all steps together. Checked after each step.
+        tokens: of all requests and answers together. Checked before each step, and after it.
         cost_usd: in all steps together. Checked after each step; the model must be one whose price is known.
         seconds: for the whole, with its tools.
         silence_seconds: how long a provider may send nothing.
         attempts: how often a request is sent if it fails before anything of its answer comes.
     """
 
-    steps: int = 20
-    output_tokens: int | None = None
+    steps: int = STEPS
+    tokens: int | None = None
     cost_usd: Decimal | None = None
     seconds: float = 600.0
     silence_seconds: float = 120.0

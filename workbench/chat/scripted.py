@@ -68,6 +68,8 @@ def scripted(script: Sequence[Mapping[str, Any]] | None) -> FunctionModel:
         for number, word in enumerate(step.say.split(" ") if step.say else []):
             await asyncio.sleep(step.pause)
             yield f" {word}" if number else word
+        if not step.say and not step.calls:
+            yield ""
         if step.calls:
             yield {number: _delta(call, f"call_{done}_{number}") for number, call in enumerate(step.calls)}
 

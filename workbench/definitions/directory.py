@@ -16,7 +16,9 @@ from workbench.errors import BadInput, Conflict, NotFound, Unavailable
 from workbench.inert import inert_line
 from workbench.rules.definitions import layout
 from workbench.rules.definitions.composition import content_hash
+from workbench.rules.definitions.former_settings import is_former
 from workbench.rules.definitions.model import Definition, Metadata, normal
+from workbench.rules.yaml_text import load
 
 READS = 20
 """How often a directory is read that changes meanwhile."""
@@ -155,6 +157,12 @@ class Directory:
         if self.is_unfinished() or self.signature() != before:
             return None
         return Content(before, texts, all(is_settled(found, now) for _, found in before))
+
+    def states_former_settings(self) -> bool:
+        """Whether a former version wrote its block of settings; see `former_settings`."""
+        text = self._read().texts.get(layout.AGENT)
+        head = load(text) if text is not None else None
+        return isinstance(head, dict) and is_former(head.get("settings"))
 
     def _snapshot(self, files: Content) -> Snapshot:
         definition = self._parse(files.texts)

@@ -94,10 +94,10 @@ def test_one_yaml_file_makes_a_definition() -> None:
 
 def test_numbers_that_were_text_are_numbers_and_unknown_settings_are_kept() -> None:
     settings = from_json().definition.settings
-    assert (settings.max_chat_turns, settings.temperature, settings.top_p, settings.theme) == (30, 0.0, 0.05, "dark")
-    assert settings.model_extra == {"systemPath": "/usr/bin:/bin"}
+    assert (settings.max_chat_turns, settings.temperature, settings.top_p) == (30, 0.0, 0.05)
+    assert settings.model_extra == {"systemPath": "/usr/bin:/bin", "theme": "dark"}
     other = from_yaml(settings={"build": "2024", "maxChatTurns": "", "theme": None}).definition.settings
-    assert (other.model_extra, other.max_chat_turns, other.theme) == ({"build": "2024"}, 20, "light")
+    assert (other.model_extra, other.max_chat_turns) == ({"build": "2024", "theme": None}, None)
 
 
 def test_a_missing_prompt_is_the_usual_one_and_an_empty_one_stays_empty() -> None:

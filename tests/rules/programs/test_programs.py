@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -101,6 +102,43 @@ def test_gemini_cli_gets_its_prompt_in_place_of_its_own() -> None:
     assert config["security"]["auth"]["selectedType"] == "gemini-api-key"
     assert made.files["system_prompt.md"] == "Be brief.\n"
     assert made.environment == {"GEMINI_SYSTEM_MD": "/scratch/system_prompt.md", "GEMINI_API_KEY": "key"}
+
+
+PLACES: dict[str, dict[str, Callable[[Configuration], Any]]] = {
+    "claude": {
+        "maxChatTurns": lambda made: next((int(x[12:]) for x in made.arguments if x.startswith("--max-turns=")), None),
+        "maxOutputTokens": lambda made: made.environment.get("CLAUDE_CODE_MAX_OUTPUT_TOKENS"),
+    },
+    "codex": {},
+    "gemini": {
+        "maxChatTurns": lambda made: (
+            json.loads(made.files[".gemini/settings.json"]).get("model", {}).get("maxSessionTurns")
+        )
+    },
+}
+"""Where a program has each setting that it follows."""
+VALUES = {"maxChatTurns": (20, 7), "maxOutputTokens": (1000, 123), "temperature": (0.5, 0.2), "topP": (0.5, 0.9)}
+"""A former default, and another value."""
+
+
+@pytest.mark.parametrize("program", PLACES)
+def test_every_setting_reaches_a_program_as_it_is_set_or_is_said_not_to(program: str) -> None:
+    def made(**settings: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+        found = definition(settings=settings)
+        limits = found.settings.model_dump(by_alias=False, include={"max_chat_turns", "max_output_tokens"})
+        setup = AgentSetup.model_validate(SETUP | limits)
+        configured = PROGRAMS[program].configure(setup, "/scratch", {})
+        values = {name: place(configured) for name, place in PLACES[program].items()}
+        used = {name: str(value) for name, value in values.items() if value is not None}
+        return used, fit(PROGRAMS[program], program, found).unused
+
+    assert made() == ({}, ())
+    for name, values in VALUES.items():
+        for value in values:
+            if name in PLACES[program]:
+                assert made(**{name: value}) == ({name: str(value)}, ())
+            else:
+                assert made(**{name: value}) == ({}, (f"The profile {program} does not use the setting {name}.",))
 
 
 MANUAL = {"include": "manual"}

@@ -74,7 +74,9 @@ def begin(served: Served, settings: Settings) -> Callable[..., Any]:
 
     async def begun(script: list[dict[str, Any]] | None = None, more: str = "", **choices: Any) -> Chat:
         about: dict[str, Any] = (
-            {"model": "test:echo"} if script is None else {"definition": define(settings, script, more=more)}
+            {"model": choices.pop("model", "test:echo")}
+            if script is None
+            else {"definition": define(settings, script, more=more)}
         )
         made = await served.workbench.call("create_conversation", **about | choices)
         return Chat(served.workbench, made["id"])

@@ -61,6 +61,7 @@ async def test_an_answer_that_another_server_takes_for_lost_is_interrupted_and_i
         await recovery.recover(successor._ctx)
         answer = (await Chat(successor, chat.id).messages())[-1]
         assert (answer["state"], answer["content"]) == ("interrupted", "one two")
+        assert (answer["requests"], answer["unmeasured"]) == (1, 1)
         assert [part["type"] for part in answer["parts"]] == ["text", "tool"]
         assert answer["parts"][1]["state"] == "cancelled"
         assert (await chat.ended())[-1]["data"]["code"] == "ANSWER_INTERRUPTED"
@@ -114,6 +115,7 @@ async def test_the_definition_of_an_answer_is_that_of_its_time_and_its_deletion_
     second = await chat.ask("Two")
     assert (first["content"], second["content"]) == ("Before.", "After.")
     assert first["definition_hash"] != second["definition_hash"]
+    assert (first["prompt_hash"], first["include"]) == (second["prompt_hash"], [])
     await chat.workbench.call("agent_delete", agentTarget="Helper", confirm=True)
     answer = await chat.ask("Three")
     assert (answer["state"], answer["error_code"]) == ("failed", "AGENT_NOT_FOUND")

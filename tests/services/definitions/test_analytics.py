@@ -30,7 +30,7 @@ async def started(workbench: Workbench, ada: Admitted, version: str) -> None:
     """What is recorded when an agent is started with a version of its definition."""
 
     def change(tx: Tx) -> None:
-        tx.run(SQL.record, agent=ada.caller.agent, hash=version)
+        tx.run(SQL.record, agent=ada.caller.agent, definition_hash=version, prompt_hash=None, include=None)
         facts = {"definition": ada.caller.definition, "definition_hash": version}
         tx.emit("agent.spawned", f"agent:{ada.caller.agent}", **facts)
 

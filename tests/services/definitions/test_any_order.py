@@ -247,8 +247,6 @@ class Definitions(RuleBasedStateMachine):
 
         def change(it: Fields) -> None:
             it["settings"][key] = float(value) if key == "temperature" else value
-            if (key, it["settings"][key]) == ("temperature", 0.5):
-                del it["settings"][key]
 
         code = "VALIDATION_ERROR" if value == 9 else ""
         self.change(agent, "agent_set_setting", {"key": key, "value": value}, code, change)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from tests.services.definitions.conftest import Reviewer, create
 from workbench.app import Workbench
+from workbench.rules.definitions.former_settings import DEFAULTS
 
 pytestmark = pytest.mark.anyio
 
@@ -32,6 +34,16 @@ async def test_a_definition_in_which_nothing_is_missing_is_complete_and_an_edit_
     assert len((await reviewer.workbench.call("list_events", kinds=["definition.found"]))["events"]) == 1
     for target in ("./agents/nothing", "nothing"):
         await reviewer.refused("AGENT_NOT_FOUND", "agent_validate", agentTarget=target)
+
+
+async def test_settings_that_a_former_version_wrote_are_named_until_the_next_change(reviewer: Reviewer) -> None:
+    reviewer.append(f"settings: {json.dumps({**DEFAULTS})}\n")
+    report = await reviewer("agent_validate")
+    assert (places(report), report["complete"]) == ([("hint", "settings")], True)
+    assert (await reviewer("agent_get_settings"))["settings"]["temperature"] is None
+    await reviewer("agent_set_setting", key="temperature", value=0.5)
+    assert places(await reviewer("agent_validate")) == []
+    assert (await reviewer("agent_get_settings"))["settings"]["temperature"] == 0.5
 
 
 async def test_hints_leave_it_complete_and_warnings_do_not(reviewer: Reviewer) -> None:

@@ -24,7 +24,7 @@ async def in_mode_tools(reviewer: Reviewer) -> Reviewer:
 # Settings, prompt and metadata
 
 
-async def test_settings_have_their_types_and_their_defaults(reviewer: Reviewer) -> None:
+async def test_settings_have_their_types_and_are_null_unless_they_are_set(reviewer: Reviewer) -> None:
     deep = {"deep": {"er": [{"calls": [{"tool": "add"}]}]}}
     for key, value in (("temperature", "0.25"), ("maxChatTurns", 3), ("model", "openai:gpt"), ("own", "0.1")):
         await reviewer("agent_set_setting", key=key, value=value)
@@ -34,11 +34,11 @@ async def test_settings_have_their_types_and_their_defaults(reviewer: Reviewer) 
     settings = (await reviewer("agent_get_settings"))["settings"]
     chosen = {"temperature": 0.25, "maxChatTurns": 3, "model": "openai:gpt", "own": "0.1"}
     assert chosen.items() <= settings.items()
-    assert settings["topP"] == 0.5, "the others have their defaults"
+    assert settings["topP"] is None, "the provider's own applies"
     for key in ("temperature", "own"):
         await reviewer("agent_set_setting", key=key, value=None)
     settings = (await reviewer("agent_get_settings"))["settings"]
-    assert (settings["temperature"], settings.get("own")) == (0.5, None)
+    assert (settings["temperature"], settings.get("own")) == (None, None)
 
 
 async def test_a_setting_out_of_its_range_is_refused(reviewer: Reviewer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from tests.conftest import git
 from tests.services.definitions.conftest import create
 from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound
+from workbench.rules.definitions.former_settings import DEFAULTS
 from workbench.settings import Settings
+from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio
 
@@ -130,6 +133,17 @@ async def test_any_two_versions_are_compared(workbench: Workbench, folder: Path)
     assert changed(await diff(workbench, fromVersion="HEAD", toVersion=created[:6])) == [("rules/cite.md", "removed")]
     both = [("rules/brief.md", "added"), ("rules/cite.md", "added")]
     assert changed(await diff(workbench, fromVersion=created)) == both
+
+
+async def test_a_version_that_states_former_defaults_states_only_what_was_sent(
+    workbench: Workbench, folder: Path
+) -> None:
+    await workbench.call("agent_set_setting", agentTarget="reviewer", key="temperature", value=0.2)
+    recorded = (await history(workbench))["contentHash"]
+    settings = json.dumps({**DEFAULTS, "temperature": 0.2})
+    query = Query("state", "UPDATE definition_contents SET content = json_set(content, '$.settings', json(:settings))")
+    await workbench.store.write(lambda tx: tx.run(query, settings=settings))
+    assert (await diff(workbench, fromVersion=recorded))["equal"]
 
 
 async def test_two_definitions_are_compared(workbench: Workbench, folder: Path) -> None:

@@ -120,7 +120,8 @@ async def test_what_a_crashed_server_left_running_is_ended_and_nothing_else(sett
             await workbench.dispatch(caller, "claim_task", {})
             spawned = {"agent": caller.agent, "profile": "script", "request": "{}", "parent": None, "now": 1}
             spawned |= {"scratch": str(left), "confinement": '{"enforced": false, "missing": []}'}
-            spawned |= {"pid": pid, "started": started, "mark": None, "definition_hash": None}
+            spawned |= {"pid": pid, "started": started, "mark": None}
+            spawned |= dict.fromkeys(("definition_hash", "prompt_hash", "include"))
 
             def note(tx: Tx, spawned: dict[str, Any] = spawned) -> None:
                 for query in (request.SQL.add, request.SQL.process, request.SQL.starting, request.SQL.started):

@@ -13,6 +13,7 @@ from tests.conftest import Admit, Served
 from tests.services.processes.running import agent, process, spawn
 from tests.worker.working import done, output_of, ran
 from workbench.errors import BadInput, NotFound, Refused, WorkbenchError
+from workbench.rules.definitions.composition import text_hash
 from workbench.rules.secrets.forms import MASK
 from workbench.withheld import trust, withheld
 
@@ -65,7 +66,8 @@ async def test_a_command_finds_the_definition_in_files_and_the_run_names_its_con
     assert (made["agent_id"], made["definition_id"], made["unused"]) == ("Reviewer", definition_id, [])
     task = await done(served, SHOW)
     shown = await text_of(served, task["id"])
-    assert shown.startswith(f"{PROMPT}\n\n# Rules\n\n## kind\n\n{ALWAYS}\n\n## twice\n\n{ON_REQUEST}")
+    sent = f"{PROMPT}\n\n# Rules\n\n## kind\n\n{ALWAYS}\n\n## twice\n\n{ON_REQUEST}"
+    assert shown.startswith(sent)
     assert f"id: {definition_id}" in shown
     now = await version(served)
     (attempt,) = task["attempts"]
@@ -77,6 +79,8 @@ async def test_a_command_finds_the_definition_in_files_and_the_run_names_its_con
     assert (running["definition"], running["definition_hash"]) == ("Reviewer", now)
     (event,) = (await served.workbench.call("list_events", kinds=["agent.spawned"]))["events"]
     assert (event["data"]["definition"], event["data"]["definition_hash"]) == (definition_id, now)
+    for record in (attempt, running, event["data"]):
+        assert (record["prompt_hash"], record["include"]) == (text_hash(sent), ["twice"])
 
 
 async def test_a_restarted_agent_has_its_definition_as_it_is_then_wherever_it_was_moved(

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.chat.dialects import OLLAMA
+from tests.chat.provider import provider
+from tests.chat.wire import Step
 from tests.conftest import Admit, Served
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Unavailable, WorkbenchError
@@ -58,6 +61,17 @@ async def test_an_exported_tool_asks_the_model_of_its_definition(workbench: Work
     await workbench.call("agent_delete_tool", agentTarget="Text tools", toolName="shorten")
     with pytest.raises(NotFound, match="UNKNOWN_TOOL"):
         await workbench.call("call_tool", name=NAME, arguments={"text": "x"})
+
+
+async def test_an_answer_that_its_limit_cut_says_so_to_who_called_the_tool(
+    workbench: Workbench, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(settings, f"settings:\n  model: {OLLAMA.model}")
+    async with provider(OLLAMA.reply(Step(["One "], end="length", usage=(9, 5))), OLLAMA.reply(Step([]))) as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.address)
+        cut, empty = [await workbench.call("call_tool", name=NAME, arguments={"text": "x"}) for _ in range(2)]
+    assert cut["result"].split("\n") == ["One ", "This answer is cut at 5 tokens."]
+    assert empty["result"] == "This answer is empty."
 
 
 async def test_without_a_model_or_in_another_mode_nothing_is_offered(workbench: Workbench, settings: Settings) -> None:

@@ -132,7 +132,7 @@ class Answer:
         )
 
     def ending(self) -> str:
-        """How it ended, unless it was completed."""
+        """How it ended, unless it was completed whole."""
         return ending(self.message) if self.message else ""
 
     def plain(self) -> str:
@@ -153,9 +153,9 @@ class Answer:
 
 
 def ending(message: Frame) -> str:
-    """How the answer of a message ended, unless it was completed or is being made."""
+    """How the answer of a message ended, unless it was completed whole or is being made."""
     if message["state"] in ("running", "completed"):
-        return ""
+        return message["remark"] or ""
     if message["error_code"]:
         return f"{message['error_code']}: {message['error']}"
     return f"The answer was {message['state']}."

@@ -16,7 +16,7 @@ from workbench.cli.global_options import JSON, root
 from workbench.cli.output import Fn, Shown, Text, drop_none, pass_client
 from workbench.errors import BadInput, WorkbenchError
 
-LIMITS = ("turns", "tokens", "cost_usd", "seconds")
+LIMITS = ("turns", "tokens", "cost_usd", "seconds", "steps")
 PROMPT = "> "
 
 
@@ -39,6 +39,12 @@ def conversation_options(command: Fn) -> Fn:
             click.option("--tokens", type=click.IntRange(1), default=None, help="Limit of tokens."),
             click.option("--cost", "cost_usd", type=float, default=None, help="Limit of costs in US dollars."),
             click.option("--seconds", type=float, default=None, help="Limit of seconds for each answer."),
+            click.option(
+                "--steps",
+                type=click.IntRange(1),
+                default=None,
+                help="Limit of requests for each answer (default: maxChatTurns of the definition, or 20).",
+            ),
             click.option("--continue", "conversation", metavar="ID", default=None, help="Continue this conversation."),
         )
     ):

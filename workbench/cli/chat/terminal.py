@@ -75,6 +75,8 @@ def print_answer(caller: Caller, answer: Answer) -> None:
                 printer.show(frame)
                 if frame["type"] == FrameKind.TOOL_WAITING:
                     _decide(caller, answer, frame["data"])
+        if answer.failure is None:
+            printer.line(answer.ending())
     except KeyboardInterrupt:
         answer.stop()
         raise

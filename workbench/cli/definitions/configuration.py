@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
-from workbench.cli.definitions.group import define, done, pairs, read_text, target, text_file
+from workbench.cli.definitions.group import define, done, pairs, read_text, setting_rows, target, text_file
 from workbench.cli.output import Shown, Text, pass_client
 from workbench.tables import Table
 
@@ -20,14 +20,14 @@ from workbench.tables import Table
 def show_settings(client: OperatorClient, target: str) -> Shown:
     """Show the settings of a definition."""
     found = client.call("agent_get_settings", agentTarget=target)
-    return Table(["setting", "value"], [[*pair] for pair in found["settings"].items()], data=found)
+    return Table(["setting", "value"], setting_rows(found["settings"]), data=found)
 
 
 @define.command("set")
 @target
 @click.argument("key")
 @click.argument("value", required=False)
-@click.option("--default", is_flag=True, help="Use the default value again.")
+@click.option("--default", is_flag=True, help="Remove it: the provider's own value applies.")
 @pass_client
 def set_setting(client: OperatorClient, target: str, key: str, value: str | None, default: bool) -> Shown:
     """Change a setting, such as temperature or model. A list or an object is written as JSON."""

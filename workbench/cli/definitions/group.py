@@ -127,3 +127,15 @@ def pairs(given: tuple[str, ...]) -> dict[str, str]:
     if wrong := [one for one in given if "=" not in one]:
         raise click.UsageError(f"{wrong[0]} has no value. Write {wrong[0]}=….")
     return dict(one.split("=", 1) for one in given)
+
+
+UNSET = {
+    **dict.fromkeys(("maxOutputTokens", "temperature", "topP"), "the provider's"),
+    "maxChatTurns": "20 in a conversation, else the program's",
+}
+"""What applies where a setting is not set."""
+
+
+def setting_rows(settings: Mapping[str, Any]) -> list[list[Any]]:
+    """Settings as rows of a table: what is not set is what applies instead."""
+    return [[key, f"({UNSET[key]})" if value is None and key in UNSET else value] for key, value in settings.items()]

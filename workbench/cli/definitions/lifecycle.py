@@ -10,7 +10,17 @@ import click
 
 from workbench.cli.client import OperatorClient
 from workbench.cli.definitions.entries import ENTRIES
-from workbench.cli.definitions.group import FOLDER, define, done, new_path, pairs, read_text, target, text_file
+from workbench.cli.definitions.group import (
+    FOLDER,
+    define,
+    done,
+    new_path,
+    pairs,
+    read_text,
+    setting_rows,
+    target,
+    text_file,
+)
 from workbench.cli.definitions.servers import server_table
 from workbench.cli.definitions.tools import TOOLS
 from workbench.cli.output import Shown, confirmed, drop_none, pass_client
@@ -48,7 +58,7 @@ def _facts(info: Mapping[str, Any]) -> Table:
 
 def _sections(client: OperatorClient, info: Mapping[str, Any]) -> Iterator[tuple[str, Table]]:
     """The settings, and the sections that have something in them."""
-    yield "Settings", Table(["", ""], [[*pair] for pair in info["settings"].items()])
+    yield "Settings", Table(["", ""], setting_rows(info["settings"]))
     for noun, count in (("rules", "ruleCount"), ("references", "referenceCount"), ("tools", "toolCount")):
         if info.get(count):
             found = client.call(f"agent_list_{noun}", agentTarget=info["path"])[noun]

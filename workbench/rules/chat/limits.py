@@ -12,12 +12,16 @@ from workbench.model import Wire
 
 
 class ConversationLimits(Wire):
-    """Limits of a conversation; null: none. `seconds` is for each answer, without the time it waits for you."""
+    """Limits of a conversation; null: none. `seconds` is for each answer, without the time it waits for you. `steps` is
+    for each answer: null: maxChatTurns of its definition, else 20."""
 
     turns: Annotated[int | None, Field(ge=1, le=100_000, description="Answers, also those that are retried.")] = None
     tokens: Annotated[int | None, Field(ge=1, le=10**12, description="Tokens of all requests and answers.")] = None
     cost_usd: Annotated[float | None, Field(gt=0, le=10**9, description="US dollars, where the price is known.")] = None
     seconds: Annotated[float | None, Field(gt=0, le=86_400, description="How long one answer may take.")] = None
+    steps: Annotated[int | None, Field(ge=1, le=1_000, description="How often the model is asked for one answer.")] = (
+        None
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable
 
+from workbench.rules.definitions.former_settings import hashed
 from workbench.rules.definitions.model import Definition, Entry, Include
 from workbench.rules.definitions.secrets.written_out import masked
 
@@ -52,8 +53,15 @@ def offer(definition: Definition, chosen: Collection[str] = ()) -> str:
 
 def content_hash(definition: Definition) -> str:
     """Identifies what a definition says, whatever its files look like, without its secrets: hexadecimal digits."""
-    content = masked(definition).model_dump(mode="json", by_alias=True, exclude=_NOT_CONTENT)
+    shown = masked(definition)
+    content = shown.model_dump(mode="json", by_alias=True, exclude=_NOT_CONTENT)
+    content["settings"] = hashed(shown.settings.model_dump(mode="json", by_alias=True, exclude_defaults=True))
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text_hash(text)
+
+
+def text_hash(text: str) -> str:
+    """Identifies a text, such as a system prompt as it is sent: hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
 
 

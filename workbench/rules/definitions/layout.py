@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from workbench.errors import BadInput
 from workbench.rules import front_matter
+from workbench.rules.definitions import former_settings
 from workbench.rules.definitions.minimal_edit import edited
 from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition, Entry, Metadata, normal
 from workbench.rules.reasons import reason
@@ -65,7 +66,8 @@ def agent(text: str) -> dict[str, Any]:
         raise invalid(AGENT, "it is not a mapping", 1)
     if unknown := sorted(head.keys() - set(_IN_AGENT)):
         raise invalid(AGENT, f"unknown key {unknown[0]!r}; the keys are {', '.join(_IN_AGENT)}")
-    return {key: value for key, value in head.items() if value is not None}
+    known = {key: value for key, value in head.items() if value is not None}
+    return known | {"settings": former_settings.stated(known["settings"])} if "settings" in known else known
 
 
 def metadata(text: str) -> Metadata:
@@ -123,6 +125,8 @@ def _agent_text(before: str | None, definition: Definition) -> str:
         return write(shortest)
     stated = agent(before)
     old = validated(Definition, stated, AGENT)
+    if _head(old) == _head(definition):
+        return before
     return edit(before, edited(stated, _head(old), _head(definition), shortest))
 
 

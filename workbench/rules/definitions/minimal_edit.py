@@ -27,7 +27,7 @@ def edited(stated: Any, old: Any, new: Any, shortest: Any) -> Any:
 
 def _mapping(stated: dict[str, Any], old: dict[str, Any], new: dict[str, Any], shortest: dict[str, Any]) -> Any:
     kept = {
-        key: edited(value, old[key], new[key], shortest.get(key, new[key]))
+        key: edited(value, old[key], new[key], shortest.get(key, {} if isinstance(new[key], dict) else new[key]))
         for key, value in stated.items()
         if key in old and key in new and (new[key] is not None or old[key] is None)
     }

@@ -197,18 +197,15 @@ class MetadataChanges(Changes):
 
 
 class Settings(Component):
-    """How a definition's model is used. Unknown settings are kept."""
+    """How a definition's model is used. What is null is not set: the provider's own value applies, or the program's.
+    Unknown settings are kept."""
 
     model_config = ConfigDict(extra="allow")
 
-    max_chat_turns: int = Field(20, ge=1, le=1_000)
-    max_output_tokens: int = Field(1_000, ge=1, le=1_000_000)
-    temperature: float = Field(0.5, ge=0, le=2)
-    top_p: float = Field(0.5, ge=0, le=1)
-    theme: Annotated[str, Field(max_length=50)] = "light"
-    context_top_k: int = Field(20, ge=0, le=1_000)
-    context_top_n: int = Field(5, ge=0, le=1_000)
-    context_include_score: float = Field(0.7, ge=0, le=1)
+    max_chat_turns: Annotated[int, Field(ge=1, le=1_000)] | None = None
+    max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
     tool_permission: Literal["always", "never", "tool"] = "tool"
     model: Annotated[str, Field(max_length=200, pattern=r"^([a-z]+:.+)?$")] = Field("", description="provider:model")
 

@@ -34,6 +34,7 @@ class AgentSetup(BaseModel):
     Args:
         id, hash: of the definition.
         system_prompt: its prompt, rules and references in one text.
+        include: the rules and references in it that are used on request only, by name.
         files: the text of its files, by their paths in its directory; secrets are masked.
         provider: the id of the provider whose models are used; None: the program's own choice.
         provider_config: its configuration, secrets resolved.
@@ -49,6 +50,7 @@ class AgentSetup(BaseModel):
     name: str
     hash: str
     system_prompt: str
+    include: tuple[str, ...] = ()
     files: dict[str, str]
     provider: str | None = None
     provider_config: dict[str, str] = Field(default={}, repr=False)

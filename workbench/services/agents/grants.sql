@@ -14,6 +14,8 @@ UPDATE agents SET assigned_agent_id = :assigned_agent_id, name = :name, session_
     persona_id = :persona_id, role = :role, tool = :tool, access_level = :access_level,
     expires_at = CAST(:expires_at AS {{big}}), expired = :expired,
     definition_hash = CASE WHEN definition_id = CAST(:definition_id AS TEXT) THEN definition_hash END,
+    prompt_hash = CASE WHEN definition_id = CAST(:definition_id AS TEXT) THEN prompt_hash END,
+    include = CASE WHEN definition_id = CAST(:definition_id AS TEXT) THEN include END,
     definition_id = CAST(:definition_id AS TEXT), self_tools = :self_tools, may_define = :may_define,
     tools = :tools
 WHERE id = :id;

@@ -21,8 +21,9 @@ ConversationId = Annotated[str, Field(max_length=100, description="The conversat
 class Usage(Wire):
     """What a conversation has used, also for answers that were stopped, failed or replaced.
 
-    Tokens and costs are what the providers reported: null if none did. `unmeasured` and `unpriced` count the answers
-    whose tokens or costs are unknown.
+    Tokens and costs are what the providers reported: null if none did. `unmeasured` counts the answers of which the
+    tokens of a request are unknown, because it was stopped, or its provider does not report them; `unpriced` those
+    whose costs are unknown.
     """
 
     answers: int

@@ -9,9 +9,11 @@ SELECT c.id, c.title, d.name AS definition, c.definition_id, c.definition_path, 
     (SELECT SUM(m.requests) FROM messages m WHERE m.conversation_id = c.id) AS requests,
     (SELECT SUM(m.cost_usd) FROM messages m WHERE m.conversation_id = c.id) AS cost_usd,
     (SELECT COUNT(*) FROM messages m
-        WHERE m.conversation_id = c.id AND m.requests > 0 AND m.input_tokens IS NULL) AS unmeasured,
+        WHERE m.conversation_id = c.id AND m.requests > 0
+            AND (m.input_tokens IS NULL OR m.unmeasured > 0)) AS unmeasured,
     (SELECT COUNT(*) FROM messages m
-        WHERE m.conversation_id = c.id AND m.requests > 0 AND m.cost_usd IS NULL) AS unpriced
+        WHERE m.conversation_id = c.id AND m.requests > 0 AND m.cost_usd IS NULL
+            AND (m.state = 'completed' OR m.requests > COALESCE(m.unmeasured, 0))) AS unpriced
 FROM conversations c
 LEFT JOIN definitions d ON d.id = c.definition_id
 

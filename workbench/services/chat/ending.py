@@ -14,6 +14,7 @@ from workbench.chat.running import Ending, Running
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.known_secrets import KnownSecrets
 from workbench.ops import Ctx
+from workbench.rules.chat import endings
 from workbench.rules.chat.transcript import FrameKind, Transcript
 from workbench.services.chat import frames, messages
 from workbench.services.chat.frames import NewFrame
@@ -35,26 +36,29 @@ class Outcome:
     Args:
         usage: None: nothing is known.
         end: why the model ended it, for one that is completed.
+        cut_at: the tokens at which its limit cut it.
         history: the conversation with it, as the engine keeps it, for one that is completed.
     """
 
     state: Literal["completed", "stopped", "interrupted", "failed"]
     usage: Usage | None = None
     end: End | None = None
+    cut_at: int | None = None
     error: WorkbenchError | None = None
     history: Mapping[str, Any] | None = None
 
 
-INTERRUPTED = Outcome(
-    "interrupted", error=Unavailable("ANSWER_INTERRUPTED", "The server ended before the answer did. Try again.")
-)
+def interrupted(usage: Usage | None) -> Outcome:
+    """The outcome of an answer whose server ended."""
+    error = Unavailable("ANSWER_INTERRUPTED", "The server ended before the answer did. Try again.")
+    return Outcome("interrupted", usage, error=error)
 
 
 def from_outside(running: Running, usage: Usage | None) -> Outcome:
     """How an answer ended that was ended from outside."""
     if running.ending is Ending.STOPPED:
         return Outcome("stopped", usage)
-    return Outcome("interrupted", usage, error=INTERRUPTED.error)
+    return interrupted(usage)
 
 
 async def record(ctx: Ctx, running: Running, recorder: Recorder, outcome: Outcome) -> None:
@@ -111,7 +115,10 @@ def ended(
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
         "requests": usage.requests,
+        "unmeasured": usage.unmeasured,
         "cost_usd": None if usage.cost_usd is None else float(usage.cost_usd),
+        "end": outcome.end,
+        "cut_at": outcome.cut_at,
     }
     if not tx.run(messages.SQL.end, values, id=message_id, now=tx.now):
         return
@@ -128,5 +135,8 @@ def _last(conversation_id: str, message_id: str, outcome: Outcome, values: Mappi
     if outcome.error is not None:
         reason = {"code": outcome.error.code, "message": outcome.error.message, "details": outcome.error.details}
         return NewFrame(FrameKind.ERROR, about | reason)
-    usage = {name: values[name] for name in ("input_tokens", "output_tokens", "requests", "cost_usd")}
-    return NewFrame(FrameKind.COMPLETE, about | {"end": outcome.end, "usage": usage})
+    usage = {name: values[name] for name in ("input_tokens", "output_tokens", "requests", "unmeasured", "cost_usd")}
+    is_completed = outcome.state == "completed"
+    remark = endings.remark(outcome.end, outcome.cut_at, values["content"]) if is_completed else None
+    ended = {"end": outcome.end, "cut_at": outcome.cut_at, "remark": remark, "usage": usage}
+    return NewFrame(FrameKind.COMPLETE, about | ended)

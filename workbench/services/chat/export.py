@@ -79,6 +79,8 @@ def _answer(message: Message) -> str:
 
 
 def _ending(message: Message) -> Iterator[str]:
+    if message.remark:
+        yield message.remark
     if message.state != "completed":
         reason = f": {message.error_code}: {message.error or ''}" if message.error_code else ""
         yield f"This answer is {message.state}{reason}"

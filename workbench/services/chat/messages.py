@@ -9,6 +9,7 @@ from pydantic import Field, TypeAdapter
 
 from workbench.model import LARGEST_INT, Level, Micros, Wire, uuid7
 from workbench.ops import Ctx, op
+from workbench.rules.chat import endings
 from workbench.rules.chat.transcript import Part, TextPart, ToolPart, Transcript
 from workbench.services.chat import frames
 from workbench.services.chat.conversation import ConversationId, require_conversation
@@ -27,8 +28,11 @@ class Message(Wire):
 
     What you wrote has the role `user` and the state `sent`. An answer has the role `assistant`: it is `running`, until
     it is `completed`, `stopped` by you, `interrupted` by the end of the server, or `failed` with `error_code` and
-    `error`. `content` is its text, `parts` the text and the calls of tools in order. Usage that the provider did not
-    report is null. `replaced_at`: another answer took its place.
+    `error`. `content` is its text, `parts` the text and the calls of tools in order. `end` of one that is completed:
+    `stop`, or `length` if its limit of tokens cut it, at `cut_at` tokens; `remark` is a sentence about an answer that
+    is cut or empty. Usage is what the provider reported, null if it reported nothing; `unmeasured` counts the requests
+    whose tokens are unknown. `definition_hash` is the version of the definition, `prompt_hash` that of the system
+    prompt that was sent, with the rules and references in `include`. `replaced_at`: another answer took its place.
     """
 
     id: str
@@ -40,11 +44,17 @@ class Message(Wire):
     parts: list[Part]
     model: str | None
     definition_hash: str | None
+    prompt_hash: str | None
+    include: list[str] | None
+    end: str | None
+    cut_at: int | None
+    remark: str | None
     error_code: str | None
     error: str | None
     input_tokens: int | None
     output_tokens: int | None
     requests: int | None
+    unmeasured: int | None
     cost_usd: float | None
     created_at: Micros
     ended_at: Micros | None
@@ -122,8 +132,10 @@ def transcript_of(tx: Reader, message_id: str) -> Transcript:
 
 
 def _message(tx: Reader, row: Row) -> Message:
-    values: dict[str, Any] = {name: row[name] for name in Message.model_fields}
-    return Message(**values | _content(tx, row))
+    values: dict[str, Any] = {name: row[name] for name in Message.model_fields.keys() & row.keys()}
+    remark = endings.remark(row["end"], row["cut_at"], row["content"]) if row["state"] == "completed" else None
+    include = None if row["include"] is None else json.loads(row["include"])
+    return Message(**values | _content(tx, row) | {"remark": remark, "include": include})
 
 
 def _content(tx: Reader, row: Row) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from workbench.chat.frames import (
     Usage,
     Used,
 )
-from workbench.chat.question import Limits, Question
+from workbench.chat.question import STEPS, Limits, Question
 from workbench.chat.running import Ending, Running
 from workbench.definitions import Snapshot
 from workbench.errors import Conflict, Unavailable, WorkbenchError
@@ -103,7 +104,14 @@ class _Answer:
         conversation = await ctx.read(lambda tx: require_conversation(tx, self.running.conversation_id))
         snapshot = await _definition(ctx, conversation)
         ready = await models.ready(ctx, snapshot, conversation.model)
-        known = {"id": self.running.message_id, "model": ready.choice.name, "hash": snapshot.hash if snapshot else None}
+        instructions = _instructions(conversation, snapshot)
+        known = {
+            "id": self.running.message_id,
+            "model": ready.choice.name,
+            "hash": snapshot.hash if snapshot else None,
+            "prompt_hash": composition.text_hash(instructions) if snapshot else None,
+            "include": json.dumps(sorted(conversation.include)) if snapshot else None,
+        }
         await ctx.write(lambda tx: tx.run(messages.SQL.note_model, known))
         await load(ready.choice)
         deadline = Deadline(conversation.limits.seconds or SECONDS)
@@ -115,7 +123,8 @@ class _Answer:
         except WorkbenchError as error:
             error.message = ready.redacted(error.message)
             raise
-        return Outcome("completed", completed.usage, end=completed.end, history=completed.history)
+        made = completed
+        return Outcome("completed", made.usage, end=made.end, cut_at=made.cut_at, history=made.history)
 
     async def _completed(
         self, conversation: Conversation, snapshot: Snapshot | None, ready: ReadyModel, tools: ConversationTools
@@ -139,7 +148,7 @@ class _Answer:
         known = await self.ctx.read(lambda tx: question.past(tx, conversation_id, message_id, anew=anew))
         definition = snapshot.definition if snapshot else None
         return Question(
-            instructions=composition.system_prompt(definition, conversation.include, offers=True) if definition else "",
+            instructions=_instructions(conversation, snapshot),
             prompt=known.prompt,
             history=await question.history_of(known),
             **(models.sampling(definition) if definition else {}),
@@ -184,14 +193,19 @@ async def _definition(ctx: Ctx, conversation: Conversation) -> Snapshot | None:
     return await changes.current(ctx, conversation.definition_id, conversation.definition_path)
 
 
+def _instructions(conversation: Conversation, snapshot: Snapshot | None) -> str:
+    """The system prompt that the model is sent."""
+    return composition.system_prompt(snapshot.definition, conversation.include, offers=True) if snapshot else ""
+
+
 def _limits(conversation: Conversation, snapshot: Snapshot | None) -> Limits:
     """What the engine may use for this answer."""
     used, limits = spent(conversation.usage), conversation.limits
     money = money_left(limits, used)
-    steps = {"steps": snapshot.definition.settings.max_chat_turns} if snapshot else {}
+    steps = limits.steps or (snapshot.definition.settings.max_chat_turns if snapshot else None) or STEPS
     return Limits(
-        output_tokens=tokens_left(limits, used),
+        steps=steps,
+        tokens=tokens_left(limits, used),
         cost_usd=None if money is None else Decimal(str(money)),
         seconds=LONGEST,
-        **steps,
     )

@@ -53,7 +53,9 @@ async def agent_validate(ctx: Ctx, agentTarget: AgentTarget) -> Report:
         *findings(snapshot.definition),
         *_older_layout(directory),
         *await to_thread(_shared_names, ctx, snapshot.definition),
-        *await to_thread(lambda: [*_foreign(directory.foreign()), *_missing_programs(snapshot)]),
+        *await to_thread(
+            lambda: [*_former_settings(directory), *_foreign(directory.foreign()), *_missing_programs(snapshot)]
+        ),
         *await ctx.read(lambda tx: list(_unknown_persona(tx, snapshot.definition))),
     ]
     problems = [Problem(severity=one.severity, place=one.place, message=one.message) for one in by_severity(found)]
@@ -84,6 +86,12 @@ def _older_layout(directory: Directory) -> Iterator[Finding]:
     if isinstance(directory, OlderDefinition):
         text = "This is an older layout, in which it can only be read. Convert it with agent_migrate."
         yield Finding(Severity.WARNING, "files", text)
+
+
+def _former_settings(directory: Directory) -> Iterator[Finding]:
+    if directory.states_former_settings():
+        text = "A former version wrote this block of defaults, which no model was sent. They count as not set."
+        yield Finding(Severity.HINT, "settings", f"{text} The next change removes them; set those that you want.")
 
 
 def _foreign(names: list[str]) -> Iterator[Finding]:

@@ -61,9 +61,8 @@ async def ready(ctx: Ctx, snapshot: Snapshot | None, chosen: str | None = None) 
 
 
 def sampling(definition: Definition) -> dict[str, Any]:
-    """What of the settings of a definition differs from the defaults of the format, as arguments of `Question`."""
-    chosen = definition.settings.model_dump(exclude_defaults=True, by_alias=False)
-    return {name: chosen[name] for name in ("temperature", "top_p", "max_output_tokens") if name in chosen}
+    """The settings of a definition as arguments of `Question`; None for what is not set."""
+    return definition.settings.model_dump(by_alias=False, include={"temperature", "top_p", "max_output_tokens"})
 
 
 def require_whole(completed: Completed) -> None:

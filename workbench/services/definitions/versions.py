@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from asyncio import to_thread
 from contextlib import suppress
@@ -15,7 +16,7 @@ from workbench.definitions.committed import Committed
 from workbench.errors import BadInput, NotFound, Unavailable, WorkbenchError
 from workbench.model import iso
 from workbench.ops import Ctx
-from workbench.rules.definitions import comparison
+from workbench.rules.definitions import comparison, former_settings
 from workbench.rules.definitions.composition import content_hash
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.names import is_id
@@ -215,8 +216,9 @@ async def _version(ctx: Ctx, known: _Known, name: str) -> tuple[str, Definition]
 
 
 def _stored(row: Row) -> Definition:
+    content = json.loads(row["content"])
     try:
-        return Definition.model_validate_json(row["content"])
+        return Definition.model_validate(content | {"settings": former_settings.stated(content.get("settings", {}))})
     except ValidationError:
         text = f"Version {row['hash']} is no valid definition in this version of Workbench. Compare others."
         raise BadInput("INVALID_CONFIGURATION", text) from None

@@ -55,7 +55,8 @@ class Process(Wire):
 
     `cpu_percent` is in percent of one processor, since the previous call or, for the first one, since the start.
     `reason` says why the process ended or, while it runs, why it could not be ended. `definition_hash` is the version
-    of its definition that it was started with.
+    of its definition that it was started with, `prompt_hash` that of the system prompt it was given, with the rules and
+    references in `include`.
     """
 
     agent_id: str
@@ -68,6 +69,8 @@ class Process(Wire):
     worktree: str | None
     definition: str | None
     definition_hash: str | None
+    prompt_hash: str | None
+    include: list[str] | None
     limits: ResourceLimits
     confinement: Confinement
     cpu_seconds: float
@@ -182,6 +185,8 @@ def _process(ctx: Ctx, agent_id: str, row: Row, usage: Usage | None, tail: list[
         worktree=row["worktree"],
         definition=row["definition"],
         definition_hash=row["definition_hash"],
+        prompt_hash=row["prompt_hash"],
+        include=json.loads(row["include"]) if row["include"] else None,
         limits=ResourceLimits(**request.get("limits", {})),
         confinement=Confinement(**json.loads(row["confinement"])),
         cpu_seconds=round(usage.cpu_seconds, 2),

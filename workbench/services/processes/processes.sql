@@ -1,7 +1,7 @@
 -- name: of_agent
 SELECT s.agent_id, s.profile, s.request, s.confinement, s.state, s.asked_at, s.scratch,
     COALESCE(p.reason, s.reason) AS reason, p.pid, p.started, p.mark, p.spawned_at, p.ended_at, p.exit_code,
-    a.assigned_worktree AS worktree, d.name AS definition, p.definition_hash,
+    a.assigned_worktree AS worktree, d.name AS definition, p.definition_hash, p.prompt_hash, p.include,
     (SELECT COUNT(*) FROM spawns w WHERE w.state = 'queued' AND s.state = 'queued'
         AND (w.asked_at < s.asked_at OR (w.asked_at = s.asked_at AND w.agent_id <= s.agent_id))) AS place
 FROM spawns s

@@ -7,8 +7,9 @@ definition as it is then, and records its content hash: after a change of a defi
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Collection
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -128,6 +129,7 @@ async def setup(ctx: Ctx, request: SpawnRequest, snapshot: Snapshot, self_tools:
         name=definition.metadata.name,
         hash=snapshot.hash,
         system_prompt=composition.system_prompt(definition, request.include, offers=offers),
+        include=tuple(sorted(request.include)),
         files={
             path: text
             for path, text in layout.change({}, with_masked_configuration(definition)).items()
@@ -138,10 +140,18 @@ async def setup(ctx: Ctx, request: SpawnRequest, snapshot: Snapshot, self_tools:
         model=found.model,
         servers=servers,
         secrets=tuple(sorted(known.values)),
-        **definition.settings.model_dump(exclude_defaults=True, by_alias=False, include=limits),
+        **definition.settings.model_dump(by_alias=False, include=limits),
     )
+
+
+def version(found: AgentSetup | None) -> dict[str, Any]:
+    """What identifies the definition that an agent is started with, and the prompt that is made of it."""
+    if found is None:
+        return dict.fromkeys(("definition_hash", "prompt_hash", "include"))
+    prompt = composition.text_hash(found.system_prompt)
+    return {"definition_hash": found.hash, "prompt_hash": prompt, "include": json.dumps(found.include)}
 
 
 def record(tx: Tx, agent_uid: str, found: AgentSetup | None) -> None:
     """Record the version of its definition that an agent is started with."""
-    tx.run(SQL.record, agent=agent_uid, hash=found.hash if found else None)
+    tx.run(SQL.record, version(found), agent=agent_uid)

@@ -111,12 +111,12 @@ async def _record(ctx: Ctx, agent_uid: str, request: SpawnRequest, ref: ProcessR
     def change(tx: Tx) -> None:
         if not tx.run(SQL.started, started):
             raise Conflict("NOT_RUNNING", "The agent was terminated while its process was starting.")
-        version = definition.hash if definition else None
-        tx.run(SQL.process, values, definition_hash=version, now=tx.now)
+        version = definitions.version(definition)
+        tx.run(SQL.process, values, **version, now=tx.now)
         definitions.record(tx, agent_uid, definition)
         facts = {"pid": ref.pid, "profile": request.profile, "enforced": confinement.enforced}
         if definition is not None:
-            facts |= {"definition": definition.id, "definition_hash": definition.hash}
+            facts |= {"definition": definition.id} | version | {"include": list(definition.include)}
         tx.emit("agent.spawned", f"agent:{agent_uid}", **facts, missing=confinement.missing)
 
     try:

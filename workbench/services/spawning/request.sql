@@ -34,10 +34,10 @@ WHERE agent_id = :agent AND state = 'starting';
 UPDATE agents SET token_hash = :token_hash WHERE id = :agent;
 
 -- name: process
-INSERT INTO processes (agent_id, pid, started, mark, profile, definition_hash, spawned_at)
-VALUES (:agent, :pid, :started, :mark, :profile, :definition_hash, :now)
+INSERT INTO processes (agent_id, pid, started, mark, profile, definition_hash, prompt_hash, include, spawned_at)
+VALUES (:agent, :pid, :started, :mark, :profile, :definition_hash, :prompt_hash, :include, :now)
 ON CONFLICT (agent_id) DO UPDATE SET pid = excluded.pid, started = excluded.started, mark = excluded.mark,
-    profile = excluded.profile, definition_hash = excluded.definition_hash,
+    profile = excluded.profile, definition_hash = excluded.definition_hash, prompt_hash = excluded.prompt_hash, include = excluded.include,
     spawned_at = excluded.spawned_at, ended_at = NULL, exit_code = NULL, reason = NULL;
 
 -- name: all_spawned

@@ -219,7 +219,8 @@ def _attempt(task_id: int, row: Row) -> Attempt:
     asked = row.get("requested_end") if row.get("ended_at") is None else None
     finishing = from_json(asked)["outcome"] if asked else None
     plain = {name: row.get(name) for name in Attempt.model_fields}
-    return Attempt.model_validate(plain | {"finishing": finishing, "kept": _kept(task_id, row)})
+    include = from_json(row["include"]) if row.get("include") else None
+    return Attempt.model_validate(plain | {"finishing": finishing, "include": include, "kept": _kept(task_id, row)})
 
 
 def _kept(task_id: int, row: Row) -> KeptWork | None:

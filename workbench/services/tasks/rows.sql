@@ -54,7 +54,8 @@ WHERE d.task_id = :task_id ORDER BY d.depends_on;
 
 -- name: attempts
 SELECT x.attempt, a.assigned_agent_id AS agent_id, x.claimed_at, x.started_at, x.ended_at, x.outcome,
-    x.error_class, x.error_message, x.definition_id, x.definition_hash, w.worktree, w.base_commit, w.waits_for, w.requested_end, w.state, w.kept_commit, w.commits, w.files,
+    x.error_class, x.error_message, x.definition_id, x.definition_hash, x.prompt_hash, x.include, w.worktree, w.base_commit, w.waits_for,
+    w.requested_end, w.state, w.kept_commit, w.commits, w.files,
     w.bytes, w.problem
 FROM task_attempts x JOIN agents a ON a.id = x.agent_id
 LEFT JOIN attempt_work w ON w.task_id = x.task_id AND w.attempt = x.attempt

@@ -136,7 +136,8 @@ class Attempt(Wire):
 
     `base_commit` is where its branch was when it began. `waits_for` says what it waits for before it begins, and
     `finishing` how its command has ended it, while the command still runs. `kept` is its work, if it did not complete
-    the task; `problem` says why that could not be kept. `definition_hash` is the version of the agent's definition.
+    the task; `problem` says why that could not be kept. `definition_hash` is the version of the agent's definition,
+    `prompt_hash` that of the system prompt it was given, with the rules and references in `include`.
     """
 
     attempt: int
@@ -155,6 +156,8 @@ class Attempt(Wire):
     problem: str | None
     definition_id: str | None
     definition_hash: str | None
+    prompt_hash: str | None
+    include: list[str] | None
 
 
 class Task(TaskSummary):

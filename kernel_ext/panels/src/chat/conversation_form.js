@@ -15,6 +15,7 @@ const LIMITS = {
   tokens: { label: "Tokens", step: 1 },
   cost_usd: { label: "US dollars", step: "any" },
   seconds: { label: "Seconds for an answer", step: "any" },
+  steps: { label: "Requests for an answer", step: 1 },
 };
 const FIELD_OF_ERROR = {
   MODEL_REQUIRED: "model",

@@ -61,11 +61,12 @@ export class MessageView {
     return made.show(part);
   }
 
-  drawNote({ state, parts, notice, error_code: code, error }) {
-    const key = JSON.stringify([state, parts.length, notice, code, error]);
+  drawNote({ state, parts, notice, remark, error_code: code, error }) {
+    const key = JSON.stringify([state, parts.length, notice, remark, code, error]);
     if (key === this.drawnNote) return;
     this.drawnNote = key;
-    const text = notice ?? ENDINGS[state] ?? (state === "running" && !parts.length ? "Waiting for the model…" : null);
+    const text =
+      notice ?? remark ?? ENDINGS[state] ?? (state === "running" && !parts.length ? "Waiting for the model…" : null);
     const isError = state === "failed";
     this.note.hidden = !isError && text === null;
     this.note.classList.toggle("wb-error", isError);

@@ -16,7 +16,7 @@ const PERMISSION = {
 /** Settings: label, and the attributes of a number's field. */
 const NUMBERS = {
   maxOutputTokens: ["Most tokens of an answer", { min: 1, max: 1_000_000, step: 1 }],
-  maxChatTurns: ["Most turns of a conversation", { min: 1, max: 1_000, step: 1 }],
+  maxChatTurns: ["Most steps of an answer", { min: 1, max: 1_000, step: 1, placeholder: "20, or the program's own" }],
   temperature: ["Temperature (0 to 2)", { min: 0, max: 2, step: "any" }],
   topP: ["Top P (0 to 1)", { min: 0, max: 1, step: "any" }],
 };
@@ -65,7 +65,7 @@ export class OverviewView {
   settingsForm() {
     const number = (label, attributes) => ({
       label,
-      control: input("", { type: "number", required: true, ...attributes }),
+      control: input("", { type: "number", placeholder: "The provider's own", ...attributes }),
     });
     const fields = {
       model: {
@@ -75,7 +75,8 @@ export class OverviewView {
       toolPermission: { label: "Ask before a tool runs", control: select(Object.entries(PERMISSION), "tool") },
       ...Object.fromEntries(Object.entries(NUMBERS).map(([name, words]) => [name, number(...words)])),
     };
-    const request = ([key, value]) => ["agent_set_setting", { agentTarget: this.target, key, value }];
+    const set = (key, value) => (key in NUMBERS && value === "" ? null : value);
+    const request = ([key, value]) => ["agent_set_setting", { agentTarget: this.target, key, value: set(key, value) }];
     return this.form("Settings", fields, (changed) => Object.entries(changed).map(request));
   }
 

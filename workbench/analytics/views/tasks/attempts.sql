@@ -4,7 +4,7 @@ SELECT x.task_id, x.attempt, a.agent, x.outcome, x.error, x.error_class,
     make_timestamptz(x.started_us) AS started_at,
     make_timestamptz(x.ended_us) AS ended_at,
     (x.ended_us - x.claimed_us) / 1e6 AS seconds,
-    x.definition, x.definition_hash, x.base_commit, x.kept_commit
+    x.definition, x.definition_hash, x.prompt_hash, x.include, x.base_commit, x.kept_commit
 FROM raw_attempts x JOIN raw_agents a ON a.id = x.agent_uid;
 
 COMMENT ON VIEW attempts IS 'Attempts at tasks: each is one claim, until it ended.';
@@ -20,5 +20,7 @@ COMMENT ON COLUMN attempts.ended_at IS 'When it ended; null: it runs.';
 COMMENT ON COLUMN attempts.seconds IS 'Seconds from the claim to the end.';
 COMMENT ON COLUMN attempts.definition IS 'Name of the agent''s definition.';
 COMMENT ON COLUMN attempts.definition_hash IS 'Hash of the definition''s files then.';
+COMMENT ON COLUMN attempts.prompt_hash IS 'Hash of the system prompt that the agent was given.';
+COMMENT ON COLUMN attempts.include IS 'Rules and references that were chosen for it, as JSON.';
 COMMENT ON COLUMN attempts.base_commit IS 'The commit that it began at, if a supervisor recorded it.';
 COMMENT ON COLUMN attempts.kept_commit IS 'The commit that keeps its work, if it did not complete the task and made any.';

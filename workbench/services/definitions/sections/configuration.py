@@ -25,12 +25,12 @@ Value = Annotated[
     | Annotated[list[Json], Field(max_length=1_000)]
     | Annotated[dict[str, Json], Field(max_length=1_000)]
     | None,
-    Field(description="Its new value; null removes it, so that its default applies."),
+    Field(description="Its new value; null removes it."),
 ]
 
 
 class FoundSettings(Answer):
-    """All settings, those that have their default included."""
+    """All settings. What is null is not set: the provider's own value applies, or the program's."""
 
     settings: Settings
 

@@ -16,6 +16,7 @@ from workbench.definitions import Registry, Snapshot
 from workbench.errors import NotFound, WorkbenchError
 from workbench.model import Level
 from workbench.ops import Ctx
+from workbench.rules.chat.endings import remark
 from workbench.rules.definitions import composition, templates
 from workbench.rules.definitions.model import AgentTool, Mode
 from workbench.rules.tools.names import SEPARATOR, qualified
@@ -111,4 +112,5 @@ async def _run(path: str, name: str, ctx: Ctx, call: Call) -> Outcome:
 def _outcome(last: object) -> Outcome:
     assert isinstance(last, Completed)
     models.require_whole(last)
-    return Outcome([{"type": "text", "text": last.text}], usage=last.usage)
+    said = filter(None, (last.text, remark(last.end, last.cut_at, last.text)))
+    return Outcome([{"type": "text", "text": text} for text in said], usage=last.usage)

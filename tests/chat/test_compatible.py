@@ -1,0 +1,154 @@
+"""Servers that speak OpenAI's protocol in their own way: usage, ends, errors and calls as they are seen at them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.chat.conftest import Answer, Asking
+from tests.chat.dialects import OPENAI_CHAT
+from tests.chat.provider import Reply
+from workbench.chat.compatible import error_of
+from workbench.chat.frames import End, ToolStarted
+from workbench.chat.tools import ToolOffer
+
+pytestmark = pytest.mark.anyio
+
+BASE = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+STOP = {"delta": {}, "finish_reason": "stop"}
+
+
+class Echo:
+    """A tool that repeats its message."""
+
+    async def offers(self) -> list[ToolOffer]:
+        return [ToolOffer("echo", "Repeats.", {"type": "object", "properties": {"message": {"type": "string"}}})]
+
+    async def call(self, name: str, arguments: dict[str, Any], call_id: str) -> str:
+        return str(arguments["message"])
+
+
+def said(text: str, **more: Any) -> dict[str, Any]:
+    return {"delta": {"content": text}} | more
+
+
+def usage(prompt: int, completion: int) -> dict[str, Any]:
+    return {"usage": {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}}
+
+
+def stream(*choices: Mapping[str, Any], done: bool = True) -> Reply:
+    """A stream of choices; of a choice, `usage` belongs to its event."""
+    events = [
+        BASE | {"choices": [{"index": 0, "finish_reason": None} | {k: v for k, v in one.items() if k != "usage"}]}
+        | ({"usage": one["usage"]} if "usage" in one else {})
+        for one in choices
+    ]  # fmt: skip
+    lines = [f"data: {json.dumps(event)}\n\n".encode() for event in events]
+    return Reply([*lines, *([b"data: [DONE]\n\n"] if done else [])])
+
+
+def body(content: Any, kind: str = "application/json") -> Reply:
+    text = content if isinstance(content, str) else json.dumps(content)
+    return Reply([text.encode()], headers={"content-type": kind})
+
+
+async def asked(ask: Asking, *replies: Reply, **more: Any) -> Answer:
+    return await ask.whole(OPENAI_CHAT, *replies, attempts=1, **more)
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        [said("Hel") | usage(10, 1), said("lo") | usage(10, 2), STOP | usage(10, 5)],
+        [said("Hello"), STOP | usage(10, 5), STOP | usage(10, 5)],
+        [said("Hello"), STOP | usage(10, 5)],
+    ],
+    ids=["with each event", "twice at the end", "once"],
+)
+async def test_usage_is_what_the_server_says_last(ask: Asking, choices: list[dict[str, Any]]) -> None:
+    found = (await asked(ask, stream(*choices))).completed
+    assert (found.text, found.usage.input_tokens, found.usage.output_tokens) == ("Hello", 10, 5)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [{"finish_reason": word, "delta": {}} for word in ("eos", "STOP", "end", "", None)]
+    + [{"finish_reason": "stop", "delta": None}],
+)
+async def test_an_answer_that_came_whole_is_whole_whatever_its_server_calls_that(
+    ask: Asking, last: dict[str, Any]
+) -> None:
+    found = (await asked(ask, stream(said("Hello"), last))).completed
+    assert (found.text, found.end) == ("Hello", End.STOP)
+
+
+async def test_an_end_that_is_unknown_is_said_in_the_servers_word_and_none_without_a_last_event_is_a_cut(
+    ask: Asking,
+) -> None:
+    for word in ("error", "guardrail_intervened"):
+        found = await asked(ask, stream(said("Hello"), {"delta": {}, "finish_reason": word}))
+        assert (found.code, word in str(found.error)) == ("ANSWER_CUT", True)
+    assert (await asked(ask, stream(said("Hello"), done=False))).completed.end is End.CUT
+    length = (
+        await asked(ask, stream(said("Hel"), {"delta": {}, "finish_reason": "max_tokens"} | usage(9, 2)))
+    ).completed
+    assert (length.end, length.cut_at) == (End.LENGTH, 2)
+
+
+async def test_an_answer_in_one_piece_is_read(ask: Asking) -> None:
+    whole = {"index": 0, "message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"}
+    found = (await asked(ask, body(BASE | {"choices": [whole]} | usage(10, 5)))).completed
+    assert (found.text, found.end, found.usage.output_tokens) == ("Hello", End.STOP, 5)
+    assert (await asked(ask, stream({"message": {"content": "Hello"}, "finish_reason": "stop"}))).text == "Hello"
+
+
+WORDS = "context is too long 32927"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        body({"error": WORDS}),
+        body({"error": {"message": WORDS}}),
+        body({"object": "error", "message": WORDS}),
+        Reply([f'data: {{"choices": null, "error_message": "{WORDS}"}}\n\n'.encode()]),
+        Reply([f'data: {{"error": "{WORDS}"}}\n\n'.encode()]),
+        Reply([f'data: {{"object": "error", "message": "{WORDS}"}}\n\n'.encode()]),
+    ],
+)
+async def test_an_error_within_a_good_status_keeps_its_words(ask: Asking, reply: Reply) -> None:
+    found = await asked(ask, reply)
+    assert (found.code, WORDS in str(found.error)) == ("PROVIDER_FAILED", True)
+
+
+async def test_a_page_in_place_of_an_answer_is_called_one(ask: Asking) -> None:
+    found = await asked(ask, body("<html>Welcome</html>", "text/html"))
+    assert (found.code, "web page" in str(found.error)) == ("PROVIDER_ANSWER_INVALID", True)
+    assert (await asked(ask, body({"status": "ok"}))).code == "PROVIDER_ANSWER_INVALID"
+    assert error_of({"choices": [{}], "error_message": ""}) == ""
+
+
+async def test_calls_are_told_apart_and_named_once(ask: Asking) -> None:
+    def call(**more: Any) -> dict[str, Any]:
+        return {"delta": {"tool_calls": [{"index": 0, "type": "function"} | more]}}
+
+    end, done = {"delta": {}, "finish_reason": "tool_calls"}, stream(said("Done."), STOP)
+    named = [
+        call(id="c1", function={"name": "echo", "arguments": '{"mess'}),
+        call(function={"name": "echo", "arguments": 'age": "a"}'}),
+    ]
+    found = await asked(ask, stream(*named, end), done, toolbox=Echo())
+    assert [(one.name, json.loads(one.arguments)) for one in found.of(ToolStarted)] == [("echo", {"message": "a"})]
+    same_index = [call(id=f"c{n}", function={"name": "echo", "arguments": f'{{"message": "{n}"}}'}) for n in (1, 2)]
+    found = await asked(ask, stream(*same_index, end), done, toolbox=Echo())
+    assert [json.loads(one.arguments)["message"] for one in found.of(ToolStarted)] == ["1", "2"]
+    assert found.text == "Done."
+
+
+async def test_events_without_content_are_passed_over(ask: Asking) -> None:
+    events = stream(said("Hello"), STOP)
+    quiet = Reply([b"data:\n\n", *events.chunks[:-1], b"data: \n\n", b"data: [done]\n\n"])
+    assert (await asked(ask, quiet)).completed.text == "Hello"
