@@ -15,10 +15,8 @@ from workbench.rules.tasks.plan.diff import Change, PlanDiff, compare, dead_ends
 from workbench.rules.tasks.plan.draft import Problems, checked
 from workbench.rules.tasks.plan.model import Defaults, Plan, PlannedTask, Ticked, digest, open_tasks
 from workbench.rules.tasks.plan.order import find_cycle, in_order
-from workbench.rules.tasks.plan.yaml import NOT_YAML
 
 __all__ = [
-    "NOT_YAML",
     "Change",
     "Defaults",
     "Format",
