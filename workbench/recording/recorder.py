@@ -166,7 +166,7 @@ class Recorder:
             "start_run",
             name=name,
             notebook=surroundings.notebook(self._project()),
-            parameters={key: values.parameter(value) for key, value in parameters.items()},
+            parameters=values.parameters(parameters),
             environment=surroundings.environment(),
             tags=list(tags),
             definitions=list(definitions),

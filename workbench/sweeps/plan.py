@@ -67,10 +67,13 @@ def make(specification: Specification, base: Path, settings: Settings) -> Plan:
     _add_language(document, require_kernel(document, path.name))
     text = nbformat.writes(document)
     known = _declared(document, path)
-    notebook.check(known, {**specification.parameters, **specification.over}, path.name)
-    content = notebook.content_hash(document)
-    runs = grid.grid(specification, content, settings.max_sweep_runs)
-    return Plan(specification, path, text, content, runs)
+    values = {**specification.parameters, **specification.over}
+    if values:
+        notebook.require_one_place(document, path.name)
+    notebook.check(known, values, path.name)
+    content, recorded = notebook.content_hash(document), specification.recorded
+    runs = grid.grid(recorded, content, settings.max_sweep_runs)
+    return Plan(recorded, path, text, content, runs)
 
 
 def require_over(specification: Specification, call: Call) -> None:
