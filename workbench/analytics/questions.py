@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, TypeVar
 
 from workbench.analytics.frames import used
@@ -128,7 +128,22 @@ def _values(statement: duckdb.Statement, known: Mapping[str, object]) -> Mapping
             f"No value for {', '.join(unknown)}. Pass it by name, as in wb.sql(query, persona='tester') for $persona, "
             "or assign the variable in the notebook.",
         )
-    return {name: known[name] for name in names}
+    return {name: _plain(known[name]) for name in names}
+
+
+def _plain(value: object) -> object:
+    """A value as DuckDB takes it: those of NumPy and pandas, sets and paths as what Python has."""
+    if getattr(getattr(value, "dtype", None), "kind", "") == "M":  # whole numbers, if they are finer
+        value = value.astype("datetime64[us]")  # type: ignore[attr-defined]
+    convert = getattr(value, "tolist", None)
+    if callable(convert):
+        value = convert()
+    match value:
+        case list() | tuple() | set() | frozenset():
+            return [_plain(one) for one in value]
+        case PurePath():
+            return str(value)
+    return value
 
 
 def _interruptible(db: duckdb.DuckDBPyConnection, work: Callable[[], T], seconds: float | None) -> T:
