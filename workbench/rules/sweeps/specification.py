@@ -40,7 +40,7 @@ _MOST_REPEATS = 1_000_000
 MOST_WORKERS = 256
 LOCAL_CLUSTER = "local"
 """Stands for a Dask cluster of this machine that lasts as long as the sweep."""
-_SCHEDULER = re.compile(r"([a-z]+://)?[^\s/]+:\d{1,5}", re.ASCII)
+_SCHEDULER = re.compile(r"((?:tcp|tls|wss?|ucxx?)://)?[^\s/]+:\d{1,5}", re.ASCII)
 
 Values = Mapping[str, tuple[Any, ...]]
 
@@ -240,7 +240,10 @@ def check_dask(text: str) -> str:
         BadInput: ``BAD_SWEEP``.
     """
     if text != LOCAL_CLUSTER and _SCHEDULER.fullmatch(text) is None:
-        raise bad_sweep(f"dask is {text!r}. It is local, or the address of a scheduler, such as tcp://host:8786")
+        raise bad_sweep(
+            f"dask is {text!r}. It is local, or the address of a scheduler, such as tcp://host:8786, with tcp://, tls://, "
+            "ws:// or wss://"
+        )
     return text
 
 
