@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.given import refused
+from workbench import state_directory
 from workbench.atomic_file import LARGEST
 from workbench.errors import BadInput
 from workbench.project import user_files
+from workbench.project.home import NOWHERE, expanded
 from workbench.settings import HARMLESS, Settings
 from workbench.withheld import trust, withheld
 
@@ -179,6 +181,38 @@ def test_a_relative_directory_for_the_users_files_is_ignored_and_one_that_cannot
     (tmp_path / "file").touch()
     monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path / "file"))
     refused("CONFIG_UNWRITABLE", trust, tmp_path, [])
+
+
+@pytest.mark.parametrize("home", [None, "~", "."])
+def test_a_user_without_a_home_gets_no_settings_of_a_clone_and_no_directory_named_tilde(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, home: str | None
+) -> None:
+    """Such as in a container that runs with any number as its user."""
+    monkeypatch.chdir(repository)
+    monkeypatch.delenv("WORKBENCH_CONFIG")
+    if home is None:
+        monkeypatch.delenv("HOME")
+        monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    else:
+        monkeypatch.setenv("HOME", home)
+    for place in ("~", "."):
+        cloned = repository / place / ".config" / "workbench"
+        cloned.mkdir(parents=True)
+        (cloned / "settings.toml").write_text('max_sweep_runs = 1\ndefinition_roots = "~/agents"\n')
+    before = {*repository.rglob("*")}
+    assert Settings.load(repository).max_sweep_runs > 1
+    assert (
+        "the user that you run as has none. Set WORKBENCH_CONFIG"
+        in refused("CONFIG_UNWRITABLE", state_directory.create, Settings(project=repository)).message
+    )
+    assert {*repository.rglob("*")} - before == {repository / ".aiswarm"}
+    assert expanded("~/agents") == expanded(Path("~", "agents")) == NOWHERE / "agents"
+
+
+def test_a_path_in_the_home_of_a_user_who_is_unknown_is_nowhere() -> None:
+    assert not expanded("~nobody-of-this-name/x").exists()
+    assert expanded("~/x") == Path.home() / "x"
+    assert expanded("a/~") == Path("a/~")
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "endless"])

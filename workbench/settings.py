@@ -36,6 +36,7 @@ from pydantic_settings import (
 from workbench import settings_file
 from workbench.errors import BadInput
 from workbench.project import user_files
+from workbench.project.home import expanded
 from workbench.project.root import STATE, find_project
 
 PACKAGE = Path(__file__).parent
@@ -423,7 +424,7 @@ class Settings(BaseSettings):
     @property
     def definitions(self) -> tuple[Path, ...]:
         """The directories that hold agent definitions."""
-        others = (Path(part).expanduser() for part in self.definition_roots.split(os.pathsep) if part)
+        others = (expanded(part) for part in self.definition_roots.split(os.pathsep) if part)
         return self.home / "agents", *others
 
     @property

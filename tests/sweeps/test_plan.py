@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 import nbformat
+import pytest
 
 from tests.given import refused
 from tests.sweeps.lab import new_notebook, write_notebook
@@ -32,3 +33,9 @@ def test_numbers_that_json_has_not_are_recorded_as_text(tmp_path: Path) -> None:
     assert recorded == {"rate": [0.5, "NaN", "-Infinity"]}
     again = Specification("n.ipynb", {"rate": tuple(recorded["rate"])})
     assert plan.make(again, tmp_path, Settings(project=tmp_path)).digest == made.digest
+
+
+def test_a_user_without_a_home_is_told_what_jupyter_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_notebook(tmp_path / "n.ipynb", "rate = 0.5")
+    monkeypatch.setenv("HOME", "~")
+    refused("NO_HOME", plan.make, Specification("n.ipynb"), tmp_path, Settings(project=tmp_path))

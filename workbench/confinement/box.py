@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import resource
-import site
 import stat
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -141,8 +140,8 @@ class Box:
         }
         if surroundings.package():
             made["PYTHONPATH"] = str(self._site)
-        if site.ENABLE_USER_SITE and Path(site.getusersitepackages()).is_dir():
-            made["PYTHONUSERBASE"] = site.getuserbase()
+        if own := surroundings.user_packages():
+            made["PYTHONUSERBASE"] = own
         if sys.prefix != sys.base_prefix:
             made["VIRTUAL_ENV"] = sys.prefix
         return surroundings.inherited(base, names) | made | self._git_settings()

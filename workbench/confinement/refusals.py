@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from workbench.confinement.box import Box
+from workbench.project.home import home
 from workbench.project.root import STATE
 
 LINES = 200
@@ -155,4 +156,4 @@ def _of_program(name: str, box: Box) -> Iterator[str]:
 def _whole(place: Path) -> Path:
     """The directory to open for a program: what holds its libraries too, but never a home."""
     above = place.parent
-    return above if place.name == "bin" and above not in (Path.home(), Path("/")) else place
+    return above if place.name == "bin" and above not in (home(), Path("/")) else place

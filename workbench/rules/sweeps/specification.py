@@ -241,8 +241,8 @@ def check_dask(text: str) -> str:
     """
     if text != LOCAL_CLUSTER and _SCHEDULER.fullmatch(text) is None:
         raise bad_sweep(
-            f"dask is {text!r}. It is local, or the address of a scheduler, such as tcp://host:8786, with tcp://, tls://, "
-            "ws:// or wss://"
+            f"dask is {text!r}. It is local, or the address of a scheduler, such as tcp://host:8786; others begin with "
+            "tls://, ws:// or wss://"
         )
     return text
 

@@ -10,6 +10,7 @@ from workbench.confinement import Box, abilities, box_for_worktree
 from workbench.errors import Unavailable
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
+from workbench.project.home import expanded
 from workbench.settings import Settings
 
 
@@ -98,4 +99,4 @@ def box(
 
 
 def _paths(setting: str) -> tuple[Path, ...]:
-    return tuple(Path(path).expanduser() for path in setting.split(":") if path)
+    return tuple(expanded(path) for path in setting.split(":") if path)
