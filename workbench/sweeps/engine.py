@@ -23,7 +23,7 @@ from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 from papermill.execute import execute_notebook, remove_error_markers
 
-from workbench.rules.sweeps.notebook import given
+from workbench.rules.sweeps.notebook import received
 from workbench.sweeps import kernel_facts, numbering, outputs, sockets
 from workbench.sweeps.outputs import OutputLimit
 from workbench.sweeps.watch import Kernel, Reason
@@ -171,7 +171,7 @@ def _execute(notebook: Any, arguments: Mapping[str, Any], execution: Execution) 
             execute_notebook(
                 notebook,
                 None,
-                given(notebook, arguments),
+                received(notebook, arguments),
                 engine_name=ENGINE,
                 progress_bar=False,
                 autosave_cell_every=0,

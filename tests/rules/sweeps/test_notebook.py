@@ -20,9 +20,9 @@ from workbench.rules.sweeps.notebook import (
     declared,
     is_python,
     language,
+    received,
     require_one_place,
 )
-from workbench.rules.sweeps.notebook import given as given_to
 from workbench.rules.sweeps.values import assignment, parse_values
 
 
@@ -97,7 +97,7 @@ def test_a_whole_number_is_a_float_and_a_default_of_none_takes_anything() -> Non
 def test_a_run_gets_what_is_recorded_as_the_annotation_says(source: str, value: Any, given: Any) -> None:
     made = notebook(source)
     check(declared(made), {"a": (value,)}, "n.ipynb")
-    assert repr(given_to(made, {"a": value})) == repr({"a": given})
+    assert repr(received(made, {"a": value})) == repr({"a": given})
 
 
 @pytest.mark.parametrize(

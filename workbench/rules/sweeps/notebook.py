@@ -77,7 +77,7 @@ class Parameter:
             return True
         return isinstance(value, self.types) or (float in self.types and isinstance(value, int) and _has_float(value))
 
-    def given(self, value: Any) -> Any:
+    def received(self, value: Any) -> Any:
         """A value that it takes, as a run gets it: numbers that JSON has not are recorded as text, such as `NaN`."""
         if isinstance(value, str) and self._is_spelled(value):
             return NOT_FINITE[value]
@@ -183,10 +183,10 @@ def check(parameters: Mapping[str, Parameter] | None, values: Mapping[str, Itera
                 raise bad_parameter(f"{name} is {shown}, and {notebook} takes {one.wanted} there{one.advice}")
 
 
-def given(notebook: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The recorded values of a run as its notebook gets them; see `Parameter.given`."""
+def received(notebook: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The recorded values of a run as its notebook gets them; see `Parameter.received`."""
     known = (declared(notebook) if is_python(notebook) else None) or {}
-    return {name: known[name].given(value) if name in known else value for name, value in arguments.items()}
+    return {name: known[name].received(value) if name in known else value for name, value in arguments.items()}
 
 
 def _unknown(name: str, known: Mapping[str, Parameter], notebook: str) -> BadInput:

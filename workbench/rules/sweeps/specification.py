@@ -62,7 +62,7 @@ class Specification:
 
     @property
     def recorded(self) -> Specification:
-        """The same as records have it: numbers that JSON has not are text; see `notebook.Parameter.given`."""
+        """The same as records have it: numbers that JSON has not are text; see `notebook.Parameter.received`."""
         values = {
             name: tuple(spelled(one) if isinstance(one, float) else one for one in some)
             for name, some in self.parameters.items()

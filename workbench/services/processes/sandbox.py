@@ -12,6 +12,7 @@ from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.project.home import expanded
 from workbench.settings import Settings
+from workbench.withheld import untrusted_settings
 
 
 class Confinement(Wire):
@@ -95,6 +96,7 @@ def box(
         write=_paths(settings.confinement_write),
         connect=(*connect, *(int(port) for port in settings.confinement_connect.split(",") if port.strip())),
         enforce=confinement_of(settings).enforced,
+        untrusted=untrusted_settings(settings.project),
     )
 
 
