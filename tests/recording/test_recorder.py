@@ -103,6 +103,7 @@ def test_a_block_is_a_run(recorder: Recorder, client: ProjectClient) -> None:
     ("error", "state", "code"),
     [
         (ZeroDivisionError("no"), "failed", "ZeroDivisionError"),
+        (ExceptionGroup("g", [ExceptionGroup("h", [ValueError("deep")])]), "failed", "ExceptionGroup"),
         (NotFound("TASK_NOT_FOUND", "no"), "failed", "TASK_NOT_FOUND"),
         (KeyboardInterrupt(), "cancelled", "INTERRUPTED"),
     ],
@@ -114,6 +115,8 @@ def test_a_block_that_fails_is_a_run_that_failed(
         raise error
     [run] = listed(client)
     assert (run["state"], run["error_code"]) == (state, code)
+    if isinstance(error, ExceptionGroup):
+        assert run["error"] == "g (1 sub-exception): ValueError: deep"
 
 
 def test_the_first_value_that_is_not_refused_begins_a_run_and_it_ends_when_it_is_ended(
