@@ -40,17 +40,18 @@ class InvalidYaml(Exception):
         self.line = line
 
 
-def load(text: str, mapping: Callable[[int], dict[str, Any]] = lambda _line: {}) -> Any:
+def load(text: str, mapping: Callable[[int], dict[str, Any]] = lambda _line: {}, scanner: Any = _Loader) -> Any:
     """Parse YAML: mappings with text as keys, lists, text, finite numbers, booleans and None.
 
     Args:
         mapping: makes the mapping that begins in a line, from 1; it is filled afterwards.
+        scanner: a loader of PyYAML, of which the events are used; that in Python takes `{a:}` too.
 
     Raises:
         InvalidYaml: see there.
     """
     try:
-        loader = _Loader(text)
+        loader = scanner(text)
     except yaml.YAMLError as error:  # a character that YAML has not
         raise InvalidYaml(str(error), None) from None
     try:

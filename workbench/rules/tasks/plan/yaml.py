@@ -27,6 +27,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from yaml import SafeLoader
+
 from workbench.rules import yaml_text
 from workbench.rules.tasks.plan.draft import KEYS, Draft, Entry, Problems, unknown_key
 from workbench.rules.tasks.plan.model import Plan, PlannedTask
@@ -58,7 +60,7 @@ def read(text: str, problems: Problems) -> Draft:
 def load(text: str, problems: Problems) -> Any:
     """Parse YAML; if it is invalid, add a problem and return None."""
     try:
-        return yaml_text.load(text, Mapping)
+        return yaml_text.load(text, Mapping, SafeLoader)
     except yaml_text.InvalidYaml as error:
         problems.add(error.line or 1, f"not YAML: {error}")
     return None
