@@ -21,6 +21,7 @@ from workbench.cli.output import PartialFailure, Shown
 from workbench.cli.sweeps.request import SweepRequest, of_options, require_begun, sweep_options
 from workbench.errors import Interrupted, WorkbenchError
 from workbench.inert import as_html, inert_line
+from workbench.recording.values import parameter
 from workbench.rules.sweeps import specification
 from workbench.tables import Table
 
@@ -81,7 +82,7 @@ def request_of(
     made = SweepRequest(
         "" if notebook is None else str(notebook),
         Path.cwd(),
-        specification.from_values(parameters, largest),
+        specification.from_values({name: _plain(name, some) for name, some in parameters.items()}, largest),
         specification.from_names(over, largest),
         repeat,
         chosen,
@@ -90,6 +91,11 @@ def request_of(
         dry_run,
     )
     return made if made.notebook else require_begun(made)
+
+
+def _plain(name: Any, some: Any) -> Any:
+    """The values of a parameter as JSON; a range stays one, which may be longer than any sweep."""
+    return some if isinstance(some, range) else parameter(str(name), some)
 
 
 def run(session: Notebook, request: SweepRequest, worded: Callable[[Shown], Shown] = lambda shown: shown) -> Shown:

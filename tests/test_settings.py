@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from itertools import product
@@ -11,11 +12,15 @@ from pathlib import Path
 import pytest
 
 from tests.given import refused
+from workbench import state_directory
 from workbench.atomic_file import LARGEST
-from workbench.errors import BadInput
+from workbench.errors import BadInput, Refused
 from workbench.project import user_files
+from workbench.project.home import NOWHERE, expanded
 from workbench.settings import HARMLESS, Settings
-from workbench.withheld import trust, withheld
+from workbench.settings_file import LISTS
+from workbench.shells.gate import check_address
+from workbench.withheld import set_but_not_trusted, trust, withheld
 
 
 @pytest.fixture(autouse=True)
@@ -100,6 +105,32 @@ def test_whatever_a_variable_holds_is_taken_or_refused_by_code(tmp_path: Path, m
     assert unnamed == []
 
 
+@pytest.mark.parametrize(
+    ("line", "name", "value"),
+    [
+        ('confinement_write = ["/dev/shm", "~/results"]', "confinement_write", "/dev/shm:~/results"),
+        ("confinement_connect = [443, 8080]", "confinement_connect", "443,8080"),
+        ('allowed_agents = ["ada", "bob"]', "allowed_agents", "ada,bob"),
+        ("definition_roots = []", "definition_roots", ""),
+    ],
+)
+def test_a_setting_that_is_a_list_takes_a_list_of_toml(tmp_path: Path, line: str, name: str, value: str) -> None:
+    write(tmp_path, f"{line}\n")
+    trust(tmp_path, withheld(tmp_path))
+    assert getattr(Settings(project=tmp_path), name) == value
+    said = {
+        name for name, field in Settings.model_fields.items() if re.search(r"\bas a list\b", str(field.description))
+    }
+    assert said == {*LISTS}
+
+
+@pytest.mark.parametrize("line", ['confinement_write = ["a:b"]', "allowed_agents = [true]", 'confinement_read = [""]'])
+def test_an_item_that_a_list_cannot_hold_is_refused(tmp_path: Path, line: str) -> None:
+    file = write(tmp_path, f"port = 0\n{line}\n")
+    trust(tmp_path, withheld(tmp_path))
+    assert f"{file}, line 2, {line.split()[0]}: " in refusal(tmp_path)
+
+
 # Files that may have come with the repository
 
 HOSTILE = """\
@@ -123,6 +154,15 @@ def test_only_harmless_settings_count_from_a_file_that_nobody_trusted(tmp_path: 
     (kept,) = withheld(tmp_path)
     assert set(kept.names) == {line.split(" = ")[0] for line in HOSTILE.splitlines()}
     assert kept.text.splitlines()[0] == 'host = "0.0.0.0"'
+
+
+def test_a_setting_that_is_set_and_not_trusted_is_told_apart_from_one_that_is_not_set(tmp_path: Path) -> None:
+    write(tmp_path, HOSTILE)
+    with pytest.raises(Refused, match=r"settings\.toml sets allow_remote and access_token, but you have"):
+        check_address(Settings(project=tmp_path, host="0.0.0.0"))
+    assert set_but_not_trusted(tmp_path, "person", "port") == ""
+    trust(tmp_path, withheld(tmp_path))
+    assert set_but_not_trusted(tmp_path, "allow_remote") == ""
 
 
 def test_every_setting_but_a_number_needs_trust_unless_it_is_listed_as_harmless() -> None:
@@ -179,6 +219,38 @@ def test_a_relative_directory_for_the_users_files_is_ignored_and_one_that_cannot
     (tmp_path / "file").touch()
     monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path / "file"))
     refused("CONFIG_UNWRITABLE", trust, tmp_path, [])
+
+
+@pytest.mark.parametrize("home", [None, "~", "."])
+def test_a_user_without_a_home_gets_no_settings_of_a_clone_and_no_directory_named_tilde(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, home: str | None
+) -> None:
+    """Such as in a container that runs with any number as its user."""
+    monkeypatch.chdir(repository)
+    monkeypatch.delenv("WORKBENCH_CONFIG")
+    if home is None:
+        monkeypatch.delenv("HOME")
+        monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    else:
+        monkeypatch.setenv("HOME", home)
+    for place in ("~", "."):
+        cloned = repository / place / ".config" / "workbench"
+        cloned.mkdir(parents=True)
+        (cloned / "settings.toml").write_text('max_sweep_runs = 1\ndefinition_roots = "~/agents"\n')
+    before = {*repository.rglob("*")}
+    assert Settings.load(repository).max_sweep_runs > 1
+    assert (
+        "the user that you run as has none. Set WORKBENCH_CONFIG"
+        in refused("CONFIG_UNWRITABLE", state_directory.create, Settings(project=repository)).message
+    )
+    assert {*repository.rglob("*")} - before == {repository / ".aiswarm"}
+    assert expanded("~/agents") == expanded(Path("~", "agents")) == NOWHERE / "agents"
+
+
+def test_a_path_in_the_home_of_a_user_who_is_unknown_is_nowhere() -> None:
+    assert not expanded("~nobody-of-this-name/x").exists()
+    assert expanded("~/x") == Path.home() / "x"
+    assert expanded("a/~") == Path("a/~")
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "endless"])

@@ -128,6 +128,18 @@ class Interrupted(OneLine, KeyboardInterrupt):
         return {"code": self.code, "message": self.message, "details": {}, "status": self.status}
 
 
+def first_within(error: BaseException) -> BaseException:
+    """The first error within a group of errors, however deep; another error as it is."""
+    return first_within(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+
+
+def named(error: BaseException) -> str:
+    """An error with its class, as `ValueError: bad`; of a group also the first error within it."""
+    inside = first_within(error)
+    text = f"{type(error).__name__}: {error}"
+    return text if inside is error else f"{text}: {type(inside).__name__}: {inside}"
+
+
 def unreadable_file(file: object, error: OSError | UnicodeDecodeError) -> BadInput:
     """The error for a text file that cannot be read."""
     return BadInput("FILE_UNREADABLE", f"{file} cannot be read: {why_unreadable(error)}. Choose another file.")

@@ -22,6 +22,7 @@ from pydantic import (
     ModelWrapValidatorHandler,
     SecretStr,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -36,6 +37,7 @@ from pydantic_settings import (
 from workbench import settings_file
 from workbench.errors import BadInput
 from workbench.project import user_files
+from workbench.project.home import expanded
 from workbench.project.root import STATE, find_project
 
 PACKAGE = Path(__file__).parent
@@ -84,7 +86,7 @@ class Settings(BaseSettings):
     max_pending_per_address: int = Field(300, ge=1, description="Agents waiting for admission from one address.")
     pending_expires_seconds: float = Field(86_400.0, gt=0, description="How long a registration waits for a decision.")
     definition_roots: str = Field(
-        "", description="Directories of agent definitions besides `.aiswarm/agents`, separated by ':'."
+        "", description="Directories of agent definitions besides `.aiswarm/agents`, separated by ':', or as a list."
     )
     definition_watch_seconds: float = Field(
         2.0,
@@ -99,7 +101,8 @@ class Settings(BaseSettings):
     )
     allowed_agents: str = Field(
         "",
-        description="Allowlist: ids separated by commas, besides those in `.aiswarm/allowlist.txt`; empty: everyone.",
+        description="Allowlist: ids as a list, or separated by commas, besides those in `.aiswarm/allowlist.txt`; "
+        "empty: everyone.",
     )
     max_connections: int = Field(
         2_000,
@@ -186,15 +189,15 @@ class Settings(BaseSettings):
         "otherwise; off: never.",
     )
     confinement_read: str = Field(
-        "", description="Additional paths that workers may read and execute, separated by ':'."
+        "", description="Additional paths that workers may read and execute, separated by ':', or as a list."
     )
     confinement_write: str = Field(
-        "", description="Additional paths that workers may change, separated by ':', such as /dev/shm."
+        "", description="Additional paths that workers may change, such as /dev/shm, separated by ':', or as a list."
     )
     confinement_connect: str = Field(
         "",
         pattern=r"^(\d{1,5}(,\d{1,5})*)?$",
-        description="TCP ports that workers may connect to, separated by commas.",
+        description="TCP ports that workers may connect to, separated by commas, or as a list.",
     )
     tool_shown_chars: int = Field(
         4_000, ge=100, description="How much of a tool's arguments and result an event has; the record has all."
@@ -345,15 +348,15 @@ class Settings(BaseSettings):
     def _resolved(cls, given: Path) -> Path:
         return given.resolve()
 
+    @field_validator(*settings_file.LISTS, mode="before")
+    @classmethod
+    def _joined(cls, given: Any, about: ValidationInfo) -> Any:
+        return settings_file.joined(str(about.field_name), given)
+
     @field_validator("integration_gates", mode="before")
     @classmethod
     def _commands(cls, given: Any) -> Any:
-        """Parse the lines, or the JSON list, of an environment variable, and drop blank commands."""
-        if isinstance(given, str):
-            given = json.loads(given) if given.lstrip().startswith("[") else given.splitlines()
-        if not isinstance(given, list | tuple):
-            return given
-        return tuple(one for one in given if not isinstance(one, str) or one.strip())
+        return settings_file.commands(given)
 
     @classmethod
     def settings_customise_sources(
@@ -423,7 +426,7 @@ class Settings(BaseSettings):
     @property
     def definitions(self) -> tuple[Path, ...]:
         """The directories that hold agent definitions."""
-        others = (Path(part).expanduser() for part in self.definition_roots.split(os.pathsep) if part)
+        others = (expanded(part) for part in self.definition_roots.split(os.pathsep) if part)
         return self.home / "agents", *others
 
     @property

@@ -19,6 +19,7 @@ from workbench.inert import inert_line
 from workbench.project import user_files
 from workbench.project.root import STATE
 from workbench.settings import SETTINGS_FILE, Settings, digest
+from workbench.settings_file import NOT_TRUSTED
 
 PROFILES = "profiles"
 
@@ -93,6 +94,23 @@ def notice(project: Path) -> str:
     if not places:
         return ""
     return f"Not used, because you have not trusted it: {', '.join(places)}. `workbench trust` shows it."
+
+
+def untrusted_settings(project: Path) -> tuple[str, ...]:
+    """The settings that the file of a project sets and that are not used; none if the file is invalid."""
+    try:
+        return next((one.names for one in withheld(project) if one.names), ())
+    except BadInput:
+        return ()
+
+
+def set_but_not_trusted(project: Path, *names: str) -> str:
+    """A sentence for an error that says to set these settings: the file of the project sets them; empty if it does not.
+
+    It begins with a space.
+    """
+    found = [name for name in names if name in untrusted_settings(project)]
+    return f" {NOT_TRUSTED.format(names=' and '.join(found))}" if found else ""
 
 
 def is_trusted(one: Privileged, trusted: Mapping[str, str]) -> bool:

@@ -129,6 +129,25 @@ async def test_csv_is_safe_for_spreadsheets_and_json_lines_keep_values_but_no_to
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+async def test_json_is_strict_where_a_number_is_not_finite(
+    workbench: Workbench, settings: Settings, tmp_path: Path, form: str
+) -> None:
+    run = await workbench.call("start_run", name="r")
+    recorded = {"a": "Infinity", "b": "-Infinity", "c": "NaN", "d": 0.1}
+    await workbench.call("record_metrics", run_id=run["id"], metrics=recorded)
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    await saved_view(settings, "run_metrics", file := tmp_path / "metrics", form)
+    text = file.read_text()
+    lines = [text] if form == "json" else text.splitlines()
+    made = [json.loads(line, parse_constant=refuse) for line in lines]
+    rows = made[0] if form == "json" else made
+    assert {row["name"]: row["value"] for row in rows} == recorded
+
+
 async def test_what_is_in_a_directory_is_replaced_only_with_force(
     workbench: Workbench, settings: Settings, ada: Admitted, tmp_path: Path
 ) -> None:

@@ -310,7 +310,7 @@ async def test_a_query_reaches_files_only_if_that_is_allowed_and_never_an_extens
         await rows(live, workbench, "DELETE FROM raw_events")
 
 
-async def test_dataframes_are_tables_but_do_not_hide_those_of_the_store(workbench: Workbench) -> None:
+async def test_dataframes_are_tables_and_one_that_a_view_would_hide_is_named(workbench: Workbench) -> None:
     await given.task(workbench, title="Count")
     frames = {
         "Weights": pandas.DataFrame({"title": ["Count", "Weigh"], "kilograms": [3, 4]}),
@@ -318,10 +318,29 @@ async def test_dataframes_are_tables_but_do_not_hide_those_of_the_store(workbenc
         "title": "not a table",
     }
     live = Live()
-    query = "SELECT title, kilograms FROM tasks JOIN weights USING (title)"
-    assert await rows(live, workbench, query, frames=frames) == [("Count", 3)]
+    query = "SELECT title, kilograms FROM {} JOIN weights USING (title)"
+    assert await rows(live, workbench, query.format("main.tasks"), frames=frames) == [("Count", 3)]
+    for hidden in (query.format("Tasks"), "CREATE TEMP TABLE t AS SELECT * FROM tasks", "PIVOT tasks ON title"):
+        with pytest.raises(BadInput, match="asks is a view of the project and your DataFrame tasks"):
+            await rows(live, workbench, hidden, frames=frames)
+    for clear in ("SELECT 'from tasks' AS tasks", "WITH tasks AS (SELECT 1) FROM tasks"):
+        assert await rows(live, workbench, clear, frames=frames)
+    assert await rows(live, workbench, "SELECT title FROM tasks") == [("Count",)]
     with pytest.raises(BadInput, match="SQL_FAILED"):
-        await rows(live, workbench, query)
+        await rows(live, workbench, query.format("main.tasks"))
+
+
+async def test_dataframes_that_differ_by_upper_case_are_told_apart_or_named(workbench: Workbench) -> None:
+    frames = {name: pandas.DataFrame({"a": [name]}) for name in ("df", "Df", "DF")}
+    live = Live()
+    for name in frames:
+        assert await rows(live, workbench, f'SELECT * FROM "{name}"', frames=frames) == [(name,)]
+        assert await rows(live, workbench, f"FROM {name}", frames=frames) == [(name,)]
+    for unclear in ("FROM dF", "FROM df, Df"):
+        with pytest.raises(BadInput, match="may be any of your DataFrames DF, Df, df: SQL does not tell"):
+            await rows(live, workbench, unclear, frames=frames)
+    await rows(live, workbench, "CREATE TEMP VIEW v AS FROM Df; SELECT 1", frames=frames)
+    assert await rows(live, workbench, "FROM v", frames=frames) == [("Df",)]
 
 
 async def test_an_answer_stays_as_it_was_given_and_several_threads_may_ask(workbench: Workbench) -> None:

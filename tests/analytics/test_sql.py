@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import signal
 import threading
+from datetime import datetime
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 
 import duckdb
+import numpy
 import pandas
 import pytest
 
@@ -15,7 +18,7 @@ from tests import given
 from tests.analytics.conftest import rows
 from workbench.analytics import results
 from workbench.analytics.live import Live, refresh
-from workbench.analytics.questions import Question
+from workbench.analytics.questions import Question, answer
 from workbench.app import Workbench
 from workbench.errors import BadInput, Unavailable
 
@@ -40,6 +43,38 @@ async def test_parameters_are_values_and_others_are_ignored(workbench: Workbench
     assert await rows(Live(), workbench, "SELECT $t", values={"t": text}) == [(text,)]
     query = "CREATE TEMP VIEW one AS SELECT 1 AS n; SELECT n + $n FROM one"  # the last statement is answered
     assert await rows(Live(), workbench, query, values={"n": 2}) == [(3,)]
+
+
+VALUES = [
+    (numpy.int64(3), 3),
+    (numpy.float32(0.5), 0.5),
+    (numpy.bool_(True), True),
+    ([numpy.int64(1), 2], [1, 2]),
+    ({"x"}, ["x"]),
+    (Path("a/b"), "a/b"),
+    (numpy.datetime64("2026-01-02", "ns"), datetime(2026, 1, 2)),
+    (pandas.Series([1, 2]), [1, 2]),
+]
+
+
+@pytest.mark.parametrize(("given_value", "arrives"), VALUES)
+def test_a_parameter_arrives_as_what_it_is(given_value: object, arrives: object) -> None:
+    with duckdb.connect() as db:
+        found = answer(db, Question("SELECT $m", {"m": given_value}))
+        assert found is not None
+        assert found.fetchall() == [(arrives,)]
+
+
+def test_sums_of_whole_numbers_are_whole_and_exact() -> None:
+    most = 2**127 - 1
+    values = f"(VALUES (9007199254740993, {most}::HUGEINT)) t(i, h)"
+    with duckdb.connect() as db:
+        frame = results.as_frame(db.sql(f"SELECT sum(i) s, sum(h) h, avg(i) a FROM {values}").materialize())
+        assert [*map(str, frame.dtypes)] == ["int64", "object", "float64"]
+        assert frame.iloc[0, :2].tolist() == [9007199254740993, most]
+        empty = results.as_frame(db.sql("SELECT sum(i) s FROM range(0) t(i)").materialize())
+        assert [*map(str, empty.dtypes)] == ["Int64"]
+        assert empty["s"].isna().tolist() == [True]
 
 
 async def test_a_parameter_without_a_value_is_named_and_one_that_sql_has_no_type_for_is_refused(
@@ -113,14 +148,15 @@ async def test_results_come_in_the_library_that_is_asked_for(workbench: Workbenc
 
 def test_data_of_an_answer_has_the_types_of_json() -> None:
     query = (
-        "SELECT 7 AS n, 1.5 AS x, NULL AS nothing, true AS yes, 'nan'::DOUBLE AS nan, '{\"a\": [null]}'::JSON AS j, "
+        "SELECT 7 AS n, 1.5 AS x, -'inf'::DOUBLE AS inf, "
+        "NULL AS nothing, true AS yes, 'nan'::DOUBLE AS nan, '{\"a\": [null]}'::JSON AS j, "
         "[1, NULL] AS l, {'b': 0.5} AS s, INTERVAL 90 MINUTE AS i, DATE '2026-01-02' AS d, "
         "TIMESTAMPTZ '2026-01-02 03:04:05.5+01' AS t, uuid '00000000-0000-0000-0000-000000000001' AS u"
     )
     found = duckdb.sql(query)
     assert results.as_data(found, found.fetchall()) == [
         {
-            **{"n": 7, "x": 1.5, "nothing": None, "yes": True, "nan": None, "j": {"a": [None]}},
+            **{"n": 7, "x": 1.5, "inf": "-Infinity", "nothing": None, "yes": True, "nan": None, "j": {"a": [None]}},
             **{"l": [1, None], "s": {"b": 0.5}, "i": 5400.0, "d": "2026-01-02"},
             **{"t": "2026-01-02T02:04:05.500000Z", "u": "00000000-0000-0000-0000-000000000001"},
         }

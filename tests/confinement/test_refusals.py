@@ -11,6 +11,7 @@ import pytest
 
 from tests.confinement.scene import Scene
 from tests.users import SYSTEM_PYTHON
+from workbench.confinement.box import Box
 from workbench.confinement.refusals import HEADING, SHOWN, TellingLines, explanation
 
 pytestmark = pytest.mark.timeout(120)
@@ -27,6 +28,12 @@ def _home(scene: Scene) -> None:
     tool.chmod(0o755)
     for path in (scene.home, *scene.home.rglob("*")):
         path.chmod(0o755)
+
+
+def test_a_setting_that_is_set_and_not_trusted_is_said_to_be_so(tmp_path: Path) -> None:
+    box = Box(write=(), read=(), scratch=tmp_path, untrusted=("confinement_write", "confinement_read"))
+    said = explanation(["touch: cannot touch '/dev/shm/x': Permission denied"], box, tmp_path)
+    assert "sets confinement_write, but you have not trusted it: `workbench trust` shows it" in said
 
 
 def explained(scene: Scene, script: str) -> list[str]:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
+from argparse import Namespace
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy
+import pandas
 import pytest
 
 from tests.conftest import Child, Served
@@ -43,6 +48,40 @@ def listed(client: ProjectClient) -> list[dict[str, Any]]:
     return list(client.call("list_runs")["runs"])[::-1]
 
 
+@dataclass
+class Optimizer:
+    rate: float
+    name: str = "adam"
+
+
+PARAMETERS = [
+    ({1: (numpy.float64(2), {3}), "z": None}, {"1": [2.0, [3]], "z": None}),
+    (math.nan, "NaN"),
+    ([math.inf], ["Infinity"]),
+    (Path("c"), "c"),
+    (Decimal("0.10"), "0.10"),
+    (date(2026, 1, 2), "2026-01-02"),
+    (numpy.datetime64("2026-01-02", "ns"), "2026-01-02T00:00:00.000000000"),
+    (numpy.arange(3), [0, 1, 2]),
+    (Optimizer(numpy.float32(0.5)), {"rate": 0.5, "name": "adam"}),  # type: ignore[arg-type]
+    (Namespace(seed=1), {"seed": 1}),
+    (numpy.mean, "numpy.mean"),
+    (Optimizer, f"{__name__}.Optimizer"),
+]
+
+
+@pytest.mark.parametrize(("given", "recorded"), PARAMETERS)
+def test_a_parameter_is_recorded_as_what_it_is(given: Any, recorded: Any) -> None:
+    assert values.parameters({"a": given}) == {"a": recorded}
+
+
+@pytest.mark.parametrize("given", [object(), [object()], b"x", pandas.DataFrame({"a": range(1_000)})])
+def test_what_has_no_form_as_a_parameter_is_refused_and_begins_no_run(recorder: Recorder, given: Any) -> None:
+    with pytest.raises(BadInput, match=r"NOT_A_PARAMETER: lr is \w+: a parameter is"), recorder.run("x", lr=given):
+        pass
+    assert recorder._open_runs == []
+
+
 def test_a_block_is_a_run(recorder: Recorder, client: ProjectClient) -> None:
     with recorder.run("first", tags=["a"], lr=0.1, path=Path("x")) as run:
         recorder.record(loss=0.5)
@@ -64,6 +103,7 @@ def test_a_block_is_a_run(recorder: Recorder, client: ProjectClient) -> None:
     ("error", "state", "code"),
     [
         (ZeroDivisionError("no"), "failed", "ZeroDivisionError"),
+        (ExceptionGroup("g", [ExceptionGroup("h", [ValueError("deep")])]), "failed", "ExceptionGroup"),
         (NotFound("TASK_NOT_FOUND", "no"), "failed", "TASK_NOT_FOUND"),
         (KeyboardInterrupt(), "cancelled", "INTERRUPTED"),
     ],
@@ -75,6 +115,8 @@ def test_a_block_that_fails_is_a_run_that_failed(
         raise error
     [run] = listed(client)
     assert (run["state"], run["error_code"]) == (state, code)
+    if isinstance(error, ExceptionGroup):
+        assert run["error"] == "g (1 sub-exception): ValueError: deep"
 
 
 def test_the_first_value_that_is_not_refused_begins_a_run_and_it_ends_when_it_is_ended(
@@ -127,7 +169,6 @@ def test_a_process_that_was_started_for_a_run_records_into_it(
 
 
 def test_numbers_and_steps_of_other_libraries_are_numbers(recorder: Recorder, client: ProjectClient) -> None:
-    numpy = pytest.importorskip("numpy")
     assert values.metric("a", numpy.float32(0.5)) == 0.5
     assert values.metric("a", numpy.array([1, 2])) == [1.0, 2.0]
     assert values.metric("a", [numpy.int64(1), math.inf]) == [1.0, "Infinity"]
@@ -139,12 +180,6 @@ def test_numbers_and_steps_of_other_libraries_are_numbers(recorder: Recorder, cl
     for wrong in (None, object(), {"a": 1}, [[1]], 10**400):
         with pytest.raises(BadInput, match="NOT_A_METRIC"):
             values.metric("a", wrong)
-    assert values.parameter({1: (numpy.float64(2), {3}), "b": Path("c"), "n": math.nan, "z": None}) == {
-        "1": [2.0, [3]],
-        "b": "c",
-        "n": "NaN",
-        "z": None,
-    }
     with recorder.run("steps") as run:
         for step in numpy.arange(3):
             recorder.record(loss=1 / (step + 1), step=step)

@@ -74,7 +74,9 @@ def test_any_name_makes_an_id_that_is_valid_and_free(name: str, others: set[str]
         ("pending_7", "agent-pending_7"),
         ("None", "agent-None"),
         ("Everyone!", "agent-Everyone"),
-        ("a" * 99, "a" * 48),
+        ("a" * 99, f"{'a' * 23}-{'a' * 24}"),
+        ("The agent that watches the pump in the basement 34", "The-agent-that-watches-pump-in-the-basement-34"),
+        ("The agent that watches the pump in the basement 38", "The-agent-that-watches-pump-in-the-basement-38"),
     ],
 )
 def test_an_id_keeps_what_it_can_of_the_name(name: str, agent_id: str) -> None:

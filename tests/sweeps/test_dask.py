@@ -107,12 +107,15 @@ def test_a_scheduler_that_is_not_there_is_one_coded_line_and_nothing_is_recorded
     pytest.importorskip("distributed")
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     notebook = here.notebook("nobody.ipynb", "seed = 0", "1")
-    with socket.socket() as bound:  # and nobody listens
+    with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{bound.getsockname()[1]}"
         advice = "Start one there, or correct the address; --dask local needs none."
-        with pytest.raises(Unavailable, match=rf"(?s)^DASK_UNREACHABLE: .*{address}.*{re.escape(advice)}\Z"):
-            here.sweep(notebook, {"dask": address}, parameters={"seed": [1]})
+        for is_silent in (False, True):  # nobody listens; something takes connections and says nothing
+            if is_silent:
+                bound.listen()
+            with pytest.raises(Unavailable, match=rf"(?s)^DASK_UNREACHABLE: .*{address}.*{re.escape(advice)}\Z"):
+                here.sweep(notebook, {"dask": address}, parameters={"seed": [1]})
     assert here.call("list_sweeps", search="nobody")["sweeps"] == []
 
 
@@ -135,7 +138,18 @@ def test_without_the_library_the_error_says_what_to_install(here: SweepLab, monk
 def test_only_an_address_of_a_scheduler_is_accepted() -> None:
     for address in ("local", "tcp://a:8786", "tls://10.0.0.1:1", "head.example:8786"):
         assert check_dask(address) == address
-    for address in ("", "Local", "tcp://", "a", "tcp://a", "a b:1", "tcp://a:8786/x", "a:port"):
+    for address in (
+        "",
+        "Local",
+        "tcp://",
+        "a",
+        "tcp://a",
+        "a b:1",
+        "tcp://a:8786/x",
+        "a:port",
+        "http://a:8786",
+        "tpc://a:8786",
+    ):
         given.refused("BAD_SWEEP", check_dask, address)
 
 

@@ -199,7 +199,7 @@ def _place(directory: Path, force: bool) -> Iterator[Path]:
 def _save(db: duckdb.DuckDBPyConnection, name: str, file: Path, form: str, stop: Stop) -> Saved:
     stop.check(db)
     quoted = str(file).replace("'", "''")
-    columns = _cells(db, name) if form == "csv" else "*"
+    columns = {"csv": _cells, "parquet": lambda *_: "*"}.get(form, _strict)(db, name)
     found = db.execute(f"COPY (SELECT {columns} FROM {name}) TO '{quoted}' ({FORMATS[form]})").fetchone()
     assert found is not None
     return Saved(file.name, found[0], file.stat().st_size)
@@ -211,6 +211,18 @@ def _cells(db: duckdb.DuckDBPyConnection, name: str) -> str:
     return ", ".join(
         f"CASE WHEN regexp_matches({column}, '{FORMULA}') THEN '''' || {column} ELSE {column} END AS {column}"
         if kind in TEXT
+        else column
+        for column, kind, *_ in described
+    )
+
+
+def _strict(db: duckdb.DuckDBPyConnection, name: str) -> str:
+    """The columns of a table with numbers that JSON has not as text, such as `Infinity`: DuckDB writes them bare."""
+    described = db.execute(f"DESCRIBE {name}").fetchall()
+    return ", ".join(
+        f"CASE WHEN isfinite({column}) OR {column} IS NULL THEN to_json({column}) WHEN isnan({column}) THEN '\"NaN\"' "
+        f"WHEN {column} > 0 THEN '\"Infinity\"' ELSE '\"-Infinity\"' END::JSON AS {column}"
+        if kind in ("DOUBLE", "FLOAT")
         else column
         for column, kind, *_ in described
     )

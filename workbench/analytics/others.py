@@ -17,6 +17,7 @@ from workbench.analytics.changes import START, Position, Update, read_update
 from workbench.analytics.replica import Catalogue, Replica
 from workbench.analytics.views import VIEWS
 from workbench.errors import BadInput
+from workbench.project.home import expanded
 from workbench.settings import Settings
 from workbench.store.base import Reader
 from workbench.store.snapshot import read_snapshot
@@ -100,7 +101,7 @@ def _database(name: str, root: Path) -> Path:
             "BAD_NAME",
             f"A project cannot be named {name!r} in a query. Use small letters, digits and _, and no view's name.",
         )
-    settings = Settings.load(root.expanduser())
+    settings = Settings.load(expanded(root))
     state_directory.require(settings)
     return settings.database
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, TypeVar
 
+from workbench.analytics.frames import used
 from workbench.errors import BadInput, Interrupted, Refused, Unavailable
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Question:
     Attributes:
         query: one or more statements of SQL; the last one gives the answer.
         values: those of the parameters, such as ``$persona``, by name. Others may be among them.
-        frames: DataFrames that the query may use as tables, by name; Workbench's own tables take precedence.
+        frames: DataFrames that the query may use as tables, by name; see `frames.used`.
         seconds: how long it may take; None: any time.
         projects: the roots of other projects that the query may use, by the names of their catalogues; None: those of
             the last question.
@@ -69,7 +70,7 @@ def answer(db: duckdb.DuckDBPyConnection, question: Question) -> duckdb.DuckDBPy
     import duckdb
 
     try:
-        frames = _mentioned(db, question)
+        frames = used(db, question.query, question.frames)
         for name, frame in frames.items():
             db.register(name, frame)
         try:
@@ -127,26 +128,22 @@ def _values(statement: duckdb.Statement, known: Mapping[str, object]) -> Mapping
             f"No value for {', '.join(unknown)}. Pass it by name, as in wb.sql(query, persona='tester') for $persona, "
             "or assign the variable in the notebook.",
         )
-    return {name: known[name] for name in names}
+    return {name: _plain(known[name]) for name in names}
 
 
-def _mentioned(db: duckdb.DuckDBPyConnection, question: Question) -> Mapping[str, object]:
-    """The DataFrames that a query mentions, also through temporary views, without those named like a table or view."""
-    if not question.frames:
-        return {}
-    views = "SELECT lower(view_name), sql FROM duckdb_views() WHERE temporary AND NOT internal"
-    words = set(re.findall(r"\w+", question.query.lower()))
-    for name, text in db.execute(views).fetchall():
-        if name in words:
-            words |= set(re.findall(r"\w+", text.lower()))
-    tables = {name for (name,) in db.execute("SELECT lower(table_name) FROM information_schema.tables").fetchall()}
-    wanted = words - tables
-    return {name: frame for name, frame in question.frames.items() if name.lower() in wanted and _is_frame(frame)}
-
-
-def _is_frame(value: object) -> bool:
-    """Whether a value is a DataFrame or a table of Arrow."""
-    return any(kind.__name__ in ("DataFrame", "Table") and hasattr(value, "columns") for kind in type(value).__mro__)
+def _plain(value: object) -> object:
+    """A value as DuckDB takes it: those of NumPy and pandas, sets and paths as what Python has."""
+    if getattr(getattr(value, "dtype", None), "kind", "") == "M":  # whole numbers, if they are finer
+        value = value.astype("datetime64[us]")  # type: ignore[attr-defined]
+    convert = getattr(value, "tolist", None)
+    if callable(convert):
+        value = convert()
+    match value:
+        case list() | tuple() | set() | frozenset():
+            return [_plain(one) for one in value]
+        case PurePath():
+            return str(value)
+    return value
 
 
 def _interruptible(db: duckdb.DuckDBPyConnection, work: Callable[[], T], seconds: float | None) -> T:

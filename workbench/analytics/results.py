@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from workbench.errors import BadInput, Unavailable
+from workbench.rules.runs.values import spelled
 
 if TYPE_CHECKING:
     import duckdb
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 Library = Literal["pandas", "polars", "arrow"]
 LIBRARIES: tuple[Library, ...] = get_args(Library)
 _PACKAGES: dict[str, str] = {"pandas": "pandas", "polars": "polars", "arrow": "pyarrow"}
+
+_LARGE = ("HUGEINT", "UHUGEINT")
+_SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 
 
 def check(library: str) -> None:
@@ -59,24 +63,44 @@ def intervals(found: duckdb.DuckDBPyRelation) -> list[str]:
 
 def in_microseconds(found: duckdb.DuckDBPyRelation, names: Sequence[str]) -> duckdb.DuckDBPyRelation:
     """The rows with intervals as numbers: Polars panics at an interval, which may have months."""
-    quoted = ('"{}"'.format(name.replace('"', '""')) for name in names)
+    quoted = map(_quoted, names)
     numbers = ", ".join(f"epoch_us({name}) AS {name}" for name in quoted)
     return found.project(f"* REPLACE ({numbers})")
 
 
 def as_frame(found: duckdb.DuckDBPyRelation) -> pandas.DataFrame:
-    """The rows as a DataFrame of pandas. Times have a time zone, that of the computer."""
+    """The rows as a DataFrame of pandas. Times have a time zone, that of the computer; whole numbers stay whole."""
+    large = {at: _quoted(found.columns[at]) for at, kind in enumerate(found.types) if str(kind) in _LARGE}
+    if len({*found.columns}) < len(found.columns):
+        large = {}
     with warnings.catch_warnings():
         # DuckDB calls `DataFrame.drop` as pandas 4 no longer allows.
         warnings.filterwarnings("ignore", "The inplace keyword in DataFrame.drop", DeprecationWarning)
-        frame: pandas.DataFrame = found.df()
+        others = ", ".join(f"NULL AS {name}" for name in large.values())
+        frame: pandas.DataFrame = (found.project(f"* REPLACE ({others})") if large else found).df()
+    for at, name in large.items():
+        frame.isetitem(at, _whole([value for (value,) in found.project(name).fetchall()]))
     return frame
+
+
+def _whole(values: list[int | None]) -> Any:
+    """Whole numbers of any size as pandas has them exactly: DuckDB gives sums, which may be large, as floats."""
+    import pandas
+
+    known = [value for value in values if value is not None]
+    if known and not _SMALLEST <= min(known) <= max(known) <= _LARGEST:
+        return pandas.Series(values, dtype=object)
+    return pandas.Series(values, dtype="int64" if len(known) == len(values) else "Int64")
+
+
+def _quoted(name: str) -> str:
+    return '"{}"'.format(name.replace('"', '""'))
 
 
 def as_data(found: duckdb.DuckDBPyRelation, rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
     """Rows of an answer as JSON has them: numbers stay numbers, times are in UTC, and JSON is part of it.
 
-    What JSON has no number for (NaN, infinity) is null; intervals are seconds.
+    NaN is null, infinity the text `Infinity` or `-Infinity`; intervals are seconds.
     """
     is_json = [str(kind) == "JSON" for kind in found.types]
     return [
@@ -99,7 +123,7 @@ def _plain(value: Any) -> Any:
         case None | bool() | int() | str():
             return value
         case float() | Decimal():
-            return float(value) if math.isfinite(value) else None
+            return None if math.isnan(value) else spelled(float(value))
         case timedelta():
             return value.total_seconds()
         case datetime() if value.tzinfo is not None:

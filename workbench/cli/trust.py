@@ -14,6 +14,7 @@ from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, Text, agreed, pass_client
 from workbench.errors import Refused
 from workbench.inert import inert_line
+from workbench.settings import Settings
 from workbench.withheld import Privileged, withheld
 from workbench.withheld import trust as record
 
@@ -34,6 +35,7 @@ def trust(client: OperatorClient, yes: bool) -> Shown:
     text, data = _listed(state, found), {"state": state, "files": [_as_data(one) for one in found]}
     if not yes and not agreed(f"{text}\n\nMay Workbench use this?"):
         return Text(text, {"trusted": False, **data}, note=UNTRUSTED)
+    _require_valid(project)
     if state:
         state_directory.adopt(project)
     record(project, found)
@@ -48,6 +50,17 @@ def _unknown_state(project: Path) -> list[str]:
         if error.code != "STATE_NOT_TRUSTED":
             raise
     return state_directory.unknown(project)
+
+
+def _require_valid(project: Path) -> None:
+    """Refuse settings that the servers would refuse once they are trusted.
+
+    Raises:
+        BadInput: ``BAD_SETTINGS``. Refused, Unauthenticated: see `check_address`.
+    """
+    from workbench.shells.gate import check_address
+
+    check_address(Settings(project=project, **Settings.of_project(project)))
 
 
 def _listed(state: Sequence[str], found: Iterable[Privileged]) -> str:

@@ -13,7 +13,7 @@ import httpx2
 from workbench.client.address import http_url
 from workbench.client.http import connection
 from workbench.client.messages import bad_reply, no_server
-from workbench.errors import BadInput, WorkbenchError, from_dict
+from workbench.errors import BadInput, WorkbenchError, first_within, from_dict
 
 if TYPE_CHECKING:
     from mcp.client import Client
@@ -138,7 +138,7 @@ class _Connection:
                 self._ready.set_result(client)
                 await self._closing.wait()
         except Exception as error:
-            self._failure = _first(error)
+            self._failure = first_within(error)
 
     async def _note_refusal(self, response: httpx2.Response) -> None:
         """Keep why the server refused a request: the MCP client only reports that it did."""
@@ -159,7 +159,3 @@ def _error(result: CallToolResult) -> WorkbenchError:
         if isinstance(body, dict) and isinstance(body.get("error"), dict):
             return from_dict(body["error"])
     return bad_reply("an error without a code")
-
-
-def _first(error: BaseException) -> BaseException:
-    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error

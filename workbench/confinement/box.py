@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import resource
-import site
 import stat
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -53,7 +52,7 @@ class Box:
     Paths in `read` can be read and executed, besides those of the system and of this Python; those in `write`, and
     `scratch`, also changed. A path with a symbolic link in it is as if it were not there. `scratch` is HOME and TMPDIR.
     `connect` are TCP ports; none can be served. Without `enforce` the command runs unconfined, in the same
-    surroundings.
+    surroundings. `untrusted` are settings that the project's file has, but that are not used.
     """
 
     write: tuple[Path, ...]
@@ -61,6 +60,7 @@ class Box:
     scratch: Path
     connect: tuple[int, ...] = ()
     enforce: bool = True
+    untrusted: tuple[str, ...] = ()
 
     def argv(self, command: Sequence[str], limits: Limits | None = None, *, guarded: bool = False) -> list[str]:
         """The command with the launcher in front of it, which passes on no more than the file descriptors 0 to 2.
@@ -141,8 +141,8 @@ class Box:
         }
         if surroundings.package():
             made["PYTHONPATH"] = str(self._site)
-        if site.ENABLE_USER_SITE and Path(site.getusersitepackages()).is_dir():
-            made["PYTHONUSERBASE"] = site.getuserbase()
+        if own := surroundings.user_packages():
+            made["PYTHONUSERBASE"] = own
         if sys.prefix != sys.base_prefix:
             made["VIRTUAL_ENV"] = sys.prefix
         return surroundings.inherited(base, names) | made | self._git_settings()
@@ -193,6 +193,7 @@ def box_for_worktree(
     write: Iterable[Path] = (),
     connect: Iterable[int] = (),
     enforce: bool = True,
+    untrusted: Iterable[str] = (),
 ) -> Box:
     """A worktree and its own repository to work in, and the object directories that it borrows from to read.
 
@@ -205,6 +206,7 @@ def box_for_worktree(
         scratch=scratch.resolve(),
         connect=tuple(connect),
         enforce=enforce,
+        untrusted=tuple(untrusted),
     )
 
 

@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from workbench.confinement.box import Box
+from workbench.project.home import home
 from workbench.project.root import STATE
+from workbench.settings_file import NOT_TRUSTED
 
 LINES = 200
 LINE_LENGTH = 2_000
@@ -76,7 +78,9 @@ def explanation(lines: Iterable[str], box: Box, cwd: Path) -> str:
     if not found:
         return ""
     more = [f"- and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-    return "\n".join([HEADING, *(f"- {one}" for one in found[:SHOWN]), *more])
+    text = "\n".join([HEADING, *(f"- {one}" for one in found[:SHOWN]), *more])
+    names = [name for name in box.untrusted if name in text]
+    return text if not names else f"{text}\n- {NOT_TRUSTED.format(names=' and '.join(names))}"
 
 
 def _refusals(lines: list[str], box: Box, cwd: Path) -> Iterator[str]:
@@ -162,4 +166,4 @@ def _of_program(name: str, box: Box) -> Iterator[str]:
 def _whole(place: Path) -> Path:
     """The directory to open for a program: what holds its libraries too, but never a home."""
     above = place.parent
-    return above if place.name == "bin" and above not in (Path.home(), Path("/")) else place
+    return above if place.name == "bin" and above not in (home(), Path("/")) else place

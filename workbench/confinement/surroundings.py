@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 
+from workbench.project.home import home
+
 PACKAGE = Path(__file__).resolve().parent.parent
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
@@ -70,7 +72,7 @@ def shared(private: Iterable[Path]) -> tuple[Path, ...]:
     Of a directory that also holds a home or something `private`, it is only the parts where programs lie: a project may
     be in /usr/src, a Python in a home.
     """
-    return _beside((Path.home(), *private))
+    return _beside((home(), *private))
 
 
 @lru_cache(maxsize=256)
@@ -95,11 +97,17 @@ def _system() -> tuple[Path, ...]:
     return _outermost(map(Path, names))
 
 
+def user_packages() -> str | None:
+    """The directory below which the user's own packages are; None if they are not used, or the user has no home."""
+    own = Path(site.getusersitepackages()) if site.ENABLE_USER_SITE else None
+    return site.getuserbase() if own is not None and own.is_absolute() and own.is_dir() else None
+
+
 @cache
 def _prefixes() -> tuple[Path, ...]:
     prefixes = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
     libraries = (*sysconfig.get_paths().values(), *site.getsitepackages(), Path(sys.executable).resolve().parent)
-    own = (site.getusersitepackages(),) if site.ENABLE_USER_SITE else ()
+    own = () if user_packages() is None else (site.getusersitepackages(),)
     return tuple(
         place for place in _outermost(map(Path, (*prefixes, *libraries, *own))) if not _within(place, _system())
     )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from pydantic import BaseModel, ConfigDict
 
+from workbench.errors import first_within
 from workbench.process.marks import inherited_mark
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ async def probe(target: Target) -> Finding:
         except Exception as error:  # the outermost handler: whatever the client raises says why it failed
             log.seek(0, 2)
             log.seek(max(0, log.tell() - LONGEST_TEXT))
-            return Finding(failure=_reason(_first(error), target.seconds), log=log.read())
+            return Finding(failure=_reason(first_within(error), target.seconds), log=log.read())
 
 
 @asynccontextmanager
@@ -127,10 +128,6 @@ def _reason(error: BaseException, seconds: float) -> str:
 
 def _cut(text: str) -> str:
     return text[:LONGEST_TEXT]
-
-
-def _first(error: BaseException) -> BaseException:
-    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 
 if __name__ == "__main__":

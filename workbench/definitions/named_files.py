@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from workbench.project.home import expanded
 from workbench.rules.definitions.mcp_servers import StdioServer
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.trust import Files
@@ -41,10 +42,7 @@ def server_directory(server: StdioServer, project: Path) -> Path | None:
     """The directory that a program of a definition runs in; None if the definition names none."""
     if server.cwd is None:
         return None
-    try:
-        return project / Path(server.cwd).expanduser()
-    except RuntimeError:  # there is no such user
-        return project / server.cwd
+    return project / expanded(server.cwd)
 
 
 def _named(server: StdioServer, bases: Sequence[Path], roots: Sequence[Path]) -> Iterator[Path]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from workbench import atomic_file, uninterrupted
 from workbench.errors import Unavailable
 from workbench.inert import inert_line
+from workbench.project.home import expanded
 from workbench.project.root import STATE
 from workbench.rules.definitions.secrets.references import Reference, Source
 
@@ -66,7 +67,7 @@ def _from_environment(name: str, project: Path) -> str:
 
 def _from_file(place: str, project: Path) -> str:
     try:
-        path = Path(os.path.realpath(project / Path(place).expanduser()))
+        path = Path(os.path.realpath(project / expanded(place)))
         if path.is_relative_to(os.path.realpath(project / STATE)):
             raise _UnresolvedError("files of Workbench hold no secrets for agents")
         return atomic_file.read(path).rstrip("\r\n")

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from workbench.errors import BadInput, Unavailable, WorkbenchError
+from workbench.errors import BadInput, Unavailable, WorkbenchError, first_within
 from workbench.functions.output import CallLog
 from workbench.functions.runner import Interrupted
 from workbench.rules.reasons import reason
@@ -65,5 +65,6 @@ def failure(error: BaseException, log: CallLog) -> WorkbenchError:
         return Unavailable("TOOL_INTERRUPTED", "The tool was interrupted.")
     own = error.__traceback__.tb_next if error.__traceback__ else None  # without the frame above
     log.write("".join(traceback.format_exception(type(error), error, own)))
-    text = "".join(traceback.format_exception_only(error)).strip()
+    said = [error] if (inside := first_within(error)) is error else [error, inside]
+    text = ": ".join("".join(traceback.format_exception_only(one)).strip() for one in said)
     return Unavailable("TOOL_FAILED", f"The tool failed: {text[:MESSAGE_LIMIT]}")

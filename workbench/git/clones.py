@@ -12,6 +12,7 @@ from pathlib import Path
 
 from workbench.git.plumbing import Plumbing
 from workbench.git.run import NOBODY, Done, run
+from workbench.project.home import home
 
 _COPIED = re.compile(
     r"core\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode|longpaths)"
@@ -162,7 +163,7 @@ def _setting(key: str, value: str | None) -> str:
 def _user_rules(repository: Plumbing, name: str, key: str) -> Iterator[bytes]:
     """The user's ignore rules or attributes, both global and of this repository."""
     configured = repository.read("config", "--type=path", key, ok=(0, 1)).text
-    settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "git"
+    settings = Path(os.environ.get("XDG_CONFIG_HOME") or home() / ".config") / "git"
     global_file = repository.root / configured if configured else settings / name.replace("exclude", "ignore")
     for file in (global_file, repository.git_dir / "info" / name):
         if file.is_file():

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from workbench import atomic_file, file_lock
 from workbench.errors import Unavailable
+from workbench.project.home import NOWHERE, home
 
 CONFIG_VARIABLE = "WORKBENCH_CONFIG"
 LOCK_SECONDS = 30.0
@@ -41,7 +42,7 @@ def directory() -> Path:
     Not `XDG_CONFIG_HOME`, which MCP clients do not pass on to `workbench mcp`: it would look elsewhere than the server.
     """
     chosen = Path(os.environ.get(CONFIG_VARIABLE, ""))
-    return chosen if chosen.is_absolute() else Path(os.path.expanduser("~/.config/workbench"))  # noqa: PTH111
+    return chosen if chosen.is_absolute() else home() / ".config" / "workbench"
 
 
 def settings_path() -> Path:
@@ -105,6 +106,12 @@ def update_record(project: Path, **changes: Any) -> None:
 
 
 def _unwritable(path: Path, why: object) -> Unavailable:
+    if path.is_relative_to(NOWHERE):
+        return Unavailable(
+            "CONFIG_UNWRITABLE",
+            "Workbench records in your home directory which projects you trust, and the user that you run as has none. "
+            "Set WORKBENCH_CONFIG to a directory of yours, or HOME.",
+        )
     return Unavailable(
         "CONFIG_UNWRITABLE",
         f"Workbench records in {path.parent} which projects you trust, and cannot write there: {why}. "

@@ -20,6 +20,8 @@ from workbench.settings import Settings
 if TYPE_CHECKING:
     from workbench.app import Workbench
 
+_AWAY = ("NO_SERVER", "INVALID_TOKEN")
+"""Codes of a server that has ended; the last one if another one, with a token of its own, has its address."""
 STOP_SECONDS = 15.0
 IDLE_SECONDS = 2.0
 """The store is closed after so long without a call."""
@@ -96,8 +98,8 @@ class Connection:
         if self._http is not None:
             try:
                 return await self._http.call(name, **arguments)
-            except Unavailable as error:
-                if error.code != "NO_SERVER":
+            except WorkbenchError as error:
+                if error.code not in _AWAY:
                     raise
                 await self._leave()
         if (found := await find_server(settings.server_file)) is None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import BadInput, WorkbenchError
+from workbench.errors import BadInput, WorkbenchError, first_within
 from workbench.process import process_identity
 from workbench.recording import surroundings, values
 from workbench.recording.active_run import VARIABLE, ActiveRun, Call, OnRecord
@@ -96,7 +96,7 @@ class Recorder:
             raise
         except BaseException as error:
             code = error.code if isinstance(error, WorkbenchError) else type(error).__name__
-            made.end("failed", error_code=code[:100], error=str(error)[:ERROR_LETTERS])
+            made.end("failed", error_code=code[:100], error=_text(error)[:ERROR_LETTERS])
             raise
         else:
             made.end()
@@ -166,7 +166,7 @@ class Recorder:
             "start_run",
             name=name,
             notebook=surroundings.notebook(self._project()),
-            parameters={key: values.parameter(value) for key, value in parameters.items()},
+            parameters=values.parameters(parameters),
             environment=surroundings.environment(),
             tags=list(tags),
             definitions=list(definitions),
@@ -177,3 +177,9 @@ class Recorder:
     def _end_own(self) -> None:
         with suppress(WorkbenchError):  # nobody is left to read it, and a lost run is found by its process
             self.close()
+
+
+def _text(error: BaseException) -> str:
+    """What an error says; of a group also the first one within it, as it says little itself."""
+    inside = first_within(error)
+    return str(error) if inside is error else f"{error}: {type(inside).__name__}: {inside}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from workbench.process.packages import versions
 
 NOTEBOOK = ("JPY_SESSION_NAME", "__vsc_ipynb_file__")
 """Where Jupyter Server (in the environment) and Visual Studio Code (in the notebook's names) name the notebook."""
@@ -16,9 +16,7 @@ NOTEBOOK = ("JPY_SESSION_NAME", "__vsc_ipynb_file__")
 
 def environment() -> dict[str, Any]:
     """The Python, the platform, and the versions of the packages that are imported."""
-    loaded = {name.partition(".")[0] for name in list(sys.modules)} - sys.stdlib_module_names
-    names = sorted({each for top in loaded for each in _distributions().get(top, ())})
-    packages = {name: metadata.version(name) for name in names}
+    packages = versions(name for name in list(sys.modules) if name.partition(".")[0] not in sys.stdlib_module_names)
     return {"python": platform.python_version(), "platform": platform.platform(), "packages": packages}
 
 
@@ -30,8 +28,3 @@ def notebook(project: Path) -> str | None:
         return None
     path = Path(named)
     return str(path.relative_to(project)) if path.is_relative_to(project) else str(path)
-
-
-@cache
-def _distributions() -> dict[str, list[str]]:
-    return dict(metadata.packages_distributions())

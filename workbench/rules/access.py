@@ -12,6 +12,7 @@ from itertools import count
 from workbench.errors import BadInput, Refused
 from workbench.model import Level, Registration, Role, Tool
 
+_LONGEST_BASE = 48
 _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _WORKTREE = re.compile(r"[a-z0-9][a-z0-9_-]{0,49}")
 _RESERVED_WORKTREES = frozenset({"head", "main", "master", "objects", "refs", "trash", "con", "nul", "aux", "prn"})
@@ -112,8 +113,14 @@ def rejected(reason: str | None) -> Refused:
 
 
 def id_from_name(name: str) -> str:
-    """Make an id from an agent's name; characters that an id may not contain become dashes."""
-    base = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:48] or "agent"
+    """Make an id from an agent's name; characters that an id may not contain become dashes.
+
+    Of a long name both ends are kept: names often differ at their end alone, and a number that is cut is another one.
+    """
+    base = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._") or "agent"
+    if len(base) > _LONGEST_BASE:
+        half = _LONGEST_BASE // 2
+        base = f"{base[: half - 1].rstrip('-._')}-{base[-half:].lstrip('-._')}"
     return f"agent-{base}" if _is_reserved(base) else base
 
 

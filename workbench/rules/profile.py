@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from workbench.errors import BadInput
 from workbench.rules.reasons import reason
-from workbench.rules.tasks.plan import NOT_YAML
+from workbench.rules.yaml_text import InvalidYaml, load
 
 FILLED_IN = frozenset(
     {
@@ -112,9 +111,10 @@ def parse(name: str, text: str) -> Profile:
         BadInput: ``PROFILE_INVALID``.
     """
     try:
-        fields = yaml.safe_load(text)
-    except NOT_YAML as error:
-        raise _invalid(name, f"it is not YAML: {error}") from None
+        fields = load(text)
+    except InvalidYaml as error:
+        where = "" if error.line is None else f" (line {error.line})"
+        raise _invalid(name, f"it is not YAML: {error}{where}") from None
     if not isinstance(fields, dict):
         raise _invalid(name, "it must be a mapping with summary and command")
     try:

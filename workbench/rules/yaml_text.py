@@ -1,12 +1,13 @@
 """Reads YAML that people write by hand, as JSON values; edits it without losing its comments.
 
 Reading is strict: no aliases (a few lines could expand to billions of nodes), no tags, no duplicate keys, and a limited
-depth. As in YAML 1.2, `yes`, `on`, dates and numbers with leading zeros are text.
+depth. As in YAML 1.2, `yes`, `on`, dates, `12:30` and numbers with leading zeros are text, and `1e-3` is a number.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -39,15 +40,22 @@ class InvalidYaml(Exception):
         self.line = line
 
 
-def load(text: str) -> Any:
-    """Parse YAML: mappings with text as keys, lists, text, numbers, booleans and None.
+def load(text: str, mapping: Callable[[int], dict[str, Any]] = lambda _line: {}, scanner: Any = _Loader) -> Any:
+    """Parse YAML: mappings with text as keys, lists, text, finite numbers, booleans and None.
+
+    Args:
+        mapping: makes the mapping that begins in a line, from 1; it is filled afterwards.
+        scanner: a loader of PyYAML, of which the events are used; that in Python takes `{a:}` too.
 
     Raises:
         InvalidYaml: see there.
     """
-    loader = _Loader(text)
     try:
-        return _Reader(loader.get_event).document()
+        loader = scanner(text)
+    except yaml.YAMLError as error:  # a character that YAML has not
+        raise InvalidYaml(str(error), None) from None
+    try:
+        return _Reader(loader.get_event, mapping).document()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise InvalidYaml(str(error.problem or error.context), mark.line + 1 if mark else None) from None
@@ -64,10 +72,12 @@ class _Reader:
 
     Args:
         take: the next event.
+        mapping: see `load`.
     """
 
-    def __init__(self, take: Callable[[], Any]) -> None:
+    def __init__(self, take: Callable[[], Any], mapping: Callable[[int], dict[str, Any]]) -> None:
         self._take = take
+        self._new_mapping = mapping
 
     def document(self) -> Any:
         """The value of the only document; None if there is none."""
@@ -92,10 +102,10 @@ class _Reader:
                 return _scalar(event)
             case yaml.SequenceStartEvent():
                 return [self._value(item, depth + 1) for item in self._until(yaml.SequenceEndEvent)]
-        return self._mapping(depth)
+        return self._mapping(event.start_mark.line + 1, depth)
 
-    def _mapping(self, depth: int) -> dict[str, Any]:
-        made: dict[str, Any] = {}
+    def _mapping(self, line: int, depth: int) -> dict[str, Any]:
+        made = self._new_mapping(line)
         for key in self._until(yaml.MappingEndEvent):
             if not isinstance(key, yaml.ScalarEvent) or key.tag is not None or _is_merge(key):
                 raise _invalid(key, "a key must be a word")
@@ -121,7 +131,11 @@ def _scalar(event: Any) -> Any:
         return _WORDS[text.lower()]
     if _INT.fullmatch(text):
         return int(text)
-    return float(text) if _FLOAT.fullmatch(text) else text
+    if not _FLOAT.fullmatch(text):
+        return text
+    if math.isinf(number := float(text)):
+        raise _invalid(event, f"{text} is too large a number")
+    return number
 
 
 def _invalid(event: Any, reason: str) -> InvalidYaml:

@@ -35,6 +35,7 @@ from workbench.rules.token_bucket import TokenBucket
 from workbench.settings import Settings
 from workbench.shells.connections import PEER, Peer
 from workbench.shells.origins import jupyter_origins, parse_origin
+from workbench.withheld import set_but_not_trusted
 
 T = TypeVar("T")
 
@@ -173,11 +174,13 @@ def check_address(settings: Settings) -> None:
     if settings.host in LOOPBACK:
         return
     if not settings.allow_remote:
-        raise _not_remote()
+        refused = _not_remote()
+        hint = set_but_not_trusted(settings.project, "allow_remote", "access_token")
+        raise Refused(refused.code, f"{refused.message}{hint}")
     if not _secret(settings):
-        raise Unauthenticated(
-            "ACCESS_TOKEN_REQUIRED", f"To serve on {settings.host}, set access_token (WORKBENCH_ACCESS_TOKEN) too."
-        )
+        hint = set_but_not_trusted(settings.project, "access_token")
+        needed = f"To serve on {settings.host}, set access_token (WORKBENCH_ACCESS_TOKEN) too.{hint}"
+        raise Unauthenticated("ACCESS_TOKEN_REQUIRED", needed)
 
 
 @lru_cache(CLIENT_NAMES)

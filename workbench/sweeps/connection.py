@@ -5,21 +5,24 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 from workbench.client import HttpClient
 from workbench.client.discovery import find_server
 from workbench.client.messages import no_server
-from workbench.errors import Unavailable
+from workbench.errors import WorkbenchError
 from workbench.loop_thread import LoopThread
 
 STOP_SECONDS = 15.0
 PATIENCE_SECONDS = 30.0
 """How long a call waits for a server to come back."""
 RETRY_SECONDS = 0.25
-_AWAY = ("NO_SERVER", "SERVER_STOPPING")
+KEEP_SECONDS = 1.0
+"""How often one that can serve looks whether a server is there."""
+_AWAY = ("NO_SERVER", "SERVER_STOPPING", "INVALID_TOKEN")
+"""Codes of a server that has ended; the last one if another one, with a token of its own, has its address."""
 
 Operations = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 Attach = Callable[[AsyncExitStack], Awaitable[Operations | None]]
@@ -31,10 +34,13 @@ class Connection:
 
     Args:
         attach: see there.
+        keeps: see that there is a server also while nothing is called, as `attach` can start one. Others need it, such
+            as the workers of a cluster, which cannot.
     """
 
-    def __init__(self, attach: Attach) -> None:
+    def __init__(self, attach: Attach, keeps: bool = False) -> None:
         self._attach = attach
+        self._keeps = keeps
         self._turn = asyncio.Lock()
         self._stack = AsyncExitStack()
         self._call: Operations | None = None
@@ -57,6 +63,10 @@ class Connection:
         try:
             await self._connect()
             opened(None)
+            while self._keeps:
+                await asyncio.sleep(KEEP_SECONDS)
+                with suppress(WorkbenchError):  # whoever calls is told
+                    await self._until_answered("whoami", {})
             await asyncio.Event().wait()
         finally:
             await self._stack.aclose()
@@ -69,7 +79,7 @@ class Connection:
                 if used is None:
                     raise no_server(ConnectionError("none runs"))
                 return await used(name, arguments)
-            except Unavailable as error:
+            except WorkbenchError as error:
                 if error.code not in _AWAY or time.monotonic() > deadline:
                     raise
             await asyncio.sleep(RETRY_SECONDS)

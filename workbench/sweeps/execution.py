@@ -55,11 +55,11 @@ def execute_run(call: Call, job: Job, run: PlannedRun, watch: Watch, on_cell: On
         if started["already"]:
             return Outcome(run, started["id"], "completed", 0.0, output=started["output"], again=True)
         try:
-            error = _try(job, run, started, watch, on_cell)
+            error, packages = _try(job, run, started, watch, on_cell)
         finally:
             if job.space is not None:
                 _end_agents(call, started["session_id"])
-        output = _end(call, job, run, started, error)
+        output = _end(call, job, run, started, error, packages)
     except WorkbenchError as failure:
         error = failure
     except Exception as defect:  # it must not end the other runs
@@ -116,7 +116,14 @@ def _start(call: Call, job: Job, run: PlannedRun) -> Mapping[str, Any]:
     )
 
 
-def _end(call: Call, job: Job, run: PlannedRun, started: Mapping[str, Any], error: WorkbenchError | None) -> str | None:
+def _end(
+    call: Call,
+    job: Job,
+    run: PlannedRun,
+    started: Mapping[str, Any],
+    error: WorkbenchError | None,
+    packages: Mapping[str, str],
+) -> str | None:
     """Record how a try ended, and keep its files alone; the path of its notebook, if that was saved.
 
     Raises:
@@ -124,7 +131,9 @@ def _end(call: Call, job: Job, run: PlannedRun, started: Mapping[str, Any], erro
     """
     path = job.output(run, started["tries"])
     output = str(path.relative_to(job.project)) if path.is_file() else None
-    why = {} if error is None else {"error_code": error.code, "error": error.message}
+    why: dict[str, Any] = {} if error is None else {"error_code": error.code, "error": error.message}
+    if packages:
+        why["environment"] = {"packages": packages}
     try:
         call("end_run", run_id=started["id"], state=_state(error), output=output, tries=started["tries"], **why)
     except Conflict as conflict:
@@ -163,17 +172,19 @@ def _end_agents(call: Call, session: str) -> None:
                 call("terminate_agent", agent_id=agent["agent_id"], reason="The run that started it has ended.")
 
 
-def _try(job: Job, run: PlannedRun, started: Mapping[str, Any], watch: Watch, on_cell: OnCell) -> WorkbenchError | None:
-    """Execute the notebook and save what came of it, if it can be saved; why the run did not complete."""
+def _try(
+    job: Job, run: PlannedRun, started: Mapping[str, Any], watch: Watch, on_cell: OnCell
+) -> tuple[WorkbenchError | None, Mapping[str, str]]:
+    """Execute the notebook and save what came of it, if it can be saved; why the run did not complete, and packages."""
     try:
         return _execute(job, run, started, watch, on_cell)
     except Unavailable as unwritable:  # such as a full disk: it is recorded like another failure
-        return unwritable
+        return unwritable, {}
 
 
 def _execute(
     job: Job, run: PlannedRun, started: Mapping[str, Any], watch: Watch, on_cell: OnCell
-) -> WorkbenchError | None:
+) -> tuple[WorkbenchError | None, Mapping[str, str]]:
     """Execute the notebook and save what came of it.
 
     Raises:
@@ -214,7 +225,7 @@ def _execute(
         path.with_suffix(".log").unlink(missing_ok=True)
     else:
         outputs.mask_log(path.with_suffix(".log"), mask)
-    return failure
+    return failure, execution.packages
 
 
 def _mask() -> Mask:

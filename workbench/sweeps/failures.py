@@ -16,7 +16,7 @@ from typing import Any
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 
-from workbench.errors import Unavailable, WorkbenchError
+from workbench.errors import Unavailable, WorkbenchError, named
 from workbench.sweeps import numbering
 from workbench.sweeps.watch import Kernel, Reason
 
@@ -60,7 +60,7 @@ def of(error: BaseException | None, kernel: Kernel, document: Any, source: Any) 
         )
     if cell is None:
         return Unavailable("KERNEL_NOT_STARTED", f"The kernel did not start: {_line(str(error))}")
-    return Unavailable("RUN_FAILED", f"The run failed: {_line(f'{type(error).__name__}: {error}')}")
+    return Unavailable("RUN_FAILED", f"The run failed: {_line(named(error))}")
 
 
 def _of_cell(error: PapermillExecutionError, cell: int) -> WorkbenchError:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-INJECTED = "injected-parameters"
+from workbench.rules.sweeps.notebook import INJECTED
+
 _MARKER = "papermill-error-cell-tag"
 """The tag of what papermill adds around a cell that failed, after that has got its index."""
 

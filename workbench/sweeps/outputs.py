@@ -13,6 +13,8 @@ from workbench.sweeps import numbering
 MEDIA = ("image/", "audio/", "video/", "application/pdf")
 """Types of data that is no text, but for XML."""
 
+EXPECTED = "raises-exception"
+
 
 class OutputLimit:
     """Counts what a run shows, and says when it is too much. What comes after that is left out.
@@ -124,14 +126,26 @@ def mask_log(path: Path, mask: Mask) -> None:
 
 def add_failure(document: Any, code: str, message: str) -> None:
     """Show below the cell that ran, or else the first one, why a run was ended: the kernel could not."""
-    import nbformat
-
     cells = [cell for cell in document.cells if cell.cell_type == "code"]
     running = [cell for cell in cells if _state(cell) in ("running", "failed")]
     for cell in [*running, *cells][:1]:
-        cell.outputs.append(
-            nbformat.v4.new_output("error", ename=code, evalue=message, traceback=[f"{code}: {message}"])
-        )
+        add_error(cell, code, message)
+
+
+def add_error(cell: Any, name: str, message: str) -> None:
+    """Show an error below a cell."""
+    import nbformat
+
+    cell.outputs.append(nbformat.v4.new_output("error", ename=name, evalue=message, traceback=[f"{name}: {message}"]))
+
+
+def only_expected_errors(document: Any) -> bool:
+    """Whether each cell that shows an error has the tag `raises-exception`, with which Jupyter goes on after it."""
+    return all(
+        EXPECTED in (cell.metadata.get("tags") or []) and _state(cell) != "failed"
+        for cell in document.cells
+        if any(output.output_type == "error" for output in cell.get("outputs", ()))
+    )
 
 
 def _state(cell: Any) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import BadInput, unreadable_file
+from workbench.errors import BadInput, Unavailable, unreadable_file
+from workbench.project.home import NOWHERE, home
 from workbench.rules.sweeps import grid, notebook
 from workbench.rules.sweeps.grid import PlannedRun
 from workbench.rules.sweeps.specification import Specification
@@ -58,19 +59,23 @@ def make(specification: Specification, base: Path, settings: Settings) -> Plan:
 
     Raises:
         BadInput: ``FILE_UNREADABLE``, ``BAD_NOTEBOOK``, ``KERNEL_NOT_FOUND``, ``UNKNOWN_PARAMETER``, ``BAD_PARAMETER``,
-            ``SWEEP_TOO_LARGE``.
+            ``SWEEP_TOO_LARGE``. Unavailable: ``NO_HOME``.
     """
     import nbformat
 
+    _require_home()
     path = (base / specification.notebook).resolve()
     document = _read(path)
     _add_language(document, require_kernel(document, path.name))
     text = nbformat.writes(document)
     known = _declared(document, path)
-    notebook.check(known, {**specification.parameters, **specification.over}, path.name)
-    content = notebook.content_hash(document)
-    runs = grid.grid(specification, content, settings.max_sweep_runs)
-    return Plan(specification, path, text, content, runs)
+    values = {**specification.parameters, **specification.over}
+    if values:
+        notebook.require_one_place(document, path.name)
+    notebook.check(known, values, path.name)
+    content, recorded = notebook.content_hash(document), specification.recorded
+    runs = grid.grid(recorded, content, settings.max_sweep_runs)
+    return Plan(recorded, path, text, content, runs)
 
 
 def require_over(specification: Specification, call: Call) -> None:
@@ -115,8 +120,9 @@ def require_kernel(document: Mapping[str, Any], path: str) -> str:
     """Check that the kernel of a notebook is installed here; its language.
 
     Raises:
-        BadInput: ``BAD_NOTEBOOK``, ``KERNEL_NOT_FOUND``.
+        BadInput: ``BAD_NOTEBOOK``, ``KERNEL_NOT_FOUND``. Unavailable: ``NO_HOME``.
     """
+    _require_home()
     from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 
     name = (document.get("metadata", {}).get("kernelspec") or {}).get("name")
@@ -128,6 +134,15 @@ def require_kernel(document: Mapping[str, Any], path: str) -> str:
         raise BadInput(
             "KERNEL_NOT_FOUND", f"{path} needs the kernel {name!r}. `jupyter kernelspec list` lists those here."
         ) from None
+
+
+def _require_home() -> None:
+    if home() == NOWHERE:
+        raise Unavailable(
+            "NO_HOME",
+            "Jupyter looks for kernels in the home directory, and the user that you run as has none. Set HOME to a "
+            "directory of yours.",
+        )
 
 
 def _add_language(document: Any, language: str) -> None:

@@ -89,7 +89,7 @@ def listen_in(place: Path | None, manager: KernelManager) -> None:
 
     Only one of ipykernel: others keep TCP, because some form the addresses in their own way and would never answer.
     """
-    if place is not None and _is_ipykernel(manager):
+    if place is not None and is_ipykernel(manager):
         manager.update_config(config(place))
 
 
@@ -102,12 +102,13 @@ def config(place: Path | None) -> Config:
 def keep_outputs(manager: KernelManager, client: AsyncKernelClient) -> str:
     """Let a kernel keep its outputs until they are read, however many; the id of a request that it will answer."""
     client.iopub_channel.socket.setsockopt(zmq.RCVHWM, 0)
-    if _is_ipykernel(manager):
+    if is_ipykernel(manager):
         return str(client.execute(_KEEP_OUTPUTS, silent=True, store_history=False))
     return str(client.kernel_info())
 
 
-def _is_ipykernel(manager: KernelManager) -> bool:
+def is_ipykernel(manager: KernelManager) -> bool:
+    """Whether a kernel is one of ipykernel, and so runs Python."""
     return manager.kernel_spec is not None and any("ipykernel" in part for part in manager.kernel_spec.argv)
 
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from workbench.client.retry import backoff
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, first_within
 from workbench.rules.tools.progress import Progress
 from workbench.upstream import errors
 from workbench.upstream.call import DECLINED, Ask, Call, current
@@ -301,8 +301,7 @@ def _about(client: Client) -> str:
 def _reason(error: BaseException, start_seconds: float) -> str:
     from mcp.shared.exceptions import MCPError
 
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+    error = first_within(error)
     if isinstance(error, TimeoutError):
         return f"it did not answer within {start_seconds:g} s"
     if isinstance(error, WorkbenchError):

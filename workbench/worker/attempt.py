@@ -23,6 +23,7 @@ from typing import Any
 from workbench.confinement import Box, Limits
 from workbench.confinement.refusals import TellingLines, explanation
 from workbench.git import Identity
+from workbench.project.home import home
 from workbench.rules import profile as rules
 from workbench.rules.programs import Configuration
 from workbench.rules.secrets.mask import LineMask, Mask
@@ -293,7 +294,7 @@ def _environment(
 
 def _copy(profile: rules.Profile, scratch_dir: Path) -> None:
     for source in person.copied(profile):
-        target = scratch_dir / source.relative_to(Path.home())
+        target = scratch_dir / source.relative_to(home())
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.copyfile(source, target)
         target.chmod(0o600)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
+from workbench.project.home import home
 from workbench.rules.profile import Profile
 from workbench.rules.secrets.forms import secrets_in, secrets_in_file
 
@@ -20,7 +21,7 @@ def passed(profile: Profile) -> dict[str, str]:
 
 def copied(profile: Profile) -> list[Path]:
     """Files of the person's home that a command gets, such as a login; not those that are too large. Blocks."""
-    files = (Path.home() / name for name in profile.copies)
+    files = (home() / name for name in profile.copies)
     return [file for file in files if file.is_file() and file.stat().st_size <= COPY_LIMIT]
 
 

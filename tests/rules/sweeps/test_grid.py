@@ -119,15 +119,22 @@ WRONG = {
     "workers: many": "workers is 'many'. It takes a whole number.",
     "timeout: 10m": "timeout is '10m'. It takes a number of seconds, such as 600.",
     "share: 1": "share is 1. It takes true or false.",
-    "parameters: {day: 2026-01-02}": "day has the value 2026-01-02, which JSON has not. Give a number, a text, true, "
-    "false, null, a list or a mapping.",
+    "repeat: 010": "repeat is '010'. It is a whole number.",
+    "parameters: {rate: 1e999}": "This is not YAML in line 2: 1e999 is too large a number.",
 }
+
+
+@pytest.mark.parametrize(
+    "value", ["1e-3", "1E4", ".5", "010", "0x10", "1_000", "12:30", "yes", "2026-01-02", "true", "-1"]
+)
+def test_a_value_in_a_file_is_what_it_is_on_the_command_line(value: str) -> None:
+    found = from_yaml(f"notebook: n.ipynb\nparameters: {{lr: [{value}]}}\n", MOST).specification.parameters
+    assert repr(found) == repr(typed([f"lr={value}"], MOST))
 
 
 @pytest.mark.parametrize("line", WRONG)
 def test_what_is_wrong_in_a_file_is_said_in_plain_words(line: str) -> None:
-    code = "BAD_PARAMETER" if line.startswith("parameters:") else "BAD_SWEEP"
-    assert refused(code, from_yaml, f"notebook: experiment.ipynb\n{line}\n", 100).message == WRONG[line]
+    assert refused("BAD_SWEEP", from_yaml, f"notebook: experiment.ipynb\n{line}\n", 100).message == WRONG[line]
 
 
 def test_an_option_that_is_not_known_is_answered_with_the_nearest_or_all() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from decimal import Decimal
 from typing import Any
 
@@ -12,7 +13,16 @@ from hypothesis import strategies as st
 
 from tests.given import refused
 from workbench.errors import BadInput
-from workbench.rules.sweeps.notebook import Parameter, check, content_hash, declared, is_python, language
+from workbench.rules.sweeps.notebook import (
+    Parameter,
+    check,
+    content_hash,
+    declared,
+    is_python,
+    language,
+    received,
+    require_one_place,
+)
 from workbench.rules.sweeps.values import assignment, parse_values
 
 
@@ -25,8 +35,13 @@ def notebook(source: str, tags: tuple[str, ...] = ("parameters",), **cell: Any) 
     ("source", "expected"),
     [
         ("a: int = 1", (int,)),
-        ("a: float = 1", (float, int)),
-        ("a: float | None = None", (float, int, type(None))),
+        ("a: float = 1", (float,)),
+        ("a: float | None = None", (float, type(None))),
+        ("a: int | float = 1", (int, float)),
+        ("a: Literal['x', 'y'] = 'x'", (str,)),
+        ("a: Annotated[Optional['Union[int, str]'], 'how many'] = 1", (int, str, type(None))),
+        ("a: Rate = 0.5", (float, int)),
+        ("a: Any = 0.5", ()),
         ("a: Optional[str] = None", (str, type(None))),
         ("a: typing.List[int] = []", (list, tuple)),
         ("a = 1  # type: int", (int,)),
@@ -64,6 +79,60 @@ def test_a_value_of_another_type_is_one_coded_line(source: str, value: Any) -> N
 def test_a_whole_number_is_a_float_and_a_default_of_none_takes_anything() -> None:
     check(declared(notebook("a: float = 1.0\nb = None")), {"a": (1, 0.5), "b": ("x", 1)}, "n.ipynb")
     assert Parameter("a", (), "").takes(object())
+
+
+@pytest.mark.parametrize(
+    ("source", "value", "given"),
+    [
+        ("a: float = 0.5", 1, 1.0),
+        ("a: int | float = 0.5", 1, 1),
+        ("a = 0.5", 1, 1),
+        ("a: float = 0.5", "NaN", math.nan),
+        ("a = 0.5", "-Infinity", -math.inf),
+        ("a: str = ''", "NaN", "NaN"),
+        ("a = None", "NaN", "NaN"),
+        ("a: bool = False", True, True),
+    ],
+)
+def test_a_run_gets_what_is_recorded_as_the_annotation_says(source: str, value: Any, given: Any) -> None:
+    made = notebook(source)
+    check(declared(made), {"a": (value,)}, "n.ipynb")
+    assert repr(received(made, {"a": value})) == repr({"a": given})
+
+
+@pytest.mark.parametrize(
+    ("source", "value", "said"),
+    [
+        ("a: Path = Path('x')", "y", 'a is "y", and n.ipynb takes Path there. No run can be given a Path: annotate'),
+        ("a: tuple[int, int] = (1, 2)", [1, 2], "takes tuple there. No run can be given a tuple"),
+        ("a: Color = Color.RED", "RED", "takes Color there"),
+        ("a: Path | None = None", "y", "takes Path there"),
+        ("a = None", math.nan, "a is NaN, and n.ipynb takes anything there. Annotate it as float."),
+        ("a: int = 1", math.inf, "a is Infinity, and n.ipynb takes a whole number there."),
+        ("a: float = 1", 10**400, "takes a number there."),
+    ],
+)
+def test_what_no_run_can_be_given_is_refused_before_the_start(source: str, value: Any, said: str) -> None:
+    assert said in refused("BAD_PARAMETER", check, declared(notebook(source)), {"a": (value,)}, "n.ipynb").message
+
+
+@pytest.mark.parametrize(
+    ("tags", "cells"),
+    [
+        ("parameters parameters", [1, 2]),
+        ("- parameters injected-parameters - parameters", [3, 5]),
+        ("injected-parameters parameters", [1, 2]),
+        ("parameters injected-parameters injected-parameters", [2, 3]),
+        ("parameters injected-parameters -", None),
+        ("- injected-parameters", None),
+    ],
+)
+def test_cells_that_would_replace_the_values_of_a_run_are_refused(tags: str, cells: list[int] | None) -> None:
+    made = {"cells": [notebook("seed = 7", (tag,))["cells"][0] for tag in tags.split()]}
+    if cells is None:
+        require_one_place(made, "n.ipynb")
+    else:
+        assert refused("BAD_NOTEBOOK", require_one_place, made, "n.ipynb").details == {"cells": cells}
 
 
 def test_a_parameters_cell_that_is_not_python_is_refused() -> None:

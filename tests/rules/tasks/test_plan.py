@@ -9,12 +9,12 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.given import refused
 from workbench.errors import BadInput
+from workbench.rules import yaml_text
 from workbench.rules.tasks.plan import compare, digest, find_cycle, in_order, parse, rename, write
 
 PERSONAS = ["implementer", "reviewer"]
@@ -66,9 +66,8 @@ CASES: dict[str, tuple[str, int, str]] = {
     "a name with a space": (plan(task("'a b'")), 3, "name: must be letters, digits, dots"),
     "a priority that is a word": (one("priority: high"), 3, "priority: must be a whole number"),
     "a title that is a list": (plan("  - {name: a, title: [x], persona: reviewer}\n"), 3, "title: must be text"),
-    "a date for a title": (plan("  - {name: a, title: 2020-01-01, persona: reviewer}\n"), 3, "title: must be text"),
-    "an impossible date": (one("description: 2020-13-45"), 1, "not YAML: "),
-    "a date among the metadata": (one("metadata: {due: 2020-01-01}"), 3, "metadata.due"),
+    "a time for a number": (one("lease_seconds: 12:30"), 3, "lease_seconds: must be a"),
+    "another base": (one("priority: 0x10"), 3, "priority: must be a whole number"),
     "too many retries": (one("max_retries: 101"), 3, "max_retries: "),
     "a lease of no time": (one("lease_seconds: 0"), 3, "lease_seconds: "),
     "an empty command": (one("run: []"), 3, "run"),
@@ -100,10 +99,10 @@ CASES: dict[str, tuple[str, int, str]] = {
         "plan: must be letters, digits, dots",
     ),
     "a plan with nothing for a name": ("plan:\ntasks:\n" + task("a"), 1, "plan: must be text"),
-    "a tag that does not fit": (one("priority: !!int ''"), 1, "not YAML: "),
-    "a list that is said to be a mapping": (plan("  - !!map [a]\n"), 1, "not YAML: "),
-    "a date that is none": (one("description: !!timestamp x"), 1, "not YAML: "),
-    "a word that is no truth value": (one("description: !!bool x"), 1, "not YAML: "),
+    "a tag that does not fit": (one("priority: !!int ''"), 6, "not YAML: the tag"),
+    "a list that is said to be a mapping": (plan("  - !!map [a]\n"), 3, "not YAML: the tag"),
+    "a date that is none": (one("description: !!timestamp x"), 6, "not YAML: the tag"),
+    "a word that is no truth value": (one("description: !!bool x"), 6, "not YAML: the tag"),
     "an object of the program": (one("description: !!python/object:os.system {}"), 6, "not YAML: "),
     "a control character": (plan(task("a")) + "\x01", 1, "not YAML: "),
     "NUL": (two('description: "a\\0b"'), 6, "description: it contains the control character U+0000"),
@@ -114,7 +113,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "NUL among the metadata": (one('metadata: {x: ["\\0"]}'), 3, "it contains the character NUL"),
     "NUL in the name of metadata": (one('metadata: {"\\0": x}'), 3, "it contains the character NUL"),
     "half a character": (one('description: "\\ud800"'), 3, "description: "),
-    "metadata beyond numbers": (one("metadata: {x: .nan}"), 3, "metadata: Out of range"),
+    "metadata beyond numbers": (one("metadata: {x: 1e999}"), 6, "not YAML: 1e999 is too"),
     "half a character among the metadata": (one('metadata: {x: "\\ud800"}'), 3, "metadata: "),
     "a policy that is none": (one("on_failure: panic"), 3, "on_failure: must be block, cancel"),
     "an error without a name": (one("no_retry: ['']"), 3, "no_retry.0: must not be empty"),
@@ -165,7 +164,7 @@ def test_what_is_wrong_with_a_field_does_not_hide_what_is_wrong_with_others() ->
         task("c", "max_retries: -1", "after: [a]").replace("implementer", "wizard"),
         "  - {title: T, persona: wizard, after: [x], parent: w}\n",
         "  - {title: T, persona: [x], after: [a], worktree: 7}\n",
-        "  - {name: !!binary Yg==, persona: reviewer, after: [!!binary Yg==], worktree: !!binary SEVBRA==}\n",
+        "  - {name: b, persona: reviewer, after: [b], worktree: HEAD}\n",
     ]
     found = [(line, re.split("[;.] | has 1 to", reason)[0]) for line, reason in problems(plan(*tasks))]
     head = "worktree 'HEAD': A worktree's name"
@@ -186,7 +185,7 @@ def test_what_is_wrong_with_a_field_does_not_hide_what_is_wrong_with_others() ->
 
 def test_a_few_lines_of_aliases_do_not_become_billions_of_nodes() -> None:
     bomb = "a: &a [x, x]\n" + "".join(f"{c}: &{c} [*{p}, *{p}]\n" for p, c in zip("abcdefgh", "bcdefghi", strict=True))
-    assert problems(bomb) == [(2, "not YAML: aliases are not allowed in a plan")]
+    assert problems(bomb) == [(2, "not YAML: aliases are not allowed")]
 
 
 def test_the_message_lists_the_first_problems_for_a_person() -> None:
@@ -294,7 +293,7 @@ def test_no_control_character_but_tabs_and_ends_of_lines_is_in_a_text(character:
 
 @given(documents())
 def test_a_plan_that_is_written_is_read_as_it_was(document: dict[str, Any]) -> None:
-    made = parse(yaml.safe_dump(document), personas=PERSONAS)
+    made = parse(yaml_text.write(document), personas=PERSONAS)
     said = made.model_dump(exclude_unset=True, exclude={"ticked": True, "tasks": {"__all__": {"line"}}})
     assert said == document
     for form in ("yaml", "markdown"):
@@ -309,10 +308,18 @@ def test_yaml_is_written_as_a_person_would() -> None:
     first = task("a", "description: |", "  One line.", "", "    And another.", "run: python x.py", "no_retry: [E]")
     text = plan(first, task("b", "after: [a]", "metadata: {x: [1, null]}", "on_failure: cancel"))
     assert write(parse(text), "yaml").splitlines() == [
-        *("plan: p", "tasks:", "- name: a", "  title: Do a", "  persona: implementer"),
-        *("  description: |", "    One line.", "", "      And another.", "  run: python x.py", "  no_retry:", "  - E"),
-        *("- name: b", "  title: Do b", "  persona: implementer", "  after:", "  - a", "  on_failure: cancel"),
-        *("  metadata:", "    x:", "    - 1", "    - null"),
+        *("plan: p", "tasks:", "  - name: a", "    title: Do a", "    persona: implementer"),
+        *("    description: |", "      One line.", "", "        And another.", "    run: python x.py"),
+        *("    no_retry:", "      - E", "  - name: b", "    title: Do b", "    persona: implementer"),
+        *(
+            "    after:",
+            "      - a",
+            "    on_failure: cancel",
+            "    metadata:",
+            "      x:",
+            "        - 1",
+            "        - ",
+        ),
     ]
 
 
@@ -341,7 +348,7 @@ def test_plans_mean_the_same_when_only_their_form_differs() -> None:
 
 @given(documents())
 def test_in_order_each_task_comes_after_what_it_waits_for_and_otherwise_as_written(document: dict[str, Any]) -> None:
-    made = parse(yaml.safe_dump(document))
+    made = parse(yaml_text.write(document))
     names = [t.name for t in in_order(made)]
     assert sorted(names) == sorted(t.name for t in made.tasks)
     assert all(names.index(other) < names.index(t.name) for t in made.tasks for other in t.after)

@@ -90,7 +90,10 @@ async def test_who_waits_for_the_decision_is_told_at_once_or_when_the_time_is_ov
 
 async def test_an_agent_gets_the_suggested_id_or_the_next_free_one(workbench: Workbench) -> None:
     made = [await come(workbench, "Ada Lovelace") for _ in range(3)]
-    for registration in made:
+    questions = (await workbench.call("list_approvals"))["approvals"]
+    shown = [question["payload"]["suggested_id"] for question in questions]
+    assert shown == ["Ada-Lovelace", "Ada-Lovelace-2", "Ada-Lovelace-3"], "each is offered to one only"
+    for registration in made[::-1]:
         await workbench.call("approve", approval_id=registration["approval_id"])
     assert [(await workbench.identify(r["token"])).name for r in made] == [
         *("Ada-Lovelace", "Ada-Lovelace-2", "Ada-Lovelace-3"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from workbench.analytics import views
 from workbench.analytics.reports.declaration import Standard
 from workbench.errors import BadInput
+from workbench.project.home import expanded
 
 if TYPE_CHECKING:
     import pandas
@@ -97,7 +98,7 @@ def _named(directories: Sequence[str]) -> Mapping[str, Path]:
     for text in directories:
         name, equals, directory = text.rpartition("=")
         root = Path(directory if equals and re.fullmatch(r"\w+", name) else text)
-        wanted = name if equals and root == Path(directory) else _word(root.expanduser().resolve().name)
+        wanted = name if equals and root == Path(directory) else _word(expanded(root).resolve().name)
         while wanted in found:
             wanted += "_"
         found[wanted] = root

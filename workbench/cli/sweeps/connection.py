@@ -22,7 +22,7 @@ def connected(settings: Settings) -> Iterator[Connection]:
     async def attach(stack: AsyncExitStack) -> Operations | None:
         return await attached(stack, settings.server_file) or await _serving(stack, settings)
 
-    connection = Connection(attach)
+    connection = Connection(attach, keeps=True)
     try:
         connection.start()
         yield connection

@@ -21,14 +21,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import yaml
-
 from workbench.errors import BadInput
+from workbench.rules.runs.values import spelled
 from workbench.rules.spelling import similar
-from workbench.rules.sweeps.values import assignment, bad_parameter, canonical, parse_scalar, parse_values
+from workbench.rules.sweeps.values import assignment, bad_parameter, canonical, parse_scalar, parse_values, too_large
+from workbench.rules.yaml_text import InvalidYaml, load
 
 OVER = ("persona", "definition")
 """What a sweep goes over besides parameters. The notebook declares them as parameters."""
@@ -40,7 +40,7 @@ _MOST_REPEATS = 1_000_000
 MOST_WORKERS = 256
 LOCAL_CLUSTER = "local"
 """Stands for a Dask cluster of this machine that lasts as long as the sweep."""
-_SCHEDULER = re.compile(r"([a-z]+://)?[^\s/]+:\d{1,5}", re.ASCII)
+_SCHEDULER = re.compile(r"((?:tcp|tls|wss?|ucxx?)://)?[^\s/]+:\d{1,5}", re.ASCII)
 
 Values = Mapping[str, tuple[Any, ...]]
 
@@ -59,6 +59,15 @@ class Specification:
     parameters: Values = field(default_factory=dict)
     over: Values = field(default_factory=dict)
     repeat: int = 1
+
+    @property
+    def recorded(self) -> Specification:
+        """The same as records have it: numbers that JSON has not are text; see `notebook.Parameter.received`."""
+        values = {
+            name: tuple(spelled(one) if isinstance(one, float) else one for one in some)
+            for name, some in self.parameters.items()
+        }
+        return replace(self, parameters=values)
 
     def __post_init__(self) -> None:
         if both := [name for name in self.parameters if name in self.over]:
@@ -135,6 +144,8 @@ def from_values(values: Mapping[str, Any], largest: int) -> Values:
     for name, value in values.items():
         if not isinstance(name, str) or not name.isidentifier():
             raise bad_parameter(f"{name!r} is not the name of a parameter")
+        if isinstance(value, range) and len(value) > largest:
+            raise too_large(len(value), largest)
         several = isinstance(value, Sequence | range) and not isinstance(value, str | bytes)
         found[name] = tuple(value) if several else parse_scalar(name, value, largest)
         if not found[name]:
@@ -158,9 +169,10 @@ def from_yaml(text: str, largest: int) -> SweepFile:
         BadInput: ``BAD_SWEEP``, ``BAD_PARAMETER``, ``SWEEP_TOO_LARGE``.
     """
     try:
-        document = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise bad_sweep(f"This is not YAML: {' '.join(str(error).split())}") from None
+        document = load(text)
+    except InvalidYaml as error:
+        where = "" if error.line is None else f" in line {error.line}"
+        raise bad_sweep(f"This is not YAML{where}: {error}") from None
     if not isinstance(document, dict):
         raise bad_sweep("A sweep is a mapping with at least `notebook: FILE.ipynb`")
     for key in document:
@@ -228,7 +240,10 @@ def check_dask(text: str) -> str:
         BadInput: ``BAD_SWEEP``.
     """
     if text != LOCAL_CLUSTER and _SCHEDULER.fullmatch(text) is None:
-        raise bad_sweep(f"dask is {text!r}. It is local, or the address of a scheduler, such as tcp://host:8786")
+        raise bad_sweep(
+            f"dask is {text!r}. It is local, or the address of a scheduler, such as tcp://host:8786; others begin with "
+            "tls://, ws:// or wss://"
+        )
     return text
 
 
@@ -278,7 +293,7 @@ def _over(values: Values) -> Values:
 
 def _canonical(name: str, value: Any) -> str:
     try:
-        return canonical(value)
+        return canonical(spelled(value) if isinstance(value, float) else value)
     except BadInput:
         hint = "Give a number, a text, true, false, null, a list or a mapping"
         raise bad_parameter(f"{name} has the value {value}, which JSON has not. {hint}") from None

@@ -131,5 +131,17 @@ def _with_defaults(tx: Reader, agent: Row, asked: Mapping[str, Any], grant: Gran
 
 
 def free_agent_id(tx: Reader, name: str) -> str:
+    """An id made from a name that no agent has or had."""
     base = access.id_from_name(name)
-    return access.free_id(base, {row["id"] for row in tx.all(SQL.ids_like, prefix=base)})
+    return access.free_id(base, _taken(tx, base))
+
+
+def suggested_id(tx: Reader, name: str) -> str:
+    """The same to suggest for a registration: one that is suggested for another that waits is taken, too."""
+    base = access.id_from_name(name)
+    waiting = (str(json.loads(row["payload"]).get("suggested_id")) for row in tx.all(SQL.suggested, prefix=base))
+    return access.free_id(base, {*_taken(tx, base), *waiting})
+
+
+def _taken(tx: Reader, base: str) -> set[str]:
+    return {row["id"] for row in tx.all(SQL.ids_like, prefix=base)}

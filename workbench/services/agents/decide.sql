@@ -21,3 +21,8 @@ UPDATE agents SET registration_status = 'assigned' WHERE id = :id AND registrati
 
 -- name: definition_of
 SELECT d.name FROM agents a JOIN definitions d ON d.id = a.definition_id WHERE a.id = :id;
+
+-- name: suggested
+-- Other questions may be among them.
+SELECT payload FROM approvals
+WHERE status = 'pending' AND kind = 'registration' AND LOWER(payload) LIKE LOWER('%"suggested_id": "' || :prefix || '%');

@@ -21,7 +21,7 @@ from workbench.services import approvals
 from workbench.services.access.authentication import identify
 from workbench.services.access.personas import require_persona
 from workbench.services.agents import admission
-from workbench.services.agents.decide import admit_by_rule, free_agent_id, suggested_session
+from workbench.services.agents.decide import admit_by_rule, suggested_id, suggested_session
 from workbench.services.agents.rows import agent_row
 from workbench.settings import Settings
 from workbench.store.base import Reader, Tx
@@ -187,7 +187,7 @@ def add_pending(
         "environment": list(environment),
         "tools": list(tools),
         "spawned_by": tx.actor if profile else None,
-        "suggested_id": free_agent_id(tx, str(capabilities.get(ANNOUNCED_AS) or name)),
+        "suggested_id": suggested_id(tx, str(capabilities.get(ANNOUNCED_AS) or name)),
         "suggested_session": suggested_session(tx, parent, ctx.caller.session),
         "connection_id": connection_id,
         "client": ctx.caller.client,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -16,6 +17,7 @@ from workbench.services.integration.gate_runner import check
 from workbench.services.integration.proposal import put_question
 from workbench.services.worktrees.places import exclusive
 from workbench.services.worktrees.rows import Branch, WorktreeName, require_own_worktree
+from workbench.withheld import set_but_not_trusted
 
 
 class MadeConflict(Wire):
@@ -69,7 +71,8 @@ async def integrate_worktree(
         raise Refused(
             "APPROVAL_REQUIRED",
             "Integrations need the operator's approval here. Omit require_human_approval, or have the operator change "
-            "the setting integration_requires_approval.",
+            "the setting integration_requires_approval."
+            + await asyncio.to_thread(set_but_not_trusted, ctx.settings.project, "integration_requires_approval"),
         )
     requested = await _request(ctx, worktree_name, target_branch, fast_forward)
     if require_human_approval:

@@ -13,6 +13,7 @@ from typing import Literal
 from workbench.errors import BadInput, NotFound, Refused, WorkbenchError
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
+from workbench.project.home import home
 from workbench.project.user_files import load_record
 from workbench.rules import profile as rules
 from workbench.rules.definitions.mcp_servers import StdioServer
@@ -112,7 +113,7 @@ def server_places(settings: Settings, server: StdioServer, directory: Path | Non
         places += [program, program.resolve(), *installed(program)]
         if (program.parent.parent / "pyvenv.cfg").is_file():
             places.append(program.parent.parent)
-    private = [one.resolve() for one in (Path.home(), settings.project, settings.home)]
+    private = [one.resolve() for one in (home(), settings.project, settings.home)]
     return [place for place in places if not any(one.is_relative_to(place.resolve()) for one in private)]
 
 

@@ -10,7 +10,9 @@ from workbench.confinement import Box, abilities, box_for_worktree
 from workbench.errors import Unavailable
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
+from workbench.project.home import expanded
 from workbench.settings import Settings
+from workbench.withheld import untrusted_settings
 
 _NOT_THERE = "which does not exist: workers get no access to it. Create it, and start them again."
 _NO_PATH = "which is a pattern and no path: workers get no access by it. Name the directory."
@@ -112,8 +114,9 @@ def box(
         write=_paths(settings.confinement_write),
         connect=(*connect, *(int(port) for port in settings.confinement_connect.split(",") if port.strip())),
         enforce=confinement_of(settings).enforced,
+        untrusted=untrusted_settings(settings.project),
     )
 
 
 def _paths(setting: str) -> tuple[Path, ...]:
-    return tuple(Path(path).expanduser() for path in setting.split(":") if path)
+    return tuple(expanded(path) for path in setting.split(":") if path)

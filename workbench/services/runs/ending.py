@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from workbench.errors import Conflict, Unavailable
-from workbench.model import Int64, Level
+from workbench.model import Int64, Json, Level
 from workbench.ops import SYSTEM, Ctx, op
 from workbench.process import has_ended
 from workbench.services.processes import termination
-from workbench.services.runs.run import Run, RunRef, find, runs_of
+from workbench.services.runs.run import Run, RunRef, find, require_small, runs_of
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
@@ -40,6 +41,9 @@ async def end_run(
     output: Annotated[
         str | None, Field(max_length=1_000, description="Path of the executed notebook, relative to the project.")
     ] = None,
+    environment: Annotated[
+        dict[str, Json], Field(max_length=100, description="What was found of its environment, such as packages.")
+    ] = {},
     tries: Tries = None,
 ) -> Run:
     """Record how a run ended, without secrets in its error.
@@ -55,6 +59,10 @@ async def end_run(
             raise Conflict("RUN_ENDED", f"The run {row['id']} has ended: it is {row['state']}.", state=row["state"])
         if row["state"] != state:
             record_end(tx, row, state, why, output)
+            if environment:
+                known = json.dumps({**json.loads(row["environment"]), **environment})
+                require_small({"environment": known}, ctx.settings.max_run_bytes)
+                tx.run(SQL.know, id=row["id"], environment=known)
         [run] = runs_of(tx, [find(tx, ctx.caller, row["id"])])
         return run
 

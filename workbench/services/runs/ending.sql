@@ -3,6 +3,9 @@ UPDATE runs SET state = :state, error_code = CAST(:error_code AS TEXT), error = 
     output = COALESCE(CAST(:output AS TEXT), output), announced_at = recorded_at
 WHERE id = :id;
 
+-- name: know
+UPDATE runs SET environment = :environment WHERE id = :id;
+
 -- name: watched
 SELECT id, name, sweep_id, session_id, tries, process FROM runs WHERE state = 'running' AND process IS NOT NULL;
 

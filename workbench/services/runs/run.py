@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -97,6 +97,23 @@ class WholeRun(Run):
     notes: str
     series: list[MetricSummary]
     files: list[Artifact]
+
+
+def require_small(facts: Mapping[str, object], limit: int) -> None:
+    """Refuse what is too large for the record of a run.
+
+    Raises:
+        BadInput: ``RUN_TOO_LARGE``.
+    """
+    size = sum(len(value.encode()) for value in facts.values() if isinstance(value, str))
+    if size > limit:
+        raise BadInput(
+            "RUN_TOO_LARGE",
+            f"What is recorded of the run has {size} bytes; the limit is {limit} (max_run_bytes). Put large values "
+            "into a file, and add it as an artifact.",
+            bytes=size,
+            limit=limit,
+        )
 
 
 def find(tx: Reader, caller: Caller, ref: int | str) -> Row:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
+from workbench.errors import Conflict, NotFound, WorkbenchError
 from workbench.model import Int64, Json, Level, uuid7
 from workbench.ops import Ctx, op
 from workbench.process import has_ended
@@ -17,7 +17,7 @@ from workbench.rules.naming import Name
 from workbench.services.definitions import changes
 from workbench.services.runs import ending
 from workbench.services.runs.run import SQL as RUN
-from workbench.services.runs.run import Run, runs_of
+from workbench.services.runs.run import Run, require_small, runs_of
 from workbench.services.runs.tagging import Tag, put_tags
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
@@ -88,7 +88,7 @@ async def start_run(
         "output": output,
         "process": process,
     }
-    _require_small(facts, ctx.settings.max_run_bytes)
+    require_small(facts, ctx.settings.max_run_bytes)
 
     def change(tx: Tx) -> StartedRun:
         _require_known(tx, sweep_id, session_id)
@@ -165,15 +165,3 @@ def _require_known(tx: Tx, sweep_id: int | None, session_id: str | None) -> None
         raise NotFound("SWEEP_NOT_FOUND", f"There is no sweep {sweep_id}. list_sweeps lists them.")
     if session_id is not None and tx.one(SQL.session, id=session_id) is None:
         raise NotFound("SESSION_NOT_FOUND", f"There is no session {session_id!r}. list_sessions lists them.")
-
-
-def _require_small(facts: Mapping[str, object], limit: int) -> None:
-    size = sum(len(value.encode()) for value in facts.values() if isinstance(value, str))
-    if size > limit:
-        raise BadInput(
-            "RUN_TOO_LARGE",
-            f"What is recorded of the run has {size} bytes; the limit is {limit} (max_run_bytes). Put large values "
-            "into a file, and add it as an artifact.",
-            bytes=size,
-            limit=limit,
-        )

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from workbench.confinement import Box, Limits
 from workbench.ops import Ctx
+from workbench.project.home import expanded
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
 from workbench.rules.profile import Profile
 from workbench.rules.programs import AgentSetup
@@ -86,7 +87,7 @@ def _box(ctx: Ctx, profile: Profile, place: WorktreePlace | None, borrowed: Sequ
     assert ctx.server is not None, "it needs the server"
     server = urlsplit(ctx.server.url).port or 0
     servers = [one.server for one in start.definition.servers.values()] if start.definition else []
-    read = [*profiles.programs(profile), *(Path(path).expanduser() for path in profile.read)]
+    read = [*profiles.programs(profile), *(expanded(path) for path in profile.read)]
     read += [path for one in servers if isinstance(one, StdioServer) for path in profiles.server_places(settings, one)]
     if place is None:
         read += [entry for entry in settings.project.iterdir() if not entry.name.startswith(".")]

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.errors import BadInput, Conflict, Refused, Unavailable, WorkbenchError
+from workbench.errors import BadInput, Conflict, Refused, Unavailable, WorkbenchError, named
 from workbench.inert import inert
 from workbench.model import Capability, Json, Level, Wire, uuid7
 from workbench.ops import Ctx, first_problems, op
@@ -219,7 +219,7 @@ async def _failed(ctx: Ctx, tool: Tool, made: Call, error: BaseException, runnin
         return error
     if not isinstance(error, Exception):
         return error
-    reason = shortened(inert(ctx.secrets.masked(f"{type(error).__name__}: {error}")), REASON_LIMIT)
+    reason = shortened(inert(ctx.secrets.masked(named(error))), REASON_LIMIT)
     log.info("the tool %s failed: %s", tool.name, reason)
     await _end(ctx, made, CallEnd("failed", as_json(reason), "TOOL_FAILED"))
     return Unavailable("TOOL_FAILED", f"{tool.name} failed: {reason}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING
@@ -43,9 +45,11 @@ def connected(address: str, workers: int) -> Iterator[Client]:
             yield client
         return
     try:
+        with ThreadPoolExecutor(1) as thread:  # this one may have a loop
+            thread.submit(asyncio.run, _require_scheduler(address)).result()
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, RuntimeError) as error:  # the last two for an address that is none
-        why = " ".join(str(error).split())[:200]
+        why = " ".join((str(error) or "no answer came").split())[:200]
         raise Unavailable(
             "DASK_UNREACHABLE",
             f"No Dask scheduler answers at {address} within {CONNECT_SECONDS:g} s: {why.rstrip('.')}. "
@@ -55,6 +59,21 @@ def connected(address: str, workers: int) -> Iterator[Client]:
         yield client
     finally:
         client.close(timeout=CLOSE_SECONDS)
+
+
+async def _require_scheduler(address: str) -> None:
+    """Check that a scheduler answers: Dask's client waits for ever for one that takes a connection and says nothing.
+
+    Raises:
+        OSError, ValueError.
+    """
+    from distributed.core import rpc
+    from distributed.security import Security
+
+    arguments = Security().get_connection_args("client")
+    async with asyncio.timeout(CONNECT_SECONDS), rpc(address, connection_args=arguments) as asked:
+        if (kind := (await asked.identity())["type"]) != "Scheduler":
+            raise ValueError(f"it is the address of a {kind}")
 
 
 @contextmanager

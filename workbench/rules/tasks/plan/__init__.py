@@ -24,10 +24,8 @@ from workbench.rules.tasks.plan.model import (
     without_secrets,
 )
 from workbench.rules.tasks.plan.order import find_cycle, in_order
-from workbench.rules.tasks.plan.yaml import NOT_YAML
 
 __all__ = [
-    "NOT_YAML",
     "Change",
     "Defaults",
     "Format",

@@ -1,0 +1,16 @@
+"""What a tool's caller reads of an error says what happened, also inside groups."""
+
+from __future__ import annotations
+
+import io
+
+from workbench.errors import named
+from workbench.functions.calls import failure
+
+
+def test_the_first_error_within_a_group_is_said() -> None:
+    group = ExceptionGroup("g", [ExceptionGroup("h", [ValueError("deep")]), KeyError("k")])
+    said = "ExceptionGroup: g (2 sub-exceptions): ValueError: deep"
+    assert named(group) == said
+    assert failure(group, io.StringIO()).message == f"The tool failed: {said}"  # type: ignore[arg-type]
+    assert failure(ValueError("bad"), io.StringIO()).message == "The tool failed: ValueError: bad"  # type: ignore[arg-type]

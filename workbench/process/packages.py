@@ -1,0 +1,19 @@
+"""The versions of packages that a process has imported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from importlib import metadata
+
+
+def versions(modules: Iterable[str]) -> dict[str, str]:
+    """The packages of this interpreter that have these modules, by name with their versions."""
+    tops = {name.partition(".")[0] for name in modules}
+    names = sorted({each for top in tops for each in _distributions().get(top, ())})
+    return {name: metadata.version(name) for name in names}
+
+
+@cache
+def _distributions() -> dict[str, list[str]]:
+    return dict(metadata.packages_distributions())  # half a second
