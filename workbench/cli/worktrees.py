@@ -68,7 +68,8 @@ def list_worktrees(client: OperatorClient, everything: bool) -> Shown:
 
 def worktree_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
     """Active worktrees, and what each would merge."""
-    return Table.of([_counted(one) for one in found], COLUMNS, empty, found)
+    note = "\n".join(f"{one['name']}: {one['problem']}" for one in found if one["problem"])
+    return Table.of([_counted(one) for one in found], COLUMNS, empty, found, note=note)
 
 
 def _closed_table(closed: Sequence[Mapping[str, Any]]) -> Table:

@@ -20,6 +20,7 @@ from workbench.git import (
     opening,
     predict,
     protected,
+    submodules,
     unverified_refs,
     worktrees,
 )
@@ -133,6 +134,25 @@ class Repository(Plumbing):
         base = self.merge_base(ours, theirs) or self.empty_tree()
         rows = self.read("diff-tree", "-r", "--numstat", *PATCH_FREE, base, theirs).fields
         return [_file_change(row) for row in rows]
+
+    def bare_links(self, target: str, branch: str) -> list[str]:
+        """The paths that `branch` made links to commits of other repositories since it forked, without a submodule.
+
+        Merging it would lose the files that are there.
+
+        Raises:
+            NotFound: ``BRANCH_NOT_FOUND``.
+        """
+        ours, theirs = self.commit(target), self.commit(branch)
+        return submodules.bare_links(self, self.merge_base(ours, theirs) or self.empty_tree(), theirs)
+
+    def submodules(self, branch: str) -> list[str]:
+        """The paths of the submodules of a branch or commit.
+
+        Raises:
+            NotFound: ``BRANCH_NOT_FOUND``.
+        """
+        return submodules.at(self, self.commit(branch))
 
     def commits(self, target: str, branch: str, limit: int) -> list[Commit]:
         """The commits that only `branch` has, newest first, at most `limit`.

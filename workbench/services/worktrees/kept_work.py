@@ -53,10 +53,15 @@ async def put_away(ctx: Ctx, repository: Repository, work: Row) -> str | None:
             await to_thread(repository.return_branch, row["branch_name"], work["base_commit"])
             await import_branch(ctx, repository, row)
     except WorkbenchError as error:
-        reason = f"{error.code}: {error.message}"
+        reason = not_yet(error)
         await ctx.write(lambda tx: attempts.failed_to_keep(tx, work, reason))
         raise
     return problem
+
+
+def not_yet(error: WorkbenchError) -> str:
+    """What is shown of an attempt whose work could not be put away."""
+    return f"What it made is not put away, which is tried again: {error.code}: {error.message}"
 
 
 async def _keep(ctx: Ctx, repository: Repository, row: Row, checkout: Checkout, work: Row) -> str | None:
@@ -116,6 +121,36 @@ async def put_away_worktree(ctx: Ctx, repository: Repository, worktree: str) -> 
             await put_away_if_dead(ctx, repository, work)
 
 
+async def require_put_away(ctx: Ctx, repository: Repository, worktree: str) -> None:
+    """Put away the work of the ended attempts in a worktree, so that nothing merges it. Call with exclusive access.
+
+    Raises:
+        Conflict: ``WORK_NOT_PUT_AWAY``: that of an attempt is still on the branch or among the files.
+    """
+    for work in await ctx.read(lambda tx: attempts.open_in(tx, worktree)):
+        if work["ended_at"] is None:
+            continue
+        try:
+            await put_away_if_dead(ctx, repository, work)
+        except WorkbenchError as error:
+            raise _in_the_way(work, f"{error.code}: {error.message}") from error
+        now = await ctx.read(lambda tx, of=work: attempts.find_work(tx, of["task_id"], of["attempt"]))  # type: ignore[misc]
+        if now is not None and now["state"] == "open":
+            raise _in_the_way(work, "what it started has not ended.")
+
+
+def _in_the_way(work: Row, why: str) -> Conflict:
+    name, task_id, attempt = work["worktree"], work["task_id"], work["attempt"]
+    return Conflict(
+        "WORK_NOT_PUT_AWAY",
+        f"Attempt {attempt} at task {task_id} by {work['agent']} did not complete its task, and what it made is still "
+        f"in the worktree {name}: {why} It is put away first; that is tried again every {RETRY_SECONDS} seconds and "
+        f"whenever you ask. If it never succeeds, `workbench worktrees discard {name} --force` saves its files.",
+        task_id=task_id,
+        attempt=attempt,
+    )
+
+
 async def put_away_if_dead(ctx: Ctx, repository: Repository, work: Row) -> None:
     """Put away the work of an ended attempt, unless its supervisor runs. Call with exclusive access."""
     task_id, attempt = work["task_id"], work["attempt"]
@@ -127,7 +162,7 @@ async def put_away_if_dead(ctx: Ctx, repository: Repository, work: Row) -> None:
         try:
             await to_thread(lock.end_rest)
         except WorkbenchError as error:
-            reason = f"{error.code}: {error.message}"
+            reason = not_yet(error)
             await ctx.write(lambda tx: attempts.failed_to_keep(tx, work, reason))
             raise
         problem = await put_away(ctx, repository, now)
