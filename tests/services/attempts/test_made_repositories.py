@@ -1,4 +1,4 @@
-"""Repositories that agents make inside their worktrees (`git init`, `git clone`, a scaffolder): their files are work."""
+"""Repositories that agents make inside their worktrees (`git init`, `git clone`, a scaffolder) are part of the work."""
 
 from __future__ import annotations
 
