@@ -54,9 +54,10 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Repository(Plumbing):
-    """The user's repository, seen from its main checkout.
+    """The user's repository, seen from her checkout: the main one, or a linked worktree.
 
-    `root` is the top level of the main checkout and `git_dir` its git directory, which all linked worktrees share.
+    `root` is the top level of the checkout and `git_dir` the git directory that all worktrees share. `record` is what a
+    linked worktree has for itself, below that; None for the main checkout.
     Limits are in seconds; `checkout_limit` is for commands that write a working tree. A branch is a name under
     ``refs/heads``; a parameter that takes a branch or commit also accepts a commit id, a tag or a remote branch, but
     no revision expression.
@@ -64,7 +65,7 @@ class Repository(Plumbing):
 
     @classmethod
     def open(cls, path: Path, *, limit: float = 60.0, checkout_limit: float = 600.0) -> Repository:
-        """The repository that `path` is in; from inside a linked worktree, the main one.
+        """The repository that `path` is in, with the checkout that `path` is in.
 
         Raises:
             BadInput: ``NOT_A_REPOSITORY``, ``BARE_REPOSITORY``, ``NO_COMMITS``.
@@ -72,7 +73,8 @@ class Repository(Plumbing):
         """
         check_version(limit)
         git_dir = opening.common_dir(path, limit)
-        repository = cls(opening.top(path, git_dir, limit), git_dir, limit, checkout_limit)
+        top, record = opening.checkout(path, git_dir, limit)
+        repository = cls(top, git_dir, limit, checkout_limit, record)
         if repository.parse("HEAD") is None:
             raise BadInput("NO_COMMITS", f"{repository.root} has no commit yet. Make one with `git commit`.")
         return repository
@@ -244,16 +246,16 @@ class Repository(Plumbing):
         return protected.fingerprint(self)
 
     def dirty_files(self, branch: str) -> list[str]:
-        """The tracked files with uncommitted changes, if the main checkout is on `branch`."""
+        """The tracked files with uncommitted changes, if the person's checkout is on `branch`."""
         here = branch in integration.main_branches(self)
         return integration.uncommitted(self) if here else []
 
     def is_dirty(self) -> bool:
-        """Whether tracked files of the main checkout differ from its last commit."""
+        """Whether tracked files of the person's checkout differ from its last commit."""
         return bool(integration.uncommitted(self))
 
     def is_untracked(self, file: Path) -> bool:
-        """Whether a file is in the main checkout and git does not track it; a name no file can have is none."""
+        """Whether a file is in the person's checkout and git does not track it; a name no file can have is none."""
         try:
             path = file.resolve()
             if not path.is_file() or not path.is_relative_to(self.root):
@@ -390,7 +392,7 @@ class Repository(Plumbing):
     ) -> Integration:
         """Merge a commit into a branch without touching uncommitted work; an error changes nothing.
 
-        A merge commit is made even if a fast-forward is possible, unless `fast_forward`. If the main checkout is on
+        A merge commit is made even if a fast-forward is possible, unless `fast_forward`. If the person's checkout is on
         the branch, its files are updated; untracked and ignored ones stay, and so do edits of files that the merge
         does not change, such as a notebook that runs. With `merged`, from `merge_commit`, the
         branch moves to exactly this commit or not at all.
@@ -399,7 +401,7 @@ class Repository(Plumbing):
             NotFound: ``BRANCH_NOT_FOUND``.
             Conflict: ``MERGE_CONFLICT``, ``UNRELATED_HISTORIES``; ``TARGET_DIRTY`` (staged or untracked files or edits
                 in the way, or an unfinished merge or rebase); ``TARGET_MOVED`` (the target moved meanwhile, or `merged`
-                was not made from its current commit: try again); ``TARGET_CHECKED_OUT`` (in a linked worktree).
+                was not made from its current commit: try again); ``TARGET_CHECKED_OUT`` (in another worktree).
                 `details.files` lists the files, if any.
         """
         task = integration.Merge(self, message, author, fast_forward)

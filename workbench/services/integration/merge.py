@@ -109,6 +109,8 @@ async def merge(ctx: Ctx, repository: Repository, row: Row, approval: Approval) 
             merged=what["merged_commit"],
         )
     except WorkbenchError as error:
+        if await to_thread(repository.is_ancestor, what["merged_commit"], what["target"]):
+            return await finish(ctx, repository, row, approval, what["merged_commit"])  # what failed came after
         refusal = error
         await ctx.write(lambda tx: not_merged(tx, approval, refusal))
         raise
