@@ -68,8 +68,14 @@ def list_worktrees(client: OperatorClient, everything: bool) -> Shown:
 
 def worktree_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
     """Active worktrees, and what each would merge."""
-    note = "\n".join(f"{one['name']}: {one['problem']}" for one in found if one["problem"])
+    said = [(one["name"], text) for one in found for text in (one["problem"], _without(one["empty_submodules"]))]
+    note = "\n".join(f"{name}: {text}" for name, text in said if text)
     return Table.of([_counted(one) for one in found], COLUMNS, empty, found, note=note)
+
+
+def _without(submodules: Sequence[str]) -> str:
+    """What is said of submodules without files."""
+    return f"Without the files of submodules: {', '.join(submodules)}." if submodules else ""
 
 
 def _closed_table(closed: Sequence[Mapping[str, Any]]) -> Table:
@@ -156,7 +162,8 @@ def show_diff(client: OperatorClient, name: str, path: str | None, uncommitted: 
 def create(client: OperatorClient, name: str, branch_name: str | None, source_branch: str | None) -> Shown:
     """Create a worktree with its own branch, or with --branch, one that continues an existing branch."""
     made = client.call("create_worktree", name=name, **drop_none(branch_name=branch_name, source_branch=source_branch))
-    return Note(f"Created {name} on branch {made['branch_name']} in {made['path']}.", made)
+    text = f"Created {name} on branch {made['branch_name']} in {made['path']}."
+    return Note(f"{text} {_without(made['empty_submodules'])}".rstrip(), made)
 
 
 @worktrees.command("update")

@@ -148,7 +148,7 @@ class Repository(Plumbing):
         ours, theirs = self.commit(target), self.commit(branch)
         return submodules.bare_links(self, self.merge_base(ours, theirs) or self.empty_tree(), theirs)
 
-    def submodules(self, branch: str) -> list[str]:
+    def submodules(self, branch: str) -> tuple[str, ...]:
         """The paths of the submodules of a branch or commit.
 
         Raises:
@@ -263,6 +263,11 @@ class Repository(Plumbing):
         except (OSError, RuntimeError):  # too long; a loop of links, before Python 3.13
             return False
         return not self.read("--literal-pathspecs", "ls-files", "-z", "--", str(path.relative_to(self.root))).fields
+
+    def ignored(self) -> list[str]:
+        """What git ignores in the person's checkout: files, and directories that are ignored as a whole."""
+        how = ("--others", "--ignored", "--exclude-standard", "--directory", "--no-empty-directory", "-z")
+        return [displayed(row).rstrip("/") for row in self.read("ls-files", *how).fields]
 
     # -- changing
 

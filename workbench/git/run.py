@@ -41,6 +41,12 @@ def _as_options(settings: Sequence[str]) -> list[str]:
 
 
 _GIT = ("git", "--no-pager", *_as_options(_SETTINGS))
+_LAST_STATUS = 128
+"""Above that a shell reports signals."""
+_OF_THE_MACHINE = {
+    ("No space left on device", "Disk quota exceeded"): " Free space on the disk, then try again.",
+    ("Resource temporarily unavailable", "Cannot allocate memory"): " The machine is busy. Try again.",
+}
 _CHUNK = 1 << 16
 _MAX_STDERR = 1 << 20
 
@@ -115,14 +121,16 @@ class Done:
         raise self.failure()
 
     def failure(self) -> Unavailable:
-        """The error with git's own message."""
+        """The error with git's own message, and what to do if git is not to blame."""
         lines = self.err.splitlines()
         reasons = [line for line in lines if line.startswith(("fatal:", "error:"))]
         if self.cut:
             reasons = ["its output is too long"]
+        was_killed = not reasons and not self.cut and not 0 <= self.code <= _LAST_STATUS
+        advice = " It was ended from outside. Try again." if was_killed else _advice(self.err)
         return Unavailable(
             "GIT_FAILED",
-            f"git {self.command} failed: {(reasons or lines or [f'exit code {self.code}'])[0]}",
+            f"git {self.command} failed: {(reasons or lines or [f'exit code {self.code}'])[0]}{advice and '.'}{advice}",
             stderr=self.err[-4000:],
             exit_code=self.code,
         )
@@ -168,7 +176,14 @@ def run(
     except OSError as error:
         if isinstance(error, FileNotFoundError) and cwd.is_dir():
             raise Unavailable("GIT_MISSING", "git is not installed. Install git 2.38 or newer.") from None
-        raise Unavailable("GIT_FAILED", f"git cannot run: {error}.", stderr=str(error)) from error
+        text = f"git cannot run: {error}.{_advice(str(error))}"
+        raise Unavailable("GIT_FAILED", text, stderr=str(error)) from error
+
+
+def _advice(error: str) -> str:
+    """What to do about an error that is the machine's."""
+    found = (advice for reasons, advice in _OF_THE_MACHINE.items() if any(reason in error for reason in reasons))
+    return next(found, "")
 
 
 def _in_sequence(commands: Sequence[Sequence[str]]) -> Sequence[str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
+from functools import lru_cache
 from typing import Protocol
 
-from workbench.git.plumbing import Plumbing
+from workbench.git.plumbing import COMMITS_KNOWN, Plumbing
 from workbench.git.run import PATCH_FREE, Done, displayed
 
 LIST = ".gitmodules"
@@ -29,12 +30,14 @@ def paths(ask: Ask, *source: str) -> set[str]:
     return {displayed(row.partition(b"\n")[2]).rstrip("/") for row in rows}
 
 
-def at(repository: Plumbing, commit: str) -> list[str]:
-    """The paths of the submodules of a commit: links that its list names."""
+@lru_cache(maxsize=COMMITS_KNOWN)
+def at(repository: Plumbing, commit: str) -> tuple[str, ...]:
+    """The paths of the submodules of a commit (a full id): links that its list names."""
     if not (listed := paths(repository.read, "--blob", f"{commit}:{LIST}")):
-        return []
-    rows = repository.read("ls-tree", "-z", "--full-tree", commit, "--", *sorted(listed), ok=None).fields
-    return sorted(listed & {displayed(row.partition(b"\t")[2]) for row in rows if row.startswith(_LINK.encode())})
+        return ()
+    rows = repository.read("ls-tree", "-z", "--full-tree", commit, "--", *sorted(listed)).fields
+    links = {displayed(row.partition(b"\t")[2]) for row in rows if row.startswith(_LINK.encode())}
+    return tuple(sorted(listed & links))
 
 
 def bare_links(repository: Plumbing, base: str, commit: str) -> list[str]:

@@ -140,6 +140,12 @@ def is_there(place: Place) -> bool:
     return place.path.is_dir() and place.git_dir.is_dir()
 
 
+def empty_submodules(repository: Repository, place: Place, commit: str | None) -> list[str]:
+    """The submodules at a commit of a worktree whose files it does not have: git leaves their directories empty."""
+    found = repository.submodules(commit) if commit else ()
+    return [path for path in found if not os.path.lexists(place.path / path / ".git")]
+
+
 def worktree_gone(place: Place) -> Unavailable:
     """The error for a worktree whose files are missing."""
     return Unavailable(

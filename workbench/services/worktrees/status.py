@@ -24,7 +24,7 @@ from workbench.services import approvals
 from workbench.services.tasks import attempts
 from workbench.services.worktrees.conflicts import scan
 from workbench.services.worktrees.imports import import_new_commits, no_branch
-from workbench.services.worktrees.places import checkout_of, is_there, place_of, worktree_gone
+from workbench.services.worktrees.places import checkout_of, empty_submodules, is_there, place_of, worktree_gone
 from workbench.services.worktrees.rows import Worktree, WorktreeName, open_worktrees, require_worktree, worktree_of
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
@@ -92,6 +92,8 @@ class WorktreeStatus(Worktree):
     queue_place: int | None
     merging: bool
     """Whether a merge is unfinished there; see resolve_worktree."""
+    empty_submodules: list[str]
+    """The submodules whose files it does not have."""
     problem: str | None
     """What is in the way of its integration, or why its newest commits or uncommitted files are unknown; else null."""
 
@@ -232,10 +234,17 @@ async def _statuses(
                 approval=_decision(decision_of.get(name), row),
                 queue_place=queue.index(name) + 1 if name in queue else None,
                 merging=row["status"] in integration.OPEN and (place_of(ctx, row).git_dir / "MERGE_HEAD").is_file(),
+                empty_submodules=await _empty_submodules(ctx, repository, row, own),
                 problem=" ".join(filter(None, (*left.get(name, ()), problems.get(name) or unknown))) or None,
             )
         )
     return statuses
+
+
+async def _empty_submodules(ctx: Ctx, repository: Repository, row: Row, commit: str | None) -> list[str]:
+    if row["status"] not in integration.OPEN:
+        return []
+    return await to_thread(empty_submodules, repository, place_of(ctx, row), commit)
 
 
 def _left_behind(works: Sequence[Row]) -> dict[str, list[str]]:
