@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from workbench import state_directory
 from workbench.client import HttpClient, no_server
 from workbench.client.discovery import find_server
-from workbench.errors import Unavailable, WorkbenchError
+from workbench.errors import AWAY, Unavailable, WorkbenchError
 from workbench.loop_thread import LoopThread
 from workbench.settings import Settings
 
@@ -97,7 +97,7 @@ class Connection:
             try:
                 return await self._http.call(name, **arguments)
             except Unavailable as error:
-                if error.code != "NO_SERVER":
+                if error.code not in AWAY:
                     raise
                 await self._leave()
         if (found := await find_server(settings.server_file)) is None:

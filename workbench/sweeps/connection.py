@@ -12,14 +12,14 @@ from typing import Any
 from workbench.client import HttpClient
 from workbench.client.discovery import find_server
 from workbench.client.messages import no_server
-from workbench.errors import Unavailable
+from workbench.errors import AWAY, Unavailable
 from workbench.loop_thread import LoopThread
 
 STOP_SECONDS = 15.0
 PATIENCE_SECONDS = 30.0
 """How long a call waits for a server to come back."""
 RETRY_SECONDS = 0.25
-_AWAY = ("NO_SERVER", "SERVER_STOPPING")
+_AWAY = (*AWAY, "SERVER_STOPPING")
 
 Operations = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 Attach = Callable[[AsyncExitStack], Awaitable[Operations | None]]

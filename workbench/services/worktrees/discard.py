@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from asyncio import to_thread
 from typing import Annotated
 
 from pydantic import Field
 
-from workbench.errors import Conflict
+from workbench.errors import Conflict, WorkbenchError
 from workbench.git import Repository
 from workbench.model import Level
 from workbench.ops import SAID, Ctx, op
@@ -30,6 +31,8 @@ from workbench.services.worktrees.rows import (
     worktree_of,
 )
 from workbench.store.base import Row, Tx
+
+log = logging.getLogger(__name__)
 
 
 class Discarded(Worktree):
@@ -59,7 +62,12 @@ async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force:
         if not force:
             await _require_nothing_lost(ctx, repository, row, delete_branch)
         await termination.end_all(ctx, "the worktree was discarded", name)
-        await put_away_worktree(ctx, repository, name)
+        try:
+            await put_away_worktree(ctx, repository, name)
+        except WorkbenchError as error:
+            if not force:
+                raise
+            log.warning("worktree %s is discarded with what attempts left there: %s", name, error.message)
         bundle = await save_what_is_nowhere_else(ctx, repository, row, with_branch=delete_branch)
         commit = await to_thread(repository.resolve, row["branch_name"]) if delete_branch else None
         place = place_of(ctx, row)

@@ -12,7 +12,7 @@ from pathlib import Path
 from workbench import file_lock
 from workbench.confinement import Box
 from workbench.errors import Unavailable
-from workbench.git import Checkout, Identity, Repository
+from workbench.git import Checkout, Identity, Repository, soundness
 from workbench.ops import SYSTEM, Ctx
 from workbench.services.processes import sandbox
 from workbench.settings import Settings
@@ -107,12 +107,24 @@ def box_of(settings: Settings, repository: Repository, place: Place) -> Box:
     )
 
 
-def checkout_of(settings: Settings, repository: Repository, place: Place) -> Checkout:
-    """A worktree as seen from inside its box. Blocks while it creates the home directory."""
+def checkout_of(settings: Settings, repository: Repository, place: Place, *, limit: float | None = None) -> Checkout:
+    """A worktree as seen from inside its box. Blocks while it creates the home directory.
+
+    Args:
+        limit: seconds that each git command may take; None: as in the user's repository.
+
+    Raises:
+        Unavailable: ``REPOSITORY_DAMAGED``, ``CONFINEMENT_UNAVAILABLE``.
+    """
+    soundness.require(place.git_dir)
     repository.anchor_worktree(place.path, place.git_dir)
     box = box_of(settings, repository, place)
     return Checkout(
-        place.path, place.git_dir, wrap=box.guarded, environment=box.environment(os.environ), limit=repository.limit
+        place.path,
+        place.git_dir,
+        wrap=box.guarded,
+        environment=box.environment(os.environ),
+        limit=limit or repository.limit,
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from workbench.errors import Conflict, WorkbenchError
 from workbench.git import Checkout, Repository
 from workbench.ops import Ctx
-from workbench.services.worktrees.imports import import_branch
+from workbench.services.worktrees.imports import LOOK_SECONDS, import_branch
 from workbench.services.worktrees.places import COMMITTER, Place, checkout_of, is_there, place_of
 from workbench.store.base import Row
 
@@ -56,8 +56,8 @@ async def _save_references(ctx: Ctx, repository: Repository, row: Row, place: Pl
     """Import all work that would be lost with a worktree, under references below `SAVED`; return their names."""
     if not await to_thread(is_there, place):
         return []
-    await import_branch(ctx, repository, row)
-    checkout = await to_thread(checkout_of, ctx.settings, repository, place)
+    await import_branch(ctx, repository, row, limit=LOOK_SECONDS)
+    checkout = await to_thread(checkout_of, ctx.settings, repository, place, limit=LOOK_SECONDS)
     own = f"{SAVED}/{row['name']}"
     wanted = {ref: f"{own}/{ref.removeprefix('refs/')}" for ref in await to_thread(only_there, repository, checkout)}
     if len(wanted) > MOST_REFERENCES:

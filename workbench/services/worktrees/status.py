@@ -23,7 +23,7 @@ from workbench.rules import integration
 from workbench.services import approvals
 from workbench.services.tasks import attempts
 from workbench.services.worktrees.conflicts import scan
-from workbench.services.worktrees.imports import import_new_commits, no_branch
+from workbench.services.worktrees.imports import LOOK_SECONDS, import_new_commits, no_branch
 from workbench.services.worktrees.places import checkout_of, empty_submodules, is_there, place_of, worktree_gone
 from workbench.services.worktrees.rows import Worktree, WorktreeName, open_worktrees, require_worktree, worktree_of
 from workbench.store.base import Reader, Row
@@ -181,7 +181,7 @@ async def _uncommitted(ctx: Ctx, repository: Repository, row: Row) -> tuple[list
     if not is_there(place):
         return [], f"WORKTREE_GONE: {worktree_gone(place).message}"
     try:
-        checkout = await to_thread(checkout_of, ctx.settings, repository, place)
+        checkout = await to_thread(checkout_of, ctx.settings, repository, place, limit=LOOK_SECONDS)
         return await ctx.repositories.status_cache.uncommitted(checkout), None
     except WorkbenchError as error:
         return [], f"{error.code}: {error.message}"
