@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -243,7 +244,7 @@ def prune(client: OperatorClient, yes: bool) -> Shown:
 def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
     """Run a command in a worktree, confined like its workers: `worktrees run NAME -- git log`.
 
-    Its target branch has the same name and commit there as in your repository.
+    Its target branch has the same name and commit there as in your repository. Nothing that it starts outlives it.
     """
     from workbench.git import Repository
     from workbench.services.worktrees.places import Place, box_of, checkout_of, is_there, worktree_gone
@@ -261,8 +262,16 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
     if commit := repository.resolve(found["integration_target"]):
         learn_target(checkout_of(client.settings, repository, place), found, commit)
     words = command[1:] if command[0] == "--" else command
-    code = subprocess.run(box.argv(words), cwd=place.path, env=box.environment(os.environ), check=False).returncode
+    with subprocess.Popen(box.guarded(words), cwd=place.path, env=box.environment(os.environ)) as process:
+        code = _wait(process)
     ctx.exit(code if code >= 0 else 128 - code)
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """Wait for a command, whose own affair it is what an interrupt from the terminal does to it."""
+    while True:
+        with suppress(KeyboardInterrupt):
+            return process.wait()
 
 
 worktrees.add_command(integration.integrate)

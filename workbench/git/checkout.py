@@ -157,6 +157,8 @@ class Checkout:
             raise _dirty("has a merge or rebase in progress", [])
         how = ("--write-tree", "--name-only", "--no-messages", "-z")
         preview = self._git("merge-tree", *how, "HEAD", commit, ok=(0, 1))
+        if not preview.fields:
+            raise preview.failure()
         if preview.code:
             return list(predict.paths(preview.fields[1:]))
         text = f"--message={as_message(message).decode()}"

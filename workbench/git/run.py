@@ -111,12 +111,13 @@ class Done:
         return self.out.split(b"\0")[:-1]
 
     def expect(self, ok: Container[int] | None) -> Done:
-        """Return itself if the exit code is one of `ok` (None: any).
+        """Return itself if the exit code is one of `ok` (None: any); an error of the machine's is no answer, whatever
+        its exit code.
 
         Raises:
             Unavailable: ``GIT_FAILED``, also if it was cut (unless `ok` is None).
         """
-        if ok is None or (self.code in ok and not self.cut):
+        if ok is None or (self.code in ok and not self.cut and not (self.code and _advice(self.err))):
             return self
         raise self.failure()
 
