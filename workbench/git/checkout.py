@@ -266,17 +266,18 @@ class Checkout:
 
     def _nested(self, env: Mapping[str, str]) -> list[str]:
         """The repositories that were made inside the worktree and that git would not look into."""
-        rows = self._git("ls-files", "-z", "-t", "--stage", "--others", "--exclude-standard", ok=None, env=env).fields
+        listed = self._git("ls-files", "-z", "-t", "--stage", "--others", "--exclude-standard", ok=None, env=env)
+        rows = listed.expect(None if listed.cut else (0,)).fields
         found = [os.fsdecode(row[2:-1]) for row in rows if row.startswith(b"? ") and row.endswith(b"/")]
         links = [os.fsdecode(row.partition(b"\t")[2]) for row in rows if row.startswith(b"H 160000 ")]
         if links := [path for path in links if os.path.lexists(self.path / path / ".git")]:
-            listed = submodules.paths(self._git, "--file", submodules.LIST)
-            found += [path for path in links if displayed(os.fsencode(path)) not in listed]
+            known = submodules.paths(self._git, "--file", submodules.LIST)
+            found += [path for path in links if displayed(os.fsencode(path)) not in known]
         return found
 
     def _has_more(self) -> bool:
         """Whether there are files that committing everything should have committed."""
-        rows = self._git("ls-files", "-z", "--others", "--modified", "--exclude-standard", ok=None).fields
+        rows = self._git("ls-files", "-z", "--others", "--modified", "--exclude-standard").fields
         return any(not row.endswith(b"/") for row in rows)
 
     def _has_staged(self) -> bool:

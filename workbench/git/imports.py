@@ -28,8 +28,7 @@ _FEW_OBJECTS = 100
 """Fewer objects are stored as loose objects, as by ``git fetch``."""
 _UNPACK = ("unpack-objects", "-q", "--strict")
 _INDEX = ("index-pack", "--stdin", "--fix-thin", "--strict")
-_DISK_FULL = ("No space left on device", "Disk quota exceeded")
-_LOCAL_ERRORS = (*_DISK_FULL, "File too large", "Permission denied", "Read-only")
+_LOCAL_ERRORS = ("File too large", "Permission denied", "Read-only")
 """Errors that are not the fault of the bundle."""
 _HOW = ("core.bigFileThreshold=32m", "pack.threads=1")
 
@@ -87,7 +86,7 @@ def _fetch(checkout: Checkout, ref: str, known: set[str], file: BinaryIO, max_by
         written = checkout.bundle(ref, sorted(known), file, max_bytes)
         commit = None if written else checkout.commit_of(ref)
     except Unavailable as error:
-        if any(reason in str(error) for reason in _DISK_FULL):
+        if error.code == "GIT_TIMEOUT" or error.details.get("try_again"):
             raise
         raise refused(ref, f"cannot be read ({error.message})", **error.details) from error
     file.seek(0)
@@ -137,7 +136,7 @@ def _unpack(repository: Plumbing, unchecked: Quarantine, bundle: BinaryIO, ref: 
     done = repository.write(*how, settings=_HOW, stdin=bundle, env=env, limit=limit, ok=None)
     if done.code:
         failure = done.failure()
-        if any(reason in done.err for reason in _LOCAL_ERRORS):
+        if done.was_disturbed or any(reason in done.err for reason in _LOCAL_ERRORS):
             raise failure
         raise refused(ref, f"is invalid ({failure.message})", **failure.details)
 
@@ -145,11 +144,16 @@ def _unpack(repository: Plumbing, unchecked: Quarantine, bundle: BinaryIO, ref: 
 def _check(repository: Plumbing, unchecked: Quarantine, commit: str, ref: str, known: set[str]) -> None:
     """Require that it is a commit and that everything it refers to is present, as ``git fetch`` does."""
     env = unchecked.environment
-    kind = repository.write("cat-file", "-t", commit, env=env, ok=None).text
+    found = repository.write("cat-file", "-t", commit, env=env, ok=None)
+    kind = found.text
+    if found.was_disturbed:
+        raise found.failure()
     if kind != "commit":
         raise refused(ref, f"is a {kind}, not a commit" if kind else "has no commit")
     how, ends = ("rev-list", "--objects", "--quiet", "--stdin"), [commit, *(f"^{tip}" for tip in known)]
     walk = repository.write(*how, stdin="\n".join(ends).encode(), env=env, ok=None, limit=repository.checkout_limit)
+    if walk.was_disturbed:
+        raise walk.failure()
     if walk.code:
         raise refused(ref, "refers to missing objects", stderr=walk.err[-4000:])
 

@@ -110,6 +110,11 @@ class Done:
         """The fields of output written with ``-z``."""
         return self.out.split(b"\0")[:-1]
 
+    @property
+    def was_disturbed(self) -> bool:
+        """Whether it failed because of the machine: it was killed, or something was short. It says nothing then."""
+        return not 0 <= self.code <= _LAST_STATUS or bool(self.code and _advice(self.err))
+
     def expect(self, ok: Container[int] | None) -> Done:
         """Return itself if the exit code is one of `ok` (None: any); an error of the machine's is no answer, whatever
         its exit code.
@@ -117,7 +122,7 @@ class Done:
         Raises:
             Unavailable: ``GIT_FAILED``, also if it was cut (unless `ok` is None).
         """
-        if ok is None or (self.code in ok and not self.cut and not (self.code and _advice(self.err))):
+        if ok is None or (self.code in ok and not self.cut and not self.was_disturbed):
             return self
         raise self.failure()
 
@@ -127,13 +132,15 @@ class Done:
         reasons = [line for line in lines if line.startswith(("fatal:", "error:"))]
         if self.cut:
             reasons = ["its output is too long"]
-        was_killed = not reasons and not self.cut and not 0 <= self.code <= _LAST_STATUS
-        advice = " It was ended from outside. Try again." if was_killed else _advice(self.err)
+        advice = _advice(self.err)
+        if self.was_disturbed and not self.cut:
+            advice = advice or " It was ended from outside. Try again."
         return Unavailable(
             "GIT_FAILED",
             f"git {self.command} failed: {(reasons or lines or [f'exit code {self.code}'])[0]}{advice and '.'}{advice}",
             stderr=self.err[-4000:],
             exit_code=self.code,
+            **({"try_again": True} if self.was_disturbed else {}),
         )
 
 

@@ -26,8 +26,10 @@ def paths(ask: Ask, *source: str) -> set[str]:
     Args:
         source: where git reads it: ``--file <path>`` or ``--blob <commit>:<path>``.
     """
-    rows = ask("config", "-z", *source, *_PATHS, ok=None).fields
-    return {displayed(row.partition(b"\n")[2]).rstrip("/") for row in rows}
+    done = ask("config", "-z", *source, *_PATHS, ok=None)
+    if done.was_disturbed:
+        raise done.failure()
+    return {displayed(row.partition(b"\n")[2]).rstrip("/") for row in done.fields}
 
 
 @lru_cache(maxsize=COMMITS_KNOWN)

@@ -71,7 +71,7 @@ async def _keep(ctx: Ctx, repository: Repository, row: Row, checkout: Checkout, 
         attempt_ref(task_id, attempt),
         f"Task {task_id}, attempt {attempt}, by {work['agent']}: not completed",
     )
-    others = await to_thread(only_there, repository, checkout)
+    others = await to_thread(only_there, repository, checkout, besides="refs/workbench/")
     besides = list(dict.fromkeys([branch, *others]))[:MOST_REFERENCES]
     commit = await to_thread(checkout.keep_all, ref, besides, message, COMMITTER)
     if commit in (None, work["base_commit"]):

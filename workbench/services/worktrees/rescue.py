@@ -18,6 +18,7 @@ from workbench.store.base import Row
 
 SAVED = "refs/workbench/saved"
 """The references of rescued work, while a bundle of it is written."""
+UNCOMMITTED = "refs/workbench/uncommitted"
 MOST_REFERENCES = 50
 """A worktree with more branches of its own is moved to the trash as it is."""
 
@@ -63,9 +64,8 @@ async def _save_references(ctx: Ctx, repository: Repository, row: Row, place: Pl
     if len(wanted) > MOST_REFERENCES:
         raise Conflict("IMPORT_REFUSED", f"{row['name']} has {len(wanted)} branches of its own.")
     message = f"Uncommitted changes in {row['name']}"
-    uncommitted = "refs/workbench/uncommitted"
-    if await to_thread(checkout.save_all, uncommitted, message, COMMITTER) is not None:
-        wanted[uncommitted] = f"{own}/uncommitted"
+    if await to_thread(checkout.save_all, UNCOMMITTED, message, COMMITTER) is not None:
+        wanted[UNCOMMITTED] = f"{own}/uncommitted"
     for ref, into in wanted.items():
         limit = ctx.settings.max_import_bytes
         await to_thread(repository.import_ref, checkout, ref, into=into, max_bytes=limit)
@@ -84,9 +84,10 @@ def commits_alone(repository: Repository, branch: str, besides: Sequence[str] = 
     return repository.only_in(branch, besides=besides) if repository.resolve(branch) else 0
 
 
-def only_there(repository: Repository, checkout: Checkout) -> list[str]:
-    """References of a worktree (a stash, other branches) whose commits the user's repository does not have."""
-    found = {ref: commit for ref, commit in checkout.references().items() if not ref.startswith("refs/workbench/")}
+def only_there(repository: Repository, checkout: Checkout, *, besides: str = UNCOMMITTED) -> list[str]:
+    """References of a worktree (a stash, other branches, what an attempt made that could not be imported) whose commits
+    the user's repository does not have; those that begin with `besides` are left out."""
+    found = {ref: commit for ref, commit in checkout.references().items() if not ref.startswith(besides)}
     commits = "".join(f"{commit}\n" for commit in found.values()).encode("ascii", "replace")
     answers = repository.read("cat-file", "--batch-check=%(objectname)", stdin=commits).text.splitlines()
     return sorted(ref for (ref, commit), answer in zip(found.items(), answers, strict=True) if answer != commit)
