@@ -55,6 +55,10 @@ class Checkout:
         how = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=none")
         return [displayed(row[3:]) for row in self._git("status", *how).fields]
 
+    def nested(self) -> list[str]:
+        """The repositories that were made inside the worktree and whose files are in no commit. Submodules are none."""
+        return [displayed(os.fsencode(path)) for path in self._nested({})]
+
     def commit_all(self, message: str, author: Identity) -> str | None:
         """Commit everything but ignored files; return the commit, or None if nothing has changed.
 

@@ -42,7 +42,7 @@ async def test_their_files_are_kept_when_a_task_fails_and_merged_when_it_complet
 
 
 async def test_a_link_that_would_be_merged_in_place_of_files_is_refused_by_its_name(
-    served: Served, settle: Admit
+    served: Served, settle: Admit, repository: Path
 ) -> None:
     await settle("ada", "lab")
     lab = directory_of(served)
@@ -53,4 +53,11 @@ async def test_a_link_that_would_be_merged_in_place_of_files_is_refused_by_its_n
         git("commit", "-qm", message, cwd=place)
     error = await given.refuses("NESTED_REPOSITORY", served.workbench.call("integrate_worktree", worktree_name="lab"))
     assert error.details["files"] == ["sub dir"]
+    call = served.workbench.call
+    error = await given.refuses("WORKTREE_DIRTY", call("discard_worktree", worktree_name="lab"))
+    assert error.details["files"] == ["sub dir"]
     assert (lab / "sub dir" / "f.txt").exists()
+    made = await call("discard_worktree", worktree_name="lab", force=True)
+    git("fetch", "-q", made["bundle"], "refs/*:refs/back/*", cwd=repository)
+    uncommitted = "refs/back/workbench/saved/lab/uncommitted"
+    assert git("show", f"{uncommitted}:sub dir/f.txt", cwd=repository) == "precious"

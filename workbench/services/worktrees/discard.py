@@ -94,11 +94,11 @@ async def _require_nothing_lost(ctx: Ctx, repository: Repository, row: Row, with
     if await to_thread(is_there, place):
         await import_branch(ctx, repository, row)
         checkout = await to_thread(checkout_of, ctx.settings, repository, place)
-        if files := await to_thread(checkout.uncommitted):
+        if files := await to_thread(checkout.uncommitted) or await to_thread(checkout.nested):
             raise Conflict(
                 "WORKTREE_DIRTY",
-                f"The worktree {name} has uncommitted files. Commit them, or discard with force=true, which saves them "
-                "as a bundle.",
+                f"The worktree {name} has uncommitted files: {', '.join(files[:3])}. Commit them, or discard with "
+                "force=true, which saves them as a bundle.",
                 files=files,
             )
         refs = await to_thread(only_there, repository, checkout)
