@@ -185,7 +185,7 @@ def run(
         if isinstance(error, FileNotFoundError) and cwd.is_dir():
             raise Unavailable("GIT_MISSING", "git is not installed. Install git 2.38 or newer.") from None
         text = f"git cannot run: {error}.{_advice(str(error))}"
-        raise Unavailable("GIT_FAILED", text, stderr=str(error)) from error
+        raise Unavailable("GIT_FAILED", text, stderr=str(error), try_again=True) from error
 
 
 def _advice(error: str) -> str:

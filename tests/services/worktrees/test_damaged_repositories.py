@@ -53,17 +53,35 @@ async def test_the_view_of_all_worktrees_shows_the_others_and_names_the_damage(
 
 @pytest.mark.long
 @pytest.mark.parametrize("damage", [*DAMAGES, *OTHERWISE])
-async def test_the_attempt_ends_and_its_worktree_is_discarded(
+async def test_the_attempt_ends_and_the_next_one_has_the_worktree_as_it_was(
     served: Served, settle: Admit, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)
     ada = await settle("ada", "lab")
     async with working(served, ada.token):
         task = await ran(served, f"{BEGIN}; {(DAMAGES | OTHERWISE)[damage]}", max_retries=0)
-    assert task["status"] == "failed"
-    codes = ["REPOSITORY_DAMAGED"] if damage in DAMAGES else ["GIT_FAILED", "IMPORT_REFUSED"]
-    assert any(code in task["error_message"] for code in codes), task["error_message"]
-    files = directory_of(served)
-    made = await served.workbench.call("discard_worktree", worktree_name="lab", force=True)
-    assert (Path(made["bundle"]) / "files" / "work.txt").read_text() == "work\n"
-    assert not files.exists()
+        assert task["status"] == "failed"
+        codes = ["REPOSITORY_DAMAGED"] if damage in DAMAGES else ["GIT_FAILED", "IMPORT_REFUSED"]
+        assert any(code in task["error_message"] for code in codes), task["error_message"]
+        after = await ran(served, "ls; echo more > more.txt", max_retries=0)
+    assert after["status"] == "completed"
+    (attempt,) = (await given.task_now(served.workbench, task["id"]))["attempts"]
+    (aside,) = served.workbench.settings.trash.iterdir()
+    assert attempt["problem"].endswith(f"All files of the worktree as it was are in {aside}.")
+    assert (aside / "files" / "work.txt").read_text() == "work\n"
+    assert sorted(path.name for path in directory_of(served).iterdir()) == [".git", "README.md", "more.txt"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("left", ["touch 'git~1'", "rm README.md; mkfifo README.md"])
+async def test_a_file_that_git_does_not_take_is_in_the_trash_then(
+    served: Served, settle: Admit, monkeypatch: pytest.MonkeyPatch, left: str
+) -> None:
+    monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)
+    ada = await settle("ada", "lab")
+    async with working(served, ada.token):
+        task = await ran(served, f"echo precious > work.txt; {left}", max_retries=0)
+        assert (task["status"], (await ran(served))["status"]) == ("failed", "completed")
+    (aside,) = served.workbench.settings.trash.iterdir()
+    assert (aside / "files" / "work.txt").read_text() == "precious\n"
+    assert not (await given.task_now(served.workbench, task["id"]))["attempts"][0]["kept"]

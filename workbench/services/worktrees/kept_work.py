@@ -18,12 +18,14 @@ from workbench.rules import integration
 from workbench.services.tasks import attempts
 from workbench.services.tasks.rows import attempt_ref, require_line
 from workbench.services.worktrees.imports import import_branch
-from workbench.services.worktrees.places import COMMITTER, checkout_of, exclusive, is_there, place_of
-from workbench.services.worktrees.rescue import MOST_REFERENCES, only_there
+from workbench.services.worktrees.places import COMMITTER, add_files, checkout_of, exclusive, is_there, place_of
+from workbench.services.worktrees.rescue import MOST_REFERENCES, move_to_trash, only_there, stamp
 from workbench.services.worktrees.rows import find_worktree
 from workbench.settings import Settings
 from workbench.store.base import Row, Tx
 
+CANNOT_START = (125, 126, 127)
+"""Exit statuses of the launcher of a box for a command that did not run."""
 RETRY_SECONDS = 30
 
 log = logging.getLogger(__name__)
@@ -37,7 +39,8 @@ def writer_lock(settings: Settings, worktree: str) -> WriterLock:
 async def put_away(ctx: Ctx, repository: Repository, work: Row) -> str | None:
     """Keep what an attempt made, and return its worktree to where it began; the problem, if it is kept elsewhere.
 
-    Call with exclusive access, and only when nothing of the attempt runs. After an error or a crash, call it again.
+    Call with exclusive access, and only when nothing of the attempt runs. After an error or a crash, call it again: a
+    worktree that git cannot keep for what is in it is moved to the trash then.
 
     Raises:
         WorkbenchError: it is not put away, and the attempt says why.
@@ -53,10 +56,31 @@ async def put_away(ctx: Ctx, repository: Repository, work: Row) -> str | None:
             await to_thread(repository.return_branch, row["branch_name"], work["base_commit"])
             await import_branch(ctx, repository, row)
     except WorkbenchError as error:
+        if row["status"] in integration.OPEN and work["problem"] and _is_of_worktree(error):
+            return await _set_aside(ctx, repository, row, work, error)
         reason = not_yet(error)
         await ctx.write(lambda tx: attempts.failed_to_keep(tx, work, reason))
         raise
     return problem
+
+
+def _is_of_worktree(error: WorkbenchError) -> bool:
+    """Whether git fails for what is in the worktree, and would again, such as a name that git does not take."""
+    if error.code == "REPOSITORY_DAMAGED":
+        return True
+    status = error.details.get("exit_code")
+    return error.code == "GIT_FAILED" and not error.details.get("try_again") and status not in (None, *CANNOT_START)
+
+
+async def _set_aside(ctx: Ctx, repository: Repository, row: Row, work: Row, error: WorkbenchError) -> str:
+    """Move a worktree that git cannot keep to the trash as it is, and make it anew where the attempt began; where."""
+    place, branch, base = place_of(ctx, row), row["branch_name"], work["base_commit"]
+    into = await to_thread(move_to_trash, ctx.settings.trash, place, stamp(ctx))
+    ctx.repositories.status_cache.forget(place.path)
+    await to_thread(repository.return_branch, branch, base)
+    await to_thread(add_files, ctx.settings, repository, place, branch, base, existing=True)
+    await import_branch(ctx, repository, row)
+    return f"Git could not keep what it made ({error.message}) All files of the worktree as it was are in {into}."
 
 
 def not_yet(error: WorkbenchError) -> str:

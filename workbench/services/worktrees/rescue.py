@@ -40,12 +40,12 @@ async def save_what_is_nowhere_else(ctx: Ctx, repository: Repository, row: Row, 
         if error.code in ("BUNDLE_NOT_WRITTEN", "GIT_BUSY", "GIT_MISSING"):
             raise
         log.warning("worktree %s is moved to the trash as it is: %s", row["name"], error.message)
-        return str(await to_thread(_move_to_trash, ctx.settings.trash, place, _stamp(ctx)))
+        return str(await to_thread(move_to_trash, ctx.settings.trash, place, stamp(ctx)))
     if with_branch and await to_thread(commits_alone, repository, branch, refs) > 0:
         refs.append(f"refs/heads/{branch}")
     if not refs:
         return None
-    bundle = ctx.settings.trash / f"{row['name']}-{_stamp(ctx)}.bundle"
+    bundle = ctx.settings.trash / f"{row['name']}-{stamp(ctx)}.bundle"
     try:
         await to_thread(repository.write_bundle, bundle, refs)
     finally:
@@ -93,7 +93,8 @@ def only_there(repository: Repository, checkout: Checkout, *, besides: str = UNC
     return sorted(ref for (ref, commit), answer in zip(found.items(), answers, strict=True) if answer != commit)
 
 
-def _move_to_trash(trash: Path, place: Place, stamp: str) -> Path:
+def move_to_trash(trash: Path, place: Place, stamp: str) -> Path:
+    """Move the files and the repository of a worktree to the trash, where they are `files` and `repository`."""
     into = trash / f"{place.name}-{stamp}"
     into.mkdir(parents=True)
     for path, name in ((place.path, "files"), (place.git_dir, "repository")):
@@ -102,5 +103,6 @@ def _move_to_trash(trash: Path, place: Place, stamp: str) -> Path:
     return into
 
 
-def _stamp(ctx: Ctx) -> str:
+def stamp(ctx: Ctx) -> str:
+    """The time, as a part of a name."""
     return datetime.fromtimestamp(ctx.store.now() / 1_000_000, UTC).strftime("%Y%m%dT%H%M%S-%f")
