@@ -12,7 +12,7 @@ from secrets import token_hex
 from typing import BinaryIO
 
 from workbench.errors import Conflict, Unavailable
-from workbench.git import clones, diff, predict, submodules, unverified_refs
+from workbench.git import clones, diff, predict, submodules, unverified
 from workbench.git.diff import FileDiff
 from workbench.git.names import is_object_id
 from workbench.git.run import NOBODY, Bound, Done, Identity, Wrap, as_message, displayed, run
@@ -110,7 +110,7 @@ class Checkout:
         Raises:
             Conflict: ``WORKTREE_ELSEWHERE``: `branch` has commits that the present one does not have.
         """
-        if unverified_refs.head(self.git_dir) == branch:
+        if unverified.head(self.git_dir) == branch:
             return
         here, commit = self.head()
         at = self.commit_of(f"refs/heads/{branch}")
@@ -205,7 +205,7 @@ class Checkout:
 
         The branch that is checked out stays as it is.
         """
-        here = unverified_refs.head(self.git_dir) or self.head()[0]
+        here = unverified.head(self.git_dir) or self.head()[0]
         lines = "".join(f"update refs/heads/{name} {commit}\n" for name, commit in branches.items() if name != here)
         if lines:
             self._git("update-ref", "--no-deref", "--stdin", stdin=os.fsencode(lines))

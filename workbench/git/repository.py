@@ -21,7 +21,7 @@ from workbench.git import (
     predict,
     protected,
     submodules,
-    unverified_refs,
+    unverified,
     worktrees,
 )
 from workbench.git.checkout import Checkout
@@ -235,7 +235,7 @@ class Repository(Plumbing):
 
         It is an unverified hint whether there is something to import. None: unknown; import to find out.
         """
-        return unverified_refs.branch(git_dir, branch)
+        return unverified.branch(git_dir, branch)
 
     def protected(self) -> dict[str, str]:
         """A fingerprint of what no worker may change: the state of each path in the git directory and each reference.

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from workbench.errors import WorkbenchError
-from workbench.git import Checkout, Identity, Repository, soundness
+from workbench.git import Checkout, Identity, Repository, unverified
 from workbench.process import inherited_mark
 from workbench.worker import scratch, surroundings
 from workbench.worker.startup import WorkerConfig, WorktreePlace
@@ -102,7 +102,7 @@ class WorkerCheckout:
                 raise
 
     def _in_box(self, work: Callable[[Checkout], T]) -> T:
-        soundness.require(self._worktree.git_dir)
+        unverified.require_sound(self._worktree.git_dir)
         with scratch.directory(self._config.scratch, "git") as directory:
             box = replace(self._config.box, scratch=directory, connect=())
             environment = box.environment(os.environ) | inherited_mark()

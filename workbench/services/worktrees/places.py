@@ -12,7 +12,7 @@ from pathlib import Path
 from workbench import file_lock
 from workbench.confinement import Box
 from workbench.errors import Unavailable
-from workbench.git import Checkout, Identity, Repository, soundness
+from workbench.git import Checkout, Identity, Repository, unverified
 from workbench.ops import SYSTEM, Ctx
 from workbench.services.processes import sandbox
 from workbench.settings import Settings
@@ -116,7 +116,7 @@ def checkout_of(settings: Settings, repository: Repository, place: Place, *, lim
     Raises:
         Unavailable: ``REPOSITORY_DAMAGED``, ``CONFINEMENT_UNAVAILABLE``.
     """
-    soundness.require(place.git_dir)
+    unverified.require_sound(place.git_dir)
     repository.anchor_worktree(place.path, place.git_dir)
     box = box_of(settings, repository, place)
     return Checkout(
