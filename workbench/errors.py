@@ -107,6 +107,10 @@ class Unavailable(WorkbenchError):
     status = 503
 
 
+AWAY = ("NO_SERVER", "NO_REPLY")
+"""Codes of calls to which no server has replied. A change may have been made or not."""
+
+
 class Interrupted(OneLine, KeyboardInterrupt):
     """A person interrupted something, and it has ended. Like other interrupts, it stops what comes after it.
 

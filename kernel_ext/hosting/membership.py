@@ -17,7 +17,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from kernel_ext.hosting.serving import Serving, attach, serve
-from workbench.errors import NotFound, Unavailable, WorkbenchError
+from workbench.errors import AWAY, NotFound, Unavailable, WorkbenchError
 from workbench.model import ServerInfo
 from workbench.server_file import ServerFile
 
@@ -207,7 +207,7 @@ class Membership:
         """
         if _was_not_run(error, is_operator=token is None):
             return True
-        if error.code != "NO_SERVER":
+        if error.code not in AWAY:
             return False
         operation = self._catalogue.get(name)
         if operation is not None and not operation.reads:

@@ -44,6 +44,7 @@ class Worktree(Row):
     approval: dict[str, Any] | None
     queue_place: int | None
     merging: bool
+    empty_submodules: list[str]
     problem: str | None
 
     @property

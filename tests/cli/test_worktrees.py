@@ -184,3 +184,14 @@ def test_tab_asks_git_nothing_about_the_worktrees_it_offers(
         assert completions("worktrees", "status", "") == made
         ran.append(log.commands())
     assert ran[0] == ran[1] == ran[2]
+
+
+def test_submodules_without_files_are_named_when_a_worktree_is_made_and_in_the_list(
+    run: Type, repository: Path
+) -> None:
+    git("clone", "-q", str(repository), "lib", cwd=repository)
+    (repository / ".gitmodules").write_text('[submodule "lib"]\n\tpath = lib\n\turl = https://example.org/lib\n')
+    git("add", "lib", ".gitmodules", cwd=repository)
+    git("commit", "-q", "-m", "A submodule", cwd=repository)
+    assert run("worktrees", "create", "lab").out.endswith("lab. Without the files of submodules: lib.\n")
+    assert "lab: Without the files of submodules: lib." in run("worktrees").out

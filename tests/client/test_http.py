@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Served
 from workbench.client import Agent, HttpClient, McpClient
 from workbench.client.discovery import RunningServer, find_server, is_running
@@ -50,6 +51,22 @@ async def test_whatever_answers_is_a_result_or_a_coded_error(body: Any) -> None:
             await client.call("ping")
         assert caught.value.code in ("NO_SERVER", "X")
         assert await client.nonce() is None
+
+
+async def test_a_server_that_is_late_is_not_said_to_be_none() -> None:
+    asked: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+
+    async def wait(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asked.put(writer)
+
+    async with await asyncio.start_server(wait, "127.0.0.1", 0) as server:
+        async with HttpClient(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as client:
+            client._http.timeout = 0.05
+            error = await given.refuses("NO_REPLY", client.call("ping"))
+        writer = await asked.get()
+        writer.close()
+        await writer.wait_closed()
+    assert "it runs, but is busy" in error.message
 
 
 @pytest.mark.parametrize("body", STRANGE[:6], ids=str)

@@ -231,6 +231,16 @@ def test_a_guarded_command_that_ignores_being_terminated_is_killed_with_all_it_s
     assert all(map(ended, pids))
 
 
+def test_an_interrupt_from_the_terminal_is_for_the_guarded_command(box: Box) -> None:
+    script = """trap 'exit 9' INT; "$PYTHON" -c "$DAEMON"; while :; do sleep 0.05; done"""
+    with start_guarded(box, script) as process:
+        assert process.stdout
+        daemon = int(process.stdout.readline())
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(60) == 9
+    assert ended(daemon)
+
+
 def test_a_guarded_command_ends_with_the_process_that_started_it(box: Box) -> None:
     script = '"$PYTHON" -c "$DAEMON"; exec sleep 600'
     starter = "import subprocess, sys; subprocess.run(sys.argv[1:], start_new_session=True)"

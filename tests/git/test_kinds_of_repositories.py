@@ -234,3 +234,22 @@ def test_ten_thousand_files(root: Path, repo: Repository, place: Path) -> None:
     commit(root, {f"d{number % 100}/f{number}": f"{number}\n" for number in range(10_000)})
     life(repo, place / "w")
     assert git(root, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("how", ["of a checkout", "of a bare repository"])
+def test_a_linked_worktree_is_a_checkout_like_any_other(root: Path, tmp_path: Path, how: str) -> None:
+    linked, main = tmp_path / "linked", root
+    if how == "of a bare repository":
+        git(tmp_path, "clone", "--quiet", "--bare", str(root), str(main := tmp_path / "bare.git"))
+    git(main, "worktree", "add", "--quiet", "-b", "dev", str(linked))
+    repo = Repository.open(linked)
+    assert (repo.current_branch(), repo.dirty_files("dev")) == ("dev", [])
+    merged = git(main, "rev-parse", "dev") != life(repo, linked / ".aiswarm" / "worktrees" / "w")
+    assert merged
+    assert (git(linked, "status", "--porcelain"), (linked / "made" / "in worktree").read_text()) == ("", "made\n")
+    git(linked, "merge", "--quiet", "--no-commit", "--no-ff", "work", ok=(0, 1))
+    write(linked, {"kept": "edited\n"})
+    assert repo.dirty_files("dev") == ["kept"]
+    if how == "of a checkout":  # the branch of the main checkout cannot move from here
+        refused("TARGET_CHECKED_OUT", repo.integrate, "work", "main", "merge", ANNA)
+        assert git(root, "status", "--porcelain") == ""

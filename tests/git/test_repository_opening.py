@@ -34,12 +34,13 @@ def test_a_directory_without_a_repository_or_a_commit_is_told_to_make_one(tmp_pa
     assert "git commit" in str(refused("NO_COMMITS", Repository.open, tmp_path))
 
 
-def test_a_bare_repository_is_refused_also_from_a_worktree_of_it(root: Path, tmp_path: Path) -> None:
+def test_a_bare_repository_is_refused_but_not_a_worktree_of_it(root: Path, tmp_path: Path) -> None:
     bare = tmp_path / "bare.git"
     git(tmp_path, "clone", "--quiet", "--bare", str(root), str(bare))
     git(bare, "worktree", "add", "--quiet", str(tmp_path / "linked"), "main")
-    refused("BARE_REPOSITORY", Repository.open, bare)
-    refused("BARE_REPOSITORY", Repository.open, tmp_path / "linked")
+    assert "git worktree add" in str(refused("BARE_REPOSITORY", Repository.open, bare))
+    found = Repository.open(tmp_path / "linked")
+    assert (found.root, found.git_dir, found.record) == (tmp_path / "linked", bare, bare / "worktrees" / "linked")
 
 
 def test_a_submodule_is_a_repository_of_its_own(root: Path, tmp_path: Path) -> None:
@@ -49,16 +50,21 @@ def test_a_submodule_is_a_repository_of_its_own(root: Path, tmp_path: Path) -> N
     sub = Repository.open(root / "sub")
     assert (sub.root, sub.git_dir) == (root / "sub", root / ".git" / "modules" / "sub")
     git(root / "sub", "worktree", "add", "--quiet", str(tmp_path / "linked"))
-    assert Repository.open(tmp_path / "linked") == sub
+    linked = Repository.open(tmp_path / "linked")
+    assert (linked.root, linked.git_dir) == (tmp_path / "linked", sub.git_dir)
 
 
-def test_a_git_directory_elsewhere_is_found_from_the_main_checkout_only(tmp_path: Path) -> None:
+def test_a_git_directory_elsewhere_is_found_from_every_checkout(tmp_path: Path) -> None:
     main, away = tmp_path / "main", tmp_path / "away"
     git(tmp_path, "init", "--quiet", "--initial-branch=main", f"--separate-git-dir={away}", str(main))
     commit(main, {"file": ""})
     assert Repository.open(main) == Repository(main, away)
     git(main, "worktree", "add", "--quiet", str(tmp_path / "linked"))
-    assert "main checkout" in str(refused("NOT_A_REPOSITORY", Repository.open, tmp_path / "linked"))
+    assert (Repository.open(tmp_path / "linked").git_dir, Repository.open(tmp_path / "linked").own_dir) == (
+        away,
+        away / "worktrees" / "linked",
+    )
+    assert "main checkout" in str(refused("NOT_A_REPOSITORY", Repository.open, away))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")

@@ -14,7 +14,7 @@ from workbench.cli.global_options import root
 from workbench.cli.grants import choices, grant_options, granted_text, session_text
 from workbench.cli.integration import merge_lines
 from workbench.cli.output import Note, PartialFailure, Shown, counted, pass_client
-from workbench.errors import BadInput, Conflict, NotFound, Unavailable, from_dict
+from workbench.errors import AWAY, BadInput, Conflict, NotFound, Unavailable, from_dict
 from workbench.inert import inert_line
 from workbench.rules.personalities.addresses import node_label
 from workbench.rules.wording import in_commands
@@ -197,7 +197,7 @@ def settled(
         try:
             found = call("get_approval", approval_id=decision["approval_id"], wait_seconds=20)
         except Unavailable as away:
-            if away.code != "NO_SERVER":
+            if away.code not in AWAY:
                 raise
             return decision
     outcome = found["outcome"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -68,7 +69,14 @@ def list_worktrees(client: OperatorClient, everything: bool) -> Shown:
 
 def worktree_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
     """Active worktrees, and what each would merge."""
-    return Table.of([_counted(one) for one in found], COLUMNS, empty, found)
+    said = [(one["name"], text) for one in found for text in (one["problem"], _without(one["empty_submodules"]))]
+    note = "\n".join(f"{name}: {text}" for name, text in said if text)
+    return Table.of([_counted(one) for one in found], COLUMNS, empty, found, note=note)
+
+
+def _without(submodules: Sequence[str]) -> str:
+    """What is said of submodules without files."""
+    return f"Without the files of submodules: {', '.join(submodules)}." if submodules else ""
 
 
 def _closed_table(closed: Sequence[Mapping[str, Any]]) -> Table:
@@ -155,7 +163,8 @@ def show_diff(client: OperatorClient, name: str, path: str | None, uncommitted: 
 def create(client: OperatorClient, name: str, branch_name: str | None, source_branch: str | None) -> Shown:
     """Create a worktree with its own branch, or with --branch, one that continues an existing branch."""
     made = client.call("create_worktree", name=name, **drop_none(branch_name=branch_name, source_branch=source_branch))
-    return Note(f"Created {name} on branch {made['branch_name']} in {made['path']}.", made)
+    text = f"Created {name} on branch {made['branch_name']} in {made['path']}."
+    return Note(f"{text} {_without(made['empty_submodules'])}".rstrip(), made)
 
 
 @worktrees.command("update")
@@ -235,7 +244,7 @@ def prune(client: OperatorClient, yes: bool) -> Shown:
 def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
     """Run a command in a worktree, confined like its workers: `worktrees run NAME -- git log`.
 
-    Its target branch has the same name and commit there as in your repository.
+    Its target branch has the same name and commit there as in your repository. Nothing that it starts outlives it.
     """
     from workbench.git import Repository
     from workbench.services.worktrees.places import Place, box_of, checkout_of, is_there, worktree_gone
@@ -253,8 +262,16 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
     if commit := repository.resolve(found["integration_target"]):
         learn_target(checkout_of(client.settings, repository, place), found, commit)
     words = command[1:] if command[0] == "--" else command
-    code = subprocess.run(box.argv(words), cwd=place.path, env=box.environment(os.environ), check=False).returncode
+    with subprocess.Popen(box.guarded(words), cwd=place.path, env=box.environment(os.environ)) as process:
+        code = _wait(process)
     ctx.exit(code if code >= 0 else 128 - code)
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """Wait for a command, whose own affair it is what an interrupt from the terminal does to it."""
+    while True:
+        with suppress(KeyboardInterrupt):
+            return process.wait()
 
 
 worktrees.add_command(integration.integrate)

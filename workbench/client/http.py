@@ -8,7 +8,7 @@ from urllib.parse import quote
 import httpx2
 
 from workbench.client.address import access_header, http_url, session_header
-from workbench.client.messages import encoded, no_server
+from workbench.client.messages import encoded, no_reply, no_server
 from workbench.errors import from_dict
 
 TIMEOUT_SECONDS = 60.0
@@ -42,13 +42,15 @@ class HttpClient:
         """Run an operation.
 
         Raises:
-            WorkbenchError: what the server raised; ``NO_SERVER`` when none answers.
+            WorkbenchError: what the server raised; ``NO_SERVER`` when none answers, ``NO_REPLY`` if it is late.
         """
         content = encoded(name, arguments)
         limit = WITHOUT_LIMIT if name == "call_tool" else self._http.timeout
         try:
             response = await self._http.post(f"/api/ops/{quote(name, safe='')}", content=content, timeout=limit)
             body = response.json()
+        except httpx2.ReadTimeout as error:
+            raise no_reply(TIMEOUT_SECONDS) from error
         except (httpx2.HTTPError, ValueError) as error:
             raise no_server(error) from error
         return _result(body)

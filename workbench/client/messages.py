@@ -115,5 +115,6 @@ def bad_reply(what: str) -> WorkbenchError:
 def no_reply(seconds: float) -> WorkbenchError:
     """The error of a call that the server does not reply to."""
     return Unavailable(
-        "NO_REPLY", f"The server did not reply within {seconds:g} s. A change may have been made or not."
+        "NO_REPLY",
+        f"The server did not reply within {seconds:g} s: it runs, but is busy. A change may have been made or not.",
     )

@@ -43,7 +43,8 @@ _O_PATH, _NO_SYMLINKS = 0o10000000, 0x04
 _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
 _IGNORED_BY_PYTHON = (13, 25)
 """SIGPIPE and SIGXFSZ, on all systems."""
-_WAITED_FOR = (_signal.SIGTERM, _signal.SIGCHLD)
+_WAITED_FOR = (_signal.SIGTERM, _signal.SIGCHLD, _signal.SIGINT, _signal.SIGQUIT, _signal.SIGHUP)
+"""A terminal sends its signals to the command as well, which decides what they do; the guard ends when it does."""
 _NEVER = float("inf")
 _LONGEST_WAIT, _KILL_AGAIN_SECONDS = 3_600.0, 0.1
 _KILL_SECONDS = 5.0

@@ -12,7 +12,7 @@ from secrets import token_hex
 from typing import BinaryIO
 
 from workbench.errors import Conflict, Unavailable
-from workbench.git import clones, diff, predict, unverified_refs
+from workbench.git import clones, diff, predict, submodules, unverified
 from workbench.git.diff import FileDiff
 from workbench.git.names import is_object_id
 from workbench.git.run import NOBODY, Bound, Done, Identity, Wrap, as_message, displayed, run
@@ -22,6 +22,9 @@ _ABORT = (("rebase", "--abort"), ("am", "--abort"), ("cherry-pick", "--quit"))
 _MERGE = ("--quiet", "--no-stat", "--no-verify", "--no-autostash", "--no-overwrite-ignore", "--ff")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD")
+_DEEPEST = 20
+"""How many levels of repositories in repositories are looked into."""
+_NO_FILE = b".workbench-no-file"
 _MAX_OUTPUT = 64 << 20
 """How many bytes of output are accepted from a command in a worktree."""
 
@@ -52,17 +55,23 @@ class Checkout:
         how = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=none")
         return [displayed(row[3:]) for row in self._git("status", *how).fields]
 
+    def nested(self) -> list[str]:
+        """The repositories that were made inside the worktree and whose files are in no commit. Submodules are none."""
+        return [displayed(os.fsencode(path)) for path in self._nested({})]
+
     def commit_all(self, message: str, author: Identity) -> str | None:
         """Commit everything but ignored files; return the commit, or None if nothing has changed.
 
+        Files of a repository that was made inside the worktree are committed as files; its history is not.
         An unfinished merge is concluded, even with conflict markers in its files.
         """
         self._unlock()
+        self._open_nested({})
         then, text = (("commit", *_COMMIT), ("rev-parse", "HEAD^{commit}")), as_message(message)
         made = self._git("add", "--all", then=then, ok=(0, 1), stdin=text, env=author.environment())
         if made.code == 0:
             return made.text if is_object_id(made.text) else None
-        if self._has_staged() or self._has("MERGE_HEAD"):
+        if self._has_staged() or self._has_more() or self._has("MERGE_HEAD"):
             raise made.failure()
         return None
 
@@ -101,7 +110,7 @@ class Checkout:
         Raises:
             Conflict: ``WORKTREE_ELSEWHERE``: `branch` has commits that the present one does not have.
         """
-        if unverified_refs.head(self.git_dir) == branch:
+        if unverified.head(self.git_dir) == branch:
             return
         here, commit = self.head()
         at = self.commit_of(f"refs/heads/{branch}")
@@ -152,6 +161,8 @@ class Checkout:
             raise _dirty("has a merge or rebase in progress", [])
         how = ("--write-tree", "--name-only", "--no-messages", "-z")
         preview = self._git("merge-tree", *how, "HEAD", commit, ok=(0, 1))
+        if not preview.fields:
+            raise preview.failure()
         if preview.code:
             return list(predict.paths(preview.fields[1:]))
         text = f"--message={as_message(message).decode()}"
@@ -194,7 +205,7 @@ class Checkout:
 
         The branch that is checked out stays as it is.
         """
-        here = unverified_refs.head(self.git_dir) or self.head()[0]
+        here = unverified.head(self.git_dir) or self.head()[0]
         lines = "".join(f"update refs/heads/{name} {commit}\n" for name, commit in branches.items() if name != here)
         if lines:
             self._git("update-ref", "--no-deref", "--stdin", stdin=os.fsencode(lines))
@@ -237,11 +248,41 @@ class Checkout:
         try:
             if self.commit_of("HEAD"):
                 self._git("read-tree", "HEAD", env=env)
+            self._open_nested(env)
             self._git("add", "--all", env=env)
             return self._git("write-tree", env=env).text
         finally:
             with suppress(OSError):
                 spare.unlink(missing_ok=True)
+
+    def _open_nested(self, env: Mapping[str, str]) -> None:
+        """Have `git add` see the files of repositories that were made inside the worktree. Submodules stay.
+
+        It would add a link to a commit of theirs in place of the files, or refuse. It looks into a directory, whatever
+        it is, that has a file in the index: one that is not there, which it then removes.
+        """
+        for _ in range(_DEEPEST):
+            if not (found := self._nested(env)):
+                return
+            blob = self._git("hash-object", "--stdin").out.strip()
+            rows = b"".join(b"100644 %s\t%s/%s\0" % (blob, os.fsencode(path), _NO_FILE) for path in found)
+            self._git("update-index", "--add", "--replace", "-z", "--index-info", stdin=rows, env=env)
+
+    def _nested(self, env: Mapping[str, str]) -> list[str]:
+        """The repositories that were made inside the worktree and that git would not look into."""
+        listed = self._git("ls-files", "-z", "-t", "--stage", "--others", "--exclude-standard", ok=None, env=env)
+        rows = listed.expect(None if listed.cut else (0,)).fields
+        found = [os.fsdecode(row[2:-1]) for row in rows if row.startswith(b"? ") and row.endswith(b"/")]
+        links = [os.fsdecode(row.partition(b"\t")[2]) for row in rows if row.startswith(b"H 160000 ")]
+        if links := [path for path in links if os.path.lexists(self.path / path / ".git")]:
+            known = submodules.paths(self._git, "--file", submodules.LIST)
+            found += [path for path in links if displayed(os.fsencode(path)) not in known]
+        return found
+
+    def _has_more(self) -> bool:
+        """Whether there are files that committing everything should have committed."""
+        rows = self._git("ls-files", "-z", "--others", "--modified", "--exclude-standard").fields
+        return any(not row.endswith(b"/") for row in rows)
 
     def _has_staged(self) -> bool:
         how = ("--cached", "--quiet", "--no-ext-diff", "--ignore-submodules=none")

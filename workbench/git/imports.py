@@ -1,24 +1,28 @@
 """Imports a worker's commits from a bundle that git wrote inside the worktree's box.
 
-The bundle is not trusted. Its objects are unpacked outside the box, where their ids are computed, every object is
-checked as by ``fsck``, and everything it refers to must be present.
+The bundle is not trusted. Its objects are unpacked outside the box into a quarantine, like that of
+``git receive-pack``, where their ids are computed, every object is checked as by ``fsck``, and everything it refers to
+must be present.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO
 
 from workbench.errors import Conflict, NotFound, Unavailable
-from workbench.git import unverified_refs
+from workbench.git import unverified
 from workbench.git.checkout import Checkout
+from workbench.git.clones import quoted
 from workbench.git.integration import checked_out, main_branches, refuse_checked_out
 from workbench.git.names import is_name, is_object_id
 from workbench.git.plumbing import Plumbing
-from workbench.git.quarantine import Quarantine, quarantine
 from workbench.git.run import displayed
 
 _LONGEST_LINE = 1 << 20
@@ -28,16 +32,55 @@ _FEW_OBJECTS = 100
 """Fewer objects are stored as loose objects, as by ``git fetch``."""
 _UNPACK = ("unpack-objects", "-q", "--strict")
 _INDEX = ("index-pack", "--stdin", "--fix-thin", "--strict")
-_DISK_FULL = ("No space left on device", "Disk quota exceeded")
-_LOCAL_ERRORS = (*_DISK_FULL, "File too large", "Permission denied", "Read-only")
+_LOCAL_ERRORS = ("File too large", "Permission denied", "Read-only")
 """Errors that are not the fault of the bundle."""
 _HOW = ("core.bigFileThreshold=32m", "pack.threads=1")
+_LAST = (".idx",)
+"""Files to move last: git sees a pack once its index exists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    """Objects below `place`; only git commands with `environment` see them, together with all other objects."""
+
+    place: Path
+    objects: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables that make git write objects here."""
+        return {
+            "GIT_OBJECT_DIRECTORY": str(self.place),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted(str(self.objects), also=":"),
+        }
+
+    def release(self) -> None:
+        """Move the objects into the repository's object directory."""
+        files = [path for path in self.place.glob("*/*") if path.is_file()]
+        for file in sorted(files, key=lambda path: (path.suffix in _LAST, path.name)):
+            into = self.objects / file.parent.name
+            if not into.is_dir():
+                into.mkdir(exist_ok=True)
+                into.chmod(file.parent.stat().st_mode & 0o7777)
+            if not (into / file.name).exists():
+                file.replace(into / file.name)
+
+
+@contextmanager
+def quarantine(repository: Plumbing) -> Iterator[Quarantine]:
+    """Create a quarantine. Objects not released are deleted at the end; after a crash, ``git prune`` deletes them."""
+    objects = (repository.git_dir / "objects").resolve()
+    place = Path(tempfile.mkdtemp(prefix="tmp_objdir-workbench-", dir=objects))
+    try:
+        yield Quarantine(place, objects)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def branch(repository: Plumbing, checkout: Checkout, name: str, max_bytes: int) -> str:
     """See `Repository.import_branch`."""
     ref, old = f"refs/heads/{name}", repository.resolve(name)
-    if old is not None and unverified_refs.branch(checkout.git_dir, name) == old:
+    if old is not None and unverified.branch(checkout.git_dir, name) == old:
         return old
     commit = objects(repository, checkout, ref, max_bytes)
     if commit != old:
@@ -87,7 +130,7 @@ def _fetch(checkout: Checkout, ref: str, known: set[str], file: BinaryIO, max_by
         written = checkout.bundle(ref, sorted(known), file, max_bytes)
         commit = None if written else checkout.commit_of(ref)
     except Unavailable as error:
-        if any(reason in str(error) for reason in _DISK_FULL):
+        if error.code == "GIT_TIMEOUT" or error.details.get("try_again"):
             raise
         raise refused(ref, f"cannot be read ({error.message})", **error.details) from error
     file.seek(0)
@@ -137,7 +180,7 @@ def _unpack(repository: Plumbing, unchecked: Quarantine, bundle: BinaryIO, ref: 
     done = repository.write(*how, settings=_HOW, stdin=bundle, env=env, limit=limit, ok=None)
     if done.code:
         failure = done.failure()
-        if any(reason in done.err for reason in _LOCAL_ERRORS):
+        if done.was_disturbed or any(reason in done.err for reason in _LOCAL_ERRORS):
             raise failure
         raise refused(ref, f"is invalid ({failure.message})", **failure.details)
 
@@ -145,11 +188,16 @@ def _unpack(repository: Plumbing, unchecked: Quarantine, bundle: BinaryIO, ref: 
 def _check(repository: Plumbing, unchecked: Quarantine, commit: str, ref: str, known: set[str]) -> None:
     """Require that it is a commit and that everything it refers to is present, as ``git fetch`` does."""
     env = unchecked.environment
-    kind = repository.write("cat-file", "-t", commit, env=env, ok=None).text
+    found = repository.write("cat-file", "-t", commit, env=env, ok=None)
+    kind = found.text
+    if found.was_disturbed:
+        raise found.failure()
     if kind != "commit":
         raise refused(ref, f"is a {kind}, not a commit" if kind else "has no commit")
     how, ends = ("rev-list", "--objects", "--quiet", "--stdin"), [commit, *(f"^{tip}" for tip in known)]
     walk = repository.write(*how, stdin="\n".join(ends).encode(), env=env, ok=None, limit=repository.checkout_limit)
+    if walk.was_disturbed:
+        raise walk.failure()
     if walk.code:
         raise refused(ref, "refers to missing objects", stderr=walk.err[-4000:])
 

@@ -50,7 +50,7 @@ def main_branches(repository: Plumbing) -> set[str | None]:
     found = {repository.current_branch()}
     for name in _RETURNS_TO:
         with suppress(OSError):
-            text = os.fsdecode((repository.git_dir / name).read_bytes())
+            text = os.fsdecode((repository.own_dir / name).read_bytes())
             found.add(text.strip().removeprefix("refs/heads/"))
     return found
 
@@ -69,14 +69,15 @@ def _edits(repository: Plumbing) -> list[tuple[str, bool]]:
 
 
 def check_worktrees(repository: Plumbing, branch: str, besides: Path | None = None) -> None:
-    """Refuse a branch that is checked out in a linked worktree.
+    """Refuse a branch that is checked out in another worktree than the person's checkout.
 
     Raises:
         Conflict: ``TARGET_CHECKED_OUT``.
     """
     here = b"refs/heads/" + os.fsencode(branch)
     listed = repository.read("worktree", "list", "--porcelain", "-z").out
-    for record in listed.split(b"\0\0")[1:]:
+    first = 0 if repository.record else 1  # the main checkout, which has no record
+    for record in listed.split(b"\0\0")[first:]:
         facts = dict(line.partition(b" ")[::2] for line in record.split(b"\0"))
         if facts.get(b"branch") == here and b"prunable" not in facts and not _is_at(facts[b"worktree"], besides):
             raise checked_out(branch, displayed(facts[b"worktree"]))
@@ -166,7 +167,7 @@ class Merge:
         if target not in main_branches(self.repository):
             check_worktrees(self.repository, target)
             return False
-        directory = self.repository.git_dir
+        directory = self.repository.own_dir
         busy = next((what for name, what in _IN_PROGRESS.items() if (directory / name).exists()), "")
         if busy:
             raise _dirty(target, uncommitted(self.repository), f"has a {busy} in progress. Finish or abort it", busy)

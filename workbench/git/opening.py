@@ -46,20 +46,26 @@ def _refuse_copied(path: Path) -> None:
             )
 
 
-def top(path: Path, git_dir: Path, limit: float) -> Path:
-    """The top level of the main checkout, from anywhere in the repository.
+def checkout(path: Path, git_dir: Path, limit: float) -> tuple[Path, Path | None]:
+    """The top level of the checkout that `path` is in, and its record below `git_dir` if it is a linked worktree.
+
+    From inside the git directory it is the main checkout.
 
     Raises:
         BadInput: ``NOT_A_REPOSITORY``, ``BARE_REPOSITORY``.
     """
+    if run(["rev-parse", "--is-inside-work-tree"], path, {}, limit).text == "true":
+        own = Path(run(["rev-parse", "--absolute-git-dir"], path, {}, limit).expect((0,)).text)
+        found = Path(run(["rev-parse", "--show-toplevel"], path, {}, limit).expect((0,)).text)
+        return found, None if own.samefile(git_dir) else own
     # Without core.worktree (submodules have it), git takes the current directory as the top.
     from_git_dir = (git_dir.parent, {"GIT_DIR": str(git_dir)})
     if run(["rev-parse", "--is-bare-repository"], *from_git_dir, limit).text == "true":
-        raise BadInput("BARE_REPOSITORY", f"{git_dir} is a bare repository. Open a clone with a working tree.")
-    for where, env in ((path, {}), from_git_dir):
-        found = Path(run(["rev-parse", "--show-toplevel"], where, env, limit).text)
-        if found.is_absolute() and _git_dir(found, limit) == git_dir:
-            return found
+        text = f"{git_dir} is a bare repository. Open a worktree of it (`git worktree add`), or a clone."
+        raise BadInput("BARE_REPOSITORY", text)
+    found = Path(run(["rev-parse", "--show-toplevel"], *from_git_dir, limit).text)
+    if found.is_absolute() and _git_dir(found, limit) == git_dir:
+        return found, None
     raise BadInput("NOT_A_REPOSITORY", f"Open the main checkout of {git_dir} instead.")
 
 

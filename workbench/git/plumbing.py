@@ -1,4 +1,4 @@
-"""Runs git on the main checkout and resolves names to commits: the basis of `Repository`."""
+"""Runs git on the person's checkout and resolves names to commits: the basis of `Repository`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,18 @@ COMMITS_KNOWN = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Plumbing:
-    """Runs git on the main checkout and its git directory; see `Repository`."""
+    """Runs git on the person's checkout; see `Repository`."""
 
     root: Path
     git_dir: Path
     limit: float = 60.0
     checkout_limit: float = 600.0
+    record: Path | None = None
+
+    @property
+    def own_dir(self) -> Path:
+        """The git directory of the checkout: what a linked worktree shares with no other is in its record."""
+        return self.record or self.git_dir
 
     def commit(self, name: str) -> str:
         """The commit of an object id, a branch or another plain name, in this order.
@@ -49,7 +55,7 @@ class Plumbing:
         return full.removeprefix("refs/heads/") if full.startswith("refs/heads/") else None
 
     def current_branch(self) -> str | None:
-        """The branch of the main checkout; None when HEAD is detached."""
+        """The branch of the person's checkout; None when HEAD is detached."""
         return self.follow("HEAD")
 
     def resolve(self, branch: str) -> str | None:
@@ -70,13 +76,13 @@ class Plumbing:
         settings: Sequence[str] = (),
         bound: Bound = UNBOUND,
     ) -> Done:
-        """Run git on the main checkout."""
-        places = {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.root)}
+        """Run git on the person's checkout."""
+        places = {"GIT_DIR": str(self.own_dir), "GIT_WORK_TREE": str(self.root)}
         extra = {**NOBODY, **places, **(env or {})}
         return run(arguments, self.root, extra, limit or self.limit, stdin, settings=settings, bound=bound).expect(ok)
 
     def read(self, *arguments: str, ok: Container[int] | None = (0,), stdin: bytes = b"") -> Done:
-        """Run git on the main checkout without taking optional locks."""
+        """Run git on the person's checkout without taking optional locks."""
         return self.write(*arguments, ok=ok, stdin=stdin, env={"GIT_OPTIONAL_LOCKS": "0"})
 
     def tips(self, *kinds: str) -> dict[str, str]:

@@ -38,6 +38,8 @@ def merge(repository: Plumbing, ours: str, theirs: str) -> MergePreview:
     if repository.merge_base(ours, theirs) is None:
         return UNRELATED
     done = repository.read("merge-tree", "--write-tree", *_HOW, ours, theirs, ok=(0, 1))
+    if not done.fields:
+        raise done.failure()
     tree, *names = done.fields
     return MergePreview(displayed(tree), ()) if done.code == 0 else MergePreview(None, paths(names))
 

@@ -20,7 +20,8 @@ from workbench.git import (
     opening,
     predict,
     protected,
-    unverified_refs,
+    submodules,
+    unverified,
     worktrees,
 )
 from workbench.git.checkout import Checkout
@@ -53,9 +54,10 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Repository(Plumbing):
-    """The user's repository, seen from its main checkout.
+    """The user's repository, seen from her checkout: the main one, or a linked worktree.
 
-    `root` is the top level of the main checkout and `git_dir` its git directory, which all linked worktrees share.
+    `root` is the top level of the checkout and `git_dir` the git directory that all worktrees share. `record` is what a
+    linked worktree has for itself, below that; None for the main checkout.
     Limits are in seconds; `checkout_limit` is for commands that write a working tree. A branch is a name under
     ``refs/heads``; a parameter that takes a branch or commit also accepts a commit id, a tag or a remote branch, but
     no revision expression.
@@ -63,7 +65,7 @@ class Repository(Plumbing):
 
     @classmethod
     def open(cls, path: Path, *, limit: float = 60.0, checkout_limit: float = 600.0) -> Repository:
-        """The repository that `path` is in; from inside a linked worktree, the main one.
+        """The repository that `path` is in, with the checkout that `path` is in.
 
         Raises:
             BadInput: ``NOT_A_REPOSITORY``, ``BARE_REPOSITORY``, ``NO_COMMITS``.
@@ -71,7 +73,8 @@ class Repository(Plumbing):
         """
         check_version(limit)
         git_dir = opening.common_dir(path, limit)
-        repository = cls(opening.top(path, git_dir, limit), git_dir, limit, checkout_limit)
+        top, record = opening.checkout(path, git_dir, limit)
+        repository = cls(top, git_dir, limit, checkout_limit, record)
         if repository.parse("HEAD") is None:
             raise BadInput("NO_COMMITS", f"{repository.root} has no commit yet. Make one with `git commit`.")
         return repository
@@ -133,6 +136,25 @@ class Repository(Plumbing):
         base = self.merge_base(ours, theirs) or self.empty_tree()
         rows = self.read("diff-tree", "-r", "--numstat", *PATCH_FREE, base, theirs).fields
         return [_file_change(row) for row in rows]
+
+    def bare_links(self, target: str, branch: str) -> list[str]:
+        """The paths that `branch` made links to commits of other repositories since it forked, without a submodule.
+
+        Merging it would lose the files that are there.
+
+        Raises:
+            NotFound: ``BRANCH_NOT_FOUND``.
+        """
+        ours, theirs = self.commit(target), self.commit(branch)
+        return submodules.bare_links(self, self.merge_base(ours, theirs) or self.empty_tree(), theirs)
+
+    def submodules(self, branch: str) -> tuple[str, ...]:
+        """The paths of the submodules of a branch or commit.
+
+        Raises:
+            NotFound: ``BRANCH_NOT_FOUND``.
+        """
+        return submodules.at(self, self.commit(branch))
 
     def commits(self, target: str, branch: str, limit: int) -> list[Commit]:
         """The commits that only `branch` has, newest first, at most `limit`.
@@ -213,7 +235,7 @@ class Repository(Plumbing):
 
         It is an unverified hint whether there is something to import. None: unknown; import to find out.
         """
-        return unverified_refs.branch(git_dir, branch)
+        return unverified.branch(git_dir, branch)
 
     def protected(self) -> dict[str, str]:
         """A fingerprint of what no worker may change: the state of each path in the git directory and each reference.
@@ -224,16 +246,16 @@ class Repository(Plumbing):
         return protected.fingerprint(self)
 
     def dirty_files(self, branch: str) -> list[str]:
-        """The tracked files with uncommitted changes, if the main checkout is on `branch`."""
+        """The tracked files with uncommitted changes, if the person's checkout is on `branch`."""
         here = branch in integration.main_branches(self)
         return integration.uncommitted(self) if here else []
 
     def is_dirty(self) -> bool:
-        """Whether tracked files of the main checkout differ from its last commit."""
+        """Whether tracked files of the person's checkout differ from its last commit."""
         return bool(integration.uncommitted(self))
 
     def is_untracked(self, file: Path) -> bool:
-        """Whether a file is in the main checkout and git does not track it; a name no file can have is none."""
+        """Whether a file is in the person's checkout and git does not track it; a name no file can have is none."""
         try:
             path = file.resolve()
             if not path.is_file() or not path.is_relative_to(self.root):
@@ -241,6 +263,11 @@ class Repository(Plumbing):
         except (OSError, RuntimeError):  # too long; a loop of links, before Python 3.13
             return False
         return not self.read("--literal-pathspecs", "ls-files", "-z", "--", str(path.relative_to(self.root))).fields
+
+    def ignored(self) -> list[str]:
+        """What git ignores in the person's checkout: files, and directories that are ignored as a whole."""
+        how = ("--others", "--ignored", "--exclude-standard", "--directory", "--no-empty-directory", "-z")
+        return [displayed(row).rstrip("/") for row in self.read("ls-files", *how).fields]
 
     # -- changing
 
@@ -370,7 +397,7 @@ class Repository(Plumbing):
     ) -> Integration:
         """Merge a commit into a branch without touching uncommitted work; an error changes nothing.
 
-        A merge commit is made even if a fast-forward is possible, unless `fast_forward`. If the main checkout is on
+        A merge commit is made even if a fast-forward is possible, unless `fast_forward`. If the person's checkout is on
         the branch, its files are updated; untracked and ignored ones stay, and so do edits of files that the merge
         does not change, such as a notebook that runs. With `merged`, from `merge_commit`, the
         branch moves to exactly this commit or not at all.
@@ -379,7 +406,7 @@ class Repository(Plumbing):
             NotFound: ``BRANCH_NOT_FOUND``.
             Conflict: ``MERGE_CONFLICT``, ``UNRELATED_HISTORIES``; ``TARGET_DIRTY`` (staged or untracked files or edits
                 in the way, or an unfinished merge or rebase); ``TARGET_MOVED`` (the target moved meanwhile, or `merged`
-                was not made from its current commit: try again); ``TARGET_CHECKED_OUT`` (in a linked worktree).
+                was not made from its current commit: try again); ``TARGET_CHECKED_OUT`` (in another worktree).
                 `details.files` lists the files, if any.
         """
         task = integration.Merge(self, message, author, fast_forward)

@@ -42,6 +42,12 @@ def _as_options(settings: Sequence[str]) -> list[str]:
 
 
 _GIT = ("git", "--no-pager", *_as_options(_SETTINGS))
+_LAST_STATUS = 128
+"""Above that a shell reports signals."""
+_OF_THE_MACHINE = {
+    ("No space left on device", "Disk quota exceeded"): " Free space on the disk, then try again.",
+    ("Resource temporarily unavailable", "Cannot allocate memory"): " The machine is busy. Try again.",
+}
 _CHUNK = 1 << 16
 _MAX_STDERR = 1 << 20
 
@@ -105,28 +111,38 @@ class Done:
         """The fields of output written with ``-z``."""
         return self.out.split(b"\0")[:-1]
 
+    @property
+    def was_disturbed(self) -> bool:
+        """Whether it failed because of the machine: it was killed, or something was short. It says nothing then."""
+        return not 0 <= self.code <= _LAST_STATUS or bool(self.code and _advice(self.err))
+
     def expect(self, ok: Container[int] | None) -> Done:
-        """Return itself if the exit code is one of `ok` (None: any).
+        """Return itself if the exit code is one of `ok` (None: any); an error of the machine's is no answer, whatever
+        its exit code.
 
         Raises:
             Unavailable: ``GIT_FAILED``, also if it was cut (unless `ok` is None).
         """
-        if ok is None or (self.code in ok and not self.cut):
+        if ok is None or (self.code in ok and not self.cut and not self.was_disturbed):
             return self
         raise self.failure()
 
     def failure(self) -> Unavailable:
-        """The error with git's own message, without secrets: it may name a remote with its password."""
+        """The error with git's own message, and what to do if git is not to blame; without secrets, as in addresses."""
         said = masked_by_form(self.err)
         lines = said.splitlines()
         reasons = [line for line in lines if line.startswith(("fatal:", "error:"))]
         if self.cut:
             reasons = ["its output is too long"]
+        advice = _advice(self.err)
+        if self.was_disturbed and not self.cut:
+            advice = advice or " It was ended from outside. Try again."
         return Unavailable(
             "GIT_FAILED",
-            f"git {self.command} failed: {(reasons or lines or [f'exit code {self.code}'])[0]}",
+            f"git {self.command} failed: {(reasons or lines or [f'exit code {self.code}'])[0]}{advice and '.'}{advice}",
             stderr=said[-4000:],
             exit_code=self.code,
+            **({"try_again": True} if self.was_disturbed else {}),
         )
 
 
@@ -170,7 +186,14 @@ def run(
     except OSError as error:
         if isinstance(error, FileNotFoundError) and cwd.is_dir():
             raise Unavailable("GIT_MISSING", "git is not installed. Install git 2.38 or newer.") from None
-        raise Unavailable("GIT_FAILED", f"git cannot run: {error}.", stderr=str(error)) from error
+        text = f"git cannot run: {error}.{_advice(str(error))}"
+        raise Unavailable("GIT_FAILED", text, stderr=str(error), try_again=True) from error
+
+
+def _advice(error: str) -> str:
+    """What to do about an error that is the machine's."""
+    found = (advice for reasons, advice in _OF_THE_MACHINE.items() if any(reason in error for reason in reasons))
+    return next(found, "")
 
 
 def _in_sequence(commands: Sequence[Sequence[str]]) -> Sequence[str]:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from workbench import state_directory
 from workbench.client import HttpClient, no_server
 from workbench.client.discovery import find_server
-from workbench.errors import Unavailable, WorkbenchError
+from workbench.errors import AWAY, Unavailable, WorkbenchError
 from workbench.loop_thread import LoopThread
 from workbench.settings import Settings
 
 if TYPE_CHECKING:
     from workbench.app import Workbench
 
-_AWAY = ("NO_SERVER", "INVALID_TOKEN")
+_AWAY = (*AWAY, "INVALID_TOKEN")
 """Codes of a server that has ended; the last one if another one, with a token of its own, has its address."""
 STOP_SECONDS = 15.0
 IDLE_SECONDS = 2.0

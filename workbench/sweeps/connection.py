@@ -12,7 +12,7 @@ from typing import Any
 from workbench.client import HttpClient
 from workbench.client.discovery import find_server
 from workbench.client.messages import no_server
-from workbench.errors import WorkbenchError
+from workbench.errors import AWAY, WorkbenchError
 from workbench.loop_thread import LoopThread
 
 STOP_SECONDS = 15.0
@@ -21,7 +21,7 @@ PATIENCE_SECONDS = 30.0
 RETRY_SECONDS = 0.25
 KEEP_SECONDS = 1.0
 """How often one that can serve looks whether a server is there."""
-_AWAY = ("NO_SERVER", "SERVER_STOPPING", "INVALID_TOKEN")
+_AWAY = (*AWAY, "SERVER_STOPPING", "INVALID_TOKEN")
 """Codes of a server that has ended; the last one if another one, with a token of its own, has its address."""
 
 Operations = Callable[[str, Mapping[str, Any]], Awaitable[Any]]

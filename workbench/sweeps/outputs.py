@@ -8,7 +8,7 @@ from typing import Any
 
 from workbench import atomic_file
 from workbench.rules.secrets.mask import Mask
-from workbench.sweeps import numbering
+from workbench.rules.sweeps.notebook import INJECTED
 
 MEDIA = ("image/", "audio/", "video/", "application/pdf")
 """Types of data that is no text, but for XML."""
@@ -103,7 +103,7 @@ def without_secrets(document: Any, mask: Mask) -> None:
     if "papermill" in document.metadata:
         document.metadata["papermill"] = mask.data(document.metadata["papermill"])
     for cell in document.cells:
-        if numbering.INJECTED in cell.metadata.get("tags", ()):
+        if INJECTED in cell.metadata.get("tags", ()):
             cell.source = mask.text(cell.source)
         for output in cell.get("outputs", ()):
             shown = {name: output[name] for name in ("text", "ename", "evalue", "traceback") if name in output}

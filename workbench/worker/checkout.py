@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from workbench.errors import WorkbenchError
-from workbench.git import Checkout, Identity, Repository
+from workbench.git import Checkout, Identity, Repository, unverified
 from workbench.process import inherited_mark
-from workbench.worker import scratch
+from workbench.worker import scratch, surroundings
 from workbench.worker.startup import WorkerConfig, WorktreePlace
 
 T = TypeVar("T")
@@ -40,17 +40,19 @@ class WorkerCheckout:
         self._base = commit
 
     async def fetch_branches(self) -> None:
-        """Bring the person's branches to the worktree as they are now, to compare and merge with."""
-        now = await asyncio.to_thread(lambda: self._repository().branches())
-        now.pop(self._worktree.branch, None)
-        fresh = {name: commit for name, commit in now.items() if self._known.get(name) != commit}
-        if not fresh:
-            return
+        """Bring the person's branches to the worktree as they are now, to compare and merge with.
+
+        What fails does not end the attempt: those branches stay as they were.
+        """
         try:
-            await self._git(lambda checkout: checkout.learn_branches(fresh))
+            now = await asyncio.to_thread(lambda: self._repository().branches())
+            now.pop(self._worktree.branch, None)
+            fresh = {name: commit for name, commit in now.items() if self._known.get(name) != commit}
+            if fresh:
+                await self._git(lambda checkout: checkout.learn_branches(fresh))
+            self._known = now
         except WorkbenchError as error:  # such as a branch of the worktree's own that is in the way
             log.warning("some branches of the worktree are not up to date: %s", error.message)
-        self._known = now
 
     async def commit(self, message: str, author: Identity) -> str | None:
         """Commit what is left uncommitted, and bring the branch to the person; its commit, if it has moved.
@@ -67,6 +69,21 @@ class WorkerCheckout:
         with repository.lock():
             commit = repository.import_branch(checkout, branch, max_bytes=self._config.import_bytes)
         return commit if commit != self._base else None
+
+    async def missing(self, said: str) -> str:
+        """What the worktree has not, in words: submodules, and ignored files of the project that an output names."""
+        return await asyncio.to_thread(self._missing, said)
+
+    def _missing(self, said: str) -> str:
+        try:
+            repository, place = self._repository(), self._worktree.path
+            listed = repository.submodules(self._base) if self._base else ()
+            submodules = [path for path in listed if not os.path.lexists(place / path / ".git")]
+            ignored = surroundings.named(repository.ignored(), said, str(place))
+        except WorkbenchError as error:
+            log.warning("what the worktree does not have is unknown: %s", error.message)
+            return ""
+        return surroundings.of_worktree(submodules, [path for path in ignored if not os.path.lexists(place / path)])
 
     def _repository(self) -> Repository:
         """The person's; opening it asks git several things."""
@@ -85,6 +102,7 @@ class WorkerCheckout:
                 raise
 
     def _in_box(self, work: Callable[[Checkout], T]) -> T:
+        unverified.require_sound(self._worktree.git_dir)
         with scratch.directory(self._config.scratch, "git") as directory:
             box = replace(self._config.box, scratch=directory, connect=())
             environment = box.environment(os.environ) | inherited_mark()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from workbench.errors import BadInput, Conflict, Refused, Unavailable, WorkbenchError
-from workbench.worker import attempt
+from workbench.worker import attempt, surroundings
 from workbench.worker.api import Api
 from workbench.worker.attempt import Outcome, Worker, author
 from workbench.worker.checkout import WorkerCheckout
@@ -104,7 +104,11 @@ class SupervisedAttempt:
 
         async with ProgressReporter(send).sending() as on_line:
             cwd = self.config.worktree.path if self.config.worktree else None
-            return await attempt.run(worker, self.claim.task, cwd, on_line)
+            outcome = await attempt.run(worker, self.claim.task, cwd, on_line)
+        if surroundings.misses_something(outcome):
+            missing = await self.checkout.missing(outcome.error) if self.checkout else surroundings.NO_WORKTREE
+            outcome = replace(outcome, error=f"{outcome.error}\n{missing}".rstrip())
+        return outcome
 
     async def _begin(self, writer: WorktreeWriter) -> str | None:
         """Begin, once nothing of another attempt is alive in the worktree; the server records what is waited for.

@@ -10,6 +10,7 @@ import pytest
 
 from tests import given
 from tests.conftest import Admit, git
+from tests.process.stage import gone
 from tests.services.worktrees.lab import approval, ask, commit, everything, one
 from workbench.app import Workbench
 from workbench.confinement import abilities
@@ -197,3 +198,11 @@ async def test_a_command_runs_in_a_worktree_and_only_there(
     assert (await program("worktrees", "run", "lab", "git", "log", "-1", "--format=%s")).out == "Start\n"
     ran = await program("worktrees", "run", "lab", "--", "sh", "-c", f"echo x > {repository}/x")
     assert (ran.status != 0, (repository / "x").exists()) == (abilities().abi > 0, abilities().abi == 0)
+
+
+@pytest.mark.long
+async def test_nothing_that_a_command_in_a_worktree_started_goes_on_there(workbench: Workbench, program: Any) -> None:
+    lab = await given.worktree(workbench)
+    daemon = "setsid -f env -i sh -c 'echo $$ > pid; exec sleep 600'; until [ -s pid ]; do sleep 0.01; done"
+    assert (await program("worktrees", "run", "lab", "--", "sh", "-c", daemon)).status == 0
+    assert gone(int((lab / "pid").read_text()))

@@ -85,7 +85,7 @@ async def _begun(ctx: Ctx, task_id: int, attempt: int, key: str, worktree: str |
         raise Conflict("WORKTREE_UNUSABLE", f"The worktree {worktree} cannot be used: {error.message}") from error
 
 
-_UNUSABLE = ("GIT_FAILED", "GIT_TIMEOUT", "WORKTREE_GONE")
+_UNUSABLE = ("GIT_FAILED", "GIT_TIMEOUT", "REPOSITORY_DAMAGED", "WORKTREE_GONE")
 """Errors of a worktree itself: the same attempt would meet them again."""
 
 

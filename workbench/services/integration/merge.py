@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from asyncio import to_thread
 from typing import Any
 
@@ -17,7 +18,7 @@ from workbench.services.integration.proposal import is_checked, merge_commit, me
 from workbench.services.processes import termination
 from workbench.services.worktrees.imports import commit_of, import_branch
 from workbench.services.worktrees.journal import begin, finish_removal
-from workbench.services.worktrees.kept_work import put_away_worktree
+from workbench.services.worktrees.kept_work import put_away_worktree, require_put_away
 from workbench.services.worktrees.places import COMMITTER, is_there, place_of
 from workbench.services.worktrees.rows import (
     Closing,
@@ -27,6 +28,8 @@ from workbench.services.worktrees.rows import (
     set_worktree_status,
 )
 from workbench.store.base import Row, Tx
+
+log = logging.getLogger(__name__)
 
 _VOID = frozenset({"APPROVAL_VOID", "MERGE_CONFLICT", "UNRELATED_HISTORIES", "NOTHING_TO_INTEGRATE"})
 """Errors that end the approval; after any other, the operator can fix the cause and approve again."""
@@ -40,10 +43,12 @@ async def next_step(
     If the target has moved, the merge is made again and the approval shows it.
 
     Raises:
-        Conflict: ``APPROVAL_VOID``, ``MERGE_CONFLICT``, ``UNRELATED_HISTORIES``, ``NOTHING_TO_INTEGRATE``.
+        Conflict: ``APPROVAL_VOID``, ``MERGE_CONFLICT``, ``UNRELATED_HISTORIES``, ``NOTHING_TO_INTEGRATE``,
+            ``WORK_NOT_PUT_AWAY``.
         NotFound: ``BRANCH_NOT_FOUND``.
     """
     what = approval.payload
+    await require_put_away(ctx, repository, row["name"])
     source = await _source(ctx, repository, row)
     target = await to_thread(commit_of, repository, what["target"])
     moved = target != what["target_commit"]
@@ -104,6 +109,8 @@ async def merge(ctx: Ctx, repository: Repository, row: Row, approval: Approval) 
             merged=what["merged_commit"],
         )
     except WorkbenchError as error:
+        if await to_thread(repository.is_ancestor, what["merged_commit"], what["target"]):
+            return await finish(ctx, repository, row, approval, what["merged_commit"])  # what failed came after
         refusal = error
         await ctx.write(lambda tx: not_merged(tx, approval, refusal))
         raise
@@ -155,6 +162,9 @@ async def finish(ctx: Ctx, repository: Repository, row: Row, approval: Approval,
 
     outcome = await ctx.write(change)
     await termination.end_all(ctx, "the worktree was integrated", name)
-    await put_away_worktree(ctx, repository, name)
+    try:
+        await put_away_worktree(ctx, repository, name)
+    except WorkbenchError as error:  # it is merged: what agents left there is saved with the files
+        log.warning("worktree %s: %s", name, error)
     await finish_removal(ctx, repository, name)
     return outcome

@@ -6,6 +6,7 @@ It names the commit that approving it would merge. The commit is made beforehand
 from __future__ import annotations
 
 import json
+import shlex
 from asyncio import to_thread
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from workbench.services.approvals import Approval
 from workbench.services.integration.conflicts import outlook
 from workbench.services.integration.gates import Gate
 from workbench.services.worktrees.imports import commit_of, import_branch
+from workbench.services.worktrees.kept_work import require_put_away
 from workbench.services.worktrees.places import COMMITTER, checkout_of, is_there, place_of
 from workbench.services.worktrees.resolve import merge_conflict
 from workbench.services.worktrees.rows import KIND
@@ -44,6 +46,7 @@ async def put_question(
 ) -> Approval:
     """Open an approval for an integration, or update the open one. Call with exclusive access."""
     branches = await ctx.read(lambda tx: tx.all(SQL.branches))
+    await require_put_away(ctx, repository, row["name"])
     await _require_all_committed(ctx, repository, row)
     source = await import_branch(ctx, repository, row)
     payload = await to_thread(_proposal, ctx, repository, row, source, target)
@@ -115,13 +118,16 @@ def _proposal(ctx: Ctx, repository: Repository, row: Row, source: str, target: s
     """What the operator is shown. Blocks on git.
 
     Raises:
-        NotFound: ``BRANCH_NOT_FOUND``. Conflict: ``NOTHING_TO_INTEGRATE``, ``STATE_IN_BRANCH``.
+        NotFound: ``BRANCH_NOT_FOUND``. Conflict: ``NESTED_REPOSITORY``, ``NOTHING_TO_INTEGRATE``,
+            ``STATE_IN_BRANCH``.
     """
     repository.check_branch_name(target)
     target_commit = commit_of(repository, target)
     ahead, behind = repository.ahead_behind(source, target_commit)
     if not ahead:
         raise Conflict("NOTHING_TO_INTEGRATE", f"{row['branch_name']} has no commit that {target} does not have.")
+    if links := repository.bare_links(target_commit, source):
+        raise _nested(row["name"], links)
     files = repository.diff_stat(target_commit, source)
     _require_no_state(ctx, repository, [file.path for file in files])
     return {
@@ -139,6 +145,17 @@ def _proposal(ctx: Ctx, repository: Repository, row: Row, source: str, target: s
         "files": [{"path": f.path, "added": f.added, "removed": f.removed} for f in files[:SHOWN_FILES]],
         "conflicts": list(repository.preview_merge(target_commit, source).conflicts),
     }
+
+
+def _nested(name: str, links: Sequence[str]) -> Conflict:
+    path = shlex.quote(links[0])
+    steps = f"rm -rf {path}/.git; git rm -q --cached {path}; git add {path}; git commit -m 'Files of a repository'"
+    text = (
+        f"In the branch of {name}, {links[0]} is a link to a commit of a repository that was made inside the worktree: "
+        f"merged, its files would be nowhere. Commit them as files: `workbench worktrees run {name} -- sh -c "
+        f"{shlex.quote(steps)}`."
+    )
+    return Conflict("NESTED_REPOSITORY", text, files=list(links))
 
 
 def _require_no_state(ctx: Ctx, repository: Repository, files: Sequence[str]) -> None:

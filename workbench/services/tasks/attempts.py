@@ -30,6 +30,8 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
+EVER = 2**63 - 1
+
 Key = Annotated[str, Field(min_length=32, max_length=200, description="The supervisor's own key of the attempt.")]
 
 
@@ -162,6 +164,11 @@ def open_in(tx: Reader, worktree: str) -> list[Row]:
 def ended(tx: Reader, tried_before: int) -> list[Row]:
     """The attempts that have ended and whose work is not yet put away."""
     return tx.all(SQL.ended_work, tried_before=tried_before)
+
+
+def not_put_away(tx: Reader) -> list[Row]:
+    """The attempts that have ended and whose work could not be put away; each says why."""
+    return [work for work in ended(tx, EVER) if work["problem"]]
 
 
 def wait(tx: Tx, row: Row, reason: str) -> None:

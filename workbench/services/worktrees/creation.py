@@ -19,7 +19,7 @@ from workbench.rules import access, integration
 from workbench.rules.integration import Action
 from workbench.services.processes.sandbox import confinement_of
 from workbench.services.worktrees.journal import begin, end, settle_steps
-from workbench.services.worktrees.places import Place, add_files, exclusive
+from workbench.services.worktrees.places import Place, add_files, empty_submodules, exclusive
 from workbench.services.worktrees.rows import (
     SQL,
     Branch,
@@ -43,6 +43,12 @@ class Start:
     existing: bool
 
 
+class CreatedWorktree(Worktree):
+    """A new worktree. `empty_submodules` are the submodules whose files it does not have."""
+
+    empty_submodules: list[str]
+
+
 NewName = Annotated[
     str, Field(min_length=1, max_length=50, description="Small letters, digits, - and _; a letter or digit first.")
 ]
@@ -63,13 +69,13 @@ async def create_worktree(
             "a continued branch, its earlier target."
         ),
     ] = None,
-) -> Worktree:
+) -> CreatedWorktree:
     """Create a git worktree for one line of work, with a new branch or with one that a worktree had before."""
     access.check_worktree_name(name)
     return await ctx.repositories.shielded(_create(ctx, name, branch_name, source_branch))
 
 
-async def _create(ctx: Ctx, name: str, branch: str | None, source: str | None) -> Worktree:
+async def _create(ctx: Ctx, name: str, branch: str | None, source: str | None) -> CreatedWorktree:
     async with exclusive(ctx) as repository:
         await ctx.read(lambda tx: _require_free(tx, name))
         start = await _start(ctx, repository, name, branch, source)
@@ -82,7 +88,9 @@ async def _create(ctx: Ctx, name: str, branch: str | None, source: str | None) -
                 add_files, ctx.settings, repository, place, start.branch, start.commit, existing=start.existing
             )
             protected = await to_thread(repository.protected)
-            return await ctx.write(lambda tx: _add(tx, ctx, place, start, json.dumps(protected)))
+            empty = await to_thread(empty_submodules, repository, place, start.commit)
+            made = await ctx.write(lambda tx: _add(tx, ctx, place, start, json.dumps(protected)))
+            return CreatedWorktree(**made.model_dump(), empty_submodules=empty)
         except WorkbenchError:
             await settle_steps(ctx, repository)
             raise

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from asyncio import to_thread
 from typing import Annotated
 
 from pydantic import Field
 
-from workbench.errors import Conflict
+from workbench.errors import Conflict, WorkbenchError
 from workbench.git import Repository
 from workbench.model import Level
 from workbench.ops import SAID, Ctx, op
@@ -30,6 +31,8 @@ from workbench.services.worktrees.rows import (
     worktree_of,
 )
 from workbench.store.base import Row, Tx
+
+log = logging.getLogger(__name__)
 
 
 class Discarded(Worktree):
@@ -59,7 +62,12 @@ async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force:
         if not force:
             await _require_nothing_lost(ctx, repository, row, delete_branch)
         await termination.end_all(ctx, "the worktree was discarded", name)
-        await put_away_worktree(ctx, repository, name)
+        try:
+            await put_away_worktree(ctx, repository, name)
+        except WorkbenchError as error:
+            if not force:
+                raise
+            log.warning("worktree %s is discarded with what attempts left there: %s", name, error.message)
         bundle = await save_what_is_nowhere_else(ctx, repository, row, with_branch=delete_branch)
         commit = await to_thread(repository.resolve, row["branch_name"]) if delete_branch else None
         place = place_of(ctx, row)
@@ -86,11 +94,11 @@ async def _require_nothing_lost(ctx: Ctx, repository: Repository, row: Row, with
     if await to_thread(is_there, place):
         await import_branch(ctx, repository, row)
         checkout = await to_thread(checkout_of, ctx.settings, repository, place)
-        if files := await to_thread(checkout.uncommitted):
+        if files := await to_thread(checkout.uncommitted) or await to_thread(checkout.nested):
             raise Conflict(
                 "WORKTREE_DIRTY",
-                f"The worktree {name} has uncommitted files. Commit them, or discard with force=true, which saves them "
-                "as a bundle.",
+                f"The worktree {name} has uncommitted files: {', '.join(files[:3])}. Commit them, or discard with "
+                "force=true, which saves them as a bundle.",
                 files=files,
             )
         refs = await to_thread(only_there, repository, checkout)

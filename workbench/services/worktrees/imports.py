@@ -16,13 +16,19 @@ from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
+LOOK_SECONDS = 20.0
+"""How long each git command in a worktree may take that only looks: one worktree does not hold up the view of all."""
 
 
-async def import_branch(ctx: Ctx, repository: Repository, row: Row) -> str:
+async def import_branch(ctx: Ctx, repository: Repository, row: Row, *, limit: float | None = None) -> str:
     """Import a worktree's branch into the user's repository and return its commit. Call with exclusive access.
 
+    Args:
+        limit: see `checkout_of`.
+
     Raises:
-        NotFound: ``BRANCH_NOT_FOUND``. Conflict: ``IMPORT_REFUSED``. Unavailable: ``WORKTREE_GONE``.
+        NotFound: ``BRANCH_NOT_FOUND``. Conflict: ``IMPORT_REFUSED``.
+        Unavailable: ``WORKTREE_GONE``, ``REPOSITORY_DAMAGED``.
     """
     place, branch = place_of(ctx, row), row["branch_name"]
     if row["status"] not in integration.OPEN:
@@ -30,7 +36,7 @@ async def import_branch(ctx: Ctx, repository: Repository, row: Row) -> str:
     elif not await to_thread(is_there, place):
         raise worktree_gone(place)
     else:
-        checkout = await to_thread(checkout_of, ctx.settings, repository, place)
+        checkout = await to_thread(checkout_of, ctx.settings, repository, place, limit=limit)
         commit = await to_thread(repository.import_branch, checkout, branch, max_bytes=ctx.settings.max_import_bytes)
     if commit is None:
         raise no_branch(branch)
@@ -69,7 +75,7 @@ async def _attempt(ctx: Ctx, name: str) -> ImportAttempt:
 async def _import_now(ctx: Ctx, name: str) -> None:
     async with exclusive(ctx) as repository:
         row = await ctx.read(lambda tx: require_worktree(tx, name))
-        await import_branch(ctx, repository, row)
+        await import_branch(ctx, repository, row, limit=LOOK_SECONDS)
 
 
 def _changed_branches(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> list[tuple[Row, str | None]]:

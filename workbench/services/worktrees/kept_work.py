@@ -18,12 +18,14 @@ from workbench.rules import integration
 from workbench.services.tasks import attempts
 from workbench.services.tasks.rows import attempt_ref, require_line
 from workbench.services.worktrees.imports import import_branch
-from workbench.services.worktrees.places import COMMITTER, checkout_of, exclusive, is_there, place_of
-from workbench.services.worktrees.rescue import MOST_REFERENCES, only_there
+from workbench.services.worktrees.places import COMMITTER, add_files, checkout_of, exclusive, is_there, place_of
+from workbench.services.worktrees.rescue import MOST_REFERENCES, move_to_trash, only_there, stamp
 from workbench.services.worktrees.rows import find_worktree
 from workbench.settings import Settings
 from workbench.store.base import Row, Tx
 
+CANNOT_START = (125, 126, 127)
+"""Exit statuses of the launcher of a box for a command that did not run."""
 RETRY_SECONDS = 30
 
 log = logging.getLogger(__name__)
@@ -37,7 +39,8 @@ def writer_lock(settings: Settings, worktree: str) -> WriterLock:
 async def put_away(ctx: Ctx, repository: Repository, work: Row) -> str | None:
     """Keep what an attempt made, and return its worktree to where it began; the problem, if it is kept elsewhere.
 
-    Call with exclusive access, and only when nothing of the attempt runs. After an error or a crash, call it again.
+    Call with exclusive access, and only when nothing of the attempt runs. After an error or a crash, call it again: a
+    worktree that git cannot keep for what is in it is moved to the trash then.
 
     Raises:
         WorkbenchError: it is not put away, and the attempt says why.
@@ -53,10 +56,36 @@ async def put_away(ctx: Ctx, repository: Repository, work: Row) -> str | None:
             await to_thread(repository.return_branch, row["branch_name"], work["base_commit"])
             await import_branch(ctx, repository, row)
     except WorkbenchError as error:
-        reason = f"{error.code}: {error.message}"
+        if row["status"] in integration.OPEN and work["problem"] and _is_of_worktree(error):
+            return await _set_aside(ctx, repository, row, work, error)
+        reason = not_yet(error)
         await ctx.write(lambda tx: attempts.failed_to_keep(tx, work, reason))
         raise
     return problem
+
+
+def _is_of_worktree(error: WorkbenchError) -> bool:
+    """Whether git fails for what is in the worktree, and would again, such as a name that git does not take."""
+    if error.code == "REPOSITORY_DAMAGED":
+        return True
+    status = error.details.get("exit_code")
+    return error.code == "GIT_FAILED" and not error.details.get("try_again") and status not in (None, *CANNOT_START)
+
+
+async def _set_aside(ctx: Ctx, repository: Repository, row: Row, work: Row, error: WorkbenchError) -> str:
+    """Move a worktree that git cannot keep to the trash as it is, and make it anew where the attempt began; where."""
+    place, branch, base = place_of(ctx, row), row["branch_name"], work["base_commit"]
+    into = await to_thread(move_to_trash, ctx.settings.trash, place, stamp(ctx))
+    ctx.repositories.status_cache.forget(place.path)
+    await to_thread(repository.return_branch, branch, base)
+    await to_thread(add_files, ctx.settings, repository, place, branch, base, existing=True)
+    await import_branch(ctx, repository, row)
+    return f"Git could not keep what it made ({error.message}) All files of the worktree as it was are in {into}."
+
+
+def not_yet(error: WorkbenchError) -> str:
+    """What is shown of an attempt whose work could not be put away."""
+    return f"What it made is not put away, which is tried again: {error.code}: {error.message}"
 
 
 async def _keep(ctx: Ctx, repository: Repository, row: Row, checkout: Checkout, work: Row) -> str | None:
@@ -66,7 +95,7 @@ async def _keep(ctx: Ctx, repository: Repository, row: Row, checkout: Checkout, 
         attempt_ref(task_id, attempt),
         f"Task {task_id}, attempt {attempt}, by {work['agent']}: not completed",
     )
-    others = await to_thread(only_there, repository, checkout)
+    others = await to_thread(only_there, repository, checkout, besides="refs/workbench/")
     besides = list(dict.fromkeys([branch, *others]))[:MOST_REFERENCES]
     commit = await to_thread(checkout.keep_all, ref, besides, message, COMMITTER)
     if commit in (None, work["base_commit"]):
@@ -116,6 +145,36 @@ async def put_away_worktree(ctx: Ctx, repository: Repository, worktree: str) -> 
             await put_away_if_dead(ctx, repository, work)
 
 
+async def require_put_away(ctx: Ctx, repository: Repository, worktree: str) -> None:
+    """Put away the work of the ended attempts in a worktree, so that nothing merges it. Call with exclusive access.
+
+    Raises:
+        Conflict: ``WORK_NOT_PUT_AWAY``: that of an attempt is still on the branch or among the files.
+    """
+    for work in await ctx.read(lambda tx: attempts.open_in(tx, worktree)):
+        if work["ended_at"] is None:
+            continue
+        try:
+            await put_away_if_dead(ctx, repository, work)
+        except WorkbenchError as error:
+            raise _in_the_way(work, f"{error.code}: {error.message}") from error
+        now = await ctx.read(lambda tx, of=work: attempts.find_work(tx, of["task_id"], of["attempt"]))  # type: ignore[misc]
+        if now is not None and now["state"] == "open":
+            raise _in_the_way(work, "what it started has not ended.")
+
+
+def _in_the_way(work: Row, why: str) -> Conflict:
+    name, task_id, attempt = work["worktree"], work["task_id"], work["attempt"]
+    return Conflict(
+        "WORK_NOT_PUT_AWAY",
+        f"Attempt {attempt} at task {task_id} by {work['agent']} did not complete its task, and what it made is still "
+        f"in the worktree {name}: {why} It is put away first; that is tried again every {RETRY_SECONDS} seconds and "
+        f"whenever you ask. If it never succeeds, `workbench worktrees discard {name} --force` saves its files.",
+        task_id=task_id,
+        attempt=attempt,
+    )
+
+
 async def put_away_if_dead(ctx: Ctx, repository: Repository, work: Row) -> None:
     """Put away the work of an ended attempt, unless its supervisor runs. Call with exclusive access."""
     task_id, attempt = work["task_id"], work["attempt"]
@@ -127,7 +186,7 @@ async def put_away_if_dead(ctx: Ctx, repository: Repository, work: Row) -> None:
         try:
             await to_thread(lock.end_rest)
         except WorkbenchError as error:
-            reason = f"{error.code}: {error.message}"
+            reason = not_yet(error)
             await ctx.write(lambda tx: attempts.failed_to_keep(tx, work, reason))
             raise
         problem = await put_away(ctx, repository, now)

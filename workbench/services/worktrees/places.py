@@ -12,7 +12,7 @@ from pathlib import Path
 from workbench import file_lock
 from workbench.confinement import Box
 from workbench.errors import Unavailable
-from workbench.git import Checkout, Identity, Repository
+from workbench.git import Checkout, Identity, Repository, unverified
 from workbench.ops import SYSTEM, Ctx
 from workbench.services.processes import sandbox
 from workbench.settings import Settings
@@ -107,12 +107,24 @@ def box_of(settings: Settings, repository: Repository, place: Place) -> Box:
     )
 
 
-def checkout_of(settings: Settings, repository: Repository, place: Place) -> Checkout:
-    """A worktree as seen from inside its box. Blocks while it creates the home directory."""
+def checkout_of(settings: Settings, repository: Repository, place: Place, *, limit: float | None = None) -> Checkout:
+    """A worktree as seen from inside its box. Blocks while it creates the home directory.
+
+    Args:
+        limit: seconds that each git command may take; None: as in the user's repository.
+
+    Raises:
+        Unavailable: ``REPOSITORY_DAMAGED``, ``CONFINEMENT_UNAVAILABLE``.
+    """
+    unverified.require_sound(place.git_dir)
     repository.anchor_worktree(place.path, place.git_dir)
     box = box_of(settings, repository, place)
     return Checkout(
-        place.path, place.git_dir, wrap=box.guarded, environment=box.environment(os.environ), limit=repository.limit
+        place.path,
+        place.git_dir,
+        wrap=box.guarded,
+        environment=box.environment(os.environ),
+        limit=limit or repository.limit,
     )
 
 
@@ -138,6 +150,12 @@ def add_files(
 def is_there(place: Place) -> bool:
     """Whether both the files of a worktree and its repository exist."""
     return place.path.is_dir() and place.git_dir.is_dir()
+
+
+def empty_submodules(repository: Repository, place: Place, commit: str | None) -> list[str]:
+    """The submodules at a commit of a worktree whose files it does not have: git leaves their directories empty."""
+    found = repository.submodules(commit) if commit else ()
+    return [path for path in found if not os.path.lexists(place.path / path / ".git")]
 
 
 def worktree_gone(place: Place) -> Unavailable:

@@ -12,12 +12,13 @@ from pathlib import Path
 from workbench.errors import Conflict, WorkbenchError
 from workbench.git import Checkout, Repository
 from workbench.ops import Ctx
-from workbench.services.worktrees.imports import import_branch
+from workbench.services.worktrees.imports import LOOK_SECONDS, import_branch
 from workbench.services.worktrees.places import COMMITTER, Place, checkout_of, is_there, place_of
 from workbench.store.base import Row
 
 SAVED = "refs/workbench/saved"
 """The references of rescued work, while a bundle of it is written."""
+UNCOMMITTED = "refs/workbench/uncommitted"
 MOST_REFERENCES = 50
 """A worktree with more branches of its own is moved to the trash as it is."""
 
@@ -39,12 +40,12 @@ async def save_what_is_nowhere_else(ctx: Ctx, repository: Repository, row: Row, 
         if error.code in ("BUNDLE_NOT_WRITTEN", "GIT_BUSY", "GIT_MISSING"):
             raise
         log.warning("worktree %s is moved to the trash as it is: %s", row["name"], error.message)
-        return str(await to_thread(_move_to_trash, ctx.settings.trash, place, _stamp(ctx)))
+        return str(await to_thread(move_to_trash, ctx.settings.trash, place, stamp(ctx)))
     if with_branch and await to_thread(commits_alone, repository, branch, refs) > 0:
         refs.append(f"refs/heads/{branch}")
     if not refs:
         return None
-    bundle = ctx.settings.trash / f"{row['name']}-{_stamp(ctx)}.bundle"
+    bundle = ctx.settings.trash / f"{row['name']}-{stamp(ctx)}.bundle"
     try:
         await to_thread(repository.write_bundle, bundle, refs)
     finally:
@@ -56,16 +57,15 @@ async def _save_references(ctx: Ctx, repository: Repository, row: Row, place: Pl
     """Import all work that would be lost with a worktree, under references below `SAVED`; return their names."""
     if not await to_thread(is_there, place):
         return []
-    await import_branch(ctx, repository, row)
-    checkout = await to_thread(checkout_of, ctx.settings, repository, place)
+    await import_branch(ctx, repository, row, limit=LOOK_SECONDS)
+    checkout = await to_thread(checkout_of, ctx.settings, repository, place, limit=LOOK_SECONDS)
     own = f"{SAVED}/{row['name']}"
     wanted = {ref: f"{own}/{ref.removeprefix('refs/')}" for ref in await to_thread(only_there, repository, checkout)}
     if len(wanted) > MOST_REFERENCES:
         raise Conflict("IMPORT_REFUSED", f"{row['name']} has {len(wanted)} branches of its own.")
     message = f"Uncommitted changes in {row['name']}"
-    uncommitted = "refs/workbench/uncommitted"
-    if await to_thread(checkout.save_all, uncommitted, message, COMMITTER) is not None:
-        wanted[uncommitted] = f"{own}/uncommitted"
+    if await to_thread(checkout.save_all, UNCOMMITTED, message, COMMITTER) is not None:
+        wanted[UNCOMMITTED] = f"{own}/uncommitted"
     for ref, into in wanted.items():
         limit = ctx.settings.max_import_bytes
         await to_thread(repository.import_ref, checkout, ref, into=into, max_bytes=limit)
@@ -84,15 +84,17 @@ def commits_alone(repository: Repository, branch: str, besides: Sequence[str] = 
     return repository.only_in(branch, besides=besides) if repository.resolve(branch) else 0
 
 
-def only_there(repository: Repository, checkout: Checkout) -> list[str]:
-    """References of a worktree (a stash, other branches) whose commits the user's repository does not have."""
-    found = {ref: commit for ref, commit in checkout.references().items() if not ref.startswith("refs/workbench/")}
+def only_there(repository: Repository, checkout: Checkout, *, besides: str = UNCOMMITTED) -> list[str]:
+    """References of a worktree (a stash, other branches, what an attempt made that could not be imported) whose commits
+    the user's repository does not have; those that begin with `besides` are left out."""
+    found = {ref: commit for ref, commit in checkout.references().items() if not ref.startswith(besides)}
     commits = "".join(f"{commit}\n" for commit in found.values()).encode("ascii", "replace")
     answers = repository.read("cat-file", "--batch-check=%(objectname)", stdin=commits).text.splitlines()
     return sorted(ref for (ref, commit), answer in zip(found.items(), answers, strict=True) if answer != commit)
 
 
-def _move_to_trash(trash: Path, place: Place, stamp: str) -> Path:
+def move_to_trash(trash: Path, place: Place, stamp: str) -> Path:
+    """Move the files and the repository of a worktree to the trash, where they are `files` and `repository`."""
     into = trash / f"{place.name}-{stamp}"
     into.mkdir(parents=True)
     for path, name in ((place.path, "files"), (place.git_dir, "repository")):
@@ -101,5 +103,6 @@ def _move_to_trash(trash: Path, place: Place, stamp: str) -> Path:
     return into
 
 
-def _stamp(ctx: Ctx) -> str:
+def stamp(ctx: Ctx) -> str:
+    """The time, as a part of a name."""
     return datetime.fromtimestamp(ctx.store.now() / 1_000_000, UTC).strftime("%Y%m%dT%H%M%S-%f")

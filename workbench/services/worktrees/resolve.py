@@ -56,7 +56,7 @@ async def resolve_worktree(
 
 async def _resolve(ctx: Ctx, name: str, step: Step) -> Resolving:
     async with exclusive(ctx) as repository:
-        row = await ctx.read(lambda tx: require_idle(tx, ctx.caller, name))
+        row = await require_idle(ctx, repository, name)
         place = place_of(ctx, row)
         if not await to_thread(is_there, place):
             raise worktree_gone(place)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from asyncio import to_thread
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, Literal
@@ -20,9 +21,10 @@ from workbench.model import Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import integration
 from workbench.services import approvals
+from workbench.services.tasks import attempts
 from workbench.services.worktrees.conflicts import scan
-from workbench.services.worktrees.imports import import_new_commits, no_branch
-from workbench.services.worktrees.places import checkout_of, is_there, place_of, worktree_gone
+from workbench.services.worktrees.imports import LOOK_SECONDS, import_new_commits, no_branch
+from workbench.services.worktrees.places import checkout_of, empty_submodules, is_there, place_of, worktree_gone
 from workbench.services.worktrees.rows import Worktree, WorktreeName, open_worktrees, require_worktree, worktree_of
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
@@ -90,8 +92,10 @@ class WorktreeStatus(Worktree):
     queue_place: int | None
     merging: bool
     """Whether a merge is unfinished there; see resolve_worktree."""
+    empty_submodules: list[str]
+    """The submodules whose files it does not have."""
     problem: str | None
-    """Why its newest commits or its uncommitted files are unknown; null if they are known."""
+    """What is in the way of its integration, or why its newest commits or uncommitted files are unknown; else null."""
 
 
 class WorktreeStatuses(Wire):
@@ -177,7 +181,7 @@ async def _uncommitted(ctx: Ctx, repository: Repository, row: Row) -> tuple[list
     if not is_there(place):
         return [], f"WORKTREE_GONE: {worktree_gone(place).message}"
     try:
-        checkout = await to_thread(checkout_of, ctx.settings, repository, place)
+        checkout = await to_thread(checkout_of, ctx.settings, repository, place, limit=LOOK_SECONDS)
         return await ctx.repositories.status_cache.uncommitted(checkout), None
     except WorkbenchError as error:
         return [], f"{error.code}: {error.message}"
@@ -202,6 +206,7 @@ async def _statuses(
     wanted = {name for row in fresh for name in (row["branch_name"], row["integration_target"])}
     commits = await to_thread(repository.heads, wanted)
     found = await scan(ctx, repository)
+    left = _left_behind(await ctx.read(attempts.not_put_away))
     queue = [r["worktree"] for r in requests if r["state"] != "asked"]
     tasks_of = {w["worktree"]: w for w in work}
     statuses = []
@@ -229,10 +234,27 @@ async def _statuses(
                 approval=_decision(decision_of.get(name), row),
                 queue_place=queue.index(name) + 1 if name in queue else None,
                 merging=row["status"] in integration.OPEN and (place_of(ctx, row).git_dir / "MERGE_HEAD").is_file(),
-                problem=problems.get(name) or unknown,
+                empty_submodules=await _empty_submodules(ctx, repository, row, own),
+                problem=" ".join(filter(None, (*left.get(name, ()), problems.get(name) or unknown))) or None,
             )
         )
     return statuses
+
+
+async def _empty_submodules(ctx: Ctx, repository: Repository, row: Row, commit: str | None) -> list[str]:
+    if row["status"] not in integration.OPEN:
+        return []
+    return await to_thread(empty_submodules, repository, place_of(ctx, row), commit)
+
+
+def _left_behind(works: Sequence[Row]) -> dict[str, list[str]]:
+    """What is said of the attempts whose work could not be put away, by worktree."""
+    said = defaultdict(list)
+    for work in works:
+        said[work["worktree"]].append(
+            f"Attempt {work['attempt']} at task {work['task_id']} did not complete its task. {work['problem']}"
+        )
+    return said
 
 
 def _decision(decision: Row | None, row: Row) -> IntegrationDecision | None:

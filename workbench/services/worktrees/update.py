@@ -10,10 +10,11 @@ from typing import Any
 from workbench.errors import Conflict, WorkbenchError
 from workbench.git import Checkout, Repository
 from workbench.model import Level, Wire
-from workbench.ops import Caller, Ctx, op
+from workbench.ops import Ctx, op
 from workbench.rules.integration import Action
 from workbench.services.tasks import attempts
 from workbench.services.worktrees.imports import commit_of, import_branch
+from workbench.services.worktrees.kept_work import require_put_away
 from workbench.services.worktrees.places import COMMITTER, checkout_of, exclusive, place_of
 from workbench.services.worktrees.rows import WorktreeName, require_own_worktree
 from workbench.store.base import Reader, Row, Tx
@@ -41,7 +42,7 @@ async def update_worktree(ctx: Ctx, worktree_name: WorktreeName) -> Updated:
 
 async def _update(ctx: Ctx, name: str) -> Updated:
     async with exclusive(ctx) as repository:
-        row = await ctx.read(lambda tx: require_idle(tx, ctx.caller, name))
+        row = await require_idle(ctx, repository, name)
         target = await to_thread(commit_of, repository, row["integration_target"])
         updated = await merge_into(ctx, repository, row, target, message(row))
         if updated.merged:
@@ -56,6 +57,7 @@ async def merge_into(ctx: Ctx, repository: Repository, row: Row, commit: str, me
         Conflict: ``WORKTREE_BUSY``, ``WORKTREE_ELSEWHERE``, ``WORKTREE_DIRTY``.
     """
     name = row["name"]
+    await require_put_away(ctx, repository, name)
     await ctx.read(lambda tx: _check_idle(tx, name))
     checkout, before = await open_on_branch(ctx, repository, row)
     if target := await to_thread(repository.resolve, row["integration_target"]):
@@ -65,14 +67,16 @@ async def merge_into(ctx: Ctx, repository: Repository, row: Row, commit: str, me
     return Updated(worktree=name, commit=after, merged=after != before, conflicts=conflicts)
 
 
-def require_idle(tx: Reader, caller: Caller, name: str) -> Row:
+async def require_idle(ctx: Ctx, repository: Repository, name: str) -> Row:
     """An active worktree that the caller may manage, and in which no task is in progress.
 
     Raises:
-        NotFound: ``WORKTREE_NOT_FOUND``. Conflict: ``WORKTREE_CLOSED``, ``WORKTREE_BUSY``. Refused: ``FORBIDDEN``.
+        NotFound: ``WORKTREE_NOT_FOUND``. Refused: ``FORBIDDEN``.
+        Conflict: ``WORKTREE_CLOSED``, ``WORKTREE_BUSY``, ``WORK_NOT_PUT_AWAY``.
     """
-    row = require_own_worktree(tx, caller, name, Action.APPROVE)
-    _check_idle(tx, name)
+    row = await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, Action.APPROVE))
+    await require_put_away(ctx, repository, name)
+    await ctx.read(lambda tx: _check_idle(tx, name))
     return row
 
 

@@ -1,0 +1,87 @@
+"""A worker damages the repository of its worktree: it is named at once, holds up nothing, and can be discarded."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests import given
+from tests.conftest import Admit, Served
+from tests.services.worktrees.lab import commit
+from tests.worker.working import directory_of, ran, working
+from workbench.app import Workbench
+from workbench.worker import supervisor
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(50)]  # shorter than git's time limit
+
+BEGIN = "G=$(git rev-parse --git-dir); echo work > work.txt; git add -A; git commit -qm Work; cd $G"
+OBJECT = "cd objects; f=$(find ?? -type f | head -1); rm -f $f; mkfifo $f"
+DAMAGES = {
+    "a FIFO as HEAD": "rm HEAD; mkfifo HEAD",
+    "a FIFO as config": "rm config; mkfifo config",
+    "a FIFO as an object": OBJECT,
+    "a FIFO as alternates": "rm objects/info/alternates; mkfifo objects/info/alternates",
+    "a link as HEAD": "rm HEAD; ln -s $WORKBENCH_PROJECT/.aiswarm/server.json HEAD",
+    "a link as packed-refs": "rm -f packed-refs; ln -s $WORKBENCH_PROJECT/.aiswarm/server.json packed-refs",
+    "another common directory": "echo $WORKBENCH_PROJECT/.git > commondir",
+}
+OTHERWISE = {"no HEAD": "rm HEAD", "a setting that is none": "echo '[[' >> config", "no objects": "rm -r objects"}
+
+
+async def test_the_view_of_all_worktrees_shows_the_others_and_names_the_damage(
+    workbench: Workbench, repository: Path
+) -> None:
+    bad, good = await given.worktree(workbench, "bad"), await given.worktree(workbench, "good")
+    commit(good)
+    head = workbench.settings.repositories / "bad" / "HEAD"
+    head.unlink()
+    os.mkfifo(head)
+    (bad / "only.txt").write_text("only here")
+    found = {one["name"]: one for one in (await workbench.call("get_worktree_status"))["worktrees"]}
+    assert (found["good"]["ahead"], found["good"]["problem"]) == (1, None)
+    assert "REPOSITORY_DAMAGED: " in found["bad"]["problem"]
+    assert "HEAD is no regular file" in found["bad"]["problem"]
+    for request in ("integrate_worktree", "update_worktree", "discard_worktree", "get_worktree_diff"):
+        more = {"uncommitted": True} if request == "get_worktree_diff" else {}
+        error = await given.refuses("REPOSITORY_DAMAGED", workbench.call(request, worktree_name="bad", **more))
+        assert "workbench worktrees discard bad --force" in error.message
+    made = await workbench.call("discard_worktree", worktree_name="bad", force=True)
+    assert (Path(made["bundle"]) / "files" / "only.txt").read_text() == "only here"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("damage", [*DAMAGES, *OTHERWISE])
+async def test_the_attempt_ends_and_the_next_one_has_the_worktree_as_it_was(
+    served: Served, settle: Admit, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)
+    ada = await settle("ada", "lab")
+    async with working(served, ada.token):
+        task = await ran(served, f"{BEGIN}; {(DAMAGES | OTHERWISE)[damage]}", max_retries=0)
+        assert task["status"] == "failed"
+        codes = ["REPOSITORY_DAMAGED"] if damage in DAMAGES else ["GIT_FAILED", "IMPORT_REFUSED"]
+        assert any(code in task["error_message"] for code in codes), task["error_message"]
+        after = await ran(served, "ls; echo more > more.txt", max_retries=0)
+    assert after["status"] == "completed"
+    (attempt,) = (await given.task_now(served.workbench, task["id"]))["attempts"]
+    (aside,) = served.workbench.settings.trash.iterdir()
+    assert attempt["problem"].endswith(f"All files of the worktree as it was are in {aside}.")
+    assert (aside / "files" / "work.txt").read_text() == "work\n"
+    assert sorted(path.name for path in directory_of(served).iterdir()) == [".git", "README.md", "more.txt"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("left", ["touch 'git~1'", "rm README.md; mkfifo README.md"])
+async def test_a_file_that_git_does_not_take_is_in_the_trash_then(
+    served: Served, settle: Admit, monkeypatch: pytest.MonkeyPatch, left: str
+) -> None:
+    monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)
+    ada = await settle("ada", "lab")
+    async with working(served, ada.token):
+        task = await ran(served, f"echo precious > work.txt; {left}", max_retries=0)
+        assert (task["status"], (await ran(served))["status"]) == ("failed", "completed")
+    (aside,) = served.workbench.settings.trash.iterdir()
+    assert (aside / "files" / "work.txt").read_text() == "precious\n"
+    assert not (await given.task_now(served.workbench, task["id"]))["attempts"][0]["kept"]

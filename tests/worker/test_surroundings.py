@@ -1,0 +1,65 @@
+"""The error of a command says what it missed where it ran: the project's files, ignored ones, those of submodules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Admit, Served, git
+from tests.worker.working import ran, working
+from workbench.worker import supervisor, surroundings
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+
+@pytest.fixture(autouse=True)
+def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)
+
+
+async def test_one_without_a_worktree_is_said_to_have_run_in_an_empty_directory(served: Served, admit: Admit) -> None:
+    ada = await admit("ada")
+    async with working(served, ada.token, None):
+        task = await ran(served, "cat README.md", max_retries=0)
+        other = await ran(served, "echo wrong; exit 1", max_retries=0)
+    assert task["error_message"].endswith(f"README.md: No such file or directory\n{surroundings.NO_WORKTREE}")
+    assert other["error_message"].endswith("wrong")
+
+
+async def test_one_in_a_worktree_is_told_of_submodules_and_of_the_ignored_files_that_it_named(
+    served: Served, settle: Admit, repository: Path
+) -> None:
+    git("clone", "-q", str(repository), "lib", cwd=repository)
+    (repository / ".gitmodules").write_text('[submodule "lib"]\n\tpath = lib\n\turl = https://example.org/lib\n')
+    (repository / ".gitignore").write_text("data/\n.env\n")
+    (repository / "data").mkdir()
+    (repository / "data" / "train.csv").write_text("1\n")
+    (repository / ".env").write_text("1\n")
+    git("add", "-A", cwd=repository)
+    git("commit", "-q", "-m", "A submodule", cwd=repository)
+    ada, call = await settle("ada", "lab"), served.workbench.call
+    async with working(served, ada.token):
+        task = await ran(served, "cat data/train.csv lib/f.txt", max_retries=0)
+    assert task["error_message"].endswith(
+        "\nWorktrees do not have the files of submodules: lib. "
+        "Worktrees do not have what git ignores: the project has data."
+    )
+    (found,) = (await call("get_worktree_status"))["worktrees"]
+    assert found["empty_submodules"] == ["lib"]
+    assert (await call("create_worktree", name="other"))["empty_submodules"] == ["lib"]
+
+
+@pytest.mark.parametrize(
+    ("said", "names"),
+    [
+        ("open('data/x'): no", ["data"]),
+        ("cat: ./data: no", ["data"]),
+        ("/w/lab/data/x", ["data"]),
+        ("/home/ada/project/data/x and metadata and data-2", []),
+        ("lost a.b/c.txt", ["a.b/c.txt"]),
+        ("lost a_b/c.txt", []),
+    ],
+)
+async def test_what_an_output_names(said: str, names: list[str]) -> None:
+    assert surroundings.named(["data", "a.b/c.txt"], said, "/w/lab") == names

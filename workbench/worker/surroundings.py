@@ -1,0 +1,45 @@
+"""What a failed command may have missed where it ran, in words that its error ends with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from workbench.worker.attempt import NOT_STARTED, Outcome
+
+NO_WORKTREE = (
+    "The task has no worktree, so its command ran in a new, empty directory. If it needs the project's files, give the "
+    "task a worktree."
+)
+_SHOWN = 3
+_MISSES = re.compile(
+    r"no such file|not found|(cannot|can't|could not|unable to) (find|open)|does not exist|doesn't exist|ENOENT"
+    r"|no module named|no tests|0 items|no rule to make|not a git repository",
+    re.IGNORECASE,
+)
+
+
+def misses_something(outcome: Outcome) -> bool:
+    """Whether a command has failed and said that it had not found something."""
+    return not outcome.ok and outcome.error_class != NOT_STARTED and _MISSES.search(outcome.error) is not None
+
+
+def named(paths: Iterable[str], said: str, place: str) -> list[str]:
+    """The paths that an output names, relative or below a directory `place`."""
+    begin = rf"(?:(?<![\w./-])(?:\./)?|{re.escape(place)}/)"
+    return [path for path in paths if re.search(rf"{begin}{re.escape(path)}(?![\w-])", said)]
+
+
+def of_worktree(submodules: Sequence[str], ignored: Sequence[str]) -> str:
+    """What a worktree does not have: the files of submodules, and files that git ignores."""
+    said = []
+    if submodules:
+        said.append(f"Worktrees do not have the files of submodules: {_some(submodules)}.")
+    if ignored:
+        said.append(f"Worktrees do not have what git ignores: the project has {_some(ignored)}.")
+    return " ".join(said)
+
+
+def _some(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    return ", ".join(paths[:_SHOWN]) + more
