@@ -185,7 +185,7 @@ async def test_calls_of_tools_are_followed_to_their_end(workbench: Workbench, cl
     assert await rows(live, workbench, query) == [("create_task", "waiting", None, None, None, "One")]
     clock.forward(7)
     await workbench.call("reject", approval_id=asked["id"])
-    await asyncio.wait([asking])
+    await asyncio.gather(asking, return_exceptions=True)
     await model_calls(workbench, "list_tasks")
     assert await rows(live, workbench, query) == [
         ("create_task", "failed", "TOOL_DENIED", 7.0, None, "One"),

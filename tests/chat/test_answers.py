@@ -21,11 +21,11 @@ TEST = Choice("test:script", {}, {"script": [{"say": "One two."}, {"say": "Three
 
 async def test_a_conversation_goes_on_after_an_interruption() -> None:
     async with aclosing(answers.answer(TEST, Question("", "Hello"), NoTools())) as frames:
-        first = await anext(frames)
-    history = await answers.extended(None, "Hello", [first, ToolStarted("c1", "add", "{}")])
+        first = [await anext(frames) for _ in range(2)]
+    history = await answers.extended(None, "Hello", [*first, ToolStarted("c1", "add", "{}")])
     again = Question("", "And?", history)
     found = [frame async for frame in answers.answer(TEST, again, NoTools())]
-    assert found[0] == Token("Three.")
+    assert Token("Three.") in found
     assert isinstance(found[-1], Completed)
 
 

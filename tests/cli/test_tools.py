@@ -88,5 +88,5 @@ async def test_a_call_that_waits_is_in_the_inbox_and_approved_by_the_name_of_its
     again = model_calls(served, "cancel_task", task_id=1)
     await asked(served)
     assert (await command("reject", "cancel_task", "--reason", "not now")).status == 0
-    await asyncio.wait([again])
+    await asyncio.gather(again, return_exceptions=True)
     assert "not now" in str(again.exception())

@@ -92,7 +92,7 @@ async def test_a_call_whose_caller_left_before_the_host_asked_is_never_started(h
     running = started(hosts, 1)
     await asyncio.sleep(0)
     running.cancel()
-    await asyncio.wait([running])
+    await asyncio.gather(running, return_exceptions=True)
     assert await hosts.take("a", [], NOW) == HostCalls()
     assert await hosts.take("a", ["c1"], NOW) == HostCalls()
 

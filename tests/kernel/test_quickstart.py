@@ -20,7 +20,7 @@ plan: greetings
 tasks:
   - {name: hello, title: Write hello, persona: implementer, worktree: hello, run: "echo hello > hello.txt"}
   - {name: world, title: Write world, persona: tester, worktree: world, run: "echo world > world.txt", after: [hello]}
-  - {name: judge, title: Judge both, persona: reviewer, after: [hello, world]}
+  - {name: judge, title: Judge both, persona: reviewer, run: cat /dev/null, after: [hello, world]}
 """
 
 

@@ -102,7 +102,7 @@ async def test_cancelling_a_call_that_waits_withdraws_its_question(workbench: Wo
     ended = await workbench.call("cancel_tool_call", call_id=asked["payload"]["call_id"])
     assert (ended["state"], ended["started_at"]) == ("cancelled", None)
     assert (await workbench.call("get_approval", approval_id=asked["id"]))["status"] == "failed"
-    await asyncio.wait([asking])
+    await asyncio.gather(asking, return_exceptions=True)
     assert [kind for kind, _ in await events(workbench, "tool.*")] == ["tool.requested", "tool.abandoned"]
 
 
@@ -178,7 +178,7 @@ async def test_a_call_keeps_how_far_it_was_when_it_last_said_so(workbench: Workb
     assert (call["progress"], call["progress_total"], call["progress_message"]) == (1, 4, "first")
     assert told == [(4, "first"), (None, "no number")]
     await workbench.call("cancel_tool_call", call_id=call["call_id"])
-    await asyncio.wait([waiting])
+    await asyncio.gather(waiting, return_exceptions=True)
     ended = await workbench.call("get_tool_call", call_id=call["call_id"])
     assert (ended["state"], ended["progress"], ended["progress_message"]) == ("cancelled", 1, "first")
 
@@ -236,7 +236,7 @@ async def test_who_leaves_ends_the_call(served: Served, shelf: Shelf, agent: htt
             await served.workbench.call("approve", approval_id=asked["id"])
             await hanging.begun.wait()
         calling.cancel()
-        await asyncio.wait([calling])
+        await asyncio.gather(calling, return_exceptions=True)
         ended = await anext(ends)
     assert ended.data["state"] == "cancelled"
     assert hanging.cancelled.is_set() == runs

@@ -79,7 +79,7 @@ async def test_the_model_of_a_conversation_asks_before_it_changes_anything(workb
         asked = await question(workbench)
         assert asked["payload"]["arguments"]["title"] == decision
         await workbench.call(decision, approval_id=asked["id"])
-        await asyncio.wait([calling])
+        await asyncio.gather(calling, return_exceptions=True)
         assert getattr(calling.exception(), "code", None) == code
         assert (await rows(workbench))[-1]["state"] == state
     assert [task["title"] for task in (await workbench.call("list_tasks"))["tasks"]] == ["approve"]

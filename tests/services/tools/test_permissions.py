@@ -177,7 +177,7 @@ async def test_a_tool_that_changes_while_it_is_asked_for_is_not_run(workbench: W
     again = begin(workbench, "hub__post")
     assert (await question(workbench))["payload"]["changes"][0]["after"] == "Something else"
     again.cancel()
-    await asyncio.wait([again])
+    await asyncio.gather(again, return_exceptions=True)
 
 
 async def test_a_tool_that_is_taken_away_meanwhile_is_not_run(workbench: Workbench, shelf: Shelf, admit: Admit) -> None:
@@ -185,7 +185,8 @@ async def test_a_tool_that_is_taken_away_meanwhile_is_not_run(workbench: Workben
     shelf.put("hub__send")
     granted = as_agent((await admit("ada", tools=["hub"])).caller)
     asking, other = (begin(workbench, name, scope=granted) for name in ("hub__post", "hub__send"))
-    first, second = await questions(workbench, 2)
+    found = await questions(workbench, 2)
+    first, second = sorted(found, key=lambda one: str(one["payload"]["tool"]))
     shelf.remove("hub__post")
     await workbench.call("approve", approval_id=first["id"])
     await workbench.call("update_agent", agent_id="ada", changes={"tools": []})
@@ -206,7 +207,7 @@ async def test_an_approval_counts_once_and_not_after_the_caller_has_left(workben
     asking = begin(workbench, "hub__post")
     asked = await question(workbench)
     asking.cancel()
-    await asyncio.wait([asking])
+    await asyncio.gather(asking, return_exceptions=True)
     with pytest.raises(WorkbenchError, match="ALREADY_DECIDED"):
         await workbench.call("approve", approval_id=asked["id"])
     assert (await workbench.call("get_approval", approval_id=asked["id"]))["status"] == "failed"
@@ -236,7 +237,7 @@ async def test_other_choices_are_refused(workbench: Workbench, shelf: Shelf) -> 
         with pytest.raises(BadInput):
             await workbench.call("approve", approval_id=asked["id"], choices=choices)
     await workbench.call("reject", approval_id=asked["id"], reason="not today")
-    await asyncio.wait([asking])
+    await asyncio.gather(asking, return_exceptions=True)
     assert "not today" in str(asking.exception())
 
 
