@@ -293,7 +293,9 @@ async def test_no_definition_has_a_server_that_is_named_as_one_of_the_project(
     bulk = [{"tool": "agent_add_mcp_server", "arguments": own}]
     await given.refuses("TOOL_NAME_TAKEN", call("agent_bulk", changes=bulk))
     text = "metadata: {id: other, name: other}\nmcpServers: {small: {command: other}}\n"
-    await given.refuses("TOOL_NAME_TAKEN", call("agent_import", agentPath="./agents/other", content=f"workbenchAgent: 1\n{text}"))
+    await given.refuses(
+        "TOOL_NAME_TAKEN", call("agent_import", agentPath="./agents/other", content=f"workbenchAgent: 1\n{text}")
+    )
     (settings.home / "agents" / "free" / "agent.yaml").write_text(text)  # as an earlier version left it
     await call("agent_add_rule", agentTarget="other", rule={"name": "a", "text": "b"})
     clone = {"sourceAgent": "other", "targetPath": "./agents/clone", "newName": "clone"}
