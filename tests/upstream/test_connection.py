@@ -62,7 +62,7 @@ async def test_all_that_a_server_offers_works_over_every_transport_in_every_era(
         assert (await upstream.call("add", ADD)).structured_content == {"result": 3}  # the other one is on its way
     with pytest.raises(Unavailable) as failed:
         await hanging
-    assert failed.value.code == "TOOL_SERVER_DOWN"
+    assert failed.value.code == "TOOL_SERVER_DOWN", failed.value
     assert upstream.state is State.STOPPED
 
 

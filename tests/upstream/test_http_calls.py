@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
 
 from tests.upstream.listener import Request, answered, listening
-from workbench.upstream.errors import is_lost, is_too_large
+from workbench.upstream.errors import is_lost, is_too_large, refused
 from workbench.upstream.http_calls import HttpCalls
 from workbench.upstream.http_posts import posts, through
 from workbench.upstream.http_transport import http_client
@@ -164,6 +164,15 @@ async def test_an_event_that_is_too_large_and_a_stream_without_an_answer_are_tol
         with pytest.raises(MCPError) as failed:
             await call(Server(body, EVENTS))
         assert (is_too_large(failed.value), is_lost(failed.value)) == (is_large, not is_large)
+
+
+async def test_what_a_server_says_with_the_code_of_a_closed_connection_is_its_own_error(call: Call) -> None:
+    with pytest.raises(MCPError) as failed:
+        await call(Server(answer(error={"code": CONNECTION_CLOSED, "message": "quota exceeded"})))
+    assert (is_lost(failed.value), refused("small", failed.value).message) == (
+        False,
+        "The MCP server small answered with an error: quota exceeded.",
+    )
 
 
 @given(body=st.binary(max_size=100), kind=st.sampled_from([JSON, EVENTS]), status=st.sampled_from([200, 400, 404, 500]))

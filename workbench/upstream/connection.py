@@ -158,22 +158,30 @@ class Upstream:
         except TimeoutError:
             raise errors.timeout(self.name, self._limits.answer) from None
         except MCPError as error:
-            raise self._coded(error) from None
+            raise await self._coded(error) from None
         except (ValidationError, RuntimeError) as error:
             raise errors.invalid_answer(self.name, _first_line(error)) from None
         finally:
             self._calls.discard(call)
 
-    def _coded(self, error: Any) -> WorkbenchError:
+    async def _coded(self, error: Any) -> WorkbenchError:
         if errors.is_too_large(error):
             return errors.too_large(self.name, self._limits.largest)
-        if errors.is_lost(error):
+        if errors.is_lost(error) or (errors.may_be_lost(error) and not await self._answers()):
             self._lost += 1
             if self.state is State.READY:  # also while the connection is being closed
                 self._set(State.FAILED, "it ended before it had answered")
                 self._news.set()
             return errors.down(self.name, "it ended before it had answered")
         return errors.refused(self.name, error)
+
+    async def _answers(self) -> bool:
+        """Whether the connection is still of use."""
+        try:
+            async with asyncio.timeout(self._limits.start):
+                return self._client is not None and bool(await self._client.list_tools(cache_mode="refresh"))
+        except Exception:  # however it fails
+            return False
 
     # Connecting.
 

@@ -5,6 +5,7 @@ What a server wrote is quoted without the characters that act on a terminal, and
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from workbench.errors import Unavailable
@@ -19,8 +20,10 @@ TOO_LARGE = "the answer is larger than"
 """How the transports word that they refused an answer, which reaches a call as an error of the protocol."""
 
 _CONNECTION_CLOSED = -32000
-_SESSION_ENDED = "Session terminated"
+_LOST = re.compile(r"Connection closed$|SSE stream |Reconnection failed|server answered a request with 202 Accepted$")
+_SESSION_ENDED = (-32600, "Session terminated")
 _EVENT_TOO_LARGE = "Server-sent event exceeded"
+_OF_TRANSPORTS = (_CONNECTION_CLOSED, -32700)
 
 
 def quoted(text: str) -> str:
@@ -30,12 +33,20 @@ def quoted(text: str) -> str:
 
 def is_lost(error: MCPError) -> bool:
     """Whether an error of the protocol means that the connection is lost, and has to be made again."""
-    return not is_too_large(error) and (error.code == _CONNECTION_CLOSED or error.message == _SESSION_ENDED)
+    return not is_too_large(error) and (
+        (error.code == _CONNECTION_CLOSED and _LOST.match(error.message) is not None)
+        or (error.code, error.message) == _SESSION_ENDED
+    )
+
+
+def may_be_lost(error: MCPError) -> bool:
+    """Whether an error of the protocol has the code of a lost connection, which servers use for others, too."""
+    return not is_too_large(error) and error.code == _CONNECTION_CLOSED
 
 
 def is_too_large(error: MCPError) -> bool:
     """Whether an error of the protocol means that the transport refused the answer because of its size."""
-    return TOO_LARGE in error.message or _EVENT_TOO_LARGE in error.message
+    return error.code in _OF_TRANSPORTS and (TOO_LARGE in error.message or _EVENT_TOO_LARGE in error.message)
 
 
 def down(server: str, reason: str) -> Unavailable:
