@@ -55,14 +55,14 @@ def next_message(socket: ClientConnection, kind: str) -> dict[str, Any]:
     raise AssertionError(f"{kind} did not come")
 
 
-def test_a_waiting_agent_is_shown_with_all_that_is_known_and_one_click_puts_it_into_the_session_in_use(
+def test_a_waiting_agent_is_shown_with_all_that_is_known_and_one_click_admits_it_to_no_session_unasked(
     desk: Locator, project: Project
 ) -> None:
     laboratory(project)
     known = {"languages": ["python", "r"], "commands_only": True}
     with waiting(project, "probe", persona_id="implementer", capabilities=known) as socket:
         mine = card(desk, "probe")
-        expect(mine).to_contain_text("as probe · implementer · worker · read and write · in Penguins / ")
+        expect(mine).to_contain_text("as probe · implementer · worker · read and write · in no session")
         expect(mine).to_contain_text("probe/1.2 · from 127.0.0.1 · connection probe · languages: python, r")
         expect(mine).to_contain_text("takes only tasks that have a command")
         mine.get_by_role("button", name="Admit").click()
@@ -70,7 +70,7 @@ def test_a_waiting_agent_is_shown_with_all_that_is_known_and_one_click_puts_it_i
         view(desk, "Agents")
         expect(desk).to_contain_text("5 agents · 5 online")
     assert "probe" in json.dumps(message)
-    assert agent(project, "probe")["session"] is not None
+    assert agent(project, "probe")["session"] is None
 
 
 def test_two_clicks_admit_with_every_choice(desk: Locator, project: Project) -> None:

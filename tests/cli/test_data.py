@@ -136,7 +136,7 @@ def test_two_plans_and_two_runs_are_compared(run: Type) -> None:
         run("call", "start_run", f"name={name}", f'parameters={{"lr": {lr}}}')
     found = data(run("--json", "report", "comparison", "--by", "run", "1", "2"))
     assert [(row["compared"], row["parameters.lr"]) for row in found["rows"]] == [("1 low", 0.1), ("2 high", 0.5)]
-    assert found["sentence"] == "0 of 2 runs completed."
+    assert found["sentence"] == "0 of 2 runs completed, 2 running."
     assert run("report", "runs", "7").err.startswith("NO_GROUPS: There is no run 7")
 
 

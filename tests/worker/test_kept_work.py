@@ -102,7 +102,7 @@ async def test_each_attempt_keeps_its_own_work_and_the_one_that_completes_has_no
     changed = git("diff", "--name-only", "main", "wb/lab/main", cwd=repository).split()
     assert (changed, task["attempts"][2]["kept"]) == (["README.md", "made-3"], None)
     assert [a["outcome"] for a in task["attempts"]] == ["failed", "failed", "completed"]
-    assert "status 75 and asked to be tried again.\nREADME.md" in task["attempts"][0]["error_message"]
+    assert "status 75 and asked to be tried again: README.md" in task["attempts"][0]["error_message"]
     assert await output_of(served, task_id) == ["README.md"] * 3
 
 

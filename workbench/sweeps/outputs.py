@@ -114,12 +114,15 @@ def without_secrets(document: Any, mask: Mask) -> None:
 
 
 def mask_log(path: Path, mask: Mask) -> None:
-    """Mask secrets in what a kernel's process itself has printed.
+    """Mask secrets in what a kernel's process itself has printed, unless a later try has removed it.
 
     Raises:
         Unavailable: ``PROJECT_UNWRITABLE``.
     """
-    text = path.read_text("utf-8", "replace")
+    try:
+        text = path.read_text("utf-8", "replace")
+    except FileNotFoundError:
+        return
     if (masked := mask.text(text)) != text:
         atomic_file.replace(path, masked)
 
