@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, MutableMapping
+from functools import partial
 from typing import Any, Protocol
 
+from kernel_ext.live_values import live
 from kernel_ext.result import Result
-from workbench.errors import NotFound
+from workbench.errors import BadInput, NotFound
 from workbench.inert import inert
 from workbench.tables import Table
 
@@ -51,7 +53,7 @@ class Section(MutableMapping[str, Any]):
         """The whole section."""
 
     def __getitem__(self, key: str) -> Any:
-        """A value.
+        """A value. To change it in place, as in ``rules["cite"]["text"] = …``, writes it.
 
         Raises:
             Missing: ``NOT_FOUND``.
@@ -60,7 +62,11 @@ class Section(MutableMapping[str, Any]):
         if key not in found:
             known = ", ".join(found) or "none"
             raise Missing("NOT_FOUND", f"There is no {self._noun} {key!r}. Its {self._noun}s: {known}.")
-        return found[key]
+        return live(found[key], partial(self._rewrite, key, found[key]))
+
+    def _rewrite(self, key: str, before: Any, value: Any) -> None:
+        """Write a value that was changed in place."""
+        self[key] = value
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all())
@@ -131,6 +137,12 @@ class Entries(Section):
             self._call(f"agent_update_{self._noun}", **{f"{self._noun}Name": name, self._noun: fields})
         else:
             self._call(f"agent_add_{self._noun}", **{self._noun: {"name": name, **fields}})
+
+    def _rewrite(self, key: str, before: Any, value: Any) -> None:
+        if removed := before.keys() - value.keys():
+            text = f"{min(removed)} of a {self._noun} cannot be removed. Assign another value."
+            raise BadInput("FIELD_READ_ONLY", text)
+        self[key] = {name: one for name, one in value.items() if one != before.get(name)}
 
     def __delitem__(self, name: str) -> None:
         self._call(f"agent_delete_{self._noun}", **{f"{self._noun}Name": name})

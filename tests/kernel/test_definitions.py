@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.kernel.conftest import Kernel
 
@@ -41,6 +42,13 @@ def test_what_is_assigned_is_in_the_files(running: Kernel, repository: Path) -> 
     assert (place / "prompt.md").read_text() == "You review diffs.\n"
     assert "Use polite language." in (place / "rules" / "be-polite.md").read_text()
     assert "Use polite language." in running.run("print(reviewer.composed_prompt)")
+    running.run('reviewer.rules["be-polite"]["text"] = "Be brief."')
+    running.run('reviewer.servers["files"]["args"].append("--all"); reviewer.servers["files"]["env"]["LANG"] = "C"')
+    running.run('one = reviewer.servers["files"]; one["args"] += ["--now"]; one["args"][0] = "--some"')
+    assert (place / "rules" / "be-polite.md").read_text().rstrip().endswith("Be brief.")
+    server = yaml.safe_load((place / "agent.yaml").read_text())["mcpServers"]["files"]
+    assert (server["args"], server["env"]) == (["--some", "--now"], {"LANG": "C"})
+    assert running.fail('del reviewer.rules["be-polite"]["text"]')["evalue"].startswith("FIELD_READ_ONLY: ")
 
 
 def test_what_a_definition_has_not_cannot_be_assigned(running: Kernel) -> None:
