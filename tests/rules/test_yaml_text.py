@@ -126,6 +126,7 @@ def test_a_document_without_content_is_nothing() -> None:
 )
 def test_everything_but_the_change_stays_as_it_is_written(text: str, value: Any, edited: str) -> None:
     assert edit(text, value) == edited
+    assert edit(text.replace("\n", "\r\n"), value) == edited.replace("\n", "\r\n")
 
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_-]{0,9}", fullmatch=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workbench.rules.yaml_text import InvalidYaml, edit, load, write
+from workbench.rules.yaml_text import InvalidYaml, edit, load, with_ends_of, write
 
 _FENCE = "---\n"
 
@@ -34,7 +34,7 @@ def join(head: dict[str, Any], body: str, before: str = "") -> str:
         InvalidYaml: `before` cannot be parsed.
     """
     old, _ = parts(before)
-    return f"{_FENCE}{edit(old, head) if old else write(head)}{_FENCE}{body}"
+    return with_ends_of(before, f"{_FENCE}{edit(old, head) if old else write(head)}{_FENCE}{body}")
 
 
 def parts(text: str) -> tuple[str, str]:

@@ -149,15 +149,20 @@ def write(value: Any) -> str:
 
 
 def edit(text: str, value: Any) -> str:
-    """Change YAML so that it parses to a value; comments, order and style of what stays the same are kept.
+    """Change YAML so that it parses to a value; comments, order, style and ends of lines of what stays are kept.
 
     Raises:
         InvalidYaml: the text is no YAML that `load` parses.
     """
     if is_same(old := load(text), value):
         return text
-    changed = changed_in_place(text, old, value, write, _in_line)
-    return changed if _is_yaml_of(changed, value) else write(value)
+    changed = changed_in_place(text.replace("\r\n", "\n"), old, value, write, _in_line)
+    return with_ends_of(text, changed if _is_yaml_of(changed, value) else write(value))
+
+
+def with_ends_of(before: str, text: str) -> str:
+    """A text of which the lines end as they did before: as on Windows, or with a newline."""
+    return text.replace("\n", "\r\n") if "\r\n" in before else text
 
 
 def _in_line(value: Any) -> str:
