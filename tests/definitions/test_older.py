@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.definitions.conftest import everything
 from tests.given import refused
 from tests.rules.definitions.test_older import FILES, YAML
 from workbench.definitions import Directory, Registry
+from workbench.definitions.journal import Journal
 from workbench.definitions.migration import Migration, prepare
 from workbench.definitions.older import LARGEST
 from workbench.model import uuid7
@@ -145,6 +147,40 @@ def test_it_becomes_one_that_says_the_same(agents: Path, registry: Registry, fil
     assert registry.change(registry.find(NAME), lambda old: old).after.definition == made.after.definition
     assert all(after[name] == text for name, text in files.items() if keep)
     assert after.get("finder/README.txt", "mine") == "mine"
+
+
+class Killed(BaseException):
+    """What ends a process amid a change."""
+
+
+def test_what_a_killed_process_left_of_a_conversion_or_a_removal_is_finished_by_whoever_reads_it(
+    agents: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(agents, AS_DIRECTORY)
+    with monkeypatch.context() as killed:
+        killed.setattr(Journal, "_finish", Mock(side_effect=Killed))
+        with pytest.raises(Killed):
+            migrate(registry, NAME, None, keep=False)
+    assert paths(registry) == ["./agents/finder"]
+    assert (agents / "finder" / AGENT).exists()
+    (agents / "finder" / JSON_AGENT).unlink()
+    removed: list[Path] = []
+
+    def unlink(path: Path, *, missing_ok: bool = False) -> None:
+        if removed and path.name != "journal.json":
+            raise Killed
+        removed.append(path)
+        os.unlink(path)
+
+    found = registry.find(NAME)
+    with monkeypatch.context() as killed:
+        killed.setattr(Path, "unlink", unlink)
+        with pytest.raises(Killed):
+            registry.remove(found)
+    assert [path.name for path in removed] != [AGENT]
+    refused("AGENT_NOT_FOUND", registry.read, registry.find(NAME))
+    assert paths(registry) == []
+    assert [name for name in texts(agents) if name.endswith((".md", AGENT))] == []
 
 
 def test_it_is_converted_to_another_directory_under_an_id_of_its_own(agents: Path, registry: Registry) -> None:

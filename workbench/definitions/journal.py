@@ -161,11 +161,15 @@ class Journal:
         return path
 
     def _finish(self, plan: Plan) -> None:
-        """Carry out a plan, from its beginning if it was carried out in part."""
-        for name, staged in plan.replace.items():
+        """Carry out a plan, from its beginning if it was carried out in part.
+
+        The agent's file, by which a definition is found, is the first that is there and the last that goes: whoever
+        finds it after a kill finds the journal too.
+        """
+        for name, staged in sorted(plan.replace.items(), key=lambda item: item[0] != layout.AGENT):
             with suppress(FileNotFoundError):  # it was done before
                 (self._home / staged).replace(self._target(name))
-        for name in plan.remove:
+        for name in sorted(plan.remove, key=lambda name: name == layout.AGENT):
             check_no_link((self._path / name).parent)
             (self._path / name).unlink(missing_ok=True)
         self._file.unlink(missing_ok=True)

@@ -89,6 +89,9 @@ class OlderDefinition(Directory):
                 (self._home / folder).rmdir()
 
     def _read(self) -> Content:
+        if self.is_unfinished():
+            with self.journal.locked():  # which finishes the conversion that a killed process has begun
+                pass
         return self._whole()  # no lock: others do not change it through Workbench
 
     def _parse(self, texts: Mapping[str, str]) -> Definition:
