@@ -334,11 +334,18 @@ def test_tab_leads_through_all_controls(open_bare: OpenDesk, project: Project, p
         expect(desk.get_by_label("Version").filter(visible=True)).to_be_visible()
     if tab == "Admin":
         expect(desk.get_by_text("queue length")).to_be_visible()
+    missed = walk(desk, tab)
+    if missed:  # what is drawn anew meanwhile, as charts are every few seconds, has lost its number
+        missed = walk(desk, tab)
+    assert missed == []
+
+
+def walk(desk: Locator, tab: str) -> list[str]:
+    """The names of the controls that Tab does not lead through."""
     desk.get_by_role("tab", name=re.compile(f"^{tab}")).focus()
     names = desk.evaluate(NUMBER)
     reached = set()
     while (number := desk.evaluate(FOCUSED)) is not None:
         reached.add(number)
-        page.keyboard.press("Tab")
-    missed = [name for number, name in enumerate(names) if str(number) not in reached]
-    assert missed == []
+        desk.page.keyboard.press("Tab")
+    return [name for number, name in enumerate(names) if str(number) not in reached]
