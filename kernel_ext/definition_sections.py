@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from functools import partial
 from typing import Any, Protocol
 
-from kernel_ext.live_values import live
 from kernel_ext.result import Result
 from workbench.errors import BadInput, NotFound
 from workbench.inert import inert
 from workbench.tables import Table
+
+Write = Callable[[Any], None]
+_CHANGES = {
+    dict: ("__setitem__", "__delitem__", "__ior__", "clear", "pop", "popitem", "setdefault", "update"),
+    list: (
+        *("__setitem__", "__delitem__", "__iadd__", "__imul__", "append", "extend", "insert", "pop", "remove"),
+        *("clear", "sort", "reverse"),
+    ),
+}
 
 
 class Caller(Protocol):
@@ -140,8 +148,9 @@ class Entries(Section):
 
     def _rewrite(self, key: str, before: Any, value: Any) -> None:
         if removed := before.keys() - value.keys():
-            text = f"{min(removed)} of a {self._noun} cannot be removed. Assign another value."
-            raise BadInput("FIELD_READ_ONLY", text)
+            raise BadInput(
+                "FIELD_READ_ONLY", f"{min(removed)} of a {self._noun} cannot be removed. Assign another value."
+            )
         self[key] = {name: one for name, one in value.items() if one != before.get(name)}
 
     def __delitem__(self, name: str) -> None:
@@ -185,3 +194,65 @@ class Providers(Section):
     def _all(self) -> Mapping[str, Any]:
         installed = self._call("agent_list_providers")["installed"]
         return {name: self._call("agent_get_provider_config", providerType=name)["config"] for name in installed}
+
+
+def live(value: Any, write: Write) -> Any:
+    """A value that is written, as it is then, when it is changed in place, also deep within.
+
+    Args:
+        write: stores the whole changed value. What it raises leaves the value as it was.
+    """
+    if isinstance(value, dict):
+        return _LiveDict(value, write)
+    return _LiveList(value, write) if isinstance(value, list) else value
+
+
+class _LiveDict(dict[Any, Any]):
+    """See `live`."""
+
+    _kind = dict
+
+    def __init__(self, value: dict[Any, Any], write: Write) -> None:
+        super().__init__({key: live(one, self._within(key)) for key, one in value.items()})
+        self._write = write
+
+    def _within(self, key: Any) -> Write:
+        return lambda one: self.__setitem__(key, one)
+
+
+class _LiveList(list[Any]):
+    """See `live`."""
+
+    _kind = list
+
+    def __init__(self, value: list[Any], write: Write) -> None:
+        super().__init__(live(one, self._within(index)) for index, one in enumerate(value))
+        self._write = write
+
+    def _within(self, index: int) -> Write:
+        return lambda one: self.__setitem__(index, one)
+
+
+def _plain(value: Any) -> Any:
+    """A value of ordinary dictionaries and lists."""
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list) else value
+
+
+def _writing(name: str) -> Callable[..., Any]:
+    def change(self: Any, *arguments: Any, **named: Any) -> Any:
+        changed = _plain(self)
+        result = getattr(changed, name)(*arguments, **named)
+        self._write(changed)
+        self._kind.clear(self)
+        fill = self._kind.update if self._kind is dict else self._kind.extend
+        fill(self, type(self)(changed, self._write))
+        return self if name.startswith("__i") else result
+
+    return change
+
+
+for _class, _names in ((_LiveDict, _CHANGES[dict]), (_LiveList, _CHANGES[list])):
+    for _name in _names:
+        setattr(_class, _name, _writing(_name))
