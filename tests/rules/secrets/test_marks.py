@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.rules.secrets.test_forms import FORMS, SECRET
@@ -25,6 +25,9 @@ def mask(*values: str) -> Mask:
 
 
 @given(st.text(min_size=8, max_size=40).filter(lambda text: len(text.splitlines()) == 1))
+@example(
+    "00000000000\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\ufb13\u080000000\U00010000"
+)  # in base64, a part has a form
 def test_a_secret_occurs_nowhere_by_itself_nor_does_what_other_programs_make_of_it(secret: str) -> None:
     forms = (
         *(secret, b64encode(secret.encode()).decode(), urlsafe_b64encode(secret.encode()).decode()),

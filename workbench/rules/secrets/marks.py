@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from workbench.rules.secrets.forms import MASK, has_form
+from workbench.rules.secrets.forms import MASK, masked_by_form
 
 KEY_BYTES = 32
 DIGEST_BYTES = 16
@@ -21,6 +21,7 @@ BEGINNING = 4
 """Characters of the beginning of a value; no value is shorter."""
 BEGINNINGS = 10_000
 """How many beginnings of words are remembered: most words of a text occur again."""
+_WORD = re.compile(r"[A-Za-z0-9+/_-]+")
 _EDGE = re.compile(r"(?<![A-Za-z0-9])|(?![A-Za-z0-9])")
 """Not within a word or number."""
 
@@ -35,8 +36,14 @@ class Mark(NamedTuple):
 
 def marks(key: bytes, values: Iterable[str]) -> list[Mark]:
     """The marks of values. What is known by its form needs none."""
-    found = sorted({value for value in values if not has_form(value)})
+    found = sorted({value for value in values if not _is_known_by_form(value)})
     return [Mark(_hash(key, value), _hash(key, value[:BEGINNING], 2), len(value)) for value in found]
+
+
+def _is_known_by_form(value: str) -> bool:
+    """Whether a value has a form; a word such as base64, of which only a part has one by chance, is not known by it."""
+    shown = masked_by_form(value)
+    return shown == MASK or (shown != value and _WORD.fullmatch(value) is None)
 
 
 def whole_in_base64(value: str) -> Iterator[str]:
