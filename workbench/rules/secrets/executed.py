@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import PlainSerializer
 
-from workbench.rules.secrets.forms import MASK, form_spans, is_secret_under, says_secret
+from workbench.rules.secrets.forms import MASK, after_flags, form_spans, is_secret_under, says_secret
 from workbench.rules.secrets.mask import Mask
 
 T = TypeVar("T")
@@ -69,12 +69,8 @@ def _names(value: Any, key: str = "") -> list[str]:
         case dict():
             return [name for one, inner in value.items() for name in (*_names(one), *_names(inner, one))]
         case list() | tuple():
-            flags = ("", *(one.lstrip("-") if isinstance(one, str) and one.startswith("-") else "" for one in value))
-            return [
-                name
-                for flag, one in zip(flags, value, strict=False)
-                for name in _names(one, flag if isinstance(one, str) else key)
-            ]
+            words = after_flags(value)
+            return [name for flag, one in words for name in _names(one, flag if isinstance(one, str) else key)]
     return []
 
 

@@ -7,7 +7,8 @@ The prefixes are those that the services document for their keys; scanners such 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 MASK = "••••••"
 """What is shown in place of a secret."""
@@ -160,6 +161,14 @@ def is_secret_under(name: str, value: str) -> bool:
     if name.lower() in ("key", "keys", "tokens"):
         return is_opaque(value)
     return len(value) >= _SHORTEST and _NO_VALUE.match(value) is None and _READABLE.fullmatch(value) is None
+
+
+def after_flags(words: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """The words of a command, or items of a list, each with the flag before it, without hyphens; empty if none is."""
+    flag = ""
+    for word in words:
+        yield flag, word
+        flag = word.lstrip("-") if isinstance(word, str) and word.startswith("-") else ""
 
 
 def secrets_in_file(text: str) -> set[str]:

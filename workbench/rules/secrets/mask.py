@@ -17,6 +17,7 @@ from workbench.rules.secrets.forms import (
     KEY_LINES,
     MASK,
     OPAQUE,
+    after_flags,
     is_secret_under,
     masked_by_form,
     masked_uncoloured,
@@ -81,8 +82,7 @@ class Mask:
             case dict():
                 return {self.data(key): self._under(key, one) for key, one in value.items()}
             case list() | tuple():
-                flags = ("", *(one if isinstance(one, str) and one.startswith("-") else "" for one in value))
-                return [self._after(flag, one) for flag, one in zip(flags, value, strict=False)]
+                return [self._after(flag, one) for flag, one in after_flags(value)]
             case int() | float() if not isinstance(value, bool):
                 return MASK if self._has(repr(value)) else value
         return value
@@ -95,7 +95,7 @@ class Mask:
 
     def _after(self, flag: str, value: Any) -> Any:
         """A value in a list without secrets; after a flag, it may be one because of that: `["--password", "x"]`."""
-        if self._forms and flag and isinstance(value, str) and is_secret_under(flag.lstrip("-"), value):
+        if self._forms and flag and isinstance(value, str) and is_secret_under(flag, value):
             return MASK
         return self.data(value)
 
