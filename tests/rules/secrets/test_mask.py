@@ -30,6 +30,7 @@ def test_a_known_secret_occurs_nowhere(value: Any, secret: str) -> None:
 
 
 @given(st.text(min_size=8, max_size=40), st.binary(max_size=5), st.binary(max_size=5))
+@example("00000\x1b[@", b"", b"")
 def test_nor_does_what_other_programs_make_of_it(secret: str, before: bytes, after: bytes) -> None:
     mask, whole = Mask([secret]), before + secret.encode() + after
     for text in (b64encode(whole).decode(), urlsafe_b64encode(whole).decode(), quote(secret), json.dumps(secret)):

@@ -189,9 +189,10 @@ def masked_uncoloured(text: str, mask: Callable[[str], str]) -> str:
     """What a mask makes of a text as it reads in a terminal: colours hide no secret; they stay if it masks nothing."""
     if "\x1b" not in text and "\\u001" not in text:
         return mask(text)
-    plain = _COLOUR.sub("", text)
+    coloured = mask(text)  # a secret may contain what looks like a colour
+    plain = _COLOUR.sub("", coloured)
     masked = mask(plain)
-    return text if masked == plain else masked
+    return coloured if masked == plain else masked
 
 
 def _masked_by_form(text: str) -> str:
