@@ -95,7 +95,8 @@ def test_a_report(page: Page, tmp_path: Path) -> None:
         (project := tmp_path / "project").mkdir()
         repository(project)
         record(project)
-        ProjectClient(project).report("gantt").save(saved)
+        with ProjectClient(project) as client:
+            client.report("gantt").save(saved)
 
     with ThreadPoolExecutor(1) as thread:  # an event loop runs in this one
         thread.submit(report).result()

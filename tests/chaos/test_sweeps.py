@@ -70,7 +70,8 @@ def executed(project: Path) -> list[str]:
 
 
 def recorded(project: Path, sweep: str) -> list[dict[str, Any]]:
-    runs = ProjectClient(project).call("list_runs", sweep=sweep, limit=500)["runs"]
+    with ProjectClient(project) as client:
+        runs = client.call("list_runs", sweep=sweep, limit=500)["runs"]
     return sorted(runs, key=lambda run: int(run["parameters"]["seed"]))
 
 

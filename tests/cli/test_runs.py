@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,16 +15,16 @@ WIDTH = 100
 
 
 @pytest.fixture
-def client(repository: Path) -> ProjectClient:
+def client(repository: Path) -> Iterator[ProjectClient]:
     """The project in which the command is typed, with two runs."""
-    client = ProjectClient(repository)
-    client.create_project()
-    for number, loss in ((1, 0.123456789), (2, 0.05)):
-        about = {"lr": number / 10, "seed": number, "layers": [1, 2], "a long name of a parameter": "x" * 100}
-        client.call("start_run", name=f"run {number} with a name that is rather long", parameters=about)
-        client.call("record_metrics", run_id=number, metrics={"loss": [1, loss], "val/accuracy": "NaN"})
-        client.call("end_run", run_id=number)
-    return client
+    with ProjectClient(repository) as client:
+        client.create_project()
+        for number, loss in ((1, 0.123456789), (2, 0.05)):
+            about = {"lr": number / 10, "seed": number, "layers": [1, 2], "a long name of a parameter": "x" * 100}
+            client.call("start_run", name=f"run {number} with a name that is rather long", parameters=about)
+            client.call("record_metrics", run_id=number, metrics={"loss": [1, loss], "val/accuracy": "NaN"})
+            client.call("end_run", run_id=number)
+        yield client
 
 
 @pytest.mark.usefixtures("client")

@@ -52,8 +52,8 @@ def test_a_run_is_recorded_before_and_after_the_servers_start(notebook: Kernel, 
     assert notebook.fail("wb.runs[1].frame('los')")["evalue"].startswith(unknown)
     notebook.run("wb.runs[2].tag('best'); wb.runs[2].note('It **works**.')")
     assert "best" in notebook.run("%workbench runs --tag best")
-    client = ProjectClient(home)
-    assert [run["name"] for run in client.call("list_runs", tag="best")["runs"]] == ["second"]
+    with ProjectClient(home) as client:
+        assert [run["name"] for run in client.call("list_runs", tag="best")["runs"]] == ["second"]
 
 
 def test_the_run_that_begins_by_itself_ends_with_the_kernel(tmp_path: Path) -> None:
@@ -64,5 +64,6 @@ def test_the_run_that_begins_by_itself_ends_with_the_kernel(tmp_path: Path) -> N
         kernel.client.shutdown()
         while kernel.manager.is_alive():
             pass
-    [run] = ProjectClient(tmp_path).call("list_runs")["runs"]
+    with ProjectClient(tmp_path) as client:
+        [run] = client.call("list_runs")["runs"]
     assert (run["state"], run["metrics"]) == ("completed", {"loss": 0.5})

@@ -6,7 +6,7 @@ import asyncio
 import math
 import threading
 from argparse import Namespace
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -30,11 +30,11 @@ from workbench.shells.serve import Servers
 
 
 @pytest.fixture
-def client(settings: Settings) -> ProjectClient:
+def client(settings: Settings) -> Iterator[ProjectClient]:
     """The command line's way to the project."""
-    client = ProjectClient(settings.project)
-    client.create_project()
-    return client
+    with ProjectClient(settings.project) as client:
+        client.create_project()
+        yield client
 
 
 @pytest.fixture

@@ -38,7 +38,8 @@ def disk(request: pytest.FixtureRequest, repository: Path) -> Iterator[Path]:
     """A small file system below the project's state directory, or below that of the executed notebooks."""
     place = repository / ".aiswarm"
     if request.param == "outputs":
-        ProjectClient(repository).create_project()
+        with ProjectClient(repository) as client:
+            client.create_project()
         place = place / "runs"
     with small_disk(place, 96) as made:
         yield made
@@ -52,7 +53,8 @@ def sweep(project: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def runs(project: Path) -> list[dict[str, Any]]:
-    return sorted(ProjectClient(project).call("list_runs")["runs"], key=lambda run: int(run["parameters"]["seed"]))
+    with ProjectClient(project) as client:
+        return sorted(client.call("list_runs")["runs"], key=lambda run: int(run["parameters"]["seed"]))
 
 
 def test_a_disk_that_fills_fails_runs_with_a_code_and_a_resumed_sweep_does_the_rest(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from workbench import state_directory
 from workbench.errors import Refused
@@ -60,6 +60,7 @@ class ProjectClient:
     """Calls the server that `server.json` names, if that one answers; otherwise opens the store.
 
     Creates no project: where there is none, operations that read find nothing, and others fail with ``NO_PROJECT``.
+    A context manager, whose end closes it.
 
     Args:
         project: the root of the project; by default it is found from the current directory.
@@ -69,6 +70,13 @@ class ProjectClient:
     def __init__(self, project: Path | None = None, token: str | None = None) -> None:
         self._project = project
         self._token = token
+        self._runner = asyncio.Runner()  # one for all calls: Ctrl-C between two meets no loop that is being made
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._runner.close()
 
     @cached_property
     def settings(self) -> Settings:
@@ -83,7 +91,7 @@ class ProjectClient:
         """See `OperatorClient.call`."""
         work = self._call(name, arguments)
         try:
-            return asyncio.run(work)
+            return self._runner.run(work)
         finally:
             work.close()  # Ctrl-C may come before it has begun
 
@@ -92,7 +100,7 @@ class ProjectClient:
         from workbench.client.discovery import find_server
 
         state_directory.check(self.settings.project)
-        found = asyncio.run(find_server(self.settings.server_file))
+        found = self._runner.run(find_server(self.settings.server_file))
         return found.info if found else None
 
     def require_operator(self, command: str) -> None:
@@ -119,7 +127,7 @@ class ProjectClient:
 
     def create_project(self) -> None:
         """See `OperatorClient.create_project`."""
-        asyncio.run(self._create())
+        self._runner.run(self._create())
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         from workbench.client import HttpClient, no_server

@@ -20,7 +20,7 @@ from workbench.rules.wording import in_commands
 def choose_project(ctx: click.Context, project: Path | None) -> None:
     """Have the command work in a project, unless an earlier option has chosen one and this has none."""
     if project is not None or ctx.obj is None:
-        ctx.obj = ProjectClient(project, os.environ.get("WORKBENCH_TOKEN"))
+        ctx.obj = ctx.with_resource(ProjectClient(project, os.environ.get("WORKBENCH_TOKEN")))
 
 
 def _choose(ctx: click.Context, _: click.Parameter, project: Path | None) -> None:

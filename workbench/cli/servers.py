@@ -99,7 +99,8 @@ def demo(repo: Path | None, plan_file: Path | None, workers: int, check: str, ou
         raise Unavailable("DEMO_FAILED", f"{ran.failure} Open {ran.notebook} for details.")
     again = f"workbench demo --repo {_quoted(repo)}" if repo else "workbench demo"
     again += f" --plan {_quoted(plan_file)}" if plan_file else ""
-    made = account_of(ProjectClient(Path(ran.summary["project"])).call, ran.summary["plan"])
+    with ProjectClient(Path(ran.summary["project"])) as client:
+        made = account_of(client.call, ran.summary["plan"])
     return _shown(ran, made, _next_steps(made, ran.summary["project"], again, own=repo is not None))
 
 

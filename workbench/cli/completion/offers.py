@@ -35,7 +35,7 @@ def _offers(found: Callable[[OperatorClient], Named]) -> Complete:
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         client: Any = context.obj or ProjectClient()
         named: dict[str, str] = {}
-        with suppress(WorkbenchError):
+        with client, suppress(WorkbenchError):  # Click ends no context in which it completes
             named = {str(word): about for word, about in found(client) if word is not None}
         return [
             CompletionItem(word, help=inert_line(about))
