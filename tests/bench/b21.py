@@ -1,5 +1,5 @@
-"""B21: a call of an upstream MCP server's tool through Workbench, beside the same call at the upstream itself, and
-through a proxy that is made of the MCP package's own server and client, and does nothing else.
+"""B21: a call of an upstream MCP server's tool through Workbench, beside the same call through a proxy that is made of
+the MCP package's own server and client, and does nothing else, and at the upstream itself.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from tests.bench.project import opened, prepare, scratch
 from tests.bench.rows import SHORT, Row, Samples, at_most, take_turns
 
 PROXIED = "a proxied call"
-BESIDE_PROXY = "a proxied call, beside a bare proxy"
+BESIDE_UPSTREAM = "a proxied call, beside the upstream server"
 BARE_PROXY = "the same call through a proxy made of the MCP package alone"
+UPSTREAM_ITSELF = "the same call at the upstream server"
 AGENT = "agent-0"
 ARGUMENTS: dict[str, Any] = {"a": 1, "b": 2}
 
@@ -41,8 +42,8 @@ def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
                     rounds * SHORT, **{k: lambda c=c: asyncio.run(_milliseconds(*c, each)) for k, c in calls.items()}
                 )
     return {
-        PROXIED: Samples(times["ours"], times["direct"], "ms"),
-        BESIDE_PROXY: Samples(times["ours"], times["proxy"], "ms", BARE_PROXY),
+        PROXIED: Samples(times["ours"], times["proxy"], "ms"),
+        BESIDE_UPSTREAM: Samples(times["ours"], times["direct"], "ms", UPSTREAM_ITSELF),
     }
 
 
@@ -101,8 +102,8 @@ async def _proxy(upstream: str) -> None:
 ROW = Row(
     "B21",
     "MCP call of an upstream server's tool, with grant, permission and record",
-    "the same call at the upstream server",
-    {PROXIED: at_most(2.2)},
+    BARE_PROXY,
+    {PROXIED: at_most(1.5)},
     run,
 )
 

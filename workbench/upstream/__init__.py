@@ -2,8 +2,6 @@
 
 - `target`: what is connected to: a program, or a server at a URL
 - `program_transport`, `http_transport`: the streams of messages, with a limit for each
-- `http_posts`: requests over HTTP, over connections of our own where that is plain
-- `http_calls`: calls of tools over HTTP, each in the task of its caller
 - `lines`: a stream of bytes split into messages
 - `offers`: a server's tools as it lists them, checked
 - `call`: one call of a tool: its deadline, its progress, its questions

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from workbench.process import ProcessRef
 from workbench.upstream.connection import Handlers
-from workbench.upstream.http_transport import http_client, sse_streams
+from workbench.upstream.http_transport import http_streams, sse_streams
 from workbench.upstream.program_transport import LogTail, program_streams
-from workbench.upstream.target import Address, Program, Target
+from workbench.upstream.target import Program, Target
 
 if TYPE_CHECKING:
     from mcp.client import Client, Transport
@@ -34,33 +34,20 @@ async def connected(
     Raises:
         OSError: a program cannot be started. MCPError, TransportError: the server does not answer as it should.
     """
-    connecting: AbstractAsyncContextManager[Client]
-    if isinstance(target, Program):
-        connecting = _client(program_streams(target, largest, tail, handlers.ended, started), handlers)
-    elif target.is_sse:
-        connecting = _client(sse_streams(target, largest), handlers)
-    else:
-        connecting = _over_http(target, handlers, largest)
-    async with connecting as client:
+    from mcp.client import Client
+
+    async with Client(
+        _streams(target, handlers, largest, tail, started),
+        mode=handlers.era,
+        message_handler=handlers.note,
+        elicitation_callback=handlers.elicit,
+    ) as client:
         yield client
 
 
-@asynccontextmanager
-async def _over_http(address: Address, handlers: Handlers, largest: int) -> AsyncIterator[Client]:
-    from mcp.client.streamable_http import streamable_http_client
-
-    from workbench.upstream.http_calls import HttpCalls
-    from workbench.upstream.http_posts import posts
-
-    async with http_client(address, largest) as http, posts(http, address.url, largest) as post:
-        streams = streamable_http_client(address.url, http_client=http, max_sse_event_size=largest)
-        async with _client(streams, handlers) as client:
-            session = client.session
-            session._dispatcher = HttpCalls(session._dispatcher, post, largest)
-            yield client
-
-
-def _client(streams: Transport, handlers: Handlers) -> Client:
-    from mcp.client import Client
-
-    return Client(streams, mode=handlers.era, message_handler=handlers.note, elicitation_callback=handlers.elicit)
+def _streams(
+    target: Target, handlers: Handlers, largest: int, tail: LogTail, started: Callable[[ProcessRef], None]
+) -> Transport:
+    if isinstance(target, Program):
+        return program_streams(target, largest, tail, handlers.ended, started)
+    return sse_streams(target, largest) if target.is_sse else http_streams(target, largest)

@@ -112,18 +112,22 @@ class Upstream:
             while True:
                 began = clock()
                 try:
-                    async with self._connected() as client:
-                        await self._watch(client)
+                    await asyncio.create_task(self._once())  # as anyio cancels its task for its own ends
                 except Exception as error:  # whatever a server does to its client: others go on
                     # Some older servers do not answer a question that they do not know.
                     self._is_legacy = isinstance(error, TimeoutError) and not self._is_legacy
                     self._set(State.FAILED, _reason(error, self._limits.start))
+                _require_not_cancelled()
                 if clock() - began > STEADY_SECONDS:
                     pauses = backoff()
                 await asyncio.sleep(next(pauses))
                 self.restarts += 1
         finally:
             self._set(State.STOPPED, None)
+
+    async def _once(self) -> None:
+        async with self._connected() as client:
+            await self._watch(client)
 
     @property
     def is_busy(self) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING
 
 import httpx2
@@ -36,10 +36,26 @@ def http_client(
     """
     # Compressed, an answer could be larger than its bytes.
     return httpx2.AsyncClient(
-        event_hooks={"response": [limiting(largest)]},
+        event_hooks={"response": [_limiting(largest)]},
         headers={**(headers or address.headers), "accept-encoding": "identity"},
         timeout=httpx2.Timeout(CONNECT_SECONDS, read=None),
     )
+
+
+@asynccontextmanager
+async def http_streams(address: Address, largest: int) -> AsyncGenerator[TransportStreams]:
+    """Connect to a server.
+
+    Args:
+        largest: bytes of a message from it.
+    """
+    from mcp.client.streamable_http import streamable_http_client
+
+    async with (
+        http_client(address, largest) as http,
+        streamable_http_client(address.url, http_client=http, max_sse_event_size=largest) as streams,
+    ):
+        yield streams
 
 
 def sse_streams(address: Address, largest: int) -> AbstractAsyncContextManager[TransportStreams]:
@@ -58,15 +74,16 @@ def sse_streams(address: Address, largest: int) -> AbstractAsyncContextManager[T
     return sse_client(address.url, headers=dict(address.headers), httpx_client_factory=client)
 
 
-def limiting(largest: int) -> Callable[[httpx2.Response], Awaitable[None]]:
-    """Makes an answer that is too large an error, and slows down a stream of too many events."""
+def _limiting(largest: int) -> Callable[[httpx2.Response], Awaitable[None]]:
+    """Makes an answer that is too large or compressed an error, and slows down a stream of too many events."""
 
     async def limit(response: httpx2.Response) -> None:
-        if response.headers.get("content-encoding", "identity") != "identity":
-            raise httpx2.DecodingError("its answer is compressed, which was not asked for", request=response.request)
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         is_stream = response.headers.get("content-type", "").lower().startswith(_EVENT_STREAM)
-        response.stream = _Paced(response.stream) if is_stream else _Cut(response.stream, largest)
+        if response.headers.get("content-encoding", "identity") != "identity":
+            response.stream = _Refused(response.stream)
+        else:
+            response.stream = _Paced(response.stream) if is_stream else _Cut(response.stream, largest)
 
     return limit
 
@@ -83,6 +100,18 @@ class _Cut(httpx2.AsyncByteStream):
             if size > self._largest:
                 raise httpx2.StreamError(f"{TOO_LARGE} {self._largest} bytes")
             yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class _Refused(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        raise httpx2.StreamError("it is compressed, which was not asked for")
+        yield b""
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -20,7 +20,6 @@ from workbench.rules.tools.surroundings import Surroundings
 from workbench.services.tools.tool import Outcome, Tool
 from workbench.shells.gate import is_stranger, unless_ended
 from workbench.shells.mcp.backend import Context, caller_of
-from workbench.shells.mcp.direct import DirectCalls
 from workbench.shells.mcp.guidance import guidance
 from workbench.shells.mcp.notifications import Notifications
 from workbench.shells.mcp.server import server
@@ -92,12 +91,10 @@ class Endpoint:
         self._workbench = workbench
         self._backend = backend = InProcess(workbench, stopping)
         self._notifications = Notifications(workbench, backend, stopping)
-        largest = workbench.settings.max_frame_bytes
         self._manager = StreamableHTTPSessionManager(
             server(workbench.catalogue, backend, self._notifications.listen, self._notifications),
-            max_request_body_size=largest,
+            max_request_body_size=workbench.settings.max_frame_bytes,
         )
-        self._app = DirectCalls(self._manager, largest)
         self._answering: dict[asyncio.Future[None], str | None] = {}
 
     @asynccontextmanager
@@ -115,7 +112,7 @@ class Endpoint:
             await self._stream(session_id, scope, receive, send)
             return
         async with self._noted(session_id):
-            await self._app(scope, receive, send)
+            await self._manager.asgi_app(scope, receive, send)
 
     async def end(self) -> None:
         """Answer the calls that wait, then close the streams of clients cleanly.

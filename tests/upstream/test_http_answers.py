@@ -1,0 +1,182 @@
+"""What a server at a URL may answer to a call, and what it should not: each is a result or a coded error."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.upstream.listener import Request, answered, listening
+from tests.upstream.servers import connecting, running
+from workbench.errors import Unavailable
+from workbench.upstream.connection import Upstream
+from workbench.upstream.target import Address
+
+pytestmark = pytest.mark.anyio
+
+LARGEST = 2_000
+JSON = "application/json"
+EVENTS = "text/event-stream"
+RESULT = {"content": [], "isError": False, "resultType": "complete"}
+ADD = {"name": "add", "inputSchema": {"type": "object"}}
+DISCOVERED = {
+    "supportedVersions": ["2026-07-28"],
+    "capabilities": {"tools": {}},
+    "resultType": "complete",
+    "ttlMs": 0,
+    "cacheScope": "public",
+}
+LISTED = {"tools": [ADD], "resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
+
+
+@dataclass
+class Answer:
+    """What is answered to a call: a body, in which `ID` stands for the number of the call."""
+
+    body: bytes
+    kind: str = JSON
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, id_: Any) -> bytes:
+        body = self.body.replace(b'"ID"', json.dumps(id_).encode())
+        headers = [f"{name}: {value}" for name, value in self.headers.items()]
+        return answered(body, *headers, status=f"{self.status} Status", kind=self.kind)
+
+
+@dataclass
+class Raw:
+    """Bytes after which the connection is closed."""
+
+    sent: bytes
+
+    def __call__(self, id_: Any) -> bytes:
+        return self.sent
+
+
+class Server:
+    """A server without sessions that lists one tool, and answers calls with `answer`."""
+
+    def __init__(self) -> None:
+        self.answer: Answer | Raw = Answer(b"")
+        self.calls: list[Request] = []
+
+    async def __call__(self, request: Request, writer: asyncio.StreamWriter) -> None:
+        message = json.loads(request.body)
+        if message["method"] == "tools/call":
+            self.calls.append(request)
+            writer.write(self.answer(message["id"]))
+            if isinstance(self.answer, Raw):
+                writer.close()
+            return
+        known: dict[str, Any] = {"server/discover": DISCOVERED, "tools/list": LISTED}
+        result = known.get(message["method"])
+        outcome = {"result": result} if result else {"error": {"code": -32601, "message": "no"}}
+        writer.write(answered(json.dumps({"jsonrpc": "2.0", "id": message["id"], **outcome}).encode()))
+
+
+@asynccontextmanager
+async def connection() -> AsyncIterator[tuple[Server, Upstream]]:
+    """A server, and the connection to it."""
+    server = Server()
+    async with listening(server) as listener:
+        address = Address(listener.url, {"authorization": "Bearer token"})
+        async with running(connecting(address, largest=LARGEST), largest=LARGEST, check=1_000) as watched:
+            yield server, await watched.ready()
+
+
+def answer(**message: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": "ID", **message}).encode()
+
+
+def event(**message: Any) -> bytes:
+    """A JSON-RPC message as an event of a stream."""
+    return b"data: " + json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n\n"
+
+
+async def test_a_call_is_one_request_with_the_headers_of_its_server_and_its_tool() -> None:
+    async with connection() as (server, upstream):
+        server.answer = Answer(answer(result=RESULT))
+        assert (await upstream.call("add", {"a": 1})).content == []
+    [request] = server.calls
+    assert json.loads(request.body)["params"]["arguments"] == {"a": 1}
+    expected = {"authorization: bearer token", "mcp-method: tools/call", "mcp-name: add", "accept-encoding: identity"}
+    assert expected <= set(request.head.splitlines())
+
+
+async def test_a_report_of_progress_that_is_none_is_left_out() -> None:
+    steps: list[float] = []
+
+    async def note(done: float, total: float | None, message: str | None) -> None:
+        steps.append(done)
+
+    async with connection() as (server, upstream):
+        progress = "notifications/progress"
+        server.answer = Answer(
+            b": ping\n\n"
+            + event(method=progress, params={"progressToken": "ID", "progress": 1, "total": 2, "message": "one"})
+            + event(method=progress, params={"progressToken": "ID", "progress": "some"})
+            + event(method="notifications/message", params={"level": "info", "data": "hello"})
+            + event(id="ID", result=RESULT)
+            + event(id="ID", error={"code": 1, "message": "too late"}),
+            EVENTS,
+        )
+        assert (await upstream.call("add", {}, note)).is_error is False
+    assert steps == [1]
+
+
+ERROR = {"code": -32001, "message": "no", "data": {"why": "so"}}
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "reason"),
+    [
+        (Answer(answer(error=ERROR)), "TOOL_SERVER_ERROR", "answered with an error: no."),
+        (Answer(answer(error=ERROR), status=400), "TOOL_SERVER_ERROR", "answered with an error: no."),
+        (Answer(event(id="ID", error=ERROR), EVENTS), "TOOL_SERVER_ERROR", "answered with an error: no."),
+        (Answer(answer(error={"code": -32000, "message": "quota exceeded"})), "TOOL_SERVER_ERROR", "quota exceeded"),
+        (Answer(b"Not Found", "text/plain", 404), "TOOL_SERVER_ERROR", "Not Found"),
+        (Answer(b"<html>", "text/html", 502), "TOOL_SERVER_ERROR", "error response"),
+        (Answer(b"<html>", "text/html"), "TOOL_SERVER_ERROR", "Unexpected content type: text/html"),
+        (Answer(b"", status=307, headers={"Location": "http://127.0.0.2/mcp"}), "TOOL_SERVER_ERROR", "not followed"),
+        (Answer(b"[]"), "TOOL_SERVER_ERROR", "Failed to parse"),
+        (Answer(b"[" * 1_900), "TOOL_SERVER_ERROR", "Failed to parse"),
+        (Answer(answer(result="text")), "TOOL_SERVER_ERROR", "Failed to parse"),
+        (Answer(b"data: no JSON\n\n", EVENTS), "TOOL_SERVER_ERROR", "Failed to parse"),
+        (Answer(answer(result=RESULT), headers={"Content-Encoding": "gzip"}), "TOOL_SERVER_ERROR", "compressed"),
+        (Answer(answer(result={"text": "x" * LARGEST})), "TOOL_RESULT_TOO_LARGE", "larger than 2,000 bytes"),
+        (Answer(event(id="ID", result={"text": "x" * LARGEST}), EVENTS), "TOOL_RESULT_TOO_LARGE", "2,000 bytes"),
+        (Answer(b": nothing\n\n", EVENTS), "TOOL_SERVER_DOWN", "it ended before it had answered"),
+        (Raw(b""), "TOOL_SERVER_DOWN", "ended"),
+        (
+            Raw(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\nhalf"),
+            "TOOL_SERVER_DOWN",
+            "ended",
+        ),
+        (Answer(b"", status=202), "TOOL_SERVER_ERROR", "202 Accepted"),
+    ],
+)
+async def test_what_is_no_result_is_an_error_of_its_call(sent: Answer | Raw, code: str, reason: str) -> None:
+    async with connection() as (server, upstream):
+        server.answer = sent
+        with pytest.raises(Unavailable) as failed:
+            await upstream.call("add", {})
+    assert failed.value.code == code, failed.value
+    assert reason in failed.value.message
+
+
+@pytest.mark.long
+@settings(max_examples=50)
+@given(body=st.binary(max_size=100), kind=st.sampled_from([JSON, EVENTS]), status=st.sampled_from([200, 400, 404, 500]))
+async def test_any_answer_is_a_result_or_a_coded_error(body: bytes, kind: str, status: int) -> None:
+    async with connection() as (server, upstream):
+        server.answer = Answer(body, kind, status)
+        with suppress(Unavailable):
+            await upstream.call("add", {})
