@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from workbench.rules.spelling import similar
+from workbench.rules.tools.schemas import draft_of
 
 SCHEMAS = 1_000
 """Schemas whose validators are kept."""
@@ -18,21 +19,25 @@ REASON = 500
 """Characters of a reason."""
 
 
-def problems(schema: str, arguments: Mapping[str, Any]) -> list[dict[str, str]]:
-    """What is wrong with arguments: field and reason, never values.
+def problems(schema: str, arguments: Any) -> list[dict[str, str]]:
+    """What is wrong with arguments, or with another value: field and reason, never values.
 
     Args:
-        schema: JSON Schema (2020-12) as JSON text. A schema that is itself wrong, or that refers to another place, is
-            left to the tool.
+        schema: JSON Schema as JSON text, of the draft that it declares. A schema that is itself wrong, or that refers
+            to another place, is left to the tool.
     """
     validator = _validator(schema)
     if validator is None:
         return []
     try:
-        found = list(islice(validator.iter_errors(dict(arguments)), PROBLEMS))
+        found = list(islice(validator.iter_errors(_plain(arguments)), PROBLEMS))
     except Exception:  # the schema may be wrong: an unknown reference, an endless recursion
         return []
     return [{"field": ".".join(map(str, one.absolute_path)) or "arguments", "reason": _reason(one)} for one in found]
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 def is_loaded() -> bool:
@@ -43,25 +48,24 @@ def is_loaded() -> bool:
 
 
 @cache
-def _library() -> tuple[Any, type[Exception], Any]:
-    """A validator that leaves regular expressions to the tool, as some take forever and the schema may come from
-    elsewhere; the error of a schema that is wrong; and an empty registry of references."""
-    from jsonschema import Draft202012Validator, SchemaError, validators
+def _library() -> tuple[Any, Any]:
+    """Makes validators that leave regular expressions to the tool, as some take forever and the schema may come from
+    elsewhere; and an empty registry of references."""
+    from jsonschema import validators
     from referencing import Registry
 
     unchecked: Any = {"pattern": None, "patternProperties": None}
-    return validators.extend(Draft202012Validator, unchecked), SchemaError, Registry()  # type: ignore[no-untyped-call]
+    return cache(lambda draft: validators.extend(draft, unchecked)), Registry()  # type: ignore[no-untyped-call]
 
 
 @lru_cache(SCHEMAS)
 def _validator(schema: str) -> Any:
     found = json.loads(schema)
-    without_patterns, schema_error, registry = _library()
+    without_patterns, registry = _library()
     try:
-        without_patterns.check_schema(found)
-    except schema_error:
+        return without_patterns(draft_of(found))(found, registry=registry)
+    except ValueError:
         return None
-    return without_patterns(found, registry=registry)
 
 
 def _reason(error: Any) -> str:
