@@ -2,94 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.upstream.listener import Request, answered, listening
-from tests.upstream.servers import connecting, running
+from tests.upstream.answering import EVENTS, JSON, LARGEST, Answer, Raw, connection
 from workbench.errors import Unavailable
-from workbench.upstream.connection import Upstream
-from workbench.upstream.target import Address
 
 pytestmark = pytest.mark.anyio
 
-LARGEST = 2_000
-JSON = "application/json"
-EVENTS = "text/event-stream"
 RESULT = {"content": [], "isError": False, "resultType": "complete"}
-ADD = {"name": "add", "inputSchema": {"type": "object"}}
-DISCOVERED = {
-    "supportedVersions": ["2026-07-28"],
-    "capabilities": {"tools": {}},
-    "resultType": "complete",
-    "ttlMs": 0,
-    "cacheScope": "public",
-}
-LISTED = {"tools": [ADD], "resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
-
-
-@dataclass
-class Answer:
-    """What is answered to a call: a body, in which `ID` stands for the number of the call."""
-
-    body: bytes
-    kind: str = JSON
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-    def __call__(self, id_: Any) -> bytes:
-        body = self.body.replace(b'"ID"', json.dumps(id_).encode())
-        headers = [f"{name}: {value}" for name, value in self.headers.items()]
-        return answered(body, *headers, status=f"{self.status} Status", kind=self.kind)
-
-
-@dataclass
-class Raw:
-    """Bytes after which the connection is closed."""
-
-    sent: bytes
-
-    def __call__(self, id_: Any) -> bytes:
-        return self.sent
-
-
-class Server:
-    """A server without sessions that lists one tool, and answers calls with `answer`."""
-
-    def __init__(self) -> None:
-        self.answer: Answer | Raw = Answer(b"")
-        self.calls: list[Request] = []
-
-    async def __call__(self, request: Request, writer: asyncio.StreamWriter) -> None:
-        message = json.loads(request.body)
-        if message["method"] == "tools/call":
-            self.calls.append(request)
-            writer.write(self.answer(message["id"]))
-            if isinstance(self.answer, Raw):
-                writer.close()
-            return
-        known: dict[str, Any] = {"server/discover": DISCOVERED, "tools/list": LISTED}
-        result = known.get(message["method"])
-        outcome = {"result": result} if result else {"error": {"code": -32601, "message": "no"}}
-        writer.write(answered(json.dumps({"jsonrpc": "2.0", "id": message["id"], **outcome}).encode()))
-
-
-@asynccontextmanager
-async def connection() -> AsyncIterator[tuple[Server, Upstream]]:
-    """A server, and the connection to it."""
-    server = Server()
-    async with listening(server) as listener:
-        address = Address(listener.url, {"authorization": "Bearer token"})
-        async with running(connecting(address, largest=LARGEST), largest=LARGEST, check=1_000) as watched:
-            yield server, await watched.ready()
 
 
 def answer(**message: Any) -> bytes:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from pydantic import BaseModel, ConfigDict
 
+from workbench.client.mended import mended
 from workbench.errors import first_within
 from workbench.process.marks import inherited_mark
 
@@ -96,7 +97,8 @@ async def _connected(target: Target, log: TextIO) -> AsyncIterator[Client]:
             transport = sse_client(target.url, headers=dict(target.headers), timeout=target.seconds)
         else:
             transport = streamable_http_client(target.url, http_client=http)
-        async with Client(transport) as client:
+        client = Client(mended(transport, lambda: client.session.protocol_version))
+        async with client:
             yield client
 
 
@@ -107,7 +109,7 @@ async def _finding(client: Client) -> Finding:
 
 
 async def _tools(client: Client) -> AsyncIterator[FoundTool]:
-    size, cursor = 0, None
+    size, cursor, before = 0, None, set[str]()
     while True:
         page = await client.list_tools(cursor=cursor)
         for tool in page.tools:
@@ -116,8 +118,9 @@ async def _tools(client: Client) -> AsyncIterator[FoundTool]:
             if size > LONGEST_LIST:
                 return
             yield found
-        if (cursor := page.next_cursor) is None:
+        if not (cursor := page.next_cursor) or cursor in before:
             return
+        before.add(cursor)
 
 
 def _reason(error: BaseException, seconds: float) -> str:

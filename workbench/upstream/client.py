@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from workbench.client.mended import mended
 from workbench.process import ProcessRef
 from workbench.upstream.connection import Handlers
 from workbench.upstream.http_transport import http_streams, sse_streams
@@ -36,12 +37,13 @@ async def connected(
     """
     from mcp.client import Client
 
-    async with Client(
-        _streams(target, handlers, largest, tail, started),
+    client = Client(
+        mended(_streams(target, handlers, largest, tail, started), lambda: client.session.protocol_version),
         mode=handlers.era,
         message_handler=handlers.note,
         elicitation_callback=handlers.elicit,
-    ) as client:
+    )
+    async with client:
         yield client
 
 

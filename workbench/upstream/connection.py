@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.client.retry import backoff
 from workbench.errors import WorkbenchError, first_within
+from workbench.rules.reasons import reason
 from workbench.rules.tools.progress import Progress
 from workbench.upstream import errors
 from workbench.upstream.call import DECLINED, Ask, Call, current
@@ -324,4 +325,9 @@ def _reason(error: BaseException, start_seconds: float) -> str:
 
 
 def _first_line(error: BaseException) -> str:
+    from pydantic import ValidationError
+
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"{error.title} is not as the protocol says: {'.'.join(map(str, first['loc']))}: {reason(first)}"
     return f"{type(error).__name__}: {error}".partition("\n")[0]

@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from workbench.client.mended import LEFT_OUT, NOTES, RESULT_SCHEMA
 from workbench.inert import inert, inert_line
 from workbench.rules.tools.names import qualified
+from workbench.rules.tools.schemas import draft_of
 from workbench.rules.wire import json_safety
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ LONGEST_DESCRIPTION = 10_000
 LARGEST_SCHEMA = 64 << 10
 """Characters of a schema as JSON."""
 PROBLEMS_KEPT = 20
+LONGEST_PROBLEM = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +55,8 @@ class Offers:
 
     Args:
         names: the name of each in the catalogue, with the name on the server.
-        problems: the first of them.
-        left_out: how many.
+        problems: the first of the reasons; also of parts of tools that are left out.
+        left_out: how many tools are.
     """
 
     tools: Mapping[str, Offer] = field(default_factory=dict)
@@ -69,17 +72,27 @@ async def list_offers(client: Client, server: str) -> Offers:
         MCPError, ValidationError: it does not list them, or not as the protocol says.
     """
     tools: dict[str, Offer] = {}
-    problems: list[str] = []
-    cursor: str | None = None
+    left_out: list[str] = []
+    notes: list[str] = []
+    cursors: list[str | None] = [None]
     for _ in range(MOST_PAGES):
-        page = await client.list_tools(cursor=cursor, cache_mode="refresh")
-        problems += await to_thread(_add_all, tools, page.tools)
-        if (cursor := page.next_cursor) is None:
+        page = await client.list_tools(cursor=cursors[-1], cache_mode="refresh")
+        said = page.meta or {}
+        is_again = page.next_cursor in cursors[1:]  # such as of a server that does not know what a cursor is
+        new = [tool for tool in page.tools if not (is_again and tool.name in tools)]
+        left_out += [*map(_cut, said.get(LEFT_OUT, ())), *await to_thread(_add_all, tools, new)]
+        notes += map(_cut, said.get(NOTES, ()))
+        if not page.next_cursor or is_again:
             break
+        cursors.append(page.next_cursor)
     else:
-        problems.append(f"its list does not end within {MOST_PAGES} pages")
+        notes.append(f"its list does not end within {MOST_PAGES} pages")
     names = {qualified(server, name): name for name in tools}
-    return Offers(tools, names, tuple(problems[:PROBLEMS_KEPT]), len(problems))
+    return Offers(tools, names, tuple((left_out + notes)[:PROBLEMS_KEPT]), len(left_out))
+
+
+def _cut(text: str) -> str:
+    return inert_line(text[:LONGEST_PROBLEM])
 
 
 def _add_all(tools: dict[str, Offer], page: Sequence[Tool]) -> list[str]:
@@ -105,22 +118,19 @@ def _add(tools: dict[str, Offer], tool: Tool) -> str | None:
 def _offer(tool: Tool) -> Offer:
     hints = tool.annotations.model_dump(by_alias=True, exclude_none=True) if tool.annotations else {}
     title = tool.title or hints.get("title")
-    result = tool.output_schema
+    result = (tool.meta or {}).get(RESULT_SCHEMA)
     return Offer(
         tool.name,
         inert_line(title[:LONGEST_TITLE]) if isinstance(title, str) else None,
         inert((tool.description or "").strip()[:LONGEST_DESCRIPTION]),
         tool.input_schema,
-        None if result is None or _why_unusable(result) else result,
+        result if isinstance(result, dict) and not _why_unusable(result) else None,
         {name: value for name, value in hints.items() if isinstance(value, bool)},
     )
 
 
 def _why_unusable(schema: Mapping[str, Any]) -> str | None:
     """Why a schema cannot be used; None if it can."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
-
     try:
         json_safety.check(dict(schema))
         size = len(json.dumps(schema))
@@ -133,9 +143,9 @@ def _why_unusable(schema: Mapping[str, Any]) -> str | None:
     if foreign := _foreign_reference(schema):
         return f"refers to {inert_line(foreign[:LONGEST_NAME])}, which is elsewhere"
     try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        return f"is no JSON Schema: {inert_line(error.message[:LONGEST_NAME])}"
+        draft_of(schema)
+    except ValueError as error:
+        return f"is no JSON Schema: {inert_line(str(error))}"
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -28,7 +29,7 @@ def servers() -> None:
 def list_tool_servers(client: OperatorClient) -> Shown:
     """List the servers: their state, their tools, and what is wrong with them."""
     found = client.call("list_tool_servers")
-    note = f"{found['path']} cannot be used: {found['problem']}." if found["problem"] else ""
+    note = "\n".join(_notes(found))
     empty = "There are no MCP servers. `workbench tools servers add` adds one."
     return Table(["server", "is", "tools", "command or address", "problem"], _rows(found), empty, found, note=note)
 
@@ -37,11 +38,26 @@ def _rows(found: dict[str, Any]) -> list[list[Any]]:
     return [[one["name"], one["state"], len(one["tools"]), one["target"], _problem(one)] for one in found["servers"]]
 
 
+def _notes(found: dict[str, Any]) -> Iterator[str]:
+    """Why the file, and which tools, cannot be used."""
+    if found["problem"]:
+        yield f"{found['path']} cannot be used: {found['problem']}."
+    for one in found["servers"]:
+        yield from _of_tools(one)
+
+
+def _of_tools(one: dict[str, Any]) -> Iterator[str]:
+    return (f"{one['name']}: {problem}" for problem in one["tool_problems"])
+
+
 def _problem(one: dict[str, Any]) -> str:
     if one["approval_id"] is not None:
         return f"not trusted; `workbench approve {one['approval_id']}` trusts it"
-    left_out = f"{one['left_out']} tools cannot be used" if one["left_out"] else ""
-    return one["problem"] or left_out
+    return one["problem"] or (_left_out(one["left_out"]) if one["left_out"] else "")
+
+
+def _left_out(number: int) -> str:
+    return "1 tool cannot be used" if number == 1 else f"{number:,} tools cannot be used"
 
 
 @servers.command("show")
@@ -122,7 +138,7 @@ def _server(client: OperatorClient, name: str) -> dict[str, Any]:
 
 
 def _changed(one: dict[str, Any]) -> Shown:
-    warnings = "".join(f"\n{warning}" for warning in one["warnings"])
+    warnings = "".join(f"\n{warning}" for warning in [*one["warnings"], *_of_tools(one)])
     if one["state"] == "ready":
         return Note(f"{one['name']} is ready and offers {len(one['tools'])} tools.{warnings}", one)
     if one["state"] in _OFF:

@@ -46,9 +46,9 @@ class ToolServer(Wire):
     """An MCP server of the project.
 
     `state`: untrusted: the operator decides about it in approval `approval_id`; stopped: the servers of the project do
-    not run. `problem` says why it cannot be used. `left_out` tools cannot be used; `tool_problems` says why. `confined`
-    is null for a server at a URL. `log` is the end of what its program wrote to its standard error.
-    `warnings` are about secrets that are written out; `config` and `target` show them masked.
+    not run. `problem` says why it cannot be used. `left_out` tools cannot be used; `tool_problems` says which and why,
+    and what is left out of others. `confined` is null for a server at a URL. `log` is the end of what its program wrote
+    to its standard error. `warnings` are about secrets that are written out; `config` and `target` show them masked.
     """
 
     name: str

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from asyncio import to_thread
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from workbench.client.mended import structured_content
 from workbench.errors import Unavailable
-from workbench.ops import Ctx
+from workbench.ops import Ctx, first_problems
 from workbench.rules.secrets.mask import Mask
+from workbench.rules.tools.arguments import problems
 from workbench.rules.tools.surroundings import Elicit
 from workbench.services.definitions import tool_names
 from workbench.services.tools.servers import connections, project
@@ -138,11 +141,18 @@ async def _run(key: Key, tool: str, ctx: Ctx, call: Call) -> Outcome:
     answer = await upstream.call(tool, dict(call.arguments), around.progress, _asking(around.elicit))
     mask = _mask(ctx, key)
     content = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in answer.content]
-    return Outcome(
-        mask.data(content),
-        mask.data(answer.structured_content),
-        bool(answer.is_error),
-    )
+    structured = structured_content(answer)
+    if not answer.is_error and structured is not None and (wrong := await _wrong(upstream, tool, structured)):
+        content.append({"type": "text", "text": f"[The structured content does not fit its schema: {wrong}.]"})
+    return Outcome(mask.data(content), mask.data(structured), bool(answer.is_error))
+
+
+async def _wrong(upstream: Upstream, tool: str, structured: Any) -> str:
+    """How structured content differs from what the tool declares; empty if it does not."""
+    offer = upstream.offers.tools.get(tool)
+    if offer is None or offer.result is None:
+        return ""
+    return first_problems(await to_thread(problems, json.dumps(offer.result), structured))
 
 
 def _asking(elicit: Elicit | None) -> Ask | None:
