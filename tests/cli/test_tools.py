@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.conftest import Type, data
 from tests.conftest import Command, Served
-from tests.upstream.servers import SERVER
+from tests.upstream.servers import OFF_PROTOCOL, SERVER
 from workbench.ops import OPERATOR
 from workbench.services.tools.calls import Finished, call
 from workbench.services.tools.tool import Scope
@@ -72,36 +72,12 @@ async def test_a_tool_that_fails_is_a_failure_of_the_command(served: Served, com
     assert (await command("tools", "call", "small__add", "a=1", "b=2")).status == 0
 
 
-OFF_PROTOCOL = """
-import json, sys
-
-def schema(**x):
-    return {"type": "object", "properties": {"x": x}}
-
-ANSWERS = {
-    "initialize": {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "odd", "version": "1"}},
-    "tools/list": {"nextCursor": "", "tools": [
-        {"name": "good", "inputSchema": schema(items=[{"type": "number"}]), "outputSchema": {"description": "no type"}},
-        {"name": "bad", "inputSchema": schema(type=3)},
-        {"name": "worse"},
-    ]},
-    "tools/call": {"content": [{"type": "hologram"}, {"type": "text", "text": "It has run."}]},
-}
-for line in sys.stdin:
-    message = json.loads(line)
-    result = ANSWERS.get(message["method"])
-    answer = {"result": result} if result else {"error": {"code": -32601, "message": "no"}}
-    if "id" in message:
-        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
-"""
-
-
 @pytest.mark.long
 @pytest.mark.anyio
 async def test_a_server_off_the_protocol_is_used_as_far_as_it_can_be_and_the_rest_is_named(
     served: Served, command: Command
 ) -> None:
-    (served.workbench.settings.project / "odd.py").write_text(OFF_PROTOCOL)
+    shutil.copy(OFF_PROTOCOL, served.workbench.settings.project / "odd.py")
     added = await command("tools", "servers", "add", "odd", "--command", f"{sys.executable} odd.py", "--cwd", ".")
     assert added.out.startswith("odd is ready and offers 1 tools."), added.err
     assert "odd: bad: the schema of its arguments is no JSON Schema" in added.out

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mcp.client import Client
 
 SERVER = Path(__file__).with_name("tools_server.py")
+OFF_PROTOCOL = Path(__file__).with_name("off_protocol_server.py")
 LARGEST = 1 << 20
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from pydantic import BaseModel, ConfigDict
 
-from workbench.client.mended import mended
+from workbench.client.mended import LEFT_OUT, mended
 from workbench.errors import first_within
 from workbench.process.marks import inherited_mark
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 LONGEST_LIST = 150_000
 """Characters of the names and descriptions of all tools; those after it are left out."""
+MOST_PROBLEMS = 20
 LONGEST_TEXT = 2_000
 """Characters of a name, a description or a reason."""
 
@@ -61,6 +62,7 @@ class Finding(BaseModel):
     server: str = ""
     version: str = ""
     tools: list[FoundTool] = []
+    problems: list[str] = []
     failure: str | None = None
     log: str = ""
 
@@ -105,19 +107,23 @@ async def _connected(target: Target, log: TextIO) -> AsyncIterator[Client]:
 async def _finding(client: Client) -> Finding:
     about = client.server_info
     name, version = (about.name, about.version) if about else ("", "")
-    return Finding(server=_cut(name), version=_cut(version), tools=[tool async for tool in _tools(client)])
+    found = Finding(server=_cut(name), version=_cut(version))
+    await _list(client, found)
+    return found
 
 
-async def _tools(client: Client) -> AsyncIterator[FoundTool]:
+async def _list(client: Client, found: Finding) -> None:
+    """Add the tools, and why others cannot be used."""
     size, cursor, before = 0, None, set[str]()
     while True:
         page = await client.list_tools(cursor=cursor)
+        found.problems += map(_cut, (page.meta or {}).get(LEFT_OUT, ())[: MOST_PROBLEMS - len(found.problems)])
         for tool in page.tools:
-            found = FoundTool(name=_cut(tool.name), description=_cut(tool.description or ""))
-            size += len(found.name) + len(found.description)
+            found.tools.append(FoundTool(name=_cut(tool.name), description=_cut(tool.description or "")))
+            size += len(found.tools[-1].name) + len(found.tools[-1].description)
             if size > LONGEST_LIST:
+                found.tools.pop()
                 return
-            yield found
         if not (cursor := page.next_cursor) or cursor in before:
             return
         before.add(cursor)

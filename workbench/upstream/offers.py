@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from workbench.client.mended import LEFT_OUT, NOTES, RESULT_SCHEMA
 from workbench.inert import inert, inert_line
 from workbench.rules.tools.names import qualified
-from workbench.rules.tools.schemas import draft_of
 from workbench.rules.wire import json_safety
+from workbench.rules.wire.json_schema import draft_of
 
 if TYPE_CHECKING:
     from mcp.client import Client

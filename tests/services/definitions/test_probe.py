@@ -14,6 +14,7 @@ import pytest
 from tests import given
 from tests.conftest import Admit, Served, ended
 from tests.services.definitions.conftest import refused
+from tests.upstream.servers import OFF_PROTOCOL
 from workbench.app import Workbench
 from workbench.confinement import abilities
 from workbench.definitions.registry import PROBES
@@ -55,6 +56,14 @@ async def test_the_tools_of_a_program_are_listed_and_what_it_says_about_its_secr
     assert [tool["name"] for tool in found["tools"]] == ["greet"]
     assert found["tools"][0]["description"] == "reads []; knows ••••••"
     assert found["confined"] is (abilities().abi > 0)
+
+
+async def test_a_tool_that_is_off_the_protocol_is_named_and_the_others_are_listed(
+    workbench: Workbench, settings: Settings
+) -> None:
+    found = await probed(workbench, **program(settings, text=OFF_PROTOCOL.read_text()))
+    assert ([tool["name"] for tool in found["tools"]], found["error"]) == (["good", "bad"], None)
+    assert found["problems"] == ["worse: inputSchema: required"]
 
 
 @pytest.mark.skipif(abilities().abi == 0, reason="this system does not confine")

@@ -145,4 +145,5 @@ def probe_server(client: OperatorClient, target: str, name: str) -> Shown:
     if not found["ok"]:
         return PartialFailure(["server", "error"], [[name, found["error"]]], data=found)
     empty = f"{name} answers, and offers no tools."
-    return Table.of(found["tools"], {"name": "tool", "description": "description"}, empty, found)
+    note = "\n".join(f"Cannot be used: {problem}." for problem in found["problems"])
+    return Table.of(found["tools"], {"name": "tool", "description": "description"}, empty, found, note)

@@ -23,6 +23,7 @@ from workbench.rules.definitions.names import DefinitionName, EntryName, repeate
 from workbench.rules.definitions.templates import placeholders
 from workbench.rules.naming import Name
 from workbench.rules.wire import json_safety
+from workbench.rules.wire.json_schema import draft_of
 
 DEFAULT_PROMPT = "You are a helpful AI assistant that can use tools to help accomplish tasks."
 TEXT_LIMIT = 200_000
@@ -112,13 +113,10 @@ class AgentTool(Component):
         json_safety.check(value)
         if value.get("type") != "object":
             raise ValueError('must have "type": "object"')
-        # Imported here: with the packages of JupyterLab it loads a parser of addresses, which takes a second.
-        from jsonschema import Draft202012Validator, SchemaError
-
         try:
-            Draft202012Validator.check_schema(value)
-        except SchemaError as error:
-            raise ValueError(f"is no JSON Schema: {error.message}") from None
+            draft_of(value)
+        except ValueError as error:
+            raise ValueError(f"is no JSON Schema: {error}") from None
         return value
 
     @model_validator(mode="after")

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from workbench.rules.spelling import similar
-from workbench.rules.tools.schemas import draft_of
+from workbench.rules.wire.json_schema import draft_of
 
 SCHEMAS = 1_000
 """Schemas whose validators are kept."""

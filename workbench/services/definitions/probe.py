@@ -42,7 +42,8 @@ class ProbedTool(Answer):
 
 
 class Probe(Answer):
-    """What an MCP server answered. `error` says why it could not be tried; then there are no tools.
+    """What an MCP server answered. `error` says why it could not be tried; then there are no tools. `problems`: which
+    tools cannot be used, and why.
 
     `confined`: whether its program could access only its own scratch directory, programs, and the project without
     `.aiswarm`; null for a server at a URL. `missing` has each part that this system does not enforce.
@@ -53,6 +54,7 @@ class Probe(Answer):
     version: str
     tools: list[ProbedTool]
     count: int
+    problems: list[str]
     error: str | None
     confined: bool | None
     missing: list[str]
@@ -148,6 +150,7 @@ def _answer(finding: Finding, known: Resolved, confinement: sandbox.Confinement 
         version=clean(finding.version),
         tools=tools,
         count=len(tools),
+        problems=[clean(one) for one in finding.problems],
         error=error,
         confined=confinement.enforced if confinement else None,
         missing=confinement.missing if confinement else [],

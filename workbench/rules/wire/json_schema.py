@@ -17,6 +17,7 @@ def draft_of(schema: Mapping[str, Any]) -> Any:
     Raises:
         ValueError: it is no schema of any draft; with the reason.
     """
+    # Imported here: with the packages of JupyterLab it loads a parser of addresses, which takes a second.
     from jsonschema import Draft4Validator, Draft7Validator, Draft202012Validator, FormatChecker, SchemaError
     from jsonschema.validators import validator_for
 
