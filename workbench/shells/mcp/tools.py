@@ -9,9 +9,9 @@ from typing import Any
 
 from mcp.types import INVALID_PARAMS, CallToolResult, TextContent, Tool, ToolAnnotations
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import ValidationError
 
-from workbench.errors import Unavailable, WorkbenchError
+from workbench.client.mended import mend
+from workbench.errors import WorkbenchError
 from workbench.ops import Op
 from workbench.services.tools import tool as catalogue
 from workbench.shells.mcp.backend import Context, internal_error, protocol_error
@@ -77,21 +77,14 @@ def structured(data: Mapping[str, Any]) -> CallToolResult:
 
 
 def outcome(found: catalogue.Outcome, ctx: Context) -> CallToolResult:
-    """What another tool returned. Before 2026-07-28, structured content is an object; any other is a text.
-
-    Raises:
-        Unavailable: ``TOOL_RESULT_INVALID``.
-    """
-    keeps = isinstance(found.structured, dict) or ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+    """What another tool returned. Before 2026-07-28, structured content is an object; any other is a text. In place of
+    a part that MCP does not know is a text that says so."""
     content = found.content or ([] if found.structured is None else [_text(found.structured).model_dump()])
-    structured_content = found.structured if keeps else None
-    try:
-        return CallToolResult.model_validate(
-            {"content": content, "structuredContent": structured_content, "isError": found.is_error}
-        )
-    except ValidationError:
-        reason = "The tool has run, but returned content that MCP does not know, so it cannot be passed on."
-        raise Unavailable("TOOL_RESULT_INVALID", reason) from None
+    result = {"resultType": "complete", "content": content, "isError": found.is_error}
+    if isinstance(found.structured, dict) or ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        result["structuredContent"] = found.structured
+    mend(result, lambda: ctx.protocol_version)
+    return CallToolResult.model_validate(result)
 
 
 def _failure(error: WorkbenchError) -> CallToolResult:
