@@ -79,7 +79,7 @@ async def test_a_server_off_the_protocol_is_used_as_far_as_it_can_be_and_the_res
 ) -> None:
     shutil.copy(OFF_PROTOCOL, served.workbench.settings.project / "odd.py")
     added = await command("tools", "servers", "add", "odd", "--command", f"{sys.executable} odd.py", "--cwd", ".")
-    assert added.out.startswith("odd is ready and offers 1 tools."), added.err
+    assert added.out.startswith("odd is ready and offers 2 tools."), added.err
     assert "odd: bad: the schema of its arguments is no JSON Schema" in added.out
     listed = (await command("tools", "servers")).out
     assert "2 tools cannot be used" in listed
@@ -87,6 +87,9 @@ async def test_a_server_off_the_protocol_is_used_as_far_as_it_can_be_and_the_res
     called = await command("tools", "call", "odd__good", "x=[1]")
     assert "It has run." in called.out, called.err
     assert "'hologram', is of a kind that is not known" in called.out
+    empty = await command("tools", "call", "odd__empty")
+    assert empty.err.startswith("TOOL_SERVER_ERROR: "), empty.err
+    assert "its answer is not as the protocol says" in empty.err
     wrong = await command("tools", "call", "odd__good", 'x=["a"]')
     assert wrong.err.startswith("INVALID_ARGUMENTS: ")
 

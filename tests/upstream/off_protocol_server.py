@@ -22,6 +22,7 @@ ANSWERS: dict[str, Any] = {
                 "inputSchema": schema(items=[{"type": "number"}]),
                 "outputSchema": {"description": "no type"},
             },
+            {"name": "empty", "inputSchema": schema()},
             {"name": "bad", "inputSchema": schema(type=3)},
             {"name": "worse"},
         ],
@@ -31,6 +32,8 @@ ANSWERS: dict[str, Any] = {
 for line in sys.stdin:
     message = json.loads(line)
     result = ANSWERS.get(message["method"])
-    answer = {"result": result} if result else {"error": {"code": -32601, "message": "no"}}
+    answer: dict[str, Any] = {"result": result} if result else {"error": {"code": -32601, "message": "no"}}
+    if message.get("params", {}).get("name") == "empty":
+        answer = {"result": None}
     if "id" in message:
         print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)

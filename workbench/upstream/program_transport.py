@@ -7,6 +7,7 @@ and what is kept of the log, and it ends the program with everything that it sta
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from asyncio import to_thread
 from asyncio.subprocess import PIPE, Process
@@ -147,14 +148,34 @@ def _decoded(line: bytes | TooLong, largest: int) -> SessionMessage | None:
     from mcp.shared.message import SessionMessage
     from mcp.types import ErrorData, JSONRPCError, jsonrpc_message_adapter
 
+    def refused(id_: int | None, reason: str) -> SessionMessage:
+        error = ErrorData(code=_PARSE_ERROR, message=reason)
+        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=id_, error=error))
+
     if isinstance(line, TooLong):
-        error = ErrorData(code=_PARSE_ERROR, message=f"{TOO_LARGE} {largest} bytes")
-        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=line.answers, error=error))
+        return refused(line.answers, f"{TOO_LARGE} {largest} bytes")
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:
         log.debug("a line that is no message: %.200r", line)
-        return None
+        answers = _answers(line)
+        return None if answers is None else refused(answers, "its answer is not as the protocol says")
+
+
+def _answers(line: bytes) -> int | None:
+    """The id of the request that a line answers which is no message, such as with a result of null; None if it does
+    not."""
+    try:
+        match json.loads(line):
+            case {"jsonrpc": "2.0", "id": int() as id_, "result": _} | {
+                "jsonrpc": "2.0",
+                "id": int() as id_,
+                "error": _,
+            }:
+                return id_
+    except (ValueError, RecursionError):
+        pass
+    return None
 
 
 async def _write(

@@ -62,7 +62,7 @@ async def test_a_tool_that_is_off_the_protocol_is_named_and_the_others_are_liste
     workbench: Workbench, settings: Settings
 ) -> None:
     found = await probed(workbench, **program(settings, text=OFF_PROTOCOL.read_text()))
-    assert ([tool["name"] for tool in found["tools"]], found["error"]) == (["good", "bad"], None)
+    assert ([tool["name"] for tool in found["tools"]], found["error"]) == (["good", "empty", "bad"], None)
     assert found["problems"] == ["worse: inputSchema: required"]
 
 
