@@ -1,4 +1,4 @@
-"""The pictures of the README: made here from real work, and kept in `docs/pictures` by `make pictures`."""
+"""The pictures of the documents: made here from real work, and kept in `docs/pictures` by `make pictures`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def middle(masses: list[float]) -> float:
 
 
 def picture(of: Locator | Page, name: str, tmp_path: Path) -> None:
-    """Make a picture; keep it for the README if that was asked for."""
+    """Make a picture; keep it for the documents if that was asked for."""
     path = (PICTURES if KEEPS_PICTURES else tmp_path) / f"{name}.png"
     of.screenshot(path=path, animations="disabled", caret="hide")
     assert 5_000 < path.stat().st_size < LARGEST
