@@ -21,11 +21,11 @@ from workbench.ops import collect
 from workbench.services import SERVICES
 from workbench.settings import Settings
 
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 CODE = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-LONGEST = {"README.md": 150}
+LONGEST = {"README.md": 150, "CHANGELOG.md": 120}
 """Lines of the documents that everybody reads."""
 
 

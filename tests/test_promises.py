@@ -16,7 +16,9 @@ from workbench.cli import cli
 from workbench.cli.output import NounGroup
 from workbench.settings import Settings
 
-DOCUMENTS = sorted({ROOT / "README.md", *ROOT.glob("docs/*.md")} - {ROOT / "docs" / "reference.md"})
+DOCUMENTS = sorted(
+    {ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/*.md")} - {ROOT / "docs" / "reference.md"}
+)
 SPAN = re.compile(r"`([^`\n]+)`")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"(?:^|[\s$(])(%?workbench) ([a-z%].*)")
