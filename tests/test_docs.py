@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from pathlib import Path
 from textwrap import dedent
@@ -14,6 +15,7 @@ from kernel_ext.commands import tree
 from kernel_ext.magics import CELL_MAGICS
 from tests import architecture
 from tests.docs import PARTS, REFERENCE, ROOT, SCHEMAS, emitted, error_codes, event_kinds, page, reference, schema_text
+from tests.notebooks.stored import NOTEBOOKS
 from workbench.analytics import views
 from workbench.analytics.reports import names
 from workbench.cli import cli
@@ -96,10 +98,18 @@ def headings(text: str) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def written(document: Path) -> str:
+    """The text of a document; of a notebook, that of its Markdown cells."""
+    text = document.read_text("utf-8")
+    if document.suffix == ".md":
+        return text
+    return "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown")
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, *NOTEBOOKS], ids=lambda path: path.name)
 def test_every_link_of_a_document_leads_to_a_file_and_a_heading(document: Path) -> None:
     broken = []
-    for link in LINK.findall(document.read_text("utf-8")):
+    for link in LINK.findall(written(document)):
         name, _, anchor = link.partition("#")
         target = document.parent / name if name else document
         if "://" not in link and not (
@@ -109,7 +119,7 @@ def test_every_link_of_a_document_leads_to_a_file_and_a_heading(document: Path) 
     assert broken == []
 
 
-def test_every_document_is_named_in_the_readme_once() -> None:
+def test_every_document_is_in_the_table_of_the_readme() -> None:
     named = re.findall(r"\]\(docs/(\w+\.md)\)", (ROOT / "README.md").read_text("utf-8").partition("## Documents")[2])
     assert set(named) == {path.name for path in DOCUMENTS if path.parent.name == "docs"}
 
