@@ -51,7 +51,7 @@ def _of_layer(place: str, name: str) -> str:
 
 
 def _table(head: str, rows: Iterable[tuple[str, Path]]) -> str:
-    lines = [f"| `{path}` | {_summary(module)} |" for path, module in rows]
+    lines = [f"| [`{path}`](../{path}) | {_summary(module)} |" for path, module in rows]
     return "\n".join([f"| {head} | what it is |", "|---|---|", *lines])
 
 

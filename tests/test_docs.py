@@ -143,7 +143,9 @@ def test_every_path_that_the_architecture_names_exists() -> None:
 
 
 def test_the_architecture_names_every_package_and_each_says_what_it_is() -> None:
-    listed = dict(re.findall(r"^\| `(\S+/)` \| (.*) \|$", ARCHITECTURE.partition("## Packages")[2], re.MULTILINE))
+    listed = dict(
+        re.findall(r"^\| \[`(\S+/)`\]\S+ \| (.*) \|$", ARCHITECTURE.partition("## Packages")[2], re.MULTILINE)
+    )
     assert listed.keys() == {f"{place.relative_to(ROOT).as_posix()}/" for place in architecture.packages()}
     assert [place for place, about in listed.items() if len(about) < 20] == []
 
