@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import ast
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from tests.op_codes import parsed
 
 ROOT = Path(__file__).parent.parent
 TOPS = ("workbench", "kernel_ext")
-LAYERS = {"": "Imports point one way", "workbench/services/": "Services build on those below them"}
-"""The contracts of import-linter that are shown, with the directory whose packages they order."""
 
 
 def structure() -> str:
     """The layers, the packages, and the modules that are in none."""
-    ordered = [_layers(place, contract) for place, contract in LAYERS.items()]
+    configured = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+    ordered = [_layers(contract) for contract in configured if contract["type"] == "layers"]
     tops = [module for top in TOPS for module in sorted((ROOT / top).glob("*.py")) if module.stem != "__init__"]
     return "\n\n".join(
         [
@@ -38,11 +38,11 @@ def packages() -> Iterator[Path]:
         yield from (module.parent for module in sorted((ROOT / top).rglob("__init__.py")))
 
 
-def _layers(place: str, contract: str) -> str:
-    configured = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
-    [layers] = [one["layers"] for one in configured if one["name"] == contract]
-    lines = [", ".join(f"`{_of_layer(place, name)}`" for name in layer.split(" | ")) for layer in layers]
-    return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
+def _layers(contract: Mapping[str, Any]) -> str:
+    """The layers of a contract of import-linter, which are named within its container if it has one."""
+    place = "".join(f"{container.replace('.', '/')}/" for container in contract.get("containers", ()))
+    named = [[_of_layer(place, name) for name in layer.split(" | ")] for layer in contract["layers"]]
+    return "\n".join(f"{number}. {', '.join(f'`{path}`' for path in line)}" for number, line in enumerate(named, 1))
 
 
 def _of_layer(place: str, name: str) -> str:
