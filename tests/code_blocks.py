@@ -49,7 +49,7 @@ class CodeBlock:
     @property
     def is_cell(self) -> bool:
         """Whether it is for a notebook that has loaded the extension."""
-        return self.language == "python" and re.match(r"%|wb\b", self.code) is not None
+        return self.language == "python" and re.match(r"%|@?wb\b", self.code) is not None
 
     @property
     def commands(self) -> list[str]:

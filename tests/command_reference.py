@@ -1,4 +1,4 @@
-"""The part of the reference about what people type: commands, magics, and the attributes of `wb`."""
+"""What the documents say of what people type: commands and magics in the reference, and the manual of the commands."""
 
 from __future__ import annotations
 
@@ -9,10 +9,40 @@ import click
 from kernel_ext.commands import tree
 from kernel_ext.magics import CELL_MAGICS
 from workbench.cli import cli
+from workbench.cli.global_options import by_subject
 
 EVERYWHERE = {"--project", "--json", "--help"}
 """Options of all commands."""
 ONLY_IN_A_KERNEL = ("start", "stop", "panel")
+
+
+def manual() -> str:
+    """Each command by subject, with its help and its options."""
+    parts = []
+    for subject, names in by_subject(cli.commands).items():
+        parts.append(f"## {subject}")
+        for name in names:
+            parts += _entries(cli.commands[name], (name,))
+    return "\n\n".join(parts)
+
+
+def _entries(command: click.Command, path: tuple[str, ...]) -> Iterator[str]:
+    """What the manual says of a command, then of those below it."""
+    context = click.Context(command)
+    words = [] if isinstance(command, click.Group) else _words(command)
+    yield f"{'#' * (2 + min(len(path), 2))} `{' '.join([*path, *words])}`"
+    yield " ".join(str(command.help).split())
+    records = [one.get_help_record(context) for one in command.params if _is_own(one)]
+    options = [f"- `{typed}`: {' '.join(about.split())}" for typed, about in filter(None, records)]
+    if options:
+        yield "\n".join(options)
+    for name in sorted(command.commands) if isinstance(command, click.Group) else ():
+        yield from _entries(command.commands[name], (*path, name))
+
+
+def _is_own(parameter: click.Parameter) -> bool:
+    """Whether it is an option that not all commands have."""
+    return isinstance(parameter, click.Option) and not EVERYWHERE & {*parameter.opts}
 
 
 def commands() -> Iterator[tuple[str, list[str], str]]:
@@ -41,12 +71,16 @@ def _below(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tupl
         yield path, command
 
 
-def _row(program: str, path: tuple[str, ...], command: click.Command) -> tuple[str, list[str], str]:
+def _words(command: click.Command) -> list[str]:
+    """How the arguments of a command are named."""
     context = click.Context(command)
-    words = [piece for one in command.params for piece in one.get_usage_pieces(context)]
+    return [piece for one in command.params for piece in one.get_usage_pieces(context)]
+
+
+def _row(program: str, path: tuple[str, ...], command: click.Command) -> tuple[str, list[str], str]:
     options = [
         "/".join([*one.opts[-1:], *one.secondary_opts])
         for one in command.params
-        if isinstance(one, click.Option) and not EVERYWHERE & {*one.opts} and not one.hidden
+        if isinstance(one, click.Option) and _is_own(one) and not one.hidden
     ]
-    return " ".join([program, *path, *words]), options, command.get_short_help_str(400)
+    return " ".join([program, *path, *_words(command)]), options, command.get_short_help_str(400)

@@ -1,5 +1,5 @@
-"""`python -m tests.docs` generates `docs/reference.md` and the JSON Schemas of `docs/` from the code; `test_docs.py`
-checks that they are up to date.
+"""`python -m tests.docs` generates `docs/reference.md`, parts of `docs/commands.md` and `docs/architecture.md`, and the
+JSON Schemas of `docs/` from the code; `test_docs.py` checks that they are up to date.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ import ast
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from kernel_ext.objects import mistakes
-from tests import command_reference
+from tests import architecture, command_reference
 from tests.op_codes import EVERYWHERE, codes_of, parsed
 from workbench import errors
 from workbench.analytics import views
@@ -27,6 +27,13 @@ from workbench.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference.md"
+GENERATED = "<!-- What follows is generated from the code by `make docs`. -->\n"
+"""The line of a page below which nothing is written by hand."""
+PARTS: Mapping[Path, Callable[[], str]] = {
+    ROOT / "docs" / "architecture.md": architecture.structure,
+    ROOT / "docs" / "commands.md": command_reference.manual,
+}
+"""The pages of which a part is generated."""
 SCHEMAS = {file: ROOT / "docs" / f"{file.name.lower().replace('_', '-')}.schema.json" for file in schema.File}
 PACKAGES = ("workbench", "kernel_ext")
 FAMILIES = {cls.__name__: cls.status for cls in errors.WorkbenchError.__subclasses__()} | {"WorkbenchError": 500}
@@ -65,6 +72,12 @@ def reference() -> str:
         "refused. `get_peer` counts them by node.\n\n" + _refusals(),
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def page(path: Path) -> str:
+    """A page of `PARTS`: what is written by hand as it is, the rest made anew."""
+    written, line, _ = path.read_text("utf-8").partition(GENERATED)
+    return f"{written}{line}\n{PARTS[path]()}\n"
 
 
 def schema_text(file: schema.File) -> str:
@@ -236,5 +249,7 @@ def _message(node: ast.expr) -> str:
 
 if __name__ == "__main__":
     REFERENCE.write_text(reference(), "utf-8")
+    for path in PARTS:
+        path.write_text(page(path), "utf-8")
     for file, path in SCHEMAS.items():
         path.write_text(schema_text(file), "utf-8")

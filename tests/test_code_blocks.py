@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import json
 import os
 import shutil
 import tomllib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from tests import given
 from tests.code_blocks import blocks_of, code_blocks, environment, run_commands
 from tests.conftest import Admit, Clock, Command, Served, git
 from tests.docs import ROOT
-from tests.kernel.conftest import started
+from tests.kernel.conftest import Kernel, started
 from tests.services.worktrees.lab import commit
 from tests.worker.working import working
 from workbench.app import Workbench
@@ -48,10 +49,15 @@ BLOCKS = [
     and block.path not in ELSEWHERE
     and block.language != "sql"  # run by analytics/test_questions.py
 ]
-CELLS = [block for block in BLOCKS if block.is_cell]
+CELLS = {
+    page: [block for block in BLOCKS if block.is_cell and block.path == ROOT / page]
+    for page in ("README.md", "docs/agents.md", "docs/notebook.md")
+}
+"""The cells of each page, which run in order in a kernel of their own."""
 COMMANDS = {block.heading: block for block in BLOCKS if block.language in ("console", "sh")}
 SETTINGS = {block.heading: block for block in BLOCKS if block.language == "toml"}
 PROGRAMS = {block.heading: block for block in BLOCKS if block.language == "python" and not block.is_cell}
+FIRST_STEPS, EACH_KIND = "Five minutes on your own repository", "Each kind of agent in a few lines"
 OWN_SETTINGS = {"Your own environment, data and keys"}
 """Headings of settings for the user's own file."""
 APRIL_2026 = 1_775_044_800
@@ -60,13 +66,16 @@ APRIL_2026 = 1_775_044_800
 
 def test_each_block_is_run_by_a_test_below() -> None:
     known = (
-        {"Agents", "Worktrees", "Penguins of the Palmer Archipelago"},
-        {*OWN_SETTINGS, "Worktrees"},
-        {"Agents", "Structure"},
+        {
+            *("Install", FIRST_STEPS, EACH_KIND, "Commands", "Penguins of the Palmer Archipelago"),
+            *("The work of an attempt", "Ending a worktree, and going on"),
+        },
+        {*OWN_SETTINGS, "Gates"},
+        {EACH_KIND, "Your own program", "An operation"},
     )
     assert (COMMANDS.keys(), SETTINGS.keys(), PROGRAMS.keys()) == known, "a new block needs a test, or is a cell"
     others = [block for kind in (COMMANDS, SETTINGS, PROGRAMS) for block in kind.values()]
-    assert {*CELLS, *others} == {*BLOCKS}
+    assert {*others, *(block for cells in CELLS.values() for block in cells)} == {*BLOCKS}
 
 
 def test_the_blocks_of_other_pages_are_run_elsewhere() -> None:
@@ -75,7 +84,7 @@ def test_the_blocks_of_other_pages_are_run_elsewhere() -> None:
 
 def test_the_blocks_that_no_test_runs_are_few_and_say_why() -> None:
     first = [block.commands[0].split()[:2] for block in code_blocks() if block.reason]
-    assert first == [["make", "demo"], ["make", "demo"], ["workbench", "koi"]]
+    assert first == [["workbench", "koi"]]
 
 
 def test_blocks_are_found_with_their_heading_and_reason() -> None:
@@ -101,7 +110,7 @@ async def test_kept_work_is_shown_and_adopted(
     assert await given.task(served.workbench, run="echo $WORKBENCH_ATTEMPT > made.txt; exit 75", max_retries=1) == 7
     async with working(served, ada.token):
         await given.reached(served.workbench, 7, "failed")
-    await asyncio.to_thread(run_commands, COMMANDS["Agents"].commands, repository)
+    await asyncio.to_thread(run_commands, COMMANDS["The work of an attempt"].commands, repository)
     [asked] = (await served.workbench.call("list_approvals", kind="integration"))["approvals"]
     assert [file["path"] for file in asked["payload"]["files"]] == ["made.txt"]
 
@@ -113,8 +122,27 @@ async def test_discarded_work_is_restored(settings: Settings, clock: Clock, repo
         commit(place)
         (place / "draft.txt").write_text("a draft\n")
         await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True, force=True)
-    await asyncio.to_thread(run_commands, COMMANDS["Worktrees"].commands, repository)
+    await asyncio.to_thread(run_commands, COMMANDS["Ending a worktree, and going on"].commands, repository)
     assert git("show", "refs/back/workbench/saved/lab/uncommitted:draft.txt", cwd=repository) == "a draft"
+
+
+async def test_a_repository_becomes_a_project(repository: Path) -> None:
+    await asyncio.to_thread(run_commands, COMMANDS["Install"].commands, repository)
+    assert {"workbench.ipynb", "plan.yaml"} <= {path.name for path in repository.iterdir()}
+
+
+async def test_an_agent_that_registered_by_itself_is_admitted(served: Served, repository: Path) -> None:
+    await given.worktree(served.workbench)
+    registered = await served.workbench.call("register", name="ada", persona_id="implementer")
+    printed = await asyncio.to_thread(run_commands, COMMANDS[EACH_KIND].commands, repository)
+    assert "claude mcp add" in printed[0]
+    assert (await served.workbench.identify(registered["token"])).worktree == "lab"
+
+
+async def test_a_failed_task_is_listed_as_data(served: Served, repository: Path) -> None:
+    _, listed, help_ = await asyncio.to_thread(run_commands, COMMANDS["Commands"].commands, repository)
+    assert json.loads(listed) == []
+    assert help_.startswith("Usage: workbench runs")
 
 
 @pytest.mark.timeout(120)
@@ -128,7 +156,7 @@ async def test_the_sample_repository_is_analysed(tmp_path: Path) -> None:
 
 
 async def test_settings_count_when_they_are_trusted(workbench: Workbench, settings: Settings, command: Command) -> None:
-    (settings.home / "settings.toml").write_text(SETTINGS["Worktrees"].code)
+    (settings.home / "settings.toml").write_text(SETTINGS["Gates"].code)
     assert (await command("trust", "--yes")).status == 0
     found = Settings(project=settings.project)
     assert (found.integration_gates, found.gate_seconds) == (("pytest -q", "ruff check ."), 600)
@@ -189,7 +217,7 @@ async def test_the_client_example_answers_others_and_not_itself(at_the_default_p
                     pass
         return questions
 
-    agent, asking = asyncio.create_task(run(PROGRAMS["Agents"].code)), asyncio.create_task(ask())
+    agent, asking = asyncio.create_task(run(PROGRAMS["Your own program"].code)), asyncio.create_task(ask())
     await asyncio.wait({agent, asking}, return_when=asyncio.FIRST_COMPLETED)
     if not asking.done():
         await agent  # raises why it ended
@@ -200,8 +228,22 @@ async def test_the_client_example_answers_others_and_not_itself(at_the_default_p
     assert [row["metadata"]["to"] for row in reversed(contexts) if row["title"] == "Answer"] == questions
 
 
+async def test_the_shortest_agent_does_a_task(at_the_default_port: Workbench) -> None:
+    call = at_the_default_port.call
+    task = (await call("create_task", title="Ask", persona_id="implementer"))["id"]
+
+    async def admit() -> None:
+        async with at_the_default_port.feed.subscribe("approval.requested", after=0) as asked:
+            await anext(asked)
+        [oracle] = (await call("list_approvals"))["approvals"]
+        await call("approve", approval_id=oracle["id"], choices={"persona_id": "implementer"})
+
+    await asyncio.gather(run(PROGRAMS[EACH_KIND].code), admit())
+    assert (await given.task_now(at_the_default_port, task))["result_data"] == {"answer": 42}
+
+
 async def test_the_operation_is_that_of_the_library_and_works(workbench: Workbench) -> None:
-    code = PROGRAMS["Structure"].code
+    code = PROGRAMS["An operation"].code
     assert code in Path(board.__file__).read_text("utf-8")
     names = dict(vars(board))
     exec(compile(code, "README.md", "exec", dont_inherit=True), names)
@@ -213,9 +255,9 @@ async def test_the_operation_is_that_of_the_library_and_works(workbench: Workben
 # Cells
 
 
-@pytest.mark.long
-@pytest.mark.timeout(300)
-def test_the_cells_run_in_order(repository: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def kernel(repository: Path, tmp_path: Path) -> Iterator[Kernel]:
+    """A kernel in a repository with something to mend, on a machine that has Claude Code."""
     (repository / "unused.py").write_text("import os\n")
     git("add", ".", cwd=repository)
     git("commit", "-q", "-m", "A file for the linter to mend", cwd=repository)
@@ -224,13 +266,48 @@ def test_the_cells_run_in_order(repository: Path, tmp_path: Path) -> None:
     (programs / "claude").write_text("#!/bin/sh\nexec sleep 600\n")  # an agent that gets no task does not start it
     (programs / "claude").chmod(0o755)
     path = os.pathsep.join([str(programs), environment()["PATH"]])
-    with started(tmp_path, cwd=repository, env=environment(PATH=path)) as kernel:
+    with started(tmp_path, cwd=repository, env=environment(PATH=path)) as made:
         try:
-            for block in CELLS:
-                if "integrate_worktree" in block.code:  # "When the work is done:"
-                    kernel.run('while wb.call("wait_for_task", task_id=1)["status"] != "completed": pass')
-                kernel.run(block.code)
-            kernel.run('asked = wb.call("list_approvals", kind="integration")["approvals"]')
-            assert kernel.run('print([file["path"] for file in asked[0]["payload"]["files"]])') == "['unused.py']\n"
+            yield made
         finally:
-            kernel.run("%workbench stop --end-workers")
+            made.run("%workbench stop --end-workers")
+
+
+@pytest.mark.timeout(300)
+def test_the_first_five_minutes_end_with_a_merge(kernel: Kernel, repository: Path) -> None:
+    steps = [block for block in BLOCKS if block.heading == FIRST_STEPS]
+    for block in steps:
+        if block.is_cell:
+            printed = kernel.run(block.code)
+        else:
+            run_commands(block.commands, repository)
+    assert "Workbench is stopped." in printed
+    assert "unused.py" in (repository / "LINES.txt").read_text()
+
+
+@pytest.mark.timeout(300)
+def test_the_cells_of_the_readme_start_agents_and_ask_a_model(kernel: Kernel) -> None:
+    kernel.run("%workbench start --port 0")
+    for block in CELLS["README.md"]:
+        if block.heading == EACH_KIND:
+            kernel.run(block.code)
+    profiles = "print(sorted(agent['process']['profile'] for agent in wb.call('get_managed_agents')['agents']))"
+    assert kernel.run(profiles) == "['claude', 'script']\n"
+
+
+@pytest.mark.timeout(300)
+def test_the_cells_about_agents_run_in_order(kernel: Kernel) -> None:
+    kernel.run("%workbench start --port 0")
+    for block in CELLS["docs/agents.md"]:
+        kernel.run(block.code)
+    assert kernel.run("print(wb.personalities['ada'].name)") == "ada\n"
+
+
+@pytest.mark.timeout(300)
+def test_the_cells_about_notebooks_run_in_order(kernel: Kernel) -> None:
+    for block in CELLS["docs/notebook.md"]:
+        if "integrate_worktree" in block.code:  # "When the work is done:"
+            kernel.run("await wb.tasks['lint']")
+        kernel.run(block.code)
+    kernel.run('asked = wb.call("list_approvals", kind="integration")["approvals"]')
+    assert kernel.run('print([file["path"] for file in asked[0]["payload"]["files"]])') == "['unused.py']\n"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
+from pathlib import Path
 from textwrap import dedent
 
 import click
@@ -11,7 +13,9 @@ import pytest
 
 from kernel_ext.commands import tree
 from kernel_ext.magics import CELL_MAGICS
-from tests.docs import REFERENCE, ROOT, SCHEMAS, emitted, error_codes, event_kinds, reference, schema_text
+from tests import architecture
+from tests.docs import PARTS, REFERENCE, ROOT, SCHEMAS, emitted, error_codes, event_kinds, page, reference, schema_text
+from tests.notebooks.stored import NOTEBOOKS
 from workbench.analytics import views
 from workbench.analytics.reports import names
 from workbench.cli import cli
@@ -19,7 +23,12 @@ from workbench.ops import collect
 from workbench.services import SERVICES
 from workbench.settings import Settings
 
-README = (ROOT / "README.md").read_text("utf-8")
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+CODE = re.compile(r"`([^`\n]+)`")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+LONGEST = {"README.md": 150, "CHANGELOG.md": 120}
+"""Lines of the documents that everybody reads."""
 
 
 @pytest.mark.timeout(180)
@@ -73,29 +82,84 @@ def test_events_are_what_reaches_emit_and_no_names_of_files() -> None:
     assert {"allowlist.txt", "persona.md", "task.json"} & {*event_kinds()} == set()
 
 
-def test_every_command_is_in_the_readme() -> None:
-    assert [name for name in cli.commands if not re.search(rf"`[^`]*\b{re.escape(name)}\b", README)] == []
+@pytest.mark.parametrize("path", PARTS, ids=lambda path: path.name)
+def test_a_page_of_which_a_part_is_generated_is_up_to_date(path: Path) -> None:
+    assert path.read_text("utf-8") == page(path), "run `make docs`"
 
 
-def test_every_path_the_readme_names_exists() -> None:
-    linked = re.findall(r"\]\(([^)#:]+)\)", README)
-    assert [path for path in linked if not (ROOT / path).exists()] == []
+def test_the_documents_that_everybody_reads_are_short() -> None:
+    lengths = {name: len((ROOT / name).read_text("utf-8").splitlines()) for name in LONGEST}
+    assert {name: lines for name, lines in lengths.items() if lines > LONGEST[name]} == {}
 
 
-def test_the_pictures_of_the_readme_are_those_that_a_browser_test_makes_and_small() -> None:
+def headings(text: str) -> set[str]:
+    """The anchors of the headings of a page."""
+    found = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
+def written(document: Path) -> str:
+    """The text of a document; of a notebook, that of its Markdown cells."""
+    text = document.read_text("utf-8")
+    if document.suffix == ".md":
+        return text
+    return "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown")
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, *NOTEBOOKS], ids=lambda path: path.name)
+def test_every_link_of_a_document_leads_to_a_file_and_a_heading(document: Path) -> None:
+    broken = []
+    for link in LINK.findall(written(document)):
+        name, _, anchor = link.partition("#")
+        target = document.parent / name if name else document
+        if "://" not in link and not (
+            target.exists() and (not anchor or anchor in headings(target.read_text("utf-8")))
+        ):
+            broken.append(link)
+    assert broken == []
+
+
+def test_every_document_is_in_the_table_of_the_readme() -> None:
+    named = re.findall(r"\]\(docs/(\w+\.md)\)", (ROOT / "README.md").read_text("utf-8").partition("## Documents")[2])
+    assert set(named) == {path.name for path in DOCUMENTS if path.parent.name == "docs"}
+
+
+def test_the_pictures_of_the_documents_are_those_that_a_browser_test_makes_and_small() -> None:
     test = (ROOT / "tests" / "browser" / "test_pictures.py").read_text("utf-8")
     made = {f"{name}.png" for name in re.findall(r'^    picture\(.*, "(\w+)", tmp_path\)$', test, re.MULTILINE)}
-    assert set(re.findall(r"!\[[^]]+\]\(docs/pictures/([^)]+)\)", README)) == made
+    texts = [document.read_text("utf-8") for document in DOCUMENTS]
+    assert {name for text in texts for name in re.findall(r"!\[[^]]+\]\([^)]*pictures/([^)]+)\)", text)} == made
     sizes = {path.name: path.stat().st_size for path in (ROOT / "docs" / "pictures").iterdir()}
     assert sizes.keys() == made, "run `make pictures`"
     assert sum(sizes.values()) < 600_000
 
 
-def test_the_structure_names_every_module_of_the_library() -> None:
-    structure = README[README.index("## Structure") : README.index("## Working on")]
-    tops = {path.name.removesuffix(".py") for path in (ROOT / "workbench").iterdir() if not path.name.startswith("_")}
-    named = set(re.findall(r"[a-z_]+", structure))
-    assert tops - named == set()
+def test_every_path_that_the_architecture_names_exists() -> None:
+    named = [
+        name for name in CODE.findall(ARCHITECTURE) if re.fullmatch(r"(workbench|kernel_ext|data|tests)/[\w./]*", name)
+    ]
+    assert len(named) > 100
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_architecture_names_every_package_and_each_says_what_it_is() -> None:
+    listed = dict(
+        re.findall(r"^\| \[`(\S+/)`\]\S+ \| (.*) \|$", ARCHITECTURE.partition("## Packages")[2], re.MULTILINE)
+    )
+    places = {module.parent.relative_to(ROOT) for top in architecture.TOPS for module in (ROOT / top).rglob("*.py")}
+    assert listed.keys() == {f"{place.as_posix()}/" for place in places}
+    assert [place for place, about in listed.items() if len(about) < 20] == []
+
+
+def test_the_files_in_which_the_architecture_answers_a_question_have_what_it_says() -> None:
+    rows = re.findall(
+        r"^\| (.+) \| (.+) \| (.+) \|$", ARCHITECTURE.partition("## Where")[2].partition("## ")[0], re.MULTILINE
+    )
+    answers = {asked: (CODE.findall(files), CODE.findall(words)) for asked, files, words in rows[1:]}
+    assert len(answers) == 20
+    for asked, (files, words) in answers.items():
+        texts = [(ROOT / file).read_text("utf-8") for file in files if "/" in file and "=" not in file]
+        assert [word for word in words if not any(word in text for text in texts)] == [], asked
 
 
 def test_every_command_explains_itself_and_its_options() -> None:

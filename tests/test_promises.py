@@ -13,9 +13,12 @@ import pytest
 from kernel_ext.commands import tree
 from tests.docs import PACKAGES, ROOT
 from workbench.cli import cli
+from workbench.cli.output import NounGroup
 from workbench.settings import Settings
 
-DOCUMENTS = sorted({ROOT / "README.md", *ROOT.glob("docs/*.md")} - {ROOT / "docs" / "reference.md"})
+DOCUMENTS = sorted(
+    {ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/*.md")} - {ROOT / "docs" / "reference.md"}
+)
 SPAN = re.compile(r"`([^`\n]+)`")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"(?:^|[\s$(])(%?workbench) ([a-z%].*)")
@@ -51,8 +54,10 @@ def unknown(shell: str, line: str) -> str | None:
     words = shlex.split(re.split(r"\s[|#>&…]|;", line)[0].replace("…", ""), comments=True)
     known = {"--project", "--json", "--help", "-h"}
     for word in words:
-        if word == "--" or (word == "help" and group.name == "workbench"):
+        if word == "--" or (word == "help" and group.name in ("workbench", "root")):
             return None
+        if isinstance(group, NounGroup) and word.startswith("-") and word not in known:
+            group = group.commands["list"]  # it is what the group does without the name of a command
         if isinstance(group, click.Group) and not word.startswith("-"):
             found = group.commands.get(word)
             if found is None:

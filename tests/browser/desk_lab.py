@@ -30,7 +30,7 @@ from workbench.server_file import ServerFile
 ROOT = Path(__file__).parents[2]
 SHOTS = Path(__file__).parent / "screenshots"
 KEEPS_PICTURES = "WORKBENCH_PICTURES" in os.environ
-"""Set it to look at what the tests see, and to make the pictures of the README."""
+"""Set it to look at what the tests see, and to make the pictures of the documents."""
 CONTRAST, REACH = ((Path(__file__).parent / name).read_text() for name in ("contrast.js", "reach.js"))
 CHROMIUM_ARGS = [
     "--no-sandbox",

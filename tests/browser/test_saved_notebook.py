@@ -51,7 +51,7 @@ def test_what_a_stop_leaves_stays_in_the_panel_and_is_saved(open_desk: OpenDesk,
 
 
 def _converted(project: Project) -> str:
-    """The saved notebook as HTML, converted as the README says."""
+    """The saved notebook as HTML, converted as `docs/notebook.md` says."""
     exporter = HTMLExporter(config=Config(ClearMetadataPreprocessor={"enabled": True}))
     html, _ = exporter.from_filename(str(project.path / "desk.ipynb"))
     return str(html)

@@ -11,34 +11,22 @@ from typing import Any
 import nbformat
 from nbclient import NotebookClient
 
-from tests.notebooks.stored import NOTEBOOKS, is_compared, is_picture, sanitized
+from tests.notebooks.stored import NOTEBOOKS, is_compared, sanitized
 
 CELL_SECONDS = 300
 
 
 def store(path: Path) -> None:
-    """Run a notebook and write the outputs of its compared cells, and pictures.
-
-    Those that have not really changed stay, and so do pictures.
-    """
+    """Run a notebook and write the outputs of its compared cells. Those that have not really changed stay."""
     kept = nbformat.read(path, as_version=4)
     made = nbformat.from_dict(kept)
     NotebookClient(made, timeout=CELL_SECONDS).execute()
     for cell, run in zip(kept.cells, made.cells, strict=True):
-        if cell.cell_type == "code" and is_picture(cell):
-            cell.outputs, cell.execution_count = cell.outputs or _pictures(run.outputs), run.execution_count
-        elif cell.cell_type == "code" and not is_compared(cell):
+        if cell.cell_type == "code" and not is_compared(cell):
             cell.outputs, cell.execution_count = [], None
         elif cell.cell_type == "code" and _compared(run.outputs) != _compared(cell.outputs):
             cell.outputs, cell.execution_count = run.outputs, run.execution_count
     nbformat.write(kept, path)
-
-
-def _pictures(outputs: Any) -> Any:
-    """The outputs without their HTML, of which some readers show only the text."""
-    for output in outputs:
-        output.data = {kind: output.data[kind] for kind in ("text/plain", "image/png")}
-    return outputs
 
 
 def _compared(outputs: Any) -> str:

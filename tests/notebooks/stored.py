@@ -1,4 +1,4 @@
-"""The notebooks of the manual, and their stored outputs: those that nbval compares, and pictures."""
+"""The notebooks of the manual, and their stored outputs: those that nbval compares."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 SANITIZE = FOLDER / "sanitize.cfg"
 COMPARED = "nbval-check-output"
 """The tag of cells whose outputs are stored and compared. Their outputs are the same in every run, once sanitized."""
-PICTURE = "picture"
-"""The tag of cells whose picture is stored, for readers, and not compared. To make it anew, clear it."""
 
 
 def code_cells(path: Path) -> list[Any]:
@@ -26,11 +24,6 @@ def code_cells(path: Path) -> list[Any]:
 def is_compared(cell: Any) -> bool:
     """Whether nbval compares the outputs of a cell."""
     return COMPARED in cell.metadata.get("tags", [])
-
-
-def is_picture(cell: Any) -> bool:
-    """Whether a cell shows a picture that is stored."""
-    return PICTURE in cell.metadata.get("tags", [])
 
 
 def sanitized(text: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from papermill.translators import PythonTranslator
 
 from tests.chance import chance
-from tests.notebooks.stored import FOLDER, NOTEBOOKS, code_cells, is_compared, is_picture
+from tests.notebooks.stored import FOLDER, NOTEBOOKS, code_cells, is_compared
 
 ELSEWHERE = {"00_quickstart", "01_registration"}
 """`workbench demo` runs the first with papermill, see tests/test_demo.py. The other has one parameter: who decides. In
@@ -49,11 +49,8 @@ def test_the_other_parameters_are_of_every_notebook_and_differ_from_its_own() ->
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_only_pictures_and_the_outputs_that_nbval_compares_are_stored(path: Path) -> None:
+def test_only_the_outputs_that_nbval_compares_are_stored(path: Path) -> None:
     cells = code_cells(path)
-    stored = {cell.id: is_compared(cell) or is_picture(cell) for cell in cells}
-    assert [cell.source for cell in cells if bool(cell.outputs) != stored[cell.id]] == []
-    assert [cell.source for cell in cells if (cell.execution_count is not None) != stored[cell.id]] == []
+    assert [cell.source for cell in cells if bool(cell.outputs) != is_compared(cell)] == []
+    assert [cell.source for cell in cells if (cell.execution_count is not None) != is_compared(cell)] == []
     assert any(map(is_compared, cells))
-    pictures = [set(output.data) for cell in cells if is_picture(cell) for output in cell.outputs]
-    assert pictures == [{"text/plain", "image/png"}] * sum(map(is_picture, cells))
