@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from workbench.errors import BadInput
+from workbench.rules.tools.libraries import taken
 from workbench.rules.tools.names import NAME_LIMIT, is_local
 from workbench.rules.tools.returned import Returned, returned
 
@@ -78,7 +79,12 @@ def function_tool(fn: Callable[..., Any], name: str | None = None, description: 
         hints = get_type_hints(fn, include_extras=True)
         arguments = _arguments(fn, chosen, hints)
         input_schema = arguments.model_json_schema()
-    except (NameError, TypeError, PydanticUserError, PydanticSchemaGenerationError) as error:
+    except PydanticSchemaGenerationError as error:
+        kind = str(error).partition(" schema for ")[2].partition(". Set ")[0]
+        raise _bad(
+            chosen, f"JSON has no form of {kind}, which its signature has; take a text, number, list, dict or table"
+        ) from None
+    except (NameError, TypeError, PydanticUserError) as error:
         raise _bad(chosen, f"its signature is no JSON Schema: {error}") from None
     text = inspect.cleandoc(description if description is not None else fn.__doc__ or "")
     return FunctionTool(
@@ -93,7 +99,7 @@ def _arguments(fn: Callable[..., Any], name: str, hints: Mapping[str, Any]) -> t
         if parameter.kind not in _NAMED:
             raise _bad(name, f"its parameter {parameter} cannot be given by name")
         default = ... if parameter.default is parameter.empty else parameter.default
-        fields[f"p{len(fields)}"] = (hints.get(parameter.name, Any), Field(default, alias=parameter.name))
+        fields[f"p{len(fields)}"] = (taken(hints.get(parameter.name, Any)), Field(default, alias=parameter.name))
     return create_model(name, __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False), **fields)
 
 
