@@ -9,7 +9,6 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
-from enum import Enum
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, TypeVar
 
@@ -133,7 +132,10 @@ def _values(statement: duckdb.Statement, known: Mapping[str, object]) -> Mapping
             f"No value for {', '.join(unknown)}. Pass it by name, as in wb.sql(query, persona='tester') for $persona, "
             "or assign the variable in the notebook.",
         )
-    return {name: _value(f"${name}", known[name]) for name in names}
+    try:
+        return {name: _value(f"${name}", known[name]) for name in names}
+    except RecursionError:
+        raise BadInput("SQL_FAILED", "A parameter contains itself, or nests too deeply.") from None
 
 
 def _value(name: str, value: object) -> object:
@@ -147,8 +149,6 @@ def _value(name: str, value: object) -> object:
         raise BadInput("SQL_FAILED", what)
     value = native(value)
     match value:
-        case Enum():
-            return _value(name, value.value)
         case Decimal() if value.is_finite() and len(value.as_tuple().digits) > DECIMAL_DIGITS:
             raise BadInput("SQL_FAILED", f"{name} is {value}: SQL has decimals of {DECIMAL_DIGITS} digits.")
         case list() | tuple() | set() | frozenset() | range():

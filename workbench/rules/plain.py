@@ -243,8 +243,11 @@ def native(value: Any, rows: int | None = None, *, is_indexed: bool = False) -> 
         return value
     if _is_missing(value):
         return None
-    if isinstance(value, datetime) and getattr(value, "nanosecond", False):  # finer than Python's
-        return value.isoformat()
+    if isinstance(value, Enum):
+        return native(value.value)
+    if isinstance(value, datetime | timedelta):  # those of pandas may be finer than Python's
+        finer: Any = getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0)
+        return getattr(value, "isoformat")() if finer else value  # noqa: B009
     if _library(value) == "pandas" and hasattr(value, "iloc"):
         return _of_pandas(value.iloc[:rows], is_indexed)
     if rows is not None and _length(value) is not None:

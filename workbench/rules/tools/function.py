@@ -19,7 +19,8 @@ from pydantic import (
 )
 
 from workbench.errors import BadInput
-from workbench.rules.tools.libraries import taken
+from workbench.rules.plain import Plain
+from workbench.rules.tools.libraries import is_foreign, taken
 from workbench.rules.tools.names import NAME_LIMIT, is_local
 from workbench.rules.tools.returned import Returned, returned
 
@@ -98,9 +99,18 @@ def _arguments(fn: Callable[..., Any], name: str, hints: Mapping[str, Any]) -> t
     for parameter in inspect.signature(fn).parameters.values():
         if parameter.kind not in _NAMED:
             raise _bad(name, f"its parameter {parameter} cannot be given by name")
-        default = ... if parameter.default is parameter.empty else parameter.default
-        fields[f"p{len(fields)}"] = (taken(hints.get(parameter.name, Any)), Field(default, alias=parameter.name))
+        fields[f"p{len(fields)}"] = (taken(hints.get(parameter.name, Any)), _field(parameter))
     return create_model(name, __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False), **fields)
+
+
+def _field(parameter: inspect.Parameter) -> Any:
+    """A parameter as a field; a default of a library, such as NumPy, is in the schema as JSON has it."""
+    default, alias = parameter.default, parameter.name
+    if default is parameter.empty:
+        return Field(alias=alias)
+    if is_foreign(type(default)):
+        return Field(default_factory=lambda: default, alias=alias, json_schema_extra={"default": Plain().of(default)})
+    return Field(default, alias=alias)
 
 
 def _version(fn: Callable[..., Any]) -> str:

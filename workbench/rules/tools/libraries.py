@@ -54,6 +54,11 @@ def taken(annotation: Any) -> Any:
     return Annotated[within] if origin is Annotated else origin[within]
 
 
+def is_foreign(kind: type) -> bool:
+    """Whether a type is one of those libraries."""
+    return _schema(kind) is not None
+
+
 def _schema(kind: type) -> Mapping[str, Any] | None:
     bases = ((base.__module__.partition(".")[0], base.__name__) for base in kind.__mro__)
     return next((_SCHEMAS[base] for base in bases if base in _SCHEMAS), None)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import Field, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic_core import to_json
 
@@ -70,12 +70,14 @@ class Returned:
     """What a function declares to return.
 
     Args:
-        adapter: validates and serializes it; None if nothing is declared that has a JSON Schema.
+        adapter: validates it; None if nothing is declared that has a JSON Schema.
+        writer: serializes a list of it, with the numbers that JSON has not: a list, as only that has a configuration.
         schema: JSON Schema (2020-12) of `Answer.structured`.
         form: that of the answers.
     """
 
     adapter: TypeAdapter[Any] | None = None
+    writer: TypeAdapter[Any] | None = None
     schema: Mapping[str, Any] | None = None
     form: Form = Form.TEXT
 
@@ -91,7 +93,7 @@ class Returned:
                 form of it.
         """
         plain = _Result(rows=rows if self.adapter is None else None, pictures=[])
-        made = _converted(plain, value) if self.adapter is None else _serialized(self.adapter, plain, value)
+        made = self._serialized(plain, value) if self.adapter is not None else _converted(plain, value)
         text = _encoded(made)
         pictures = [_picture(media, content) for media, content in plain.pictures or ()]
         _require_size(len(text) + sum(len(picture["data"]) for picture in pictures), limit)
@@ -99,6 +101,20 @@ class Returned:
         if plain.has_no_number and self.schema is not None:
             _require_fit(self.schema, answer)
         return answer
+
+    def _serialized(self, plain: Plain, value: Any) -> Any:
+        assert self.adapter is not None
+        assert self.writer is not None
+        try:
+            valid = _valid(self.adapter, plain, value)
+            [made] = self.writer.dump_python([valid], mode="json", fallback=plain.of)
+            return plain.of(made)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            raise _bad(f"{where}: {reason(first)}" if where else reason(first)) from None
+        except ValueError as error:  # also of the serializer
+            raise _bad(str(error)) from None
 
 
 @dataclass
@@ -120,24 +136,14 @@ def returned(annotation: Any) -> Returned:
     try:
         adapter = TypeAdapter(annotation)
         schema = adapter.json_schema(mode="serialization")
+        writer = TypeAdapter(list[annotation], config=ConfigDict(ser_json_inf_nan="constants"))
     except (PydanticUserError, PydanticInvalidForJsonSchema):
         return Returned()
     if schema.get("type") == "object":
-        return Returned(adapter, schema, Form.OBJECT)
+        return Returned(adapter, writer, schema, Form.OBJECT)
     definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
     wrapped = {"type": "object", "properties": {RESULT: schema}, "required": [RESULT], **definitions}
-    return Returned(adapter, wrapped, Form.WRAPPED)
-
-
-def _serialized(adapter: TypeAdapter[Any], plain: Plain, value: Any) -> Any:
-    try:
-        return plain.of(adapter.dump_python(_valid(adapter, plain, value), mode="json", fallback=plain.of))
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise _bad(f"{where}: {reason(first)}" if where else reason(first)) from None
-    except ValueError as error:  # also of the serializer
-        raise _bad(str(error)) from None
+    return Returned(adapter, writer, wrapped, Form.WRAPPED)
 
 
 def _valid(adapter: TypeAdapter[Any], plain: Plain, value: Any) -> Any:
