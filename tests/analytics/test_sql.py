@@ -6,6 +6,7 @@ import json
 import signal
 import threading
 from datetime import datetime
+from decimal import Decimal
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -184,6 +185,8 @@ def test_decimals_bytes_and_times_keep_what_python_and_json_have_not() -> None:
             }
         ]
     )
-    assert frame[["t", "day"]].iloc[0].tolist() == ["Infinity", "-Infinity"]
+    assert frame[["t", "day", "d", "n"]].iloc[0].tolist() == [
+        *("Infinity", "-Infinity", Decimal("98765432109876543.21"), 1.5)
+    ]
     assert "Infinity" in repr(frame[["t", "day"]])
     given.refused("SQL_FAILED", results.as_frame, duckdb.sql("SELECT '12:00:00+02'::TIMETZ AS t"))

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from workbench.errors import BadInput, Unavailable
-from workbench.rules.plain import Plain
+from workbench.rules.plain import Plain, exact
 
 if TYPE_CHECKING:
     import duckdb
@@ -25,6 +25,8 @@ LIBRARIES: tuple[Library, ...] = get_args(Library)
 _PACKAGES: dict[str, str] = {"pandas": "pandas", "polars": "polars", "arrow": "pyarrow"}
 
 _LARGE = ("HUGEINT", "UHUGEINT")
+_LONG = re.compile(r"DECIMAL\((1[6-9]|[23]\d),\d+\)")
+"""Decimals that may have more digits than floats."""
 _TIMES = re.compile(r"TIMESTAMP(_S|_MS|_NS| WITH TIME ZONE)?|DATE")
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 
@@ -73,7 +75,7 @@ def in_microseconds(found: duckdb.DuckDBPyRelation, names: Sequence[str]) -> duc
 def as_frame(found: duckdb.DuckDBPyRelation) -> pandas.DataFrame:
     """The rows as a DataFrame of pandas. Times have a time zone, that of the computer; whole numbers stay whole.
 
-    Columns with infinite times are objects: pandas has none.
+    Columns with infinite times, or with decimals of more digits than floats have, are objects.
 
     Raises:
         BadInput: ``SQL_FAILED``: pandas has no such type.
@@ -96,6 +98,10 @@ def as_frame(found: duckdb.DuckDBPyRelation) -> pandas.DataFrame:
     rows = fetched(found.project(", ".join(_quoted(found.columns[at]) for at in infinite))) if infinite else []
     for at, values in zip(infinite, zip(*rows, strict=True), strict=True):
         frame.isetitem(at, pandas.Series(values, dtype=object))
+    for at in (at for at, kind in enumerate(found.types) if _LONG.fullmatch(str(kind))):
+        values = [value for (value,) in found.project(_quoted(found.columns[at])).fetchall()]
+        if any(value is not None and isinstance(exact(value), str) for value in values):
+            frame.isetitem(at, pandas.Series(values, dtype=object))
     for at in large:
         frame.isetitem(at, _whole([value for (value,) in found.project(_quoted(found.columns[at])).fetchall()]))
     return frame

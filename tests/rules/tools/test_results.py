@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -30,10 +29,7 @@ class Silent:
     ("value", "expected"),
     [
         ({"a": 1}, {"a": 1}),
-        (b"\xff\x00", "_wA="),
         (float("nan"), "NaN"),
-        (datetime(2026, 1, 1, tzinfo=UTC), "2026-01-01T00:00:00Z"),
-        ({1, 2}, [1, 2]),
         (Silent(), "<Silent, whose repr raised RuntimeError>"),
         ("\ud800", "'\\ud800'"),
         ("a\0b", "'a\\x00b'"),
@@ -44,7 +40,9 @@ def test_what_is_not_json_becomes_text(value: Any, expected: Any) -> None:
 
 
 @given(
-    st.recursive(st.text() | st.floats() | st.binary(max_size=9), lambda below: st.lists(below) | st.sets(st.text()))
+    st.recursive(
+        st.text() | st.floats() | st.integers(), lambda below: st.lists(below) | st.dictionaries(st.text(), below)
+    )
 )
 def test_every_result_can_be_stored_and_sent(value: Any) -> None:
     json_safety.check(json_safety.decode(as_json(value)))
