@@ -81,7 +81,6 @@ def as_frame(found: duckdb.DuckDBPyRelation) -> pandas.DataFrame:
         BadInput: ``SQL_FAILED``: pandas has no such type.
     """
     import duckdb
-    import pandas
 
     large = [at for at, kind in enumerate(found.types) if str(kind) in _LARGE]
     infinite = _infinite(found)  # pandas could neither take nor show them
@@ -97,11 +96,11 @@ def as_frame(found: duckdb.DuckDBPyRelation) -> pandas.DataFrame:
             ) from None
     rows = fetched(found.project(", ".join(_quoted(found.columns[at]) for at in infinite))) if infinite else []
     for at, values in zip(infinite, zip(*rows, strict=True), strict=True):
-        frame.isetitem(at, pandas.Series(values, dtype=object))
+        frame.isetitem(at, _objects(values))
     for at in (at for at, kind in enumerate(found.types) if _LONG.fullmatch(str(kind))):
-        values = [value for (value,) in found.project(_quoted(found.columns[at])).fetchall()]
-        if any(value is not None and isinstance(exact(value), str) for value in values):
-            frame.isetitem(at, pandas.Series(values, dtype=object))
+        decimals = [value for (value,) in found.project(_quoted(found.columns[at])).fetchall()]
+        if any(value is not None and isinstance(exact(value), str) for value in decimals):
+            frame.isetitem(at, _objects(decimals))
     for at in large:
         frame.isetitem(at, _whole([value for (value,) in found.project(_quoted(found.columns[at])).fetchall()]))
     return frame
@@ -115,6 +114,13 @@ def _infinite(found: duckdb.DuckDBPyRelation) -> list[int]:
     asked = ", ".join(f"coalesce(bool_or(isinf({_quoted(found.columns[at])})), false)" for at in times)
     [row] = found.aggregate(asked).fetchall()
     return [at for at, is_infinite in zip(times, row, strict=True) if is_infinite]
+
+
+def _objects(values: Sequence[Any]) -> Any:
+    """Values that pandas has no type for."""
+    import pandas
+
+    return pandas.Series(values, dtype=object)
 
 
 def _whole(values: list[int | None]) -> Any:
