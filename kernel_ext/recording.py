@@ -10,6 +10,7 @@ from kernel_ext.interrupts import interruptible
 from kernel_ext.recorded import CellRecords
 from kernel_ext.result import Result
 from workbench.recording import Recorder
+from workbench.rules.wire.arguments import plain
 
 if TYPE_CHECKING:
     from kernel_ext.hosting.host import KernelHost
@@ -87,7 +88,7 @@ class RunCaller:
             WorkbenchError: what the operation raises. Interrupted: ``CALL_INTERRUPTED``.
         """
         with interruptible(name):
-            return Result(self._operate(name, **arguments))
+            return Result(self._operate(name, **plain(name, arguments)))
 
     def panel(self, tab: str = "", *, alone: bool = False, dock: bool = False) -> Desk:
         """See `Session.panel`."""

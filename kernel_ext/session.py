@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernel_ext import answers, sweeps
-from kernel_ext.arguments import plain
 from kernel_ext.bad_command import bad_command
 from kernel_ext.chat import Chat, Chats
 from kernel_ext.commands import PANEL_TABS, tree
@@ -45,6 +44,7 @@ from workbench.functions.progress import progress
 from workbench.graph import Graph
 from workbench.model import ServerInfo
 from workbench.rules.spelling import suggestion
+from workbench.rules.wire.arguments import plain
 from workbench.rules.wording import in_magics
 from workbench.settings import Settings
 from workbench.tables import Page, Table
@@ -322,7 +322,7 @@ class Session(Suggests, Querying, Recording):
         checked(name, str, "wb.call", "the name of an operation")
         try:
             with interruptible(name):
-                return Result(self.host.call(name, **plain(arguments)))
+                return Result(self.host.call(name, **plain(name, arguments)))
         except NotFound as error:
             if error.code != "UNKNOWN_OPERATION":
                 raise

@@ -213,9 +213,7 @@ class Settings(BaseSettings):
     tool_server_idle_seconds: float = Field(
         600.0, gt=0, description="After how long without use the MCP servers of a definition are stopped."
     )
-    tool_seconds: float = Field(
-        600.0, gt=0, description="How long a function may run for a tool, unless it sets another limit."
-    )
+    tool_seconds: float = Field(600.0, gt=0, description="How long a tool's function may run, unless it sets a limit.")
     max_tool_calls: int = Field(
         64, ge=1, description="Functions that run at once for tools in one process, with those that a call left behind."
     )
@@ -225,6 +223,7 @@ class Settings(BaseSettings):
         30.0, ge=0, description="How long what functions printed while they ran for tools is kept."
     )
     max_tool_result_bytes: int = Field(67_108_864, ge=1_024, description="Largest result of a tool.")
+    max_tool_rows: int = Field(1_000, ge=1, description="Most rows of a result that a function does not declare.")
     koi: bool = Field(
         False, description="Take part in a KOI network while the servers run. `join_network` does the same."
     )

@@ -9,6 +9,7 @@ from kernel_ext.objects.rows import Listing, Row
 from kernel_ext.result import Result
 from workbench.cli.agents import NO_AGENTS, agent_table
 from workbench.cli.personas import NO_PERSONAS, persona_table
+from workbench.rules.wire.arguments import plain
 from workbench.tables import Page, Table
 
 if TYPE_CHECKING:
@@ -191,4 +192,4 @@ class NotebookAgent:
         Raises:
             WorkbenchError: what the operation raises.
         """
-        return Result(self._host.wait(self._host.acall_as(self._token, name, **arguments)))
+        return Result(self._host.wait(self._host.acall_as(self._token, name, **plain(name, arguments))))

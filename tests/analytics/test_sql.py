@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 from datetime import datetime
+from decimal import Decimal
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -161,3 +163,30 @@ def test_data_of_an_answer_has_the_types_of_json() -> None:
             **{"t": "2026-01-02T02:04:05.500000Z", "u": "00000000-0000-0000-0000-000000000001"},
         }
     ]
+
+
+def test_decimals_bytes_and_times_keep_what_python_and_json_have_not() -> None:
+    most = 2**127 - 1
+    query = (
+        "SELECT 98765432109876543.21 AS d, 1.50 AS n, '\\xAA\\xFF'::BLOB AS b, -0.0::DOUBLE AS z, "
+        f"[{most}::HUGEINT] AS h, '2026-01-02 03:04:05.123456789'::TIMESTAMP_NS AS ns, 'infinity'::TIMESTAMPTZ AS t, "
+        "'-infinity'::DATE AS day, ['infinity'::TIMESTAMP] AS l, {'a': DATE '2026-01-02'} AS s"
+    )
+    with duckdb.connect() as db:
+        found = db.sql(query).materialize()
+        data = results.as_data(found, results.fetched(found))
+        frame = results.as_frame(found)
+    assert json.dumps(data, allow_nan=False) == json.dumps(
+        [
+            {
+                **{"d": "98765432109876543.21", "n": 1.5, "b": "qv8=", "z": -0.0, "h": [most]},
+                **{"ns": "2026-01-02T03:04:05.123456789", "t": "Infinity", "day": "-Infinity"},
+                **{"l": ["Infinity"], "s": {"a": "2026-01-02"}},
+            }
+        ]
+    )
+    assert frame[["t", "day", "d", "n"]].iloc[0].tolist() == [
+        *("Infinity", "-Infinity", Decimal("98765432109876543.21"), 1.5)
+    ]
+    assert "Infinity" in repr(frame[["t", "day"]])
+    given.refused("SQL_FAILED", results.as_frame, duckdb.sql("SELECT '12:00:00+02'::TIMETZ AS t"))

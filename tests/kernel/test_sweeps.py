@@ -61,7 +61,7 @@ BAD = {
     "parameters={'sede': [1]}": "UNKNOWN_PARAMETER: some.ipynb has no parameter sede.",
     "parameters={'times': ['a']}": 'BAD_PARAMETER: times is "a", and some.ipynb takes a whole number there.',
     "parameters={'times': range(10**12)}": "SWEEP_TOO_LARGE: This is 1,000,000,000,000 runs or more",
-    "parameters={'times': [object()]}": "NOT_A_PARAMETER: times is object: a parameter is a number, text, date",
+    "parameters={'times': [object()]}": "NOT_A_PARAMETER: times[0] is object: a parameter is a number, text, date",
     "parameters={'times': [float('nan')]}": "BAD_PARAMETER: times is NaN, and some.ipynb takes a whole number there.",
     "parameters={'times': range(100_000)}": "SWEEP_TOO_LARGE: This is 100,000 runs or more",
     "parameters='times=1'": "BAD_SWEEP: parameters is 'times=1'. It is a dict, such as {'seed': [1, 2]}.",

@@ -146,18 +146,38 @@ def test_what_it_raises_fails_its_own_call(kernel: Kernel, operator: Operator, e
         assert operator.tool("early") == {"result": "defined before the start"}
 
 
-def test_a_result_that_cannot_be_passed_on_fails_its_own_call_and_one_that_is_not_json_is_text(
-    kernel: Kernel, operator: Operator
-) -> None:
+def test_a_result_that_cannot_be_passed_on_fails_its_own_call(kernel: Kernel, operator: Operator) -> None:
     for code, expected in {
         "def odd(): return 'x' * 50_000_000": "TOOL_RESULT_TOO_LARGE",
         "def odd() -> int: return 'many'": "TOOL_RESULT_INVALID",
+        "def odd(): return {'kind': object}": "TOOL_RESULT_INVALID",
         "async def odd(): raise asyncio.CancelledError": "TOOL_INTERRUPTED",
     }.items():
         kernel.run(f"@wb.tool\n{code}")
         assert failure(operator.begin_tool("odd")).code == expected
-    kernel.run("@wb.tool\ndef odd(): return {'thread': object, 'bytes': b'\\xff', 'nan': float('nan')}")
-    assert json.loads(operator.tool("odd")) == {"thread": "<class 'object'>", "bytes": "_w==", "nan": "NaN"}
+
+
+def test_arrays_tables_and_pictures_are_returned_and_taken_as_what_they_are(kernel: Kernel, operator: Operator) -> None:
+    kernel.run("""
+import numpy as np, pandas as pd
+from IPython.display import Image
+@wb.tool
+def odd(): return {'x': np.arange(3), 'bytes': b'\\xff', 'nan': float('nan')}
+@wb.tool
+def table(): return pd.DataFrame({'n': range(5_000)})
+@wb.tool
+def picture(): return Image(b'png', format='png')
+@wb.tool
+def mean(df: pd.DataFrame, scale: np.float64 = 1.0) -> float: return df['n'].mean() * scale
+""")
+    assert json.loads(operator.tool("odd")) == {"x": [0, 1, 2], "bytes": "/w==", "nan": "NaN"}
+    rows, cut = operator.tool("table").split("\n")
+    assert (len(json.loads(rows)), cut.startswith("Cut: the first 1,000 of 5,000 rows.")) == (1_000, True)
+    assert operator.tool("picture") == [{"type": "image", "data": "cG5n", "mimeType": "image/png"}]
+    assert kernel.run("wb.tools['mean'](pd.DataFrame({'n': [1, 4]}), scale=np.float32(2))") == "5.0"
+    kernel.fail_in_a_line(
+        {"wb.tools['mean'](df=Image(b'png'))": "INVALID_ARGUMENTS: call_tool: arguments.df is IPython."}
+    )
 
 
 def test_a_function_that_hangs_is_interrupted_and_others_go_on(kernel: Kernel, operator: Operator) -> None:

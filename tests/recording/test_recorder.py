@@ -59,9 +59,10 @@ PARAMETERS = [
     (math.nan, "NaN"),
     ([math.inf], ["Infinity"]),
     (Path("c"), "c"),
-    (Decimal("0.10"), "0.10"),
+    (Decimal("0.10"), 0.1),
+    (Decimal("98765432109876543.21"), "98765432109876543.21"),
     (date(2026, 1, 2), "2026-01-02"),
-    (numpy.datetime64("2026-01-02", "ns"), "2026-01-02T00:00:00.000000000"),
+    (numpy.datetime64("2026-01-02", "ns"), "2026-01-02T00:00:00"),
     (numpy.arange(3), [0, 1, 2]),
     (Optimizer(numpy.float32(0.5)), {"rate": 0.5, "name": "adam"}),  # type: ignore[arg-type]
     (Namespace(seed=1), {"seed": 1}),
@@ -77,7 +78,10 @@ def test_a_parameter_is_recorded_as_what_it_is(given: Any, recorded: Any) -> Non
 
 @pytest.mark.parametrize("given", [object(), [object()], b"x", pandas.DataFrame({"a": range(1_000)})])
 def test_what_has_no_form_as_a_parameter_is_refused_and_begins_no_run(recorder: Recorder, given: Any) -> None:
-    with pytest.raises(BadInput, match=r"NOT_A_PARAMETER: lr is \w+: a parameter is"), recorder.run("x", lr=given):
+    with (
+        pytest.raises(BadInput, match=r"NOT_A_PARAMETER: lr(\[0\])? is [\w.]+: a parameter is"),
+        recorder.run("x", lr=given),
+    ):
         pass
     assert recorder._open_runs == []
 

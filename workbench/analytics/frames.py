@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import BadInput
+from workbench.rules.plain import is_frame
 
 if TYPE_CHECKING:
     import duckdb
@@ -26,7 +27,7 @@ def used(db: duckdb.DuckDBPyConnection, query: str, known: Mapping[str, object])
         BadInput: ``SQL_FAILED``: a table of the project is called the same, or another DataFrame but for upper case,
             which SQL does not tell apart.
     """
-    frames = {name: value for name, value in known.items() if _is_frame(value)}
+    frames = {name: value for name, value in known.items() if is_frame(value)}
     if not frames:
         return {}
     named = "SELECT lower(view_name), sql FROM duckdb_views() WHERE temporary AND NOT internal"
@@ -40,11 +41,6 @@ def used(db: duckdb.DuckDBPyConnection, query: str, known: Mapping[str, object])
     _refuse_hidden(written, {name for name, is_own in tables.items() if not is_own}, frames)
     found = {name: _frame(name, written, frames) for name in written if name.lower() not in tables}
     return {name: frames[frame] for name, frame in found.items() if frame is not None}
-
-
-def _is_frame(value: object) -> bool:
-    """Whether a value is a DataFrame or a table of Arrow."""
-    return any(kind.__name__ in ("DataFrame", "Table") and hasattr(value, "columns") for kind in type(value).__mro__)
 
 
 def _frame(name: str, written: Collection[str], frames: Mapping[str, object]) -> str | None:

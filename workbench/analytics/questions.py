@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, TypeVar
 
 from workbench.analytics.frames import used
 from workbench.errors import BadInput, Interrupted, Refused, Unavailable
+from workbench.rules.plain import is_frame, native
 
 if TYPE_CHECKING:
     import duckdb
@@ -26,6 +28,8 @@ FILES_ADVICE = "To let the query read and write files, use --files, or in Python
 STOP_SECONDS = 5.0
 """How long an interrupted query may take to end."""
 POLL_SECONDS = 0.05
+DECIMAL_DIGITS = 38
+"""Of a decimal in DuckDB; longer ones would become floats."""
 SILENT = {"CREATE", "DROP", "SET", "VARIABLE_SET", "PREPARE"}
 """Statements whose result has nothing to show."""
 
@@ -128,19 +132,29 @@ def _values(statement: duckdb.Statement, known: Mapping[str, object]) -> Mapping
             f"No value for {', '.join(unknown)}. Pass it by name, as in wb.sql(query, persona='tester') for $persona, "
             "or assign the variable in the notebook.",
         )
-    return {name: _plain(known[name]) for name in names}
+    try:
+        return {name: _value(f"${name}", known[name]) for name in names}
+    except RecursionError:
+        raise BadInput("SQL_FAILED", "A parameter contains itself, or nests too deeply.") from None
 
 
-def _plain(value: object) -> object:
-    """A value as DuckDB takes it: those of NumPy and pandas, sets and paths as what Python has."""
-    if getattr(getattr(value, "dtype", None), "kind", "") == "M":  # whole numbers, if they are finer
-        value = value.astype("datetime64[us]")  # type: ignore[attr-defined]
-    convert = getattr(value, "tolist", None)
-    if callable(convert):
-        value = convert()
+def _value(name: str, value: object) -> object:
+    """A value as DuckDB takes it: those of NumPy and pandas, sets and paths as what Python has.
+
+    Raises:
+        BadInput: ``SQL_FAILED``: SQL has no value of this type, or not all of its digits.
+    """
+    if is_frame(value):
+        what = f"{name} is a {type(value).__name__}: it is a table, not a value. Use it by its name, as in FROM df."
+        raise BadInput("SQL_FAILED", what)
+    value = native(value)
     match value:
-        case list() | tuple() | set() | frozenset():
-            return [_plain(one) for one in value]
+        case Decimal() if value.is_finite() and len(value.as_tuple().digits) > DECIMAL_DIGITS:
+            raise BadInput("SQL_FAILED", f"{name} is {value}: SQL has decimals of {DECIMAL_DIGITS} digits.")
+        case list() | tuple() | set() | frozenset() | range():
+            return [_value(name, one) for one in value]
+        case dict():
+            return {key: _value(name, one) for key, one in value.items()}
         case PurePath():
             return str(value)
     return value

@@ -55,6 +55,7 @@ from workbench.client.reconnecting import ReconnectingSocket
 from workbench.client.retry import Pauses, Retry, backoff
 from workbench.client.waiting import Waiting
 from workbench.errors import Unavailable, WorkbenchError
+from workbench.rules.wire.arguments import plain
 
 PATIENCE_SECONDS = 600.0
 
@@ -160,6 +161,7 @@ class Agent:
             WorkbenchError: what the server raised; ``NO_SERVER`` when the connection broke before it replied, unless
                 the operation only reads; ``NO_REPLY``, ``BAD_REPLY``.
         """
+        arguments = plain(name, arguments)
         encoded(name, arguments)
         self._require_alive()
         number, instructions = self._protocol.call(name, arguments)

@@ -14,6 +14,7 @@ from workbench.client.address import http_url
 from workbench.client.http import connection
 from workbench.client.messages import bad_reply, no_server
 from workbench.errors import BadInput, WorkbenchError, first_within, from_dict
+from workbench.rules.wire.arguments import plain
 
 if TYPE_CHECKING:
     from mcp.client import Client
@@ -63,7 +64,7 @@ class McpClient:
         from mcp.types import CallToolRequest, CallToolRequestParams, CallToolResult
 
         # `Client.call_tool` would first list the tools, and again for each operation that is not offered as a tool.
-        request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments))
+        request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=plain(name, arguments)))
         result = await self._connected().ask(lambda client: client.session.send_request(request, CallToolResult))
         if result.is_error:
             raise _error(result)

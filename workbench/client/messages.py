@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.errors import BadInput, NotFound, Unavailable, WorkbenchError, from_dict
+from workbench.rules.wire.arguments import plain
 
 REPLIES = frozenset({"registration_success", "agent_id_required", "authentication_success", "echo", "contexts"})
 """Types of replies, besides those that end in ``_response``."""
@@ -84,14 +85,21 @@ def result(action: str, message: Message) -> dict[str, Any]:
 
 
 def encoded(name: str, arguments: Mapping[str, Any]) -> bytes:
-    """The arguments of an operation as JSON.
+    """The arguments of an operation as JSON; see `plain`.
 
     Raises:
         BadInput: ``INVALID_ARGUMENTS``.
     """
     try:
         return json.dumps(arguments, allow_nan=False, ensure_ascii=False).encode()
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError):
+        return _encoded(name, plain(name, arguments))
+
+
+def _encoded(name: str, arguments: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(arguments, allow_nan=False, ensure_ascii=False).encode()
+    except ValueError as error:  # text that is not Unicode
         raise BadInput("INVALID_ARGUMENTS", f"{name}: the arguments are not JSON: {error}.", problems=[]) from None
 
 

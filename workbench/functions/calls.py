@@ -20,24 +20,26 @@ from workbench.rules.tools.returned import Answer
 MESSAGE_LIMIT = 2_000
 
 
-def runnable(tool: FunctionTool, arguments: Mapping[str, Any], log: CallLog, limit: int) -> Callable[[], Any]:
+def runnable(
+    tool: FunctionTool, arguments: Mapping[str, Any], log: CallLog, limit: int, rows: int
+) -> Callable[[], Any]:
     """A function, asynchronous if the tool's is, that calls it and returns an `Answer` or a `WorkbenchError`.
 
     Args:
         log: gets the traceback of an error.
-        limit: the most bytes of a result.
+        limit: the most bytes of a result; rows: see `Returned.answer`.
     """
 
     def call() -> Answer | WorkbenchError:
         try:
-            return tool.returned.answer(tool.fn(**_bound(tool, arguments)), limit)
+            return tool.returned.answer(tool.fn(**_bound(tool, arguments)), limit, rows)
         except BaseException as error:  # also an exit: it is the function's
             return failure(error, log)
 
     async def call_async() -> Answer | WorkbenchError:
         try:
             result = tool.fn(**_bound(tool, arguments))
-            return tool.returned.answer(await result if inspect.isawaitable(result) else result, limit)
+            return tool.returned.answer(await result if inspect.isawaitable(result) else result, limit, rows)
         except asyncio.CancelledError:
             raise
         except BaseException as error:

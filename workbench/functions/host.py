@@ -169,7 +169,7 @@ class ToolHost:
         function = self._functions.get(tool)
         if function is None:
             return NotFound("UNKNOWN_TOOL", f"{tool} is no longer offered by the process that had it.")
-        fn = runnable(function.tool, arguments, calls, self._most_bytes)
+        fn = runnable(function.tool, arguments, calls, self._most_bytes, self._settings.max_tool_rows)
         try:
             with output.printing_to(calls):
                 answer: Answer | WorkbenchError = await self._runner.run(

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from datetime import date, time, timedelta
-from decimal import Decimal
-from enum import Enum
-from fractions import Fraction
 from operator import index
-from pathlib import PurePath
-from types import SimpleNamespace
 from typing import Any
-from uuid import UUID
 
 from workbench.errors import BadInput
+from workbench.rules.plain import NotPlain, Plain, is_frame, native
 from workbench.rules.runs.values import LONGEST_TEXT, spelled
 
 
@@ -25,7 +17,9 @@ def metric(name: str, value: Any) -> Any:
     Raises:
         BadInput: ``NOT_A_METRIC``.
     """
-    plain = _plain(value)
+    if is_frame(value):
+        raise _not_a_metric(name, type(value).__name__)
+    plain = native(value)
     values = plain if isinstance(plain, list | tuple) else [plain]
     made = [_one(name, each) for each in values]
     return made if values is plain else made[0]
@@ -51,13 +45,44 @@ def step(given: Any) -> Any:
         return given
 
 
+class _Parameter(Plain):
+    """A parameter tells a run from others: classes and functions are their names, and no tables or bytes are taken."""
+
+    def binary(self, value: bytes) -> Any:
+        """Bytes."""
+        raise self.refused(value)
+
+    def frame(self, value: Any) -> Any:
+        """A table."""
+        raise self.refused(value)
+
+    def other(self, value: Any) -> Any:
+        """A class or a function."""
+        if callable(value) and hasattr(value, "__qualname__"):
+            return f"{value.__module__}.{value.__qualname__}"
+        raise self.refused(value)
+
+    def refused(self, value: Any, why: str = "") -> NotPlain:
+        """The error for a value."""
+        advice = "a parameter is a number, text, date, list, dict or dataclass. Give what tells it from others"
+        return super().refused(value, f"{advice}, such as its name or its size")
+
+
+class _Swept(_Parameter):
+    """A parameter whose numbers may be any."""
+
+    def not_finite(self, value: float) -> Any:
+        """NaN or an infinity."""
+        return value
+
+
 def parameters(given: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of a run as JSON; numbers that JSON has not are text.
 
     Raises:
         BadInput: ``NOT_A_PARAMETER``.
     """
-    return {name: _spelled(parameter(name, value)) for name, value in given.items()}
+    return {name: _made(_Parameter(), name, value) for name, value in given.items()}
 
 
 def parameter(name: str, value: Any) -> Any:
@@ -66,56 +91,18 @@ def parameter(name: str, value: Any) -> Any:
     Raises:
         BadInput: ``NOT_A_PARAMETER``.
     """
-    match value := _plain(value):
-        case Enum():
-            return parameter(name, value.value)
-        case None | bool() | int() | float() | str():
-            return value
-        case Mapping():
-            return {str(key): parameter(name, each) for key, each in value.items()}
-        case list() | tuple() | set() | frozenset() | range():
-            return [parameter(name, each) for each in value]
-        case date() | time():
-            return value.isoformat()
-        case timedelta() | Decimal() | Fraction() | UUID() | PurePath():
-            return str(value)
-        case Namespace() | SimpleNamespace():
-            return parameter(name, vars(value))
-    if callable(value) and hasattr(value, "__qualname__"):  # a class or a function
-        return f"{value.__module__}.{value.__qualname__}"
-    if is_dataclass(value):
-        return {each.name: parameter(name, getattr(value, each.name)) for each in fields(value)}
-    dumped = getattr(value, "model_dump", None)  # of pydantic
-    if callable(dumped):
-        return parameter(name, dumped())
-    raise BadInput(
-        "NOT_A_PARAMETER",
-        f"{name} is {type(value).__name__}: a parameter is a number, text, date, list, dict or dataclass. Give what "
-        f"tells it from others, such as its name or its size.",
-    )
+    return _made(_Swept(), name, value)
 
 
-def _spelled(value: Any) -> Any:
-    match value:
-        case dict():
-            return {key: _spelled(each) for key, each in value.items()}
-        case list():
-            return [_spelled(each) for each in value]
-    return spelled(value) if isinstance(value, float) else value
-
-
-def _plain(value: Any) -> Any:
-    """A value of NumPy, PyTorch, pandas and the like as one of Python."""
-    if isinstance(value, str | bool | int | float | list | tuple):
-        return value
-    if getattr(getattr(value, "dtype", None), "kind", "") in ("M", "m"):  # as numbers, dates would be nanoseconds
-        value = value.astype(str)
-    convert = getattr(value, "tolist", None) or getattr(value, "item", None)
-    return convert() if callable(convert) and not isinstance(value, type) else value
+def _made(plain: Plain, name: str, value: Any) -> Any:
+    try:
+        return plain.of(value, name)
+    except NotPlain as error:
+        raise BadInput("NOT_A_PARAMETER", f"{error}.") from None
 
 
 def _one(name: str, value: Any) -> float | str:
-    value = _plain(value)
+    value = native(value)
     if isinstance(value, str):
         if len(value) > LONGEST_TEXT:
             raise _not_a_metric(name, f"a text of {len(value):,} characters")

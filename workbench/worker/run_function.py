@@ -8,6 +8,7 @@ The task comes as JSON on standard input. What the function returns (awaited, if
 
 import asyncio
 import importlib
+import importlib.util
 import inspect
 import json
 import os
@@ -30,8 +31,21 @@ def call(name: str) -> None:
     if inspect.isawaitable(result):
         result = asyncio.run(_awaited(result))
     if result is not None:
-        text = json.dumps({"result": result}, allow_nan=False)
-        Path(os.environ["WORKBENCH_RESULT"]).write_text(text, "utf-8")
+        Path(os.environ["WORKBENCH_RESULT"]).write_text(_as_json(result), "utf-8")
+
+
+def _as_json(result: Any) -> str:
+    """A result as JSON: arrays, tables, dates and the like as `rules/plain.py` has them, which is read where needed."""
+    try:
+        return json.dumps({"result": result}, allow_nan=False)
+    except (TypeError, ValueError):
+        place = Path(__file__).parents[1] / "rules" / "plain.py"
+        spec = importlib.util.spec_from_file_location("workbench_plain", place)
+        assert spec is not None
+        assert spec.loader is not None
+        plain = sys.modules["workbench_plain"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(plain)
+        return json.dumps({"result": plain.Plain().of(result, "result")}, allow_nan=False)
 
 
 async def _awaited(result: Awaitable[Any]) -> Any:

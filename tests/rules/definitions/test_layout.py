@@ -96,6 +96,29 @@ def test_a_rule_is_edited_in_its_own_file_and_removed_with_it_and_other_files_ar
         assert changed(files, rules=[]) == {"rules/cite.md": None}
 
 
+def test_a_rule_with_a_new_name_keeps_its_comments_and_states_no_more_than_before() -> None:
+    rule = {"name": "quote", "priorityLevel": 10, "include": "always", "text": "Cite what you read."}
+    assert changed(FILES, rules=[rule]) == {"rules/quote.md": RULE, "rules/cite.md": None}
+    later = RULE.replace("10", "20")
+    assert changed(FILES, rules=[rule | {"priorityLevel": 20}]) == {"rules/quote.md": later, "rules/cite.md": None}
+    named = {"rules/cite.md": RULE.replace("---\n#", "---\nname: cite  # short\n#", 1)}
+    found = changed(FILES | named, rules=[rule])
+    assert found == {
+        "rules/quote.md": named["rules/cite.md"].replace("name: cite", "name: quote"),
+        "rules/cite.md": None,
+    }
+    plain = {"rules/cite.md": "Cite.\n"}
+    assert changed(FILES | plain, rules=[{"name": "quote", "text": "Cite."}]) == {
+        "rules/quote.md": "Cite.\n",
+        "rules/cite.md": None,
+    }
+
+
+def test_without_its_last_setting_a_file_states_none() -> None:
+    kept = AGENT.partition("settings:")[0]
+    assert changed(FILES, settings={}) == {"agent.yaml": f"{kept}settings: {{}}\n"}
+
+
 def test_a_plain_text_file_is_a_rule_with_the_usual_values() -> None:
     (rule,) = parse(FILES | {"rules/cite.md": "Cite.\r\n"}).rules
     assert (rule.text, rule.priority_level, rule.include) == ("Cite.", 500, Include.MANUAL)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -30,10 +29,7 @@ class Silent:
     ("value", "expected"),
     [
         ({"a": 1}, {"a": 1}),
-        (b"\xff\x00", "_wA="),
         (float("nan"), "NaN"),
-        (datetime(2026, 1, 1, tzinfo=UTC), "2026-01-01T00:00:00Z"),
-        ({1, 2}, [1, 2]),
         (Silent(), "<Silent, whose repr raised RuntimeError>"),
         ("\ud800", "'\\ud800'"),
         ("a\0b", "'a\\x00b'"),
@@ -44,7 +40,9 @@ def test_what_is_not_json_becomes_text(value: Any, expected: Any) -> None:
 
 
 @given(
-    st.recursive(st.text() | st.floats() | st.binary(max_size=9), lambda below: st.lists(below) | st.sets(st.text()))
+    st.recursive(
+        st.text() | st.floats() | st.integers(), lambda below: st.lists(below) | st.dictionaries(st.text(), below)
+    )
 )
 def test_every_result_can_be_stored_and_sent(value: Any) -> None:
     json_safety.check(json_safety.decode(as_json(value)))
@@ -85,7 +83,7 @@ def test_the_usual_limits_are_five_hundred_nodes_and_fifty_thousand_characters()
     assert sizes == [True, False, True, False]
 
 
-LIMIT = 1_000
+LIMIT, ROWS = 1_000, 10
 
 
 class Node(BaseModel):
@@ -101,7 +99,6 @@ class Node(BaseModel):
         (None, "plain", "plain", None),
         (None, None, "null", None),
         (Any, {"a": (1, 2)}, '{"a":[1,2]}', None),
-        (Any, "a\0b", "'a\\x00b'", None),
         (str, "plain", "plain", {"result": "plain"}),
         (list[int], (1, 2), "[1,2]", {"result": [1, 2]}),
         (dict[str, float], {"a": 1}, '{"a":1.0}', {"a": 1.0}),
@@ -114,7 +111,7 @@ def test_the_answer_fits_what_the_function_declares(
     annotation: Any, value: Any, text: str | None, structured: dict[str, Any] | None
 ) -> None:
     made = returned(annotation)
-    answer = made.answer(value, LIMIT)
+    answer = made.answer(value, LIMIT, ROWS)
     if text is not None:
         assert (answer.text, answer.structured) == (text, structured)
     if made.schema is not None:
@@ -125,13 +122,15 @@ def test_the_answer_fits_what_the_function_declares(
 def test_what_has_no_schema_is_answered_as_text() -> None:
     made = returned(type("Strange", (), {}))
     assert made.schema is None
-    assert made.answer(3, LIMIT).text == "3"
+    assert made.answer(3, LIMIT, ROWS).text == "3"
 
 
 @pytest.mark.parametrize(
     ("annotation", "value", "reason"),
     [
         (int, "many", "whole number"),
+        (Any, "a\0b", "NUL"),
+        (float, float("nan"), "result must be of type number, and JSON has no NaN"),
         (Node, {"name": 3}, "name: "),
         (str, "a\0b", "NUL"),
         (str, "\ud800", ""),
@@ -139,10 +138,10 @@ def test_what_has_no_schema_is_answered_as_text() -> None:
     ],
 )
 def test_what_is_not_declared_is_refused(annotation: Any, value: Any, reason: str) -> None:
-    assert reason in refused("TOOL_RESULT_INVALID", returned(annotation).answer, value, LIMIT).message
+    assert reason in refused("TOOL_RESULT_INVALID", returned(annotation).answer, value, LIMIT, ROWS).message
 
 
 def test_a_result_that_is_too_large_is_refused() -> None:
     for annotation in (None, str):
-        error = refused("TOOL_RESULT_TOO_LARGE", returned(annotation).answer, "x" * 5_000, LIMIT)
+        error = refused("TOOL_RESULT_TOO_LARGE", returned(annotation).answer, "x" * 5_000, LIMIT, ROWS)
         assert "returned 5,0" in error.message

@@ -72,7 +72,7 @@ def sql(
     """Run a DuckDB query. Its tables are tasks, attempts, agents, events, …; `views` lists them."""
     from workbench.analytics.live import ask
     from workbench.analytics.questions import Question
-    from workbench.analytics.results import as_data
+    from workbench.analytics.results import as_data, fetched
 
     client.require_operator("sql")
     question = Question(query, dict(map(named_value, values)), {}, client.settings.sql_seconds, projects)
@@ -81,7 +81,7 @@ def sql(
     found = ask(client.settings, question, files)
     if found is None:
         return Table([], [], "No rows.", [])
-    rows = found.fetchall()
+    rows = fetched(found)
     return Table(found.columns, rows, "No rows.", as_data(found, rows))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import click
@@ -35,7 +35,8 @@ def _offers(found: Callable[[OperatorClient], Named]) -> Complete:
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         client: Any = context.obj or ProjectClient()
         named: dict[str, str] = {}
-        with client, suppress(WorkbenchError):  # Click ends no context in which it completes
+        ended = client if isinstance(client, ProjectClient) else nullcontext()  # a notebook's session goes on
+        with ended, suppress(WorkbenchError):  # Click ends no context in which it completes
             named = {str(word): about for word, about in found(client) if word is not None}
         return [
             CompletionItem(word, help=inert_line(about))

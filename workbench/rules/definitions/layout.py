@@ -5,7 +5,7 @@ Only what changes in a definition changes in its files, so that their difference
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
@@ -115,8 +115,9 @@ def _texts(files: Mapping[str, str], definition: Definition) -> Iterator[tuple[s
         yield PROMPT, files[PROMPT] if is_same else f"{definition.prompt}\n"
     for folder, entries in zip(FOLDERS, (definition.rules, definition.references), strict=True):
         for entry in entries:
-            path = f"{folder}/{entry.name}{_SUFFIX}"
-            yield path, _entry_text(path, files.get(path), entry)
+            path = _path(folder, entry)
+            known = path if path in files else _renamed(files, folder, entry, {_path(folder, each) for each in entries})
+            yield path, _entry_text(known, files[known], entry) if known else _new_entry(entry)
 
 
 def _agent_text(before: str | None, definition: Definition) -> str:
@@ -135,16 +136,36 @@ def _head(definition: Definition, *, exclude_defaults: bool = False) -> dict[str
     return {key: dumped[key] for key in _IN_AGENT if key in dumped}
 
 
-def _entry_text(path: str, before: str | None, entry: Entry) -> str:
-    fields = entry.model_dump(mode="json", by_alias=True, exclude={"text"})
-    if before is None:
-        return front_matter.join(fields, f"\n{entry.text}\n")
+def _path(folder: str, entry: Entry) -> str:
+    return f"{folder}/{entry.name}{_SUFFIX}"
+
+
+def _renamed(files: Mapping[str, str], folder: str, entry: Entry, wanted: Set[str]) -> str | None:
+    """The file of an entry under the name that it had before: one that goes, and says the same."""
+    for path in sorted(files):
+        if is_part(path) and path.startswith(f"{folder}/") and path not in wanted:
+            old = _entry(path, files[path]).model_copy(update={"name": entry.name})
+            if old == entry or (old.text == entry.text and entry.text):
+                return path
+    return None
+
+
+def _new_entry(entry: Entry) -> str:
+    return front_matter.join(_fields(entry), f"\n{entry.text}\n")
+
+
+def _entry_text(path: str, before: str, entry: Entry) -> str:
+    """The text of an entry that has had another one, perhaps in a file of another name."""
     old, (head, body) = _entry(path, before), front_matter.split(before)
-    if old == entry:
+    if old == entry or ("name" not in head and old.model_copy(update={"name": entry.name}) == entry):
         return before
-    was = old.model_dump(mode="json", by_alias=True)
-    stated = {key: value for key, value in fields.items() if key in head or value != was[key]}
+    was, fields = _fields(old), _fields(entry)
+    stated = {key: value for key, value in fields.items() if key in head or (value != was[key] and key != "name")}
     return front_matter.join(stated, body if old.text == entry.text else f"\n{entry.text}\n", before)
+
+
+def _fields(entry: Entry) -> dict[str, Any]:
+    return entry.model_dump(mode="json", by_alias=True, exclude={"text"})
 
 
 def validated(model: type[M], values: Mapping[str, Any], file: str) -> M:

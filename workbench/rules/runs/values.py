@@ -10,6 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from workbench.rules import plain
+
 Value = float | str
 LONGEST_TEXT = 1_000
 """The most characters of a text that is a value."""
@@ -28,9 +30,7 @@ class Point:
 
 def spelled(value: float | str) -> float | str:
     """A value as JSON can hold it: numbers that are not finite as text."""
-    if isinstance(value, str) or math.isfinite(value):
-        return value
-    return next(text for text, number in NOT_FINITE.items() if repr(number) == repr(value))
+    return value if isinstance(value, str) or math.isfinite(value) else plain.spelled(value)
 
 
 def as_number(value: float | str | None) -> float | None:

@@ -19,6 +19,8 @@ from pydantic import (
 )
 
 from workbench.errors import BadInput
+from workbench.rules.plain import Plain
+from workbench.rules.tools.libraries import is_foreign, taken
 from workbench.rules.tools.names import NAME_LIMIT, is_local
 from workbench.rules.tools.returned import Returned, returned
 
@@ -78,7 +80,12 @@ def function_tool(fn: Callable[..., Any], name: str | None = None, description: 
         hints = get_type_hints(fn, include_extras=True)
         arguments = _arguments(fn, chosen, hints)
         input_schema = arguments.model_json_schema()
-    except (NameError, TypeError, PydanticUserError, PydanticSchemaGenerationError) as error:
+    except PydanticSchemaGenerationError as error:
+        kind = str(error).partition(" schema for ")[2].partition(". Set ")[0]
+        raise _bad(
+            chosen, f"JSON has no form of {kind}, which its signature has; take a text, number, list, dict or table"
+        ) from None
+    except (NameError, TypeError, PydanticUserError) as error:
         raise _bad(chosen, f"its signature is no JSON Schema: {error}") from None
     text = inspect.cleandoc(description if description is not None else fn.__doc__ or "")
     return FunctionTool(
@@ -92,9 +99,18 @@ def _arguments(fn: Callable[..., Any], name: str, hints: Mapping[str, Any]) -> t
     for parameter in inspect.signature(fn).parameters.values():
         if parameter.kind not in _NAMED:
             raise _bad(name, f"its parameter {parameter} cannot be given by name")
-        default = ... if parameter.default is parameter.empty else parameter.default
-        fields[f"p{len(fields)}"] = (hints.get(parameter.name, Any), Field(default, alias=parameter.name))
+        fields[f"p{len(fields)}"] = (taken(hints.get(parameter.name, Any)), _field(parameter))
     return create_model(name, __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False), **fields)
+
+
+def _field(parameter: inspect.Parameter) -> Any:
+    """A parameter as a field; a default of a library, such as NumPy, is in the schema as JSON has it."""
+    default, alias = parameter.default, parameter.name
+    if default is parameter.empty:
+        return Field(alias=alias)
+    if is_foreign(type(default)):
+        return Field(default_factory=lambda: default, alias=alias, json_schema_extra={"default": Plain().of(default)})
+    return Field(default, alias=alias)
 
 
 def _version(fn: Callable[..., Any]) -> str:

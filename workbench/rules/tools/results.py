@@ -1,4 +1,4 @@
-"""Results of tools as JSON: whatever a function returns can be sent, stored and shown."""
+"""Results and arguments of tools as JSON text that can be stored and shown; `rules/plain.py` makes values JSON."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from workbench.rules.wire import json_safety
 
 
 def as_json(value: Any) -> str:
-    """A value as JSON text; what JSON cannot hold is text: bytes as base64, NaN and infinity by name, objects by
-    their representation.
-    """
+    """A JSON value as text; NaN and infinity by name. One that no store takes is shown by its representation."""
     try:
-        text = to_json(value, fallback=_represented, bytes_mode="base64", inf_nan_mode="strings").decode()
+        text = to_json(value, inf_nan_mode="strings").decode()
         json_safety.decode(text)
     except (ValueError, RecursionError):  # it contains itself, nests too deeply, or has characters that no store takes
         text = to_json(_represented(value)).decode()

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import Field, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import to_json
 
 from workbench.errors import Unavailable
 from workbench.model import Json, Wire
+from workbench.rules.plain import NotPlain, Plain
 from workbench.rules.reasons import reason
-from workbench.rules.tools.results import as_json
+from workbench.rules.tools.arguments import problems
 from workbench.rules.wire import json_safety
 
 RESULT = "result"
@@ -35,11 +38,20 @@ class Answer(Wire):
 
     value: Annotated[Json, Field(description="The result as JSON.")]
     form: Form = Form.TEXT
+    more: Annotated[
+        list[dict[str, Any]], Field(description="MCP content besides it: pictures, and what was cut, in words.")
+    ] = []
 
     @property
     def text(self) -> str:
         """What a model reads."""
         return self.value if isinstance(self.value, str) else to_json(self.value).decode()
+
+    @property
+    def content(self) -> list[dict[str, Any]]:
+        """All of it as content of MCP. A picture that is all there is has no text beside it."""
+        is_alone = self.value is None and bool(self.more)
+        return [*([] if is_alone else [{"type": "text", "text": self.text}]), *self.more]
 
     @property
     def structured(self) -> dict[str, Any] | None:
@@ -58,27 +70,63 @@ class Returned:
     """What a function declares to return.
 
     Args:
-        adapter: validates and serializes it; None if nothing is declared that has a JSON Schema.
+        adapter: validates it; None if nothing is declared that has a JSON Schema.
+        writer: serializes a list of it, with the numbers that JSON has not: a list, as only that has a configuration.
         schema: JSON Schema (2020-12) of `Answer.structured`.
         form: that of the answers.
     """
 
     adapter: TypeAdapter[Any] | None = None
+    writer: TypeAdapter[Any] | None = None
     schema: Mapping[str, Any] | None = None
     form: Form = Form.TEXT
 
-    def answer(self, value: Any, limit: int) -> Answer:
+    def answer(self, value: Any, limit: int, rows: int) -> Answer:
         """A result as an answer. Takes time for a large result.
 
         Args:
             limit: the most bytes of JSON.
+            rows: the most rows of a table and items of an array, unless the function declares what it returns.
 
         Raises:
-            Unavailable: ``TOOL_RESULT_TOO_LARGE``; ``TOOL_RESULT_INVALID``: it is not what is declared.
+            Unavailable: ``TOOL_RESULT_TOO_LARGE``; ``TOOL_RESULT_INVALID``: it is not what is declared, or JSON has no
+                form of it.
         """
-        text = as_json(value) if self.adapter is None else _serialized(self.adapter, value)
-        _require_size(len(text.encode()), limit)
-        return Answer(value=_decoded(text), form=self.form)
+        plain = _Result(rows=rows if self.adapter is None else None, pictures=[])
+        made = self._serialized(plain, value) if self.adapter is not None else _converted(plain, value)
+        text = _encoded(made)
+        pictures = [_picture(media, content) for media, content in plain.pictures or ()]
+        _require_size(len(text) + sum(len(picture["data"]) for picture in pictures), limit)
+        answer = Answer(value=_decoded(text), form=self.form, more=[*pictures, *_cut(plain.cut)])
+        if plain.has_no_number and self.schema is not None:
+            _require_fit(self.schema, answer)
+        return answer
+
+    def _serialized(self, plain: Plain, value: Any) -> Any:
+        assert self.adapter is not None
+        assert self.writer is not None
+        try:
+            valid = _valid(self.adapter, plain, value)
+            [made] = self.writer.dump_python([valid], mode="json", fallback=plain.of)
+            return plain.of(made)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            raise _bad(f"{where}: {reason(first)}" if where else reason(first)) from None
+        except ValueError as error:  # also of the serializer
+            raise _bad(str(error)) from None
+
+
+@dataclass
+class _Result(Plain):
+    """A result. `has_no_number`: a text is in place of a number that JSON has not."""
+
+    has_no_number: bool = False
+
+    def not_finite(self, value: float) -> Any:
+        """NaN or an infinity."""
+        self.has_no_number = True
+        return super().not_finite(value)
 
 
 def returned(annotation: Any) -> Returned:
@@ -88,27 +136,60 @@ def returned(annotation: Any) -> Returned:
     try:
         adapter = TypeAdapter(annotation)
         schema = adapter.json_schema(mode="serialization")
+        writer = TypeAdapter(list[annotation], config=ConfigDict(ser_json_inf_nan="constants"))
     except (PydanticUserError, PydanticInvalidForJsonSchema):
         return Returned()
     if schema.get("type") == "object":
-        return Returned(adapter, schema, Form.OBJECT)
+        return Returned(adapter, writer, schema, Form.OBJECT)
     definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
     wrapped = {"type": "object", "properties": {RESULT: schema}, "required": [RESULT], **definitions}
-    return Returned(adapter, wrapped, Form.WRAPPED)
+    return Returned(adapter, writer, wrapped, Form.WRAPPED)
 
 
-def _serialized(adapter: TypeAdapter[Any], value: Any) -> str:
+def _valid(adapter: TypeAdapter[Any], plain: Plain, value: Any) -> Any:
+    """A value that is what is declared, or an object of a library that is so as JSON, such as a table."""
     try:
-        return adapter.dump_json(adapter.validate_python(value)).decode()
+        return adapter.validate_python(value)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise _bad(f"{where}: {reason(first)}" if where else reason(first)) from None
-    except PydanticSerializationError as error:
+        try:
+            return adapter.validate_python(plain.of(value))
+        except (ValidationError, NotPlain):
+            raise error from None
+
+
+def _converted(plain: Plain, value: Any) -> Any:
+    try:
+        return plain.of(value)
+    except NotPlain as error:
+        raise _bad(f"{error}. Return numbers, texts, dates, lists, dicts, tables or pictures") from None
+
+
+def _encoded(made: Any) -> bytes:
+    try:
+        return to_json(made)
+    except ValueError as error:  # text that is not Unicode
         raise _bad(str(error)) from None
 
 
-def _decoded(text: str) -> Any:
+def _picture(media: str, content: bytes) -> dict[str, Any]:
+    return {"type": "image", "data": b64encode(content).decode(), "mimeType": media}
+
+
+def _cut(what: Sequence[str]) -> list[dict[str, Any]]:
+    if not what:
+        return []
+    text = f"Cut: {'; '.join(what)}. The setting max_tool_rows says how many are passed on."
+    return [{"type": "text", "text": f"{text} Ask for fewer, or let the function declare what it returns."}]
+
+
+def _require_fit(schema: Mapping[str, Any], answer: Answer) -> None:
+    """Refuse a text in place of a number that is declared."""
+    found = problems(json.dumps(schema), answer.structured or {})
+    if found:
+        raise _bad(f"{found[0]['field']} {found[0]['reason']}, and JSON has no NaN and no infinity")
+
+
+def _decoded(text: bytes) -> Any:
     try:
         return json_safety.decode(text)
     except ValueError as error:
@@ -127,4 +208,4 @@ def _require_size(size: int, limit: int) -> None:
 
 
 def _bad(reason: str) -> Unavailable:
-    return Unavailable("TOOL_RESULT_INVALID", f"The tool returned something else than it declares: {reason}.")
+    return Unavailable("TOOL_RESULT_INVALID", f"The tool returned what cannot be passed on: {reason}.")

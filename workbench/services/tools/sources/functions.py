@@ -48,4 +48,4 @@ async def run(found: Found, ctx: Ctx, call: Call) -> Outcome:
     """
     hosted = HostedCall(call_id=call.id, tool=found.tool.name, arguments=dict(call.arguments))
     answer = cast(Answer, await ctx.tool_hosts.run(found.host_id, hosted, call.surroundings.progress))
-    return Outcome([{"type": "text", "text": answer.text}], answer.structured)
+    return Outcome(answer.content, answer.structured)
