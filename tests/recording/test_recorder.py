@@ -257,14 +257,16 @@ async def test_the_store_is_closed_once_there_is_a_server(
 
 
 @pytest.mark.anyio
-async def test_a_connection_finds_the_server_and_does_without_it_once_it_has_gone(served: Served) -> None:
+async def test_a_connection_finds_the_server_and_does_without_it_once_it_has_gone(
+    served: Served, openings: Openings
+) -> None:
     connection = Connection(served.workbench.settings.project)
     try:
         made = await asyncio.to_thread(lambda: connection.call("start_run", name="trial"))
-        assert connection._http is not None
+        assert openings.count == 0
         await served.servers.stop()
         await asyncio.to_thread(lambda: connection.call("record_metrics", run_id=made["id"], metrics={"a": 1}))
-        assert connection._http is None
+        assert openings.count == 1
     finally:
         await asyncio.to_thread(connection.close)
     assert (await served.workbench.call("get_run", run_id=made["id"]))["metrics"] == {"a": 1.0}

@@ -1,0 +1,51 @@
+"""The one way to a project's server: it never gives a token to what else has the server's address."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+
+from tests import given
+from tests.conftest import Served
+from tests.tcp_sink import TcpSink
+from workbench.errors import WorkbenchError
+from workbench.recording.connection import Connection as Recording
+from workbench.server_file import ServerFile
+
+pytestmark = pytest.mark.anyio
+
+Call = Callable[[], Awaitable[Any]]
+
+
+@asynccontextmanager
+async def recorder(served: Served) -> AsyncIterator[Call]:
+    recording = Recording(served.workbench.settings.project)
+    yield lambda: asyncio.to_thread(recording.call, "list_runs")
+    await asyncio.to_thread(recording.close)
+
+
+@pytest.mark.parametrize("user", [recorder], ids=lambda user: user.__name__)
+async def test_another_program_at_the_address_of_a_server_that_has_ended_gets_no_token(
+    served: Served, user: Callable[[Served], Any]
+) -> None:
+    async with user(served) as call:
+        await call()
+        await served.servers.stop()
+        async with TcpSink(int(served.info.url.rpartition(":")[2])) as other:
+            with suppress(WorkbenchError):
+                await call()
+    assert b"wb" not in other.received
+
+
+async def test_a_server_that_fails_a_call_and_no_longer_says_that_it_is_there_is_done_without(served: Served) -> None:
+    recording, file = Recording(served.workbench.settings.project), ServerFile(served.workbench.settings.server_file)
+    async with TcpSink() as server:
+        file.save(served.info.model_copy(update={"url": server.url, "nonce": "no"}), "wbo_x")
+        await given.refuses("NO_SERVER", asyncio.to_thread(recording.call, "list_runs"))
+        server.answer = b"{}"
+        assert await asyncio.to_thread(recording.call, "list_runs")
+    await asyncio.to_thread(recording.close)
