@@ -15,6 +15,8 @@ from tests.tcp_sink import TcpSink
 from workbench.errors import WorkbenchError
 from workbench.recording.connection import Connection as Recording
 from workbench.server_file import ServerFile
+from workbench.sweeps import connection as sweeps
+from workbench.sweeps.connection import Connection as Sweep
 
 pytestmark = pytest.mark.anyio
 
@@ -28,7 +30,21 @@ async def recorder(served: Served) -> AsyncIterator[Call]:
     await asyncio.to_thread(recording.close)
 
 
-@pytest.mark.parametrize("user", [recorder], ids=lambda user: user.__name__)
+@asynccontextmanager
+async def worker_of_a_sweep(served: Served) -> AsyncIterator[Call]:
+    sweep = Sweep(served.workbench.settings.server_file)
+    await asyncio.to_thread(sweep.start)
+    yield lambda: asyncio.to_thread(sweep, "list_runs")
+    await asyncio.to_thread(sweep.stop)
+
+
+@pytest.fixture
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeps, "PATIENCE_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("_impatient")
+@pytest.mark.parametrize("user", [recorder, worker_of_a_sweep], ids=lambda user: user.__name__)
 async def test_another_program_at_the_address_of_a_server_that_has_ended_gets_no_token(
     served: Served, user: Callable[[Served], Any]
 ) -> None:
