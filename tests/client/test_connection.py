@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from itertools import count
 from typing import Any
 
 import pytest
 
+from kernel_ext.hosting.serving import attach
 from tests import given
 from tests.conftest import Served
 from tests.tcp_sink import TcpSink
+from workbench.client.project_server import ProjectServer
 from workbench.errors import WorkbenchError
 from workbench.recording.connection import Connection as Recording
 from workbench.server_file import ServerFile
+from workbench.shells.mcp.bridge import Bridge
 from workbench.sweeps import connection as sweeps
 from workbench.sweeps.connection import Connection as Sweep
 
@@ -38,13 +42,46 @@ async def worker_of_a_sweep(served: Served) -> AsyncIterator[Call]:
     await asyncio.to_thread(sweep.stop)
 
 
+@asynccontextmanager
+async def attached_kernel(served: Served) -> AsyncIterator[Call]:
+    async with AsyncExitStack() as stack:
+        serving = await attach(stack, served.workbench.settings)
+        assert serving is not None
+        yield lambda: serving.call("list_runs", {}, None)
+
+
+@asynccontextmanager
+async def agent_of_a_kernel(served: Served) -> AsyncIterator[Call]:
+    async with AsyncExitStack() as stack:
+        serving = await attach(stack, served.workbench.settings)
+        assert serving is not None
+        yield lambda: serving.call("list_runs", {}, served.workbench.operator_token)
+
+
+@asynccontextmanager
+async def subscription_of_an_mcp_client(served: Served) -> AsyncIterator[Call]:
+    server = ProjectServer.at(served.info.url, served.workbench.settings.project)
+    answers: asyncio.Queue[Any] = asyncio.Queue()
+    bridge, numbers = Bridge(server, served.workbench.operator_token, answers.put), count()
+
+    async def subscribe() -> None:
+        await bridge.pass_on({"jsonrpc": "2.0", "id": next(numbers), "method": "subscriptions/listen", "params": {}})
+        await answers.get()
+
+    yield subscribe
+    await bridge.close()
+
+
+USERS = [recorder, worker_of_a_sweep, attached_kernel, agent_of_a_kernel, subscription_of_an_mcp_client]
+
+
 @pytest.fixture
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeps, "PATIENCE_SECONDS", 0.0)
 
 
 @pytest.mark.usefixtures("_impatient")
-@pytest.mark.parametrize("user", [recorder, worker_of_a_sweep], ids=lambda user: user.__name__)
+@pytest.mark.parametrize("user", USERS, ids=lambda user: user.__name__)
 async def test_another_program_at_the_address_of_a_server_that_has_ended_gets_no_token(
     served: Served, user: Callable[[Served], Any]
 ) -> None:
