@@ -17,11 +17,10 @@ from typing import Any, Protocol, Self
 from workbench.client.discovery import is_running
 from workbench.client.http import HttpClient
 from workbench.client.messages import no_server, not_here
+from workbench.client.project_server import FOLLOW_SECONDS
 from workbench.errors import AWAY, Unavailable, WorkbenchError
 from workbench.server_file import ServerFile
 
-FOLLOW_SECONDS = 0.5
-"""How often a call that waits for its answer checks whether the server has moved."""
 HAS_ENDED = (*AWAY, "SERVER_STOPPING", "INVALID_TOKEN")
 """Codes of a server that has ended; the last one if its successor, with another token for the operator, answered."""
 
@@ -154,10 +153,11 @@ class ProjectConnection:
                     raise Unavailable("NO_SERVER", "The server has moved.")
             return running.result()
         except WorkbenchError as error:
-            here.is_doubted = self._can_do_without and error.code in HAS_ENDED
+            here.is_doubted |= self._can_do_without and error.code in HAS_ENDED
             raise
         finally:
             running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
 
     async def find(self) -> Reached | None:
         """The server, which is started if that is possible; None: there is none at the moment.
