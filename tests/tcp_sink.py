@@ -13,6 +13,8 @@ class TcpSink:
         self.answer = b'{"nonce": "no"}'
         self.received = b""
         self.asked = asyncio.Event()
+        self.holds_calls = False
+        self.held = asyncio.Event()
         self.url = ""
 
     async def __aenter__(self) -> TcpSink:
@@ -24,8 +26,12 @@ class TcpSink:
         self._server.close()
 
     async def _receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.received += await reader.read(10_000)
+        request = await reader.read(10_000)
+        self.received += request
         self.asked.set()
+        if self.holds_calls and request.startswith(b"POST"):
+            self.held.set()
+            await reader.read()  # until its client gives up
         head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(self.answer)}\r\nConnection: close\r\n\r\n"
         writer.write(head.encode() + self.answer)
         await writer.drain()

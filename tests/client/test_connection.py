@@ -14,6 +14,7 @@ from kernel_ext.hosting.serving import attach
 from tests import given
 from tests.conftest import Served
 from tests.tcp_sink import TcpSink
+from workbench.client.connection import ProjectConnection
 from workbench.client.project_server import ProjectServer
 from workbench.errors import WorkbenchError
 from workbench.recording.connection import Connection as Recording
@@ -102,3 +103,15 @@ async def test_a_server_that_fails_a_call_and_no_longer_says_that_it_is_there_is
         server.answer = b"{}"
         assert await asyncio.to_thread(recording.call, "list_runs")
     await asyncio.to_thread(recording.close)
+
+
+async def test_a_call_that_waits_is_repeated_where_the_server_has_moved_to(served: Served) -> None:
+    file, token = ServerFile(served.workbench.settings.server_file), served.workbench.operator_token
+    assert token is not None
+    async with TcpSink() as former, ProjectConnection(file.path) as connection:
+        former.holds_calls = True
+        file.save(served.info.model_copy(update={"url": former.url, "nonce": "no"}), "wbo_x")
+        call = asyncio.create_task(connection.call("list_runs"))
+        await former.held.wait()
+        file.save(served.info, token)
+        assert "runs" in await call

@@ -18,7 +18,7 @@ from workbench.client.discovery import is_running
 from workbench.client.http import HttpClient
 from workbench.client.messages import no_server, not_here
 from workbench.client.project_server import FOLLOW_SECONDS
-from workbench.errors import AWAY, Unavailable, WorkbenchError
+from workbench.errors import AWAY, WorkbenchError
 from workbench.server_file import ServerFile
 
 HAS_ENDED = (*AWAY, "SERVER_STOPPING", "INVALID_TOKEN")
@@ -150,7 +150,7 @@ class ProjectConnection:
         try:
             while not (await asyncio.wait({running}, timeout=FOLLOW_SECONDS))[0]:
                 if await self._named() not in (None, here):
-                    raise Unavailable("NO_SERVER", "The server has moved.")
+                    raise no_server(ConnectionError("the server has moved"))
             return running.result()
         except WorkbenchError as error:
             here.is_doubted |= self._can_do_without and error.code in HAS_ENDED
