@@ -29,7 +29,8 @@ class Connection:
     """Runs operations as the operator, from any thread; each call waits for its result.
 
     The server that `server.json` names is used as long as it answers. Without one, the store is opened, and created if
-    there is none. It stays open while calls follow each other, because opening it takes far longer than a call.
+    there is none. It stays open while calls follow each other, because opening it takes far longer than a call. A
+    process that was forked from this one begins a connection of its own.
 
     Args:
         project: the root of the project; by default it is found from the current directory.
@@ -39,7 +40,8 @@ class Connection:
         self._project = project
         self._settings: Settings | None = None
         self._opening = threading.Lock()
-        self._opened: tuple[LoopThread[None], ProjectConnection] | None = None
+        self._opened: tuple[LoopThread[None], ProjectConnection, _OpenStore] | None = None
+        self._has_copy = False
         self._is_registered = False
 
     @property
@@ -59,7 +61,7 @@ class Connection:
         Raises:
             WorkbenchError: what the operation raises; see `Workbench.open`.
         """
-        thread, connection = self._open(self.settings)
+        thread, connection, _ = self._open(self.settings)
         return thread.call(connection.call(name, **arguments))
 
     def close(self) -> None:
@@ -69,17 +71,20 @@ class Connection:
         if opened is not None:
             opened[0].stop(STOP_SECONDS)
 
-    def _open(self, settings: Settings) -> tuple[LoopThread[None], ProjectConnection]:
+    def _open(self, settings: Settings) -> tuple[LoopThread[None], ProjectConnection, _OpenStore]:
         with self._opening:
+            if self._opened is not None and self._opened[0].is_of_parent:
+                self._has_copy |= self._opened[2].is_open
+                self._opened = None
             if self._opened is None:
                 if not self._is_registered:
                     # As in Recorder.current: at exit the store has to be closed before the executors.
                     threading._register_atexit(self.close)  # type: ignore[attr-defined]
                     self._is_registered = True
-                connect, store = partial(_connect, settings), _OpenStore(settings)
+                connect, store = partial(_connect, settings), _OpenStore(settings, self._has_copy)
                 connection = ProjectConnection(settings.server_file, connect=connect, store=store)
                 thread = LoopThread("workbench-recording", connection.hold, _closed)
-                self._opened = thread, connection
+                self._opened = thread, connection, store
                 thread.start(STOP_SECONDS)
             return self._opened
 
@@ -90,16 +95,26 @@ def _connect(settings: Settings, url: str, token: str | None) -> HttpClient:
 
 
 class _OpenStore:
-    """A project's store, open from the first call until some time after the last one. Use it on one loop."""
+    """A project's store, open from the first call until some time after the last one. Use it on one loop.
 
-    def __init__(self, settings: Settings) -> None:
+    Args:
+        has_copy: this process was forked while the store was open: SQLite would take the locks for its own.
+    """
+
+    def __init__(self, settings: Settings, has_copy: bool) -> None:
         self._settings = settings
+        self._has_copy = has_copy
         self._changing = asyncio.Lock()
         self._opened = AsyncExitStack()
         self._workbench: Workbench | None = None
         self._calls = 0
         self._pause = IDLE_SECONDS
         self._closing: asyncio.Task[None] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is open."""
+        return self._workbench is not None
 
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Run an operation."""
@@ -136,6 +151,12 @@ class _OpenStore:
     async def _open(self) -> Workbench:
         from workbench.app import Workbench
 
+        if self._has_copy:
+            raise Unavailable(
+                "FORKED",
+                "This process was forked while the recording had the project's store open. Run `workbench serve`, or "
+                "start the process with multiprocessing's method `spawn`.",
+            )
         state_directory.check(self._settings.project)
         self._pause = IDLE_SECONDS
         self._workbench = await self._opened.enter_async_context(Workbench.open(self._settings))
