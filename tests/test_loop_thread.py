@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 
 import pytest
 
@@ -60,6 +62,18 @@ def test_work_is_done_in_the_thread_and_its_errors_come_back(thread: LoopThread[
     assert thread.call(where()) == "loop"
     with pytest.raises(KeyError):
         thread.call(fails())
+
+
+def test_in_a_forked_process_it_has_ended(thread: LoopThread[str]) -> None:
+    if not (child := os.fork()):
+        with suppress(BaseException):
+            with pytest.raises(Ended):
+                thread.call(asyncio.sleep(0))
+            assert (thread.opened, thread.stop(SECONDS)) == (None, True)
+            os._exit(0)
+        os._exit(1)
+    assert os.waitpid(child, 0) == (child, 0)
+    assert thread.opened == "open"
 
 
 def test_a_cancelled_future_cancels_its_coroutine(thread: LoopThread[str]) -> None:

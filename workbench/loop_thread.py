@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -20,7 +21,8 @@ Main = Callable[[Callable[[T], None]], Coroutine[Any, Any, None]]
 class LoopThread(Generic[T]):
     """Runs one coroutine in a daemon thread; other threads submit further coroutines to its loop.
 
-    An interrupt (KeyboardInterrupt) may end any method early; the method can then be called again.
+    An interrupt (KeyboardInterrupt) may end any method early; the method can then be called again. In a process that
+    was forked from its own, it has ended.
 
     Args:
         name: the name of the thread.
@@ -40,14 +42,22 @@ class LoopThread(Generic[T]):
         self._submitting = threading.Lock()
         self._has_ended = threading.Event()
         self._failure: BaseException | None = None
+        self._pid = os.getpid()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     @property
     def opened(self) -> T | None:
         """What `main` opened; None before that, and once a stop is requested or the thread has ended."""
-        if self._is_closed or self._stop_requested or not self._opened.done() or self._opened.exception() is not None:
+        if self.is_of_parent or self._is_closed or self._stop_requested:
+            return None
+        if not self._opened.done() or self._opened.exception() is not None:
             return None
         return self._opened.result()
+
+    @property
+    def is_of_parent(self) -> bool:
+        """Whether this process was forked from the one whose thread it is."""
+        return self._pid != os.getpid()
 
     @property
     def failure(self) -> BaseException | None:
@@ -63,6 +73,7 @@ class LoopThread(Generic[T]):
         Raises:
             Exception: what `main` raised before it opened anything.
         """
+        self._pid = os.getpid()
         try:
             self._thread.start()
             return self._opened.result()
@@ -73,6 +84,8 @@ class LoopThread(Generic[T]):
     def stop(self, timeout: float) -> bool:
         """Cancel `main` and wait for the thread to end; whether it has. May be called again."""
         self._stop_requested = True
+        if self.is_of_parent:
+            return True
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._cancel_main)
@@ -109,6 +122,9 @@ class LoopThread(Generic[T]):
 
     def _submit(self, result: Future[R], work: Coroutine[Any, Any, R]) -> None:
         """An interrupt in here may leave work that begins: whoever is interrupted cancels the result."""
+        if self.is_of_parent:
+            work.close()
+            raise self._ended()
         with self._submitting:
             if self._loop is None or self._is_closed:
                 work.close()

@@ -46,17 +46,19 @@ async def attach(stack: AsyncExitStack, settings: Settings) -> Serving | None:
         return None  # without the imports of a client
     from workbench.client import HttpClient
     from workbench.client.discovery import find_server
+    from workbench.client.project_server import ProjectServer
 
     found = await find_server(settings.server_file)
     if found is None:
         return None
     url = found.info.url
-    operator = await stack.enter_async_context(HttpClient(url, found.operator_token))
+    is_away = ProjectServer(url, settings.server_file).is_away
+    operator = await stack.enter_async_context(HttpClient(url, found.operator_token, is_away))
 
     async def call(name: str, arguments: Mapping[str, Any], token: str | None) -> dict[str, Any]:
         if token is None:
             return await operator.call(name, **arguments)
-        async with HttpClient(url, token) as agent:
+        async with HttpClient(url, token, is_away) as agent:
             return await agent.call(name, **arguments)
 
     return Serving(found.info, found.operator_token, call)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -20,6 +21,7 @@ from kernel_ext.hosting import host as module
 from kernel_ext.hosting import membership
 from kernel_ext.hosting.host import KernelHost
 from kernel_ext.session import Session
+from workbench import shares
 from workbench.client import http
 from workbench.errors import NotFound, Unavailable
 from workbench.services import approvals
@@ -62,6 +64,20 @@ def test_what_waits_when_the_servers_stop_fails_with_a_code(host: KernelHost) ->
     with pytest.raises(Unavailable, match="NOT_STARTED"):
         host.call("ping")
     assert (host.info, host.workbench, host.attached, host.running) == (None, None, False, False)
+
+
+def test_a_forked_process_uses_no_servers_and_takes_none_away_when_it_ends(host: KernelHost) -> None:
+    """As multiprocessing forks processes, in which the kernel's callbacks for its end run, too."""
+    host.start(0)
+    if not (child := os.fork()):
+        with suppress(BaseException):
+            assert not host.running
+            host.stop()
+            os._exit(0)
+        os._exit(1)
+    assert os.waitpid(child, 0) == (child, 0)
+    assert shares.holders(host.settings.shares) == [os.getpid()]
+    assert host.call("ping") == {"ok": True}
 
 
 def test_servers_that_fail_are_noticed_and_can_be_started_again_or_stopped_with_their_error(

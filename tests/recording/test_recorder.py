@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
+import sys
 import threading
 from argparse import Namespace
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -15,6 +17,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import anyio
 import numpy
 import pandas
 import pytest
@@ -261,17 +264,55 @@ async def test_the_store_is_closed_once_there_is_a_server(
 
 
 @pytest.mark.anyio
-async def test_a_connection_finds_the_server_and_does_without_it_once_it_has_gone(served: Served) -> None:
+async def test_a_connection_finds_the_server_and_does_without_it_once_it_has_gone(
+    served: Served, openings: Openings
+) -> None:
     connection = Connection(served.workbench.settings.project)
     try:
         made = await asyncio.to_thread(lambda: connection.call("start_run", name="trial"))
-        assert connection._http is not None
+        assert openings.count == 0
         await served.servers.stop()
         await asyncio.to_thread(lambda: connection.call("record_metrics", run_id=made["id"], metrics={"a": 1}))
-        assert connection._http is None
+        assert openings.count == 1
     finally:
         await asyncio.to_thread(connection.close)
     assert (await served.workbench.call("get_run", run_id=made["id"]))["metrics"] == {"a": 1.0}
+
+
+FORKS = """
+import multiprocessing
+from workbench import Recorder
+from workbench.recording import connection
+connection.IDLE_SECONDS = 3600.0
+recorder = Recorder()
+def record(value):
+    try:
+        recorder.record(x=value)
+    except Exception as error:
+        print(error.code, flush=True)
+record(0)
+child = multiprocessing.get_context("fork").Process(target=record, args=[1])
+child.start()
+child.join()
+record(2)
+"""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("is_served", "said", "values"), [(True, b"", [0.0, 1.0, 2.0]), (False, b"FORKED\n", [0.0, 2.0])]
+)
+async def test_a_forked_process_ends_and_records_into_the_run_if_there_is_a_server(
+    served: Served, monkeypatch: pytest.MonkeyPatch, is_served: bool, said: bytes, values: list[float]
+) -> None:
+    monkeypatch.setenv("WORKBENCH_PROJECT", str(served.workbench.settings.project))
+    if not is_served:
+        await served.servers.stop()
+    ran = await anyio.run_process([sys.executable, "-c", FORKS], env=os.environ)
+    assert (ran.stdout, ran.stderr) == (said, b"")
+    [run] = (await served.workbench.call("list_runs"))["runs"]
+    [series] = (await served.workbench.call("get_run_series", run_id=run["id"]))["series"]
+    assert (run["state"], sorted(value for _, value in series["points"])) == ("completed", values)
 
 
 RECORDS = """

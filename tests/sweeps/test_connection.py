@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import ExitStack
 
 from tests.given import wait_until
 from workbench.cli.sweeps.connection import connected
 from workbench.client.discovery import find_server
 from workbench.recording import connection
 from workbench.settings import Settings
-from workbench.sweeps.connection import Connection, Operations, attached
+from workbench.sweeps.connection import Connection
 
 
 def test_a_sweep_that_calls_nothing_serves_when_the_one_that_served_ends(migrated: Settings) -> None:
@@ -20,10 +20,7 @@ def test_a_sweep_that_calls_nothing_serves_when_the_one_that_served_ends(migrate
         found = asyncio.run(find_server(migrated.server_file))
         return found and found.info.nonce
 
-    async def attach(stack: AsyncExitStack) -> Operations | None:
-        return await attached(stack, migrated.server_file)
-
-    worker, recording = Connection(attach), connection.Connection(migrated.project)
+    worker, recording = Connection(migrated.server_file), connection.Connection(migrated.project)
     with ExitStack() as first, ExitStack() as second:
         first.enter_context(connected(migrated))
         served = nonce()

@@ -12,6 +12,7 @@ import pytest
 
 from tests import given
 from tests.conftest import Admit, Clock, Served, admitted, ended, followed, git
+from tests.tcp_sink import TcpSink
 from tests.worker.working import directory_of, done, output_of, ran, working
 from workbench.app import Workbench
 from workbench.confinement import Limits
@@ -286,30 +287,6 @@ async def test_a_worker_whose_project_was_removed_ends_though_it_holds_a_task(
         shutil.rmtree(state)
         (repository / "go").touch()
         await given.refuses("NO_SERVER", running)
-
-
-class TcpSink:
-    """A server that is not the project's, and keeps what it receives."""
-
-    def __init__(self) -> None:
-        self.received = b""
-        self.asked = asyncio.Event()
-        self.url = ""
-
-    async def __aenter__(self) -> TcpSink:
-        self._server = await asyncio.start_server(self._receive, "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-
-    async def _receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.received += await reader.read(10_000)
-        self.asked.set()
-        writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 15\r\nConnection: close\r\n\r\n{"nonce": "no"}')
-        await writer.drain()
-        writer.close()
 
 
 # One task, or only so many

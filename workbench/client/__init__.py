@@ -3,20 +3,10 @@
 Errors come back as the `WorkbenchError` the server raised.
 """
 
-from typing import Any, Protocol
-
 from workbench.client.agent import Agent
 from workbench.client.http import TIMEOUT_SECONDS, HttpClient
 from workbench.client.mcp import McpClient
 from workbench.client.messages import no_server
 from workbench.client.sync import SyncAgent
 
-__all__ = ["TIMEOUT_SECONDS", "Agent", "Calls", "HttpClient", "McpClient", "SyncAgent", "no_server"]
-
-
-class Calls(Protocol):
-    """What every client does."""
-
-    async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
-        """Run an operation."""
-        ...
+__all__ = ["TIMEOUT_SECONDS", "Agent", "HttpClient", "McpClient", "SyncAgent", "no_server"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 from urllib.parse import quote
 
 import httpx2
 
 from workbench.client.address import access_header, http_url, session_header
-from workbench.client.messages import encoded, no_reply, no_server
+from workbench.client.messages import encoded, no_reply, no_server, not_here
 from workbench.errors import from_dict
 
 TIMEOUT_SECONDS = 60.0
@@ -17,6 +18,8 @@ WITHOUT_LIMIT = httpx2.Timeout(TIMEOUT_SECONDS, read=None)
 """A tool may run, or wait for the operator, for any time."""
 HEALTH_SECONDS = 2.0
 
+IsAway = Callable[[], bool]
+
 
 class HttpClient:
     """Calls operations with `POST /api/ops/<name>`. An asynchronous context manager.
@@ -24,13 +27,14 @@ class HttpClient:
     Args:
         url: address of the server, such as ``http://127.0.0.1:8765``.
         token: an agent's or the operator's; without one only what anonymous callers may do.
+        is_away: see `connection`.
 
     Raises:
         BadInput: ``BAD_URL``.
     """
 
-    def __init__(self, url: str, token: str | None = None) -> None:
-        self._http = connection(url, token)
+    def __init__(self, url: str, token: str | None = None, is_away: IsAway | None = None) -> None:
+        self._http = connection(url, token, is_away)
 
     async def __aenter__(self) -> Self:
         return self
@@ -80,14 +84,24 @@ def _result(body: Any) -> dict[str, Any]:
     raise no_server(ValueError("what answers there is another program"))
 
 
-def connection(url: str, token: str | None) -> httpx2.AsyncClient:
+def connection(url: str, token: str | None, is_away: IsAway | None = None) -> httpx2.AsyncClient:
     """An HTTP client for one server, with a token.
+
+    Args:
+        is_away: asked before each request, which is not sent if another program has the server's address by now.
 
     Raises:
         BadInput: ``BAD_URL``.
     """
     headers = access_header() | session_header() | ({"Authorization": f"Bearer {token}"} if token else {})
     secure = url.startswith("https:")  # loading certificates takes longer than a call
-    return httpx2.AsyncClient(
+    http = httpx2.AsyncClient(
         base_url=http_url(url), headers=headers, timeout=TIMEOUT_SECONDS, trust_env=False, verify=secure
     )
+
+    async def require_here(_: httpx2.Request) -> None:
+        if is_away is not None and is_away():
+            raise httpx2.ConnectError(str(not_here()))
+
+    http.event_hooks = {"request": [require_here]}
+    return http

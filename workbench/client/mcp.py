@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import httpx2
 
 from workbench.client.address import http_url
-from workbench.client.http import connection
+from workbench.client.http import IsAway, connection
 from workbench.client.messages import bad_reply, no_server
 from workbench.errors import BadInput, WorkbenchError, first_within, from_dict
 from workbench.rules.wire.arguments import plain
@@ -29,14 +29,16 @@ class McpClient:
     Args:
         url: the MCP endpoint, such as ``http://127.0.0.1:8765/mcp``.
         token: an agent's; without one only ``register`` and ``registration_status`` are offered.
+        is_away: see `workbench.client.http.connection`.
 
     Raises:
         BadInput: ``BAD_URL``.
     """
 
-    def __init__(self, url: str, token: str | None = None) -> None:
+    def __init__(self, url: str, token: str | None = None, is_away: IsAway | None = None) -> None:
         self._url = http_url(url)
         self._token = token
+        self._is_away = is_away
         self._connection: _Connection | None = None
 
     async def __aenter__(self) -> Self:
@@ -73,19 +75,19 @@ class McpClient:
 
     def _connected(self) -> _Connection:
         if self._connection is None or self._connection.is_broken:
-            self._connection = _Connection(self._url, self._token)
+            self._connection = _Connection(self._url, self._token, self._is_away)
         return self._connection
 
 
 class _Connection:
     """An MCP connection in a task of its own: a break cancels that task, not the ones that use the connection."""
 
-    def __init__(self, url: str, token: str | None) -> None:
+    def __init__(self, url: str, token: str | None, is_away: IsAway | None) -> None:
         self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self._closing = asyncio.Event()
         self._refusal: WorkbenchError | None = None
         self._failure: BaseException | None = None
-        self._open = asyncio.create_task(self._hold_open(url, token))
+        self._open = asyncio.create_task(self._hold_open(connection(url, token, is_away), url))
 
     @property
     def is_broken(self) -> bool:
@@ -127,13 +129,12 @@ class _Connection:
     async def _asked(self, question: Callable[[Client], Awaitable[T]]) -> T:
         return await question(await asyncio.shield(self._ready))
 
-    async def _hold_open(self, url: str, token: str | None) -> None:
+    async def _hold_open(self, http: httpx2.AsyncClient, url: str) -> None:
         """The task's outermost handler: whoever asks next gets what broke the connection."""
         from mcp.client import Client
         from mcp.client.streamable_http import streamable_http_client
 
-        http = connection(url, token)
-        http.event_hooks = {"response": [self._note_refusal]}
+        http.event_hooks = {**http.event_hooks, "response": [self._note_refusal]}
         try:
             async with http, Client(streamable_http_client(url, http_client=http)) as client:
                 self._ready.set_result(client)

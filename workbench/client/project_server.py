@@ -60,7 +60,7 @@ class ProjectServer:
         Args:
             url: by default the present address, which changes as soon as the server is found at another one.
         """
-        if not self._has_file():
+        if self._file is None:
             return False
         info = self._named()
         return info is None or not is_same_place(info.url, url or self.url)

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures.thread  # noqa: F401 (see Connection._running)
+import concurrent.futures.thread  # noqa: F401 (see Connection._open)
 import threading
-from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench import state_directory
 from workbench.client import HttpClient, no_server
-from workbench.client.discovery import find_server
-from workbench.errors import AWAY, Unavailable, WorkbenchError
+from workbench.client.connection import ProjectConnection
+from workbench.errors import Unavailable, WorkbenchError
 from workbench.loop_thread import LoopThread
 from workbench.settings import Settings
 
 if TYPE_CHECKING:
     from workbench.app import Workbench
 
-_AWAY = (*AWAY, "INVALID_TOKEN")
-"""Codes of a server that has ended; the last one if another one, with a token of its own, has its address."""
 STOP_SECONDS = 15.0
 IDLE_SECONDS = 2.0
 """The store is closed after so long without a call."""
@@ -31,7 +29,8 @@ class Connection:
     """Runs operations as the operator, from any thread; each call waits for its result.
 
     The server that `server.json` names is used as long as it answers. Without one, the store is opened, and created if
-    there is none. It stays open while calls follow each other, because opening it takes far longer than a call.
+    there is none. It stays open while calls follow each other, because opening it takes far longer than a call. A
+    process that was forked from this one begins a connection of its own.
 
     Args:
         project: the root of the project; by default it is found from the current directory.
@@ -40,11 +39,10 @@ class Connection:
     def __init__(self, project: Path | None = None) -> None:
         self._project = project
         self._settings: Settings | None = None
-        self._starting = threading.Lock()
-        self._thread: LoopThread[None] | None = None
+        self._opening = threading.Lock()
+        self._opened: tuple[LoopThread[None], ProjectConnection, _OpenStore] | None = None
+        self._has_copy = False
         self._is_registered = False
-        self._http: HttpClient | None = None
-        self._store: _OpenStore | None = None
 
     @property
     def settings(self) -> Settings:
@@ -63,62 +61,49 @@ class Connection:
         Raises:
             WorkbenchError: what the operation raises; see `Workbench.open`.
         """
-        settings = self.settings
-        return self._running().call(self._call(settings, name, arguments))
+        thread, connection, _ = self._open(self.settings)
+        return thread.call(connection.call(name, **arguments))
 
     def close(self) -> None:
         """End the connection. A later call begins another."""
-        with self._starting:
-            thread, self._thread = self._thread, None
-        if thread is not None:
-            thread.stop(STOP_SECONDS)
+        with self._opening:
+            opened, self._opened = self._opened, None
+        if opened is not None:
+            opened[0].stop(STOP_SECONDS)
 
-    def _running(self) -> LoopThread[None]:
-        with self._starting:
-            if self._thread is None:
+    def _open(self, settings: Settings) -> tuple[LoopThread[None], ProjectConnection, _OpenStore]:
+        with self._opening:
+            if self._opened is not None and self._opened[0].is_of_parent:
+                self._has_copy |= self._opened[2].is_open
+                self._opened = None
+            if self._opened is None:
                 if not self._is_registered:
                     # As in Recorder.current: at exit the store has to be closed before the executors.
                     threading._register_atexit(self.close)  # type: ignore[attr-defined]
                     self._is_registered = True
-                self._thread = LoopThread("workbench-recording", self._main, _closed)
-                self._thread.start(STOP_SECONDS)
-            return self._thread
+                connect, store = partial(_connect, settings), _OpenStore(settings, self._has_copy)
+                connection = ProjectConnection(settings.server_file, connect=connect, store=store)
+                thread = LoopThread("workbench-recording", connection.hold, _closed)
+                self._opened = thread, connection, store
+                thread.start(STOP_SECONDS)
+            return self._opened
 
-    async def _main(self, opened: Callable[[None], None]) -> None:
-        store = self._store = _OpenStore()
-        opened(None)
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await self._leave()
-            await store.close(while_called=True)
 
-    async def _call(self, settings: Settings, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        assert self._store is not None
-        if self._http is not None:
-            try:
-                return await self._http.call(name, **arguments)
-            except WorkbenchError as error:
-                if error.code not in _AWAY:
-                    raise
-                await self._leave()
-        if (found := await find_server(settings.server_file)) is None:
-            return await self._store.call(settings, name, arguments)
-        await self._store.close()
-        state_directory.check(settings.project)
-        self._http = HttpClient(found.info.url, found.operator_token)
-        return await self._http.call(name, **arguments)
-
-    async def _leave(self) -> None:
-        http, self._http = self._http, None
-        if http is not None:
-            await http.__aexit__()
+def _connect(settings: Settings, url: str, token: str | None) -> HttpClient:
+    state_directory.check(settings.project)
+    return HttpClient(url, token)
 
 
 class _OpenStore:
-    """A project's store, open from the first call until some time after the last one. Use it on one loop."""
+    """A project's store, open from the first call until some time after the last one. Use it on one loop.
 
-    def __init__(self) -> None:
+    Args:
+        has_copy: this process was forked while the store was open: SQLite would take the locks for its own.
+    """
+
+    def __init__(self, settings: Settings, has_copy: bool) -> None:
+        self._settings = settings
+        self._has_copy = has_copy
         self._changing = asyncio.Lock()
         self._opened = AsyncExitStack()
         self._workbench: Workbench | None = None
@@ -126,10 +111,15 @@ class _OpenStore:
         self._pause = IDLE_SECONDS
         self._closing: asyncio.Task[None] | None = None
 
-    async def call(self, settings: Settings, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    @property
+    def is_open(self) -> bool:
+        """Whether it is open."""
+        return self._workbench is not None
+
+    async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Run an operation."""
         async with self._changing:
-            workbench = self._workbench or await self._open(settings)
+            workbench = self._workbench or await self._open()
             self._calls += 1
         try:
             return await workbench.call(name, **arguments)
@@ -158,12 +148,18 @@ class _OpenStore:
         if closing is not None:
             closing.cancel()
 
-    async def _open(self, settings: Settings) -> Workbench:
+    async def _open(self) -> Workbench:
         from workbench.app import Workbench
 
-        state_directory.check(settings.project)
+        if self._has_copy:
+            raise Unavailable(
+                "FORKED",
+                "This process was forked while the recording had the project's store open. Run `workbench serve`, or "
+                "start the process with multiprocessing's method `spawn`.",
+            )
+        state_directory.check(self._settings.project)
         self._pause = IDLE_SECONDS
-        self._workbench = await self._opened.enter_async_context(Workbench.open(settings))
+        self._workbench = await self._opened.enter_async_context(Workbench.open(self._settings))
         return self._workbench
 
     async def _close_later(self) -> None:

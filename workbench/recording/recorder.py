@@ -43,6 +43,7 @@ class Recorder:
         self._call = call or self._connection.call
         self._project = project or (lambda: self._connection.settings.project)
         self._on_record = on_record
+        self._pid = os.getpid()
         self._lock = threading.RLock()
         self._open_runs: list[ActiveRun] = []
         self._own: ActiveRun | None = None
@@ -175,6 +176,9 @@ class Recorder:
         return ActiveRun(self._call, made, made["tries"], self._on_record)
 
     def _end_own(self) -> None:
+        if os.getpid() != self._pid:  # the run goes on in the process that this one was forked from
+            self._connection.close()
+            return
         with suppress(WorkbenchError):  # nobody is left to read it, and a lost run is found by its process
             self.close()
 

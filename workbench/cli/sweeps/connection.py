@@ -8,21 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 
 from workbench import shares
+from workbench.client.connection import Reached
 from workbench.errors import Conflict
 from workbench.settings import Settings
-from workbench.sweeps.connection import Connection, Operations, attached
+from workbench.sweeps.connection import Connection
 
 
 @contextmanager
 def connected(settings: Settings) -> Iterator[Connection]:
     """A connection to a project."""
-
-    async def attach(stack: AsyncExitStack) -> Operations | None:
-        return await attached(stack, settings.server_file) or await _serving(stack, settings)
-
-    connection = Connection(attach, keeps=True)
+    connection = Connection(settings.server_file, partial(_serving, settings))
     try:
         connection.start()
         yield connection
@@ -30,8 +28,8 @@ def connected(settings: Settings) -> Iterator[Connection]:
         connection.stop()
 
 
-async def _serving(stack: AsyncExitStack, settings: Settings) -> Operations | None:
-    """The operations of a server in this process; None if another process was faster.
+async def _serving(settings: Settings, stack: AsyncExitStack) -> Reached | None:
+    """A server in this process; None if another process was faster.
 
     What still uses the project at the end, such as a kernel that attached to it, takes the server over.
     """
@@ -43,11 +41,11 @@ async def _serving(stack: AsyncExitStack, settings: Settings) -> Operations | No
         servers = await here.enter_async_context(Servers(workbench, end_workers=False))
         share = here.enter_context(shares.held(settings.shares))
         try:
-            await servers.start(None)
+            info = await servers.start(None)
         except Conflict as error:
             if error.code != "ALREADY_SERVED":
                 raise
             return None
         here.callback(servers.leave, share, end_workers=False)
         stack.push_async_exit(here.pop_all())
-    return lambda name, arguments: workbench.call(name, **arguments)
+    return Reached(info.nonce, info.url, workbench.call)

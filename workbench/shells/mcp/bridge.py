@@ -22,7 +22,7 @@ from typing import Any
 from workbench import state_directory
 from workbench.client.discovery import find_server
 from workbench.client.http import HttpClient
-from workbench.client.messages import no_server, not_here
+from workbench.client.messages import no_server
 from workbench.client.project_server import ProjectServer
 from workbench.client.retry import backoff, is_temporary
 from workbench.errors import WorkbenchError
@@ -54,7 +54,7 @@ class Bridge:
         self._server = server
         self._token = token
         self._write = write
-        self._endpoint = Endpoint(server.url, token)
+        self._endpoint = Endpoint(server, token)
         self._former: list[Endpoint] = []
         self._initialize: Message | None = None
         self._is_initialized = False
@@ -152,9 +152,7 @@ class Bridge:
             async for answer in self._listen(message):
                 yield answer
             return
-        if self._server.is_away():
-            if not await self._server.find():
-                raise no_server(not_here())
+        if self._server.is_away() and await self._server.find():
             self._replace_endpoint()
         try:
             await self._require_session()
@@ -199,7 +197,7 @@ class Bridge:
 
     def _replace_endpoint(self, *, end_streams: bool = True) -> Endpoint:
         """Use the server's present address and the present token from now on; the former endpoint."""
-        former, self._endpoint = self._endpoint, Endpoint(self._server.url, self._token)
+        former, self._endpoint = self._endpoint, Endpoint(self._server, self._token)
         self._former.append(former)
         if end_streams:
             former.replaced.set()
@@ -262,7 +260,8 @@ class Bridge:
 
     async def _registration(self, token: str, wait_seconds: float) -> dict[str, Any]:
         """Where a registration stands, asked at the server's present address."""
-        async with HttpClient(self._server.url, token) as client:
+        url = self._server.url
+        async with HttpClient(url, token, partial(self._server.is_away, url)) as client:
             return await client.call("registration_status", wait_seconds=wait_seconds)
 
 

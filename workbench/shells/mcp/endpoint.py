@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 
 import httpx2
 
 from workbench.client.http import connection
 from workbench.client.messages import no_server
+from workbench.client.project_server import ProjectServer
 from workbench.errors import from_dict
 from workbench.shells.mcp.messages import Message, headers_of, protocol_of
 
@@ -29,14 +31,14 @@ class Endpoint:
     """See the module.
 
     Args:
-        url: the address of the server.
+        server: where the server is now; what else comes to that address is sent nothing.
         token: an agent's; without one, what anonymous callers may do.
     """
 
-    def __init__(self, url: str, token: str | None) -> None:
+    def __init__(self, server: ProjectServer, token: str | None) -> None:
         self.replaced = asyncio.Event()
         """Set when the client has another token, and this endpoint only ends what is under way."""
-        self._http = connection(url, token)
+        self._http = connection(server.url, token, partial(server.is_away, server.url))
         self._session: str | None = None
         self._version: str | None = None
 

@@ -13,7 +13,6 @@ import signal
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from functools import partial
 from importlib import metadata
 from typing import Any
@@ -24,7 +23,7 @@ from workbench.client.discovery import find_server
 from workbench.client.project_server import server_file
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.rules.sweeps.grid import PlannedRun
-from workbench.sweeps.connection import Connection, Operations, attached
+from workbench.sweeps.connection import Connection
 from workbench.sweeps.execution import Outcome, execute_run
 from workbench.sweeps.job import Job
 from workbench.sweeps.leftovers import note_worker
@@ -60,7 +59,7 @@ class SweepPlugin(WorkerPlugin):  # type: ignore[misc]
         self._tasks: set[Any] = set()
         self._lock = threading.Lock()
         self._watch = Watch(self._is_wanted)
-        self._call = Connection(self._attach)
+        self._call = Connection(server_file(self._job.project))
         self._watch.__enter__()
         if self._environment is not None:
             os.environ.clear()
@@ -110,9 +109,6 @@ class SweepPlugin(WorkerPlugin):  # type: ignore[misc]
     def end(self) -> None:
         """See `Executor.end_all`."""
         self._watch.end_all()
-
-    async def _attach(self, stack: AsyncExitStack) -> Operations | None:
-        return await attached(stack, server_file(self._job.project))
 
     def _prepare(self) -> None:
         """Import what runs need, connect, and check.
