@@ -70,6 +70,10 @@ async def test_operations_are_not_offered_without_a_choice_and_those_of_the_oper
         chat = await begin(calling(name), **choices)
         assert (await asked(chat, "tool_complete"))["is_error"], name
         assert (await tool_part(chat))["state"] == "failed"
+    kept = (await chat.workbench.call("list_tool_calls"))["calls"]
+    assert [(call["tool_name"], call["error_code"], call["caller"]) for call in reversed(kept)] == [
+        (name, "UNKNOWN_TOOL", "chat:Helper") for name in chosen
+    ]
 
 
 async def test_a_call_that_changes_something_waits_for_the_operator_in_mid_answer(begin: Begin) -> None:

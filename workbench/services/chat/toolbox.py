@@ -12,7 +12,7 @@ from typing import Any
 from workbench.chat.frames import ToolCompleted, ToolStarted
 from workbench.chat.tools import ToolOffer
 from workbench.definitions import Snapshot
-from workbench.errors import NotFound, Unavailable
+from workbench.errors import BadInput, NotFound, Unavailable
 from workbench.functions.progress import Report, Reports
 from workbench.inert import inert_line
 from workbench.known_secrets import KnownSecrets
@@ -28,7 +28,7 @@ from workbench.rules.wire import json_safety
 from workbench.services.chat.conversation import Conversation
 from workbench.services.chat.deadline import Deadline
 from workbench.services.chat.recorder import Recorder
-from workbench.services.tools import calls, catalogue
+from workbench.services.tools import calls, catalogue, refused_calls
 from workbench.services.tools.calls import Finished
 from workbench.services.tools.tool import Kind, OffererKind, Outcome, Scope, Source, Tool
 
@@ -68,7 +68,8 @@ class ConversationTools:
         self._deadline = deadline
         self._tools: dict[str, Tool] = {}
         self._calls: dict[str, _FollowedCall] = {}
-        self._started: set[str] = set()
+        self._started: dict[str, str] = {}
+        """The arguments of the calls that have started, as the model wrote them."""
 
     async def offers(self) -> list[ToolOffer]:
         """See `Toolbox`."""
@@ -98,13 +99,18 @@ class ConversationTools:
         """
         if frame.call_id in self._started:
             return
-        self._started.add(frame.call_id)
+        self._started[frame.call_id] = frame.arguments
         tool = self._tools.get(frame.name)
         self._add(FrameKind.TOOL_START, frame.call_id, frame.name, tool_input=self._shown_input(tool, frame.arguments))
 
-    def completed(self, frame: ToolCompleted) -> None:
-        """Record the result of a call, with its secrets masked, as far as it is shown."""
-        call = self._calls.pop(frame.call_id, None) or _FollowedCall(self._ctx.secrets)
+    async def completed(self, frame: ToolCompleted) -> None:
+        """Record the result of a call, with its secrets masked, as far as it is shown. One that came to no call, such
+        as of a tool that the conversation does not offer, is recorded among all calls, too."""
+        call = self._calls.pop(frame.call_id, None)
+        arguments = self._started.pop(frame.call_id, "{}")
+        if call is None:
+            call = _FollowedCall(self._ctx.secrets)
+            await self._refused(frame, arguments)
         took = None if call.began_at is None else (self._ctx.store.now() - call.began_at) / 1_000
         self._add(
             FrameKind.TOOL_COMPLETE,
@@ -115,6 +121,17 @@ class ConversationTools:
             duration_ms=took,
             record_id=call.record_id,
         )
+
+    async def _refused(self, frame: ToolCompleted, arguments: str) -> None:
+        """Record a call that the engine has refused: of an unknown tool, or with what is no JSON object."""
+        is_known = frame.name in self._tools
+        error = BadInput("INVALID_ARGUMENTS" if is_known else "UNKNOWN_TOOL", frame.result)
+        try:
+            decoded = json_safety.decode(arguments)
+        except ValueError:
+            decoded = arguments
+        given = decoded if isinstance(decoded, dict) else arguments
+        await refused_calls.record(self._ctx.of(self._scope.caller), self._scope, frame.name, given, error)
 
     @contextmanager
     def _following(self, call_id: str, call: _FollowedCall) -> Iterator[Surroundings]:

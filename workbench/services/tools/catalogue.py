@@ -12,7 +12,7 @@ from workbench.model import Capability, Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.spelling import similar
 from workbench.services.tools import permissions
-from workbench.services.tools.sources import SOURCES, ToolSource, traits
+from workbench.services.tools.sources import SOURCES, ToolSource, operations, traits
 from workbench.services.tools.tool import Kind, Scope, Source, Tool
 
 ToolName = Annotated[str, Field(min_length=1, max_length=200, description="The tool's name; see list_tools.")]
@@ -119,6 +119,15 @@ async def find(ctx: Ctx, scope: Scope, name: str) -> Tool:
         f"There is no tool {name!r} that {scope.caller.name} may call. "
         + (f"Did you mean {meant}?" if meant else "list_tools lists those that there are."),
     )
+
+
+async def named(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
+    """The tool that a refused call has named, also one that its caller may not use; None: there is none."""
+    for source in _sources(scope):
+        if (tool := await source.find(ctx, scope, name)) is not None:
+            return tool
+    op = ctx.catalogue.get(name)
+    return None if op is None else operations.of(op)
 
 
 def _sources(scope: Scope) -> Sequence[ToolSource]:

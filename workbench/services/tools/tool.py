@@ -31,24 +31,26 @@ class Source(StrEnum):
 
 class Kind(StrEnum):
     """What a tool is: an operation of Workbench, a function of a notebook, a tool that a definition exports, one of an
-    MCP server, or a callable trait of an agent on the KOI network."""
+    MCP server, or a callable trait of an agent on the KOI network. `UNKNOWN`: a call named what is none of them."""
 
     OPERATION = "operation"
     FUNCTION = "function"
     DEFINITION = "definition"
     MCP = "mcp"
     TRAIT = "trait"
+    UNKNOWN = "unknown"
 
 
 class OffererKind(StrEnum):
     """Who offers a tool: Workbench itself, a process of the person such as a notebook, the project with its MCP
-    servers, a definition, or another node of the KOI network."""
+    servers, a definition, or another node of the KOI network. `NOBODY`: there is no such tool."""
 
     WORKBENCH = "workbench"
     NOTEBOOK = "notebook"
     PROJECT = "project"
     DEFINITION = "definition"
     NODE = "node"
+    NOBODY = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,8 @@ class Tool:
         result: JSON Schema of the structured result; None if it is not known.
         server: the name of its MCP server.
         own_name: its name on that server.
-        version: changes with what the tool does, where that is known.
+        version: changes with what the tool does, where that is known: that of Workbench, of a function's source, of a
+            definition's files, of an MCP server as it calls itself, or of a trait.
         problem: why it cannot be called now; None if it can.
         is_tried: the problem may have passed, so that a call is tried all the same.
         run: runs it. It may raise anything.
@@ -232,6 +235,11 @@ class Tool:
     def fingerprint(self) -> str:
         """Identifies `offer`."""
         return hashlib.sha256(self.offer.encode()).hexdigest()[:FINGERPRINT_LENGTH]
+
+    @property
+    def ran_as(self) -> str | None:
+        """The version that the record of a call has: of a tool that has none, it identifies what the tool says."""
+        return self.version or (None if self.kind is Kind.UNKNOWN else self.fingerprint)
 
     def is_granted_to(self, caller: Caller) -> bool:
         """Whether a caller may use it, if its permission allows it."""
