@@ -134,6 +134,7 @@ class Workbench:
             decision_handlers=_decision_handlers(modules),
             approval_refreshers=(integration_conflicts.refresh,),
             repairs=(journal.settle_steps, recovery.settle_merges),
+            require_tools=tool_catalogue.require_known,
         )
         self.leases = task_expiry.LeaseWatch(store.now, steady)
         self.duties = {
