@@ -15,7 +15,7 @@ from tests.chat.dialects import ANTHROPIC, EVERY, HTTP, OPENAI_CHAT, OPENAI_RESP
 from tests.chat.provider import Reply, provider
 from tests.chat.wire import Call, Step
 from workbench.chat.frames import End, Retrying, Thought, Token, ToolCompleted
-from workbench.chat.tools import ToolOffer
+from workbench.chat.tools import ToolAnswer, ToolOffer
 
 pytestmark = pytest.mark.anyio
 
@@ -30,9 +30,9 @@ class Adding:
         numbers = {"a": {"type": "integer"}, "b": {"type": "integer"}}
         return [ToolOffer("add", "Adds.", {"type": "object", "properties": numbers})]
 
-    async def call(self, name: str, arguments: dict[str, Any], call_id: str) -> str:
+    async def call(self, name: str, arguments: dict[str, Any], call_id: str) -> ToolAnswer:
         async with self._both:
-            return f"sum={arguments['a'] + arguments['b']}"
+            return ToolAnswer(f"sum={arguments['a'] + arguments['b']}")
 
 
 ATTEMPTS = 10

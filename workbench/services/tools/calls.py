@@ -245,8 +245,9 @@ async def _stored(ctx: Ctx, tool: Tool, made: Call, outcome: Outcome) -> str:
         Unavailable: ``TOOL_RESULT_TOO_LARGE``.
     """
     schema = tool.result if tool.result is not None else True
-    masking = partial(_masked, ctx, outcome.value, schema)
-    result = masking() if is_small(outcome.value) else await asyncio.to_thread(masking)
+    masking = partial(_masked, ctx, outcome, schema)
+    is_quick = is_small(outcome.structured) and is_small(outcome.content)
+    result = masking() if is_quick else await asyncio.to_thread(masking)
     limit = "max_tool_result_bytes" if made.scope.origin is None else "max_koi_result_bytes"
     if len(result) > getattr(ctx.settings, limit):
         raise Unavailable(
@@ -256,8 +257,8 @@ async def _stored(ctx: Ctx, tool: Tool, made: Call, outcome: Outcome) -> str:
     return result
 
 
-def _masked(ctx: Ctx, value: Any, schema: Mapping[str, Any] | bool) -> str:
-    return as_json(ctx.secrets.masked(value, schema))
+def _masked(ctx: Ctx, outcome: Outcome, schema: Mapping[str, Any] | bool) -> str:
+    return as_json(outcome.shown_value(ctx.secrets, schema))
 
 
 async def _end(ctx: Ctx, made: Call, how: CallEnd) -> None:

@@ -13,9 +13,13 @@ from typing import Any
 from workbench.chat.frames import Usage
 from workbench.definitions import Snapshot
 from workbench.inert import inert_line
+from workbench.known_secrets import KnownSecrets
 from workbench.model import Level
 from workbench.ops import Caller, Ctx
 from workbench.rules.personalities.addresses import node_label
+from workbench.rules.tools import content
+from workbench.rules.tools.masking import marked
+from workbench.rules.tools.results import as_json
 from workbench.rules.tools.servers import NETWORK, NOTEBOOK, RESERVED
 from workbench.rules.tools.surroundings import Surroundings
 
@@ -157,11 +161,28 @@ class Outcome:
 
     @property
     def value(self) -> Any:
-        """The result as a JSON value: structured, or a text, or the content blocks."""
-        if self.structured is not None:
-            return self.structured
+        """The result as a JSON value: structured, or a text, or, also if there are pictures, the content blocks."""
         texts = [block["text"] for block in self.content if block.get("type") == "text"]
-        return "\n".join(texts) if len(texts) == len(self.content) else self.content
+        if self.structured is None:
+            return "\n".join(texts) if len(texts) == len(self.content) else self.content
+        if not content.has_pictures(self.content):
+            return self.structured
+        return self.content if texts else [{"type": "text", "text": as_json(self.structured)}, *self.content]
+
+    @property
+    def text(self) -> str:
+        """What can be read of it: pictures and other data are named."""
+        if self.structured is None:
+            return content.as_text(self.content)
+        named = [content.block_text(block) for block in self.content if content.picture(block)]
+        return "\n".join([as_json(self.structured), *named])
+
+    def shown_value(self, secrets: KnownSecrets, schema: Mapping[str, Any] | bool) -> Any:
+        """The value as it is recorded and shown: without secrets, also those that the schema of the result marks."""
+        if not content.has_pictures(self.content):
+            return secrets.masked(self.value, schema)
+        more = secrets.also(marked(self.structured, schema)) if self.structured is not None else secrets
+        return content.masked(self.value, more.masked)
 
 
 @dataclass(frozen=True)

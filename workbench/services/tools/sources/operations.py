@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache, partial
+from importlib import metadata
 
-from workbench import __version__
 from workbench.model import Level
 from workbench.ops import Ctx, Op, dispatch
 from workbench.services.tools.tool import Call, Hints, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
 
+DISTRIBUTION = "workbench-agents"
+"""The package that has the operations, and whose version is theirs."""
 MOST = 500
 """Operations of which the tools are kept: more than there are."""
 
@@ -45,7 +47,7 @@ def of(op: Op) -> Tool:
         source=Source.LOCAL,
         kind=Kind.OPERATION,
         hints=Hints(read_only=op.reads, destructive=op.destructive, open_world=False),
-        version=__version__,
+        version=metadata.version(DISTRIBUTION),
         run=partial(_run, op),
         offered_by=Offerer(OffererKind.WORKBENCH),
     )

@@ -11,6 +11,7 @@ from typing import Any
 from workbench.errors import Unavailable
 from workbench.ops import Ctx
 from workbench.rules.secrets.mask import Mask
+from workbench.rules.tools.content import masked
 from workbench.rules.tools.surroundings import Elicit
 from workbench.services.definitions import tool_names
 from workbench.services.tools.servers import connections, project
@@ -139,7 +140,7 @@ async def _run(key: Key, tool: str, ctx: Ctx, call: Call) -> Outcome:
     mask = _mask(ctx, key)
     content = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in answer.content]
     return Outcome(
-        mask.data(content),
+        masked(content, mask.data),
         mask.data(answer.structured_content),
         bool(answer.is_error),
     )
