@@ -16,6 +16,7 @@ from workbench.cli.chat.pictures import Pictures
 from workbench.ops import Ctx
 from workbench.rules.chat.transcript import ToolPart
 from workbench.services.tools.tool import Call, Outcome
+from workbench.shells.mcp.tools import named_call
 from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio
@@ -82,3 +83,13 @@ async def test_an_export_has_it(chat: Chat, form: str) -> None:
         assert f'<img src="{ADDRESS}"' in "".join(output["data"]["text/html"])
         assert DATA not in "".join(output["data"]["text/plain"])
     assert "sesame" not in content
+
+
+async def test_events_and_clients_by_name_get_no_base64_in_texts(chat: Chat) -> None:
+    found = (await chat.workbench.call("list_events", kinds=["tool.completed"]))["events"]
+    assert [WORDS in event["data"]["tool_result"] for event in found] == [True]
+    assert DATA[:40] not in json.dumps(found)
+    result = await chat.workbench.call("call_tool", name="hub__plot")
+    answer = named_call(result)
+    assert [one.type for one in answer.content] == ["text", "image"]
+    assert DATA not in json.dumps(answer.structured_content)

@@ -34,6 +34,7 @@ class CallEnd:
         version: of what ran, if that is known better than before.
         usage: of a model behind the tool.
         progress: the last report; None: what is stored holds.
+        shown: the result with its pictures named, if it has any.
     """
 
     state: str
@@ -42,6 +43,7 @@ class CallEnd:
     version: str | None = None
     usage: Usage | None = None
     progress: Report | None = None
+    shown: str | None = None
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -143,7 +145,14 @@ def ended(tx: Tx, call_id: str, how: CallEnd, limit: int) -> Row | None:
         _emit(tx, "tool.abandoned", row, **failure)
         return row
     took = (tx.now - row["started_at"]) // MILLISECOND
-    _emit(tx, "tool.completed", row, tool_result=shortened(how.result or "", limit), duration_ms=took, **failure)
+    _emit(
+        tx,
+        "tool.completed",
+        row,
+        tool_result=shortened(how.shown or how.result or "", limit),
+        duration_ms=took,
+        **failure,
+    )
     return row
 
 

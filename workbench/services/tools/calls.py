@@ -20,6 +20,7 @@ from workbench.errors import BadInput, Conflict, Refused, Unavailable, Workbench
 from workbench.inert import inert
 from workbench.model import Capability, Json, Level, Wire, uuid7
 from workbench.ops import Ctx, first_problems, op
+from workbench.rules.tools import content
 from workbench.rules.tools.arguments import is_loaded, problems
 from workbench.rules.tools.masking import marked
 from workbench.rules.tools.results import as_json, is_small, shortened
@@ -106,12 +107,12 @@ async def call(
             tool = await _begin(ctx, tool, made, standing)
             _follow(made, None)
             outcome = await tool.run(ctx, made)
-            result = await _stored(ctx, tool, made, outcome)
+            result, shown = await _stored(ctx, tool, made, outcome)
         except BaseException as error:
             raise await _failed(ctx, tool, made, error, running) from None
         finally:
             progress.close()
-        await _end(ctx, made, _ended(tool, outcome, result))
+        await _end(ctx, made, _ended(tool, outcome, result, shown))
     return Finished(made.id, tool, outcome)
 
 
@@ -131,10 +132,10 @@ async def _admitted(ctx: Ctx, scope: Scope, name: str, arguments: Mapping[str, A
     return tool, standing
 
 
-def _ended(tool: Tool, outcome: Outcome, result: str) -> CallEnd:
+def _ended(tool: Tool, outcome: Outcome, result: str, shown: str | None) -> CallEnd:
     """How a call ended whose tool has returned something."""
     state, code = ("failed", "TOOL_ERROR") if outcome.is_error else ("completed", None)
-    return CallEnd(state, result, code, outcome.version or tool.ran_as, outcome.usage)
+    return CallEnd(state, result, code, outcome.version or tool.ran_as, outcome.usage, shown=shown)
 
 
 async def _check(tool: Tool, arguments: Mapping[str, Any]) -> None:
@@ -238,8 +239,8 @@ async def _failed(ctx: Ctx, tool: Tool, made: Call, error: BaseException, runnin
     return Unavailable("TOOL_FAILED", f"{tool.name} failed: {reason}")
 
 
-async def _stored(ctx: Ctx, tool: Tool, made: Call, outcome: Outcome) -> str:
-    """The result as JSON text with secrets masked, as the log keeps it.
+async def _stored(ctx: Ctx, tool: Tool, made: Call, outcome: Outcome) -> tuple[str, str | None]:
+    """The result as JSON text with secrets masked, as the log keeps it, and with pictures named, if it has any.
 
     Raises:
         Unavailable: ``TOOL_RESULT_TOO_LARGE``.
@@ -247,18 +248,19 @@ async def _stored(ctx: Ctx, tool: Tool, made: Call, outcome: Outcome) -> str:
     schema = tool.result if tool.result is not None else True
     masking = partial(_masked, ctx, outcome, schema)
     is_quick = is_small(outcome.structured) and is_small(outcome.content)
-    result = masking() if is_quick else await asyncio.to_thread(masking)
+    result, shown = masking() if is_quick else await asyncio.to_thread(masking)
     limit = "max_tool_result_bytes" if made.scope.origin is None else "max_koi_result_bytes"
     if len(result) > getattr(ctx.settings, limit):
         raise Unavailable(
             "TOOL_RESULT_TOO_LARGE",
             f"{tool.name} returned {len(result):,} characters, more than {limit} allows. Ask for less.",
         )
-    return result
+    return result, shown
 
 
-def _masked(ctx: Ctx, outcome: Outcome, schema: Mapping[str, Any] | bool) -> str:
-    return as_json(outcome.shown_value(ctx.secrets, schema))
+def _masked(ctx: Ctx, outcome: Outcome, schema: Mapping[str, Any] | bool) -> tuple[str, str | None]:
+    value = outcome.shown_value(ctx.secrets, schema)
+    return as_json(value), as_json(content.as_text(value)) if content.has_pictures(outcome.content) else None
 
 
 async def _end(ctx: Ctx, made: Call, how: CallEnd) -> None:
