@@ -123,7 +123,7 @@ async def test_an_answer_whose_end_the_provider_does_not_report_is_cut(ask: Aski
 @pytest.mark.parametrize("dialect", HTTP, ids=str)
 async def test_a_connection_that_breaks_after_a_token_ends_the_answer(ask: Asking, dialect: Dialect) -> None:
     found = await ask.whole(dialect, dialect.reply(Step(["One ", "two"], ends=False), is_whole=False))
-    assert (found.code, found.text, len(found.requests)) == ("PROVIDER_UNREACHABLE", "One two", 1)
+    assert (found.code, found.text, len(found.requests)) == ("ANSWER_CUT", "One two", 1)
 
 
 @pytest.mark.parametrize("dialect", HTTP, ids=str)

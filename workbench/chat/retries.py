@@ -13,7 +13,7 @@ from pydantic_ai.models import Model, StreamedResponse
 from pydantic_ai.models.fallback import FallbackModel
 
 from workbench.chat import pictures
-from workbench.chat.failures import coded
+from workbench.chat.failures import coded, is_too_long
 from workbench.chat.frames import Retrying
 
 LONGEST_WAIT = 60.0
@@ -72,7 +72,7 @@ def _refuses_pictures(error: Exception, messages: list[ModelMessage]) -> bool:
         return False
     is_rejected = isinstance(error, ai.ModelRequestRejectedError)
     is_said = isinstance(error, ai.ModelAPIError) and any(word in str(error).lower() for word in PICTURE_WORDS)
-    return is_said or (is_rejected and not isinstance(error, ai.ModelContextWindowExceededError))
+    return is_said or (is_rejected and not is_too_long(error))
 
 
 class Retries:
@@ -103,7 +103,7 @@ class Retries:
 
     async def _repeats(self, error: Exception) -> bool:
         self._failed += 1
-        if self._failed >= self._attempts or not isinstance(error, TRANSIENT):
+        if self._failed >= self._attempts or not isinstance(error, TRANSIENT) or is_too_long(error):
             return False
         asked = getattr(error, "retry_after", None) or 0.0
         wait = max(asked, self._first_wait * 2 ** (self._failed - 1))
