@@ -9,12 +9,12 @@ import pytest
 
 from tests import given
 from tests.conftest import Admit
-from tests.services.tools.conftest import CHAT, Shelf, as_agent, begin, ended_with, events, rows
-from workbench import running_calls
+from tests.services.tools.conftest import CHAT, READING, Shelf, as_agent, begin, ended_with, events, question, rows
+from workbench import __version__, running_calls
 from workbench.app import Workbench
 from workbench.ops import Caller
 from workbench.services.tools import calls
-from workbench.services.tools.tool import Scope
+from workbench.services.tools.tool import Offerer, OffererKind, Scope
 
 pytestmark = pytest.mark.anyio
 
@@ -109,3 +109,20 @@ async def test_a_call_that_is_not_refused_has_one_record(workbench: Workbench, s
     shelf.put("hub__look")
     assert await ended_with(begin(workbench, "hub__look", {}, Scope(Caller(CHAT.caller.level, "operator")))) == [None]
     assert [row["state"] for row in await rows(workbench)] == ["completed"]
+
+
+async def test_every_call_has_the_version_of_what_ran(workbench: Workbench, shelf: Shelf) -> None:
+    said = shelf.put("hub__look", hints=READING)
+    shelf.put("hub__ask", version="1", offered_by=Offerer(OffererKind.NOTEBOOK))
+    await calls.call(workbench._ctx, CHAT, "hub__look", {})
+    waiting = begin(workbench, "hub__ask")
+    asked = await question(workbench)
+    shelf.change("hub__ask", version="2")  # as a function that was defined anew while the operator was asked
+    await workbench.call("approve", approval_id=asked["id"])
+    await ended_with(waiting)
+    await workbench.call("call_tool", name="list_tasks")
+    assert await refused(workbench, CHAT, "nosuch") == "UNKNOWN_TOOL"
+    versions = [(row["tool_name"], row["version"]) for row in await rows(workbench)]
+    assert versions == [
+        *[("hub__look", said.fingerprint), ("hub__ask", "2"), ("list_tasks", __version__), ("nosuch", None)]
+    ]
