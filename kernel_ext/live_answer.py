@@ -16,7 +16,7 @@ from IPython.display import publish_display_data
 
 from kernel_ext.panels import has_frontend
 from workbench.cli.chat.answer import Answer, Caller
-from workbench.cli.chat.parts import as_page, as_text
+from workbench.cli.chat.parts import as_text
 from workbench.cli.chat.terminal import print_answer
 from workbench.errors import Interrupted, WorkbenchError
 from workbench.inert import as_html
@@ -111,7 +111,7 @@ class _Live:
         for index, part in enumerate(self._answer.parts):
             is_new = index >= len(self._shown)
             if is_new or part != self._shown[index]:
-                data = {"text/plain": as_text(part), "text/html": as_page(part)}
+                data = {"text/plain": as_text(part), "text/html": self._answer.page(part)}
                 publish_display_data(data, transient={"display_id": f"{self._id}-{index}"}, update=not is_new)
                 self._shown[index : index + 1] = [part]
             if isinstance(part, ToolPart) and part.approval_id is not None:

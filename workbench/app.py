@@ -59,7 +59,7 @@ from workbench.services.spawning import older_records
 from workbench.services.spawning import queue as spawn_queue
 from workbench.services.spawning import request as spawn_request
 from workbench.services.tasks import expiry as task_expiry
-from workbench.services.tools import call_log, lost_calls
+from workbench.services.tools import call_log, lost_calls, refused_calls
 from workbench.services.tools import calls as tool_calls
 from workbench.services.tools import catalogue as tool_catalogue
 from workbench.services.tools import hosts as tool_hosts
@@ -134,6 +134,7 @@ class Workbench:
             decision_handlers=_decision_handlers(modules),
             approval_refreshers=(integration_conflicts.refresh,),
             repairs=(journal.settle_steps, recovery.settle_merges),
+            require_tools=tool_catalogue.require_known,
         )
         self.leases = task_expiry.LeaseWatch(store.now, steady)
         self.duties = {
@@ -250,6 +251,7 @@ class Workbench:
         if caller.agent is not None and caller.level > Level.ANONYMOUS:
             await self._note_presence(caller, caller.agent, name)
         ctx = self._ctx.of(caller)._replace(surroundings=surroundings)
+        await refused_calls.check(ctx, name, arguments)
         return await dispatch(self.catalogue, ctx, name, arguments, decoded=decoded)
 
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
@@ -271,20 +273,14 @@ class Workbench:
         Raises:
             Refused, NotFound: as of the operation `call_tool`.
         """
-        authorise(self.catalogue["call_tool"], caller)
+        await refused_calls.require_may_call(self._ctx.of(caller), name, arguments)
         if caller.agent is not None:
-            await self._note_presence(caller, caller.agent, "call_tool")
+            await self._note_presence(caller, caller.agent, refused_calls.CALL_TOOL)
         done = await tool_calls.call(self._ctx.of(caller), ToolScope(caller), name, arguments, surroundings)
         return done.outcome
 
     async def koi_request(self, path: str, raw: bytes) -> tuple[int, bytes]:
-        """The answer to a request of another KOI node: the status, and JSON.
-
-        Args:
-            path: of the endpoint, such as ``/events/broadcast``.
-
-        Raises: as `receiving.answer`.
-        """
+        """The status and the JSON for a request of another KOI node to ``/events/broadcast``, …; see `receiving`."""
         return await receiving.answer(self._ctx, path, raw)
 
     def known_personalities(self, caller: Caller) -> Directory:
@@ -307,9 +303,11 @@ class Workbench:
         Raises:
             NotFound: ``UNKNOWN_TOOL``.
         """
-        authorise(self.catalogue["call_tool"], caller)
-        trait_calls.require_own(self._ctx, agent, trait)
-        return await self.call_tool(caller, qualified(agent, trait), arguments, Surroundings())
+        ctx, name = self._ctx.of(caller), qualified(agent, trait)
+        await refused_calls.require_may_call(ctx, name, arguments)
+        async with refused_calls.recorded(ctx, ToolScope(caller), name, arguments):
+            trait_calls.require_own(ctx, agent, trait)
+        return await self.call_tool(caller, name, arguments, Surroundings())
 
     async def answer_trait_call(
         self, agent: str, trait: str, raw: bytes, send: Callable[[bytes], Awaitable[None]] | None = None

@@ -6,12 +6,23 @@ import asyncio
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Self
 
 import psutil
+from cachetools import LRUCache
 
 from workbench.errors import Conflict, Unavailable, WorkbenchError
+from workbench.model import SECOND
 from workbench.process.reference import ProcessRef, is_running
+from workbench.rules.token_bucket import TokenBucket
+
+REFUSALS = 100
+"""Refused calls of one caller that may leave records at once."""
+REFUSAL_SECONDS = 6
+"""After so long another one may."""
+CALLERS = 10_000
+"""Callers whose refusals are counted, the latest."""
 
 
 class RunningCall:
@@ -46,6 +57,14 @@ class RunningCall:
             raise self._reason from None
 
 
+@dataclass
+class _Refusals:
+    """The refused calls of one caller. `left_out`: those without a record since the last one with it."""
+
+    bucket: TokenBucket
+    left_out: int = 0
+
+
 class RunningCalls:
     """The calls of this process. Use it on the loop that runs them."""
 
@@ -54,6 +73,7 @@ class RunningCalls:
         self.runner = f"{process.pid}:{process.create_time()}"
         """Identifies this process, for `is_lost` of others."""
         self._calls: dict[str, RunningCall] = {}
+        self._refusals: LRUCache[str, _Refusals] = LRUCache(CALLERS)
 
     @contextmanager
     def running(self, call_id: str) -> Iterator[RunningCall]:
@@ -74,6 +94,21 @@ class RunningCalls:
         if call is not None:
             call.end(Conflict("TOOL_CANCELLED", f"The call was cancelled by {by}."))
         return call is not None
+
+    def note_refusal(self, caller: str, now: int) -> int | None:
+        """Note that a call was refused. How many of this caller's left no record since the last that did; None if this
+        one leaves none, either: then what somebody sends again and again does not fill the store."""
+        seconds = now / SECOND
+        refusals = self._refusals.get(caller)
+        if refusals is None:
+            refusals = self._refusals[caller] = _Refusals(
+                TokenBucket(1 / REFUSAL_SECONDS, REFUSALS * REFUSAL_SECONDS, seconds)
+            )
+        if not refusals.bucket.take(seconds):
+            refusals.left_out += 1
+            return None
+        left_out, refusals.left_out = refusals.left_out, 0
+        return left_out
 
     def interrupt(self) -> None:
         """End all calls, because the servers stop."""

@@ -144,6 +144,11 @@ async def test_the_reports_of_tools_have_their_calls_and_how_long_they_took(work
     sources = (await made(workbench, "tool_sources")).frame
     assert sources[["source", "tools", "calls", "failed"]].to_numpy().tolist() == [["local", 2, 3, 1]]
     assert (tools["median_ms"] <= tools["longest_ms"]).all()
+    await given.refusal(workbench.call("call_tool", name="get_taks"))
+    report = await made(workbench, "tools")
+    assert report.frame[["source", "tool", "refused"]].to_numpy().tolist()[-1] == ["unknown", "get_taks", 1]
+    said = "4 calls of 2 tools, 1 failed, 1 refused, 1 of names that no tool has; "
+    assert report.sentence.startswith(said), report.sentence
 
 
 async def test_the_gantt_is_a_picture_in_a_cell_in_the_colours_of_the_page(

@@ -7,13 +7,24 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.bare_desk import BareDesk
 from tests.browser.desk_lab import view
+from tests.services.tools.conftest import READING, Shelf
+from workbench.ops import Ctx
+from workbench.services.tools import catalogue
+from workbench.services.tools.sources import SOURCES
+from workbench.services.tools.tool import Call, Outcome
 
 SAYS = [{"say": "# Findings\n\nThere are **three** species:\n\n- Adelie\n- Gentoo\n\n| a | b |\n|---|---|\n| 1 | 2 |"}]
 OPERATIONS = ["*", "workbench"]
+BAR = (
+    "iVBORw0KGgoAAAANSUhEUgAAADwAAAAeCAYAAABwmH1PAAAANklEQVR42u3PMREAMAgEQaQgFYlxFExQfLE7cwKuCgAgUc/7qRk2"
+    "bNiwYcOGDRs2bDhoGAA4tbc80hJwXp7rAAAAAElFTkSuQmCC"
+)
+"""A picture of 60 by 30 pixels: a blue bar on nothing."""
 
 
 def define(desk: BareDesk, script: list[dict[str, Any]], name: str = "helper") -> str:
@@ -197,3 +208,22 @@ def test_a_conversation_is_followed_keeps_what_cannot_be_sent_is_saved_and_delet
     expect(desk.element.get_by_text("No conversations yet.")).to_be_visible()
     expect(desk.element.get_by_role("button", name="New conversation…").first).to_be_focused()
     assert desk.host.call("list_conversations")["conversations"] == []
+
+
+def test_a_picture_that_a_tool_returned_is_shown_below_its_call(
+    desk: BareDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def plot(ctx: Ctx, call: Call) -> Outcome:
+        return Outcome([{"type": "text", "text": "A bar:"}, {"type": "image", "data": BAR, "mimeType": "image/png"}])
+
+    shelf = Shelf()
+    monkeypatch.setattr(catalogue, "SOURCES", (*SOURCES, shelf))
+    shelf.put("hub__plot", plot, hints=READING)
+    conversation(desk, [{"calls": [{"tool": "hub__plot"}]}, {"say": "That is all."}], title="Plots")
+    pane = opened(desk, "Plots")
+    write(pane, "Plot it.")
+    expect(pane).to_contain_text("That is all.")
+    image = pane.get_by_role("img", name="bytes, image/png")
+    expect(image).to_be_visible()
+    assert image.evaluate("image => [image.naturalWidth, image.naturalHeight]") == [60, 30]
+    expect(pane.get_by_role("button", name="hub__plot")).to_have_attribute("aria-expanded", "false")

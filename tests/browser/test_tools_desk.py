@@ -119,14 +119,14 @@ def test_an_agent_is_granted_tools_and_loses_them(open_bare_desk: Open) -> None:
     view(desk.element, "Inbox")
     card = desk.element.get_by_role("listitem", name="ada", exact=True)
     card.get_by_role("button", name="Details…").click()
-    card.get_by_label("Tools it may call").fill("github, notebook,")
+    card.get_by_label("Tools it may call").fill("network, notebook,")
     card.get_by_role("button", name="Admit").click()
-    expect(card).to_contain_text("tools github, notebook.")
-    assert desk.host.call("get_agent", agent_id="ada")["tools"] == ["github", "notebook"]
+    expect(card).to_contain_text("tools network, notebook.")
+    assert desk.host.call("get_agent", agent_id="ada")["tools"] == ["network", "notebook"]
     view(desk.element, "Agents")
     desk.element.get_by_role("button", name="ada", exact=True).click()
     field = desk.element.locator(".wb-agents").get_by_label("Tools it may call")
-    expect(field).to_have_value("github, notebook")
+    expect(field).to_have_value("network, notebook")
     field.fill("")
     desk.element.get_by_role("button", name="Save changes").click()
     expect(desk.element.get_by_role("status")).to_contain_text("ada: saved.")

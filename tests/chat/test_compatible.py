@@ -13,7 +13,7 @@ from tests.chat.dialects import OPENAI_CHAT
 from tests.chat.provider import Reply
 from workbench.chat.compatible import error_of
 from workbench.chat.frames import End, ToolStarted
-from workbench.chat.tools import ToolOffer
+from workbench.chat.tools import ToolAnswer, ToolOffer
 
 pytestmark = pytest.mark.anyio
 
@@ -27,8 +27,8 @@ class Echo:
     async def offers(self) -> list[ToolOffer]:
         return [ToolOffer("echo", "Repeats.", {"type": "object", "properties": {"message": {"type": "string"}}})]
 
-    async def call(self, name: str, arguments: dict[str, Any], call_id: str) -> str:
-        return str(arguments["message"])
+    async def call(self, name: str, arguments: dict[str, Any], call_id: str) -> ToolAnswer:
+        return ToolAnswer(str(arguments["message"]))
 
 
 def said(text: str, **more: Any) -> dict[str, Any]:

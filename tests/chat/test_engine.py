@@ -12,7 +12,7 @@ from tests.given import refused
 from workbench.chat.engine import Limits, Question, answer
 from workbench.chat.frames import Completed, Frame, Token, ToolCompleted, ToolStarted
 from workbench.chat.models import model
-from workbench.chat.tools import NoTools, ToolOffer
+from workbench.chat.tools import NoTools, ToolAnswer, ToolOffer
 from workbench.errors import Conflict, Unavailable, WorkbenchError
 
 pytestmark = pytest.mark.anyio
@@ -24,10 +24,10 @@ class Adding:
     async def offers(self) -> list[ToolOffer]:
         return [ToolOffer(name, "A tool.", {"type": "object"}) for name in ("add", "fail")]
 
-    async def call(self, name: str, arguments: dict[str, Any], call_id: str) -> str:
+    async def call(self, name: str, arguments: dict[str, Any], call_id: str) -> ToolAnswer:
         if name == "fail":
             raise Unavailable("TOOL_TIMEOUT", "It took too long.")
-        return json.dumps(arguments["a"] + arguments["b"])
+        return ToolAnswer(json.dumps(arguments["a"] + arguments["b"]))
 
 
 async def frames(script: Any, toolbox: Any = None, prompt: str = "Hello", **more: Any) -> list[Frame]:
@@ -79,13 +79,13 @@ async def test_stopping_an_answer_stops_its_tools() -> None:
     begun, ended = asyncio.Event(), asyncio.Event()
 
     class Waiting(Adding):
-        async def call(self, name: str, arguments: dict[str, Any], call_id: str) -> str:
+        async def call(self, name: str, arguments: dict[str, Any], call_id: str) -> ToolAnswer:
             begun.set()
             try:
                 await asyncio.Event().wait()
             finally:
                 ended.set()
-            return ""
+            raise AssertionError("it waits")
 
     task = asyncio.create_task(frames([{"calls": [{"tool": "add"}]}], Waiting()))
     await begun.wait()

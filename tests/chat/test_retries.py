@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 
@@ -35,6 +36,39 @@ def refusal(dialect: Dialect, status: int, **headers: str) -> Reply:
 async def test_what_cannot_help_is_not_sent_again(ask: Asking, dialect: Dialect, status: int, code: str) -> None:
     found = await ask.whole(dialect, refusal(dialect, status))
     assert (found.code, found.frames, len(found.requests)) == (code, [], 1)
+    if code != "PROVIDER_KEY_REFUSED":
+        assert found.error is not None
+        assert found.error.message.endswith(f" It answers {status}: No.")
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (
+            400,
+            {
+                "error": {
+                    "message": "the request exceeds the available context size",
+                    "type": "exceed_context_size_error",
+                }
+            },
+        ),
+        (500, {"error": {"code": 500, "message": "the request exceeds the available context size, try increasing it"}}),
+        (400, {"error": "Trying to keep the first 5120 tokens when context the overflows."}),
+        (
+            400,
+            {
+                "error": {
+                    "message": "This model's maximum context length is 8 tokens",
+                    "code": "context_length_exceeded",
+                }
+            },
+        ),
+    ],
+)
+async def test_what_is_too_long_for_a_model_is_so_in_whichever_words(ask: Asking, status: int, body: Any) -> None:
+    found = await ask.whole(OPENAI_CHAT, failure(status, body))
+    assert (found.code, len(found.requests)) == ("CONVERSATION_TOO_LONG", 1)
 
 
 @pytest.mark.parametrize("dialect", EVERY, ids=str)
@@ -46,6 +80,12 @@ async def test_a_request_that_fails_is_sent_again_and_each_time_reported(
     found = await ask.whole(dialect, refused, refused, HELLO)
     assert (found.retries, len(found.requests)) == ([(code, 2), (code, 3)], 3)
     assert found.completed.text == "Hello."
+
+
+async def test_a_provider_that_is_not_there_any_more_after_a_step_cannot_be_reached(ask: Asking) -> None:
+    calls = OPENAI_CHAT.reply(Step(["One."], [Call("c1", "nothing", "{}")]))
+    found = await ask.whole(OPENAI_CHAT, calls, *[Reply(is_whole=False)] * 2, attempts=2)
+    assert (found.code, found.text) == ("PROVIDER_UNREACHABLE", "One.")
 
 
 async def test_an_answer_fails_after_the_last_attempt(ask: Asking) -> None:

@@ -15,10 +15,13 @@ from workbench.rules.secrets.forms import MASK
 @pytest.mark.long
 @pytest.mark.anyio
 async def test_with_a_server_it_is_the_server_that_is_asked(served: Served, command: Command, program: Command) -> None:
-    ran = await command("--json", "spawn", "implementer", "--name", "ada", "--tools", "notes, notebook")
+    ran = await command("spawn", "implementer", "--name", "ada", "--tools", "notebok")
+    assert "UNKNOWN_TOOL" in ran.err
+    assert "Did you mean notebook?" in ran.err
+    ran = await command("--json", "spawn", "implementer", "--name", "ada", "--tools", "network, notebook")
     assert data(ran)["status"] == "assigned"
     [agent] = (await served.workbench.call("list_agents"))["agents"]
-    assert (agent["agent_id"], agent["tools"]) == ("ada", ["notebook", "notes"])
+    assert (agent["agent_id"], agent["tools"]) == ("ada", ["network", "notebook"])
     limits = (
         "--tools",
         "none",

@@ -13,7 +13,7 @@ from typing import Any, cast
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 from pydantic_ai import Agent
-from pydantic_ai.exceptions import UsageLimitExceeded
+from pydantic_ai.exceptions import ModelConnectionError, UsageLimitExceeded
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
@@ -27,7 +27,7 @@ from workbench.chat.retries import Retries
 from workbench.chat.taken_settings import refuse_setting, require_taken
 from workbench.chat.tools import Toolbox
 from workbench.chat.toolset import MISTAKES, Tools
-from workbench.errors import Conflict
+from workbench.errors import Conflict, Unavailable
 
 __all__ = ["Limits", "Question", "answer"]
 
@@ -94,6 +94,8 @@ class _Answer:
         self._frames = frames
         self._used = RunUsage()
         self._begun = self._counted = self._length = self._before = 0
+        self._length_before = 0
+        """Of the steps before this one."""
 
     async def stream(self, first_wait: float) -> None:
         """Send the frames.
@@ -129,8 +131,10 @@ class _Answer:
             except UsageLimitExceeded:
                 await self._report_step()  # the one after which a limit ended the answer
                 raise self._reached() from None
-            except Exception:
+            except Exception as error:
                 await self._report_step()
+                if self._length > self._length_before and isinstance(error, ModelConnectionError):
+                    raise Unavailable("ANSWER_CUT", "The connection ended before the answer did. Try again.") from None
                 raise
 
     async def _step(self, count: int) -> None:
@@ -146,6 +150,7 @@ class _Answer:
             if self._limits.tokens is not None and self._used.total_tokens + newest > self._limits.tokens:
                 raise self._reached()
             self._before = self._used.input_tokens
+            self._length_before = self._length
         self._begun += count
         await self._report()
 

@@ -71,6 +71,8 @@ def _arguments(call: Any) -> str:
 def _text(part: Any) -> str:
     if isinstance(part.content, str):
         text = part.content
+    elif isinstance(part.content, list):  # with pictures, which its text names
+        text = "\n".join(one for one in part.content if isinstance(one, str))
     else:  # what was wrong with the arguments
         text = part.model_response() if isinstance(part, RetryPromptPart) else part.model_response_str()
     shown: str = transcript.storable(text)

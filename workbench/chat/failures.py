@@ -7,18 +7,26 @@ import math
 from pydantic_ai import exceptions as ai
 
 from workbench.errors import BadInput, Conflict, Refused, TooMany, Unavailable, WorkbenchError
+from workbench.inert import inert_line
 
 REASON_LIMIT = 500
+TOO_LONG = (
+    *("exceed_context_size", "available context size", "maximum context length", "context_length_exceeded"),
+    *("greater than the context length", "context the overflows", "context length of only", "exceeds the context"),
+)
+"""How llama.cpp, LM Studio and others say that a request is too long; of several providers, the library knows it."""
 RETRY_SECONDS = 30.0
 """When to try again if the provider does not say."""
 
 
 def coded(error: BaseException) -> WorkbenchError:
     """The coded error for what a model's provider, or the engine, raised."""
-    reason = f"{type(error).__name__}: {error}"[:REASON_LIMIT]
+    reason = words_of(error)
     match error:
         case WorkbenchError():
             return error
+        case _ if is_too_long(error):
+            return Conflict("CONVERSATION_TOO_LONG", "The conversation is too long for this model. Begin a new one.")
         case ai.ModelAuthenticationError():
             return Refused("PROVIDER_KEY_REFUSED", "The provider refuses the key. Check it in the definition.")
         case ai.ModelQuotaExceededError():
@@ -32,8 +40,6 @@ def coded(error: BaseException) -> WorkbenchError:
             )
         case ai.ModelNotFoundError():
             return BadInput("MODEL_NOT_FOUND", f"The provider has no such model. {reason}")
-        case ai.ModelContextWindowExceededError():
-            return Conflict("CONVERSATION_TOO_LONG", "The conversation is too long for this model. Begin a new one.")
         case ai.ModelRequestRejectedError():
             return BadInput("PROVIDER_REJECTED", f"The provider rejects the request. {reason}")
         case ai.ModelTimeoutError() | ai.ModelRequestTimeout():
@@ -52,6 +58,36 @@ def coded(error: BaseException) -> WorkbenchError:
         case ai.UnexpectedModelBehavior():
             return Unavailable("PROVIDER_ANSWER_INVALID", f"The provider's answer cannot be read. {reason}")
     return Unavailable("CHAT_FAILED", f"The answer failed. {reason}")
+
+
+def is_too_long(error: BaseException) -> bool:
+    """Whether a request was longer than its model takes, in whichever words its server says so."""
+    if isinstance(error, ai.ModelContextWindowExceededError):
+        return True
+    return isinstance(error, ai.ModelAPIError) and any(words in str(error).lower() for words in TOO_LONG)
+
+
+def words_of(error: BaseException) -> str:
+    """What went wrong in the provider's own words, with the status that it answered with, if it gave one."""
+    said = _message(getattr(error, "body", None))
+    if said is None:
+        cause = error.__cause__ if isinstance(error, ai.ModelAPIError) and error.__cause__ is not None else error
+        said = f"{type(cause).__name__}: {cause}"
+    status = getattr(error, "status_code", None)
+    text = inert_line(f"It answers {status}: {said}" if status else said)[:REASON_LIMIT]
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _message(body: object) -> str | None:
+    """The message in the body of an answer that is an error; None if there is none."""
+    match body:
+        case {"error": {"message": str(said)}} | {"message": str(said)} | {"Error": {"Message": str(said)}}:
+            return said
+        case {"error": str(said)} | {"detail": str(said)} | [{"error": {"message": str(said)}}, *_]:
+            return said
+        case str(said) if said.strip() and not said.lstrip().startswith("<"):
+            return said
+    return None
 
 
 def limit_reached(limit: str, reason: str) -> Conflict:

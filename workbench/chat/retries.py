@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from pydantic_ai import exceptions as ai
+from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import Model, StreamedResponse
 from pydantic_ai.models.fallback import FallbackModel
 
-from workbench.chat.failures import coded
+from workbench.chat import pictures
+from workbench.chat.failures import coded, is_too_long
 from workbench.chat.frames import Retrying
 
 LONGEST_WAIT = 60.0
@@ -25,6 +27,9 @@ TRANSIENT = (
     ai.ModelRequestTimeout,
 )
 
+PICTURE_WORDS = ("image", "multimodal", "vision")
+"""What a server says that takes no pictures."""
+
 Report = Callable[[Retrying], Awaitable[None]]
 Begun = Callable[[int], Awaitable[None]]
 
@@ -33,20 +38,41 @@ class _Repeating(FallbackModel):
     def __init__(self, *models: Model, fallback_on: Any, begun: Begun) -> None:
         super().__init__(*models, fallback_on=fallback_on)
         self._workbench_begun = begun
+        self._workbench_is_blind = False
 
     @asynccontextmanager
-    async def request_stream(self, *args: Any, **more: Any) -> AsyncGenerator[StreamedResponse]:
-        """See `Model`."""
+    async def request_stream(
+        self, messages: list[ModelMessage], *args: Any, **more: Any
+    ) -> AsyncGenerator[StreamedResponse]:
+        """See `Model`. What is refused with pictures is asked again without: their results name them."""
         await self._workbench_begun(1)
         is_answered = False
+        messages = pictures.without(messages) if self._workbench_is_blind else messages
         try:
-            async with super().request_stream(*args, **more) as found:
+            async with AsyncExitStack() as stack:
+                try:
+                    found = await stack.enter_async_context(super().request_stream(messages, *args, **more))
+                except Exception as error:
+                    if not _refuses_pictures(error, messages):
+                        raise
+                    self._workbench_is_blind = True
+                    seen = pictures.without(messages)
+                    found = await stack.enter_async_context(super().request_stream(seen, *args, **more))
                 is_answered = True
                 yield found
         except Exception:
             if not is_answered:
                 await self._workbench_begun(-1)
             raise
+
+
+def _refuses_pictures(error: Exception, messages: list[ModelMessage]) -> bool:
+    """Whether a request was refused that has pictures, which not every model of a server takes."""
+    if not pictures.has_any(messages):
+        return False
+    is_rejected = isinstance(error, ai.ModelRequestRejectedError)
+    is_said = isinstance(error, ai.ModelAPIError) and any(word in str(error).lower() for word in PICTURE_WORDS)
+    return is_said or (is_rejected and not is_too_long(error))
 
 
 class Retries:
@@ -77,7 +103,7 @@ class Retries:
 
     async def _repeats(self, error: Exception) -> bool:
         self._failed += 1
-        if self._failed >= self._attempts or not isinstance(error, TRANSIENT):
+        if self._failed >= self._attempts or not isinstance(error, TRANSIENT) or is_too_long(error):
             return False
         asked = getattr(error, "retry_after", None) or 0.0
         wait = max(asked, self._first_wait * 2 ** (self._failed - 1))

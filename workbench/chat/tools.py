@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+from workbench.rules.tools.content import Picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,19 @@ class ToolOffer:
     parameters: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """The result of a call.
+
+    Args:
+        text: names the pictures, for models that cannot see them.
+        pictures: sent besides, to models that can.
+    """
+
+    text: str
+    pictures: Sequence[Picture] = ()
+
+
 class Toolbox(Protocol):
     """The tools that a model may call now. They may change between two steps of an answer."""
 
@@ -27,8 +42,8 @@ class Toolbox(Protocol):
         """The tools."""
         ...
 
-    async def call(self, name: str, arguments: dict[str, Any], call_id: str) -> str:
-        """Call a tool; the result as text.
+    async def call(self, name: str, arguments: dict[str, Any], call_id: str) -> ToolAnswer:
+        """Call a tool.
 
         Raises:
             WorkbenchError: it failed; the model reads the code and the message, and goes on.
@@ -43,6 +58,6 @@ class NoTools:
         """See `Toolbox`."""
         return []
 
-    async def call(self, name: str, arguments: dict[str, Any], call_id: str) -> str:
+    async def call(self, name: str, arguments: dict[str, Any], call_id: str) -> ToolAnswer:
         """See `Toolbox`."""
         raise NotImplementedError

@@ -11,6 +11,7 @@ from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.toolsets.abstract import ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 
+from workbench.chat.pictures import PicturesRoom, as_content
 from workbench.chat.tools import Toolbox, ToolOffer
 from workbench.errors import WorkbenchError
 from workbench.rules.wire import json_safety
@@ -28,6 +29,7 @@ class Tools(AbstractToolset[Any]):
 
     def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
+        self._room = PicturesRoom()
 
     @property
     def id(self) -> str:
@@ -48,16 +50,22 @@ class Tools(AbstractToolset[Any]):
             ),
         )
 
-    async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: Any) -> str:
-        """See `AbstractToolset`."""
+    async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: Any) -> Any:
+        """See `AbstractToolset`. The library names a picture in words to a model that takes none."""
         try:
             json_safety.check(tool_args)
         except ValueError as error:
             raise ToolFailed(f"INVALID_ARGUMENTS: {error}") from None
         try:
-            return _cut(await self._toolbox.call(name, tool_args, ctx.tool_call_id or ""))
+            answer = await self._toolbox.call(name, tool_args, ctx.tool_call_id or "")
         except WorkbenchError as error:
             raise ToolFailed(f"{error.code}: {error.message}") from None
+        sent = [as_content(one) for one in answer.pictures if self._room.take(len(one.data))]
+        text = _cut(answer.text)
+        if not sent:
+            return text
+        left_out = len(answer.pictures) - len(sent)
+        return [f"{text}\n[{left_out} of the pictures are not sent: this answer has many]" if left_out else text, *sent]
 
 
 def _cut(text: str) -> str:

@@ -23,6 +23,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from workbench.chat import pictures
 from workbench.chat.frames import Frame, History, Token, ToolCompleted, ToolStarted
 from workbench.errors import Conflict
 from workbench.rules.wire import json_safety
@@ -34,8 +35,9 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def dumped(messages: Sequence[ModelMessage]) -> History:
-    """Messages as a history. Characters that no store takes are replaced."""
-    return {"version": VERSION, "messages": storable(ModelMessagesTypeAdapter.dump_python(list(messages), mode="json"))}
+    """Messages as a history, with their newest pictures. Characters that no store takes are replaced."""
+    kept = pictures.newest(messages, pictures.PicturesRoom())
+    return {"version": VERSION, "messages": storable(ModelMessagesTypeAdapter.dump_python(kept, mode="json"))}
 
 
 def loaded(history: History | None) -> list[ModelMessage]:

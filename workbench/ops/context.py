@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from workbench.model import ServerInfo
@@ -63,6 +63,8 @@ class Ctx(NamedTuple):
     """Bring pending approvals up to date before they are shown. They log their failures."""
     repairs: Sequence[Callable[[Ctx, Repository], Awaitable[None]]]
     """Finish or undo what a crash left unfinished in the repository; run before each exclusive use of it."""
+    require_tools: Callable[[Ctx, Collection[str]], Awaitable[None]]
+    """Refuses words for tools that mean none; see `catalogue.require_known`. Services below that of tools use it."""
     surroundings: Surroundings = Surroundings()
     """What the caller offers to a tool that it calls."""
 

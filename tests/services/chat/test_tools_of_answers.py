@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.services.chat.conftest import Chat
 from tests.services.tools.conftest import READING, Shelf, shelf
 from workbench.ops import Ctx
-from workbench.services.chat.toolbox import as_text
 from workbench.services.tools.tool import Call, Outcome
 
 pytestmark = pytest.mark.anyio
@@ -63,13 +63,18 @@ async def test_an_operation_that_reads_is_called_if_the_conversation_asks_for_wo
 async def test_operations_are_not_offered_without_a_choice_and_those_of_the_operator_and_definitions_never(
     begin: Begin,
 ) -> None:
-    chosen: dict[str, dict[str, Any]] = {"list_tasks": {}}
-    for name in ("approve", "agent_create", "send_message", "update_agent"):
-        chosen[name] = {"tools": ["workbench", name]}
-    for name, choices in chosen.items():
+    operators = ("approve", "agent_create", "send_message", "update_agent")
+    called = [("list_tasks", {}), *((name, {"tools": ["workbench"]}) for name in operators)]
+    for name, choices in called:
         chat = await begin(calling(name), **choices)
         assert (await asked(chat, "tool_complete"))["is_error"], name
         assert (await tool_part(chat))["state"] == "failed"
+        if choices:
+            assert (await given.refusal(begin([], tools=[name]))).code == "UNKNOWN_TOOL"
+    kept = (await chat.workbench.call("list_tool_calls"))["calls"]
+    assert [(call["tool_name"], call["error_code"], call["caller"]) for call in reversed(kept)] == [
+        (name, "UNKNOWN_TOOL", "chat:Helper") for name, _ in called
+    ]
 
 
 async def test_a_call_that_changes_something_waits_for_the_operator_in_mid_answer(begin: Begin) -> None:
@@ -141,5 +146,5 @@ def test_a_model_reads_text_and_only_the_names_of_pictures() -> None:
         {"type": "resource", "resource": {"uri": "file:///a.md", "text": "# A"}},
         {"type": "resource", "resource": {"uri": "file:///a.bin", "blob": "AAAA", "mimeType": "application/x"}},
     ]
-    assert as_text(Outcome(blocks)) == "A plot:\n[image/png, 300 bytes]\n# A\n[application/x, 3 bytes]"
-    assert as_text(Outcome([], {"sum": 3})) == '{"sum":3}'
+    assert Outcome(blocks).text == "A plot:\n[image/png, 300 bytes]\n# A\n[application/x, 3 bytes]"
+    assert Outcome([], {"sum": 3}).text == '{"sum":3}'

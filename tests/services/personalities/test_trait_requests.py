@@ -152,8 +152,8 @@ async def test_a_call_that_is_not_of_now_or_for_another_trait_is_refused(here: S
     await here.publish("cleo", mood={**MOOD, "input_schema": schema})
     before = await refusals(here, there)
     assert await code("cleo/tools/call/mood", rid=AgentPersonality("cleo", "1")) == "INVALID_ARGUMENTS"
-    assert await refusals(here, there) == before  # what fails is neither a call nor a refusal
-    assert await here.records() == []
+    assert await refusals(here, there) == before  # what fails is no refusal of the node
+    assert [one["error_code"] for one in await here.records()] == ["INVALID_ARGUMENTS"]
 
 
 async def test_every_refused_call_is_counted_for_its_node(here: Side, there: Side) -> None:

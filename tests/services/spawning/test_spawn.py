@@ -284,6 +284,8 @@ async def test_a_planners_agent_is_granted_no_more_tools_than_the_planner_and_th
     served: Served, admit: Admit
 ) -> None:
     call = served.workbench.call
+    offered = [{"name": name, "description": "", "parameters": {"type": "object"}} for name in ("mail", "notes")]
+    await call("offer_tools", host_id="k", name="kernel 1", tools=offered)
     paula = await admit("paula", "planner", tools=["notes", "notebook"])
     with pytest.raises(Refused, match=r"FORBIDDEN.*: mail is not granted to you"):
         await spawn(served, paula, tools=["mail", "notes"])

@@ -204,15 +204,15 @@ async def test_a_call_keeps_its_last_report_and_what_its_model_has_used(workbenc
 
 
 @pytest.fixture
-async def agent(served: Served, admit: Admit) -> AsyncIterator[httpx2.AsyncClient]:
+async def agent(served: Served, shelf: Shelf, admit: Admit) -> AsyncIterator[httpx2.AsyncClient]:
     """An HTTP client of an agent that was granted the tools of the server `hub`."""
+    shelf.put("hub__post")
     headers = {"Authorization": f"Bearer {(await admit('ada', tools=['hub'])).token}"}
     async with httpx2.AsyncClient(base_url=served.info.url, headers=headers, trust_env=False, verify=False) as made:
         yield made
 
 
 async def test_the_catalogue_and_calls_have_endpoints(served: Served, shelf: Shelf, agent: httpx2.AsyncClient) -> None:
-    shelf.put("hub__post")
     tools = {one["name"]: one for one in (await agent.get("/api/tools")).json()["data"]["tools"]}
     assert (tools["hub__post"]["source"], tools["whoami"]["source"]) == ("mcp", "local")
     assert (await agent.get("/api/tools/hub__post")).json()["data"]["parameters"] == {"type": "object"}

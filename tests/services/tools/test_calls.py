@@ -54,7 +54,7 @@ async def test_a_failed_call_says_why(workbench: Workbench, name: str, arguments
     error = await given.refusal(workbench.call("call_tool", name=name, arguments=arguments))
     assert error.code == code
     assert "create_project" in error.message
-    assert [row["error_code"] for row in await rows(workbench)] == ([code] if code == "INVALID_ARGUMENTS" else [])
+    assert [row["error_code"] for row in await rows(workbench)] == [code]
 
 
 async def test_an_agent_calls_tools_that_it_was_granted(workbench: Workbench, admit: Admit) -> None:

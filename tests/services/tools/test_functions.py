@@ -46,7 +46,7 @@ async def test_an_agent_needs_permission_unless_a_function_only_reads(workbench:
     await workbench.call("approve", approval_id=asked["id"])
     await answered(workbench, 3)
     assert (await asking)["result"] == "3"
-    bob = (await admit("bob", tools=["github"])).caller
+    bob = (await admit("bob", tools=["network"])).caller
     with pytest.raises(NotFound, match="UNKNOWN_TOOL"):
         await workbench.dispatch(bob, "call_tool", {"name": "look", "arguments": {}})
 

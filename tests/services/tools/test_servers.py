@@ -106,6 +106,7 @@ async def test_a_server_that_the_operator_adds_is_trusted_started_and_called_and
     assert "greetings from the tests' server" in added["log"]
     assert await question(workbench) is None
     done = await workbench.call("call_tool", name="small__add", arguments=ADD)
+    assert (await workbench.call("get_tool_call", call_id=done["call_id"]))["version"] == "small 1.5"
     assert (done["result"], done["source"], done["server"]) == ({"result": 3}, "mcp", "small")
     tool = await workbench.call("get_tool", name="small__add")
     assert tool["parameters"]["required"] == ["a", "b"]

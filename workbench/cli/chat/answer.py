@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, Self
 
 from workbench.cli.chat.parts import as_page, as_text
+from workbench.cli.chat.pictures import Pictures
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.inert import as_html, inert
 from workbench.rules.chat.transcript import FrameKind, TextPart, ToolPart, Transcript
@@ -42,6 +43,7 @@ class Answer:
         self._caller = caller
         self._after = after
         self._transcript = Transcript()
+        self._pictures = Pictures(caller.call)
 
     @classmethod
     def asked(cls, caller: Caller, conversation_id: str, question: str) -> Self:
@@ -142,7 +144,11 @@ class Answer:
     def html(self) -> str:
         """It for a notebook."""
         ending = f"<p><em>{as_html(self.ending())}</em></p>" if self.ending() else ""
-        return "".join(map(as_page, self.parts)) + ending
+        return "".join(map(self.page, self.parts)) + ending
+
+    def page(self, part: TextPart | ToolPart) -> str:
+        """A part of it for a notebook, with the pictures that its tool returned."""
+        return as_page(part, self._pictures.of(part))
 
     def __repr__(self) -> str:
         return self.plain()

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from workbench.cli.chat.answer import Answer, Caller, ending
 from workbench.cli.chat.parts import as_page, as_text
+from workbench.cli.chat.pictures import Pictures
 from workbench.cli.chat.terminal import print_answer
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
@@ -73,7 +74,8 @@ def read_conversation(caller: Caller, conversation_id: str) -> Conversation:
     messages = caller.call("list_messages", conversation_id=conversation_id, limit=MOST)["messages"]
     title = about["title"] or "An empty conversation"
     text = "\n\n".join([title, *map(_message_text, messages)])
-    markup = f"<h4>{as_html(title)}</h4>" + "".join(map(_message_html, messages))
+    pictures = Pictures(caller.call)
+    markup = f"<h4>{as_html(title)}</h4>" + "".join(_message_html(message, pictures) for message in messages)
     return Conversation(text, {**about, "messages": messages}, markup=markup)
 
 
@@ -180,8 +182,8 @@ def _message_text(message: Mapping[str, Any]) -> str:
     return "\n".join(filter(None, lines))
 
 
-def _message_html(message: Mapping[str, Any]) -> str:
+def _message_html(message: Mapping[str, Any], pictures: Pictures) -> str:
     if message["role"] == "user":
         return f'<blockquote style="white-space: pre-wrap">{as_html(message["content"])}</blockquote>'
     end = f"<p><em>{as_html(ending(message))}</em></p>" if ending(message) else ""
-    return "".join(map(as_page, PARTS.validate_python(message["parts"]))) + end
+    return "".join(as_page(part, pictures.of(part)) for part in PARTS.validate_python(message["parts"])) + end

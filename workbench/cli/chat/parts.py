@@ -9,12 +9,14 @@ from typing import Any
 from workbench.chat.markup import as_markup
 from workbench.inert import as_html, inert
 from workbench.rules.chat.transcript import CallState, TextPart, ToolPart
+from workbench.rules.tools.content import Picture, words
 
 SHOWN_VALUE = 60
 SHOWN_LINE = 200
 """Characters of an argument, and of a line. A card in a notebook has the rest."""
 _CARD = "border: 1px solid #8886; border-radius: 4px; margin: 4px 0; padding: 2px 8px"
 _WRAPPED = "margin: 2px 0; max-height: 24em; overflow: auto; white-space: pre-wrap"
+_IMAGE = "display: block; max-width: 100%; max-height: 30em; margin: 4px 0; background: white"
 _ENDINGS = {CallState.COMPLETED: "←", CallState.FAILED: "✗", CallState.CANCELLED: "✗"}
 _STATES = {
     CallState.RUNNING: "running",
@@ -33,10 +35,14 @@ def as_text(part: TextPart | ToolPart) -> str:
     return inert(text.strip("\n"))
 
 
-def as_page(part: TextPart | ToolPart) -> str:
-    """A part as HTML. A card is one line, which opens to show the whole arguments and the result."""
+def as_page(part: TextPart | ToolPart, pictures: Sequence[Picture] = ()) -> str:
+    """A part as HTML. A card is one line, which opens to show the whole arguments and the result.
+
+    Args:
+        pictures: those that the call returned, as far as they are shown below its card.
+    """
     if isinstance(part, ToolPart):
-        return _card(part)
+        return _card(part) + "".join(map(as_image, pictures))
     if part.type == "thinking":
         return f"<details><summary><em>thinking</em></summary>{as_markup(part.text)}</details>"
     return as_markup(part.text)
@@ -55,7 +61,15 @@ def end_line(part: ToolPart) -> str:
     if part.state is CallState.RUNNING:
         return ""
     result = "cancelled" if part.state is CallState.CANCELLED else part.tool_result or ""
-    return inert(f"{_ENDINGS[part.state]} {part.tool_name}: {_line(result, SHOWN_LINE)}")
+    line = _line(result, SHOWN_LINE)
+    named = [f"[{words(one.bytes, one.media_type)}]" for one in part.pictures]
+    shown = " ".join([line, *(one for one in named if one not in line)])
+    return inert(f"{_ENDINGS[part.state]} {part.tool_name}: {shown}")
+
+
+def as_image(picture: Picture) -> str:
+    """A picture as HTML; an image runs no script."""
+    return f'<img src="{picture.address}" alt="{as_html(picture.words)}" style="{_IMAGE}">'
 
 
 def _card(part: ToolPart) -> str:

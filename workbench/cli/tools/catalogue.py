@@ -16,6 +16,7 @@ from workbench.cli.tools.group import tools
 from workbench.cli.tools.schemas import arguments_table, result_table
 from workbench.errors import Unavailable
 from workbench.inert import inert, inert_line
+from workbench.rules.tools.content import as_text, has_pictures
 from workbench.tables import Page, Table, plain
 
 DESCRIPTION = 80
@@ -70,7 +71,14 @@ def call_tool(client: OperatorClient, name: str, arguments: tuple[str, ...]) -> 
     result = made["result"]
     if made["is_error"]:
         raise Unavailable("TOOL_ERROR", f"{name} failed: {result}", call_id=made["call_id"])
-    return Text(inert(result if isinstance(result, str) else json.dumps(result, indent=2, ensure_ascii=False)), made)
+    return Text(inert(_read(result)), made)
+
+
+def _read(result: Any) -> str:
+    """A result for a terminal: pictures are named."""
+    if isinstance(result, list) and has_pictures(result):
+        return as_text(result)
+    return result if isinstance(result, str) else json.dumps(result, indent=2, ensure_ascii=False)
 
 
 @tools.command("calls")
@@ -143,11 +151,12 @@ def _caution(permission: Mapping[str, Any]) -> str:
 
 def _whole(call: Mapping[str, Any]) -> Text:
     offerer = f", {call['offerer_name']}" if call["offerer_name"] else ""
+    has_images = isinstance(call["result"], list) and has_pictures(call["result"])
     lines = [
         f"{call['tool_name']} ({_origin(call)}{offerer}), called by {call['caller']} at {plain(call['requested_at'])}: "
         f"{_state(call)}",
         f"arguments: {json.dumps(call['arguments'], indent=2, ensure_ascii=False)}",
-        f"result: {json.dumps(call['result'], indent=2, ensure_ascii=False)}",
+        f"result: {_read(call['result']) if has_images else json.dumps(call['result'], indent=2, ensure_ascii=False)}",
     ]
     return Text(inert("\n".join(lines)), dict(call))
 

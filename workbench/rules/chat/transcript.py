@@ -47,12 +47,19 @@ class TextPart(Wire):
     text: str
 
 
+class ShownPicture(Wire):
+    """A picture that a tool returned; the record of the call has it."""
+
+    media_type: str
+    bytes: int
+
+
 class ToolPart(Wire):
     """A part of an answer: the call of a tool.
 
     `call_id` identifies it in its answer; `record_id` is the call_id of get_tool_call. `tool_input` is JSON,
-    `tool_result` text; secrets in them are masked. `progress` of `total`, and `message`: how far it was when it last
-    said so.
+    `tool_result` text, which names the `pictures`; secrets in them are masked. `progress` of `total`, and `message`:
+    how far it was when it last said so.
     """
 
     type: Literal["tool"] = "tool"
@@ -69,6 +76,7 @@ class ToolPart(Wire):
     progress: float | None = None
     total: float | None = None
     message: str | None = None
+    pictures: list[ShownPicture] = []
 
 
 Part = Annotated[TextPart | ToolPart, Field(discriminator="type")]
@@ -138,7 +146,7 @@ class Transcript:
         if place is None:
             return
         known = {name: value for name, value in _of_call(data).items() if value is not None}
-        self._parts[place] = self._parts[place].model_copy(update=known | {"state": state})
+        self._parts[place] = ToolPart(**self._parts[place].model_dump() | known | {"state": state})
 
 
 def _of_call(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from workbench.process import connected_user
 from workbench.process.connected_user import TELLS
 from workbench.rules import access
 from workbench.services.agents import grants
-from workbench.services.agents.grants import Grant, check
+from workbench.services.agents.grants import Grant, check, require_tools
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 
@@ -59,6 +59,7 @@ async def add_admission_rule(
 ) -> Rule:
     """Add a rule that admits agents with a matching name without asking. Each approval records the rule."""
     grant = _parsed(grants)
+    await require_tools(ctx, grant)
 
     def change(tx: Tx) -> Rule:
         check(tx, grant)

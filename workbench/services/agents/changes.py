@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ from workbench.rules import access
 from workbench.services.agents import grants
 from workbench.services.agents.directory import Agent, AgentList, agent_by_uid, agent_of
 from workbench.services.agents.rows import require_agent
-from workbench.store.base import Row, Tx
+from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
@@ -98,6 +99,8 @@ async def _change(ctx: Ctx, agent_ids: list[str], changes: Mapping[str, Any], re
     grant = grants.parse(changes)
     if not grant.model_fields_set:
         raise grants.nothing_chosen()
+    if grant.tools:
+        await grants.require_tools(ctx, grant, await ctx.read(lambda tx: _held(tx, agent_ids)))
 
     def change(tx: Tx) -> list[Agent]:
         return [_change_one(tx, ctx, require_agent(tx, one), grant, reason) for one in agent_ids]
@@ -106,6 +109,12 @@ async def _change(ctx: Ctx, agent_ids: list[str], changes: Mapping[str, Any], re
     for before, after in zip(agent_ids, changed, strict=True):
         ctx.allowlist.rename(before, after.agent_id)
     return changed
+
+
+def _held(tx: Reader, agent_ids: list[str]) -> set[str]:
+    """The words for tools that all of these agents are granted."""
+    held = [set(json.loads(require_agent(tx, one)["tools"])) for one in agent_ids]
+    return set.intersection(*held) if held else set()
 
 
 def _change_one(tx: Tx, ctx: Ctx, agent: Row, grant: grants.Grant, reason: str) -> Agent:

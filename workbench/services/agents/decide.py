@@ -72,6 +72,7 @@ async def decide_registration(ctx: Ctx, approval: Approval, yes: bool, choices: 
     if not yes:
         return await ctx.write(reject)
     ctx.allowlist.require_writable()
+    await grants.require_tools(ctx, grants.parse(choices), approval.payload.get("tools") or ())
     outcome = await ctx.write(admit)
     ctx.allowlist.admit(outcome["agent_id"])
     return outcome

@@ -7,7 +7,7 @@ clears it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ from pydantic import AwareDatetime, Field, ValidationError
 from workbench.errors import BadInput, Conflict, NotFound
 from workbench.inert import inert_line
 from workbench.model import SECOND, Access, Role, SelfTools, Tool, Wire, iso
-from workbench.ops import first_problems, problems_of
+from workbench.ops import Ctx, first_problems, problems_of
 from workbench.rules import access
 from workbench.rules.definitions.names import is_id
 from workbench.services.access.personas import require_persona
@@ -75,6 +75,18 @@ def parse(choices: Mapping[str, Any]) -> Grant:
         raise BadInput(
             "INVALID_ARGUMENTS", f"{first_problems(problems)}. Valid choices: {CHOICES}", problems=problems
         ) from None
+
+
+async def require_tools(ctx: Ctx, grant: Grant, held: Collection[str] = ()) -> None:
+    """Refuse a grant of tools that there are not.
+
+    Args:
+        held: the words that are granted already, which may be of tools that are gone.
+
+    Raises:
+        NotFound: ``UNKNOWN_TOOL``.
+    """
+    await ctx.require_tools(ctx, set(grant.tools or ()).difference(held))
 
 
 def nothing_chosen() -> BadInput:

@@ -25,6 +25,7 @@ from workbench.services.chat.conversation import (
     require_conversation,
 )
 from workbench.services.definitions import changes
+from workbench.services.tools import catalogue
 from workbench.store.base import Tx
 
 ALL_TOOLS = "*"
@@ -80,6 +81,7 @@ async def create_conversation(
     snapshot = await changes.read(ctx, definition) if definition is not None else None
     _require_model(model, snapshot)
     _require_known(include, snapshot)
+    await catalogue.require_known(ctx, tools, snapshot.definition if snapshot else None)
     values = {
         "id": "",
         "title": title.strip(),
@@ -131,6 +133,8 @@ async def update_conversation(
     """
     chosen = {"title": title, "model": model, "tools": tools, "include": include, "limits": limits}
     changed = sorted(name for name, value in chosen.items() if value is not None)
+    if tools is not None:
+        await _require_tools(ctx, conversation_id, tools)
 
     def change(tx: Tx) -> Conversation:
         now = require_conversation(tx, conversation_id)
@@ -161,6 +165,19 @@ async def delete_conversation(ctx: Ctx, conversation_id: ConversationId) -> Ok:
     await ctx.write(change)
     await ctx.answers.discard(conversation_id)
     return Ok()
+
+
+async def _require_tools(ctx: Ctx, conversation_id: str, tools: list[str]) -> None:
+    """Refuse new words for tools that mean none; those that the conversation has may be of tools that are gone.
+
+    Raises:
+        NotFound: ``UNKNOWN_TOOL``, ``CONVERSATION_NOT_FOUND``.
+    """
+    now = await ctx.read(lambda tx: require_conversation(tx, conversation_id))
+    if not (new := set(tools).difference(now.tools)):
+        return
+    snapshot = await changes.current(ctx, now.definition_id, now.definition_path) if now.definition_id else None
+    await catalogue.require_known(ctx, new, snapshot.definition if snapshot else None)
 
 
 def _choices(

@@ -89,10 +89,17 @@ def without_secrets(known: KnownSecrets, history: Mapping[str, Any] | None) -> M
     written = [part for message in history["messages"] for part in message["parts"] if part["part_kind"] not in sent]
     for part in written:
         for name in part.keys() & {"content", "args"}:
-            before, part[name] = part[name], known.masked(part[name])
+            before, part[name] = part[name], _masked(known, part[name])
             if part[name] != before and "signature" in part:
                 part["signature"] = None  # it would not fit any more
     return history
+
+
+def _masked(known: KnownSecrets, written: Any) -> Any:
+    """A part of a history without secrets; the pictures in it have none."""
+    if not isinstance(written, list):
+        return known.masked(written)
+    return [one if isinstance(one, dict) and one.get("kind") == "binary" else known.masked(one) for one in written]
 
 
 def ended(

@@ -15,11 +15,17 @@ from workbench.model import Level, Wire, iso
 from workbench.ops import Ctx, op
 from workbench.rules.chat.markdown import escaped, harmless
 from workbench.rules.chat.transcript import TextPart, ToolPart
+from workbench.rules.tools.content import Picture, pictures
 from workbench.services.chat import messages
 from workbench.services.chat.conversation import Conversation, ConversationId, require_conversation
 from workbench.services.chat.messages import Message
+from workbench.services.tools import call_records
 from workbench.store.base import Reader
 
+MOST_BYTES = 8 << 20
+"""Of the pictures in one file; others are only named."""
+Shown = dict[str, list[Picture]]
+"""The pictures that are shown, by the id of the record of the call that returned them."""
 Format = Annotated[
     Literal["markdown", "notebook"],
     Field(description="notebook: a Jupyter notebook, in which each of your messages is a cell."),
@@ -40,24 +46,39 @@ async def export_conversation(
 ) -> ExportedConversation:
     """Export a conversation with its tool calls, as they are shown: without secrets. Replaced answers are left out."""
 
-    def question(tx: Reader) -> tuple[Conversation, list[Message]]:
-        return require_conversation(tx, conversation_id), messages.all_messages(tx, conversation_id)
+    def question(tx: Reader) -> tuple[Conversation, list[Message], Shown]:
+        found = messages.all_messages(tx, conversation_id)
+        return require_conversation(tx, conversation_id), found, _pictures(tx, found)
 
-    conversation, found = await ctx.read(question)
+    conversation, found, shown = await ctx.read(question)
     name = f"conversation-{conversation.id}"
     if format == "markdown":
         return ExportedConversation(
-            filename=f"{name}.md", media_type="text/markdown", content=_markdown(conversation, found)
+            filename=f"{name}.md", media_type="text/markdown", content=_markdown(conversation, found, shown)
         )
-    content = await to_thread(_notebook, conversation, found)
+    content = await to_thread(_notebook, conversation, found, shown)
     return ExportedConversation(filename=f"{name}.ipynb", media_type="application/x-ipynb+json", content=content)
 
 
-def _markdown(conversation: Conversation, found: list[Message]) -> str:
+def _pictures(tx: Reader, found: list[Message]) -> Shown:
+    """The pictures that tools returned, the first ones as far as a file has room for them."""
+    shown: Shown = {}
+    left = MOST_BYTES
+    for part in (part for message in found for part in message.parts):
+        if isinstance(part, ToolPart) and part.pictures and part.record_id is not None:
+            kept = shown[part.record_id] = []
+            for one in pictures(call_records.result_of(tx, part.record_id)):
+                if len(one.data) <= left:
+                    left -= len(one.data)
+                    kept.append(one)
+    return shown
+
+
+def _markdown(conversation: Conversation, found: list[Message], shown: Shown) -> str:
     sections = [_heading(conversation)]
     for message in found:
         author = "You" if message.role == "user" else _author(conversation, message)
-        sections += [f"## {author}", _inert(message.content) if message.role == "user" else _answer(message)]
+        sections += [f"## {author}", _inert(message.content) if message.role == "user" else _answer(message, shown)]
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
@@ -71,9 +92,9 @@ def _author(conversation: Conversation, message: Message) -> str:
     return ", ".join(escaped(inert(name)) for name in names if name) or "Answer"
 
 
-def _answer(message: Message) -> str:
+def _answer(message: Message, shown: Shown) -> str:
     """An answer in Markdown, with its tool calls between the text, and how it ended unless that was by itself."""
-    sections = [_text(part) if isinstance(part, TextPart) else _call(part) for part in message.parts]
+    sections = [_text(part) if isinstance(part, TextPart) else _call(part, shown) for part in message.parts]
     sections += [f"*{_inert(ending)}*" for ending in _ending(message)]
     return "\n\n".join(section for section in sections if section)
 
@@ -94,24 +115,28 @@ def _inert(text: str) -> str:
     return harmless(inert(text))
 
 
-def _call(part: ToolPart) -> str:
+def _call(part: ToolPart, shown: Shown) -> str:
     result = "" if part.tool_result is None else f"\n\n{_fenced(inert(part.tool_result))}"
     name, arguments = escaped(part.tool_name), _fenced(inert(part.tool_input), "json")
-    return f"**{name}** ({part.source}, {part.state}):\n\n{arguments}{result}"
+    images = "".join(f"\n\n![{one.words}]({one.address})" for one in shown.get(part.record_id or "", ()))
+    return f"**{name}** ({part.source}, {part.state}):\n\n{arguments}{result}{images}"
 
 
-def _page(message: Message) -> str:
+def _page(message: Message, shown: Shown) -> str:
     """An answer as HTML, as a live cell shows it; its Markdown would be made HTML by whoever opens the notebook."""
     sections = [
-        as_markup(part.text if part.type == "text" else "") if isinstance(part, TextPart) else _card(part)
+        as_markup(part.text if part.type == "text" else "") if isinstance(part, TextPart) else _card(part, shown)
         for part in message.parts
     ]
     return "\n".join([*sections, *(f"<p><em>{as_html(ending)}</em></p>" for ending in _ending(message))])
 
 
-def _card(part: ToolPart) -> str:
+def _card(part: ToolPart, shown: Shown) -> str:
     values = "".join(f"<pre>{as_html(value)}</pre>" for value in (part.tool_input, part.tool_result) if value)
-    return f"<p><strong>{as_html(part.tool_name)}</strong> ({part.source}, {part.state}):</p>{values}"
+    images = "".join(
+        f'<p><img src="{one.address}" alt="{as_html(one.words)}"></p>' for one in shown.get(part.record_id or "", ())
+    )
+    return f"<p><strong>{as_html(part.tool_name)}</strong> ({part.source}, {part.state}):</p>{values}{images}"
 
 
 def _fenced(text: str, language: str = "") -> str:
@@ -122,7 +147,7 @@ def _fenced(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def _notebook(conversation: Conversation, found: list[Message]) -> str:
+def _notebook(conversation: Conversation, found: list[Message], shown: Shown) -> str:
     """A notebook: a cell of Markdown for the title, and a cell of `%%chat` for each message with its answer."""
     import nbformat
     from nbformat import v4
@@ -132,7 +157,8 @@ def _notebook(conversation: Conversation, found: list[Message]) -> str:
         if message.role == "user":
             made.cells.append(v4.new_code_cell(f"%%chat\n{inert(message.content)}"))
         else:
-            output = v4.new_output("display_data", data={"text/html": _page(message), "text/plain": _answer(message)})
+            data = {"text/html": _page(message, shown), "text/plain": _answer(message, {})}
+            output = v4.new_output("display_data", data=data)
             made.cells[-1].outputs.append(output)
     for number, cell in enumerate(made.cells):
         cell.id = f"message-{number}"

@@ -158,13 +158,13 @@ class _Answer:
         completed: Completed | None = None
         async with aclosing(answer(ready.choice, asked, tools, limits)) as found:
             async for frame in found:
-                self._record(frame, tools)
+                await self._record(frame, tools)
                 if isinstance(frame, Completed):
                     completed = frame
         assert completed is not None
         return completed
 
-    def _record(self, frame: Frame, tools: ConversationTools) -> None:
+    async def _record(self, frame: Frame, tools: ConversationTools) -> None:
         add = self.recorder.add
         match frame:
             case Token(text):
@@ -179,7 +179,7 @@ class _Answer:
             case ToolStarted():
                 tools.started(frame)
             case ToolCompleted():
-                tools.completed(frame)
+                await tools.completed(frame)
 
 
 async def _definition(ctx: Ctx, conversation: Conversation) -> Snapshot | None:

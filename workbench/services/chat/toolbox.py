@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from asyncio import to_thread
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from workbench.chat.frames import ToolCompleted, ToolStarted
-from workbench.chat.tools import ToolOffer
+from workbench.chat.tools import ToolAnswer, ToolOffer
 from workbench.definitions import Snapshot
-from workbench.errors import NotFound, Unavailable
+from workbench.errors import BadInput, NotFound, Unavailable
 from workbench.functions.progress import Report, Reports
 from workbench.inert import inert_line
 from workbench.known_secrets import KnownSecrets
@@ -21,6 +22,7 @@ from workbench.ops import Caller, Ctx
 from workbench.rules.chat.transcript import FrameKind
 from workbench.rules.definitions.model import Include
 from workbench.rules.definitions.tool_rules import is_on_request
+from workbench.rules.tools.content import Picture, as_text, has_pictures, pictures
 from workbench.rules.tools.masking import marked
 from workbench.rules.tools.results import as_json, shortened
 from workbench.rules.tools.surroundings import Surroundings
@@ -28,9 +30,9 @@ from workbench.rules.wire import json_safety
 from workbench.services.chat.conversation import Conversation
 from workbench.services.chat.deadline import Deadline
 from workbench.services.chat.recorder import Recorder
-from workbench.services.tools import calls, catalogue
+from workbench.services.tools import calls, catalogue, refused_calls
 from workbench.services.tools.calls import Finished
-from workbench.services.tools.tool import Kind, OffererKind, Outcome, Scope, Source, Tool
+from workbench.services.tools.tool import Kind, OffererKind, Scope, Source, Tool
 
 WORKBENCH = "workbench"
 PROGRESS_SECONDS = 1.0
@@ -48,6 +50,7 @@ class _FollowedCall:
     record_id: str | None = None
     began_at: int | None = None
     finished: Finished | None = None
+    pictures: Sequence[Picture] = ()
 
 
 class ConversationTools:
@@ -68,7 +71,8 @@ class ConversationTools:
         self._deadline = deadline
         self._tools: dict[str, Tool] = {}
         self._calls: dict[str, _FollowedCall] = {}
-        self._started: set[str] = set()
+        self._started: dict[str, str] = {}
+        """The arguments of the calls that have started, as the model wrote them."""
 
     async def offers(self) -> list[ToolOffer]:
         """See `Toolbox`."""
@@ -76,7 +80,7 @@ class ConversationTools:
         self._tools = {tool.name: tool for tool in found if tool.can_be_called and self._is_chosen(tool)}
         return [ToolOffer(tool.name, tool.description, tool.parameters) for tool in self._tools.values()]
 
-    async def call(self, name: str, arguments: dict[str, Any], call_id: str) -> str:
+    async def call(self, name: str, arguments: dict[str, Any], call_id: str) -> ToolAnswer:
         """See `Toolbox`."""
         if name not in self._tools:
             raise NotFound("UNKNOWN_TOOL", f"There is no tool {name!r} in this conversation.")
@@ -86,10 +90,10 @@ class ConversationTools:
         with self._following(call_id, call) as surroundings:
             call.finished = await calls.call(self._ctx, self._scope, name, arguments, surroundings)
         outcome = call.finished.outcome
-        text = as_text(outcome)
         if outcome.is_error:
-            raise Unavailable("TOOL_ERROR", text)
-        return text
+            raise Unavailable("TOOL_ERROR", outcome.text)
+        call.pictures = await to_thread(pictures, outcome.content)
+        return ToolAnswer(outcome.text, call.pictures)
 
     def started(self, frame: ToolStarted) -> None:
         """Record that the model calls a tool, once: the call and the engine's frame report it, in either order.
@@ -98,13 +102,18 @@ class ConversationTools:
         """
         if frame.call_id in self._started:
             return
-        self._started.add(frame.call_id)
+        self._started[frame.call_id] = frame.arguments
         tool = self._tools.get(frame.name)
         self._add(FrameKind.TOOL_START, frame.call_id, frame.name, tool_input=self._shown_input(tool, frame.arguments))
 
-    def completed(self, frame: ToolCompleted) -> None:
-        """Record the result of a call, with its secrets masked, as far as it is shown."""
-        call = self._calls.pop(frame.call_id, None) or _FollowedCall(self._ctx.secrets)
+    async def completed(self, frame: ToolCompleted) -> None:
+        """Record the result of a call, with its secrets masked, as far as it is shown. One that came to no call, such
+        as of a tool that the conversation does not offer, is recorded among all calls, too."""
+        call = self._calls.pop(frame.call_id, None)
+        arguments = self._started.pop(frame.call_id, "{}")
+        if call is None:
+            call = _FollowedCall(self._ctx.secrets)
+            await self._refused(frame, arguments)
         took = None if call.began_at is None else (self._ctx.store.now() - call.began_at) / 1_000
         self._add(
             FrameKind.TOOL_COMPLETE,
@@ -114,7 +123,19 @@ class ConversationTools:
             is_error=frame.is_error,
             duration_ms=took,
             record_id=call.record_id,
+            pictures=[{"media_type": one.media_type, "bytes": len(one.data)} for one in call.pictures],
         )
+
+    async def _refused(self, frame: ToolCompleted, arguments: str) -> None:
+        """Record a call that the engine has refused: of an unknown tool, or with what is no JSON object."""
+        is_known = frame.name in self._tools
+        error = BadInput("INVALID_ARGUMENTS" if is_known else "UNKNOWN_TOOL", frame.result)
+        try:
+            decoded = json_safety.decode(arguments)
+        except ValueError:
+            decoded = arguments
+        given = decoded if isinstance(decoded, dict) else arguments
+        await refused_calls.record(self._ctx.of(self._scope.caller), self._scope, frame.name, given, error)
 
     @contextmanager
     def _following(self, call_id: str, call: _FollowedCall) -> Iterator[Surroundings]:
@@ -166,8 +187,11 @@ class ConversationTools:
         if call.finished is None:
             return str(call.secrets.masked(frame.result))
         schema = call.finished.tool.result
-        value = call.secrets.masked(call.finished.outcome.value, schema if schema is not None else True)
-        return value if isinstance(value, str) else as_json(value)
+        outcome = call.finished.outcome
+        value = outcome.shown_value(call.secrets, schema if schema is not None else True)
+        if isinstance(value, str):
+            return value
+        return as_text(value) if has_pictures(outcome.content) else as_json(value)
 
     def _is_chosen(self, tool: Tool) -> bool:
         """Whether the conversation offers a tool to its model."""
@@ -203,19 +227,3 @@ def _has_entries_on_request(snapshot: Snapshot | None) -> bool:
         return False
     entries = (*snapshot.definition.rules, *snapshot.definition.references)
     return any(entry.include is Include.AGENT for entry in entries)
-
-
-def as_text(outcome: Outcome) -> str:
-    """What a model reads of a result. Pictures and other data are only named."""
-    if outcome.structured is not None:
-        return as_json(outcome.structured)
-    return "\n".join(map(_block_text, outcome.content))
-
-
-def _block_text(block: Mapping[str, Any]) -> str:
-    match block:
-        case {"type": "text", "text": str(text)} | {"resource": {"text": str(text)}}:
-            return text
-        case {"data": str(data), "mimeType": str(media)} | {"resource": {"blob": str(data), "mimeType": str(media)}}:
-            return f"[{media}, {len(data) * 3 // 4:,} bytes]"
-    return as_json(block)

@@ -69,6 +69,7 @@ async def check(
     """
     check_environment(environment, request.secret)
     _check_tools(ctx.caller, wanted.tools)
+    await ctx.require_tools(ctx, set(wanted.tools).difference(ctx.caller.tools))
     persona_id = definitions.persona_of(wanted.persona_id, snapshot)
     own = definitions.own(ctx, snapshot, wanted.self_tools) if snapshot else None
     checked = await check_profile(ctx, request, snapshot)

@@ -1,8 +1,8 @@
 """The log of calls: a row each, and the events of it (spec 4).
 
 `tool.requested`: a call waits for its permission. `tool.started` and `tool.completed`: it runs, and has ended, however
-that was. `tool.abandoned`: a call that waited has ended without having been run. `tool.cancellation_requested`: the
-process that runs a call is to cancel it.
+that was. `tool.abandoned`: a call that waited has ended without having been run. `tool.refused`: a call was refused
+before it waited or ran. `tool.cancellation_requested`: the process that runs a call is to cancel it.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ class CallEnd:
         version: of what ran, if that is known better than before.
         usage: of a model behind the tool.
         progress: the last report; None: what is stored holds.
+        shown: the result with its pictures named, if it has any.
     """
 
     state: str
@@ -42,6 +43,7 @@ class CallEnd:
     version: str | None = None
     usage: Usage | None = None
     progress: Report | None = None
+    shown: str | None = None
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -72,6 +74,25 @@ def add(
         limit: how many characters of a text an event has.
         approval_id: the question about it, for which it waits.
     """
+    _add(tx, tool, call, arguments, runner, approval_id, is_running=approval_id is None)
+    row, shown = _row(tx, call.id), shortened(arguments, limit)
+    if approval_id is None:
+        _emit(tx, "tool.started", row, tool_input=shown)
+    else:
+        _emit(tx, "tool.requested", row, tool_input=shown, approval_id=approval_id)
+
+
+def add_refused(tx: Tx, tool: Tool, call: Call, arguments: str, runner: str, how: CallEnd, limit: int) -> None:
+    """Record and announce a call that was refused before it waited or ran; see `add`."""
+    _add(tx, tool, call, arguments, runner, None, is_running=False)
+    tx.run(SQL.end, how.columns, id=call.id, now=tx.now)
+    failure = {"is_error": True, "state": how.state, "error_code": how.code}
+    _emit(tx, "tool.refused", _row(tx, call.id), tool_input=shortened(arguments, limit), **failure)
+
+
+def _add(
+    tx: Tx, tool: Tool, call: Call, arguments: str, runner: str, approval_id: int | None, *, is_running: bool
+) -> None:
     definition, origin = call.scope.definition, call.scope.origin
     tx.run(
         SQL.add,
@@ -83,7 +104,7 @@ def add(
         offerer=tool.offered_by.key,
         offerer_name=tool.offered_by.name,
         configuration=tool.offered_by.configuration,
-        version=tool.version,
+        version=tool.ran_as,
         caller=tx.actor,
         agent=call.scope.caller.agent,
         conversation=call.scope.conversation_id,
@@ -95,15 +116,10 @@ def add(
         origin_caller=origin.caller if origin else None,
         runner=runner,
         approval=approval_id,
-        state="running" if approval_id is None else "waiting",
-        started=tx.now if approval_id is None else None,
+        state="running" if is_running else "waiting",
+        started=tx.now if is_running else None,
         now=tx.now,
     )
-    row, shown = _row(tx, call.id), shortened(arguments, limit)
-    if approval_id is None:
-        _emit(tx, "tool.started", row, tool_input=shown)
-    else:
-        _emit(tx, "tool.requested", row, tool_input=shown, approval_id=approval_id)
 
 
 def started(tx: Tx, tool: Tool, call_id: str, limit: int) -> bool:
@@ -112,7 +128,7 @@ def started(tx: Tx, tool: Tool, call_id: str, limit: int) -> bool:
     Args:
         tool: as it is now: another process may offer it than when it was asked about.
     """
-    if not tx.run(SQL.start, id=call_id, offerer_name=tool.offered_by.name, now=tx.now):
+    if not tx.run(SQL.start, id=call_id, offerer_name=tool.offered_by.name, version=tool.ran_as, now=tx.now):
         return False
     row = _row(tx, call_id)
     _emit(tx, "tool.started", row, tool_input=shortened(row["arguments"], limit))
@@ -129,7 +145,14 @@ def ended(tx: Tx, call_id: str, how: CallEnd, limit: int) -> Row | None:
         _emit(tx, "tool.abandoned", row, **failure)
         return row
     took = (tx.now - row["started_at"]) // MILLISECOND
-    _emit(tx, "tool.completed", row, tool_result=shortened(how.result or "", limit), duration_ms=took, **failure)
+    _emit(
+        tx,
+        "tool.completed",
+        row,
+        tool_result=shortened(how.shown or how.result or "", limit),
+        duration_ms=took,
+        **failure,
+    )
     return row
 
 

@@ -14,7 +14,9 @@ LEFT JOIN task_status k ON k.task_id = (SELECT MAX(h.task_id) FROM task_status h
     WHERE h.assigned_agent_id = a.id AND h.status IN ('claimed', 'in_progress'));
 
 -- name: start
-UPDATE tool_calls SET state = 'running', started_at = :now, offerer_name = :offerer_name WHERE id = :id AND ended_at IS NULL;
+UPDATE tool_calls SET state = 'running', started_at = :now, offerer_name = :offerer_name,
+    version = CAST(:version AS TEXT)
+WHERE id = :id AND ended_at IS NULL;
 
 -- name: end
 UPDATE tool_calls SET state = :state, result = CAST(:result AS TEXT), error_code = CAST(:code AS TEXT), ended_at = :now,

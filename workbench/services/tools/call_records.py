@@ -133,6 +133,12 @@ async def get_tool_call(ctx: Ctx, call_id: CallId) -> WholeToolCall:
     return WholeToolCall(**_columns(row), **whole)
 
 
+def result_of(tx: Reader, call_id: str) -> Any:
+    """The result of a call, as it is recorded; None if there is none."""
+    row = tx.one(SQL.get, id=call_id, own=None, shown=0)
+    return json.loads(row["result"]) if row is not None and row["result"] else None
+
+
 @op(allow=Level.WORKER, requires=Capability.TOOLS, tool=False)
 async def cancel_tool_call(ctx: Ctx, call_id: CallId) -> ToolCall:
     """Cancel a call of a tool that waits or runs, in whichever process. Its caller gets TOOL_CANCELLED."""

@@ -20,13 +20,14 @@ from workbench.errors import BadInput, Conflict, Refused, Unavailable, Workbench
 from workbench.inert import inert
 from workbench.model import Capability, Json, Level, Wire, uuid7
 from workbench.ops import Ctx, first_problems, op
+from workbench.rules.tools import content
 from workbench.rules.tools.arguments import is_loaded, problems
 from workbench.rules.tools.masking import marked
 from workbench.rules.tools.results import as_json, is_small, shortened
 from workbench.rules.tools.surroundings import Surroundings
 from workbench.running_calls import RunningCall
 from workbench.services.access.authentication import CallerCache
-from workbench.services.tools import call_log, catalogue, lost_calls, permission_requests, permissions
+from workbench.services.tools import call_log, catalogue, lost_calls, permission_requests, permissions, refused_calls
 from workbench.services.tools.call_log import CallEnd
 from workbench.services.tools.catalogue import ToolName
 from workbench.services.tools.permissions import Standing
@@ -85,7 +86,8 @@ async def call(
     arguments: Mapping[str, Any],
     surroundings: Surroundings = Surroundings(),
 ) -> Finished:
-    """Call a tool. Cancelling this cancels the tool, and withdraws a question that is open.
+    """Call a tool. Cancelling this cancels the tool, and withdraws a question that is open. A call that is refused
+    before it begins is recorded, too.
 
     Raises:
         NotFound: ``UNKNOWN_TOOL``. BadInput: ``INVALID_ARGUMENTS``.
@@ -94,32 +96,46 @@ async def call(
         WorkbenchError: what the tool raises.
     """
     ctx = ctx.of(scope.caller)
-    tool = await catalogue.find(ctx, scope, name)
-    if not tool.can_be_called:
-        raise _unavailable(tool)
-    await _check(tool, arguments)
+    async with refused_calls.recorded(ctx, scope, name, arguments):
+        tool, standing = await _admitted(ctx, scope, name, arguments)
     ctx = ctx._replace(secrets=ctx.secrets.also(marked(dict(arguments), tool.parameters)))
     call_id = str(uuid7(ctx.store.now()))
     progress = CallProgress(ctx, call_id, surroundings.progress)
     made = Call(call_id, scope, arguments, replace(surroundings, progress=progress))
     with ctx.running_calls.running(made.id) as running:
         try:
-            tool = await _begin(ctx, tool, made)
+            tool = await _begin(ctx, tool, made, standing)
             _follow(made, None)
             outcome = await tool.run(ctx, made)
-            result = await _stored(ctx, tool, made, outcome)
+            result, shown = await _stored(ctx, tool, made, outcome)
         except BaseException as error:
             raise await _failed(ctx, tool, made, error, running) from None
         finally:
             progress.close()
-        await _end(ctx, made, _ended(tool, outcome, result))
+        await _end(ctx, made, _ended(tool, outcome, result, shown))
     return Finished(made.id, tool, outcome)
 
 
-def _ended(tool: Tool, outcome: Outcome, result: str) -> CallEnd:
+async def _admitted(ctx: Ctx, scope: Scope, name: str, arguments: Mapping[str, Any]) -> tuple[Tool, Standing]:
+    """The tool of a call that may begin, and whether the operator is to be asked first.
+
+    Raises:
+        NotFound: ``UNKNOWN_TOOL``. Unavailable: ``TOOL_UNAVAILABLE``. BadInput: ``INVALID_ARGUMENTS``.
+        Refused: ``TOOL_FORBIDDEN``, and what `Origin.permission` raises.
+    """
+    tool = await catalogue.find(ctx, scope, name)
+    if not tool.can_be_called:
+        raise _unavailable(tool)
+    await _check(tool, arguments)
+    standing = await permissions.of(ctx, scope, tool)
+    _require_permitted(tool, standing)
+    return tool, standing
+
+
+def _ended(tool: Tool, outcome: Outcome, result: str, shown: str | None) -> CallEnd:
     """How a call ended whose tool has returned something."""
     state, code = ("failed", "TOOL_ERROR") if outcome.is_error else ("completed", None)
-    return CallEnd(state, result, code, outcome.version or tool.version, outcome.usage)
+    return CallEnd(state, result, code, outcome.version or tool.ran_as, outcome.usage, shown=shown)
 
 
 async def _check(tool: Tool, arguments: Mapping[str, Any]) -> None:
@@ -132,14 +148,12 @@ async def _check(tool: Tool, arguments: Mapping[str, Any]) -> None:
         raise BadInput("INVALID_ARGUMENTS", f"{tool.name}: {first_problems(found)}.", problems=found)
 
 
-async def _begin(ctx: Ctx, tool: Tool, made: Call) -> Tool:
+async def _begin(ctx: Ctx, tool: Tool, made: Call, standing: Standing) -> Tool:
     """Record a call that starts, after the operator has allowed it where that is needed; the tool as it is then.
 
     Raises:
-        Refused: ``TOOL_FORBIDDEN``, ``TOOL_DENIED``. Conflict: ``TOOL_CHANGED``.
+        Refused: ``TOOL_DENIED``. Others: see `_present`.
     """
-    standing = await permissions.of(ctx, made.scope, tool)
-    _require_permitted(tool, standing)
     arguments = ctx.secrets.masked(dict(made.arguments), tool.parameters)
     limit, runner = ctx.settings.tool_shown_chars, ctx.running_calls.runner
     if standing.permission is Permission.ASK:
@@ -225,26 +239,28 @@ async def _failed(ctx: Ctx, tool: Tool, made: Call, error: BaseException, runnin
     return Unavailable("TOOL_FAILED", f"{tool.name} failed: {reason}")
 
 
-async def _stored(ctx: Ctx, tool: Tool, made: Call, outcome: Outcome) -> str:
-    """The result as JSON text with secrets masked, as the log keeps it.
+async def _stored(ctx: Ctx, tool: Tool, made: Call, outcome: Outcome) -> tuple[str, str | None]:
+    """The result as JSON text with secrets masked, as the log keeps it, and with pictures named, if it has any.
 
     Raises:
         Unavailable: ``TOOL_RESULT_TOO_LARGE``.
     """
     schema = tool.result if tool.result is not None else True
-    masking = partial(_masked, ctx, outcome.value, schema)
-    result = masking() if is_small(outcome.value) else await asyncio.to_thread(masking)
+    masking = partial(_masked, ctx, outcome, schema)
+    is_quick = is_small(outcome.structured) and is_small(outcome.content)
+    result, shown = masking() if is_quick else await asyncio.to_thread(masking)
     limit = "max_tool_result_bytes" if made.scope.origin is None else "max_koi_result_bytes"
     if len(result) > getattr(ctx.settings, limit):
         raise Unavailable(
             "TOOL_RESULT_TOO_LARGE",
             f"{tool.name} returned {len(result):,} characters, more than {limit} allows. Ask for less.",
         )
-    return result
+    return result, shown
 
 
-def _masked(ctx: Ctx, value: Any, schema: Mapping[str, Any] | bool) -> str:
-    return as_json(ctx.secrets.masked(value, schema))
+def _masked(ctx: Ctx, outcome: Outcome, schema: Mapping[str, Any] | bool) -> tuple[str, str | None]:
+    value = outcome.shown_value(ctx.secrets, schema)
+    return as_json(value), as_json(content.as_text(value)) if content.has_pictures(outcome.content) else None
 
 
 async def _end(ctx: Ctx, made: Call, how: CallEnd) -> None:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from workbench.errors import NotFound
-from workbench.model import Capability, Level, Wire
-from workbench.ops import Ctx, op
-from workbench.rules.spelling import similar
+from workbench.model import Access, Capability, Level, Wire
+from workbench.ops import Caller, Ctx, op
+from workbench.rules.definitions.model import Definition
+from workbench.rules.spelling import similar, suggestion
+from workbench.rules.tools.names import SEPARATOR
+from workbench.rules.tools.servers import NETWORK, RESERVED
+from workbench.services.access.authentication import OWN_TRAITS
 from workbench.services.tools import permissions
-from workbench.services.tools.sources import SOURCES, ToolSource, traits
+from workbench.services.tools.servers import project
+from workbench.services.tools.sources import SOURCES, ToolSource, operations, traits, upstream
 from workbench.services.tools.tool import Kind, Scope, Source, Tool
+from workbench.upstream.connection import State
 
+WORDS = frozenset({"*", OWN_TRAITS, *RESERVED})
+"""Words of choices and grants that are no names."""
+NOBODYS = Scope(Caller(Level.OPERATOR, "nobody", access=Access.SESSION_LEVEL), conversation_id="")
+"""The scope of what agents and models may be granted: without what only a person may do."""
 ToolName = Annotated[str, Field(min_length=1, max_length=200, description="The tool's name; see list_tools.")]
 
 
@@ -119,6 +129,49 @@ async def find(ctx: Ctx, scope: Scope, name: str) -> Tool:
         f"There is no tool {name!r} that {scope.caller.name} may call. "
         + (f"Did you mean {meant}?" if meant else "list_tools lists those that there are."),
     )
+
+
+async def require_known(ctx: Ctx, words: Collection[str], definition: Definition | None = None) -> None:
+    """Refuse words for tools, in a choice or a grant, that mean none that there is.
+
+    Without the servers, nobody knows which functions and MCP servers there are, and everything is taken; so is the name
+    of a tool whose server does not answer now, or is started only for a definition, and any of another node.
+
+    Args:
+        definition: its servers count, too.
+
+    Raises:
+        NotFound: ``UNKNOWN_TOOL``.
+    """
+    if ctx.server is None or not (unknown := set(words).difference(WORDS)):
+        return
+    own = set(definition.mcp_servers) if definition is not None else set()
+    configured = {*upstream.server_names(ctx, NOBODYS), *ctx.upstreams.file.read().servers, *own}
+    ready = {name for name, one in ctx.upstreams.all(project.OWNER).items() if one.state is State.READY}
+    silent = own | (configured - ready)
+    known = configured | WORDS
+    for source in SOURCES:
+        known.update(*(tool.words for tool in await source.tools(ctx, NOBODYS)))
+    for word in sorted(unknown - known):
+        if word.partition(SEPARATOR)[0] in silent or word.startswith(f"{NETWORK}:"):
+            continue
+        raise NotFound("UNKNOWN_TOOL", f"There is no tool or server {word!r}. {_instead(word, known)}")
+
+
+def _instead(word: str, known: Collection[str]) -> str:
+    return (
+        suggestion(word, known)
+        + "See list_tools; an MCP server is added, and a function is offered, before it is named."
+    )
+
+
+async def named(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
+    """The tool that a refused call has named, also one that its caller may not use; None: there is none."""
+    for source in _sources(scope):
+        if (tool := await source.find(ctx, scope, name)) is not None:
+            return tool
+    op = ctx.catalogue.get(name)
+    return None if op is None else operations.of(op)
 
 
 def _sources(scope: Scope) -> Sequence[ToolSource]:

@@ -33,8 +33,9 @@ from workbench.model import iso
 from workbench.ops import Ctx
 from workbench.rules.personalities import addresses
 from workbench.rules.personalities.profile import PersonalityProfile
+from workbench.rules.tools.content import block_text
 from workbench.rules.tools.progress import Progress
-from workbench.rules.tools.results import as_json, shortened
+from workbench.rules.tools.results import shortened
 from workbench.services.tools.tool import Call, Outcome
 from workbench.store.base import Row
 from workbench.store.queries import beside
@@ -232,5 +233,4 @@ def _error(profile: PersonalityProfile, error: Mapping[str, Any]) -> Unavailable
 
 def _text(block: Mapping[str, Any]) -> dict[str, Any]:
     """A content block of a result as text: nothing but text is sent between nodes."""
-    text = block.get("text")
-    return {"type": "text", "text": text if isinstance(text, str) else as_json(dict(block))}
+    return {"type": "text", "text": block_text(block)}

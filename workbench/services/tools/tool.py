@@ -13,9 +13,13 @@ from typing import Any
 from workbench.chat.frames import Usage
 from workbench.definitions import Snapshot
 from workbench.inert import inert_line
+from workbench.known_secrets import KnownSecrets
 from workbench.model import Level
 from workbench.ops import Caller, Ctx
 from workbench.rules.personalities.addresses import node_label
+from workbench.rules.tools import content
+from workbench.rules.tools.masking import marked
+from workbench.rules.tools.results import as_json
 from workbench.rules.tools.servers import NETWORK, NOTEBOOK, RESERVED
 from workbench.rules.tools.surroundings import Surroundings
 
@@ -31,24 +35,26 @@ class Source(StrEnum):
 
 class Kind(StrEnum):
     """What a tool is: an operation of Workbench, a function of a notebook, a tool that a definition exports, one of an
-    MCP server, or a callable trait of an agent on the KOI network."""
+    MCP server, or a callable trait of an agent on the KOI network. `UNKNOWN`: a call named what is none of them."""
 
     OPERATION = "operation"
     FUNCTION = "function"
     DEFINITION = "definition"
     MCP = "mcp"
     TRAIT = "trait"
+    UNKNOWN = "unknown"
 
 
 class OffererKind(StrEnum):
     """Who offers a tool: Workbench itself, a process of the person such as a notebook, the project with its MCP
-    servers, a definition, or another node of the KOI network."""
+    servers, a definition, or another node of the KOI network. `NOBODY`: there is no such tool."""
 
     WORKBENCH = "workbench"
     NOTEBOOK = "notebook"
     PROJECT = "project"
     DEFINITION = "definition"
     NODE = "node"
+    NOBODY = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +161,28 @@ class Outcome:
 
     @property
     def value(self) -> Any:
-        """The result as a JSON value: structured, or a text, or the content blocks."""
-        if self.structured is not None:
-            return self.structured
+        """The result as a JSON value: structured, or a text, or, also if there are pictures, the content blocks."""
         texts = [block["text"] for block in self.content if block.get("type") == "text"]
-        return "\n".join(texts) if len(texts) == len(self.content) else self.content
+        if self.structured is None:
+            return "\n".join(texts) if len(texts) == len(self.content) else self.content
+        if not content.has_pictures(self.content):
+            return self.structured
+        return self.content if texts else [{"type": "text", "text": as_json(self.structured)}, *self.content]
+
+    @property
+    def text(self) -> str:
+        """What can be read of it: pictures and other data are named."""
+        if self.structured is None:
+            return content.as_text(self.content)
+        named = [content.block_text(block) for block in self.content if content.picture(block)]
+        return "\n".join([as_json(self.structured), *named])
+
+    def shown_value(self, secrets: KnownSecrets, schema: Mapping[str, Any] | bool) -> Any:
+        """The value as it is recorded and shown: without secrets, also those that the schema of the result marks."""
+        if not content.has_pictures(self.content):
+            return secrets.masked(self.value, schema)
+        more = secrets.also(marked(self.structured, schema)) if self.structured is not None else secrets
+        return content.masked(self.value, more.masked)
 
 
 @dataclass(frozen=True)
@@ -172,7 +195,8 @@ class Tool:
         result: JSON Schema of the structured result; None if it is not known.
         server: the name of its MCP server.
         own_name: its name on that server.
-        version: changes with what the tool does, where that is known.
+        version: changes with what the tool does, where that is known: that of Workbench, of a function's source, of a
+            definition's files, of an MCP server as it calls itself, or of a trait.
         problem: why it cannot be called now; None if it can.
         is_tried: the problem may have passed, so that a call is tried all the same.
         run: runs it. It may raise anything.
@@ -232,6 +256,11 @@ class Tool:
     def fingerprint(self) -> str:
         """Identifies `offer`."""
         return hashlib.sha256(self.offer.encode()).hexdigest()[:FINGERPRINT_LENGTH]
+
+    @property
+    def ran_as(self) -> str | None:
+        """The version that the record of a call has: of a tool that has none, it identifies what the tool says."""
+        return self.version or (None if self.kind is Kind.UNKNOWN else self.fingerprint)
 
     def is_granted_to(self, caller: Caller) -> bool:
         """Whether a caller may use it, if its permission allows it."""

@@ -14,7 +14,7 @@ from workbench.rules.tools.surroundings import Surroundings
 from workbench.shells.mcp.backend import Backend, Context, refusing
 from workbench.shells.mcp.progress import Reports
 from workbench.shells.mcp.questions import Exchange, Exchanges, ask, can_answer, has_requests
-from workbench.shells.mcp.tools import coded, outcome, structured
+from workbench.shells.mcp.tools import coded, named_call, outcome
 
 BY_NAME = "call_tool"
 """The operation that calls a tool."""
@@ -45,7 +45,7 @@ class Calls:
             name, arguments = params.name, params.arguments or {}
             if name == BY_NAME:
                 named = _asking_by_name(str(arguments.get("name")), surroundings)
-                return structured(await self._backend.call(ctx, name, arguments, named))
+                return named_call(await self._backend.call(ctx, name, arguments, named))
             named = _asking_by_name(name, surroundings)
             return outcome(await self._backend.call_tool(ctx, name, arguments, named), ctx)
 

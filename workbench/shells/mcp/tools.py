@@ -13,6 +13,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from workbench.client.mended import mend
 from workbench.errors import WorkbenchError
 from workbench.ops import Op
+from workbench.rules.tools.content import as_text, picture
 from workbench.services.tools import tool as catalogue
 from workbench.shells.mcp.backend import Context, internal_error, protocol_error
 
@@ -74,6 +75,17 @@ async def coded(run: Callable[[], Awaitable[CallToolResult]]) -> CallToolResult:
 def structured(data: Mapping[str, Any]) -> CallToolResult:
     """What an operation returned."""
     return CallToolResult(content=[_text(data)], structured_content=dict(data))
+
+
+def named_call(data: Mapping[str, Any]) -> CallToolResult:
+    """What the operation `call_tool` returned: pictures are content, and named where they were."""
+    result = data["result"]
+    images = [block for block in result if picture(block)] if isinstance(result, list) else []
+    if not images:
+        return structured(data)
+    shown = {**data, "result": as_text(result)}
+    content = [_text(shown).model_dump(), *images]
+    return CallToolResult.model_validate({"content": content, "structuredContent": shown})
 
 
 def outcome(found: catalogue.Outcome, ctx: Context) -> CallToolResult:

@@ -1,4 +1,5 @@
-/** The call of a tool in an answer: one line that opens, and the question about it while it waits for permission. */
+/** The call of a tool in an answer: one line that opens, the pictures that it returned, and the question about it while
+ * it waits for permission. */
 
 import { ApprovalSlot } from "../inbox/approval_slot.js";
 import { labelled } from "../lib/blocks.js";
@@ -7,7 +8,8 @@ import { freshId, h, setText } from "../lib/dom.js";
 import { duration, oneLine } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { progressText } from "../tools/state.js";
-import { longText } from "../contents/values.js";
+import { RequestRunner } from "../link/request_runner.js";
+import { longText, picture, pictures } from "../contents/values.js";
 
 const LABELS = {
   running: "running",
@@ -34,7 +36,10 @@ export class ToolCard {
     this.head.setAttribute("aria-expanded", "false");
     this.head.setAttribute("aria-controls", this.body.id);
     this.slot = new ApprovalSlot(desk, () => this.head.focus());
-    this.element = h("div", { class: "wb-tool-card" }, this.head, this.body, this.slot.element);
+    this.requests = new RequestRunner(desk);
+    this.pictures = h("div", { class: "wb-stack wb-tool-pictures", hidden: true });
+    const shown = [this.pictures, this.requests.errorBox, this.slot.element];
+    this.element = h("div", { class: "wb-tool-card" }, this.head, this.body, ...shown);
   }
 
   /** @param {import("./transcript.js").ToolPart} part */
@@ -53,6 +58,21 @@ export class ToolCard {
     if (state !== this.drawnState) this.mark.replaceChildren(icon(ICONS[state] ?? state));
     this.drawnState = state;
     if (!this.body.hidden) this.drawBody();
+    if (part.pictures?.length && part.record_id !== this.drawnPictures) this.drawPictures();
+  }
+
+  /** Read the pictures that it returned from its record. */
+  async drawPictures() {
+    const id = (this.drawnPictures = this.part.record_id);
+    if (!id) return;
+    try {
+      const { result } = await this.requests.send("get_tool_call", { call_id: id });
+      this.pictures.replaceChildren(...pictures(result).map(picture));
+      this.pictures.hidden = false;
+      this.requests.clearError();
+    } catch (error) {
+      this.requests.showError(error);
+    }
   }
 
   /** A call that was allowed runs, although no frame says so. */

@@ -5,7 +5,8 @@
  * @typedef {{type: "text"|"thinking", text: string}} TextPart
  * @typedef {{type: "tool", call_id: string, tool_name: string, tool_input: string, tool_result?: string|null,
  *   source: string, server?: string|null, state: string, approval_id?: number|null, record_id?: string|null,
- *   duration_ms?: number|null, progress?: number|null, total?: number|null, message?: string|null}} ToolPart
+ *   duration_ms?: number|null, progress?: number|null, total?: number|null, message?: string|null,
+ *   pictures?: {media_type: string, bytes: number}[]}} ToolPart
  * @typedef {{id: string, role: "user"|"assistant", state: string, parts: (TextPart|ToolPart)[], notice?: string,
  *   [more: string]: any}} Message
  * @typedef {{number: number, message_id: string, type: string, data: any}} Frame

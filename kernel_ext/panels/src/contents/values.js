@@ -28,12 +28,13 @@ export function valueBlock(value, name, announce) {
 }
 
 /**
- * A tool's result.
- * @param {{content?: any[], structured?: unknown}|string|null} result @param {Announce} announce
+ * A tool's result: a value, blocks of MCP, or both.
+ * @param {{content?: any[], structured?: unknown}|any[]|string|null} result @param {Announce} announce
  * @returns {HTMLElement[]}
  */
 export function resultBlocks(result, announce) {
   if (result === null || result === undefined) return [];
+  if (pictures(result).length) return /** @type {any[]} */ (result).map((one) => block(one, announce));
   if (!Array.isArray(result.content)) return [valueBlock(result, "Copy the result", announce)];
   const { content, structured } = result;
   const isSaid = structured !== null && structured !== undefined;
@@ -53,7 +54,7 @@ function isSame({ type, text }, structured) {
 
 function block(one, announce) {
   if (one.type === "text") return longText(one.text, "Copy the text", announce);
-  if (one.type === "image" && PICTURES.has(one.mimeType)) return picture(one);
+  if (isPicture(one)) return picture(one);
   if (one.type === "resource_link") return note(`${one.title ?? one.name ?? "Resource"}: ${one.uri}`);
   if (one.type === "resource" && typeof one.resource?.text === "string") {
     const { uri, text } = one.resource;
@@ -64,11 +65,22 @@ function block(one, announce) {
   return note(`${one.mimeType ?? one.resource?.mimeType ?? one.type}, ${byteSize((data.length * 3) / 4)}`);
 }
 
-function picture({ mimeType, data }) {
+/** The blocks of a result that are pictures. @param {unknown} result @returns {any[]} */
+export function pictures(result) {
+  return Array.isArray(result) ? result.filter((one) => isPicture(one)) : [];
+}
+
+function isPicture(one) {
+  return one?.type === "image" && PICTURES.has(one.mimeType) && typeof one.data === "string";
+}
+
+/** A picture, with what is said of it where it cannot be seen. */
+export function picture({ mimeType, data }) {
+  const size = Math.floor((data.length * 3) / 4) - (data.endsWith("==") ? 2 : Number(data.endsWith("=")));
   return h("img", {
     class: "wb-picture",
     src: `data:${mimeType};base64,${data}`,
-    alt: "A picture that the tool returned",
+    alt: `a picture of ${size.toLocaleString("en")} bytes, ${mimeType}`,
   });
 }
 

@@ -8,7 +8,7 @@ import { icon } from "../lib/icons.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { originBadge, showOrigin } from "./origin_badge.js";
 import { CALL_STATES, callIcon, progressText } from "./state.js";
-import { valueBlock } from "../contents/values.js";
+import { resultBlocks, valueBlock } from "../contents/values.js";
 
 /** Columns by the name of their class. */
 export const COLUMNS = {
@@ -122,7 +122,7 @@ export class CallRow {
     const { announce } = this.desk;
     const parts = [labelled("Arguments", valueBlock(given, "Copy the arguments", announce))];
     if (this.call.ended_at && result !== null)
-      parts.push(labelled("Result", valueBlock(result, "Copy the result", announce)));
+      parts.push(labelled("Result", h("div", { class: "wb-stack" }, ...resultBlocks(result, announce))));
     this.values.replaceChildren(...parts);
   }
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import pandas
 
 EMPTY = "No tool has been called yet."
+UNKNOWN = "unknown"
+"""The source of calls that named no tool."""
 SLOWEST = "that are slowest"
 
 
@@ -28,17 +30,20 @@ def sentence_of_sources(frame: pandas.DataFrame) -> str:
 
 def _about(frame: pandas.DataFrame, noun: str, names: pandas.Series) -> str:
     calls, failed = frame["calls"].sum(), frame["failed"].sum()
-    text = f"{counted(calls, 'call')} of {counted(len(frame), noun)}, {int(failed):,} failed"
+    known = frame["source"] != UNKNOWN
+    text = f"{counted(calls, 'call')} of {counted(int(known.sum()), noun)}, {int(failed):,} failed"
     text += "".join(
         f", {frame[name].sum():,} {word}"
-        for name, word in (("ended_early", "stopped"), ("open", "not ended"))
+        for name, word in (("refused", "refused"), ("ended_early", "stopped"), ("open", "not ended"))
         if frame[name].sum()
     )
-    known = frame["median_ms"].dropna()
-    if known.empty:
+    if nothing := int(frame["calls"][~known].sum()):
+        text += f", {nothing:,} of names that no tool has"
+    ran = frame["median_ms"].dropna()
+    if ran.empty:
         return f"{text}; none has run."
-    slowest = int(known.argmax())
-    name, median = names.loc[known.index].iloc[slowest], known.iloc[slowest]
+    slowest = int(ran.argmax())
+    name, median = names.loc[ran.index].iloc[slowest], ran.iloc[slowest]
     return f"{text}; {name} is slowest ({duration(median / 1e3)} on median)."
 
 

@@ -21,12 +21,12 @@ COMMENT ON VIEW tool_calls IS 'Calls of tools, by agents, in conversations and f
 COMMENT ON COLUMN tool_calls.id IS 'Its id.';
 COMMENT ON COLUMN tool_calls.tool_name IS 'The tool; those of MCP servers are server__tool.';
 COMMENT ON COLUMN tool_calls.source IS 'local or mcp.';
-COMMENT ON COLUMN tool_calls.kind IS 'Where the tool comes from: an operation, a function of a notebook, a server, a definition, a trait.';
+COMMENT ON COLUMN tool_calls.kind IS 'Where the tool comes from: an operation, a function of a notebook, a server, a definition, a trait; or unknown.';
 COMMENT ON COLUMN tool_calls.server IS 'The MCP server that ran it; null: a local tool.';
 COMMENT ON COLUMN tool_calls.offered_by IS 'Whose tool it was: workbench, notebook, project, definition:ID or node:RID; empty: not recorded.';
 COMMENT ON COLUMN tool_calls.offerer_name IS 'The process, definition or node that offered it.';
 COMMENT ON COLUMN tool_calls.configuration IS 'Identifies how the MCP server was configured; null: no server.';
-COMMENT ON COLUMN tool_calls.version IS 'The version that the server or function reported.';
+COMMENT ON COLUMN tool_calls.version IS 'What ran: a hash of a function or a definition, what an MCP server calls itself, or the version of Workbench or a trait.';
 COMMENT ON COLUMN tool_calls.caller IS 'Who called, by the id that it had then.';
 COMMENT ON COLUMN tool_calls.agent IS 'The agent that called; null: another caller.';
 COMMENT ON COLUMN tool_calls.task_id IS 'The task that the agent held then.';
@@ -43,7 +43,7 @@ COMMENT ON COLUMN tool_calls.state IS 'waiting, running, completed, failed, canc
 COMMENT ON COLUMN tool_calls.error_code IS 'Code of the error.';
 COMMENT ON COLUMN tool_calls.approval_id IS 'The approval, if a person was asked first.';
 COMMENT ON COLUMN tool_calls.requested_at IS 'When it was called.';
-COMMENT ON COLUMN tool_calls.started_at IS 'When it began to run.';
+COMMENT ON COLUMN tool_calls.started_at IS 'When it began to run; null: it was refused before.';
 COMMENT ON COLUMN tool_calls.ended_at IS 'When it ended.';
 COMMENT ON COLUMN tool_calls.wait_seconds IS 'Seconds from the call to the start: how long a person took.';
 COMMENT ON COLUMN tool_calls.seconds IS 'Seconds from the start to the end.';

@@ -25,6 +25,7 @@ from workbench.model import SECOND, Capability, Level
 from workbench.ops import Caller, Ctx
 from workbench.rules.personalities.addresses import node_label
 from workbench.rules.personalities.rid import AgentPersonality
+from workbench.rules.tools.content import masked
 from workbench.rules.tools.names import qualified
 from workbench.rules.tools.surroundings import Surroundings
 from workbench.services.personalities import receiving, refusals
@@ -204,7 +205,7 @@ async def _run(ctx: Ctx, sender: KoiNetNode, call: TraitCall, name: str, send: S
     mask = partial(ctx.secrets.masked, done.outcome.structured, schema)
     return TraitResult(
         call_id=call.call_id,
-        content=await asyncio.to_thread(ctx.secrets.masked, done.outcome.content),
+        content=await asyncio.to_thread(masked, done.outcome.content, ctx.secrets.masked),
         structured=await asyncio.to_thread(mask),
         is_error=done.outcome.is_error,
         version=done.outcome.version or done.tool.version,

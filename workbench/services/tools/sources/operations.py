@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache, partial
+from importlib import metadata
 
 from workbench.model import Level
 from workbench.ops import Ctx, Op, dispatch
 from workbench.services.tools.tool import Call, Hints, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
 
+DISTRIBUTION = "workbench-agents"
+"""The package that has the operations, and whose version is theirs."""
 MOST = 500
 """Operations of which the tools are kept: more than there are."""
 
 
 async def tools(ctx: Ctx, scope: Scope) -> list[Tool]:
     """The operations that a caller is offered."""
-    return [_tool(op) for op in ctx.catalogue.values() if _is_offered(op, scope)]
+    return [of(op) for op in ctx.catalogue.values() if _is_offered(op, scope)]
 
 
 async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
     """An operation that a caller is offered."""
     op = ctx.catalogue.get(name)
-    return _tool(op) if op is not None and _is_offered(op, scope) else None
+    return of(op) if op is not None and _is_offered(op, scope) else None
 
 
 def _is_offered(op: Op, scope: Scope) -> bool:
@@ -33,7 +36,8 @@ def _is_offered(op: Op, scope: Scope) -> bool:
 
 
 @lru_cache(MOST)
-def _tool(op: Op) -> Tool:
+def of(op: Op) -> Tool:
+    """An operation as a tool."""
     return Tool(
         name=op.name,
         title=op.title,
@@ -43,6 +47,7 @@ def _tool(op: Op) -> Tool:
         source=Source.LOCAL,
         kind=Kind.OPERATION,
         hints=Hints(read_only=op.reads, destructive=op.destructive, open_world=False),
+        version=metadata.version(DISTRIBUTION),
         run=partial(_run, op),
         offered_by=Offerer(OffererKind.WORKBENCH),
     )

@@ -7,6 +7,7 @@ the server.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -24,6 +25,7 @@ from workbench.services.tools.sources import functions, upstream
 from workbench.services.tools.tool import Call, Hints, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
 from workbench.store.base import Row
 
+VERSION_LENGTH = 12
 NAMES = 20_000
 """Traits whose names as tools are kept."""
 ANYTHING: Mapping[str, Any] = {"type": "object"}
@@ -76,8 +78,10 @@ def _own(ctx: Ctx, known: Known, trait: PersonalityTrait) -> Tool:
     bound = _bound(ctx, agent, trait.name)
     if bound is None:
         problem = None if trait.version is None else "no running process offers its function"
-        offerer = Offerer(OffererKind.PROJECT)
-        return _described(agent, trait, Source.LOCAL, problem, partial(_valued, trait.value), offerer)
+        made = _described(
+            agent, trait, Source.LOCAL, problem, partial(_valued, trait.value), Offerer(OffererKind.PROJECT)
+        )
+        return replace(made, version=trait.version or _identified(trait.value))
     offerer = Offerer(OffererKind.NOTEBOOK, name=bound.host)
     now = _current(trait, bound.tool)
     return _described(agent, now, Source.LOCAL, bound.problem, partial(functions.run, bound), offerer)
@@ -131,6 +135,11 @@ def _described(
         run=run,
         offered_by=offerer,
     )
+
+
+def _identified(value: Any) -> str:
+    """Identifies the value of a trait, which has no function with a version."""
+    return hashlib.sha256(as_json(value).encode()).hexdigest()[:VERSION_LENGTH]
 
 
 async def _valued(value: Any, ctx: Ctx, call: Call) -> Outcome:

@@ -14,6 +14,7 @@ from workbench.errors import Unavailable
 from workbench.ops import Ctx, first_problems
 from workbench.rules.secrets.mask import Mask
 from workbench.rules.tools.arguments import problems
+from workbench.rules.tools.content import masked
 from workbench.rules.tools.surroundings import Elicit
 from workbench.services.definitions import tool_names
 from workbench.services.tools.servers import connections, project
@@ -144,7 +145,7 @@ async def _run(key: Key, tool: str, ctx: Ctx, call: Call) -> Outcome:
     structured = structured_content(answer)
     if not answer.is_error and structured is not None and (wrong := await _wrong(upstream, tool, structured)):
         content.append({"type": "text", "text": f"[The structured content does not fit its schema: {wrong}.]"})
-    return Outcome(mask.data(content), mask.data(structured), bool(answer.is_error))
+    return Outcome(masked(content, mask.data), mask.data(structured), bool(answer.is_error))
 
 
 async def _wrong(upstream: Upstream, tool: str, structured: Any) -> str:
