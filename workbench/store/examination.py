@@ -40,12 +40,12 @@ def require_whole(store: Path, seconds: float | None = None, *, thorough: bool =
     if not require_there(store) or not store.is_file():  # of what is no file, SQLite says what is wrong
         return True
 
-    def look(db: Connection) -> bool:
+    def examine(db: Connection) -> bool:
         require_marked(store, db, mark)
         return not thorough or _is_checked(store, db, seconds)
 
     try:
-        return look_into(store, look)
+        return read_only(store, examine)
     except sqlite3.Error as error:
         raise store_error(store, error) from error
 
@@ -79,11 +79,11 @@ def require_marked(store: Path, db: sqlite3.Connection, mark: Mark | None) -> No
         raise incomplete(store, lack)
 
 
-def look_into(store: Path, look: Callable[[Connection], T]) -> T:
-    """Look into a database, as of one moment. May look again.
+def read_only(store: Path, question: Callable[[Connection], T]) -> T:
+    """Ask a question of a database, as of one moment. May ask it again.
 
     One that nobody has open has no log. It is read as a file that does not change, as SQLite would otherwise create a
-    log beside it; if it was opened meanwhile, what was seen is dropped.
+    log beside it; if it was opened meanwhile, the answer is dropped.
 
     Raises:
         sqlite3.Error: what is wrong with it. OSError: it is gone.
@@ -91,13 +91,13 @@ def look_into(store: Path, look: Callable[[Connection], T]) -> T:
     while True:
         before = _state(store)
         try:
-            seen = _looked(store, look, is_closed=before is not None)
+            answer = _answer(store, question, is_closed=before is not None)
         except Exception:
             if before is None or _state(store) == before:
                 raise
             continue
         if before is None or _state(store) == before:
-            return seen
+            return answer
 
 
 def incomplete(store: Path, lack: str) -> WorkbenchError:
@@ -167,7 +167,7 @@ def _state(store: Path) -> tuple[int, int, int] | None:
     return None if log_of(store).exists() else (found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-def _looked(store: Path, look: Callable[[Connection], T], *, is_closed: bool) -> T:
+def _answer(store: Path, question: Callable[[Connection], T], *, is_closed: bool) -> T:
     how = "mode=ro&immutable=1" if is_closed else "mode=ro"
     address = f"file:{quote(os.fspath(store.resolve()))}?{how}"
     db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, factory=Connection)
@@ -175,7 +175,7 @@ def _looked(store: Path, look: Callable[[Connection], T], *, is_closed: bool) ->
         db.execute("PRAGMA query_only = ON")
         db.execute("PRAGMA trusted_schema = OFF")
         db.execute("BEGIN")
-        return look(db)
+        return question(db)
 
 
 def _size(path: Path) -> int:

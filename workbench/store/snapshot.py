@@ -12,7 +12,7 @@ from typing import TypeVar
 from workbench.errors import Conflict, NotFound, Refused
 from workbench.model import wall_clock
 from workbench.store.base import Reader
-from workbench.store.examination import look_into, require_marked, require_there, store_error
+from workbench.store.examination import read_only, require_marked, require_there, store_error
 from workbench.store.mark import read_mark
 from workbench.store.migrate import is_current, scripts
 from workbench.store.sqlite import SqliteReader
@@ -31,7 +31,7 @@ def read_snapshot(path: Path, question: Callable[[Reader], T]) -> T:
     """
     mark = read_mark(path)  # before the store: what others write meanwhile is not missed
 
-    def look(db: Connection) -> T:
+    def examine(db: Connection) -> T:
         require_marked(path, db, mark)
         if not is_current(db, scripts()):
             raise Conflict(
@@ -44,7 +44,7 @@ def read_snapshot(path: Path, question: Callable[[Reader], T]) -> T:
     try:
         require_there(path)
         _require_own(path)
-        return look_into(path, look)
+        return read_only(path, examine)
     except FileNotFoundError:
         raise _no_project(path) from None
     except sqlite3.Error as error:

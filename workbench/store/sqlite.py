@@ -307,7 +307,7 @@ class SqliteStore:
                 self._mark.write()
             else:
                 try:
-                    return self._jobs.get(timeout=min((s for s in (sync, mark) if s is not None), default=None))
+                    return self._jobs.get(timeout=mark if sync is None else sync)  # a sync is due sooner
                 except queue.Empty:
                     pass
 
