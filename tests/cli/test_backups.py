@@ -50,8 +50,11 @@ def test_a_store_that_is_gone_is_not_taken_for_a_new_one(run: Type, penguins: Pa
     assert data(run("--json", "tasks")) == []
 
 
-def test_a_store_that_is_whole_is_replaced_only_by_one_who_says_so(run: Type, penguins: Path) -> None:
+def test_a_store_that_is_whole_is_replaced_only_by_one_who_says_so(
+    run: Type, penguins: Path, migrated: Settings
+) -> None:
     run("backup")
+    assert not migrated.database.with_name("coordination.db-wal").exists()
     assert code(run("restore")) == "NOT_CONFIRMED"
     aside = Path(data(run("--json", "restore", "--yes"))["aside"])
     data(run("--json", "restore", str(aside / "coordination.db"), "--yes"))

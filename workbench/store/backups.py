@@ -14,7 +14,7 @@ from urllib.parse import quote
 from workbench.errors import Conflict, Unavailable
 from workbench.model import SECOND
 from workbench.store.fence import BUSY_SECONDS, Fence
-from workbench.store.log_sync import is_open
+from workbench.store.log_sync import is_open, log_of
 from workbench.store.mark import mark_file
 from workbench.store.queries import beside
 from workbench.store.sqlite_connection import connect
@@ -70,7 +70,7 @@ def replace(store: Path, backup: Path | None, now: int) -> Path:
         try:
             if backup is not None:
                 fresh.unlink(missing_ok=True)
-                _copy(backup, fresh)
+                _copy(backup, fresh, _closed(backup))
             aside = _aside(store, now)
             for path in _files(store):
                 if path.exists():
@@ -146,8 +146,13 @@ def _stamp(now: int) -> str:
     return datetime.fromtimestamp(now / SECOND, UTC).strftime("%Y%m%dT%H%M%S.%fZ")
 
 
-def _copy(database: Path, copy: Path) -> None:
-    with closing(sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True, isolation_level=None)) as db:
+def _copy(database: Path, copy: Path, how: str = "mode=rw") -> None:
+    with closing(sqlite3.connect(f"file:{quote(str(database))}?{how}", uri=True, isolation_level=None)) as db:
         db.execute(SQL.copy.sqlite, {"path": str(copy)})
     with copy.open("rb") as written:
         os.fsync(written.fileno())  # SQLite does not do that for the file of VACUUM INTO
+
+
+def _closed(backup: Path) -> str:
+    """How a backup is read, so that SQLite leaves no log beside it; one with a log was never closed."""
+    return "mode=ro" if log_of(backup).exists() else "mode=ro&immutable=1"
