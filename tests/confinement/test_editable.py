@@ -127,6 +127,7 @@ async def test_a_task_in_a_worktree_is_refused_before_it_runs_anything(
             assert part in now["error_message"]
 
 
+@pytest.mark.long
 @limited(confinement="off", integration_gates=["touch ran"])
 async def test_a_gate_and_a_persons_own_command_are_refused_too(
     settings: Settings, opened: Path, monkeypatch: pytest.MonkeyPatch

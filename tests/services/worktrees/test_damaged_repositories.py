@@ -66,6 +66,7 @@ async def test_the_view_of_all_worktrees_shows_the_others_and_names_the_damage(
     assert (Path(made["bundle"]) / "files" / "only.txt").read_text() == "only here"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", [*DAMAGES, *OTHERWISE, *MISLEADING])
 async def test_force_discards_a_worktree_whatever_its_repository_is(
     workbench: Workbench, repository: Path, monkeypatch: pytest.MonkeyPatch, damage: str
