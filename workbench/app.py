@@ -431,7 +431,7 @@ class Workbench:
     async def end_workers(self) -> None:
         """End every process that was spawned from this project."""
         await termination.end_all(self._ctx, "the workbench was stopped")
-        await kept_work.put_away_ended(self._ctx)
+        await kept_work.put_away_ended(self._ctx, briefly=True)
 
     def release_workers(self) -> None:
         """Let the spawned processes go on without this one."""

@@ -157,10 +157,10 @@ def database(settings: Settings) -> Iterator[Path]:
     """The path of the project's store, for reading; that of an empty, temporary one if the project has none.
 
     Raises:
-        Refused, Unavailable: see `check`.
+        Refused, Unavailable: see `check`, `has_store`.
     """
     check(settings.project)
-    if settings.database.exists():
+    if has_store(settings):
         yield settings.database
     else:
         with TemporaryDirectory(prefix="workbench-", ignore_cleanup_errors=True) as place:
@@ -171,11 +171,22 @@ def require(settings: Settings) -> None:
     """Refuse a directory that is no project yet.
 
     Raises:
-        NotFound: ``NO_PROJECT``. Refused, Unavailable: see `check`.
+        NotFound: ``NO_PROJECT``. Refused, Unavailable: see `check`, `has_store`.
     """
     check(settings.project)
-    if not settings.database.exists():
+    if not has_store(settings):
         raise NotFound("NO_PROJECT", f"{settings.project} is no project yet. Run `workbench init` there.")
+
+
+def has_store(settings: Settings) -> bool:
+    """Whether the project has a store.
+
+    Raises:
+        Unavailable: ``STORE_INCOMPLETE``: it had one, which is gone.
+    """
+    from workbench.store.examination import require_there
+
+    return require_there(settings.database)
 
 
 def _is_own(project: Path) -> bool:

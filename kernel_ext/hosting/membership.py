@@ -17,6 +17,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from kernel_ext.hosting.serving import Serving, attach, serve
+from workbench import state_directory
 from workbench.errors import AWAY, NotFound, Unavailable, WorkbenchError
 from workbench.model import ServerInfo
 from workbench.server_file import ServerFile
@@ -170,7 +171,7 @@ class Membership:
         """Attach to the next server, or serve the project; try until one of the two succeeds."""
         self._reachable.clear()
         for pause in _pauses():
-            if not self._settings.database.exists():
+            if not state_directory.has_store(self._settings):
                 raise NotFound("NO_PROJECT", f"{self._settings.project} is no project any more: its state was removed.")
             try:
                 if await self._reach():

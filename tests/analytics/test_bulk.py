@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import sqlite3
 import sys
 import threading
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from workbench.analytics.changes import START, read_update
 from workbench.analytics.live import Live, refresh
 from workbench.app import Workbench
 from workbench.settings import Settings
+from workbench.store.backups import back_up, replace
 from workbench.store.queries import Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
@@ -166,16 +166,12 @@ async def test_pruned_events_are_not_loaded_from_segments(workbench: Workbench) 
 
 async def test_a_store_that_was_replaced_by_a_backup_is_loaded_anew(settings: Settings, clock: Clock) -> None:
     live = Live()
-    backup = settings.home / "backup.db"
     async with Workbench.open(settings, clock=clock) as workbench:
         await create_tasks(workbench)
-        with closing(sqlite3.connect(settings.database)) as db:
-            db.execute("VACUUM INTO ?", [str(backup)])
+        backup = back_up(settings.database, clock())
         await create_tasks(workbench)
         assert len((await everything(live, workbench))["raw_tasks"]) == 2 * TASKS
-    for suffix in ("-wal", "-shm"):
-        settings.database.with_name(settings.database.name + suffix).unlink(missing_ok=True)
-    backup.replace(settings.database)
+    replace(settings.database, backup, clock())
     clock.forward(60)
     async with Workbench.open(settings, clock=clock) as workbench:
         await create_tasks(workbench, TASKS + 20)

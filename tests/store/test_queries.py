@@ -33,7 +33,8 @@ EVERY = {
 }
 SQLITE_ONLY = {
     "history_exists": "asks sqlite_master, SQLite's own catalogue",
-    "tables": "asks it as well, of a legacy database",
+    "tables": "asks it as well, of a legacy database, and of one that may be empty",
+    "compared": "asks sqlite_sequence, where SQLite counts ids",
     "damage": "is a pragma, for a legacy database",
     "copy": "is how SQLite makes a backup",
 }

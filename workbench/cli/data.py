@@ -241,7 +241,7 @@ async def _applied(settings: Settings) -> list[dict[str, Any]]:
     from workbench.store.sqlite import open_store
 
     state_directory.check(settings.project)
-    if not settings.database.exists():
+    if not state_directory.has_store(settings):
         return []
     store = await asyncio.to_thread(open_store, settings.database)
     try:

@@ -15,6 +15,7 @@ from workbench.errors import WorkbenchError
 from workbench.tables import Table
 from workbench.withheld import notice
 
+MEGABYTE = 1 << 20
 GIGABYTE = 1 << 30
 SCARCE = 1 * GIGABYTE
 GIT_SECONDS = 10.0
@@ -27,9 +28,9 @@ AGENTS = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
 @root.command()
 @pass_client
 def doctor(client: OperatorClient) -> Shown:
-    """Check what this machine has and lacks. Exit status 1: something necessary is missing."""
+    """Check what this machine has and lacks. Exit status 1: something necessary is missing, or the store is damaged."""
     found = [*_checks(client)]
-    bad = any(mark == "missing" for mark, _, _ in found)
+    bad = any(mark in ("missing", "damaged") for mark, _, _ in found)
     data = [dict(zip(("state", "what", "says"), row, strict=True)) for row in found]
     return (PartialFailure if bad else Table)(["", "", ""], [list(row) for row in found], data=data)
 
@@ -40,6 +41,7 @@ def _checks(client: OperatorClient) -> Iterator[tuple[str, str, str]]:
     yield _confinement(client)
     yield "ok", "project", str(client.settings.project)
     yield _state(client)
+    yield _store(client)
     yield _trust(client)
     yield _server(client)
     yield _disk(client)
@@ -101,6 +103,27 @@ def _state(client: OperatorClient) -> tuple[str, str, str]:
         return "warning", "state", error.message
     there = client.settings.home.exists()
     return "ok", "state", str(client.settings.home) if there else "none yet; `workbench init` creates it"
+
+
+def _store(client: OperatorClient) -> tuple[str, str, str]:
+    """Whether the store is whole; SQLite looks at all of it."""
+    from workbench.store.backups import newest_backup
+    from workbench.store.examination import require_whole
+
+    store = client.settings.database
+    try:
+        state_directory.check(client.settings.project)
+    except WorkbenchError:
+        return "-", "store", "not looked at, because the state of the project is not used"
+    try:
+        if not state_directory.has_store(client.settings):
+            return "-", "store", "none yet"
+        require_whole(store)
+    except WorkbenchError as error:
+        return "damaged", "store", error.message
+    backup = newest_backup(store)
+    says = f"whole, {store.stat().st_size / MEGABYTE:.1f} MB; "
+    return "ok", "store", says + (f"newest backup: {backup}" if backup else "no backup: `workbench backup` makes one")
 
 
 def _trust(client: OperatorClient) -> tuple[str, str, str]:

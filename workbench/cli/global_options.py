@@ -48,7 +48,7 @@ OPTIONS = (
 
 
 SUBJECTS: Mapping[str, tuple[str, ...]] = {
-    "Begin": ("init", "demo", "start", "serve", "status", "panel", "stop", "doctor"),
+    "Begin": ("init", "demo", "start", "serve", "status", "panel", "stop", "doctor", "backup", "restore"),
     "Decide": ("approvals", "approve", "reject", "request-changes", "integrate"),
     "Plans and tasks": (
         *("plan", "plans", "export-plan", "tasks", "task", "graph", "assign", "priority", "retry", "cancel", "depend"),

@@ -246,6 +246,7 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
 
     Its target branch has the same name and commit there as in your repository. Nothing that it starts outlives it.
     """
+    from workbench.confinement.editable import require_own_files
     from workbench.git import Repository
     from workbench.services.worktrees.places import Place, box_of, checkout_of, is_there, worktree_gone
     from workbench.services.worktrees.update import learn_target
@@ -261,6 +262,7 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
     box = box_of(client.settings, repository, place)
     if commit := repository.resolve(found["integration_target"]):
         learn_target(checkout_of(client.settings, repository, place), found, commit)
+    require_own_files(box, client.settings.project, box.environment(os.environ)["PATH"])
     words = command[1:] if command[0] == "--" else command
     with subprocess.Popen(box.guarded(words), cwd=place.path, env=box.environment(os.environ)) as process:
         code = _wait(process)

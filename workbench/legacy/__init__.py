@@ -19,6 +19,7 @@ from workbench.legacy.plan import Plan, decide
 from workbench.legacy.source import Legacy, read
 from workbench.model import Wire, wall_clock
 from workbench.settings import Settings
+from workbench.store.backups import back_up
 from workbench.store.base import Reader, Tx
 from workbench.store.sqlite import SqliteStore, open_store
 
@@ -62,7 +63,7 @@ async def _import(settings: Settings, legacy: Legacy, clock: Callable[[], int]) 
     try:
         plan, backup = await store.read(lambda tx: _plan(tx, legacy)), None
         if plan.adds:
-            backup = target.back_up(settings, store.now()) if existed else None
+            backup = back_up(settings.database, store.now()) if existed else None
             plan = await _add(store, legacy)
     finally:
         store.close()

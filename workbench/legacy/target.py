@@ -1,19 +1,10 @@
-"""The project's side of an import: what it has, the backup, and adding rows with their events."""
+"""The project's side of an import: what it has, and adding rows with their events."""
 
 from __future__ import annotations
 
-import os
-import sqlite3
-from contextlib import closing
-from datetime import UTC, datetime
-from pathlib import Path
-
-from workbench.errors import Unavailable
 from workbench.legacy.plan import Plan, Present
 from workbench.legacy.source import TABLES, Legacy
-from workbench.model import SECOND
 from workbench.rules import access
-from workbench.settings import Settings
 from workbench.store.base import Reader, Tx, Values
 from workbench.store.queries import beside
 
@@ -65,39 +56,3 @@ def add(tx: Tx, plan: Plan, legacy: Legacy) -> None:
 def _with_secret(agent: Values) -> Values:
     """An agent with the hash of a token that is given to no one."""
     return {**agent, "token_hash": access.token_hash(access.new_token("wba"))}
-
-
-def back_up(settings: Settings, now: int) -> Path:
-    """Copy the store to `.aiswarm/backups/`, completely or not at all; the path of the copy.
-
-    The store may be open meanwhile, also in this process: it is the same SQLite library, and this connection only
-    reads.
-
-    Raises:
-        Unavailable: ``BACKUP_FAILED``.
-    """
-    at = datetime.fromtimestamp(now / SECOND, UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-    backup = settings.home / "backups" / f"coordination-{at}.db"
-    unfinished = backup.with_suffix(".part")
-    try:
-        backup.parent.mkdir(exist_ok=True)
-        try:
-            _copy(settings.database, unfinished)
-            unfinished.rename(backup)
-        finally:
-            unfinished.unlink(missing_ok=True)
-    except (OSError, sqlite3.Error) as error:
-        raise Unavailable(
-            "BACKUP_FAILED",
-            f"The store could not be backed up to {backup.parent}: {error}. Nothing was changed. Free some "
-            "space or make the directory writable, and import again.",
-            reason=str(error),
-        ) from error
-    return backup
-
-
-def _copy(database: Path, copy: Path) -> None:
-    with closing(sqlite3.connect(database, isolation_level=None)) as db:
-        db.execute(SQL.copy.sqlite, {"path": str(copy)})
-    with copy.open("rb") as written:
-        os.fsync(written.fileno())  # SQLite does not do that for the file of VACUUM INTO

@@ -50,6 +50,3 @@ INSERT INTO contexts (
 
 -- name: count_contexts
 UPDATE sessions SET contexts = :last WHERE id = :id;
-
--- name: copy
-VACUUM INTO :path;

@@ -1,7 +1,8 @@
-"""When SQLite's write-ahead log is synced to the disk."""
+"""SQLite's write-ahead log: when it is synced to the disk, and whether a process has it open."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 from collections.abc import Sequence
@@ -15,6 +16,32 @@ WAIT_SECONDS = 0.02
 """How long a commit that need not be durable at once may wait for one that must be, to be synced with it."""
 
 _fdatasync = getattr(os, "fdatasync", os.fsync)  # macOS has only the latter
+
+
+def log_of(store: Path) -> Path:
+    """The log of a store, which exists while the store is open, and after a crash."""
+    return store.with_name(f"{store.name}-wal")
+
+
+def is_open(store: Path) -> bool:
+    """Whether a process has a store open, this one among them; ask within the fence."""
+    try:
+        fd = os.open(log_of(store.resolve()), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def was_left(store: Path) -> bool:
+    """Whether the last process that had a store open did not close it; ask within the fence."""
+    log = log_of(store.resolve())
+    return log.exists() and log.stat().st_size > 0 and not is_open(store)
 
 
 class LogSync:
@@ -31,8 +58,9 @@ class LogSync:
         self._due: float | None = None
 
     def open(self) -> None:
-        """Open the log, which exists while a connection to the database is open."""
-        self._log = os.open(f"{self._path.resolve()}-wal", os.O_RDONLY | os.O_CLOEXEC)
+        """Open the log, and show other processes that it is."""
+        self._log = os.open(log_of(self._path.resolve()), os.O_RDONLY | os.O_CLOEXEC)
+        fcntl.flock(self._log, fcntl.LOCK_SH)
 
     @property
     def seconds_left(self) -> float | None:

@@ -6,18 +6,17 @@ import os
 import sqlite3
 import stat
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import quote
 
 from workbench.errors import Conflict, NotFound, Refused
 from workbench.model import wall_clock
 from workbench.store.base import Reader
+from workbench.store.examination import read_only, require_marked, require_there, store_error
+from workbench.store.mark import read_mark
 from workbench.store.migrate import is_current, scripts
 from workbench.store.sqlite import SqliteReader
 from workbench.store.sqlite_connection import Connection
-from workbench.store.sqlite_errors import storage_error
 
 T = TypeVar("T")
 
@@ -25,44 +24,15 @@ T = TypeVar("T")
 def read_snapshot(path: Path, question: Callable[[Reader], T]) -> T:
     """Ask a question of a store, as of one moment. May ask it again.
 
-    A store that nobody has open has no log. It is read as a file that does not change, as SQLite would otherwise
-    create a log beside it; if it was opened meanwhile, the answer is dropped.
-
     Raises:
         NotFound: ``NO_PROJECT``. Refused: ``STATE_NOT_YOURS``.
         Conflict: ``PROJECT_OUTDATED``, ``MIGRATION_DRIFT``, ``MIGRATION_UNKNOWN``.
-        Unavailable: ``STORE_BUSY``, ``STORE_CORRUPT``, ``STORE_UNREADABLE``.
+        Unavailable: ``STORE_BUSY``, ``STORE_CORRUPT``, ``STORE_INCOMPLETE``, ``STORE_UNREADABLE``.
     """
-    try:
-        while True:
-            before = _state(path)
-            found = _answer(path, question, is_closed=before is not None)
-            if before is None or _state(path) == before:
-                return found
-    except sqlite3.Error as error:
-        raise storage_error(error) or error from error
+    mark = read_mark(path)  # before the store: what others write meanwhile is not missed
 
-
-def _state(path: Path) -> tuple[int, int, int] | None:
-    """What changes when a store that nobody has open is changed; None: somebody has it open, or has left its log."""
-    try:
-        found = path.lstat()
-    except OSError:
-        raise NotFound("NO_PROJECT", f"{path.parent.parent} is no project any more.") from None
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-        raise Refused("STATE_NOT_YOURS", f"{path} is a link, or belongs to another user, so it is not used.")
-    is_open = path.with_name(f"{path.name}-wal").exists()
-    return None if is_open else (found.st_ino, found.st_size, found.st_mtime_ns)
-
-
-def _answer(path: Path, question: Callable[[Reader], T], *, is_closed: bool) -> T:
-    how = "mode=ro&immutable=1" if is_closed else "mode=ro"
-    address = f"file:{quote(str(path))}?{how}"
-    db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, factory=Connection)
-    with closing(db):
-        db.execute("PRAGMA query_only = ON")
-        db.execute("PRAGMA trusted_schema = OFF")
-        db.execute("BEGIN")
+    def examine(db: Connection) -> T:
+        require_marked(path, db, mark)
         if not is_current(db, scripts()):
             raise Conflict(
                 "PROJECT_OUTDATED",
@@ -70,3 +40,25 @@ def _answer(path: Path, question: Callable[[Reader], T], *, is_closed: bool) -> 
                 f"`workbench migrate --project {path.parent.parent}`.",
             )
         return question(SqliteReader(db, wall_clock()))
+
+    try:
+        require_there(path)
+        _require_own(path)
+        return read_only(path, examine)
+    except FileNotFoundError:
+        raise _no_project(path) from None
+    except sqlite3.Error as error:
+        raise store_error(path, error) from error
+
+
+def _require_own(path: Path) -> None:
+    try:
+        found = path.lstat()
+    except OSError:
+        raise _no_project(path) from None
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        raise Refused("STATE_NOT_YOURS", f"{path} is a link, or belongs to another user, so it is not used.")
+
+
+def _no_project(path: Path) -> NotFound:
+    return NotFound("NO_PROJECT", f"{path.parent.parent} is no project any more.")

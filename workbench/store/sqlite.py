@@ -35,8 +35,10 @@ from pydantic_core import to_json
 from workbench.errors import Unavailable
 from workbench.model import wall_clock
 from workbench.store.base import Reader, Row, Statements, StoreStats, Tx, Values
+from workbench.store.examination import require_whole, store_error
 from workbench.store.fence import BUSY_SECONDS, Fence
-from workbench.store.log_sync import LogSync
+from workbench.store.log_sync import LogSync, was_left
+from workbench.store.mark import MarkKeeper, mark_of
 from workbench.store.migrate import migrate, scripts
 from workbench.store.queries import Dialect, Query, beside
 from workbench.store.rewriting import rewrite
@@ -53,6 +55,8 @@ CHECKPOINT_PAGES = 1_000
 """The write-ahead log is folded into the database, by the commit itself, when it holds this many pages (4 MB)."""
 READERS = 2
 STATS_COMMITS = 4_096
+CHECK_SECONDS = 2.0
+"""How long SQLite may look for damage, at most, before a store is opened after a crash."""
 
 log = logging.getLogger(__name__)
 
@@ -153,17 +157,20 @@ class SqliteStore:
         self._pid = os.getpid()
         self._connections: list[Connection] = []
         self._log = LogSync(path)
+        self._mark = MarkKeeper(path)
         self._idle: deque[Connection] = deque()
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="workbench-read")
         try:
             with self._fence.held(BUSY_SECONDS):  # SQLite does not wait for another process that creates the file
+                _require_whole(path)
                 self._writer = self._connect()
                 self._writer.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
                 self._writer.execute("PRAGMA synchronous = NORMAL")  # `LogSync` does the rest
                 self._version = self._connect()
+                self._log.open()
                 self.migrated = migrate(self._writer, scripts(), self.now())
-            self._log.open()
-            self._log.sync()
+                self._log.sync()
+                self._mark.begin(mark_of(self._writer))
         except BaseException:
             self._let_go()
             raise
@@ -270,6 +277,8 @@ class SqliteStore:
             batch.clear()  # so that the requesters free their results one by one, not this thread all at once
         if self._log.seconds_left is not None:
             self._sync_late()
+        if self._mark.seconds_left is not None:
+            self._mark.write()
 
     def _take(self) -> list[_Job]:
         """The queued changes; an empty list when the store closes."""
@@ -288,15 +297,19 @@ class SqliteStore:
         return batch
 
     def _next(self) -> _Job | None:
-        """The next change; None when the store closes. Commits that have waited for it long enough are synced first."""
-        seconds = self._log.seconds_left
-        if seconds != 0:
-            try:
-                return self._jobs.get(timeout=seconds)
-            except queue.Empty:
-                pass
-        self._sync_late()
-        return self._jobs.get()
+        """The next change; None when the store closes. Commits that have waited for it long enough are synced first,
+        and the mark is written when it is due."""
+        while True:
+            sync, mark = self._log.seconds_left, self._mark.seconds_left
+            if sync == 0:
+                self._sync_late()
+            elif mark == 0:
+                self._mark.write()
+            else:
+                try:
+                    return self._jobs.get(timeout=mark if sync is None else sync)  # a sync is due sooner
+                except queue.Empty:
+                    pass
 
     def _sync_late(self) -> None:
         """Sync the commits for which nobody waits."""
@@ -305,7 +318,7 @@ class SqliteStore:
         except Unavailable:
             log.warning("what was committed is not durable yet", exc_info=True)
         else:
-            self._tell(self._on_commit, events)
+            self._tell_durable(events)
 
     def _commit(self, batch: list[_Job]) -> None:
         """Commit the changes, and answer those that do not wait for the sync; the others stay in the batch."""
@@ -327,11 +340,15 @@ class SqliteStore:
             return
         ended = time.monotonic()
         self._commits.append((ended, size, ended - began))
-        self._tell(self._on_commit, synced)
+        self._tell_durable(synced)
 
     def _tell(self, callbacks: Sequence[Callable[[Sequence[Row]], None]], events: Sequence[Row]) -> None:
         for callback in callbacks if events else ():
             callback(events)
+
+    def _tell_durable(self, events: Sequence[Row]) -> None:
+        self._mark.note(events)
+        self._tell(self._on_commit, events)
 
     def _transaction(self, batch: list[_Job], apply: Callable[[list[_Job]], Sequence[Row]]) -> Sequence[Row]:
         """Run the changes of a batch and commit them; their events, in order."""
@@ -437,12 +454,24 @@ def _resolve(batch: list[_Job]) -> None:
             job.future.set_result(job.result)
 
 
+def _require_whole(path: Path) -> None:
+    """Refuse a store that is damaged or lacks something; call it within the fence. See `require_whole`.
+
+    SQLite looks for damage only where the last process has not closed the store, and not for long.
+    """
+    if not require_whole(path, CHECK_SECONDS, thorough=was_left(path)):
+        log.info(
+            "the store is large: it was looked at for %g s after a crash; `workbench doctor` looks at all",
+            CHECK_SECONDS,
+        )
+
+
 def open_store(path: Path, clock: Callable[[], int] = wall_clock) -> SqliteStore:
     """Open the store of a project, and create and migrate it if necessary. Blocks for some milliseconds.
 
     Raises:
         Unavailable: ``SQLITE_TOO_OLD``, ``PROJECT_UNWRITABLE``, ``STORE_UNREADABLE``,
-            ``STORE_READ_ONLY``, ``STORE_CORRUPT``, ``MIGRATION_FAILED``.
+            ``STORE_READ_ONLY``, ``STORE_CORRUPT``, ``STORE_INCOMPLETE``, ``MIGRATION_FAILED``.
         Conflict: ``MIGRATION_DRIFT``, ``MIGRATION_UNKNOWN``.
     """
     if sqlite3.sqlite_version_info < MINIMUM_SQLITE:
@@ -462,4 +491,4 @@ def open_store(path: Path, clock: Callable[[], int] = wall_clock) -> SqliteStore
             path=str(path.parent),
         ) from error
     except sqlite3.Error as error:
-        raise storage_error(error) or error from error
+        raise store_error(path, error) from error

@@ -20,8 +20,14 @@ STORAGE_ERRORS = {
     sqlite3.SQLITE_IOERR_SHMSIZE: _FULL,  # no space for the index of the log
     sqlite3.SQLITE_READONLY: ("STORE_READ_ONLY", "The store's directory is read-only. Make it writable."),
     sqlite3.SQLITE_CANTOPEN: ("STORE_UNREADABLE", "The store cannot be opened. Check the directory's permissions."),
-    sqlite3.SQLITE_CORRUPT: ("STORE_CORRUPT", "The store is damaged. Stop Workbench and restore a backup."),
-    sqlite3.SQLITE_NOTADB: ("STORE_CORRUPT", "The file is not a database. Stop Workbench and restore a backup."),
+    sqlite3.SQLITE_CORRUPT: (
+        "STORE_CORRUPT",
+        "The store is damaged. Stop Workbench; `workbench doctor` says what to do then.",
+    ),
+    sqlite3.SQLITE_NOTADB: (
+        "STORE_CORRUPT",
+        "The store is no database. Stop Workbench; `workbench doctor` says what to do then.",
+    ),
     sqlite3.SQLITE_IOERR: ("STORE_FAILED", "The store's disk failed. Nothing was changed."),
 }
 

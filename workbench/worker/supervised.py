@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from workbench.confinement.editable import require_own_files
 from workbench.errors import BadInput, Conflict, Refused, Unavailable, WorkbenchError
 from workbench.worker import attempt, surroundings
 from workbench.worker.api import Api
@@ -95,6 +97,10 @@ class SupervisedAttempt:
             if error.code == "LEASE_LOST":
                 raise
             return Outcome(False, error=f"{error.code}: {error.message}", error_class=error.code)
+        try:
+            await asyncio.to_thread(self._require_own_files)
+        except Conflict as error:
+            return Outcome(False, error=str(error), error_class=error.code, retryable=False)
         worker = replace(await self.worker(), token=token)
         if self.checkout:
             await self.checkout.fetch_branches()
@@ -109,6 +115,12 @@ class SupervisedAttempt:
             missing = await self.checkout.missing(outcome.error) if self.checkout else surroundings.NO_WORKTREE
             outcome = replace(outcome, error=f"{outcome.error}\n{missing}".rstrip())
         return outcome
+
+    def _require_own_files(self) -> None:
+        """Refuse an environment that imports the project's files, not the worktree's; see `require_own_files`."""
+        if self.config.worktree is not None:
+            programs = self.config.box.environment(os.environ) | dict(self.config.environment)
+            require_own_files(self.config.box, self.config.project, programs["PATH"])
 
     async def _begin(self, writer: WorktreeWriter) -> str | None:
         """Begin, once nothing of another attempt is alive in the worktree; the server records what is waited for.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from tests.conftest import Admit, Served
 from tests.services.worktrees.lab import commit
 from tests.worker.working import directory_of, ran, working
 from workbench.app import Workbench
+from workbench.services.worktrees import kept_work, rescue
 from workbench.worker import supervisor
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(50)]  # shorter than git's time limit
@@ -28,6 +31,18 @@ DAMAGES = {
     "another common directory": "echo $WORKBENCH_PROJECT/.git > commondir",
 }
 OTHERWISE = {"no HEAD": "rm HEAD", "a setting that is none": "echo '[[' >> config", "no objects": "rm -r objects"}
+
+MISLEADING = {
+    "a setting that includes the person's": "git config include.path $WORKBENCH_PROJECT/.git/config",
+    "a setting that includes a FIFO": "cd -; mkfifo pipe; git config include.path $PWD/pipe",
+    "a FIFO that git reads": "cd -; mkfifo .gitignore",
+}
+"""What is no damage by the kinds of its files."""
+
+
+def git_of_a_worker(script: str, place: Path, **variables: str) -> None:
+    who = {f"GIT_{role}_{what}": "ada" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    subprocess.run(["/bin/sh", "-c", script], cwd=place, env=os.environ | who | variables, check=True, timeout=20)
 
 
 async def test_the_view_of_all_worktrees_shows_the_others_and_names_the_damage(
@@ -52,6 +67,27 @@ async def test_the_view_of_all_worktrees_shows_the_others_and_names_the_damage(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("damage", [*DAMAGES, *OTHERWISE, *MISLEADING])
+async def test_force_discards_a_worktree_whatever_its_repository_is(
+    workbench: Workbench, repository: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    monkeypatch.setattr(rescue, "LOOK_SECONDS", 1.0)
+    place = await given.worktree(workbench)
+    script = f"set -e; {BEGIN}; {(DAMAGES | OTHERWISE | MISLEADING)[damage]}"
+    git_of_a_worker(script, place, WORKBENCH_PROJECT=str(repository))
+    (place / "draft.txt").write_text("draft\n")
+    made = await workbench.call("discard_worktree", worktree_name="lab", force=True, delete_branch=True)
+    assert (made["status"], made["branch_kept"]) == ("discarded", False)
+    assert [path.exists() for path in (place, workbench.settings.repositories / "lab")] == [False, False]
+    saved = Path(made["bundle"])
+    assert {name: (saved / "files" / name).read_text() for name in ("work.txt", "draft.txt")} == {
+        "work.txt": "work\n",
+        "draft.txt": "draft\n",
+    }
+    assert (saved / "repository").is_dir()
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("damage", [*DAMAGES, *OTHERWISE])
 async def test_the_attempt_ends_and_the_next_one_has_the_worktree_as_it_was(
     served: Served, settle: Admit, monkeypatch: pytest.MonkeyPatch, damage: str
@@ -73,11 +109,14 @@ async def test_the_attempt_ends_and_the_next_one_has_the_worktree_as_it_was(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("left", ["touch 'git~1'", "rm README.md; mkfifo README.md"])
+@pytest.mark.parametrize("left", ["touch 'git~1'", "rm README.md; mkfifo README.md", "mkfifo .gitignore; exit 1"])
 async def test_a_file_that_git_does_not_take_is_in_the_trash_then(
     served: Served, settle: Admit, monkeypatch: pytest.MonkeyPatch, left: str
 ) -> None:
     monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(kept_work, "LOOK_SECONDS", 2.0)
+    repositories = served.workbench._ctx.repositories
+    repositories._opened = replace(await repositories.open(), limit=5.0)
     ada = await settle("ada", "lab")
     async with working(served, ada.token):
         task = await ran(served, f"echo precious > work.txt; {left}", max_retries=0)

@@ -1,5 +1,5 @@
-"""The project itself: `init`."""
+"""The project itself: `init`, and its store: `backup`, `restore`."""
 
-from workbench.cli.project import commands
+from workbench.cli.project import backups, commands
 
-__all__ = ["commands"]
+__all__ = ["backups", "commands"]

@@ -17,6 +17,7 @@ from typing import Any
 
 from workbench import atomic_file
 from workbench.confinement import Box, Limits
+from workbench.confinement.editable import require_own_files
 from workbench.confinement.refusals import explanation
 from workbench.errors import Unavailable
 from workbench.ops import Ctx
@@ -67,6 +68,7 @@ async def run(ctx: Ctx, approval_id: int, commit: str, commands: Sequence[str], 
 
     Raises:
         Unavailable: ``CONFINEMENT_UNAVAILABLE``, ``GIT_BUSY``, ``WORKTREE_PATH_UNUSABLE``, ….
+        Conflict: ``EDITABLE_ENVIRONMENT``.
     """
     place = Place.of_gates(ctx.settings, approval_id)
     try:
@@ -80,7 +82,9 @@ async def _make(ctx: Ctx, place: Place, commit: str) -> Box:
     async with ctx.repositories.exclusive() as repository:
         await _clear(ctx, place)
         await to_thread(add_files, ctx.settings, repository, place, None, commit)
-        return await to_thread(box_of, ctx.settings, repository, place)
+        box = await to_thread(box_of, ctx.settings, repository, place)
+    await to_thread(require_own_files, box, ctx.settings.project, _environment(box)["PATH"])
+    return box
 
 
 async def remove(ctx: Ctx, place: Place) -> None:

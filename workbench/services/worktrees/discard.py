@@ -19,7 +19,13 @@ from workbench.services.worktrees.imports import import_branch
 from workbench.services.worktrees.journal import begin, finish_removal
 from workbench.services.worktrees.kept_work import put_away_worktree
 from workbench.services.worktrees.places import checkout_of, exclusive, is_there, place_of
-from workbench.services.worktrees.rescue import commits_alone, only_there, save_what_is_nowhere_else
+from workbench.services.worktrees.rescue import (
+    commits_alone,
+    move_to_trash,
+    only_there,
+    save_what_is_nowhere_else,
+    stamp,
+)
 from workbench.services.worktrees.rows import (
     KIND,
     Closing,
@@ -62,13 +68,18 @@ async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force:
         if not force:
             await _require_nothing_lost(ctx, repository, row, delete_branch)
         await termination.end_all(ctx, "the worktree was discarded", name)
+        is_unusable = False
         try:
-            await put_away_worktree(ctx, repository, name)
+            await put_away_worktree(ctx, repository, name, briefly=force)
         except WorkbenchError as error:
             if not force:
                 raise
             log.warning("worktree %s is discarded with what attempts left there: %s", name, error.message)
-        bundle = await save_what_is_nowhere_else(ctx, repository, row, with_branch=delete_branch)
+            is_unusable = error.code in ("GIT_TIMEOUT", "REPOSITORY_DAMAGED")  # it is not asked again
+        if is_unusable:
+            bundle: str | None = str(await to_thread(move_to_trash, ctx.settings.trash, place_of(ctx, row), stamp(ctx)))
+        else:
+            bundle = await save_what_is_nowhere_else(ctx, repository, row, with_branch=delete_branch)
         commit = await to_thread(repository.resolve, row["branch_name"]) if delete_branch else None
         place = place_of(ctx, row)
 

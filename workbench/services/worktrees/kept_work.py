@@ -17,7 +17,7 @@ from workbench.process import WriterLock
 from workbench.rules import integration
 from workbench.services.tasks import attempts
 from workbench.services.tasks.rows import attempt_ref, require_line
-from workbench.services.worktrees.imports import import_branch
+from workbench.services.worktrees.imports import LOOK_SECONDS, import_branch
 from workbench.services.worktrees.places import COMMITTER, add_files, checkout_of, exclusive, is_there, place_of
 from workbench.services.worktrees.rescue import MOST_REFERENCES, move_to_trash, only_there, stamp
 from workbench.services.worktrees.rows import find_worktree
@@ -36,27 +36,32 @@ def writer_lock(settings: Settings, worktree: str) -> WriterLock:
     return WriterLock(settings.writers / f"{worktree}.lock")
 
 
-async def put_away(ctx: Ctx, repository: Repository, work: Row) -> str | None:
+async def put_away(ctx: Ctx, repository: Repository, work: Row, *, briefly: bool = False) -> str | None:
     """Keep what an attempt made, and return its worktree to where it began; the problem, if it is kept elsewhere.
 
     Call with exclusive access, and only when nothing of the attempt runs. After an error or a crash, call it again: a
-    worktree that git cannot keep for what is in it is moved to the trash then.
+    worktree that git cannot keep for what is in it is moved to the trash then, also one that holds git up.
+
+    Args:
+        briefly: do not wait for git as long as a large worktree may need.
 
     Raises:
         WorkbenchError: it is not put away, and the attempt says why.
     """
+    limit = LOOK_SECONDS if briefly or not work["problem"] else None
     row = await ctx.read(lambda tx: find_worktree(tx, work["worktree"]))
     if row is None or not await to_thread(is_there, place_of(ctx, row)):
         return f"The files of the worktree {work['worktree']} were removed. Its branch has what was imported before."
     try:
-        checkout = await to_thread(checkout_of, ctx.settings, repository, place_of(ctx, row))
+        checkout = await to_thread(checkout_of, ctx.settings, repository, place_of(ctx, row), limit=limit)
         problem = None if work["kept_commit"] else await _keep(ctx, repository, row, checkout, work)
         if row["status"] in integration.OPEN:
             await to_thread(checkout.return_to, row["branch_name"], work["base_commit"])
             await to_thread(repository.return_branch, row["branch_name"], work["base_commit"])
-            await import_branch(ctx, repository, row)
+            await import_branch(ctx, repository, row, limit=limit)
     except WorkbenchError as error:
-        if row["status"] in integration.OPEN and work["problem"] and _is_of_worktree(error):
+        is_held_up = error.code == "GIT_TIMEOUT" and limit is None
+        if row["status"] in integration.OPEN and work["problem"] and (is_held_up or _is_of_worktree(error)):
             return await _set_aside(ctx, repository, row, work, error)
         reason = not_yet(error)
         await ctx.write(lambda tx: attempts.failed_to_keep(tx, work, reason))
@@ -122,27 +127,26 @@ def close(tx: Tx, task_id: int, attempt: int, problem: str | None = None) -> str
     return ref
 
 
-async def put_away_ended(ctx: Ctx, worktree: str | None = None) -> None:
+async def put_away_ended(ctx: Ctx, *, briefly: bool = False) -> None:
     """Put away the work of the attempts that have ended and whose supervisor has too, also after a crash."""
     tried_before = ctx.store.now() - RETRY_SECONDS * SECOND
     for work in await ctx.read(lambda tx: attempts.ended(tx, tried_before)):
-        if worktree in (None, work["worktree"]):
-            try:
-                await ctx.repositories.shielded(_put_away_alone(ctx.of(SYSTEM), work))
-            except WorkbenchError as error:
-                log.warning("task %s, attempt %s: %s", work["task_id"], work["attempt"], error)
+        try:
+            await ctx.repositories.shielded(_put_away_alone(ctx.of(SYSTEM), work, briefly))
+        except WorkbenchError as error:
+            log.warning("task %s, attempt %s: %s", work["task_id"], work["attempt"], error)
 
 
-async def _put_away_alone(ctx: Ctx, work: Row) -> None:
+async def _put_away_alone(ctx: Ctx, work: Row, briefly: bool) -> None:
     async with exclusive(ctx) as repository:
-        await put_away_if_dead(ctx, repository, work)
+        await put_away_if_dead(ctx, repository, work, briefly=briefly)
 
 
-async def put_away_worktree(ctx: Ctx, repository: Repository, worktree: str) -> None:
+async def put_away_worktree(ctx: Ctx, repository: Repository, worktree: str, *, briefly: bool = False) -> None:
     """Put away the work of the ended attempts in a worktree. Call with exclusive access."""
     for work in await ctx.read(lambda tx: attempts.open_in(tx, worktree)):
         if work["ended_at"] is not None:
-            await put_away_if_dead(ctx, repository, work)
+            await put_away_if_dead(ctx, repository, work, briefly=briefly)
 
 
 async def require_put_away(ctx: Ctx, repository: Repository, worktree: str) -> None:
@@ -175,13 +179,17 @@ def _in_the_way(work: Row, why: str) -> Conflict:
     )
 
 
-async def put_away_if_dead(ctx: Ctx, repository: Repository, work: Row) -> None:
-    """Put away the work of an ended attempt, unless its supervisor runs. Call with exclusive access."""
+async def put_away_if_dead(ctx: Ctx, repository: Repository, work: Row, *, briefly: bool = False) -> None:
+    """Put away the work of an ended attempt, unless its supervisor runs. Call with exclusive access.
+
+    Args:
+        work: as it was when the caller chose it. Nothing is done if that was tried meanwhile: git may be held up there.
+    """
     task_id, attempt = work["task_id"], work["attempt"]
     now = await ctx.read(lambda tx: attempts.find_work(tx, task_id, attempt))
     lock = writer_lock(ctx.settings, work["worktree"])
     with lock.held() as is_free:
-        if not is_free or now is None or now["state"] != "open":
+        if not is_free or now is None or (now["state"], now["tried_at"]) != ("open", work["tried_at"]):
             return
         try:
             await to_thread(lock.end_rest)
@@ -189,6 +197,6 @@ async def put_away_if_dead(ctx: Ctx, repository: Repository, work: Row) -> None:
             reason = not_yet(error)
             await ctx.write(lambda tx: attempts.failed_to_keep(tx, work, reason))
             raise
-        problem = await put_away(ctx, repository, now)
+        problem = await put_away(ctx, repository, now, briefly=briefly)
         lock.forget()
     await ctx.write(lambda tx: close(tx, task_id, attempt, problem))

@@ -1,0 +1,158 @@
+"""Backups of a store, in the directory `backups` beside it: making one, and putting one in the store's place."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote
+
+from workbench.errors import Conflict, Unavailable
+from workbench.model import SECOND
+from workbench.store.fence import BUSY_SECONDS, Fence
+from workbench.store.log_sync import is_open, log_of
+from workbench.store.mark import mark_file
+from workbench.store.queries import beside
+from workbench.store.sqlite_connection import connect
+from workbench.store.sqlite_errors import storage_error
+
+SQL = beside(__file__)
+
+
+def back_up(store: Path, now: int) -> Path:
+    """Copy a store to `backups/`, completely or not at all; the path of the copy.
+
+    The store may be open meanwhile, also in this process: it is the same SQLite library, and this connection only
+    reads.
+
+    Raises:
+        Unavailable: ``BACKUP_FAILED``.
+    """
+    backup = _directory(store) / f"{store.stem}-{_stamp(now)}{store.suffix}"
+    unfinished = backup.with_suffix(".part")
+    try:
+        backup.parent.mkdir(mode=0o700, exist_ok=True)
+        try:
+            _copy(store, unfinished)
+            unfinished.rename(backup)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    except (OSError, sqlite3.Error) as error:
+        raise Unavailable(
+            "BACKUP_FAILED",
+            f"The store could not be backed up to {backup.parent}: {error}. Nothing was changed. Free some "
+            "space or make the directory writable, and try again.",
+            reason=str(error),
+        ) from error
+    return backup
+
+
+def newest_backup(store: Path) -> Path | None:
+    """The newest backup of a store, by its name."""
+    found = _directory(store).glob(f"{store.stem}-[0-9]*{store.suffix}")
+    return max((path for path in found if path.is_file()), key=lambda path: path.name, default=None)
+
+
+def replace(store: Path, backup: Path | None, now: int) -> Path:
+    """Put a backup in the place of a store, or nothing; the directory that what was there is in now.
+
+    Killed meanwhile, it leaves a store that is refused, or has done its work. It can be done again.
+
+    Raises:
+        Conflict: ``STORE_IN_USE``. Unavailable: ``STORE_BUSY``, ``RESTORE_FAILED``.
+    """
+    fresh = store.with_suffix(".restored")
+    with _alone(store):
+        try:
+            if backup is not None:
+                fresh.unlink(missing_ok=True)
+                _copy(backup, fresh, _closed(backup))
+            aside = _aside(store, now)
+            for path in _files(store):
+                if path.exists():
+                    path.rename(aside / path.name)
+            if backup is not None:
+                fresh.rename(store)
+            mark_file(store).unlink(missing_ok=True)
+        finally:
+            fresh.unlink(missing_ok=True)
+    return aside
+
+
+def accept(store: Path, now: int) -> Path:
+    """Take a store as it is, whatever it lacks; the directory that a copy of it is in.
+
+    Raises:
+        Conflict: ``STORE_IN_USE``. Unavailable: ``STORE_BUSY``, ``RESTORE_FAILED``; ``STORE_CORRUPT``: SQLite cannot
+            open it.
+    """
+    with _alone(store):
+        aside = _aside(store, now)
+        for path in _files(store):
+            if path.exists():
+                shutil.copy2(path, aside / path.name)
+        with closing(connect(store)) as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        mark_file(store).unlink(missing_ok=True)
+    return aside
+
+
+@contextmanager
+def _alone(store: Path) -> Iterator[None]:
+    """Do something with the files of a store while no process has it open.
+
+    Raises:
+        Conflict: ``STORE_IN_USE``. Unavailable: ``STORE_BUSY``, ``STORE_CORRUPT``, ``RESTORE_FAILED``.
+    """
+    fence = Fence.of(store)
+    try:
+        with fence.held(BUSY_SECONDS):
+            if is_open(store):
+                raise Conflict(
+                    "STORE_IN_USE", f"A process has {store} open. Stop the server and the notebooks that use it."
+                )
+            yield
+    except (OSError, sqlite3.Error) as error:
+        known = storage_error(error)
+        raise known or Unavailable(
+            "RESTORE_FAILED",
+            f"The store could not be restored: {error}. Do it again when that is mended, or choose another backup.",
+            reason=str(error),
+        ) from error
+    finally:
+        fence.close()
+
+
+def _files(store: Path) -> tuple[Path, ...]:
+    return store, *(store.with_name(f"{store.name}-{what}") for what in ("wal", "shm", "journal"))
+
+
+def _aside(store: Path, now: int) -> Path:
+    """A new directory for what is, or was, in the place of a store."""
+    aside = _directory(store) / f"replaced-{_stamp(now)}"
+    aside.mkdir(mode=0o700, parents=True)
+    return aside
+
+
+def _directory(store: Path) -> Path:
+    return store.parent / "backups"
+
+
+def _stamp(now: int) -> str:
+    return datetime.fromtimestamp(now / SECOND, UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+
+
+def _copy(database: Path, copy: Path, how: str = "mode=rw") -> None:
+    with closing(sqlite3.connect(f"file:{quote(str(database))}?{how}", uri=True, isolation_level=None)) as db:
+        db.execute(SQL.copy.sqlite, {"path": str(copy)})
+    with copy.open("rb") as written:
+        os.fsync(written.fileno())  # SQLite does not do that for the file of VACUUM INTO
+
+
+def _closed(backup: Path) -> str:
+    """How a backup is read, so that SQLite leaves no log beside it; one with a log was never closed."""
+    return "mode=ro" if log_of(backup).exists() else "mode=ro&immutable=1"

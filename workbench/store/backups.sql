@@ -1,0 +1,2 @@
+-- name: copy
+VACUUM INTO :path;

@@ -1,0 +1,185 @@
+"""Whether a store is whole: what SQLite says of its file, and what its mark says of its content. Changes nothing."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
+
+from workbench.errors import Unavailable, WorkbenchError
+from workbench.store.backups import newest_backup
+from workbench.store.log_sync import log_of
+from workbench.store.mark import Mark, lacking, mark_file, read_mark
+from workbench.store.sqlite_connection import Connection
+from workbench.store.sqlite_errors import storage_error
+
+T = TypeVar("T")
+
+STEPS = 20_000
+"""How many steps of SQLite lie between two looks at the time."""
+
+
+def require_whole(store: Path, seconds: float | None = None, *, thorough: bool = True) -> bool:
+    """Refuse a store that is damaged, or lacks what it had acknowledged. Whether all of it was looked at. Blocks.
+
+    Where there is no store, and never was one, nothing is refused.
+
+    Args:
+        seconds: how long SQLite may look for damage; None: as long as it takes.
+        thorough: have SQLite look for damage. Otherwise only the mark is compared, which takes a millisecond.
+
+    Raises:
+        Unavailable: ``STORE_CORRUPT``, ``STORE_INCOMPLETE``, ``STORE_UNREADABLE``, ``STORE_BUSY``.
+    """
+    mark = read_mark(store)  # before the store: what others write meanwhile is not missed
+    if not require_there(store) or not store.is_file():  # of what is no file, SQLite says what is wrong
+        return True
+
+    def examine(db: Connection) -> bool:
+        require_marked(store, db, mark)
+        return not thorough or _is_checked(store, db, seconds)
+
+    try:
+        return read_only(store, examine)
+    except sqlite3.Error as error:
+        raise store_error(store, error) from error
+
+
+def require_there(store: Path) -> bool:
+    """Whether there is a database; refuses one that is gone or empty, and was neither.
+
+    Raises:
+        Unavailable: ``STORE_INCOMPLETE``.
+    """
+    try:
+        size = store.stat().st_size
+    except FileNotFoundError:
+        size = None
+    except OSError:  # SQLite says what is wrong
+        return True
+    if size:
+        return True
+    if mark_file(store).exists() or _size(log_of(store)):
+        raise incomplete(store, "It is gone." if size is None else "It is an empty file.")
+    return False
+
+
+def require_marked(store: Path, db: sqlite3.Connection, mark: Mark | None) -> None:
+    """Refuse a database that lacks what a mark says.
+
+    Raises:
+        Unavailable: ``STORE_INCOMPLETE``.
+    """
+    if mark is not None and (lack := lacking(db, mark)) is not None:
+        raise incomplete(store, lack)
+
+
+def read_only(store: Path, question: Callable[[Connection], T]) -> T:
+    """Ask a question of a database, as of one moment. May ask it again.
+
+    One that nobody has open has no log. It is read as a file that does not change, as SQLite would otherwise create a
+    log beside it; if it was opened meanwhile, the answer is dropped.
+
+    Raises:
+        sqlite3.Error: what is wrong with it. OSError: it is gone.
+    """
+    while True:
+        before = _state(store)
+        try:
+            answer = _answer(store, question, is_closed=before is not None)
+        except Exception:
+            if before is None or _state(store) == before:
+                raise
+            continue
+        if before is None or _state(store) == before:
+            return answer
+
+
+def incomplete(store: Path, lack: str) -> WorkbenchError:
+    """The error for a store that lacks what it had acknowledged."""
+    return Unavailable(
+        "STORE_INCOMPLETE",
+        f"The store {store} is not the one that was last used here. {lack} Nothing was changed. {what_to_do(store)}",
+        lacks=lack,
+        backup=_shown_backup(store),
+    )
+
+
+def store_error(store: Path, error: sqlite3.Error) -> BaseException:
+    """The error for what SQLite says of a store; of one that is damaged it says what to do."""
+    known = storage_error(error)
+    if known is None or known.code != "STORE_CORRUPT":
+        return known or error
+    return corrupt(store, str(error))
+
+
+def corrupt(store: Path, reason: str) -> WorkbenchError:
+    """The error for a store that is damaged."""
+    return Unavailable(
+        "STORE_CORRUPT",
+        f"The store {store} is damaged: {reason}. Nothing was changed. {what_to_do(store)}",
+        reason=reason,
+        backup=_shown_backup(store),
+    )
+
+
+def what_to_do(store: Path) -> str:
+    """What a person can do about a store that is not used."""
+    backup = newest_backup(store)
+    restore = f"`workbench restore` brings back the newest backup, {backup}." if backup else "There is no backup."
+    return (
+        f"{restore} `workbench restore --as-it-is` goes on with what is there, `workbench restore --empty` with an "
+        "empty store. Each keeps what is there now aside."
+    )
+
+
+def _shown_backup(store: Path) -> str | None:
+    backup = newest_backup(store)
+    return str(backup) if backup else None
+
+
+def _is_checked(store: Path, db: Connection, seconds: float | None) -> bool:
+    """Whether SQLite has looked at all of a database, and found nothing wrong."""
+    if seconds is not None:
+        end = time.monotonic() + seconds
+        db.set_progress_handler(lambda: time.monotonic() > end, STEPS)
+    try:
+        (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            raise
+        return False
+    finally:
+        db.set_progress_handler(None, 0)
+    if found != "ok":
+        raise corrupt(store, found)
+    return True
+
+
+def _state(store: Path) -> tuple[int, int, int] | None:
+    """What changes when a store that nobody has open is changed; None: somebody has it open, or has left its log."""
+    found = store.stat()
+    return None if log_of(store).exists() else (found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def _answer(store: Path, question: Callable[[Connection], T], *, is_closed: bool) -> T:
+    how = "mode=ro&immutable=1" if is_closed else "mode=ro"
+    address = f"file:{quote(os.fspath(store.resolve()))}?{how}"
+    db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, factory=Connection)
+    with closing(db):
+        db.execute("PRAGMA query_only = ON")
+        db.execute("PRAGMA trusted_schema = OFF")
+        db.execute("BEGIN")
+        return question(db)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
