@@ -26,6 +26,7 @@ from workbench.settings import Settings
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 CODE = re.compile(r"`([^`\n]+)`")
+CODE = re.compile(r"^```.*?^```|(?<!\[)`[^`\n]+`(?!\])", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 LONGEST = {"README.md": 150, "CHANGELOG.md": 120}
 """Lines of the documents that everybody reads."""
@@ -99,10 +100,10 @@ def headings(text: str) -> set[str]:
 
 
 def written(document: Path) -> str:
-    """The text of a document; of a notebook, that of its Markdown cells."""
+    """The text of a document without its code; of a notebook, that of its Markdown cells."""
     text = document.read_text("utf-8")
     if document.suffix == ".md":
-        return text
+        return CODE.sub("", text)
     return "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown")
 
 
