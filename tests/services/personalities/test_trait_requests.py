@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import gc
+import warnings
+from collections.abc import AsyncIterator, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,17 @@ pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 CROSSED = "KOI_OUTDATED"
 MOOD = {"description": "How it feels.", "value": "calm"}
+
+
+@pytest.fixture(autouse=True)
+def _all_is_closed() -> Iterator[None]:
+    """Each test closes what it opens."""
+    gc.collect()
+    yield
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", ResourceWarning)
+        gc.collect()
+    assert [str(one.message) for one in warned] == []
 
 
 @pytest.fixture
