@@ -129,7 +129,9 @@ async def get_agent_process_info(
     ctx: Ctx,
     agent_id: AgentId,
     log_lines: Annotated[int, Field(ge=0, le=1_000, description="How many of the last lines of its log.")] = 50,
-    log_after: Annotated[int | None, Field(ge=0, description="Read on: lines after this byte of the log.")] = None,
+    log_after: Annotated[
+        int | None, Field(ge=0, le=LARGEST_INT, description="Read on: lines after this byte of the log.")
+    ] = None,
 ) -> Process:
     """Get the process of an agent you spawned: its usage, descendants, exit code and the end of its log."""
 
