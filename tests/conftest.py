@@ -371,7 +371,8 @@ async def talk(served: Served) -> AsyncIterator[Talks]:
 
         async def connected(client_id: str = "me", token: str | None = None, **options: Any) -> Talk:
             address = f"{served.info.ws_url}/{client_id}"
-            made = Talk(await stack.enter_async_context(connect(address, max_size=None, **options)))
+            plain: dict[str, Any] = {"max_size": None, "max_queue": None}  # a close would wait 10 s behind 16 messages
+            made = Talk(await stack.enter_async_context(connect(address, **plain, **options)))
             assert (await made.hear())["type"] == "tool_selection_prompt"
             if token is not None:
                 assert (await made.say(client_id, "authenticate", token=token))["type"] == "authentication_success"

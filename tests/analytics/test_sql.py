@@ -107,6 +107,30 @@ async def test_temporary_views_stay_and_follow_the_project_and_dataframes(workbe
     assert await rows(live, workbench, "SELECT count(*) FROM heavy", frames=frames) == [(2,)]
 
 
+async def test_no_temporary_view_hides_a_dataframe_and_no_dataframe_replaces_a_temporary_view(
+    workbench: Workbench,
+) -> None:
+    live, heavy = Live(), pandas.DataFrame({"title": ["Ton"]})
+    await rows(
+        live, workbench, "CREATE TEMP VIEW heavy AS SELECT title FROM tasks WHERE id = 2", frames={"Heavy": heavy}
+    )
+    await rows(live, workbench, "CREATE TEMP VIEW all_heavy AS FROM heavy")
+    alike = "heavy is a temporary view and your DataFrame Heavy. Write temp.heavy"
+    for query in (
+        "FROM heavy",
+        "FROM all_heavy",
+        "CREATE OR REPLACE TEMP VIEW heavy AS FROM heavy",
+        "CREATE OR REPLACE TEMP VIEW heavy AS SELECT 1; FROM heavy",
+    ):
+        with pytest.raises(BadInput, match=alike):
+            await rows(live, workbench, query, frames={"Heavy": heavy})
+    assert await rows(live, workbench, "FROM temp.heavy", frames={"Heavy": heavy}) == [("Weigh",)]
+    assert await rows(live, workbench, "FROM heavy", frames={"heavier": heavy}) == [("Weigh",)]
+    await rows(live, workbench, "DROP VIEW heavy", frames={"Heavy": heavy})
+    with pytest.raises(BadInput, match="Heavy is a temporary view"):
+        await rows(live, workbench, "CREATE TEMP TABLE IF NOT EXISTS heavy AS FROM Heavy", frames={"heavy": heavy})
+
+
 async def test_an_endless_query_ends_at_its_limit(workbench: Workbench) -> None:
     live = Live()
     with pytest.raises(Unavailable, match="SQL_TOO_SLOW"):

@@ -39,6 +39,29 @@ def test_charts_follow_the_work_and_open_what_they_show(desk: BareDesk) -> None:
     expect(desk.element.get_by_role("button", name="ada", exact=True)).to_have_attribute("aria-expanded", "true")
 
 
+def test_what_is_focused_or_selected_stays_when_charts_are_read_again(desk: BareDesk) -> None:
+    token = admitted(desk.project, "ada")
+    desk.host.call("create_task", title="Sew", persona_id="implementer")
+    desk.project.call("claim_task", token)
+    view(desk.element, "Analytics")
+    stream = desk.element.get_by_role("figure", name="Task stream")
+    stream.get_by_role("button", name="Task stream as a table").click()
+    utilisation, approvals = (desk.element.get_by_role("figure", name=name) for name in ("Utilisation", "Approvals"))
+    kept = [
+        stream.get_by_role("button", name="Sew, attempt 1 by ada: under way"),
+        stream.get_by_role("row", name="ada"),
+        utilisation.get_by_role("button", name="ada"),
+    ]
+    for part in kept:
+        part.evaluate("part => part.kept = true")
+    kept[0].focus()
+    desk.host.call("register", name="grace", persona_id="implementer")
+    expect(approvals.get_by_role("button", name="grace")).to_be_visible()
+    assert [part.evaluate("part => part.kept === true") for part in kept] == [True] * 3
+    expect(kept[0]).to_be_focused()
+    expect(stream).to_contain_text(kept[0].get_attribute("aria-label") or "-")
+
+
 def test_questions_have_the_names_of_the_inbox_while_they_wait(desk: BareDesk) -> None:
     admitted(desk.project, "ada")
     desk.host.call("register", name="grace", persona_id="implementer")

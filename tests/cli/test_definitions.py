@@ -114,6 +114,12 @@ def test_tools_are_files(define: Type, reviewer: str, files: Path) -> None:
     assert define("tools", "delete", reviewer, "count").status == 0
 
 
+@pytest.mark.parametrize("noun", ["rules", "references", "tools", "servers", "providers"])
+def test_a_section_is_listed_by_its_definition_alone_also_with_options(define: Type, reviewer: str, noun: str) -> None:
+    assert data(define(noun, reviewer, "--json")) == data(define(noun, "list", reviewer, "--json"))
+    assert "No such command 'lits'" in define(noun, "lits", reviewer).err
+
+
 def test_servers_are_programs_or_addresses(define: Type, reviewer: str) -> None:
     program = ("--command", "npx -y 'a server'", "--env", "ROOT=/data", "--cwd", "/tmp")
     assert define("servers", "add", reviewer, "files", *program).status == 0

@@ -63,7 +63,7 @@ async def test_with_a_server_it_is_the_server_that_is_asked(served: Served, comm
     while not following.done():
         await command("terminate", "bob")
         await asyncio.wait({following}, timeout=1)
-    assert "admitted as bob" in following.result().out
+    assert following.result().out.count("admitted as bob") == 1
     assert "script" in (await command("profiles")).out
 
 

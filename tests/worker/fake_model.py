@@ -24,7 +24,7 @@ SERVER = "workbench"
 
 @dataclass
 class FakeModel:
-    """Answers requests; `prompts` is all text that was sent, one entry for each request.
+    """Answers requests, and records them: their paths and their bodies.
 
     `scripts` are the steps of conversations in which a text occurs; all others go through `steps`. `keys` are the API
     keys that came with the requests.
@@ -33,9 +33,13 @@ class FakeModel:
     steps: Sequence[Step]
     scripts: dict[str, Sequence[Step]] = field(default_factory=dict)
     port: int = 0
-    prompts: list[str] = field(default_factory=list)
-    paths: list[str] = field(default_factory=list)
+    requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
+
+    @property
+    def prompts(self) -> list[str]:
+        """All that was sent, as JSON, one entry for each request."""
+        return [json.dumps(said, ensure_ascii=False) for _, said in self.requests]
 
     @property
     def url(self) -> str:
@@ -59,10 +63,9 @@ def answering(*steps: Step) -> Iterator[FakeModel]:
 
         def do_POST(self) -> None:
             said = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
-            model.paths.append(self.path)
+            model.requests.append((self.path, said))
             headers = ("Authorization", "x-api-key", "x-goog-api-key")
             model.keys |= {value.removeprefix("Bearer ") for name in headers if (value := self.headers.get(name))}
-            model.prompts.append(json.dumps(said, ensure_ascii=False))
             self._send(*answer(model, self.path, said))
 
         def do_GET(self) -> None:

@@ -219,10 +219,72 @@ def check_what_the_model_was_told(model: FakeModel, name: str) -> None:
     assert "You do one task at a time and finish it." in undefined
     assert f"PROMPT-OF-{name}" not in undefined
     assert "do not claim tasks" in told  # the server's instructions for an agent under a supervisor
-    assert "gemini-test" in told + "".join(model.paths)
+    assert "gemini-test" in told + "".join(path for path, _ in model.requests)
     assert "waits_for" not in told  # output schemas, which alone have this word, do not reach the model
     assert "RULE-ON-REQUEST" not in told
     assert "wba_" not in told
+
+
+SETTINGS = {"maxChatTurns": 3, "maxOutputTokens": 4321, "temperature": 0.2, "topP": 0.9, "toolPermission": "never"}
+IGNORED = {
+    "claude": {"temperature", "topP"},
+    "codex": {"maxChatTurns", "maxOutputTokens", "temperature", "topP"},
+    "gemini": {"maxOutputTokens", "temperature", "topP"},
+}
+"""What a program has no setting for."""
+STEPS = 5
+
+
+def sampling(said: dict[str, Any]) -> dict[str, Any]:
+    """What a request says of how the model answers, in the words of any provider."""
+    words = ("temperature", "top_p", "topP", "max_tokens", "max_output_tokens", "maxOutputTokens")
+    return {word: value for word, value in (said | said.get("generationConfig", {})).items() if word in words}
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
+async def test_what_a_definition_sets_reaches_the_model_of_a_real_program_and_nothing_that_it_does_not_set(
+    settings: Settings, repository: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEY_OF_A_DEFINITION", KEY)
+    more = {"tool_server_start_seconds": 60.0, "confinement_read": str(SERVER.parents[2])}
+    chosen = settings.model_copy(update=more)
+    unused = {}
+    with answering(*[("shell", "true")] * STEPS, ("text", "All is done.")) as model:
+        address = for_test(chosen, name, model)
+        provider = {KEYS[name]: "env://KEY_OF_A_DEFINITION"} | (address if name == "codex" else {})
+        async with serving(chosen) as served:
+            call = served.workbench.call
+            for agent, stated in (("ada", SETTINGS | {"model": f"{PROVIDERS[name]}:gemini-test"}), ("bob", {})):
+                create = {"name": agent, "initialPrompt": f"PROMPT-OF-{agent}", "initialSettings": stated}
+                await call("agent_create", agentPath=f"./agents/{agent}", **create)
+                server = {"command": sys.executable, "args": [str(SERVER)]}
+                await call("agent_add_mcp_server", agentTarget=agent, serverName="notes", config=server)
+                how = {"providerType": PROVIDERS[name], "config": provider}
+                await call("agent_install_provider", agentTarget=agent, **how)
+                await call("create_worktree", name=agent)
+                new = {"title": "t", "persona_id": "implementer", "target_worktree": agent, "max_retries": 0}
+                task_id = (await call("create_task", **new))["id"]
+                where = {"name": agent, "definition": agent, "assigned_worktree": agent, "environment": address}
+                unused[agent] = (await call("spawn_agent", profile="plain", persona_id="implementer", **where))[
+                    "unused"
+                ]
+                await given.reached(served.workbench, task_id, "completed", "failed")
+    used, own = (
+        [(path, said) for path, said in model.requests if f"PROMPT-OF-{agent}" in json.dumps(said)]
+        for agent in ("ada", "bob")
+    )
+    limit = {"max_tokens": SETTINGS["maxOutputTokens"]} if name == "claude" else {}
+    assert unused["ada"] == [f"The profile plain does not use the setting {key}." for key in sorted(IGNORED[name])]
+    assert len(used) == (STEPS + 1 if name == "codex" else SETTINGS["maxChatTurns"])
+    assert name == "codex" or len(own) == STEPS + 1  # the model that Codex chooses has no tool for a command line
+    for path, said in used:
+        assert "gemini-test" in (path if name == "gemini" else said["model"])
+        assert "knows nothing" in json.dumps(said)  # a tool that needs no permission, as the setting says
+        assert sampling(said) == sampling(own[0][1]) | limit
+    for path, said in own:
+        assert "gemini-test" not in path + str(said.get("model"))
+        assert "knows nothing" not in json.dumps(said)
+        assert not limit.items() & sampling(said).items()
 
 
 CALLS = """

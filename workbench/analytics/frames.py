@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     import duckdb
 
 _SELECT = re.compile(r"\b(?:select|from|with)\b", re.IGNORECASE)
+_CREATED = re.compile(
+    r'\bcreate\s+(?:or\s+replace\s+)?temp(?:orary)?\s+(?:table|view)\s+(?:if\s+not\s+exists\s+)?(?:"(\w+)"|(\w+))',
+    re.IGNORECASE,
+)
 _SOURCE = re.compile(r'\b(?:from|join|pivot|unpivot)\s+(?:"(\w+)"|(\w+)\b)(?!\s*[.(])', re.IGNORECASE)
 
 
@@ -24,8 +28,8 @@ def used(db: duckdb.DuckDBPyConnection, query: str, known: Mapping[str, object])
         known: DataFrames and other values, by name.
 
     Raises:
-        BadInput: ``SQL_FAILED``: a table of the project is called the same, or another DataFrame but for upper case,
-            which SQL does not tell apart.
+        BadInput: ``SQL_FAILED``: a view of the project, or a temporary one, is called the same, or another DataFrame
+            but for upper case, which SQL does not tell apart.
     """
     frames = {name: value for name, value in known.items() if is_frame(value)}
     if not frames:
@@ -34,11 +38,12 @@ def used(db: duckdb.DuckDBPyConnection, query: str, known: Mapping[str, object])
     views: dict[str, str] = dict(db.execute(named).fetchall())
     known_tables = "SELECT lower(table_name), table_catalog = 'temp' FROM information_schema.tables"
     tables: dict[str, bool] = dict(db.execute(known_tables).fetchall())
+    tables |= dict.fromkeys(_names(_CREATED, query.lower()), True)
     written = _written(db, query)
     while shown := [name for name in views if name in {each.lower() for each in written}]:
         for name in shown:
             written |= _written(db, views.pop(name))
-    _refuse_hidden(written, {name for name, is_own in tables.items() if not is_own}, frames)
+    _refuse_hidden(written, tables, frames)
     found = {name: _frame(name, written, frames) for name in written if name.lower() not in tables}
     return {name: frames[frame] for name, frame in found.items() if frame is not None}
 
@@ -56,15 +61,21 @@ def _frame(name: str, written: Collection[str], frames: Mapping[str, object]) ->
     return next((frame for frame in alike if frame == name), alike[0] if alike else None)
 
 
-def _refuse_hidden(written: Collection[str], tables: Collection[str], frames: Mapping[str, object]) -> None:
+def _refuse_hidden(written: Collection[str], tables: Mapping[str, bool], frames: Mapping[str, object]) -> None:
+    """Refuse names of tables, which may be temporary, that are those of DataFrames, too."""
     mine = {frame.lower(): frame for frame in frames}
     for name in sorted(written):
         if name.lower() in mine and name.lower() in tables:
+            kind, schema = ("temporary view", "temp") if tables[name.lower()] else ("view of the project", "main")
             raise BadInput(
                 "SQL_FAILED",
-                f"{name} is a view of the project and your DataFrame {mine[name.lower()]}. Write main.{name} for the "
-                "view, or give the DataFrame another name.",
+                f"{name} is a {kind} and your DataFrame {mine[name.lower()]}. Write {schema}.{name} for the view, or "
+                "give the DataFrame another name.",
             )
+
+
+def _names(pattern: re.Pattern[str], query: str) -> set[str]:
+    return {quoted or plain for quoted, plain in pattern.findall(query)}
 
 
 def _written(db: duckdb.DuckDBPyConnection, query: str) -> set[str]:
@@ -75,7 +86,7 @@ def _written(db: duckdb.DuckDBPyConnection, query: str) -> set[str]:
     for statement in duckdb.extract_statements(query):
         parsed = _parsed(db, statement.query)
         if parsed is None:
-            found |= {quoted or plain for quoted, plain in _SOURCE.findall(statement.query)}
+            found |= _names(_SOURCE, statement.query)
         else:
             nodes = [*_nodes(parsed)]
             inner = {entry["key"].lower() for node in nodes for entry in node.get("cte_map", {}).get("map", [])}

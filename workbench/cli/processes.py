@@ -173,22 +173,20 @@ def logs(client: OperatorClient, agent_id: str, lines: int, follow: bool, raw: b
     text = "\n".join(found["log_tail"])
     if not follow:
         return Text(text, found, raw)
-    click.echo(repr(Text(text, raw=raw)))
     with suppress(KeyboardInterrupt):  # this is how one ends it
-        _follow(client, agent_id, Path(found["log"]), raw)
+        _follow(client, agent_id, found, raw)
     return None
 
 
-def _follow(client: OperatorClient, agent_id: str, log: Path, raw: bool) -> None:
-    with log.open("r", encoding="utf-8", errors="replace") as file:
-        file.seek(0, 2)
-        while True:
-            running = client.call("get_agent_process_info", agent_id=agent_id, log_lines=0)["state"] != "ended"
-            if text := file.read():
-                click.echo(repr(Text(text, raw=raw)), nl=False)
-            if not running:
-                return
+def _follow(client: OperatorClient, agent_id: str, found: dict[str, Any], raw: bool) -> None:
+    """Print the lines of a process, and go on until it has ended and nothing more is there."""
+    while found["log_tail"] or found["state"] != "ended":
+        if found["log_tail"]:
+            click.echo(repr(Text("\n".join(found["log_tail"]), raw=raw)))
+        else:
             time.sleep(FOLLOW_SECONDS)
+        after = found["log_after"] or 0
+        found = client.call("get_agent_process_info", agent_id=agent_id, log_lines=1_000, log_after=after)
 
 
 @root.command()

@@ -35,7 +35,7 @@ def trust(client: OperatorClient, yes: bool) -> Shown:
     text, data = _listed(state, found), {"state": state, "files": [_as_data(one) for one in found]}
     if not yes and not agreed(f"{text}\n\nMay Workbench use this?"):
         return Text(text, {"trusted": False, **data}, note=UNTRUSTED)
-    _require_valid(project)
+    _require_valid(project, found)
     if state:
         state_directory.adopt(project)
     record(project, found)
@@ -52,15 +52,19 @@ def _unknown_state(project: Path) -> list[str]:
     return state_directory.unknown(project)
 
 
-def _require_valid(project: Path) -> None:
-    """Refuse settings that the servers would refuse once they are trusted.
+def _require_valid(project: Path, found: Iterable[Privileged]) -> None:
+    """Refuse what would be refused where it is used: settings by the servers, profiles by `spawn`.
 
     Raises:
-        BadInput: ``BAD_SETTINGS``. Refused, Unauthenticated: see `check_address`.
+        BadInput: ``BAD_SETTINGS``, ``PROFILE_INVALID``. Refused, Unauthenticated: see `check_address`.
     """
+    from workbench.rules import profile
     from workbench.shells.gate import check_address
 
     check_address(Settings(project=project, **Settings.of_project(project)))
+    for one in found:
+        if not one.names:
+            profile.parse(Path(one.file).stem, one.text)
 
 
 def _listed(state: Sequence[str], found: Iterable[Privileged]) -> str:

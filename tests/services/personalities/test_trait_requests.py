@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import gc
+import warnings
+from collections.abc import AsyncIterator, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,17 @@ pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 CROSSED = "KOI_OUTDATED"
 MOOD = {"description": "How it feels.", "value": "calm"}
+
+
+@pytest.fixture(autouse=True)
+def _all_is_closed() -> Iterator[None]:
+    """Each test closes what it opens."""
+    gc.collect()
+    yield
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", ResourceWarning)
+        gc.collect()
+    assert [str(one.message) for one in warned] == []
 
 
 @pytest.fixture
@@ -96,7 +109,9 @@ async def refused(here: Side, there: Side) -> int:
     return int((await here.call("get_network"))["refused"]) - crossed
 
 
-async def test_a_call_in_order_is_answered_and_is_not_run_again(here: Side, there: Side) -> None:
+async def test_a_call_in_order_is_answered_and_is_not_run_again(
+    here: Side, there: Side, monkeypatch: pytest.MonkeyPatch
+) -> None:
     body = signed(there.identity, call_of(there), here.identity.rid)
     result = result_of(await post(here, body), here)
     assert (result.call_id, result.content, result.error) == ("c1", [{"type": "text", "text": "calm"}], None)
@@ -104,8 +119,9 @@ async def test_a_call_in_order_is_answered_and_is_not_run_again(here: Side, ther
     here.ctx.node.received_calls._received.clear()  # as after a restart
     assert code_of(await post(here, body), here) == "CALL_REPLAYED"
     assert len(await here.records()) == 1
-    here.ctx.node.presence = None  # it takes part no more
-    response = await post(here, body)
+    with monkeypatch.context() as patch:
+        patch.setattr(here.ctx.node, "presence", None)  # it takes part no more
+        response = await post(here, body)
     assert (response.status_code, response.json()["error"]["code"]) == (503, "KOI_NOT_JOINED")
 
 

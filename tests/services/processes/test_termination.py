@@ -18,6 +18,7 @@ from tests.services.worktrees.lab import finished
 from workbench.app import Workbench
 from workbench.process import ProcessTable
 from workbench.project.root import identity
+from workbench.rules.secrets.forms import MASK
 from workbench.services.spawning import request
 from workbench.settings import Settings
 from workbench.store.base import Tx
@@ -137,6 +138,30 @@ async def test_what_a_crashed_server_left_running_is_ended_and_nothing_else(sett
         assert [a["registration_status"] for a in agents] == ["inactive", "inactive"]
         assert not left.exists()
     table.terminate(sleeper, 0)
+
+
+async def test_a_log_is_read_on_line_by_line_and_no_line_is_lost_or_told_twice(served: Served) -> None:
+    await spawn(served, name="walt")
+    found = await process(served, "walt")
+    while not any("admitted as walt" in line for line in found["log_tail"]):
+        found = await process(served, "walt")
+    served.workbench._ctx.secrets.add(["blue-moon-17"])
+
+    async def written(text: str) -> list[str]:
+        nonlocal found
+        with Path(found["log"]).open("a") as log:
+            log.write(text)
+        how = {"log_lines": 1_000, "log_after": found["log_after"]}
+        found = await served.workbench.call("get_agent_process_info", agent_id="walt", **how)
+        return [line for line in found["log_tail"] if "blue" in line or line.startswith("#")]
+
+    assert await written("# one\n# it is blue-") == ["# one"]
+    assert await written("moon-17\n") == [f"# it is {MASK}"]
+    many = [f"# {number}" for number in range(1_500)]
+    assert await written("\n".join([*many, ""])) == many[:1_000]
+    assert await written("# last") == many[1_000:]
+    await served.workbench.call("terminate_agent", agent_id="walt")
+    assert [line[:6] for line in await written("")] == ["# last"]
 
 
 async def test_the_usage_of_a_worker_is_known_while_it_works(served: Served, lab: Path) -> None:

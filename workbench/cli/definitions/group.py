@@ -33,7 +33,8 @@ class SectionGroup(NounGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """See `click.Command.parse_args`."""
-        if len(args) == 1 and not ctx.resilient_parsing and args[0] not in (*self.commands, *ctx.help_option_names):
+        is_alone = bool(args) and all(one.startswith("-") for one in args[1:2])
+        if is_alone and not ctx.resilient_parsing and args[0] not in (*self.commands, *ctx.help_option_names):
             args = ["list", *args]
         return super().parse_args(ctx, args)
 

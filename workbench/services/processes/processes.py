@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from workbench import atomic_file
 from workbench.errors import NotFound, Refused
 from workbench.model import LARGEST_INT, Level, Micros, Wire
 from workbench.ops import OPERATOR, Caller, Ctx, op
@@ -30,6 +30,13 @@ from workbench.store.queries import beside
 SQL = beside(__file__)
 
 TAIL_BYTES = 256_000
+
+
+class Tail(NamedTuple):
+    """Lines of a log, and the byte up to which they were read."""
+
+    lines: list[str]
+    after: int | None
 
 
 class ResourceLimits(Wire):
@@ -51,7 +58,8 @@ class Child(Wire):
 
 
 class Process(Wire):
-    """The process of a spawned agent, with everything it started. `log_tail` has the last lines of its log.
+    """The process of a spawned agent, with everything it started. `log_tail` has the last lines of its log, up to the
+    byte `log_after`, or those after the one that you gave; the last one when it is complete, or the process ended.
 
     `cpu_percent` is in percent of one processor, since the previous call or, for the first one, since the start.
     `reason` says why the process ended or, while it runs, why it could not be ended. `definition_hash` is the version
@@ -83,6 +91,7 @@ class Process(Wire):
     ended_at: Micros | None
     log: str
     log_tail: list[str]
+    log_after: int | None
     queue_place: int | None
 
 
@@ -110,7 +119,7 @@ async def get_managed_agents(ctx: Ctx) -> ManagedAgents:
     usages = await _usages(ctx, [process for _, process in rows if process])
     agents = []
     for agent, row in rows:
-        process = _process(ctx, agent["assigned_agent_id"], row, usages.get(agent["id"]), []) if row else None
+        process = _process(ctx, agent["assigned_agent_id"], row, usages.get(agent["id"])) if row else None
         agents.append(ManagedAgent(**directory.agent_of(ctx, agent).model_dump(), process=process))
     return ManagedAgents(agents=agents)
 
@@ -120,6 +129,9 @@ async def get_agent_process_info(
     ctx: Ctx,
     agent_id: AgentId,
     log_lines: Annotated[int, Field(ge=0, le=1_000, description="How many of the last lines of its log.")] = 50,
+    log_after: Annotated[
+        int | None, Field(ge=0, le=LARGEST_INT, description="Read on: lines after this byte of the log.")
+    ] = None,
 ) -> Process:
     """Get the process of an agent you spawned: its usage, descendants, exit code and the end of its log."""
 
@@ -130,7 +142,7 @@ async def get_agent_process_info(
 
     row = await ctx.read(question)
     usages = await _usages(ctx, [row])
-    tail = await asyncio.to_thread(_tail, ctx, row["agent_id"], log_lines)
+    tail = await asyncio.to_thread(_tail, ctx, row, log_lines, log_after)
     return _process(ctx, agent_id, row, usages.get(row["agent_id"]), tail)
 
 
@@ -170,7 +182,7 @@ async def _usages(ctx: Ctx, rows: Sequence[Row]) -> dict[str, Usage]:
     return {agent: used[ref] for agent, ref in refs.items()}
 
 
-def _process(ctx: Ctx, agent_id: str, row: Row, usage: Usage | None, tail: list[str]) -> Process:
+def _process(ctx: Ctx, agent_id: str, row: Row, usage: Usage | None, tail: Tail = Tail([], None)) -> Process:
     request: dict[str, Any] = json.loads(row["request"])
     state = _state(row)
     usage = usage or Usage()
@@ -201,7 +213,8 @@ def _process(ctx: Ctx, agent_id: str, row: Row, usage: Usage | None, tail: list[
         spawned_at=row["spawned_at"] or row["asked_at"],
         ended_at=row["ended_at"] if state == "ended" else None,
         log=str(log_of(ctx, row["agent_id"])),
-        log_tail=tail,
+        log_tail=tail.lines,
+        log_after=tail.after,
         queue_place=row["place"] if row["state"] == "queued" else None,
     )
 
@@ -212,12 +225,26 @@ def _state(row: Row) -> Literal["queued", "running", "ended"]:
     return "running" if row["pid"] is not None and row["ended_at"] is None else "ended"
 
 
-def _tail(ctx: Ctx, agent_uid: str, lines: int) -> list[str]:
-    """The last lines of the log of an agent, without secrets."""
-    if not lines:
-        return []
+def _tail(ctx: Ctx, row: Row, most: int, after: int | None) -> Tail:
+    """Lines of the log of an agent, without secrets: the last ones, or the next ones after a byte."""
+    if not most:
+        return Tail([], after)
     try:
-        text = atomic_file.tail(log_of(ctx, agent_uid), TAIL_BYTES)
+        with log_of(ctx, row["agent_id"]).open("rb") as log:
+            size = os.fstat(log.fileno()).st_size
+            start = max(0, size - TAIL_BYTES) if after is None else min(after, size)
+            log.seek(start)
+            written = log.read(TAIL_BYTES)
     except OSError:
-        return []
-    return str(ctx.secrets.masked(text)).splitlines()[-lines:]
+        return Tail([], after)
+    lines = written.splitlines(keepends=True)
+    if after is None:
+        return Tail(_shown(ctx, lines)[-most:], start + len(written))
+    is_full = len(written) == TAIL_BYTES
+    if lines and not lines[-1].endswith(b"\n") and (len(lines) > 1 if is_full else _state(row) != "ended"):
+        lines.pop()  # its rest comes later
+    return Tail(_shown(ctx, lines[:most]), start + len(b"".join(lines[:most])))
+
+
+def _shown(ctx: Ctx, lines: Iterable[bytes]) -> list[str]:
+    return str(ctx.secrets.masked(b"".join(lines).decode("utf-8", "replace"))).splitlines()

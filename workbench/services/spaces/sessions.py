@@ -25,10 +25,7 @@ SessionRef = Annotated[str, Field(description="Id or name.")]
 
 
 class Session(Wire):
-    """A session of a project. `contexts`, `agents` and `teams` count what is not deleted.
-
-    `used_at` is when an agent was last assigned to it.
-    """
+    """A session of a project. `contexts`, `agents` and `teams` count what is not deleted."""
 
     id: str
     project_id: str
@@ -38,7 +35,6 @@ class Session(Wire):
     teams: int
     agents: int
     contexts: int
-    used_at: Micros | None
     created_at: Micros
     updated_at: Micros
     deleted_at: Micros | None

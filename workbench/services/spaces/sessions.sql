@@ -5,7 +5,7 @@ sessions
 sessions x JOIN projects p ON p.id = x.project_id
 
 -- part: columns
-    x.project_id, p.name AS project, x.used_at,
+    x.project_id, p.name AS project,
     (SELECT COUNT(*) FROM teams t WHERE t.session_id = x.id AND t.deleted_at IS NULL) AS teams,
     (SELECT COUNT(*) FROM agents a WHERE a.session_id = x.id AND a.deleted_at IS NULL) AS agents,
     x.contexts - (SELECT COUNT(*) FROM contexts c WHERE c.session_id = x.id AND c.deleted_at IS NOT NULL) AS contexts

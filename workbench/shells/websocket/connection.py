@@ -397,12 +397,14 @@ class Connection:
         return Reply(message.contexts(caller.name, page))
 
     async def _operate(self, caller: Caller, frame: Frame) -> Reply:
-        if frame.action not in self._workbench.catalogue:
+        operation = self._workbench.catalogue.get(frame.action)
+        if operation is None:
             return Reply(message.echo(frame))
         data = frame.data
         if "agent_id" in data and caller.agent is not None and not self._names_agents(frame.action):
             data = {key: value for key, value in data.items() if key != "agent_id"}
-        result = await self._workbench.dispatch(caller, frame.action, data, decoded=True)
+        with self._socket.waiting() if operation.waits(data) else contextlib.nullcontext():
+            result = await self._workbench.dispatch(caller, frame.action, data, decoded=True)
         return Reply(message.response(frame.action, result))
 
     # Events.

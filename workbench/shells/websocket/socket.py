@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +74,7 @@ class MessageSocket:
         self._most = settings.max_in_flight
         self._room = asyncio.Event()
         self._handling: deque[asyncio.Task[Reply]] = deque()
+        self._waiting: set[asyncio.Task[Any]] = set()
         self._answered = asyncio.Event()
         self._background: set[asyncio.Task[None]] = set()
         self._sending = asyncio.Lock()
@@ -156,6 +157,17 @@ class MessageSocket:
                 log.exception("background work of a connection failed")
                 await self.send(message.reply(message.error(internal_error(), action), request_id))
 
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """What the message that is being handled waits for, within the block, is given up when the connection ends."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._waiting.add(task)
+        try:
+            yield
+        finally:
+            self._waiting.discard(task)
+
     async def _transmit(self, event: Message) -> None:
         try:
             await self._send(event)
@@ -216,8 +228,8 @@ class MessageSocket:
             await self.end(CLOSE_INTERNAL_ERROR, "INTERNAL_ERROR", message.error(internal_error(), None))
 
     async def _wind_up(self, loops: list[asyncio.Task[None]]) -> None:
-        """Cancel background work, and give messages in progress some time to finish."""
-        for task in (*loops, *self._background):
+        """Cancel background work and what waits, and give other messages in progress some time to finish."""
+        for task in (*loops, *self._background, *self._waiting):
             task.cancel()
         try:
             if self._handling:

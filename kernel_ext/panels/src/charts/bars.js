@@ -1,7 +1,7 @@
 /** Bars beside their names: a list, each line of which may open what it is about. Read as text it says the same. */
 
 import { button } from "../lib/controls.js";
-import { h } from "../lib/dom.js";
+import { h, renew } from "../lib/dom.js";
 
 /** @typedef {{name: string, open?: () => void, share: number, tick?: number, state?: string, text: string, title?: string}} Bar shares of the whole width */
 
@@ -10,15 +10,19 @@ export class Bars {
   constructor(name) {
     this.element = h("ul", { class: "wb-shares", "aria-label": name });
     this.drawn = "";
+    this.names = "";
   }
 
-  /** Drawn anew only when something differs; the line that has the focus keeps it. @param {Bar[]} bars */
+  /** Lines of the same names stay what they are, and what has the focus keeps it. @param {Bar[]} bars */
   show(bars) {
     const key = JSON.stringify(bars);
     if (key === this.drawn) return;
     this.drawn = key;
     const at = [...this.element.children].findIndex((line) => line.contains(document.activeElement));
-    this.element.replaceChildren(...bars.map(bar));
+    const names = JSON.stringify(bars.map(({ name }) => name));
+    if (names !== this.names) this.element.replaceChildren();
+    this.names = names;
+    renew(this.element, ...bars.map(bar));
     if (at >= 0) this.element.children[Math.min(at, bars.length - 1)]?.querySelector("button")?.focus();
   }
 }

@@ -2,7 +2,7 @@
 
 import { plainTable } from "../lib/blocks.js";
 import { button } from "../lib/controls.js";
-import { freshId, h, setAttribute, setText } from "../lib/dom.js";
+import { freshId, h, renew, setAttribute, setText } from "../lib/dom.js";
 
 /**
  * What a figure shows. `table` has what the drawing has, and `draw` makes the drawing for a width; without them there is
@@ -57,17 +57,21 @@ export class Figure {
     if (width && width !== this.width) this.draw();
   }
 
-  /** Draw for the present width. What had the focus has it again. */
+  /** Draw for the present width. Marks that were there stay, with the focus and the pointer that is on them. */
   draw() {
     this.width = Math.floor(this.canvas.clientWidth);
     if (!this.shown?.draw || !this.width) return;
     const focused = this.canvas.contains(document.activeElement) ? document.activeElement.dataset.key : null;
     const { picture, marks } = this.shown.draw(this.width);
-    this.marks = marks;
-    this.canvas.replaceChildren(picture);
-    const current = marks.find(({ key }) => key === (focused ?? this.current)) ?? marks[0];
-    for (const one of marks) one.element.setAttribute("tabindex", one === current ? 0 : -1);
+    const keys = marks.map(({ key }) => key).join(" ");
+    if (keys !== this.keys) this.canvas.replaceChildren();
+    this.keys = keys;
+    const stay = renew(this.canvas, picture);
+    this.marks = stay ? marks.map((one, at) => ({ ...one, element: this.marks[at].element })) : marks;
+    const current = this.marks.find(({ key }) => key === (focused ?? this.current)) ?? this.marks[0];
+    for (const one of this.marks) one.element.setAttribute("tabindex", one === current ? 0 : -1);
     if (focused !== null && current) current.element.focus();
+    if (this.readout.textContent && current?.key === this.current) setText(this.readout, current.text);
   }
 
   drawLegend() {
@@ -89,7 +93,7 @@ export class Figure {
   drawTable() {
     const { columns, rows } = this.shown.table ?? { columns: [], rows: [] };
     this.table.setAttribute("aria-label", this.name);
-    this.table.replaceChildren(plainTable(columns, rows));
+    renew(this.table, plainTable(columns, rows));
   }
 
   markOf(target) {

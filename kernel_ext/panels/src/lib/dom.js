@@ -53,6 +53,35 @@ export function setAttribute(element, name, value) {
   else if (element.getAttribute(name) !== shown(name, value)) element.setAttribute(name, shown(name, value));
 }
 
+/**
+ * Show nodes in place of others. Where they have the same form, those that are there stay and only what differs is
+ * changed: they keep the focus, the pointer, a selection, and their listeners, which have to do the same.
+ * @param {Element} holder @param {...Element} made
+ * @returns {boolean} whether they stayed
+ */
+export function renew(holder, ...made) {
+  const stay = holder.childNodes.length === made.length && made.every((one, at) => isAlike(holder.childNodes[at], one));
+  if (stay) made.forEach((one, at) => adopt(holder.childNodes[at], one));
+  else holder.replaceChildren(...made);
+  return stay;
+}
+
+function isAlike(one, other) {
+  if (one.nodeName !== other.nodeName || one.childNodes.length !== other.childNodes.length) return false;
+  return [...one.childNodes].every((child, at) => isAlike(child, other.childNodes[at]));
+}
+
+function adopt(one, other) {
+  if (one instanceof Text) {
+    if (one.data !== other.data) one.data = other.data;
+    return;
+  }
+  for (const { name } of [...one.attributes].filter(({ name }) => !other.hasAttribute(name) && name !== "tabindex"))
+    one.removeAttribute(name);
+  for (const { name, value } of other.attributes) setAttribute(one, name, value);
+  one.childNodes.forEach((child, at) => adopt(child, other.childNodes[at]));
+}
+
 /** A message with `code` between backticks, as nodes. @param {string} message @returns {Node[]} */
 export function prose(message) {
   return message.split("`").map((part, at) => (at % 2 ? h("code", {}, part) : node(part)));

@@ -3,7 +3,7 @@
 import { Facts } from "../lib/blocks.js";
 import { askIn } from "../lib/confirm.js";
 import { button } from "../lib/controls.js";
-import { freshId, h, setAttribute, setText } from "../lib/dom.js";
+import { freshId, h, renew, setAttribute, setText } from "../lib/dom.js";
 import { byteSize, dateTime, duration } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { VisiblePolling } from "../link/polling.js";
@@ -154,7 +154,7 @@ export class ProcessDetails {
     const rows = children.map((child) => h("tr", {}, ...cells(child)));
     const head = h("thead", {}, h("tr", {}, ...heads));
     const table = h("table", { class: "wb-table wb-children" }, head, h("tbody", {}, ...rows));
-    this.children.replaceChildren(...(rows.length ? [table] : []));
+    renew(this.children, ...(rows.length ? [table] : []));
   }
 
   askTerminate() {

@@ -1,0 +1,3 @@
+-- Nothing has ever noted when a session was last used.
+
+ALTER TABLE sessions DROP COLUMN used_at;
