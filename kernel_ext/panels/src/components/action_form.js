@@ -1,0 +1,66 @@
+/** The question before something that cannot simply be undone, with the button that does it. */
+
+import { Button, html, useLayoutEffect, useRef, useState } from "./ui.js";
+
+/**
+ * @param {object} props
+ * @param {string} props.label of the button that does it
+ * @param {string} props.working on the button while it is done
+ * @param {string} props.consequence what happens then
+ * @param {string} [props.reason] placeholder of the field for a reason; without it there is no field
+ * @param {boolean} [props.danger] whether something may be lost
+ * @param {(reason: string) => Promise<any>} props.act false or null: it has failed
+ * @param {(outcome: any) => void} props.onDone
+ * @param {() => void} props.onCancel
+ */
+export function ActionForm({ label, working, consequence, reason, danger = true, act, onDone, onCancel }) {
+  const [isBusy, setBusy] = useState(false);
+  const form = useRef(null);
+  useLayoutEffect(() => form.current.querySelector("input, button").focus(), []);
+  const submit = async (event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    setBusy(true);
+    const outcome = await act(form.current.querySelector("input")?.value.trim() ?? "");
+    setBusy(false);
+    if (outcome) onDone(outcome);
+  };
+  const onKeyDown = (event) => {
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      onCancel();
+    } else if (event.key === "Enter" && event.target.matches("input")) {
+      event.preventDefault(); // inside a notebook browsers do not submit
+      form.current.requestSubmit();
+    }
+  };
+  return html`<form ref=${form} class="wb-confirm wb-stack" onSubmit=${submit} onKeyDown=${onKeyDown}>
+    <p class="wb-muted">${consequence}</p>
+    <div class="wb-line">
+      ${reason && html`<input class="wb-input wb-grow" type="text" maxlength="1000" placeholder=${reason} aria-label="Reason" spellcheck=${false} autocomplete="off" />`}
+      <${Button}
+        type="submit"
+        class="wb-button ${danger ? "wb-danger" : "wb-primary"}"
+        label=${isBusy ? working : label}
+        disabled=${isBusy}
+      />
+      <${Button} label="Cancel" onClick=${onCancel} />
+    </div>
+  </form>`;
+}
+
+/**
+ * The question that is asked below the buttons that ask one; cancelling gives the focus back to the button.
+ * @returns {{question: any, ask: (event: Event, question: object) => void, close: () => void}}
+ */
+export function useQuestion() {
+  const [asked, setAsked] = useState(null);
+  const close = () => setAsked(null);
+  const ask = (event, words) => setAsked({ words, opener: event.currentTarget });
+  const cancel = () => {
+    close();
+    asked.opener.focus();
+  };
+  const question = asked && html`<${ActionForm} key=${asked.words.label} ...${asked.words} onCancel=${cancel} />`;
+  return { question, ask, close };
+}
