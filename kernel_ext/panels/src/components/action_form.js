@@ -14,16 +14,12 @@ import { Button, html, useLayoutEffect, useRef, useState } from "./ui.js";
  * @param {() => void} props.onCancel
  */
 export function ActionForm({ label, working, consequence, reason, danger = true, act, onDone, onCancel }) {
-  const [isBusy, setBusy] = useState(false);
   const form = useRef(null);
+  const [isBusy, run] = useAction(() => act(form.current.querySelector("input")?.value.trim() ?? ""), onDone);
   useLayoutEffect(() => form.current.querySelector("input, button").focus(), []);
-  const submit = async (event) => {
+  const submit = (event) => {
     event.preventDefault();
-    if (isBusy) return;
-    setBusy(true);
-    const outcome = await act(form.current.querySelector("input")?.value.trim() ?? "");
-    setBusy(false);
-    if (outcome) onDone(outcome);
+    run();
   };
   const onKeyDown = (event) => {
     if (event.key === "Escape") {
@@ -63,4 +59,23 @@ export function useQuestion() {
   };
   const question = asked && html`<${ActionForm} key=${asked.words.label} ...${asked.words} onCancel=${cancel} />`;
   return { question, ask, close };
+}
+
+/** A button that does something at once, and says so meanwhile. @param {{label: string, working: string, act: () => Promise<any>, onDone: (outcome: any) => void}} props */
+export function ActionButton({ label, working, act, onDone }) {
+  const [isBusy, run] = useAction(act, onDone);
+  return html`<${Button} label=${isBusy ? working : label} disabled=${isBusy} onClick=${run} />`;
+}
+
+/** Whether something is being done, and what does it, unless it is. @returns {[boolean, () => Promise<void>]} */
+function useAction(act, onDone) {
+  const [isBusy, setBusy] = useState(false);
+  const run = async () => {
+    if (isBusy) return;
+    setBusy(true);
+    const outcome = await act();
+    setBusy(false);
+    if (outcome) onDone(outcome);
+  };
+  return [isBusy, run];
 }

@@ -1,92 +1,102 @@
-/** A table: columns that sort, rows kept by their ids, one of which is opened below or beside the table. */
+/** A table: columns that sort, rows kept by their ids, which are opened below their lines or beside the table. */
 
 import { moveBetweenRows } from "../lib/controls.js";
 import { NEXT, sortedBy } from "../lib/sorting.js";
-import { html, useLayoutEffect, useRef, useState } from "./ui.js";
+import { Button, html, useLayoutEffect, useRef, useState } from "./ui.js";
 
-/** `value` is sorted by, and shown unless there is a `cell`. @typedef {{key: string, label: string, value?: (row: any) => any, cell?: (row: any) => any, title?: (row: any) => string|null|undefined}} Column */
+/**
+ * A column sorts by its `value`, and shows it unless there is a `cell`.
+ * @typedef {{key: string, label: string, value?: (row: any) => any, cell?: (row: any, opener: any) => any, title?: (row: any) => string|null|undefined}} Column
+ */
 
 /**
  * @param {object} props
  * @param {any[]} props.rows
- * @param {Column[]} props.columns the first one has the button that opens a row
+ * @param {Column[]} props.columns
  * @param {(row: any) => string} [props.id]
- * @param {(row: any) => string} [props.name] on that button
- * @param {string|null} [props.opened] the id of the row that is opened
- * @param {(id: string) => void} [props.onOpen] without it rows cannot be opened
- * @param {(row: any) => any} [props.detail] what is below the row that is opened; without it, it is shown elsewhere
+ * @param {(row: any) => string} [props.name] on the button that opens a row
+ * @param {string} [props.opener] the key of the column with this button, which its `cell` is given
+ * @param {string[]} [props.opened] the ids of the rows that are opened
+ * @param {(id: string) => void} [props.onOpen] opens a row, or closes it
+ * @param {() => void} [props.onGone] the row that was closed is not shown any more: something else needs the focus
+ * @param {(row: any) => any} [props.detail] what is below a row that is opened; without it, it is shown elsewhere
+ * @param {(row: any) => string} [props.rowClass]
+ * @param {number} [props.step] how many rows there are before a button shows more of them
+ * @param {any} [props.filters] others begin with the first rows again
  */
-export function DataTable({ rows, columns, id = (row) => row.id, name = id, opened = null, onOpen, detail, ...more }) {
+export function DataTable({ rows, columns, id = (row) => row.id, name = id, opener = columns[0].key, ...more }) {
+  const { opened = [], onOpen, onGone, detail, rowClass = () => "", step = Infinity, filters, ...attributes } = more;
   const [sort, setSort] = useState({ by: null, direction: "none" });
+  const [limit, setLimit] = useState(step);
   const body = useRef(null);
-  useFocusAfterClosing(body, opened);
+  useFocusAfterClosing(body, opened, onGone);
+  useLayoutEffect(() => setLimit(step), [filters, sort]);
   const column = columns.find(({ key }) => key === sort.by);
-  const sorted = column ? sortedBy(rows, valueOf(column), sort.direction) : rows;
-  const press = (key) => {
-    const direction = NEXT[sort.by === key ? sort.direction : "none"];
-    setSort({ by: direction === "none" ? null : key, direction });
+  const sorted = column ? sortedBy(rows, column.value, sort.direction) : rows;
+  const line = (row) => {
+    const isOpen = opened.includes(id(row));
+    const about = { row, columns, isOpen, opener, detail, name: name(row), id: id(row), class: rowClass(row) };
+    return html`<${Line} key=${about.id} ...${about} onOpen=${() => onOpen(about.id)} />`;
   };
-  const head = ({ key, label }) =>
-    html`<th scope="col" class="wb-col-${key}" aria-sort=${sort.by === key ? sort.direction : "none"}>
-      <button type="button" class="wb-sort" onClick=${() => press(key)}>${label}</button>
-    </th>`;
-  const line = (row) => html`<${Line} key=${id(row)} ...${{ row, columns, id, name, opened, onOpen, detail }} />`;
-  return html`<table
-    ...${more}
-    class="wb-table ${more.class ?? ""}"
-    onKeyDown=${(event) => moveBetweenRows(event, body.current)}
-  >
-    <thead>
-      <tr>
-        ${columns.map(head)}
-      </tr>
-    </thead>
-    <tbody ref=${body}>
-      ${sorted.map(line)}
-    </tbody>
-  </table>`;
+  const onKeyDown = (event) => moveBetweenRows(event, body.current);
+  return html`<table ...${attributes} class="wb-table ${attributes.class}" onKeyDown=${onKeyDown}>
+      <thead>
+        <tr>
+          ${columns.map((one) => html`<${Heading} column=${one} sort=${sort} onSort=${setSort} />`)}
+        </tr>
+      </thead>
+      <tbody ref=${body}>
+        ${sorted.slice(0, limit).map(line)}
+      </tbody>
+    </table>
+    ${sorted.length > limit && html`<${Button} label="Show more" onClick=${() => setLimit(limit + step)} />`}`;
 }
 
-function Line({ row, columns, id, name, opened, onOpen, detail }) {
-  const isOpen = id(row) === opened;
-  const open = () => onOpen(id(row));
-  const opener = html`<button
-    type="button"
+function Heading({ column: { key, label, value }, sort, onSort }) {
+  if (!value) return html`<th scope="col" class="wb-col-${key}">${label}</th>`;
+  const present = sort.by === key ? sort.direction : "none";
+  const press = () => onSort({ by: NEXT[present] === "none" ? null : key, direction: NEXT[present] });
+  return html`<th scope="col" class="wb-col-${key}" aria-sort=${present}>
+    <${Button} class="wb-sort" label=${label} onClick=${press} />
+  </th>`;
+}
+
+function Line({ id, name, row, columns, opener, isOpen, onOpen, detail, class: className }) {
+  const button = html`<${Button}
     class="wb-opener"
-    data-row=${id(row)}
+    label=${name}
+    data-row=${id}
     aria-expanded=${isOpen}
-    onClick=${open}
-  >
-    ${name(row)}
-  </button>`;
-  const cell = ({ title, ...column }, at) =>
-    html`<td class="wb-col-${column.key}" title=${title?.(row) || null}>
-      ${at === 0 && onOpen ? opener : null}${(column.cell ?? valueOf(column))(row)}
-    </td>`;
+    onClick=${onOpen}
+  />`;
+  const content = ({ key, cell, value }) =>
+    key === opener ? (cell ? cell(row, button) : button) : (cell ?? value)(row);
+  const cells = columns.map(
+    (one) => html`<td class="wb-col-${one.key}" title=${one.title?.(row) || null}>${content(one)}</td>`,
+  );
+  const onClick = (event) => !detail && !isOpen && !event.target.closest("button") && onOpen();
+  const onKeyDown = (event) => {
+    if (event.key === "Escape" && !event.defaultPrevented && !event.target.matches(".wb-input")) onOpen();
+  };
+  const below = html`<tr class="wb-table-details" onKeyDown=${onKeyDown}>
+    <td colspan=${columns.length}>${isOpen && detail?.(row)}</td>
+  </tr>`;
   const state = isOpen ? (detail ? "wb-opened" : "wb-active") : "";
-  const click = (event) => onOpen && !detail && !event.target.closest("button") && open();
-  return html`<tr class="wb-table-row ${state}" onClick=${click}>
-      ${columns.map(cell)}
+  return html`<tr class="wb-table-row ${state} ${className}" onClick=${onClick}>
+      ${cells}
     </tr>
-    ${
-      isOpen && detail
-        ? html`<tr class="wb-table-details">
-            <td colspan=${columns.length}>${detail(row)}</td>
-          </tr>`
-        : null
-    }`;
+    ${isOpen && detail && below}`;
 }
 
-/** When the row that was opened is closed, its button has the focus. */
-function useFocusAfterClosing(body, opened) {
+/** When a row is closed, the button that opened it has the focus. */
+function useFocusAfterClosing(body, opened, onGone) {
   const before = useRef(opened);
   useLayoutEffect(() => {
-    if (opened === null && before.current !== null)
-      body.current.querySelector(`[data-row="${CSS.escape(before.current)}"]`)?.focus();
+    for (const id of before.current.filter((one) => !opened.includes(one))) {
+      const opener = body.current.querySelector(`[data-row="${CSS.escape(id)}"]`);
+      if (opener) opener.focus();
+      else onGone?.();
+    }
     before.current = opened;
-  }, [opened]);
-}
-
-function valueOf({ key, value }) {
-  return value ?? ((row) => row[key]);
+  }, [opened.join("\n")]);
 }

@@ -10,7 +10,7 @@ import { VisiblePolling } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 
 export { render } from "preact";
-export { useLayoutEffect, useRef, useState } from "preact/hooks";
+export { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 /** Makes elements and components of a template: html`<p class="wb-empty">${text}</p>`. */
 export const html = htm.bind(element);

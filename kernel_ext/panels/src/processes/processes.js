@@ -105,7 +105,7 @@ function View({ desk, all, usage, now }) {
       aria-label="Processes"
       rows=${all.filter((one) => !older.has(one))}
       columns=${columns}
-      opened=${row && opened}
+      opened=${row ? [opened] : []}
       onOpen=${open}
     />
     ${ended.length > ENDED_SHOWN && html`<${Button} label=${more} onClick=${() => showAll(!showsAll)} />`}
@@ -118,7 +118,7 @@ function columnsOf(live, now) {
   return [
     { key: "agent", label: "Agent", value: ({ id }) => id, cell: persona },
     { key: "state", label: "State", value: ({ state }) => RANK[state], cell: stateMark, title: stateTitle },
-    { key: "profile", label: "Profile" },
+    { key: "profile", label: "Profile", value: ({ profile }) => profile },
     { key: "worktree", label: "Worktree", value: ({ worktree }) => worktree, cell: ({ worktree }) => worktree ?? "–" },
     { key: "cpu", label: "CPU", value: (row) => live(row)?.percent, cell: used((u) => `${Math.round(u.percent)} %`) },
     {
@@ -143,7 +143,7 @@ function columnsOf(live, now) {
   ];
 }
 
-const persona = ({ persona_id: id }) => html`<span class="wb-alias">${id}</span>`;
+const persona = ({ persona_id: id }, opener) => [opener, html`<span class="wb-alias">${id}</span>`];
 const stateTitle = (row) => [processLabel(row), row.reason].filter(Boolean).join(": ");
 
 function stateMark(row) {
