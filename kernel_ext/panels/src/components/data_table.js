@@ -17,7 +17,7 @@ import { Button, html, useLayoutEffect, useRef, useState } from "./ui.js";
  * @param {(row: any) => string} [props.name] on the button that opens a row
  * @param {string} [props.opener] the key of the column with this button, which its `cell` is given
  * @param {string[]} [props.opened] the ids of the rows that are opened
- * @param {(id: string) => void} [props.onOpen] opens a row, or closes it
+ * @param {(id: string) => void} [props.onOpen] opens a row, or closes it; without it none can be opened
  * @param {() => void} [props.onGone] the row that was closed is not shown any more: something else needs the focus
  * @param {(row: any) => any} [props.detail] what is below a row that is opened; without it, it is shown elsewhere
  * @param {(row: any) => string} [props.rowClass]
@@ -36,7 +36,7 @@ export function DataTable({ rows, columns, id = (row) => row.id, name = id, open
   const line = (row) => {
     const isOpen = opened.includes(id(row));
     const about = { row, columns, isOpen, opener, detail, name: name(row), id: id(row), class: rowClass(row) };
-    return html`<${Line} key=${about.id} ...${about} onOpen=${() => onOpen(about.id)} />`;
+    return html`<${Line} key=${about.id} ...${about} onOpen=${onOpen && (() => onOpen(about.id))} />`;
   };
   const onKeyDown = (event) => moveBetweenRows(event, body.current);
   return html`<table ...${attributes} class="wb-table ${attributes.class}" onKeyDown=${onKeyDown}>
@@ -74,7 +74,7 @@ function Line({ id, name, row, columns, opener, isOpen, onOpen, detail, class: c
   const cells = columns.map(
     (one) => html`<td class="wb-col-${one.key}" title=${one.title?.(row) || null}>${content(one)}</td>`,
   );
-  const onClick = (event) => !detail && !isOpen && !event.target.closest("button") && onOpen();
+  const onClick = (event) => onOpen && !detail && !isOpen && !event.target.closest("button") && onOpen();
   const onKeyDown = (event) => {
     if (event.key === "Escape" && !event.defaultPrevented && !event.target.matches(".wb-input")) onOpen();
   };
