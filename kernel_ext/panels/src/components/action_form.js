@@ -46,7 +46,8 @@ export function ActionForm({ label, working, consequence, reason, danger = true,
 }
 
 /**
- * The question that is asked below the buttons that ask one; cancelling gives the focus back to the button.
+ * The question that is asked below the buttons that ask one; cancelling gives the focus back to the button. It is an
+ * `ActionForm`, or another `form`.
  * @returns {{question: any, ask: (event: Event, question: object) => void, close: () => void}}
  */
 export function useQuestion() {
@@ -57,14 +58,15 @@ export function useQuestion() {
     close();
     asked.opener.focus();
   };
-  const question = asked && html`<${ActionForm} key=${asked.words.label} ...${asked.words} onCancel=${cancel} />`;
+  const { form: Form = ActionForm, ...words } = asked?.words ?? {};
+  const question = asked && html`<${Form} key=${words.label} ...${words} onCancel=${cancel} />`;
   return { question, ask, close };
 }
 
 /** A button that does something at once, and says so meanwhile. @param {{label: string, working: string, act: () => Promise<any>, onDone: (outcome: any) => void}} props */
-export function ActionButton({ label, working, act, onDone }) {
+export function ActionButton({ label, working, act, onDone, disabled = false, ...more }) {
   const [isBusy, run] = useAction(act, onDone);
-  return html`<${Button} label=${isBusy ? working : label} disabled=${isBusy} onClick=${run} />`;
+  return html`<${Button} ...${more} label=${isBusy ? working : label} disabled=${isBusy || disabled} onClick=${run} />`;
 }
 
 /** Whether something is being done, and what does it, unless it is. @returns {[boolean, () => Promise<void>]} */
