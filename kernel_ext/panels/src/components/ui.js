@@ -64,6 +64,14 @@ export function useRequests(desk) {
   return useOnce(() => new RequestRunner(desk));
 }
 
+/** Give the focus to something else when what had it in a list is gone. @param {{current: HTMLElement|null}} list @param {() => void} elsewhere */
+export function useFocusKept(list, elsewhere) {
+  const hadFocus = list.current?.contains(document.activeElement);
+  useLayoutEffect(() => {
+    if (hadFocus && !list.current?.contains(document.activeElement)) elsewhere();
+  });
+}
+
 /**
  * Do some work again and again while an element is visible, at once when it has come, and when `runNow` is called.
  * @param {number} ms @param {() => Promise<unknown>} work @param {(error: Error) => void} onError

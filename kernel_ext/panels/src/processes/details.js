@@ -52,9 +52,9 @@ export function ProcessDetails({ desk, row, usage, task, now, onClose }) {
 function Actions({ desk, row, onDone }) {
   const { id, state } = row;
   const requests = useRequests(desk);
-  const { question, ask, close } = useQuestion();
-  const done = (what) => () => {
-    close();
+  const { question, ask } = useQuestion();
+  const done = (what) => (_, end) => {
+    end();
     desk.announce(`${id}: ${what}.`);
     onDone();
   };

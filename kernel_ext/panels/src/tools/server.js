@@ -44,8 +44,8 @@ export function Server({ desk, server, enabled }) {
   </li>`;
 }
 
-/** A form for the configuration of a server; null: of a new one. @param {{desk: any, server: any|null, onDone?: (saved: any|null) => void, onCancel?: () => void}} props */
-export function ServerEdit({ desk, server, onCancel, onDone = onCancel }) {
+/** A form for the configuration of a server; null: of a new one. @param {{desk: any, server: any|null, onDone: (saved: any|null) => void}} props */
+export function ServerEdit({ desk, server, onDone }) {
   const form = useOnce(() => new ServerForm(desk, server, onDone));
   useLayoutEffect(() => form.focus(), []);
   return html`<${Embedded} element=${form.element} />`;

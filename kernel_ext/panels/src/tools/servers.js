@@ -1,6 +1,6 @@
 /** The MCP servers of the project: their state and what is wrong with them; added, changed, restarted and removed. */
 
-import { Button, html, render, useLayoutEffect, useRef, useState } from "../components/ui.js";
+import { Button, html, render, useFocusKept, useRef, useState } from "../components/ui.js";
 import { h } from "../lib/dom.js";
 import { Server, ServerEdit } from "./server.js";
 
@@ -36,10 +36,7 @@ function View({ desk, servers, problem, isEmpty, enabled }) {
   const list = useRef(null);
   const line = useRef(null);
   const focusAdd = () => line.current.firstChild.focus();
-  const hadFocus = list.current?.contains(document.activeElement);
-  useLayoutEffect(() => {
-    if (hadFocus && !list.current.contains(document.activeElement)) focusAdd(); // the server that had it is gone
-  });
+  useFocusKept(list, focusAdd);
   const add = (more) => html`<${Button} ...${more} label="Add a server…" onClick=${() => setAdds(true)} />`;
   const done = (saved) => {
     setAdds(false);
