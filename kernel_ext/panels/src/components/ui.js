@@ -1,7 +1,7 @@
 /** What components are written with. As in `lib/dom.js`, text is inert, and JupyterLab's keys are kept from controls. */
 
 import htm from "htm";
-import { h as create } from "preact";
+import { h as create, render } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { FOCUSABLE, SHOWN } from "../lib/dom.js";
 import { shapeOf } from "../lib/icons.js";
@@ -26,6 +26,12 @@ function element(type, props, ...children) {
 function safe(child) {
   if (Array.isArray(child)) return child.map(safe);
   return typeof child === "string" ? inert(child) : child;
+}
+
+/** What draws components in an element, until a view ends. @param {HTMLElement} place @param {AbortSignal} signal @returns {(tree: any) => void} */
+export function drawnIn(place, signal) {
+  signal.addEventListener("abort", () => render(null, place), { once: true });
+  return (tree) => signal.aborted || render(tree, place);
 }
 
 /** A button; a disabled one keeps the focus. @param {{label: any, name?: string, disabled?: boolean, onClick?: (event) => void}} props */

@@ -2,7 +2,7 @@
 
 import { DataTable } from "../components/data_table.js";
 import { Split } from "../components/detail_pane.js";
-import { Button, Dot, Embedded, Icon, html, render, useState } from "../components/ui.js";
+import { Button, Dot, Embedded, Icon, drawnIn, html, useState } from "../components/ui.js";
 import { h } from "../lib/dom.js";
 import { byteSize, plural } from "../lib/format.js";
 import { VisiblePolling } from "../link/polling.js";
@@ -31,6 +31,7 @@ export class Processes {
     /** For what is read again and again here. */
     this.reader = new RequestRunner(desk);
     this.element = h("div", { class: "wb-stack" });
+    this.draw = drawnIn(this.element, signal);
     const onError = (error) => this.reader.showError(error);
     this.polling = new VisiblePolling(this.element, POLL_MS, () => this.poll(), onError, signal);
   }
@@ -71,7 +72,7 @@ export class Processes {
       ? html`<${View} ...${{ desk: this.desk, all, usage: this.usage, now }} />`
       : loaded.has("processes") && EMPTY;
     const errors = [this.requests, this.reader].map(({ errorBox }) => html`<${Embedded} element=${errorBox} />`);
-    render(html`${errors}${view}`, this.element);
+    this.draw(html`${errors}${view}`);
   }
 
   /** "2 running · 1 queued" */
