@@ -99,7 +99,7 @@ export function ActionButton({ label, working = "Working…", act, onDone, disab
 }
 
 /** Whether something is being done, and what does it, unless it is. @returns {[boolean, () => Promise<void>]} */
-function useAction(act, onDone, onFailed = () => {}) {
+export function useAction(act, onDone, onFailed = () => {}) {
   const [isBusy, setBusy] = useState(false);
   const run = async () => {
     if (isBusy) return;

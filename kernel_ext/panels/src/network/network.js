@@ -120,8 +120,7 @@ export class Network {
     for (const view of Object.keys(VIEWS)) this[view].element.hidden = view !== this.view;
     this.table.update(network, peers, peer?.rid ?? null, now);
     if (this.view === "graph") this.graph.update(network, peers, peer?.rid ?? null, now);
-    if (!peer && this.opened) this.pane.hide();
-    if (peer) this.pane.update(peer, network, this.enabled, now);
+    this.pane.update(peer, network, this.enabled, now);
     if (!this.requests.busy) enable(this.enabled, this.leaveButton);
   }
 
@@ -148,14 +147,12 @@ export class Network {
 
   open(rid) {
     this.opened = rid;
-    this.pane.show(rid);
     this.update();
     this.pane.focus();
   }
 
   close() {
     this.opened = null;
-    this.pane.hide();
     this.update();
     if (this.view === "graph") this.graph.box.focus(); // the table does so itself
   }
