@@ -5,6 +5,7 @@ import globals from "globals";
 const FOLDERS = [
   "lib",
   "link",
+  "components",
   "charts",
   "contents",
   "saved_views",

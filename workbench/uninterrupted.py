@@ -25,9 +25,7 @@ def started(argv: Sequence[str], *, keeps_session: bool = False, **options: Any)
     An error in the block, such as an interrupt, ends the program and what it started.
 
     Args:
-        keeps_session: do not start a session too: the program needs to know which terminal it belongs to, or is to be
-            weighed by its niceness against this process. Linux weighs whole sessions against each other, if `autogroup`
-            is on (sched(7)).
+        keeps_session: do not start a session too: the program needs to know which terminal it belongs to.
         options: those of `subprocess.Popen`.
 
     Raises:

@@ -291,7 +291,11 @@ def test_a_server_is_added_used_switched_off_and_removed(desk: BareDesk) -> None
     row.get_by_role("button", name="Switch off hub").click()
     expect(row.locator(".wb-server")).to_contain_text("Switched off")
     expect(row.get_by_role("button", name="Switch on hub")).to_be_enabled()
-    row.get_by_role("button", name="Remove… hub").click()
-    row.get_by_role("button", name="Remove hub", exact=True).click()
+    row.get_by_role("button", name="Edit… hub").press("Enter")
+    row.get_by_label("Configuration").press("Escape")
+    expect(row.get_by_role("button", name="Edit… hub")).to_be_focused()
+    row.get_by_role("button", name="Remove… hub").press("Enter")
+    row.get_by_role("button", name="Remove hub", exact=True).press("Enter")
     expect(desk.element.get_by_text("No MCP servers yet.")).to_be_visible()
+    expect(desk.element.get_by_role("button", name="Add a server…").first).to_be_focused()
     assert desk.host.call("list_tool_servers")["servers"] == []

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench import state_directory
-from workbench.analytics.bulk.children import ExtractionFailed
-from workbench.analytics.bulk.load import SMALLEST, Load
-from workbench.analytics.changes import START, Update, read_update
+from workbench.analytics.changes import START, Update, after_event, read_update
+from workbench.analytics.first_load import SMALLEST, FirstLoad, LoadFailed
 from workbench.analytics.others import Others
 from workbench.analytics.questions import Question, answer
 from workbench.analytics.replica import Replica
@@ -106,13 +105,13 @@ async def refresh(live: Live, store: Store) -> Update:
 
 async def _fill(replica: Replica, store: SqliteStore) -> None:
     """Fill an empty copy of a large store. If that fails, the copy stays empty, and is filled page by page."""
-    if await store.read(last_event_id) < SMALLEST:
+    position = await store.read(lambda tx: after_event(tx, last_event_id(tx)))
+    if position.cursor < SMALLEST:
         return
-    load = Load(store.path)
+    load = FirstLoad(store.path, position.cursor)
     try:
-        position = await store.read(load.plan)
         await asyncio.to_thread(replica.fill, load.into, position)
-    except ExtractionFailed as error:
+    except LoadFailed as error:
         log.warning("the store is read page by page, which takes longer: %s", error)
     finally:
         load.stop()

@@ -3,8 +3,10 @@
 import { inert } from "./inert.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const SHOWN = new Set(["title", "aria-label", "placeholder"]);
-const FOCUSABLE = new Set(["button", "input", "select", "textarea"]);
+/** Attributes that are shown or read out. */
+export const SHOWN = new Set(["title", "aria-label", "placeholder"]);
+/** Elements that can have the focus. */
+export const FOCUSABLE = new Set(["button", "input", "select", "textarea"]);
 let serial = 0;
 
 /** An id that no other element of the page has. @param {string} prefix @returns {string} */

@@ -40,7 +40,13 @@ const SHAPES = {
 
 /** The icon of a state, a kind of approval or a control. Decoration: the word beside it says the same. @returns {SVGElement} */
 export function icon(name) {
+  const { known, paths } = shapeOf(name);
+  const made = paths.map(({ d, fill }) => svg("path", { d, class: fill ? "wb-fill" : "wb-stroke" }));
+  return svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true", class: `wb-icon wb-icon-${known}` }, ...made);
+}
+
+/** What an icon is drawn with. */
+export function shapeOf(name) {
   const known = SHAPES[name] ? name : "question";
-  const paths = SHAPES[known].map(({ d, fill }) => svg("path", { d, class: fill ? "wb-fill" : "wb-stroke" }));
-  return svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true", class: `wb-icon wb-icon-${known}` }, ...paths);
+  return { known, paths: SHAPES[known] };
 }

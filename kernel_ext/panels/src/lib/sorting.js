@@ -4,7 +4,8 @@ import { button } from "./controls.js";
 import { h, setAttribute } from "./dom.js";
 
 const names = new Intl.Collator("en", { numeric: true });
-const NEXT = { none: "ascending", ascending: "descending", descending: "none" };
+/** What a press on a heading changes its direction to. */
+export const NEXT = { none: "ascending", ascending: "descending", descending: "none" };
 
 export class Sorting {
   /**
@@ -54,12 +55,16 @@ export class Sorting {
    * @template T @param {T[]} items @param {(item: T, key: string) => string|number|null|undefined} valueOf @returns {T[]}
    */
   sorted(items, valueOf) {
-    if (this.by === null) return items;
-    const sign = this.direction === "descending" ? -1 : 1;
-    const keyed = items.map((item) => ({ item, value: valueOf(item, this.by) ?? "" }));
-    keyed.sort((a, b) => Number(a.value === "") - Number(b.value === "") || sign * compare(a.value, b.value));
-    return keyed.map(({ item }) => item);
+    return this.by === null ? items : sortedBy(items, (item) => valueOf(item, this.by), this.direction);
   }
+}
+
+/** The items by a value; those without one come last, those with the same one stay as they are. */
+export function sortedBy(items, valueOf, direction) {
+  const sign = direction === "descending" ? -1 : 1;
+  const keyed = items.map((item) => ({ item, value: valueOf(item) ?? "" }));
+  keyed.sort((a, b) => Number(a.value === "") - Number(b.value === "") || sign * compare(a.value, b.value));
+  return keyed.map(({ item }) => item);
 }
 
 function compare(a, b) {

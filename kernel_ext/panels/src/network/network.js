@@ -118,9 +118,9 @@ export class Network {
     const peer = peers.find(({ rid }) => rid === this.opened) ?? null;
     this.split.classList.toggle("wb-open", Boolean(peer));
     for (const view of Object.keys(VIEWS)) this[view].element.hidden = view !== this.view;
-    this[this.view].update(network, peers, peer?.rid ?? null, now);
-    if (!peer && this.opened) this.pane.hide();
-    if (peer) this.pane.update(peer, network, this.enabled, now);
+    this.table.update(network, peers, peer?.rid ?? null, now);
+    if (this.view === "graph") this.graph.update(network, peers, peer?.rid ?? null, now);
+    this.pane.update(peer, network, this.enabled, now);
     if (!this.requests.busy) enable(this.enabled, this.leaveButton);
   }
 
@@ -147,18 +147,14 @@ export class Network {
 
   open(rid) {
     this.opened = rid;
-    this.pane.show(rid);
     this.update();
     this.pane.focus();
   }
 
   close() {
-    const rid = this.opened;
     this.opened = null;
-    this.pane.hide();
     this.update();
-    if (this.view === "table") this.table.focus(rid);
-    else this.graph.box.focus();
+    if (this.view === "graph") this.graph.box.focus(); // the table does so itself
   }
 
   focus() {

@@ -1,13 +1,12 @@
 /** One peer, opened: its address, its state, what was refused of it, what it may call, and blocking it. */
 
-import { Facts, labelled } from "../lib/blocks.js";
-import { askIn } from "../lib/confirm.js";
-import { button, enable } from "../lib/controls.js";
-import { freshId, h, setText } from "../lib/dom.js";
+import { useAction, useQuestion } from "../components/action_form.js";
+import { DetailPane, FactList } from "../components/detail_pane.js";
+import { Button, Embedded, Icon, drawnIn, html } from "../components/ui.js";
+import { useLayoutEffect, useOnce, useRequests, useState } from "../components/ui.js";
+import { h } from "../lib/dom.js";
 import { ago, dateTime, plural } from "../lib/format.js";
-import { icon } from "../lib/icons.js";
 import { Refresh } from "../link/polling.js";
-import { RequestRunner } from "../link/request_runner.js";
 import { PeerPermissions } from "./peer_permissions.js";
 import { edgeText, nodeName, STATES } from "./peers.js";
 
@@ -21,174 +20,19 @@ export class PeerPane {
   constructor(desk, on, signal) {
     this.desk = desk;
     this.on = on;
-    this.requests = new RequestRunner(desk);
-    this.reader = new RequestRunner(desk);
-    this.permissions = new PeerPermissions(desk);
-    const id = freshId("peer");
-    this.mark = h("span", { class: "wb-mark" });
-    this.title = h("h4", { class: "wb-pane-title", id, tabindex: -1 });
-    this.state = h("div", { class: "wb-indented wb-wrap" });
-    this.facts = new Facts();
-    this.refusals = h("div", {});
-    this.rejections = h("div", {});
-    this.published = h("div", {});
-    this.blockButton = button("", "wb-button", () => this.toggleBlock());
-    this.confirmBox = h("div", {});
-    const close = button("×", "wb-close", on.close, "Close the node");
-    this.element = h(
-      "section",
-      { class: "wb-pane wb-stack wb-roomy", "aria-labelledby": id, hidden: true },
-      h("div", { class: "wb-pane-head" }, this.mark, this.title, close),
-      this.state,
-      h("div", { class: "wb-line" }, this.blockButton),
-      this.confirmBox,
-      this.requests.errorBox,
-      this.reader.errorBox,
-      this.facts.element,
-      this.published,
-      this.permissions.element,
-      this.refusals,
-      this.rejections,
-    );
-    this.element.addEventListener("keydown", (event) => this.onKey(event));
-    desk.store.subscribe(() => this.onEvents(), signal);
+    const keydown = (event) => this.onKey(event);
+    this.element = h("div", { style: "display: contents", on: { keydown } });
+    this.draw = drawnIn(this.element, signal);
   }
 
-  /** @param {string} rid */
-  show(rid) {
-    this.hide();
-    this.rid = rid;
-    this.confirmBox.replaceChildren();
-    this.requests.clearError();
-    this.permissions.clear();
-    this.refusals.replaceChildren();
-    this.rejections.replaceChildren();
-    this.drawn = null;
-    this.element.hidden = false;
-    const onError = (error) => this.reader.showError(error);
-    this.reading = new Refresh(() => this.read(rid), onError);
-    this.reading.now();
-  }
-
-  hide() {
-    this.reading?.stop();
-    this.element.hidden = true;
+  /** @param {any} peer its row; null: none is opened @param {any} network its row @param {boolean} enabled @param {number} now in ms */
+  update(peer, network, enabled, now) {
+    const { desk, on } = this;
+    this.draw(peer && html`<${Peer} key=${peer.rid} ...${{ desk, on, peer, network, enabled, now }} />`);
   }
 
   focus() {
-    this.title.focus();
-  }
-
-  /** Read what the row does not have again, after events about the peer. */
-  onEvents() {
-    if (!this.element.hidden && this.desk.store.concerns(`peer:${this.rid}`)) this.reading.now();
-  }
-
-  async read(rid) {
-    const found = await this.reader.send("get_peer", { peer: rid });
-    if (rid !== this.rid) return;
-    this.reader.clearError();
-    this.permissions.show(rid, found.permissions);
-    this.drawRefusals(found.refusals);
-    this.drawRejections(found.rejections);
-  }
-
-  /** @param {any} peer its row @param {any} network its row @param {boolean} enabled @param {number} now in ms */
-  update(peer, network, enabled, now) {
-    this.peer = peer;
-    const [label, mark] = STATES[peer.state];
-    if (this.drawn !== peer.state) this.mark.replaceChildren(icon(mark));
-    this.drawn = peer.state;
-    setText(this.title, nodeName(peer.rid));
-    setText(this.state, stateText(peer, label, now));
-    this.drawFacts(peer, network, now);
-    this.drawPublished(peer.rid);
-    setText(this.blockButton, peer.blocked_at ? "Unblock" : "Block…");
-    if (!this.requests.busy) enable(enabled, this.blockButton);
-    this.permissions.update(enabled, Boolean(peer.blocked_at));
-  }
-
-  drawFacts(peer, { rid: own, edges }, now) {
-    const edge = (from, to) => edges.find(({ source, target }) => source === from && target === to);
-    this.facts.update([
-      ["Address", peer.base_url && h("code", { class: "wb-id" }, peer.base_url)],
-      ["RID", h("code", { class: "wb-id" }, peer.rid)],
-      ["Kind", peer.node_type === "PARTIAL" ? "sends requests, but takes none" : null],
-      ["Role", peer.is_relay && "first contact: passes on what other nodes publish"],
-      ["Sends to us", edgeText(edge(peer.rid, own))],
-      ["Gets from us", edgeText(edge(own, peer.rid))],
-      ["Known since", dateTime(peer.first_seen)],
-      ["Last contact", ago(peer.last_seen, now)],
-      ["Waiting", peer.waiting > 0 && `${plural(peer.waiting, "event")} to be sent`],
-      ["Failures", peer.failures > 0 && `${plural(peer.failures, "request")} in a row`],
-    ]);
-  }
-
-  drawPublished(rid) {
-    const { personalities } = this.desk.store.tables;
-    const names = [...personalities.values()]
-      .filter(({ provenance }) => provenance?.owner === rid)
-      .map(({ name }) => name);
-    const key = names.join("\n");
-    if (key === this.drawnNames) return;
-    this.drawnNames = key;
-    const links = names.map((name) =>
-      h(
-        "li",
-        {},
-        button(name, "wb-link", () => this.on.open(name)),
-      ),
-    );
-    this.published.replaceChildren(
-      ...(links.length ? [labelled("Personalities", h("ul", { class: "wb-traits" }, ...links))] : []),
-    );
-  }
-
-  drawRefusals(refusals) {
-    const line = ({ code, count, last_at: last, last_reason: reason }) =>
-      h(
-        "li",
-        { class: "wb-refusal" },
-        h("div", {}, h("code", {}, code), ` × ${count.toLocaleString("en")}, last ${dateTime(last)}`),
-        h("div", { class: "wb-muted wb-wrap" }, reason),
-      );
-    const list = h("ul", { class: "wb-stack" }, ...refusals.map(line));
-    this.refusals.replaceChildren(...(refusals.length ? [labelled("Refused messages and calls", list)] : []));
-  }
-
-  /** Events of this node that the peer does not accept: for good, or until it is tried again. */
-  drawRejections(rejections) {
-    const line = ({ rid, code, reason, is_final: isFinal, rejected_at: at }) =>
-      h(
-        "li",
-        { class: "wb-refusal" },
-        h("div", { class: "wb-wrap" }, h("code", { class: "wb-id" }, rid), ` ${dateTime(at)}`),
-        h("div", { class: "wb-wrap" }, isFinal ? REJECTED : FAILED),
-        h("div", { class: "wb-muted wb-wrap" }, h("code", {}, code), ` ${reason}`),
-      );
-    const list = h("ul", { class: "wb-stack" }, ...rejections.map(line));
-    this.rejections.replaceChildren(...(rejections.length ? [labelled("Rejected by it", list)] : []));
-  }
-
-  toggleBlock() {
-    const { rid, blocked_at: blocked } = this.peer;
-    const name = nodeName(rid);
-    if (blocked) return this.run("unblock_peer", rid, this.blockButton, "Unblocking…", `${name} is unblocked.`);
-    const words = {
-      label: `Block ${name}`,
-      consequence: "Nothing is accepted from it or sent to it, and what it has published is removed here.",
-    };
-    return askIn(this.confirmBox, this.blockButton, words, async (_, pressed) => {
-      if (await this.run("block_peer", rid, pressed, "Blocking…", `${name} is blocked.`))
-        this.confirmBox.replaceChildren();
-      this.blockButton.focus();
-    });
-  }
-
-  async run(op, peer, pressed, label, done) {
-    const outcome = await this.requests.run(op, { peer }, pressed, label);
-    if (outcome) this.desk.announce(done);
-    return outcome;
+    this.element.querySelector("h4")?.focus();
   }
 
   onKey(event) {
@@ -196,6 +40,122 @@ export class PeerPane {
     event.preventDefault();
     this.on.close();
   }
+}
+
+function Peer({ desk, on, peer, network, enabled, now }) {
+  const { rid } = peer;
+  const reader = useRequests(desk);
+  const permissions = useOnce(() => new PeerPermissions(desk));
+  const [{ refusals, rejections }, setFound] = useState({ refusals: [], rejections: [] });
+  useLayoutEffect(() => {
+    const read = async () => {
+      const found = await reader.send("get_peer", { peer: rid });
+      reader.clearError();
+      permissions.show(rid, found.permissions);
+      setFound(found);
+    };
+    return followed(desk.store, rid, new Refresh(read, (error) => reader.showError(error)));
+  }, []);
+  useLayoutEffect(() => permissions.update(enabled, Boolean(peer.blocked_at)));
+  const [label, shape] = STATES[peer.state];
+  const mark = html`<${Icon} name=${shape} />`;
+  const names = publishedBy(rid, desk.store.tables);
+  return html`<${DetailPane} ...${{ title: nodeName(rid), noun: "node", mark, onClose: on.close }}>
+    <div class="wb-indented wb-wrap">${stateText(peer, label, now)}</div>
+    <${Block} ...${{ desk, peer, enabled }} />
+    <${Embedded} element=${reader.errorBox} />
+    <${FactList} facts=${factsOf(peer, network, now)} />
+    <${Listed} label="Personalities" class="wb-traits" items=${names.map((name) => personality(name, on.open))} />
+    <${Embedded} element=${permissions.element} />
+    <${Listed} label="Refused messages and calls" class="wb-stack" items=${refusals.map(refusal)} />
+    <${Listed} label="Rejected by it" class="wb-stack" items=${rejections.map(rejection)} />
+  <//>`;
+}
+
+/** Read what the row of a peer does not have, and again after events about it. @returns {() => void} ends that */
+function followed(store, rid, reading) {
+  const ended = new AbortController();
+  store.subscribe(() => store.concerns(`peer:${rid}`) && reading.now(), ended.signal);
+  ended.signal.addEventListener("abort", () => reading.stop());
+  reading.now();
+  return () => ended.abort();
+}
+
+/** The button that blocks a peer, after a question, or unblocks it. */
+function Block({ desk, peer: { rid, blocked_at: blocked }, enabled }) {
+  const name = nodeName(rid);
+  const requests = useRequests(desk);
+  const { question, ask } = useQuestion();
+  const unblock = () => requests.run("unblock_peer", { peer: rid });
+  const [isBusy, run] = useAction(unblock, () => desk.announce(`${name} is unblocked.`));
+  const words = {
+    label: `Block ${name}`,
+    working: "Blocking…",
+    consequence: "Nothing is accepted from it or sent to it, and what it has published is removed here.",
+    act: () => requests.run("block_peer", { peer: rid }),
+    onDone: (_, end) => {
+      end();
+      desk.announce(`${name} is blocked.`);
+    },
+  };
+  const label = isBusy ? "Unblocking…" : blocked ? "Unblock" : "Block…";
+  const press = (event) => (blocked ? run() : ask(event, words));
+  return html`<div class="wb-line"><${Button} label=${label} disabled=${isBusy || !enabled} onClick=${press} /></div>
+    ${question}
+    <${Embedded} element=${requests.errorBox} />`;
+}
+
+function factsOf(peer, { rid: own, edges }, now) {
+  const edge = (from, to) => edgeText(edges.find(({ source, target }) => source === from && target === to));
+  const code = (text) => html`<code class="wb-id">${text}</code>`;
+  return [
+    ["Address", peer.base_url && code(peer.base_url)],
+    ["RID", code(peer.rid)],
+    ["Kind", peer.node_type === "PARTIAL" ? "sends requests, but takes none" : null],
+    ["Role", peer.is_relay && "first contact: passes on what other nodes publish"],
+    ["Sends to us", edge(peer.rid, own)],
+    ["Gets from us", edge(own, peer.rid)],
+    ["Known since", dateTime(peer.first_seen)],
+    ["Last contact", ago(peer.last_seen, now)],
+    ["Waiting", peer.waiting > 0 && `${plural(peer.waiting, "event")} to be sent`],
+    ["Failures", peer.failures > 0 && `${plural(peer.failures, "request")} in a row`],
+  ];
+}
+
+/** What there is of a kind, under its label; nothing where there is none. */
+function Listed({ label, items, class: className }) {
+  if (!items.length) return null;
+  return html`<div>
+    <div class="wb-label">${label}</div>
+    <ul class=${className}>
+      ${items}
+    </ul>
+  </div>`;
+}
+
+function publishedBy(rid, { personalities }) {
+  const all = [...personalities.values()];
+  return all.filter(({ provenance }) => provenance?.owner === rid).map(({ name }) => name);
+}
+
+function personality(name, open) {
+  return html`<li key=${name}><${Button} class="wb-link" label=${name} onClick=${() => open(name)} /></li>`;
+}
+
+function refusal({ code, count, last_at: last, last_reason: reason }) {
+  return html`<li class="wb-refusal">
+    <div><code>${code}</code> × ${count.toLocaleString("en")}, last ${dateTime(last)}</div>
+    <div class="wb-muted wb-wrap">${reason}</div>
+  </li>`;
+}
+
+/** An event of this node that the peer does not accept: for good, or until it is tried again. */
+function rejection({ rid, code, reason, is_final: isFinal, rejected_at: at }) {
+  return html`<li class="wb-refusal">
+    <div class="wb-wrap"><code class="wb-id">${rid}</code> ${dateTime(at)}</div>
+    <div class="wb-wrap">${isFinal ? REJECTED : FAILED}</div>
+    <div class="wb-muted wb-wrap"><code>${code}</code> ${reason}</div>
+  </li>`;
 }
 
 /** "Unreachable: connection refused; tried again at 10:05" */

@@ -28,12 +28,6 @@ export class PeerPermissions {
     );
   }
 
-  clear() {
-    this.rows.show([], () => {});
-    this.decided = null;
-    this.element.hidden = true;
-  }
-
   /** @param {string} peer its RID @param {any[]} permissions that were decided */
   show(peer, permissions) {
     this.peer = peer;

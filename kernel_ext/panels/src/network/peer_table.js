@@ -1,68 +1,39 @@
 /** The peers as a table: the same as the graph, in words. */
 
-import { button, moveBetweenRows } from "../lib/controls.js";
-import { h, setAttribute, setText } from "../lib/dom.js";
-import { KeyedList } from "../lib/keyed_list.js";
-import { icon } from "../lib/icons.js";
-import { edgeText, nodeName, STATES } from "./peers.js";
+import { DataTable } from "../components/data_table.js";
+import { Icon, html, render } from "../components/ui.js";
+import { h } from "../lib/dom.js";
 import { ago } from "../lib/format.js";
-
-const COLUMNS = {
-  peer: "Node",
-  state: "State",
-  sends: "Sends to us",
-  gets: "Gets from us",
-  last: "Last contact",
-  refused: "Refused",
-};
+import { edgeText, nodeName, STATES } from "./peers.js";
 
 export class PeerTable {
   /** @param {(rid: string) => void} onOpen */
   constructor(onOpen) {
     this.onOpen = onOpen;
-    this.body = h("tbody", {});
-    const heads = Object.entries(COLUMNS).map(([key, label]) =>
-      h("th", { scope: "col", class: `wb-col-${key}` }, label),
-    );
-    const on = { keydown: (event) => moveBetweenRows(event, this.body) };
-    this.element = h("table", { class: "wb-table wb-peers", on }, h("thead", {}, h("tr", {}, ...heads)), this.body);
-    this.rows = new KeyedList(this.body, (rid) => this.row(rid));
-  }
-
-  row(rid) {
-    const opener = button("", "wb-opener", () => this.onOpen(rid));
-    const cells = Object.fromEntries(Object.keys(COLUMNS).map((key) => [key, h("td", { class: `wb-col-${key}` })]));
-    const mark = h("span", { class: "wb-state" });
-    cells.peer.append(opener);
-    cells.state.append(mark);
-    return { elements: [h("tr", { class: "wb-table-row" }, ...Object.values(cells))], cells, opener, mark };
+    this.element = h("div", {});
   }
 
   /** @param {any} network its row @param {any[]} peers @param {string|null} opened @param {number} now in ms */
   update(network, peers, opened, now) {
-    const known = new Map(peers.map((peer) => [peer.rid, peer]));
-    const draw = (row, rid) => this.draw(row, known.get(rid), network, opened, now);
-    this.rows.show([...known.keys()], draw);
+    const about = { class: "wb-peers", columns: columnsOf(network, now), rows: peers, opened: opened ? [opened] : [] };
+    const names = { id: ({ rid }) => rid, name: ({ rid }) => nodeName(rid) };
+    render(html`<${DataTable} ...${about} ...${names} onOpen=${this.onOpen} />`, this.element);
   }
+}
 
-  draw({ elements: [element], cells, opener, mark }, peer, { rid: own, edges }, opened, now) {
-    const { rid, state, last_seen: last, refused } = peer;
-    const edge = (from, to) => edges.find(({ source, target }) => source === from && target === to);
-    setText(opener, nodeName(rid));
-    setAttribute(opener, "title", rid);
-    setAttribute(opener, "aria-expanded", rid === opened);
-    element.classList.toggle("wb-active", rid === opened);
-    const [label, shape] = STATES[state];
-    if (mark.dataset.state !== state) mark.replaceChildren(icon(shape), h("span", { class: "wb-cut" }, label));
-    mark.dataset.state = state;
-    setText(cells.sends, edgeText(edge(rid, own)));
-    setText(cells.gets, edgeText(edge(own, rid)));
-    setText(cells.last, ago(last, now));
-    setText(cells.refused, refused ? refused.toLocaleString("en") : "");
-  }
+/** @returns {import("../components/data_table.js").Column[]} */
+function columnsOf({ rid: own, edges }, now) {
+  const edge = (from, to) => edgeText(edges.find(({ source, target }) => source === from && target === to));
+  return [
+    { key: "peer", label: "Node", title: ({ rid }) => rid },
+    { key: "state", label: "State", cell: ({ state }) => stateMark(STATES[state]) },
+    { key: "sends", label: "Sends to us", cell: ({ rid }) => edge(rid, own) },
+    { key: "gets", label: "Gets from us", cell: ({ rid }) => edge(own, rid) },
+    { key: "last", label: "Last contact", cell: ({ last_seen: last }) => ago(last, now) },
+    { key: "refused", label: "Refused", cell: ({ refused }) => (refused ? refused.toLocaleString("en") : "") },
+  ];
+}
 
-  /** Give the row of a peer the focus. @param {string} rid */
-  focus(rid) {
-    this.rows.items.get(rid)?.opener.focus();
-  }
+function stateMark([label, shape]) {
+  return html`<span class="wb-state"><${Icon} name=${shape} /><span class="wb-cut">${label}</span></span>`;
 }

@@ -30,10 +30,15 @@ export function confinementState(confinement) {
   return { label: "Confined", missing: "", complete: true };
 }
 
-/** How long a process has been running, or ran. @param {any} process @param {number} now in ms */
-export function uptime({ state, spawned_at: from, ended_at: until }, now) {
-  if (state === "queued" || !from) return "";
-  return duration((until ? Date.parse(until) : now) - Date.parse(from));
+/** For how many ms a process has been running, or ran; null before it is started. @param {any} process @param {number} now in ms */
+export function uptimeMs({ spawned_at: from, ended_at: until }, now) {
+  return from ? (until ? Date.parse(until) : now) - Date.parse(from) : null;
+}
+
+/** The same as text. @param {any} process @param {number} now in ms */
+export function uptime(process, now) {
+  const ms = process.state === "queued" ? null : uptimeMs(process, now);
+  return ms === null ? "" : duration(ms);
 }
 
 /** Percent of one processor between two readings; what the second one says when there is only that. */

@@ -1,69 +1,56 @@
 /** Deleted projects, sessions, teams and agents, which can be restored. Read when the list is opened. */
 
-import { button } from "../lib/controls.js";
-import { freshId, h } from "../lib/dom.js";
-import { RequestRunner } from "../link/request_runner.js";
+import { ActionButton } from "../components/action_form.js";
+import { Button, Embedded, html, useLayoutEffect, useOnce, useRequests, useState } from "../components/ui.js";
+import { freshId } from "../lib/dom.js";
 
 const NOUNS = ["project", "session", "team", "agent"];
 
-export class Deleted {
-  /** @param {any} desk */
-  constructor(desk) {
-    this.desk = desk;
-    this.requests = new RequestRunner(desk);
-    const id = freshId("deleted");
-    this.opener = button("Show", "wb-button", () => (this.isOpen ? this.close() : this.load()));
-    this.opener.setAttribute("aria-describedby", id);
-    this.list = h("ul", { class: "wb-entries", hidden: true });
-    this.element = h(
-      "section",
-      { class: "wb-section wb-stack", "aria-labelledby": id },
-      h("div", { class: "wb-toolbar" }, h("h3", { class: "wb-heading wb-grow", id }, "Deleted"), this.opener),
-      this.requests.errorBox,
-      this.list,
-    );
-  }
-
-  get isOpen() {
-    return !this.list.hidden;
-  }
-
-  /** Read the list again, if it is open: something was deleted or restored. */
-  refresh() {
-    if (this.isOpen) this.load();
-  }
-
-  close() {
-    this.list.hidden = true;
-    this.opener.textContent = "Show";
-  }
-
-  async load() {
-    const entries = [];
+/** @param {{desk: any, changes: number}} props how often something was deleted or restored */
+export function Deleted({ desk, changes }) {
+  const id = useOnce(() => freshId("deleted"));
+  const requests = useRequests(desk);
+  const [entries, setEntries] = useState(null);
+  const load = async () => {
+    const found = [];
     for (const noun of NOUNS) {
-      const page = await this.requests.run(`list_${noun}s`, { deleted: true, limit: 500 });
+      const page = await requests.run(`list_${noun}s`, { deleted: true, limit: 500 });
       if (!page) return;
-      entries.push(...page[`${noun}s`].map((row) => this.entry(noun, row.id ?? row.agent_id, row.name)));
+      found.push(...page[`${noun}s`].map((row) => ({ noun, id: row.id ?? row.agent_id, name: row.name })));
     }
-    this.list.replaceChildren(...(entries.length ? entries : [h("li", { class: "wb-empty" }, "Nothing was deleted.")]));
-    this.list.hidden = false;
-    this.opener.textContent = "Hide";
-  }
+    setEntries(found);
+  };
+  useLayoutEffect(() => void (entries && load()), [changes]);
+  const entry = ({ noun, id, name }) => {
+    const act = () => requests.run(`restore_${noun}`, { [`${noun}_id`]: id });
+    const onDone = () => {
+      desk.announce(`${name} was restored.`);
+      load();
+    };
+    return html`<${Entry} key="${noun}:${id}" ...${{ noun, name, act, onDone }} />`;
+  };
+  const list = entries?.length ? entries.map(entry) : html`<li class="wb-empty">Nothing was deleted.</li>`;
+  const press = () => (entries ? setEntries(null) : load());
+  return html`<section class="wb-section wb-stack" aria-labelledby=${id}>
+    <div class="wb-toolbar">
+      <h3 class="wb-heading wb-grow" id=${id}>Deleted</h3>
+      <${Button} label=${entries ? "Hide" : "Show"} aria-describedby=${id} onClick=${press} />
+    </div>
+    <${Embedded} element=${requests.errorBox} />
+    ${
+      entries &&
+      html`<ul class="wb-entries">
+        ${list}
+      </ul>`
+    }
+  </section>`;
+}
 
-  entry(noun, id, name) {
-    const restore = (event) => this.restore(noun, id, name, event.currentTarget);
-    return h(
-      "li",
-      { class: "wb-entry" },
-      h("span", { class: "wb-entry-kind" }, noun),
-      h("span", { class: "wb-entry-name wb-cut" }, name),
-      button("Restore", "wb-link wb-quiet wb-push", restore, `Restore ${name}`),
-    );
-  }
-
-  async restore(noun, id, name, pressed) {
-    if (!(await this.requests.run(`restore_${noun}`, { [`${noun}_id`]: id }, pressed))) return;
-    this.desk.announce(`${name} was restored.`);
-    this.load();
-  }
+function Entry({ noun, name, act, onDone }) {
+  const restore = { label: "Restore", name: `Restore ${name}`, act, onDone };
+  return html`<li class="wb-entry">
+    <span class="wb-entry-kind">${noun}</span>
+    <span class="wb-entry-name wb-cut">${name}</span>
+    <${ActionButton} class="wb-link wb-quiet wb-push" ...${restore} />
+  </li>`;
 }

@@ -1,16 +1,13 @@
 /** Projects with their sessions and teams: created, renamed, moved, deleted, restored. */
 
-import { Confirm } from "../lib/confirm.js";
-import { button } from "../lib/controls.js";
+import { TextField, useQuestion } from "../components/action_form.js";
+import { Button, Embedded, html, render } from "../components/ui.js";
+import { useFocusKept, useOnce, useRef, useRequests, useState } from "../components/ui.js";
 import { freshId, h } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
-import { RequestRunner } from "../link/request_runner.js";
 import { Deleted } from "./deleted.js";
-import { sessionsOf, sortedByName, teamsOf } from "./lookup.js";
-import { MoveForm } from "./move_form.js";
-import { NameForm } from "./name_form.js";
+import { sessionOptions, sessionsOf, sortedByName, teamsOf } from "./lookup.js";
 
-const LEVELS = { project: 1, session: 2, team: 3 };
 const CHILD = { project: "session", session: "team" };
 const PARENT_ID = { session: "project_id", team: "session_id" };
 const DELETED_WITH = {
@@ -18,6 +15,11 @@ const DELETED_WITH = {
   session: "Its teams and contexts are deleted with it.",
   team: "Its members stay, without a team.",
 };
+const TOP = "top";
+const EMPTY = html`<p class="wb-empty">
+  No projects yet. Agents in the same session of a project share their contexts; an agent in no session sees only its
+  own.
+</p>`;
 
 export class Projects {
   /**
@@ -27,150 +29,124 @@ export class Projects {
    */
   constructor(store, channel, announce) {
     this.desk = { store, channel, announce };
-    this.store = store;
-    this.requests = new RequestRunner(this.desk);
-    /** The form that is open, if any. The list is not redrawn meanwhile. */
-    this.form = null;
-    this.drawn = [];
-    this.newProject = button("New project…", "wb-button", () => this.create("project", this.top));
-    this.newTeam = button("New team…", "wb-button", () => this.create("team", this.top));
-    this.deleted = new Deleted(this.desk);
-    this.element = h("div", {}, this.section(), this.deleted.element);
+    this.element = h("div", {});
   }
 
-  section() {
-    const id = freshId("projects");
-    this.top = h("div", {});
-    this.list = h("ul", { class: "wb-entries", "aria-labelledby": id });
-    this.empty = h(
-      "p",
-      { class: "wb-empty" },
-      "No projects yet. Agents in the same session of a project share their contexts; an agent in no session sees only its own.",
-    );
-    const heading = h("h3", { class: "wb-heading wb-grow", id }, "Projects, sessions and teams");
-    return h(
-      "section",
-      { class: "wb-section wb-stack", "aria-labelledby": id },
-      h("div", { class: "wb-toolbar" }, heading, h("div", { class: "wb-line" }, this.newProject, this.newTeam)),
-      this.top,
-      this.requests.errorBox,
-      this.empty,
-      this.list,
-    );
-  }
-
-  /** Bring the list up to date, unless a form is open in it. */
+  /** Bring it up to date. */
   update() {
-    const { projects, sessions, teams } = this.store.tables;
-    const rows = [...projects.values(), ...sessions.values(), ...teams.values()];
-    const same = rows.length === this.drawn.length && rows.every((row, at) => row === this.drawn[at]);
-    this.empty.hidden = this.store.version === null || rows.length > 0;
-    if (same || this.form) return;
-    this.drawn = rows;
-    const focused = this.list.contains(document.activeElement) ? document.activeElement.dataset.key : null;
-    this.list.replaceChildren(...this.items());
-    if (focused) (this.list.querySelector(`[data-key="${CSS.escape(focused)}"]`) ?? this.newProject).focus();
+    render(html`<${View} desk=${this.desk} />`, this.element);
   }
+}
 
-  items() {
-    const { tables } = this.store;
-    const free = teamsOf(tables, null);
-    const heading = h("li", { class: "wb-entry wb-muted" }, "Teams in no session");
-    return [
-      ...sortedByName(tables.projects).flatMap((project) => [
-        this.item("project", project, [plural(project.sessions, "session")]),
-        ...sessionsOf(tables, project.id).flatMap((session) => this.sessionItems(session)),
-      ]),
-      ...(free.length ? [heading] : []),
-      ...free.map((team) => this.item("team", team, [plural(team.agents, "agent")], 2)),
-    ];
-  }
-
-  sessionItems(session) {
-    const teams = teamsOf(this.store.tables, session.id);
-    return [
-      this.item("session", session, [plural(session.agents, "agent"), plural(session.contexts, "context")]),
-      ...teams.map((team) => this.item("team", team, [plural(team.agents, "agent")])),
-    ];
-  }
-
-  item(noun, row, facts, level = LEVELS[noun]) {
-    const below = h("div", {});
-    const action = (label, onClick) => {
-      const made = button(label, "wb-link wb-quiet", onClick, `${label} ${row.name}`);
-      made.dataset.key = `${noun}:${row.id}:${label}`;
-      return made;
+function View({ desk }) {
+  const id = useOnce(() => freshId("projects"));
+  const requests = useRequests(desk);
+  const [changes, setChanges] = useState(0);
+  const { question, where, ask } = useQuestion();
+  const list = useRef(null);
+  const opener = useRef(null);
+  useFocusKept(list, () => opener.current.firstChild.focus());
+  const onDone = (_, end) => {
+    end();
+    desk.announce("Done.");
+    setChanges((before) => before + 1);
+  };
+  const button = (place, label, words, more) => {
+    const onClick = (event) => {
+      requests.clearError();
+      ask(event, { where: place, onDone, ...words });
     };
-    const child = CHILD[noun];
-    const entry = h(
-      "div",
-      { class: "wb-entry" },
-      h("span", { class: "wb-entry-kind" }, noun),
-      h("span", { class: "wb-entry-name wb-cut", title: row.description || row.name }, row.name),
-      h("span", { class: "wb-muted wb-grow wb-cut" }, [...facts, row.description].filter(Boolean).join(" · ")),
-      h(
-        "span",
-        { class: "wb-entry-actions" },
-        child
-          ? action(`New ${child}…`, () => this.create(child, below, row))
-          : action("Move…", () => this.open(below, (done) => new MoveForm(this.desk, row, done))),
-        action("Rename…", () => this.rename(noun, row, below)),
-        action("Delete…", () => this.remove(noun, row, below)),
-      ),
-    );
-    return h("li", { class: `wb-level-${level}` }, entry, below);
-  }
+    return html`<${Button} label=${label} onClick=${onClick} ...${more} />`;
+  };
+  const asked = (place) =>
+    html`<div>${where === place && html`${question}<${Embedded} element=${requests.errorBox} />`}</div>`;
+  const { projects, free } = entriesOf(desk.store.tables);
+  const line = (entry) => html`<${Entry} key=${keyOf(entry)} ...${{ ...entry, desk, requests, button, asked }} />`;
+  const isEmpty = desk.store.version !== null && !projects.length && !free.length;
+  return html`<section class="wb-section wb-stack" aria-labelledby=${id}>
+      <div class="wb-toolbar">
+        <h3 class="wb-heading wb-grow" id=${id}>Projects, sessions and teams</h3>
+        <div ref=${opener} class="wb-line">
+          ${button(TOP, "New project…", created(requests, "project"))}
+          ${button(TOP, "New team…", created(requests, "team"))}
+        </div>
+      </div>
+      ${asked(TOP)} ${isEmpty && EMPTY}
+      <ul ref=${list} class="wb-entries" aria-labelledby=${id}>
+        ${projects.map(line)} ${free.length > 0 && html`<li class="wb-entry wb-muted">Teams in no session</li>`}
+        ${free.map(line)}
+      </ul>
+    </section>
+    <${Deleted} desk=${desk} changes=${changes} />`;
+}
 
-  create(noun, where, parent = null) {
-    const place = parent ? { [PARENT_ID[noun]]: parent.id } : {};
-    const field = parent ? `Name of the ${noun} in ${parent.name}` : `Name of the ${noun}`;
-    const request = (name) => [`create_${noun}`, { name, ...place }];
-    this.open(where, (done) => new NameForm(this.desk, { label: `Create ${noun}`, field }, request, done));
-  }
+/** A project, a session or a team, and what can be done with it. */
+function Entry({ noun, row, level, facts, desk, requests, button, asked }) {
+  const { name, description } = row;
+  const place = keyOf({ noun, row });
+  const action = (label, words) => button(place, label, words, { class: "wb-link wb-quiet", name: `${label} ${name}` });
+  const child = CHILD[noun];
+  return html`<li class="wb-level-${level}">
+    <div class="wb-entry">
+      <span class="wb-entry-kind">${noun}</span>
+      <span class="wb-entry-name wb-cut" title=${description || name}>${name}</span>
+      <span class="wb-muted wb-grow wb-cut">${[...facts, description].filter(Boolean).join(" · ")}</span>
+      <span class="wb-entry-actions">
+        ${child ? action(`New ${child}…`, created(requests, child, row)) : action("Move…", moved(requests, row, desk))}
+        ${action("Rename…", renamed(requests, noun, row))} ${action("Delete…", deleted(requests, noun, row))}
+      </span>
+    </div>
+    ${asked(place)}
+  </li>`;
+}
 
-  rename(noun, row, where) {
-    const words = { label: "Rename", value: row.name, field: `New name of ${row.name}` };
-    const request = (name) => [`update_${noun}`, { [`${noun}_id`]: row.id, name }];
-    this.open(where, (done) => new NameForm(this.desk, words, request, done));
-  }
+function keyOf({ noun, row }) {
+  return `${noun}:${row.id}`;
+}
 
-  remove(noun, row, where) {
-    const consequence = `${DELETED_WITH[noun]} You can restore it below.`;
-    const remove = async (done, pressed) => {
-      const outcome = await this.requests.run(`delete_${noun}`, { [`${noun}_id`]: row.id }, pressed, "Deleting…");
-      if (outcome) done(outcome);
-    };
-    this.open(where, (done) => {
-      const words = { label: `Delete ${row.name}`, consequence };
-      return new Confirm(
-        words,
-        (_, pressed) => remove(done, pressed),
-        () => done(null),
-      );
-    });
-  }
+/** All that is listed: projects with what is in them, and teams that are in no session. */
+function entriesOf(tables) {
+  const team = (level) => (row) => ({ noun: "team", row, level, facts: [plural(row.agents, "agent")] });
+  const session = (row) => {
+    const facts = [plural(row.agents, "agent"), plural(row.contexts, "context")];
+    return [{ noun: "session", row, level: 2, facts }, ...teamsOf(tables, row.id).map(team(3))];
+  };
+  const project = (row) => {
+    const facts = [plural(row.sessions, "session")];
+    return [{ noun: "project", row, level: 1, facts }, ...sessionsOf(tables, row.id).flatMap(session)];
+  };
+  const projects = sortedByName(tables.projects).flatMap(project);
+  return { projects, free: teamsOf(tables, null).map(team(2)) };
+}
 
-  /** Open a form in the list; the one that is open is closed. @param {(done: (outcome: any|null) => void) => {element: HTMLElement, focus: () => void}} make */
-  open(where, make) {
-    this.close();
-    const opener = document.activeElement;
-    const done = (outcome) => {
-      this.close();
-      if (outcome) {
-        this.desk.announce("Done.");
-        this.deleted.refresh();
-      }
-      if (opener?.isConnected) opener.focus();
-      this.update();
-    };
-    this.form = make(done);
-    where.replaceChildren(this.form.element);
-    this.form.focus();
-  }
+function created(requests, noun, parent = null) {
+  const place = parent ? { [PARENT_ID[noun]]: parent.id } : {};
+  const field = parent ? `Name of the ${noun} in ${parent.name}` : `Name of the ${noun}`;
+  const act = (name) => requests.run(`create_${noun}`, { name, ...place });
+  return { label: `Create ${noun}`, control: nameField(field), act };
+}
 
-  close() {
-    this.requests.clearError();
-    this.form?.element.remove();
-    this.form = null;
-  }
+function renamed(requests, noun, { id, name }) {
+  const act = (value) => requests.run(`update_${noun}`, { [`${noun}_id`]: id, name: value });
+  return { label: "Rename", control: nameField(`New name of ${name}`, name), act };
+}
+
+function nameField(field, value = "") {
+  return html`<${TextField} name=${field} value=${value} maxlength="200" required />`;
+}
+
+function moved(requests, { id, name, session_id: session }, { store }) {
+  const option = ([key, label]) => html`<option value=${key} selected=${key === (session ?? "")}>${label}</option>`;
+  const group = ([label, sessions]) => html`<optgroup label=${label}>${sessions.map(option)}</optgroup>`;
+  const control = html`<select class="wb-input wb-grow" aria-label="Session for ${name}">
+    ${option(["", "No session"])} ${sessionOptions(store.tables).map(group)}
+  </select>`;
+  const act = (chosen) => requests.run("move_team", { team_id: id, session_id: chosen || null });
+  return { label: "Move", working: "Moving…", control, note: "Its members move with it.", act };
+}
+
+function deleted(requests, noun, { id, name }) {
+  const consequence = `${DELETED_WITH[noun]} You can restore it below.`;
+  const act = () => requests.run(`delete_${noun}`, { [`${noun}_id`]: id });
+  return { label: `Delete ${name}`, working: "Deleting…", consequence, act };
 }

@@ -10,11 +10,6 @@ export class CallList {
     this.cursor = null;
   }
 
-  /** The ids, the newest first. */
-  get ids() {
-    return [...this.calls.keys()].sort((one, other) => (one < other ? 1 : -1));
-  }
-
   /** Take the newest page. If calls are missing between it and those that are known, these are forgotten. @param {{calls: Call[], next_cursor: string|null}} page */
   takeNewest({ calls, next_cursor: cursor }) {
     const isJoined = calls.some(({ call_id: id }) => this.calls.has(id));

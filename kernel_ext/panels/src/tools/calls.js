@@ -1,15 +1,19 @@
 /** The calls of tools as they happen: the newest first, filtered, each to be opened. */
 
-import { button, input, moveBetweenRows, select, setOptions } from "../lib/controls.js";
+import { ActionButton } from "../components/action_form.js";
+import { DataTable } from "../components/data_table.js";
+import { Choice, TextFilter } from "../components/filters.js";
+import { Embedded, Icon, html, render } from "../components/ui.js";
 import { h } from "../lib/dom.js";
-import { KeyedList } from "../lib/keyed_list.js";
+import { dateTime, duration, timeOfDay } from "../lib/format.js";
 import { agentOptions } from "../link/choices.js";
 import { Refresh, VisiblePolling } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { SavedViews } from "../saved_views/saved_views.js";
 import { CallList } from "./call_list.js";
-import { CallRow, COLUMNS } from "./call_row.js";
-import { CALL_STATES } from "./state.js";
+import { CallDetails } from "./call_details.js";
+import { Origin } from "./origin.js";
+import { CALL_STATES, callIcon, progressOf } from "./state.js";
 
 const PAGE = 50;
 /** The least time between two readings: calls may come a thousand a second. */
@@ -24,6 +28,8 @@ const SOURCES = [
 ];
 const STATES = [[EVERY, "All states"], ["open", "Not ended"], ...Object.entries(CALL_STATES)];
 
+const NONE = { name: EVERY, agent_id: EVERY, source: EVERY, state: EVERY };
+
 export class Calls {
   /** @param {any} desk @param {AbortSignal} signal */
   constructor(desk, signal) {
@@ -31,61 +37,25 @@ export class Calls {
     this.requests = new RequestRunner(desk);
     this.earlier = new RequestRunner(desk);
     this.list = new CallList();
+    /** By the arguments of the operation. */
+    this.filters = NONE;
+    /** The calls that are being read, by id; they stay, whatever is filtered by. @type {Map<string, any>} */
+    this.opened = new Map();
     this.isStale = true;
     const onError = (error) => this.requests.showError(error);
     this.reading = new Refresh(() => this.read(), onError);
-    const attributes = (name) => ({
-      class: "wb-input wb-narrow",
-      "aria-label": `Filter calls by ${name}`,
-      on: { change: () => this.restart() },
-    });
-    /** By the arguments of the operation. */
-    this.filters = {
-      name: input("", { ...attributes("tool"), placeholder: "All tools", maxlength: 200 }),
-      agent_id: select(this.agents(), EVERY, attributes("agent")),
-      source: select(SOURCES, EVERY, attributes("source")),
-      state: select(STATES, EVERY, attributes("state")),
-    };
-    this.empty = h("p", { class: "wb-empty", hidden: true });
-    this.more = button("Show earlier calls", "wb-button", () => this.showEarlier());
-    this.more.hidden = true;
     this.views = new SavedViews(desk, "tool_calls", {
-      read: () => this.chosen(),
-      apply: (state) => this.apply(state),
+      read: () => this.filters,
+      apply: (state) => this.filter({ ...NONE, ...state }),
     });
-    const filters = h("div", { class: "wb-line" }, ...Object.values(this.filters));
-    filters.append(h("span", { class: "wb-grow" }), this.views.element);
-    const errors = [this.requests.errorBox, this.earlier.errorBox];
-    this.element = h("div", { class: "wb-stack" }, filters, ...errors, this.empty, this.table(), this.more);
+    this.element = h("div", { class: "wb-stack" });
     desk.store.subscribe(() => this.onChange(), signal);
     this.polling = new VisiblePolling(this.element, PROGRESS_MS, () => this.readProgress(), onError, signal);
     signal.addEventListener("abort", () => this.reading.stop(), { once: true });
   }
 
-  table() {
-    const heads = Object.entries(COLUMNS).map(([key, label]) =>
-      h("th", { scope: "col", class: `wb-col-${key}` }, label),
-    );
-    this.body = h("tbody", {});
-    const on = { keydown: (event) => moveBetweenRows(event, this.body) };
-    this.grid = h("table", { class: "wb-table wb-calls", on }, h("thead", {}, h("tr", {}, ...heads)), this.body);
-    this.rows = new KeyedList(this.body, () => new CallRow(this.desk), {
-      keep: (_, row) => row.isOpen, // it no longer matches the filter, but it is being read
-    });
-    return this.grid;
-  }
-
   get isShown() {
     return this.element.checkVisibility();
-  }
-
-  /** What is chosen in each filter. */
-  chosen() {
-    return Object.fromEntries(Object.entries(this.filters).map(([name, { value }]) => [name, value.trim()]));
-  }
-
-  agents() {
-    return [[EVERY, "All agents"], ...agentOptions(this.desk.store.tables)];
   }
 
   /** Events may be about calls: read them again, while they are shown. */
@@ -99,17 +69,9 @@ export class Calls {
     this.reading.now();
   }
 
-  /** Show what was saved. @param {any} state */
-  apply(state) {
-    for (const [name, control] of Object.entries(this.filters)) {
-      control.value = state[name] ?? EVERY;
-      if (control.selectedIndex < 0) control.value = EVERY;
-    }
-    this.restart();
-  }
-
   /** Begin anew with other filters. */
-  restart() {
+  filter(change) {
+    this.filters = { ...this.filters, ...change };
     this.list = new CallList();
     this.draw();
     this.refresh();
@@ -150,21 +112,22 @@ export class Calls {
   }
 
   filtered(more) {
-    const wanted = Object.entries(this.chosen()).filter(([, value]) => value !== EVERY);
+    const wanted = Object.entries(this.filters).filter(([, value]) => value !== EVERY);
     return { limit: PAGE, ...Object.fromEntries(wanted), ...more };
   }
 
-  async showEarlier() {
-    const { list } = this;
-    const page = await this.earlier.run("list_tool_calls", this.filtered({ cursor: list.cursor }), this.more);
-    if (!page || list !== this.list) return;
+  showEarlier() {
+    return this.earlier.run("list_tool_calls", this.filtered({ cursor: this.list.cursor }));
+  }
+
+  takeEarlier(list, page) {
+    if (list !== this.list) return;
     list.takeEarlier(page);
     this.draw();
   }
 
   /** @param {boolean} enabled whether requests can be sent @param {number} now in ms */
   update(enabled, now) {
-    this.enabled = enabled;
     this.now = now;
     if (this.isStale) this.refresh();
     this.draw();
@@ -172,21 +135,95 @@ export class Calls {
 
   draw() {
     this.views.update();
-    const { calls } = this.list;
-    const ids = this.list.ids.filter((id) => this.matches(calls.get(id)));
-    this.rows.show(ids, (row, id) => row.show(calls.get(id), this.enabled, this.now));
-    this.grid.hidden = this.rows.items.size === 0;
-    this.more.hidden = this.list.cursor === null;
-    this.empty.hidden = ids.length > 0 || !this.isRead;
-    setOptions(this.filters.agent_id, [["", this.agents()]]);
-    const isFiltered = Object.values(this.chosen()).some((value) => value !== EVERY);
+    const { list } = this;
+    for (const id of this.opened.keys()) if (list.calls.has(id)) this.opened.set(id, list.calls.get(id));
+    const matching = [...list.calls].filter(([, call]) => this.matches(call));
+    const shown = [...new Map([...matching, ...this.opened])].sort(([one], [other]) => (one < other ? 1 : -1));
+    const isFiltered = Object.values(this.filters).some((value) => value !== EVERY);
     const none = "No calls yet. Tools that agents, models or you call appear here as they run.";
-    this.empty.textContent = isFiltered ? "No call matches the filters." : none;
+    const empty = isFiltered ? "No call matches the filters." : none;
+    const more = {
+      label: "Show earlier calls",
+      working: "Working…",
+      act: () => this.showEarlier(),
+      onDone: (page) => this.takeEarlier(list, page),
+    };
+    const view = html`${this.filterLine()}
+      <${Embedded} element=${this.requests.errorBox} />
+      <${Embedded} element=${this.earlier.errorBox} />
+      ${!matching.length && this.isRead && html`<p class="wb-empty">${empty}</p>`}
+      ${shown.length > 0 && this.table(shown.map(([, call]) => call))}
+      ${list.cursor !== null && html`<${ActionButton} ...${more} />`}`;
+    render(view, this.element);
+  }
+
+  filterLine() {
+    const about = (key, name) => {
+      const onChoose = (value) => this.filter({ [key]: value });
+      return { name: `Filter calls by ${name}`, value: this.filters[key], onChoose };
+    };
+    const agents = [[EVERY, "All agents"], ...agentOptions(this.desk.store.tables)];
+    return html`<div class="wb-line">
+      <${TextFilter} ...${about("name", "tool")} placeholder="All tools" />
+      <${Choice} ...${about("agent_id", "agent")} options=${agents} />
+      <${Choice} ...${about("source", "source")} options=${SOURCES} />
+      <${Choice} ...${about("state", "state")} options=${STATES} />
+      <span class="wb-grow" />
+      <${Embedded} element=${this.views.element} />
+    </div>`;
+  }
+
+  table(rows) {
+    const { desk } = this;
+    const opened = [...this.opened.keys()];
+    const about = { class: "wb-calls", rows, columns: columnsOf(this.now), opener: "tool", opened };
+    return html`<${DataTable}
+      ...${about}
+      id=${({ call_id: id }) => id}
+      name=${({ tool_name: name }) => name}
+      detail=${(call) => html`<${CallDetails} desk=${desk} call=${call} />`}
+      onOpen=${(id) => this.toggle(id)}
+    />`;
+  }
+
+  toggle(id) {
+    if (!this.opened.delete(id)) this.opened.set(id, this.list.calls.get(id));
+    this.draw();
   }
 
   /** Whether a call is still in the state that is filtered by. */
   matches({ state, ended_at: ended }) {
-    const wanted = this.filters.state.value;
+    const wanted = this.filters.state;
     return wanted === EVERY || state === wanted || (wanted === "open" && !ended);
   }
+}
+
+/** @param {number} now in ms @returns {import("../components/data_table.js").Column[]} */
+function columnsOf(now) {
+  const took = ({ duration_ms: ms, state, started_at: began }) =>
+    ms ?? (state === "running" ? Math.max(0, now - Date.parse(began)) : null);
+  return [
+    {
+      key: "time",
+      label: "Time",
+      cell: ({ requested_at: at }) => timeOfDay(at),
+      title: ({ requested_at: at }) => dateTime(at),
+    },
+    { key: "tool", label: "Tool", cell: nameAndProgress },
+    { key: "origin", label: "Source", cell: (call) => html`<${Origin} of=${call} />` },
+    { key: "caller", label: "Called by", cell: ({ agent_id: agent, caller }) => agent ?? caller },
+    { key: "state", label: "State", cell: stateMark },
+    { key: "took", label: "Took", cell: (call) => (took(call) === null ? "" : duration(took(call))) },
+  ];
+}
+
+function nameAndProgress(call, opener) {
+  const progress = call.state === "running" ? progressOf(call) : null;
+  return html`<div class="wb-line">${opener}<span class="wb-muted wb-cut">${progress}</span></div>`;
+}
+
+function stateMark({ state }) {
+  return html`<span class="wb-state"
+    ><${Icon} name=${callIcon(state)} /><span>${CALL_STATES[state] ?? state}</span></span
+  >`;
 }

@@ -1,73 +1,46 @@
 /** The catalogue: every tool that can be called here, to search and filter, to read, and to try. */
 
-import { Chips } from "../lib/chips.js";
-import { button, moveBetweenRows, searchField, select, setOptions } from "../lib/controls.js";
-import { h, setText } from "../lib/dom.js";
+import { DataTable } from "../components/data_table.js";
+import { Chips, Choice } from "../components/filters.js";
+import { Button, Embedded, html, render, useLayoutEffect, useOnce } from "../components/ui.js";
+import { searchField } from "../lib/controls.js";
+import { h } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
-import { KeyedList } from "../lib/keyed_list.js";
-import { Sorting } from "../lib/sorting.js";
+import { Origin } from "./origin.js";
 import { KINDS, byOrigin, origin } from "./state.js";
-import { COLUMNS, ToolRow, hintOf } from "./tool_row.js";
+import { ToolDetails } from "./tool_details.js";
 
 const STEP = 50;
 const EVERY = "";
-/** What the columns are sorted by; without an order, tools are by origin and name. */
-const VALUES = { tool: ({ name }) => name, origin, hints: hintOf };
-const SORTED = Object.fromEntries(Object.keys(VALUES).map((key) => [key, COLUMNS[key]]));
+const ALL = { kind: null, server: EVERY, text: "" };
+/** Without an order, tools are by origin and name. @type {import("../components/data_table.js").Column[]} */
+const COLUMNS = [
+  { key: "tool", label: "Tool", value: ({ name }) => name, title: ({ title }) => title, cell: (_, opener) => opener },
+  { key: "origin", label: "Source", value: origin, cell: (tool) => html`<${Origin} of=${tool} />` },
+  { key: "hints", label: "Effects", value: hintOf },
+  {
+    key: "about",
+    label: "Description",
+    cell: ({ problem, description }) => (problem ? `Cannot be called now: ${problem}` : description),
+  },
+];
 
 export class Catalogue {
   /** @param {any} desk */
   constructor(desk) {
     this.desk = desk;
-    this.filters = { kind: null, server: EVERY, text: "" };
-    this.limit = STEP;
+    this.filters = ALL;
+    /** The ids of the tools that are being read or tried. @type {string[]} */
+    this.opened = [];
     this.search = searchField("Filter tools", "Filter tools by name, description or server", {
       input: () => this.filter({ text: this.search.value.trim().toLowerCase() }),
     });
-    this.chips = new Chips("Filter tools by kind", (kind) => this.filter({ kind }));
-    const change = () => this.filter({ server: this.server.value });
-    this.server = select([], EVERY, {
-      class: "wb-input wb-narrow",
-      "aria-label": "Filter tools by server",
-      on: { change },
-    });
-    this.errors = h("div", { class: "wb-stack" });
-    this.empty = h("p", { class: "wb-empty" });
-    this.more = button("Show more", "wb-button", () => {
-      this.limit += STEP;
-      this.update(this.enabled);
-    });
-    const parts = [h("div", { class: "wb-line" }, this.chips.element, this.server), this.errors, this.empty];
-    this.element = h("div", { class: "wb-stack" }, ...parts, this.table(), this.more);
-  }
-
-  table() {
-    this.sorting = new Sorting(SORTED, () => this.filter({}));
-    const heads = Object.entries(COLUMNS).map(([key, label]) => {
-      const attributes = { scope: "col", class: `wb-col-${key}` };
-      return key in SORTED ? this.sorting.heading(key, "th", attributes) : h("th", attributes, label);
-    });
-    this.body = h("tbody", {});
-    const on = { keydown: (event) => moveBetweenRows(event, this.body) };
-    this.grid = h("table", { class: "wb-table wb-tools", on }, h("thead", {}, h("tr", {}, ...heads)), this.body);
-    this.rows = new KeyedList(this.body, () => new ToolRow(this.desk), {
-      // It no longer matches the filter, but it is being read or tried.
-      keep: (id, row) => row.isOpen && this.desk.store.tables.catalogue.has(id),
-      onRemove: (row, hadFocus) => {
-        row.stop();
-        if (hadFocus) this.search.focus();
-      },
-    });
-    return this.grid;
+    this.element = h("div", { class: "wb-stack" });
   }
 
   /** @returns {any[]} */
   get tools() {
     return [...this.desk.store.tables.catalogue.values()].filter(({ name }) => name).sort(byOrigin);
-  }
-
-  get isSearchable() {
-    return true;
   }
 
   summary() {
@@ -83,61 +56,87 @@ export class Catalogue {
   update(enabled) {
     this.enabled = enabled;
     const { tools } = this;
-    const { catalogue } = this.desk.store.tables;
-    this.drawFilters(tools);
-    const chosen = tools.filter((tool) => this.matches(tool));
-    const matching = this.sorting.sorted(chosen, (tool, key) => VALUES[key](tool));
-    this.rows.show(
-      matching.slice(0, this.limit).map(({ id }) => id),
-      (row, id) => row.show(catalogue.get(id), enabled),
-    );
-    this.more.hidden = matching.length <= this.limit;
-    this.grid.hidden = matching.length === 0 && this.rows.items.size === 0;
-    setText(this.errors, catalogue.get("")?.error.message ?? "");
-    this.drawEmpty(tools.length, matching.length);
+    if (!tools.some(({ server }) => (server ?? EVERY) === this.filters.server)) this.filters.server = EVERY; // it is gone
+    const { filters } = this;
+    const { tables, loaded } = this.desk.store;
+    const matching = tools.filter((tool) => matches(tool, filters));
+    const shown = tools.filter((tool) => matching.includes(tool) || this.opened.includes(tool.id));
+    const view = html`<div class="wb-line">${this.chips(tools)} ${this.servers(tools)}</div>
+      <div>${tables.catalogue.get("")?.error.message}</div>
+      ${!matching.length && loaded.has("catalogue") && this.empty(tools.length)}
+      ${shown.length > 0 && this.table(shown)}`;
+    render(view, this.element);
   }
 
-  drawFilters(tools) {
+  chips(tools) {
     const count = (kind) => tools.filter((tool) => tool.kind === kind).length;
-    const chips = Object.entries(KINDS).map(([key, label]) => ({ key, label, count: count(key) }));
-    this.chips.update([{ key: null, label: "All", count: tools.length }, ...chips], this.filters.kind);
-    const servers = [...new Set(tools.map(({ server }) => server).filter(Boolean))];
-    setOptions(
-      this.server,
-      [["", [[EVERY, "All servers"], ...servers.map((name) => [name, name])]]],
-      this.filters.server,
-    );
-    this.filters.server = this.server.value;
-    this.server.hidden = servers.length === 0;
+    const kinds = Object.entries(KINDS).map(([key, label]) => ({ key, label, count: count(key) }));
+    const chips = [{ key: null, label: "All", count: tools.length }, ...kinds];
+    const choose = (kind) => this.filter({ kind });
+    return html`<${Chips} name="Filter tools by kind" chips=${chips} chosen=${this.filters.kind} onChoose=${choose} />`;
   }
 
-  drawEmpty(total, matching) {
-    this.empty.hidden = matching > 0 || !this.desk.store.loaded.has("catalogue");
-    if (this.empty.hidden) return;
-    const content = total
-      ? ["No tool matches the filters. ", button("Show all", "wb-link", () => this.clear())]
-      : ["There are no tools yet."];
-    this.empty.replaceChildren(...content);
+  servers(tools) {
+    const names = [...new Set(tools.map(({ server }) => server).filter(Boolean))];
+    if (!names.length) return null;
+    const options = [[EVERY, "All servers"], ...names.map((name) => [name, name])];
+    const about = { name: "Filter tools by server", options, value: this.filters.server };
+    return html`<${Choice} ...${about} onChoose=${(server) => this.filter({ server })} />`;
   }
 
-  matches({ name, title, description, kind, server }) {
-    const { kind: wanted, server: at, text } = this.filters;
-    if (wanted !== null && kind !== wanted) return false;
-    if (at !== EVERY && server !== at) return false;
-    const about = [name, title, description, server].join("\n").toLowerCase();
-    return text.split(/\s+/).every((word) => about.includes(word));
+  empty(total) {
+    if (!total) return html`<p class="wb-empty">There are no tools yet.</p>`;
+    const all = html`<${Button} class="wb-link" label="Show all" onClick=${() => this.clear()} />`;
+    return html`<p class="wb-empty">No tool matches the filters. ${all}</p>`;
+  }
+
+  table(rows) {
+    const { desk, enabled, filters, opened } = this;
+    const about = { class: "wb-tools", rows, columns: COLUMNS, step: STEP, filters, opened, name: ({ name }) => name };
+    return html`<${DataTable}
+      ...${about}
+      rowClass=${({ problem }) => (problem ? "wb-unavailable" : "")}
+      detail=${(tool) => html`<${Details} ...${{ tool, desk, enabled }} />`}
+      onOpen=${(id) => this.toggle(id)}
+      onGone=${() => this.search.focus()}
+    />`;
+  }
+
+  toggle(id) {
+    this.opened = this.opened.includes(id) ? this.opened.filter((one) => one !== id) : [...this.opened, id];
+    this.update(this.enabled);
   }
 
   filter(change) {
-    Object.assign(this.filters, change);
-    this.limit = STEP;
+    this.filters = { ...this.filters, ...change };
     this.update(this.enabled);
-    this.desk.announce(`${plural(this.rows.items.size, "tool")} shown.`);
+    const shown = this.tools.filter((tool) => matches(tool, this.filters)).length;
+    this.desk.announce(`${plural(Math.min(shown, STEP), "tool")} shown.`);
   }
 
   clear() {
     this.search.value = "";
-    this.filter({ kind: null, server: EVERY, text: "" });
+    this.filter(ALL);
     this.search.focus();
   }
+}
+
+function Details({ tool, desk, enabled }) {
+  const details = useOnce(() => new ToolDetails(tool, desk));
+  useLayoutEffect(() => details.update(tool, enabled));
+  useLayoutEffect(() => () => details.stop(), []);
+  return html`<${Embedded} element=${details.element} />`;
+}
+
+function matches({ name, title, description, kind, server }, { kind: wanted, server: at, text }) {
+  if (wanted !== null && kind !== wanted) return false;
+  if (at !== EVERY && server !== at) return false;
+  const about = [name, title, description, server].join("\n").toLowerCase();
+  return text.split(/\s+/).every((word) => about.includes(word));
+}
+
+/** What a tool says about what it changes. */
+function hintOf({ read_only: reads, destructive }) {
+  if (reads) return "reads";
+  return destructive ? "may delete" : "changes";
 }

@@ -1,29 +1,14 @@
 /** The MCP servers of the project: their state and what is wrong with them; added, changed, restarted and removed. */
 
-import { button } from "../lib/controls.js";
-import { h, setText } from "../lib/dom.js";
-import { KeyedList } from "../lib/keyed_list.js";
-import { ServerForm } from "./server_form.js";
-import { ServerRow } from "./server_row.js";
+import { Button, html, render, useFocusKept, useRef, useState } from "../components/ui.js";
+import { h } from "../lib/dom.js";
+import { Server, ServerEdit } from "./server.js";
 
 export class Servers {
   /** @param {any} desk */
   constructor(desk) {
     this.desk = desk;
-    this.formBox = h("div", {});
-    this.problem = h("p", { class: "wb-message", hidden: true });
-    this.empty = h("p", { class: "wb-empty", hidden: true });
-    this.empty.append(
-      "No MCP servers yet. The tools of a server can be called by the agents that you grant them, and in the chat. ",
-      button("Add a server…", "wb-link", () => this.openForm()),
-    );
-    this.addButton = button("Add a server…", "wb-button", () => this.openForm());
-    this.list = h("ul", { class: "wb-entries", "aria-label": "MCP servers" });
-    this.rows = new KeyedList(this.list, () => new ServerRow(desk), {
-      onRemove: (_, hadFocus) => hadFocus && this.addButton.focus(),
-    });
-    const line = h("div", { class: "wb-line" }, this.addButton);
-    this.element = h("div", { class: "wb-stack" }, line, this.formBox, this.problem, this.empty, this.list);
+    this.element = h("div", { class: "wb-stack" });
   }
 
   /** @returns {any[]} */
@@ -38,23 +23,34 @@ export class Servers {
 
   /** @param {boolean} enabled whether requests can be sent */
   update(enabled) {
-    const { store } = this.desk;
-    const { servers } = store.tables;
-    const names = this.servers.map(({ name }) => name).sort();
-    this.rows.show(names, (row, name) => row.show(servers.get(name), enabled));
-    const problem = servers.get("")?.error.message ?? null;
-    this.problem.hidden = problem === null;
-    setText(this.problem, problem ?? "");
-    this.empty.hidden = names.length > 0 || problem !== null || !store.loaded.has("servers");
+    const { desk } = this;
+    const servers = this.servers.sort((one, other) => (one.name < other.name ? -1 : 1));
+    const problem = desk.store.tables.servers.get("")?.error.message ?? null;
+    const isEmpty = !servers.length && problem === null && desk.store.loaded.has("servers");
+    render(html`<${View} ...${{ desk, servers, problem, isEmpty, enabled }} />`, this.element);
   }
+}
 
-  openForm() {
-    const form = new ServerForm(this.desk, null, (saved) => {
-      this.formBox.replaceChildren();
-      this.addButton.focus();
-      if (saved) this.desk.announce(`${saved.name} is added: ${saved.state}.`);
-    });
-    this.formBox.replaceChildren(form.element);
-    form.focus();
-  }
+function View({ desk, servers, problem, isEmpty, enabled }) {
+  const [adds, setAdds] = useState(false);
+  const list = useRef(null);
+  const line = useRef(null);
+  const focusAdd = () => line.current.firstChild.focus();
+  useFocusKept(list, focusAdd);
+  const add = (more) => html`<${Button} ...${more} label="Add a server…" onClick=${() => setAdds(true)} />`;
+  const done = (saved) => {
+    setAdds(false);
+    focusAdd();
+    if (saved) desk.announce(`${saved.name} is added: ${saved.state}.`);
+  };
+  const none =
+    "No MCP servers yet. The tools of a server can be called by the agents that you grant them, and in the chat.";
+  const row = (server) => html`<${Server} key=${server.name} ...${{ desk, server, enabled }} />`;
+  return html`<div ref=${line} class="wb-line">${add()}</div>
+    ${adds && html`<${ServerEdit} desk=${desk} server=${null} onDone=${done} />`}
+    ${problem !== null && html`<p class="wb-message">${problem}</p>`}
+    ${isEmpty && html`<p class="wb-empty">${none} ${add({ class: "wb-link" })}</p>`}
+    <ul ref=${list} class="wb-entries" aria-label="MCP servers">
+      ${servers.map(row)}
+    </ul>`;
 }

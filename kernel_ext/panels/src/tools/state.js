@@ -30,6 +30,11 @@ export function origin({ kind, source, server }) {
   return server ?? KINDS[kind] ?? (source === "mcp" ? KINDS.mcp : "local");
 }
 
+/** How far a call is, or was when it last said so. @param {any} call */
+export function progressOf({ progress, progress_total: total, progress_message: message }) {
+  return progressText(progress, total, message);
+}
+
 /** How far a call is: "40 %, reading"; null if it has not said so. @param {number|null} done @param {number|null} total @param {string|null} message */
 export function progressText(done, total, message) {
   if (typeof done !== "number") return null;

@@ -1,35 +1,31 @@
 /** Integrated and discarded worktrees: what became of each, who decided it, when and why. */
 
+import { DataTable } from "../components/data_table.js";
+import { Icon, html, render } from "../components/ui.js";
 import { h } from "../lib/dom.js";
 import { dateTime } from "../lib/format.js";
-import { icon } from "../lib/icons.js";
-import { Sorting } from "../lib/sorting.js";
 
-const COLUMNS = {
-  name: "Worktree",
-  status: "Became",
-  branch_name: "Branch",
-  requester: "Requested by",
-  by: "Decided by",
-  closed_at: "When",
-  reason: "Reason",
-};
+/** @type {import("../components/data_table.js").Column[]} */
+const COLUMNS = [
+  { key: "name", label: "Worktree", value: ({ name }) => name, cell: nameAndMark },
+  { key: "status", label: "Became", value: ({ status }) => status, cell: outcome },
+  { key: "branch_name", label: "Branch", value: ({ branch_name: name }) => name, cell: branch },
+  { key: "requester", label: "Requested by", value: (row) => decision(row).requester },
+  { key: "by", label: "Decided by", value: (row) => decision(row).by },
+  {
+    key: "closed_at",
+    label: "When",
+    value: ({ closed_at: at }) => at,
+    cell: ({ closed_at: at }) => html`<span title=${at}>${dateTime(at)}</span>`,
+  },
+  { key: "reason", label: "Reason", value: (row) => decision(row).reason, cell: reasonAndBundle },
+];
 
 export class ClosedWorktrees {
   /** @param {import("../link/store.js").Store} store */
   constructor(store) {
     this.store = store;
-    this.empty = h("p", { class: "wb-empty" }, "No worktree has been integrated or discarded yet.");
-    this.sorting = new Sorting(COLUMNS, () => this.draw());
-    const heads = Object.keys(COLUMNS).map((key) => this.sorting.heading(key, "th", { scope: "col" }));
-    this.body = h("tbody", {});
-    this.table = h(
-      "table",
-      { class: "wb-table wb-closed", "aria-label": "Closed worktrees" },
-      h("thead", {}, h("tr", {}, ...heads)),
-      this.body,
-    );
-    this.element = h("div", { class: "wb-stack" }, this.empty, h("div", { class: "wb-matrix-box" }, this.table));
+    this.element = h("div", { class: "wb-stack" });
   }
 
   /** The last closed first. */
@@ -39,40 +35,34 @@ export class ClosedWorktrees {
 
   update() {
     const { rows } = this;
-    this.empty.hidden = rows.length > 0;
-    this.table.hidden = !rows.length;
-    const key = JSON.stringify(rows);
-    if (key === this.drawn) return;
-    this.drawn = key;
-    this.draw();
-  }
-
-  draw() {
-    const rows = this.sorting.sorted(this.rows, (row, key) => ({ ...row, ...decision(row) })[key]);
-    this.body.replaceChildren(...rows.map(line));
+    const about = { class: "wb-closed", "aria-label": "Closed worktrees", columns: COLUMNS, rows };
+    const table = html`<div class="wb-matrix-box"><${DataTable} ...${about} /></div>`;
+    const none = html`<p class="wb-empty">No worktree has been integrated or discarded yet.</p>`;
+    render(rows.length ? table : none, this.element);
   }
 }
 
-function line(row) {
-  const { name, status, integration_target: target, integrated_commit: commit, closed_at: at } = row;
-  const integrated = status === "integrated";
-  const became = integrated
-    ? ["merged into ", h("code", {}, target), " as ", h("code", { title: commit }, commit.slice(0, 7))]
-    : ["discarded"];
-  const { requester, by, reason } = decision(row);
-  const branch = [h("code", {}, row.branch_name), row.branch_kept ? "" : " (deleted)"];
-  const mark = icon(integrated ? "completed" : "cancelled");
-  const saved = row.bundle ? `${reason ? " " : ""}Unmerged work is saved in ${row.bundle}` : "";
-  const cells = [
-    h("span", { class: "wb-line" }, mark, h("strong", {}, name)),
-    h("span", {}, ...became),
-    h("span", {}, ...branch),
-    requester,
-    by,
-    h("span", { title: at }, dateTime(at)),
-    `${reason ?? ""}${saved}`,
-  ];
-  return h("tr", { class: "wb-table-row" }, ...cells.map((cell) => h("td", {}, cell)));
+const isIntegrated = ({ status }) => status === "integrated";
+
+function nameAndMark(row) {
+  const mark = html`<${Icon} name=${isIntegrated(row) ? "completed" : "cancelled"} />`;
+  return html`<span class="wb-line">${mark}<strong>${row.name}</strong></span>`;
+}
+
+function outcome(row) {
+  if (!isIntegrated(row)) return "discarded";
+  const { integration_target: target, integrated_commit: commit } = row;
+  const short = html`<code title=${commit}>${commit.slice(0, 7)}</code>`;
+  return html`<span>merged into <code>${target}</code> as ${short}</span>`;
+}
+
+function branch({ branch_name: name, branch_kept: kept }) {
+  return html`<span><code>${name}</code>${kept ? "" : " (deleted)"}</span>`;
+}
+
+function reasonAndBundle(row) {
+  const saved = row.bundle && `Unmerged work is saved in ${row.bundle}`;
+  return [decision(row).reason, saved].filter(Boolean).join(" ");
 }
 
 /** Who requested and approved an integration, or who discarded the worktree, and why. */

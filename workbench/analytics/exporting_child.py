@@ -1,4 +1,4 @@
-"""The program of the children: copies rows of a SQLite file to Parquet files.
+"""The program of the child of a first load: copies rows of a SQLite file to Parquet files.
 
 It is a process of its own because ADBC brings a second SQLite library, which would break the file locks of the first.
 It reads a job per line of its input, ``{"read": …, "write": …, "path": …}``, and answers each with a line,
@@ -12,8 +12,6 @@ import os
 import sys
 from typing import Any
 
-NICENESS = 10
-"""Those who write to the store come first; beside one who never pauses, a child still has a tenth of a processor."""
 BATCH_ROWS = "8192"
 
 
@@ -24,7 +22,6 @@ def main(database: str) -> None:
         database: the URI of the SQLite file.
     """
     os.umask(0o077)
-    os.nice(NICENESS)
     import duckdb
     from adbc_driver_sqlite import dbapi
 

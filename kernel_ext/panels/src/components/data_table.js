@@ -1,0 +1,102 @@
+/** A table: columns that sort, rows kept by their ids, which are opened below their lines or beside the table. */
+
+import { moveBetweenRows } from "../lib/controls.js";
+import { NEXT, sortedBy } from "../lib/sorting.js";
+import { Button, html, useLayoutEffect, useRef, useState } from "./ui.js";
+
+/**
+ * A column sorts by its `value`, and shows it unless there is a `cell`.
+ * @typedef {{key: string, label: string, value?: (row: any) => any, cell?: (row: any, opener: any) => any, title?: (row: any) => string|null|undefined}} Column
+ */
+
+/**
+ * @param {object} props
+ * @param {any[]} props.rows
+ * @param {Column[]} props.columns
+ * @param {(row: any) => string} [props.id]
+ * @param {(row: any) => string} [props.name] on the button that opens a row
+ * @param {string} [props.opener] the key of the column with this button, which its `cell` is given
+ * @param {string[]} [props.opened] the ids of the rows that are opened
+ * @param {(id: string) => void} [props.onOpen] opens a row, or closes it; without it none can be opened
+ * @param {() => void} [props.onGone] the row that was closed is not shown any more: something else needs the focus
+ * @param {(row: any) => any} [props.detail] what is below a row that is opened; without it, it is shown elsewhere
+ * @param {(row: any) => string} [props.rowClass]
+ * @param {number} [props.step] how many rows there are before a button shows more of them
+ * @param {any} [props.filters] others begin with the first rows again
+ */
+export function DataTable({ rows, columns, id = (row) => row.id, name = id, opener = columns[0].key, ...more }) {
+  const { opened = [], onOpen, onGone, detail, rowClass = () => "", step = Infinity, filters, ...attributes } = more;
+  const [sort, setSort] = useState({ by: null, direction: "none" });
+  const [limit, setLimit] = useState(step);
+  const body = useRef(null);
+  useFocusAfterClosing(body, opened, onGone);
+  useLayoutEffect(() => setLimit(step), [filters, sort]);
+  const column = columns.find(({ key }) => key === sort.by);
+  const sorted = column ? sortedBy(rows, column.value, sort.direction) : rows;
+  const line = (row) => {
+    const isOpen = opened.includes(id(row));
+    const about = { row, columns, isOpen, opener, detail, name: name(row), id: id(row), class: rowClass(row) };
+    return html`<${Line} key=${about.id} ...${about} onOpen=${onOpen && (() => onOpen(about.id))} />`;
+  };
+  const onKeyDown = (event) => moveBetweenRows(event, body.current);
+  return html`<table ...${attributes} class="wb-table ${attributes.class}" onKeyDown=${onKeyDown}>
+      <thead>
+        <tr>
+          ${columns.map((one) => html`<${Heading} column=${one} sort=${sort} onSort=${setSort} />`)}
+        </tr>
+      </thead>
+      <tbody ref=${body}>
+        ${sorted.slice(0, limit).map(line)}
+      </tbody>
+    </table>
+    ${sorted.length > limit && html`<${Button} label="Show more" onClick=${() => setLimit(limit + step)} />`}`;
+}
+
+function Heading({ column: { key, label, value }, sort, onSort }) {
+  if (!value) return html`<th scope="col" class="wb-col-${key}">${label}</th>`;
+  const present = sort.by === key ? sort.direction : "none";
+  const press = () => onSort({ by: NEXT[present] === "none" ? null : key, direction: NEXT[present] });
+  return html`<th scope="col" class="wb-col-${key}" aria-sort=${present}>
+    <${Button} class="wb-sort" label=${label} onClick=${press} />
+  </th>`;
+}
+
+function Line({ id, name, row, columns, opener, isOpen, onOpen, detail, class: className }) {
+  const button = html`<${Button}
+    class="wb-opener"
+    label=${name}
+    data-row=${id}
+    aria-expanded=${isOpen}
+    onClick=${onOpen}
+  />`;
+  const content = ({ key, cell, value }) =>
+    key === opener ? (cell ? cell(row, button) : button) : (cell ?? value)(row);
+  const cells = columns.map(
+    (one) => html`<td class="wb-col-${one.key}" title=${one.title?.(row) || null}>${content(one)}</td>`,
+  );
+  const onClick = (event) => onOpen && !detail && !isOpen && !event.target.closest("button") && onOpen();
+  const onKeyDown = (event) => {
+    if (event.key === "Escape" && !event.defaultPrevented && !event.target.matches(".wb-input")) onOpen();
+  };
+  const below = html`<tr class="wb-table-details" onKeyDown=${onKeyDown}>
+    <td colspan=${columns.length}>${isOpen && detail?.(row)}</td>
+  </tr>`;
+  const state = isOpen ? (detail ? "wb-opened" : "wb-active") : "";
+  return html`<tr class="wb-table-row ${state} ${className}" onClick=${onClick}>
+      ${cells}
+    </tr>
+    ${isOpen && detail && below}`;
+}
+
+/** When a row is closed, the button that opened it has the focus. */
+function useFocusAfterClosing(body, opened, onGone) {
+  const before = useRef(opened);
+  useLayoutEffect(() => {
+    for (const id of before.current.filter((one) => !opened.includes(one))) {
+      const opener = body.current.querySelector(`[data-row="${CSS.escape(id)}"]`);
+      if (opener) opener.focus();
+      else onGone?.();
+    }
+    before.current = opened;
+  }, [opened.join("\n")]);
+}

@@ -1,0 +1,96 @@
+/** What components are written with. As in `lib/dom.js`, text is inert, and JupyterLab's keys are kept from controls. */
+
+import htm from "htm";
+import { h as create, render } from "preact";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { FOCUSABLE, SHOWN } from "../lib/dom.js";
+import { shapeOf } from "../lib/icons.js";
+import { inert } from "../lib/inert.js";
+import { VisiblePolling } from "../link/polling.js";
+import { RequestRunner } from "../link/request_runner.js";
+
+export { render } from "preact";
+export { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+
+/** Makes elements and components of a template: html`<p class="wb-empty">${text}</p>`. */
+export const html = htm.bind(element);
+
+function element(type, props, ...children) {
+  if (typeof type !== "string") return create(type, props, ...children);
+  const attributes = { ...props };
+  for (const name of SHOWN) if (name in attributes) attributes[name] = safe(attributes[name]);
+  if (FOCUSABLE.has(type) || "tabindex" in attributes) attributes["data-lm-suppress-shortcuts"] = "true";
+  return create(type, attributes, ...children.map(safe));
+}
+
+function safe(child) {
+  if (Array.isArray(child)) return child.map(safe);
+  return typeof child === "string" ? inert(child) : child;
+}
+
+/** What draws components in an element, until a view ends. @param {HTMLElement} place @param {AbortSignal} signal @returns {(tree: any) => void} */
+export function drawnIn(place, signal) {
+  signal.addEventListener("abort", () => render(null, place), { once: true });
+  return (tree) => signal.aborted || render(tree, place);
+}
+
+/** A button; a disabled one keeps the focus. @param {{label: any, name?: string, disabled?: boolean, onClick?: (event) => void}} props */
+export function Button({ label, name, disabled = false, onClick, type = "button", ...more }) {
+  const click = (event) => (disabled ? event.preventDefault() : onClick?.(event));
+  const attributes = { class: "wb-button", ...more, "aria-label": name, "aria-disabled": disabled || undefined };
+  return html`<button ...${attributes} type=${type} onClick=${click}>${label}</button>`;
+}
+
+/** An icon of `lib/icons.js`. */
+export function Icon({ name }) {
+  const { known, paths } = shapeOf(name);
+  const path = ({ d, fill }) => html`<path d=${d} class=${fill ? "wb-fill" : "wb-stroke"} />`;
+  return html`<svg viewBox="0 0 16 16" aria-hidden="true" class="wb-icon wb-icon-${known}">${paths.map(path)}</svg>`;
+}
+
+/** The dot of a state. */
+export function Dot({ state }) {
+  return html`<span class="wb-dot" data-state=${state} aria-hidden="true" />`;
+}
+
+/** An element that a class makes and draws, such as the error of a `RequestRunner`. */
+export function Embedded({ element: own }) {
+  const place = useRef(null);
+  useLayoutEffect(() => place.current.replaceChildren(own), [own]);
+  return html`<div ref=${place} style="display: contents" />`;
+}
+
+/** What is made once for a component. @template T @param {() => T} make @returns {T} */
+export function useOnce(make) {
+  return useState(make)[0];
+}
+
+/** The requests of a component. @returns {RequestRunner} */
+export function useRequests(desk) {
+  return useOnce(() => new RequestRunner(desk));
+}
+
+/** Give the focus to something else when what had it in a list is gone. @param {{current: HTMLElement|null}} list @param {() => void} elsewhere */
+export function useFocusKept(list, elsewhere) {
+  const hadFocus = list.current?.contains(document.activeElement);
+  useLayoutEffect(() => {
+    if (hadFocus && !list.current?.contains(document.activeElement)) elsewhere();
+  });
+}
+
+/**
+ * Do some work again and again while an element is visible, at once when it has come, and when `runNow` is called.
+ * @param {number} ms @param {() => Promise<unknown>} work @param {(error: Error) => void} onError
+ */
+export function usePolling(ms, work, onError) {
+  const ref = useRef(null);
+  const latest = useRef(work);
+  const polling = useRef(null);
+  latest.current = work;
+  useLayoutEffect(() => {
+    const ended = new AbortController();
+    polling.current = new VisiblePolling(ref.current, ms, () => latest.current(), onError, ended.signal);
+    return () => ended.abort();
+  }, []);
+  return { ref, runNow: () => polling.current?.runNow() };
+}

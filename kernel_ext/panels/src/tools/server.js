@@ -1,0 +1,111 @@
+/** One MCP server in the list: its state, what it offers and what is wrong with it, and what can be done with it. */
+
+import { ActionButton, useQuestion } from "../components/action_form.js";
+import { FactList } from "../components/detail_pane.js";
+import { Button, Embedded, Icon, html } from "../components/ui.js";
+import { useLayoutEffect, useOnce, useRequests, useState } from "../components/ui.js";
+import { plural, shortList } from "../lib/format.js";
+import { ServerForm } from "./server_form.js";
+
+/** Labels and icons by state. */
+const STATES = {
+  ready: ["Ready", "completed"],
+  starting: ["Starting", "in_progress"],
+  failed: ["Down", "failed"],
+  stopped: ["Stopped", "pending"],
+  disabled: ["Switched off", "cancelled"],
+  untrusted: ["Waits for your trust", "shield"],
+  refused: ["Refused", "cancelled"],
+  invalid: ["Invalid", "warning"],
+};
+const UNSTARTED = new Set(["disabled", "untrusted", "refused", "invalid"]);
+
+/** @param {{desk: any, server: any, enabled: boolean}} props its row, and whether requests can be sent */
+export function Server({ desk, server, enabled }) {
+  const { name, state, target, tools } = server;
+  const [isOpen, open] = useState(false);
+  const requests = useRequests(desk);
+  const { question, ask } = useQuestion();
+  const [label, mark] = STATES[state] ?? [state, "question"];
+  return html`<li>
+    <div class="wb-entry wb-server">
+      <${Button} class="wb-opener" label=${name} aria-expanded=${isOpen} onClick=${() => open(!isOpen)} />
+      <span class="wb-state wb-server-state"><${Icon} name=${mark} /><span>${label}</span></span>
+      <code class="wb-muted wb-grow wb-cut" title=${target}>${target}</code>
+      <span class="wb-muted">${state === "ready" && plural(tools.length, "tool")}</span>
+      <span class="wb-entry-actions"><${Actions} ...${{ desk, server, enabled, requests, ask }} /></span>
+    </div>
+    <div class="wb-stack">
+      <div>${problemsOf(server).map((text) => html`<${Problem} text=${text} />`)}</div>
+      ${question}
+      <${Embedded} element=${requests.errorBox} />
+      ${isOpen && html`<${Details} server=${server} />`}
+    </div>
+  </li>`;
+}
+
+/** A form for the configuration of a server; null: of a new one. @param {{desk: any, server: any|null, onDone: (saved: any|null) => void}} props */
+export function ServerEdit({ desk, server, onDone }) {
+  const form = useOnce(() => new ServerForm(desk, server, onDone));
+  useLayoutEffect(() => form.focus(), []);
+  return html`<${Embedded} element=${form.element} />`;
+}
+
+function Actions({ desk, server, enabled, requests, ask }) {
+  const { name, state } = server;
+  const said = (outcome) => desk.announce(`${name}: ${STATES[outcome.state]?.[0] ?? outcome.state}.`);
+  const isOff = state === "disabled";
+  const use = {
+    label: isOff ? "Switch on" : "Switch off",
+    working: isOff ? "Starting…" : "Stopping…",
+    act: () => requests.run("update_tool_server", { name, enabled: isOff }),
+    onDone: said,
+  };
+  const restart = {
+    label: "Restart",
+    working: "Restarting…",
+    act: () => requests.run("restart_tool_server", { name }),
+    onDone: said,
+  };
+  const edit = { form: ServerEdit, desk, server };
+  const remove = {
+    label: `Remove ${name}`,
+    working: "Removing…",
+    consequence: "Its configuration is removed, and its tools can be called no more.",
+    act: () => requests.run("remove_tool_server", { name }),
+    onDone: () => desk.announce(`${name} is removed.`),
+  };
+  const button = (label, more, Kind = Button) => {
+    const shared = { class: "wb-link wb-quiet", label, name: `${label} ${name}`, disabled: !enabled };
+    return html`<${Kind} key=${label} ...${shared} ...${more} />`;
+  };
+  return html`${!UNSTARTED.has(state) && button("Restart", restart, ActionButton)}
+  ${button(use.label, { ...use, key: "use" }, ActionButton)}
+  ${button("Edit…", { onClick: (event) => ask(event, edit) })}
+  ${button("Remove…", { onClick: (event) => ask(event, remove) })}`;
+}
+
+function Problem({ text }) {
+  return html`<div class="wb-message"><${Icon} name="warning" /><span>${text}</span></div>`;
+}
+
+function problemsOf({ problem, state, warnings = [] }) {
+  const where = state === "untrusted" ? " The question is in the inbox." : "";
+  return [...(problem ? [`${problem}${where}`] : []), ...warnings];
+}
+
+function Details({ server }) {
+  const { about, confined, restarts, tools, left_out: left, tool_problems: problems, log } = server;
+  const facts = [
+    ["Server", about],
+    ["Program", confined === null ? null : confined ? "confined" : "not confined"],
+    ["Restarts", restarts],
+    ["Tools", tools.length > 0 && shortList(tools, 30)],
+    ["Left out", left > 0 && `${plural(left, "tool")}: ${problems.join("; ")}`],
+  ];
+  const output = html`<div>
+    <div class="wb-label">Standard error</div>
+    <pre class="wb-log wb-pre" tabindex="0">${log}</pre>
+  </div>`;
+  return html`<div class="wb-stack wb-server-details"><${FactList} facts=${facts} />${log && output}</div>`;
+}

@@ -1,0 +1,45 @@
+"""The processes of agents in the panel: opened, ended and closed from the keyboard."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.browser.bare_desk import BareDesk
+from tests.browser.desk_lab import view
+
+
+def test_a_process_is_opened_ended_and_closed_from_the_keyboard(desk: BareDesk) -> None:
+    ada, walt = (desk.host.call("spawn_agent", persona_id="tester", name=name)["agent_id"] for name in ("ada", "walt"))
+    view(desk.element, "Agents")
+    desk.element.get_by_role("button", name=re.compile("^Processes")).press("Enter")
+    press, table = desk.page.keyboard.press, desk.element.get_by_role("table", name="Processes")
+    first, second = (table.get_by_role("button", name=name, exact=True) for name in (ada, walt))
+    for key, direction in (("Enter", "ascending"), ("Enter", "descending")):
+        table.get_by_role("button", name="Agent", exact=True).press(key)
+        expect(table.get_by_role("columnheader").first).to_have_attribute("aria-sort", direction)
+    expect(table.get_by_role("row").nth(1)).to_contain_text(walt)
+    second.press("ArrowDown")
+    expect(first).to_be_focused()
+    press("Enter")
+    pane = desk.element.get_by_role("region", name=ada)
+    expect(pane.get_by_role("heading", name=ada)).to_be_focused()
+    expect(first).to_have_attribute("aria-expanded", "true")
+    expect(first).to_have_attribute("data-lm-suppress-shortcuts", "true")
+    terminate = pane.get_by_role("button", name=f"Terminate… {ada}")
+    terminate.press("Enter")
+    reason = pane.get_by_role("textbox", name="Reason")
+    expect(reason).to_be_focused()
+    press("Escape")
+    expect(reason).to_be_hidden()
+    expect(terminate).to_be_focused()
+    press("Enter")
+    desk.page.keyboard.insert_text("Enough\u202e.")
+    press("Enter")
+    expect(pane).to_contain_text("Enough\\u202e.")  # made harmless
+    expect(pane.get_by_role("heading", name=ada)).to_be_focused()
+    expect(terminate).to_be_hidden()
+    press("Escape")
+    expect(pane).to_be_hidden()
+    expect(first).to_be_focused()

@@ -1,0 +1,2 @@
+-- name: events
+SELECT id, at AS at_us, kind, actor, subject, session, data FROM events WHERE id <= :last ORDER BY id;
