@@ -13,13 +13,13 @@ import pytest
 
 from tests.given import refused
 from workbench import state_directory
-from workbench.atomic_file import LARGEST
 from workbench.errors import BadInput, Refused
 from workbench.project import user_files
 from workbench.project.home import NOWHERE, expanded
 from workbench.settings import HARMLESS, Settings
 from workbench.settings_file import LISTS
 from workbench.shells.gate import check_address
+from workbench.system.atomic_file import LARGEST
 from workbench.withheld import set_but_not_trusted, trust, withheld
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from workbench import atomic_file
 from workbench.errors import Unavailable, why_unreadable
 from workbench.settings import Settings
+from workbench.system import atomic_file
 
 _Stamp = tuple[int, int, int]
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from cachetools import LRUCache
 
-from workbench import atomic_file
 from workbench.errors import Unavailable
 from workbench.rules.secrets.marks import KEY_BYTES, Mark, Marks, marks
 from workbench.rules.secrets.mask import LineMask, Mask, standing_alone
 from workbench.rules.tools.masking import masked
+from workbench.system import atomic_file
 
 MOST = 10_000
 KEY_FILE = "secrets.key"

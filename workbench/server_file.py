@@ -17,9 +17,9 @@ from pathlib import Path
 import psutil
 from pydantic import ValidationError
 
-from workbench import atomic_file
 from workbench.model import ServerInfo
 from workbench.project.root import identity
+from workbench.system import atomic_file
 
 SERVER_LOG = "serve.log"
 """The file, among the logs, that servers in a process of their own print to."""

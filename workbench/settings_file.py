@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from workbench import atomic_file
 from workbench.errors import BadInput, why_unreadable
+from workbench.system import atomic_file
 
 LISTS: Mapping[str, str] = {
     "definition_roots": os.pathsep,

@@ -13,8 +13,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench import file_lock
 from workbench.errors import Unavailable
+from workbench.system import file_lock
 
 CHECK_SECONDS = 0.1
 """How long to wait before a lock that is held counts as a share: another process may only be checking it."""

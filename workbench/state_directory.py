@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from workbench import atomic_file, file_lock, shares
+from workbench import shares
 from workbench.errors import NotFound, Refused, Unavailable
 from workbench.git.run import run
 from workbench.inert import inert_line
@@ -23,6 +23,7 @@ from workbench.project import user_files
 from workbench.project.root import STATE, enclosing_repository, identity
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
+from workbench.system import atomic_file, file_lock
 
 SHARED = ("agents", "mcp.json", "personas", "profiles", "settings.toml")
 """What a repository may bring, as files and directories, but not as links."""

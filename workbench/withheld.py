@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workbench import atomic_file
 from workbench.errors import BadInput, why_unreadable
 from workbench.inert import inert_line
 from workbench.project import user_files
 from workbench.project.root import STATE
 from workbench.settings import SETTINGS_FILE, Settings, digest
 from workbench.settings_file import NOT_TRUSTED
+from workbench.system import atomic_file
 
 PROFILES = "profiles"
 

@@ -12,9 +12,9 @@ from kernel_ext.hosting.membership import Membership
 from kernel_ext.hosting.server_log import server_log
 from workbench import shares
 from workbench.errors import Unavailable, WorkbenchError
-from workbench.interpreter import rare_collections, short_switches
-from workbench.loop_thread import LoopThread
 from workbench.model import ServerInfo
+from workbench.system.interpreter import rare_collections, short_switches
+from workbench.system.loop_thread import LoopThread
 
 if TYPE_CHECKING:
     from kernel_ext.hosting.serving import Serving

@@ -20,11 +20,11 @@ from tests.bench.ws_load import p99
 from workbench.analytics.export import FORMATS, export
 from workbench.analytics.live import Live, refresh
 from workbench.analytics.reports import QUERIES
-from workbench.interpreter import short_switches
 from workbench.settings import Settings
 from workbench.store.base import Tx
 from workbench.store.queries import beside
 from workbench.store.sqlite import SqliteStore, open_store
+from workbench.system.interpreter import short_switches
 
 SQL = beside(str(Path(__file__).with_name("b12.py")))
 QUERY = """SELECT kind, count(*), avg(CAST(data->>'seconds' AS DOUBLE)),

@@ -15,8 +15,8 @@ import uvicorn
 
 from tests.bench.child import Child, say
 from workbench.app import Workbench
-from workbench.interpreter import rare_collections
 from workbench.shells.serve import Servers
+from workbench.system.interpreter import rare_collections
 
 UPSTREAM = "up"
 """The name of the MCP server whose tools a project passes on."""

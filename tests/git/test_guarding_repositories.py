@@ -68,7 +68,7 @@ def test_what_nobody_may_change_is_noticed(root: Path, repo: Repository, work: P
 
 HOLD = """
 import sys, pathlib
-from workbench.file_lock import held
+from workbench.system.file_lock import held
 with held(pathlib.Path(sys.argv[1]), 5) as is_held:
     print("held" if is_held else "not held", flush=True)
     sys.stdin.read()

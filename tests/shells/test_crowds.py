@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from tests.users import USERS, python_of
-from workbench.interpreter import many_files
+from workbench.system.interpreter import many_files
 
 pytestmark = pytest.mark.long
 

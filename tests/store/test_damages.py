@@ -16,7 +16,6 @@ import pytest
 from tests import given
 from tests.store.test_faults import open_files, said, say
 from tests.users import NOBODY
-from workbench import atomic_file
 from workbench.errors import WorkbenchError
 from workbench.store import backups, mark
 from workbench.store.examination import require_whole
@@ -24,6 +23,7 @@ from workbench.store.log_sync import log_of
 from workbench.store.mark import Mark, mark_file, read_mark
 from workbench.store.snapshot import read_snapshot
 from workbench.store.sqlite import SqliteStore, open_store
+from workbench.system import atomic_file
 
 pytestmark = pytest.mark.anyio
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from workbench import file_lock
 from workbench.process.marks import marked
 from workbench.rules.sweeps.marks import sweep_mark
 from workbench.settings import Settings
 from workbench.sweeps import sockets
 from workbench.sweeps.leftovers import LOCK, end_leftovers, only_one
+from workbench.system import file_lock
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING, TypeVar
 
-from workbench import atomic_file
 from workbench.analytics.live import Live, read_closed
 from workbench.analytics.mirrors import TABLES
 from workbench.analytics.questions import POLL_SECONDS
 from workbench.analytics.views import VIEWS
 from workbench.errors import Conflict, Interrupted, Unavailable
 from workbench.settings import Settings
+from workbench.system import atomic_file
 
 if TYPE_CHECKING:
     import duckdb

@@ -15,9 +15,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from workbench import uninterrupted
 from workbench.analytics.mirrors import MIRRORS, NUMBERED, TABLES
 from workbench.store.queries import Query, beside
+from workbench.system import uninterrupted
 
 if TYPE_CHECKING:
     import duckdb

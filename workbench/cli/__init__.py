@@ -50,7 +50,7 @@ from workbench.cli.personas import saved
 from workbench.cli.tasks import planned
 from workbench.errors import BadInput, Interrupted, Unavailable, WorkbenchError
 from workbench.graph import Graph
-from workbench.interpreter import START_ALLOCATIONS, rare_collections
+from workbench.system.interpreter import START_ALLOCATIONS, rare_collections
 from workbench.tables import Page, Table
 
 __all__ = [

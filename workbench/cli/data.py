@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from workbench import atomic_file, state_directory
+from workbench import state_directory
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
@@ -32,6 +32,7 @@ from workbench.cli.output import (
 from workbench.errors import BadInput, NotFound
 from workbench.model import iso
 from workbench.settings import Settings
+from workbench.system import atomic_file
 from workbench.tables import Table
 
 RESOURCES = offers.RESOURCES

@@ -10,7 +10,7 @@ from typing import Any, Self
 from workbench.client.agent import Agent
 from workbench.client.messages import no_server
 from workbench.errors import WorkbenchError
-from workbench.loop_thread import LoopThread
+from workbench.system.loop_thread import LoopThread
 
 STOP_SECONDS = 15.0
 

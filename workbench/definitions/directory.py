@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from workbench import atomic_file
 from workbench.definitions.journal import Journal, check_no_link
 from workbench.errors import BadInput, Conflict, NotFound, Unavailable
 from workbench.inert import inert_line
@@ -19,6 +18,7 @@ from workbench.rules.definitions.composition import content_hash
 from workbench.rules.definitions.former_settings import is_former
 from workbench.rules.definitions.model import Definition, Metadata, normal
 from workbench.rules.yaml_text import load
+from workbench.system import atomic_file
 
 READS = 20
 """How often a directory is read that changes meanwhile."""

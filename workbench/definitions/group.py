@@ -11,10 +11,10 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench import atomic_file
 from workbench.definitions.directory import Directory, Pending
 from workbench.definitions.journal import Plan
 from workbench.rules.definitions.model import Definition
+from workbench.system import atomic_file
 
 
 @dataclass(frozen=True, slots=True)

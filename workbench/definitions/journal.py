@@ -18,9 +18,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from workbench import atomic_file, file_lock
 from workbench.errors import BadInput, Unavailable
 from workbench.rules.definitions import layout
+from workbench.system import atomic_file, file_lock
 
 PRIVATE = ".workbench"
 LOCK_SECONDS = 30.0

@@ -13,12 +13,12 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from workbench import atomic_file, uninterrupted
 from workbench.errors import Unavailable
 from workbench.inert import inert_line
 from workbench.project.home import expanded
 from workbench.project.root import STATE
 from workbench.rules.definitions.secrets.references import Reference, Source
+from workbench.system import atomic_file, uninterrupted
 
 LARGEST = 64 << 10
 """Characters of the longest secret."""

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 from workbench.errors import Conflict, Unavailable, WorkbenchError
-from workbench.loop_thread import LoopThread
+from workbench.system.loop_thread import LoopThread
 
 INTERRUPT_SECONDS = 1.0
 """How long an asynchronous function may go on after its cancellation before it is interrupted."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from workbench import file_lock
 from workbench.errors import BadInput, NotFound, Unavailable
 from workbench.git import (
     bundles,
@@ -32,6 +31,7 @@ from workbench.git.names import check_branch_name
 from workbench.git.plumbing import Plumbing
 from workbench.git.predict import MergePreview
 from workbench.git.run import PATCH_FREE, Bound, Done, Identity, check_version, displayed
+from workbench.system import file_lock
 
 
 @dataclass(frozen=True, slots=True)

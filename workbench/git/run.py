@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from workbench import uninterrupted
 from workbench.errors import BadInput, Unavailable
 from workbench.rules.secrets.forms import masked_by_form
+from workbench.system import uninterrupted
 
 OLDEST = (2, 38)
 """The first version with `git merge-tree --write-tree`."""

@@ -9,14 +9,14 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from secrets import token_hex
 
-from workbench import atomic_file
 from workbench.errors import BadInput, Conflict, Unavailable, WorkbenchError
 from workbench.git import clones
 from workbench.git.integration import refuse_checked_out
 from workbench.git.names import check_branch_name, is_object_id
 from workbench.git.opening import common_dir
 from workbench.git.plumbing import Plumbing
-from workbench.tree_removal import remove_tree
+from workbench.system import atomic_file
+from workbench.system.tree_removal import remove_tree
 
 _LARGEST = 1 << 20
 """Bytes of the largest file of a worktree's own repository that is read."""

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from rid_lib.ext.utils import sha256_hash
 from rid_lib.types import KoiNetNode
 
-from workbench import atomic_file
 from workbench.errors import BadInput, Unavailable
+from workbench.system import atomic_file
 
 PRIVATE = 0o600
 LONGEST_NAME = 128

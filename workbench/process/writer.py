@@ -15,11 +15,11 @@ from pathlib import Path
 
 import psutil
 
-from workbench import atomic_file, file_lock
 from workbench.errors import Unavailable
 from workbench.process.marks import MARK
 from workbench.process.reference import ProcessRef, is_running
 from workbench.process.tree import KILL_SECONDS, ProcessTree
+from workbench.system import atomic_file, file_lock
 
 PRIVATE = 0o600
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from workbench import atomic_file, file_lock
 from workbench.errors import Unavailable
 from workbench.project.home import NOWHERE, home
+from workbench.system import atomic_file, file_lock
 
 CONFIG_VARIABLE = "WORKBENCH_CONFIG"
 LOCK_SECONDS = 30.0

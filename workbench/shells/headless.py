@@ -12,11 +12,11 @@ import click
 
 from workbench import shares
 from workbench.app import Workbench
-from workbench.interpreter import rare_collections
 from workbench.model import ServerInfo
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 from workbench.shells.stderr_log import stderr_log
+from workbench.system.interpreter import rare_collections
 from workbench.withheld import notice
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

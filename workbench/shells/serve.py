@@ -16,10 +16,8 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from workbench import file_lock
 from workbench.app import Workbench
 from workbench.errors import Conflict, Unavailable
-from workbench.interpreter import many_files
 from workbench.model import ServerInfo
 from workbench.rules import access
 from workbench.server_file import ServerFile
@@ -33,6 +31,8 @@ from workbench.shells.http import app as http
 from workbench.shells.listen import listen, netloc
 from workbench.shells.mcp.on_demand import OnDemand
 from workbench.shells.websocket import endpoint
+from workbench.system import file_lock
+from workbench.system.interpreter import many_files
 
 REFUSING_SECONDS = 0.5
 """How long servers that hand over refuse requests before their address closes. By then the processes that take over

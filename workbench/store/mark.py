@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from workbench import atomic_file
 from workbench.errors import Unavailable
 from workbench.store.base import Row
 from workbench.store.queries import beside
+from workbench.system import atomic_file
 
 SQL = beside(__file__)
 SECONDS = 1.0

@@ -11,7 +11,7 @@ from typing import Any
 from workbench.client.connection import ProjectConnection, Serve
 from workbench.client.messages import no_server
 from workbench.errors import WorkbenchError
-from workbench.loop_thread import LoopThread
+from workbench.system.loop_thread import LoopThread
 
 STOP_SECONDS = 15.0
 PATIENCE_SECONDS = 30.0

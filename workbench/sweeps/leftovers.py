@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from workbench import atomic_file, file_lock
 from workbench.errors import Conflict, Unavailable
 from workbench.process import MARK, process_identity, process_named
 from workbench.rules.sweeps.marks import sweep_mark
 from workbench.settings import Settings
 from workbench.sweeps.watch import end_marked
+from workbench.system import atomic_file, file_lock
 
 if TYPE_CHECKING:
     from workbench.ops import Ctx

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from workbench import atomic_file
 from workbench.rules.secrets.mask import Mask
 from workbench.rules.sweeps.notebook import INJECTED
+from workbench.system import atomic_file
 
 MEDIA = ("image/", "audio/", "video/", "application/pdf")
 """Types of data that is no text, but for XML."""

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from workbench import atomic_file, file_lock
 from workbench.errors import BadInput, Unavailable
 from workbench.rules.tools.servers import KEY, ServerList, parsed
 from workbench.rules.wire import json_safety
+from workbench.system import atomic_file, file_lock
 
 LOCK_SECONDS = 10.0
 

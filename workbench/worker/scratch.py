@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from workbench.tree_removal import remove_tree
+from workbench.system.tree_removal import remove_tree
 
 log = logging.getLogger(__name__)
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench import atomic_file
 from workbench.analytics.reports import charts
 from workbench.analytics.reports.page import page
 from workbench.analytics.reports.png import packed
 from workbench.errors import BadInput, Unavailable
 from workbench.inert import as_html
+from workbench.system import atomic_file
 from workbench.tables import Table
 
 if TYPE_CHECKING:

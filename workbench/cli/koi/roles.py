@@ -66,7 +66,7 @@ def agent(file: Path, directory: Path | None) -> Shown:
 def demo() -> Shown:
     """Show a network: a coordinator and two agents in three processes, discovery, and a call from end to end."""
     from workbench.demo.network import run
-    from workbench.interpreter import termination_interrupts
+    from workbench.system.interpreter import termination_interrupts
 
     with termination_interrupts(), tempfile.TemporaryDirectory(prefix="workbench-koi-") as directory:
         shown = asyncio.run(run(Path(directory), lambda line: click.echo(line, err=True)))

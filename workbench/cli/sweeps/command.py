@@ -23,7 +23,7 @@ def sweep(client: OperatorClient, **options: Any) -> Shown:
     from workbench.cli.sweeps.connection import connected
     from workbench.cli.sweeps.running import run_sweep
     from workbench.cli.sweeps.terminal import showing
-    from workbench.interpreter import termination_interrupts
+    from workbench.system.interpreter import termination_interrupts
 
     client.require_operator("sweep")
     settings = client.settings

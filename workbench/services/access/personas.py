@@ -7,7 +7,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from workbench import atomic_file
 from workbench.errors import BadInput, NotFound
 from workbench.model import SECOND, Level, Micros, Role, Wire
 from workbench.ops import Ctx, op
@@ -17,6 +16,7 @@ from workbench.rules.secrets.executed import warnings_about
 from workbench.settings import Settings, shipped
 from workbench.store.base import Reader, Row, Store, Tx
 from workbench.store.queries import beside
+from workbench.system import atomic_file
 
 SQL = beside(__file__)
 

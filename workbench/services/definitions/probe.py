@@ -12,7 +12,6 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from workbench import atomic_file
 from workbench.confinement.surroundings import NETWORK, TOOL_SERVER
 from workbench.definitions.mcp_probe import Finding, Target
 from workbench.errors import NotFound, Unavailable
@@ -24,6 +23,7 @@ from workbench.services.definitions import changes, secrets, trust
 from workbench.services.definitions.operation import AgentTarget, Answer, definition_op
 from workbench.services.definitions.secrets import Resolved
 from workbench.services.processes import sandbox, server_programs
+from workbench.system import atomic_file
 
 POLL_SECONDS = 0.05
 _INTERPRETER = ("HOME", "TMPDIR", "LC_ALL", "PYTHONPATH", "PYTHONUSERBASE", "VIRTUAL_ENV", "LD_LIBRARY_PATH")

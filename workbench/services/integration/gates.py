@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from workbench import atomic_file
 from workbench.confinement import Box, Limits
 from workbench.confinement.editable import require_own_files
 from workbench.confinement.refusals import explanation
@@ -24,7 +23,8 @@ from workbench.ops import Ctx
 from workbench.process import ProcessRef
 from workbench.rules.integration import GateState
 from workbench.services.worktrees.places import Place, add_files, box_of
-from workbench.tree_removal import remove_tree
+from workbench.system import atomic_file
+from workbench.system.tree_removal import remove_tree
 
 TAIL_BYTES = 16_384
 """How much of the end of a gate's output is kept."""

@@ -16,7 +16,7 @@ from workbench.ops import Ctx
 from workbench.rules.definitions.mcp_servers import StdioServer
 from workbench.services.processes import profiles, sandbox
 from workbench.settings import Settings
-from workbench.tree_removal import remove_tree
+from workbench.system.tree_removal import remove_tree
 from workbench.upstream.target import Program
 
 PORTS = (80, 443)

@@ -21,7 +21,7 @@ from workbench.services.agents.status import on_agent_exit
 from workbench.services.tasks import attempts
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
-from workbench.tree_removal import remove_tree
+from workbench.system.tree_removal import remove_tree
 
 SQL = beside(__file__)
 

@@ -22,7 +22,7 @@ from workbench.services.spawning import startup, workplace
 from workbench.services.spawning.request import SQL, SpawnRequest, environment_of
 from workbench.services.spawning.startup import Start
 from workbench.store.base import Reader, Row, Tx
-from workbench.tree_removal import remove_tree
+from workbench.system.tree_removal import remove_tree
 from workbench.worker.startup import WorkerConfig, WorktreePlace
 
 log = logging.getLogger(__name__)

@@ -12,12 +12,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench import atomic_file
 from workbench.errors import Unavailable, from_dict
 from workbench.functions.hosts import WORKBENCH, HostCalls, OfferedTool
 from workbench.model import SECOND, Level, Wire
 from workbench.ops import Ctx, Ok, op
 from workbench.rules.tools.returned import Answer
+from workbench.system import atomic_file
 
 HostId = Annotated[str, Field(min_length=1, max_length=64, description="An id that the host chooses for itself.")]
 CallId = Annotated[str, Field(pattern=r"^[0-9a-f-]{36}$", description="The id of a call.")]

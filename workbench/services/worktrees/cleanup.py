@@ -25,7 +25,7 @@ from workbench.services.worktrees.places import Place, exclusive, gates_are_held
 from workbench.services.worktrees.rows import all_worktrees
 from workbench.settings import Settings
 from workbench.store.base import Row
-from workbench.tree_removal import remove_tree
+from workbench.system.tree_removal import remove_tree
 
 DAY = 86_400 * SECOND
 

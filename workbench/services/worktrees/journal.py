@@ -15,7 +15,7 @@ from workbench.services.worktrees.rescue import SAVED, forget_saved, save_what_i
 from workbench.services.worktrees.rows import require_worktree
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
-from workbench.tree_removal import remove_tree
+from workbench.system.tree_removal import remove_tree
 
 SQL = beside(__file__)
 

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from workbench import file_lock
 from workbench.confinement import Box
 from workbench.errors import Unavailable
 from workbench.git import Checkout, Identity, Repository, unverified
@@ -17,6 +16,7 @@ from workbench.ops import SYSTEM, Ctx
 from workbench.services.processes import sandbox
 from workbench.settings import Settings
 from workbench.store.base import Row
+from workbench.system import file_lock
 
 log = logging.getLogger(__name__)
 

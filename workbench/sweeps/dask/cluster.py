@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING
 
-from workbench import uninterrupted
 from workbench.errors import Unavailable
 from workbench.rules.sweeps.specification import LOCAL_CLUSTER
+from workbench.system import uninterrupted
 
 if TYPE_CHECKING:
     from distributed import Client, LocalCluster

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.git.parts import nest
-from workbench.tree_removal import remove_tree
+from workbench.system.tree_removal import remove_tree
 
 LEVELS = 3_000
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from workbench.interpreter import importing
+from workbench.system.interpreter import importing
 
 OLDEST = 2
 

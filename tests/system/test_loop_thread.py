@@ -14,7 +14,7 @@ from contextlib import suppress
 
 import pytest
 
-from workbench.loop_thread import LoopThread
+from workbench.system.loop_thread import LoopThread
 
 SECONDS = 20.0
 

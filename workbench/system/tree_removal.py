@@ -7,7 +7,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from workbench import uninterrupted
+from workbench.system import uninterrupted
 
 
 def remove_tree(path: Path) -> bool:

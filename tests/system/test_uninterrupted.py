@@ -13,7 +13,7 @@ import pytest
 
 from tests.given import wait_until
 from tests.process.stage import gone
-from workbench import uninterrupted
+from workbench.system import uninterrupted
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -24,7 +24,7 @@ GROUP = "uninterrupted.run(['true'], keeps_session=True).returncode"
 BUSY = f"""
 import signal
 from pathlib import Path
-from workbench import uninterrupted
+from workbench.system import uninterrupted
 from workbench.git.run import run
 signal.signal(signal.SIGINT, lambda *_: None)
 print("ready", flush=True)
@@ -32,7 +32,7 @@ print([START for _ in range({STARTS})], flush=True)
 """
 WAITING = """
 import signal
-from workbench import uninterrupted
+from workbench.system import uninterrupted
 signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it
 uninterrupted.run(["sh", "-c", "echo $$ > pid; sleep 600"])
 """

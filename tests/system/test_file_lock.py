@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from workbench.errors import Unavailable
-from workbench.file_lock import held
+from workbench.system.file_lock import held
 
 
 def test_a_lock_whose_file_was_removed_and_made_again_by_another_holder_is_not_held(
@@ -71,7 +71,7 @@ def test_a_link_at_the_place_of_a_lock_is_not_followed(tmp_path: Path) -> None:
 
 FORK = """
 import os, pathlib, sys
-from workbench.file_lock import held
+from workbench.system.file_lock import held
 with held(pathlib.Path(sys.argv[1])) as is_held:
     print("held" if is_held else "not held", flush=True)
     if os.fork() == 0:

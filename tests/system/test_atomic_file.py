@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.given import refused
-from workbench import atomic_file
 from workbench.errors import Unavailable
+from workbench.system import atomic_file
 
 
 def text(number: int) -> str:
