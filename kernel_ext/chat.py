@@ -14,7 +14,7 @@ from workbench.cli.chat.answer import Answer
 from workbench.cli.chat.command import begun, conversation_options
 from workbench.cli.chat.conversations import Conversation, read_conversation
 from workbench.errors import NotFound
-from workbench.tables import Table
+from workbench.present.tables import Table
 
 if TYPE_CHECKING:
     from kernel_ext.live_answer import Notebook

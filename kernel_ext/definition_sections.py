@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from kernel_ext.result import Result
 from workbench.errors import BadInput, NotFound
-from workbench.inert import inert
-from workbench.tables import Table
+from workbench.present.inert import inert
+from workbench.present.tables import Table
 
 Write = Callable[[Any], None]
 _CHANGES = {

@@ -19,8 +19,8 @@ from kernel_ext.objects.rows import shown_or_why
 from kernel_ext.result import Result
 from kernel_ext.wording import in_objects
 from workbench.errors import NotFound
+from workbench.present.tables import Page, Table
 from workbench.rules.definitions.names import is_id
-from workbench.tables import Page, Table
 
 FOLDER = "./agents"
 

@@ -19,7 +19,7 @@ from workbench.cli.chat.answer import Answer, Caller
 from workbench.cli.chat.parts import as_text
 from workbench.cli.chat.terminal import print_answer
 from workbench.errors import Interrupted, WorkbenchError
-from workbench.inert import as_html
+from workbench.present.inert import as_html
 from workbench.rules.chat.transcript import CallState, TextPart, ToolPart
 
 if TYPE_CHECKING:

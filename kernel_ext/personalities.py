@@ -12,7 +12,7 @@ from kernel_ext.objects.mistakes import Suggests, field_read_only
 from kernel_ext.objects.rows import shown_or_why
 from kernel_ext.result import Result
 from workbench.errors import NotFound
-from workbench.tables import Table
+from workbench.present.tables import Table
 
 PAGE = 500
 LONGEST = 80

@@ -19,9 +19,9 @@ from workbench.analytics.questions import Question, ended_by_interrupt, query_in
 from workbench.analytics.reports import Report, report
 from workbench.cli.analysis.reports import reports_table
 from workbench.errors import Interrupted
+from workbench.present.tables import Table
 from workbench.settings import Settings
 from workbench.store.sqlite import open_store
-from workbench.tables import Table
 
 if TYPE_CHECKING:
     import duckdb

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.tables import Page, Table, plain
+from workbench.present.tables import Page, Table, plain
 
 if TYPE_CHECKING:
     from IPython.lib.pretty import PrettyPrinter

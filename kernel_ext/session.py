@@ -41,13 +41,13 @@ from workbench import cli
 from workbench.cli.client import ProjectClient
 from workbench.errors import BadInput, Interrupted, NotFound, WorkbenchError
 from workbench.functions.progress import progress
-from workbench.graph import Graph
 from workbench.model import ServerInfo
+from workbench.present.graph import Graph
+from workbench.present.tables import Page, Table
 from workbench.rules.spelling import suggestion
 from workbench.rules.wire.arguments import plain
 from workbench.rules.wording import in_magics
 from workbench.settings import Settings
-from workbench.tables import Page, Table
 from workbench.withheld import notice
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from kernel_ext.panels import has_frontend
 from workbench.cli.output import PartialFailure, Shown
 from workbench.cli.sweeps.request import SweepRequest, of_options, require_begun, sweep_options
 from workbench.errors import Interrupted, WorkbenchError
-from workbench.inert import as_html, inert_line
+from workbench.present.inert import as_html, inert_line
+from workbench.present.tables import Table
 from workbench.recording.values import parameter
 from workbench.rules.sweeps import specification
-from workbench.tables import Table
 
 if TYPE_CHECKING:
     from kernel_ext.hosting.host import KernelHost

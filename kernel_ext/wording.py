@@ -9,8 +9,8 @@ from typing import Any
 
 from workbench.cli.output import Note, Text
 from workbench.errors import WorkbenchError
+from workbench.present.tables import Page, Table
 from workbench.rules.wording import ALONE, in_magics
-from workbench.tables import Page, Table
 
 LISTS: Mapping[str, str] = {
     "agent_list": "wb.definitions",

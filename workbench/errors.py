@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from workbench.inert import inert
+from workbench.present.inert import inert
 
 
 class OneLine:

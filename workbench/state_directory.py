@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from workbench import shares
 from workbench.errors import NotFound, Refused, Unavailable
 from workbench.git.run import run
-from workbench.inert import inert_line
+from workbench.present.inert import inert_line
 from workbench.project import user_files
 from workbench.project.root import STATE, enclosing_repository, identity
 from workbench.server_file import ServerFile

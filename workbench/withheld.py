@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import BadInput, why_unreadable
-from workbench.inert import inert_line
+from workbench.present.inert import inert_line
 from workbench.project import user_files
 from workbench.project.root import STATE
 from workbench.settings import SETTINGS_FILE, Settings, digest

@@ -9,8 +9,8 @@ from kernel_ext.objects.rows import Listing, Row
 from kernel_ext.result import Result
 from workbench.cli.agents import NO_AGENTS, agent_table
 from workbench.cli.personas import NO_PERSONAS, persona_table
+from workbench.present.tables import Page, Table
 from workbench.rules.wire.arguments import plain
-from workbench.tables import Page, Table
 
 if TYPE_CHECKING:
     from kernel_ext.hosting.host import KernelHost

@@ -21,7 +21,7 @@ from workbench.cli.approvals import (
 from workbench.cli.integration import changes_requested, comment_at
 from workbench.cli.output import Note
 from workbench.errors import BadInput, Interrupted, NotFound, from_dict
-from workbench.tables import Page, Table
+from workbench.present.tables import Page, Table
 
 if TYPE_CHECKING:
     from IPython.lib.pretty import PrettyPrinter

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, overload
 from kernel_ext.definition_sections import Caller, Missing
 from kernel_ext.libraries import imported
 from workbench.errors import WorkbenchError
-from workbench.inert import as_html, inert
+from workbench.present.inert import as_html, inert
+from workbench.present.tables import Page, Table
 from workbench.rules.tasks.artifacts import kind
-from workbench.tables import Page, Table
 
 if TYPE_CHECKING:
     import pandas

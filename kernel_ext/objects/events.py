@@ -9,7 +9,7 @@ from kernel_ext.objects.kinds import Kind, Notebook
 from kernel_ext.objects.rows import Listing, Row
 from workbench.cli.status import EVENT_COLUMNS, NO_EVENTS
 from workbench.errors import NotFound
-from workbench.tables import Table
+from workbench.present.tables import Table
 
 
 class Event(Row):

@@ -9,9 +9,9 @@ from workbench.errors import NotFound
 from workbench.model import Level
 from workbench.ops import collect
 from workbench.ops.operation import Op
+from workbench.present.tables import Page, Table
 from workbench.rules.spelling import similar
 from workbench.services import SERVICES
-from workbench.tables import Page, Table
 
 WHO = {
     Level.ANONYMOUS: "anyone",

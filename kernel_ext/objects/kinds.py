@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from kernel_ext.definition_sections import Caller, Missing
 from kernel_ext.wording import in_objects
 from workbench.errors import NotFound, WorkbenchError
+from workbench.present.tables import Table
 from workbench.rules.spelling import similar
-from workbench.tables import Table
 
 if TYPE_CHECKING:
     from kernel_ext.hosting.host import KernelHost

@@ -12,9 +12,9 @@ from IPython.display import DisplayHandle
 from kernel_ext.decisions import WaitInterrupted, run
 from kernel_ext.hosting.host import KernelHost
 from kernel_ext.objects.kinds import TOGETHER
-from workbench.inert import as_html, inert
+from workbench.present.inert import as_html, inert
+from workbench.present.tables import Output, State
 from workbench.rules.tasks import lifecycle
-from workbench.tables import Output, State
 
 READ_SECONDS = 20.0
 

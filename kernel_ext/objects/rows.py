@@ -27,9 +27,9 @@ from kernel_ext.objects.mistakes import (
 )
 from kernel_ext.wording import in_objects
 from workbench.errors import BadInput, NotFound, WorkbenchError
-from workbench.inert import inert_line
+from workbench.present.inert import inert_line
+from workbench.present.tables import Page, Table, plain
 from workbench.rules.wording import in_magics
-from workbench.tables import Page, Table, plain
 
 if TYPE_CHECKING:
     import pandas

@@ -13,9 +13,9 @@ from kernel_ext.objects.kinds import Kind, Notebook, got_by
 from kernel_ext.objects.rows import Listing, Row, Rows
 from workbench.cli.runs.commands import NO_RUNS, comparison_table, no_series, run_page, run_table
 from workbench.errors import BadInput, NotFound
+from workbench.present.tables import Page, Table
 from workbench.recording import values
 from workbench.rules.runs.values import as_number
-from workbench.tables import Page, Table
 
 if TYPE_CHECKING:
     import pandas

@@ -11,8 +11,8 @@ from kernel_ext.objects.progress import wait_for_task
 from kernel_ext.objects.rows import Listing, Row, Rows
 from workbench.cli.tasks import NO_PLANS, plan_table, task_table
 from workbench.errors import BadInput, NotFound
-from workbench.graph import NO_TASKS, Graph
-from workbench.tables import Page, Table
+from workbench.present.graph import NO_TASKS, Graph
+from workbench.present.tables import Page, Table
 
 PAGE = 1_000
 

@@ -11,7 +11,7 @@ from kernel_ext.objects.kinds import Kind, Notebook
 from kernel_ext.objects.rows import Listing, Row
 from workbench.cli.output import Note
 from workbench.cli.worktrees import NO_WORKTREES, worktree_table
-from workbench.tables import Page
+from workbench.present.tables import Page
 
 
 class Worktree(Row):

@@ -23,9 +23,9 @@ from workbench.cli.integration import merge_lines
 from workbench.cli.output import counted
 from workbench.cli.runs.commands import COLUMNS, NO_RUNS, run_table
 from workbench.errors import BadInput, Unavailable, WorkbenchError
+from workbench.present.tables import State, Table
 from workbench.rules.personalities.addresses import node_label
 from workbench.rules.tools.results import as_json, shortened
-from workbench.tables import State, Table
 
 if TYPE_CHECKING:
     from kernel_ext.hosting.host import KernelHost

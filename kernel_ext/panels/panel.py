@@ -14,8 +14,8 @@ from IPython.display import publish_display_data
 
 from kernel_ext import kernel_status
 from kernel_ext.panels import WIDGET_VIEW, PanelClosed, has_frontend, may_have_reader
-from workbench.inert import as_html, inert, prose_as_html
-from workbench.tables import Page, Table
+from workbench.present.inert import as_html, inert, prose_as_html
+from workbench.present.tables import Page, Table
 
 AT_END = "To open the panel, run this cell again."
 NOT_LIVE = (

@@ -10,7 +10,7 @@ import traitlets
 from kernel_ext.panels.desk import Desk, inbox_table
 from kernel_ext.panels.rows import Tables
 from workbench.cli.approvals import decider
-from workbench.tables import Table
+from workbench.present.tables import Table
 
 if TYPE_CHECKING:
     from kernel_ext.hosting.host import KernelHost

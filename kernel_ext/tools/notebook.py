@@ -31,10 +31,10 @@ from workbench.errors import Conflict, NotFound, Unavailable, WorkbenchError
 from workbench.functions import output
 from workbench.functions.hosts import WORKBENCH
 from workbench.functions.offered import OfferedFunction, trait_owner
-from workbench.inert import inert_line
+from workbench.present.inert import inert_line
+from workbench.present.tables import Table
 from workbench.recording.surroundings import notebook
 from workbench.rules.tools.function import function_tool
-from workbench.tables import Table
 
 if TYPE_CHECKING:
     from kernel_ext.hosting.host import KernelHost

@@ -12,7 +12,7 @@ from tests import given
 from tests.cli.conftest import PLAN, Type, cut_data, data
 from tests.conftest import Command, Served, admitted
 from workbench.cli.tasks import NEAR
-from workbench.graph import LIMIT
+from workbench.present.graph import LIMIT
 
 
 def test_a_plan_says_what_happened_to_it_or_would(run: Type, tmp_path: Path) -> None:

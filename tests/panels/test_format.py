@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.panels.conftest import Ask
-from workbench.inert import inert
+from workbench.present.inert import inert
 from workbench.rules.personalities.addresses import node_label
 
 NOW = 1_700_000_000_000

@@ -13,12 +13,12 @@ import psutil
 
 from workbench.cli.sweeps.request import SweepRequest
 from workbench.cli.sweeps.running import run_sweep
+from workbench.present.tables import Table
 from workbench.process import is_running
 from workbench.process.marks import marks_of
 from workbench.rules.sweeps.marks import sweep_mark
 from workbench.settings import Settings
 from workbench.sweeps.job import Call
-from workbench.tables import Table
 
 
 def write_notebook(path: Path, parameters: str, *cells: str) -> Path:

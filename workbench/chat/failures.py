@@ -7,7 +7,7 @@ import math
 from pydantic_ai import exceptions as ai
 
 from workbench.errors import BadInput, Conflict, Refused, TooMany, Unavailable, WorkbenchError
-from workbench.inert import inert_line
+from workbench.present.inert import inert_line
 
 REASON_LIMIT = 500
 TOO_LONG = (

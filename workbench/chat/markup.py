@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from workbench.inert import as_html, inert
+from workbench.present.inert import as_html, inert
 
 if TYPE_CHECKING:
     from mistune import Markdown

@@ -49,9 +49,9 @@ from workbench.cli.output import MORE, Note, PartialFailure, Shown, Text, discar
 from workbench.cli.personas import saved
 from workbench.cli.tasks import planned
 from workbench.errors import BadInput, Interrupted, Unavailable, WorkbenchError
-from workbench.graph import Graph
+from workbench.present.graph import Graph
+from workbench.present.tables import Page, Table
 from workbench.system.interpreter import START_ALLOCATIONS, rare_collections
-from workbench.tables import Page, Table
 
 __all__ = [
     "COMMANDS",

@@ -12,7 +12,7 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.grants import NOTHING, choices, grant_options
 from workbench.cli.output import Note, NounGroup, Shown, drop_none, enumerated, pass_client
-from workbench.tables import Table
+from workbench.present.tables import Table
 
 
 @root.group(cls=NounGroup)

@@ -26,7 +26,7 @@ from workbench.cli.output import (
     pass_client,
     without_empty,
 )
-from workbench.tables import Page, Table
+from workbench.present.tables import Page, Table
 
 COLUMNS = {
     "agent_id": "agent",

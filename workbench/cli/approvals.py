@@ -15,10 +15,10 @@ from workbench.cli.grants import choices, grant_options, granted_text, session_t
 from workbench.cli.integration import merge_lines
 from workbench.cli.output import Note, PartialFailure, Shown, counted, pass_client
 from workbench.errors import AWAY, BadInput, Conflict, NotFound, Unavailable, from_dict
-from workbench.inert import inert_line
+from workbench.present.inert import inert_line
+from workbench.present.tables import Lines, Page, Table
 from workbench.rules.personalities.addresses import node_label
 from workbench.rules.wording import in_commands
-from workbench.tables import Lines, Page, Table
 
 TOOL_CALL, PEER_CALL = "tool_call", "peer_call"
 TRUST = "trust"

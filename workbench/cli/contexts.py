@@ -11,7 +11,7 @@ from workbench.cli.global_options import root
 from workbench.cli.output import Fn, JsonObject, Note, NounGroup, Shown, Text, drop_none, enumerated, pass_client
 from workbench.cli.spaces import add_delete_and_restore
 from workbench.errors import BadInput
-from workbench.tables import Table
+from workbench.present.tables import Table
 
 COLUMNS = {
     "id": "id",

@@ -31,9 +31,9 @@ from workbench.cli.output import (
 )
 from workbench.errors import BadInput, NotFound
 from workbench.model import iso
+from workbench.present.tables import Table
 from workbench.settings import Settings
 from workbench.system import atomic_file
-from workbench.tables import Table
 
 RESOURCES = offers.RESOURCES
 IMPORTABLE = ["projects", "sessions", "teams", "agents", "contexts"]

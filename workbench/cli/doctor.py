@@ -12,7 +12,7 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import PartialFailure, Shown, pass_client
 from workbench.errors import WorkbenchError
-from workbench.tables import Table
+from workbench.present.tables import Table
 from workbench.withheld import notice
 
 MEGABYTE = 1 << 20

@@ -11,7 +11,7 @@ import click
 from workbench.cli.completion import offers
 from workbench.cli.output import Fn, drop_none
 from workbench.model import Access, Role, SelfTools, Tool
-from workbench.tables import plain
+from workbench.present.tables import plain
 
 NOTHING = "none"
 """Given as a session, team, worktree, persona or definition, it removes that."""

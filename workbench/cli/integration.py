@@ -12,7 +12,7 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, drop_none, pass_client
-from workbench.tables import Lines, Table
+from workbench.present.tables import Lines, Table
 
 _PLACE = re.compile(r"(?P<path>.+):(?P<first>[1-9][0-9]*)(?:-(?P<last>[1-9][0-9]*))?")
 

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import click
 
 from workbench.errors import Conflict, Interrupted, Unavailable
-from workbench.graph import Graph
-from workbench.inert import as_html, inert, prose_as_html
-from workbench.tables import Page, Table
+from workbench.present.graph import Graph
+from workbench.present.inert import as_html, inert, prose_as_html
+from workbench.present.tables import Page, Table
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 

@@ -13,7 +13,7 @@ from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, NounGroup, Shown, Text, pass_client
 from workbench.errors import BadInput
-from workbench.tables import Table
+from workbench.present.tables import Table
 
 NO_PERSONAS = "There are no personas."
 VERSIONS = {

@@ -19,8 +19,8 @@ from workbench.cli.definitions.group import Target
 from workbench.cli.global_options import root
 from workbench.cli.grants import NOTHING, TOOLS_HELP, tool_names
 from workbench.cli.output import Note, Shown, Text, drop_none, pass_client, raw_option, without_empty
+from workbench.present.tables import Table
 from workbench.system.tree_removal import remove_tree
-from workbench.tables import Table
 
 COLUMNS = {
     "agent_id": "agent",

@@ -13,7 +13,7 @@ from workbench.cli.client import OperatorClient, ProjectClient
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, PartialFailure, Shown, pass_client
 from workbench.errors import Unavailable
-from workbench.tables import Table
+from workbench.present.tables import Table
 
 if TYPE_CHECKING:
     from workbench.demo import DemoRun

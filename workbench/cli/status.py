@@ -12,7 +12,7 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import Shown, drop_none, pass_client
 from workbench.model import Registration, ServerInfo
-from workbench.tables import State, Table
+from workbench.present.tables import State, Table
 
 NO_EVENTS = "There are no such events yet."
 EVENT_COLUMNS = {"id": "id", "at": "at", "kind": "kind", "actor": "by", "subject": "about"}

@@ -13,11 +13,11 @@ from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, Text, counted, drop_none, pass_client, raw_option, size, without_empty
 from workbench.errors import BadInput, NotFound
-from workbench.graph import LIMIT, NO_TASKS, Graph
 from workbench.model import ShownState
+from workbench.present.graph import LIMIT, NO_TASKS, Graph
+from workbench.present.tables import Output, Page, State, Table, plain
 from workbench.rules.tasks import lifecycle
 from workbench.rules.wire.patch import patch_text
-from workbench.tables import Output, Page, State, Table, plain
 
 COLUMNS = {
     "id": "id",

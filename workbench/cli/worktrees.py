@@ -16,9 +16,9 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client, raw_option, size
+from workbench.present.tables import Page, Table
 from workbench.rules.integration import OPEN, WorktreeState, not_now
 from workbench.rules.wire.patch import patch_text
-from workbench.tables import Page, Table
 
 COLUMNS = {
     "name": "worktree",

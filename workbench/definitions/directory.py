@@ -12,7 +12,7 @@ from pathlib import Path
 
 from workbench.definitions.journal import Journal, check_no_link
 from workbench.errors import BadInput, Conflict, NotFound, Unavailable
-from workbench.inert import inert_line
+from workbench.present.inert import inert_line
 from workbench.rules.definitions import layout
 from workbench.rules.definitions.composition import content_hash
 from workbench.rules.definitions.former_settings import is_former

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from workbench.definitions.directory import Content, Directory, Print
 from workbench.errors import Conflict, Unavailable
-from workbench.inert import inert_line
+from workbench.present.inert import inert_line
 from workbench.rules.definitions import layout, older
 from workbench.rules.definitions.conversion import Converted
 from workbench.rules.definitions.model import Definition, Metadata

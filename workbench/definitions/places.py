@@ -11,7 +11,7 @@ from workbench.definitions.directory import Directory
 from workbench.definitions.journal import PRIVATE
 from workbench.definitions.older import OlderDefinition, definition_at, is_listed
 from workbench.errors import BadInput, Conflict
-from workbench.inert import inert_line
+from workbench.present.inert import inert_line
 from workbench.rules.definitions import paths
 
 DEPTH = 8

@@ -14,7 +14,7 @@ from workbench.definitions.directory import Directory, Print, Snapshot, is_settl
 from workbench.definitions.older import definition_at
 from workbench.definitions.places import Places
 from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
-from workbench.inert import inert_line
+from workbench.present.inert import inert_line
 from workbench.rules.definitions.model import Definition, Metadata
 from workbench.rules.definitions.names import is_id
 from workbench.rules.spelling import similar

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from workbench.errors import Unavailable
-from workbench.inert import inert_line
+from workbench.present.inert import inert_line
 from workbench.project.home import expanded
 from workbench.project.root import STATE
 from workbench.rules.definitions.secrets.references import Reference, Source

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.model import TaskState
+from workbench.present.tables import State
 from workbench.rules.integration import WorktreeState
-from workbench.tables import State
 
 COMMIT_LENGTH = 12
 REASON_LENGTH = 160

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from workbench.inert import inert_line
+from workbench.present.inert import inert_line
 from workbench.rules.tools.progress import Progress
 
 REPORT_SECONDS = 0.1

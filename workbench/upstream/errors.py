@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from workbench.errors import Unavailable
-from workbench.inert import inert_line
+from workbench.present.inert import inert_line
 
 if TYPE_CHECKING:
     from mcp.shared.exceptions import MCPError

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from workbench.client.mended import LEFT_OUT, NOTES, RESULT_SCHEMA
-from workbench.inert import inert, inert_line
+from workbench.present.inert import inert, inert_line
 from workbench.rules.tools.names import qualified
 from workbench.rules.wire import json_safety
 from workbench.rules.wire.json_schema import draft_of

@@ -11,7 +11,7 @@ import signal
 import sys
 
 from workbench.errors import WorkbenchError
-from workbench.inert import inert
+from workbench.present.inert import inert
 from workbench.process import adopt_orphans, mark_this_process
 from workbench.worker.startup import WorkerConfig
 from workbench.worker.supervisor import Supervisor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from workbench.inert import as_html
+from workbench.present.inert import as_html
 
 STYLE = Path(__file__).with_suffix(".css")
 

@@ -13,9 +13,9 @@ from workbench.analytics.reports import charts
 from workbench.analytics.reports.page import page
 from workbench.analytics.reports.png import packed
 from workbench.errors import BadInput, Unavailable
-from workbench.inert import as_html
+from workbench.present.inert import as_html
+from workbench.present.tables import Table
 from workbench.system import atomic_file
-from workbench.tables import Table
 
 if TYPE_CHECKING:
     import altair

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from workbench.analytics.run_report.charts import parallel_coordinates, series_svg, svg
-from workbench.inert import as_html
-from workbench.tables import Page, Table
+from workbench.present.inert import as_html
+from workbench.present.tables import Page, Table
 
 STYLE = Path(__file__).with_suffix(".css")
 PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml")

@@ -12,7 +12,7 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, pass_client
-from workbench.tables import Table
+from workbench.present.tables import Table
 
 
 def reports_table() -> Table:

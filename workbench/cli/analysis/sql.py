@@ -13,7 +13,7 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import choose_project, root
 from workbench.cli.output import Note, Shown, pass_client
 from workbench.errors import BadInput
-from workbench.tables import Table
+from workbench.present.tables import Table
 
 Projects = Mapping[str, Path]
 

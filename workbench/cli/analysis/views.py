@@ -7,7 +7,7 @@ import click
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Shown
-from workbench.tables import Table
+from workbench.present.tables import Table
 
 
 @root.command("views")

@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self
 from workbench.cli.chat.parts import as_page, as_text
 from workbench.cli.chat.pictures import Pictures
 from workbench.errors import Unavailable, WorkbenchError
-from workbench.inert import as_html, inert
+from workbench.present.inert import as_html, inert
 from workbench.rules.chat.transcript import FrameKind, TextPart, ToolPart, Transcript
 
 Frame = Mapping[str, Any]

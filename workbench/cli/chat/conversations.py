@@ -29,9 +29,9 @@ from workbench.cli.output import (
     output_unwritable,
     pass_client,
 )
-from workbench.inert import as_html
+from workbench.present.inert import as_html
+from workbench.present.tables import Table
 from workbench.rules.chat.transcript import Part
-from workbench.tables import Table
 
 COLUMNS = {
     "id": "conversation",

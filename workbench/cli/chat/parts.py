@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.chat.markup import as_markup
-from workbench.inert import as_html, inert
+from workbench.present.inert import as_html, inert
 from workbench.rules.chat.transcript import CallState, TextPart, ToolPart
 from workbench.rules.tools.content import Picture, words
 

@@ -11,7 +11,7 @@ import click
 from workbench.cli.chat.answer import Answer, Caller, Frame
 from workbench.cli.chat.parts import call_line, changed_lines, end_line, indented
 from workbench.errors import WorkbenchError
-from workbench.inert import inert
+from workbench.present.inert import inert
 from workbench.rules.chat.transcript import FrameKind, ToolPart
 
 READ_SECONDS = 20.0

@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 from workbench.cli.client import OperatorClient, ProjectClient
 from workbench.errors import WorkbenchError
-from workbench.inert import inert_line
+from workbench.present.inert import inert_line
 
 RESOURCES = ("agents", "teams", "contexts", "sessions", "projects", "events")
 """What `export` exports in the form that `import` reads."""

@@ -11,7 +11,7 @@ import click
 from workbench.cli.client import OperatorClient
 from workbench.cli.definitions.group import define, done, pairs, read_text, setting_rows, target, text_file
 from workbench.cli.output import Shown, Text, pass_client
-from workbench.tables import Table
+from workbench.present.tables import Table
 
 
 @define.command("settings")

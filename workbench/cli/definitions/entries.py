@@ -11,7 +11,7 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.definitions.group import STDIN, SectionGroup, define, done, item, read_text, target, text_file
 from workbench.cli.output import Fn, Shown, Text, drop_none, pass_client
 from workbench.errors import BadInput
-from workbench.tables import Table
+from workbench.present.tables import Table
 
 ENTRIES = {"name": "name", "priorityLevel": "priority", "include": "include", "description": "description"}
 INCLUDES = ("always", "agent", "manual")

@@ -24,7 +24,7 @@ from workbench.cli.definitions.group import (
 from workbench.cli.definitions.servers import server_table
 from workbench.cli.definitions.tools import TOOLS
 from workbench.cli.output import Shown, confirmed, drop_none, pass_client
-from workbench.tables import Page, Table
+from workbench.present.tables import Page, Table
 
 MODES = ("interactive", "autonomous", "tools")
 EMPTY = "There are no definitions. `workbench define create NAME` creates one."

@@ -9,7 +9,7 @@ import click
 from workbench.cli.client import OperatorClient
 from workbench.cli.definitions.group import SectionGroup, define, done, pairs, target
 from workbench.cli.output import Fn, Note, Shown, pass_client
-from workbench.tables import Table
+from workbench.present.tables import Table
 
 
 @define.group(cls=SectionGroup)

@@ -22,7 +22,7 @@ from workbench.cli.definitions.group import (
     text_file,
 )
 from workbench.cli.output import Fn, PartialFailure, Shown, pass_client
-from workbench.tables import Table
+from workbench.present.tables import Table
 
 
 @define.group(cls=SectionGroup)

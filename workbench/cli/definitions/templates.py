@@ -9,7 +9,7 @@ import click
 from workbench.cli.client import OperatorClient
 from workbench.cli.definitions.group import FOLDER, define, done, new_path, target
 from workbench.cli.output import Note, Shown, Text, drop_none, pass_client
-from workbench.tables import Table
+from workbench.present.tables import Table
 
 TEMPLATES = {"name": "template", "mode": "mode", "description": "description"}
 FILES = ("agent.yaml", "front-matter")

@@ -9,7 +9,7 @@ import click
 from workbench.cli.client import OperatorClient
 from workbench.cli.definitions.group import SectionGroup, as_yaml, define, done, item, read_mapping, target, text_file
 from workbench.cli.output import Shown, pass_client
-from workbench.tables import Table
+from workbench.present.tables import Table
 
 TOOLS = {"name": "tool", "description": "description"}
 

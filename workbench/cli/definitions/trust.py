@@ -10,7 +10,7 @@ import click
 from workbench.cli.client import OperatorClient
 from workbench.cli.definitions.group import define, done, target
 from workbench.cli.output import Shown, pass_client
-from workbench.tables import Table
+from workbench.present.tables import Table
 
 NEEDS = {"kind": "kind", "summary": "what", "trusted": "trusted"}
 

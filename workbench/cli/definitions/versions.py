@@ -11,7 +11,7 @@ import click
 from workbench.cli.client import OperatorClient
 from workbench.cli.definitions.group import Target, define, done, new_path, read_text, target, text_file
 from workbench.cli.output import Note, PartialFailure, Shown, Text, drop_none, output_unwritable, pass_client
-from workbench.tables import Table
+from workbench.present.tables import Table
 
 PROBLEMS = {"severity": "severity", "place": "where", "message": "what"}
 FIGURES = {

@@ -10,9 +10,9 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, Text, confirmed, counted, drop_none, pass_client
-from workbench.inert import inert, inert_line
+from workbench.present.inert import inert, inert_line
+from workbench.present.tables import Table
 from workbench.rules.personalities.addresses import node_label
-from workbench.tables import Table
 
 OFFLINE = "It takes part while the servers run: `workbench serve`, or `%workbench start` in a notebook."
 

@@ -14,8 +14,8 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, NounGroup, Shown, confirmed, drop_none, page_table, pass_client
-from workbench.inert import inert_line
-from workbench.tables import Table, plain
+from workbench.present.inert import inert_line
+from workbench.present.tables import Table, plain
 
 VALUE = 80
 """Characters of a value in a table."""

@@ -13,8 +13,8 @@ import click
 from workbench.cli.koi.network import koi
 from workbench.cli.output import Shown
 from workbench.errors import BadInput, why_unreadable
+from workbench.present.tables import Table
 from workbench.rules.personalities.role_config import RoleConfig, load
-from workbench.tables import Table
 
 Section = TypeVar("Section")
 

@@ -9,8 +9,8 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, pass_client
 from workbench.cli.project import starter
+from workbench.present.tables import Table
 from workbench.settings import Settings
-from workbench.tables import Table
 
 
 @root.command()

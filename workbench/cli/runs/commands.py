@@ -25,8 +25,8 @@ from workbench.cli.output import (
     without_empty,
 )
 from workbench.errors import BadInput
+from workbench.present.tables import Output, Page, State, Table
 from workbench.rules.spelling import suggestion
-from workbench.tables import Output, Page, State, Table
 
 NO_SWEEPS = "There are no sweeps yet. `workbench sweep NOTEBOOK -p NAME=VALUES` runs one."
 NO_RUNS = "There are no runs yet. wb.record(loss=0.1) in a notebook begins one."

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from workbench.cli.output import PartialFailure, Shown, counted
 from workbench.cli.sweeps.request import SweepRequest
 from workbench.errors import Interrupted
+from workbench.present.tables import Table
 from workbench.rules.sweeps.specification import LOCAL_CLUSTER, Limits
 from workbench.settings import Settings
 from workbench.sweeps import begin, plan
 from workbench.sweeps.job import Call, Job
 from workbench.sweeps.progress import Progress, described
-from workbench.tables import Table
 
 if TYPE_CHECKING:
     from workbench.sweeps.executor import Executor

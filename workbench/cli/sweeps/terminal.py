@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import click
 
 from workbench.cli.sweeps.running import Show
-from workbench.inert import inert_line
+from workbench.present.inert import inert_line
 from workbench.sweeps.execution import Outcome
 from workbench.sweeps.progress import Progress, described
 

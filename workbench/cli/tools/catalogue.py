@@ -15,9 +15,9 @@ from workbench.cli.output import Note, Shown, Text, drop_none, pass_client
 from workbench.cli.tools.group import tools
 from workbench.cli.tools.schemas import arguments_table, result_table
 from workbench.errors import Unavailable
-from workbench.inert import inert, inert_line
+from workbench.present.inert import inert, inert_line
+from workbench.present.tables import Page, Table, plain
 from workbench.rules.tools.content import as_text, has_pictures
-from workbench.tables import Page, Table, plain
 
 DESCRIPTION = 80
 """Characters of a description, of arguments and of a result in a table."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.tables import Table
+from workbench.present.tables import Table
 
 DEPTH = 5
 """How far a type is followed: one that refers to itself would have no end."""

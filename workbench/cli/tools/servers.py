@@ -14,7 +14,7 @@ from workbench.cli.definitions.servers import config_options, configuration
 from workbench.cli.output import Note, NounGroup, PartialFailure, Shown, Text, pass_client
 from workbench.cli.tools.group import tools
 from workbench.errors import NotFound
-from workbench.tables import Table
+from workbench.present.tables import Table
 
 _OFF = ("disabled", "stopped")
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from workbench.inert import inert_line
 from workbench.model import Role
+from workbench.present.inert import inert_line
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
 from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition
 from workbench.rules.definitions.secrets.written_out import masked

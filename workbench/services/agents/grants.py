@@ -14,9 +14,9 @@ from typing import Annotated, Any
 from pydantic import AwareDatetime, Field, ValidationError
 
 from workbench.errors import BadInput, Conflict, NotFound
-from workbench.inert import inert_line
 from workbench.model import SECOND, Access, Role, SelfTools, Tool, Wire, iso
 from workbench.ops import Ctx, first_problems, problems_of
+from workbench.present.inert import inert_line
 from workbench.rules import access
 from workbench.rules.definitions.names import is_id
 from workbench.services.access.personas import require_persona

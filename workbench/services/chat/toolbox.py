@@ -15,10 +15,10 @@ from workbench.chat.tools import ToolAnswer, ToolOffer
 from workbench.definitions import Snapshot
 from workbench.errors import BadInput, NotFound, Unavailable
 from workbench.functions.progress import Report, Reports
-from workbench.inert import inert_line
 from workbench.known_secrets import KnownSecrets
 from workbench.model import Access, Capability, Level, iso
 from workbench.ops import Caller, Ctx
+from workbench.present.inert import inert_line
 from workbench.rules.chat.transcript import FrameKind
 from workbench.rules.definitions.model import Include
 from workbench.rules.definitions.tool_rules import is_on_request

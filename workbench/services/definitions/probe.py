@@ -15,8 +15,8 @@ from pydantic import Field, ValidationError
 from workbench.confinement.surroundings import NETWORK, TOOL_SERVER
 from workbench.definitions.mcp_probe import Finding, Target
 from workbench.errors import NotFound, Unavailable
-from workbench.inert import inert
 from workbench.ops import Ctx
+from workbench.present.inert import inert
 from workbench.process import ProcessRef
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
 from workbench.services.definitions import changes, secrets, trust

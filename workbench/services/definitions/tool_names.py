@@ -6,8 +6,8 @@ from asyncio import to_thread
 from collections.abc import Collection, Iterator
 
 from workbench.errors import Conflict
-from workbench.inert import inert_line
 from workbench.ops import Ctx
+from workbench.present.inert import inert_line
 from workbench.rules.definitions.model import Definition, Metadata, Mode
 from workbench.rules.definitions.names import fitting
 

@@ -17,9 +17,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from workbench.errors import BadInput, Conflict, Refused, Unavailable, WorkbenchError, named
-from workbench.inert import inert
 from workbench.model import Capability, Json, Level, Wire, uuid7
 from workbench.ops import Ctx, first_problems, op
+from workbench.present.inert import inert
 from workbench.rules.tools import content
 from workbench.rules.tools.arguments import is_loaded, problems
 from workbench.rules.tools.masking import marked

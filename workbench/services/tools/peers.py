@@ -12,7 +12,6 @@ from typing import Any
 from rid_lib.types import KoiNetNode
 
 from workbench.errors import Refused, Unavailable
-from workbench.inert import inert
 from workbench.koi.node import Presence
 from workbench.koi.payloads import (
     ErrorType,
@@ -31,6 +30,7 @@ from workbench.koi.requests import BROADCAST, RIDS, Peer, Report
 from workbench.koi.rids import NODE
 from workbench.model import iso
 from workbench.ops import Ctx
+from workbench.present.inert import inert
 from workbench.rules.personalities import addresses
 from workbench.rules.personalities.profile import PersonalityProfile
 from workbench.rules.tools.content import block_text

@@ -8,8 +8,8 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from workbench.errors import BadInput
-from workbench.inert import inert
 from workbench.ops import Ctx
+from workbench.present.inert import inert
 from workbench.services import approvals
 from workbench.services.approvals import Approval
 from workbench.services.tools import lost_calls, permissions

@@ -8,8 +8,8 @@ import math
 from functools import partial
 
 from workbench.errors import WorkbenchError
-from workbench.inert import inert_line
 from workbench.ops import Ctx
+from workbench.present.inert import inert_line
 from workbench.rules.tools.progress import Progress, Report
 from workbench.rules.tools.results import shortened
 from workbench.store.base import Tx

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.inert import inert_line
 from workbench.model import Level, uuid7
 from workbench.ops import Ctx, authorise
+from workbench.present.inert import inert_line
 from workbench.rules.tools.masking import marked
 from workbench.rules.tools.results import as_json, shortened
 from workbench.rules.tools.surroundings import Surroundings

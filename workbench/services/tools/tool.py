@@ -12,10 +12,10 @@ from typing import Any
 
 from workbench.chat.frames import Usage
 from workbench.definitions import Snapshot
-from workbench.inert import inert_line
 from workbench.known_secrets import KnownSecrets
 from workbench.model import Level
 from workbench.ops import Caller, Ctx
+from workbench.present.inert import inert_line
 from workbench.rules.personalities.addresses import node_label
 from workbench.rules.tools import content
 from workbench.rules.tools.masking import marked

@@ -9,7 +9,7 @@ from typing import Any
 
 from mcp.types import CallToolRequestParams, CallToolResult, InputRequiredResult
 
-from workbench.inert import inert
+from workbench.present.inert import inert
 from workbench.rules.tools.surroundings import Surroundings
 from workbench.shells.mcp.backend import Backend, Context, refusing
 from workbench.shells.mcp.progress import Reports

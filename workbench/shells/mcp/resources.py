@@ -16,8 +16,8 @@ from mcp.types import (
 )
 
 from workbench.errors import WorkbenchError
-from workbench.inert import inert
 from workbench.ops import Catalogue
+from workbench.present.inert import inert
 from workbench.shells.mcp.addresses import LISTS, SINGLE, Kind, locate
 from workbench.shells.mcp.backend import Backend, Context, refusing, require_first_page
 

@@ -16,13 +16,13 @@ from typing import Any, TypeVar
 from rid_lib.types import KoiNetNode
 
 from workbench.errors import BadInput, NotFound, Refused, Unauthenticated, Unavailable, WorkbenchError
-from workbench.inert import inert
 from workbench.koi.envelope import signed
 from workbench.koi.incoming import Incoming, opened
 from workbench.koi.payloads import ErrorResponse, TraitCall, TraitResult
 from workbench.koi.received_calls import FRESH_SECONDS, replayed
 from workbench.model import SECOND, Capability, Level
 from workbench.ops import Caller, Ctx
+from workbench.present.inert import inert
 from workbench.rules.personalities.addresses import node_label
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.rules.tools.content import masked

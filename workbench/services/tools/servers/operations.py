@@ -11,10 +11,10 @@ from pydantic import Field, ValidationError
 
 from workbench.definitions import Snapshot
 from workbench.errors import Conflict, NotFound
-from workbench.inert import inert
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op, problems_of
 from workbench.ops.operation import invalid_arguments
+from workbench.present.inert import inert
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
 from workbench.rules.definitions.secrets import masked_updates
 from workbench.rules.definitions.secrets.of_servers import written_out

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from workbench.cli.output import Note, Text
 from workbench.errors import NotFound
-from workbench.graph import Graph
-from workbench.inert import as_html, inert
-from workbench.tables import Page, Table
+from workbench.present.graph import Graph
+from workbench.present.inert import as_html, inert
+from workbench.present.tables import Page, Table
 
 ACTIVE = (
     "\x00\x07\x08\x0b\r\x1b\x7f\x9b\x9d\xad\u061c\u200b\u200e\u200f\u2028\u202a\u202e\u2066\u2069\ufeff\udcff\U000e0041"

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.graph import HEIGHT, LIMIT, WIDTH, Graph, places
+from workbench.present.graph import HEIGHT, LIMIT, WIDTH, Graph, places
 
 SVG = "{http://www.w3.org/2000/svg}"
 

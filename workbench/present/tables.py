@@ -15,7 +15,7 @@ from itertools import zip_longest
 from numbers import Real
 from typing import Any
 
-from workbench.inert import as_html, inert, prose_as_html
+from workbench.present.inert import as_html, inert, prose_as_html
 
 _UTC = re.compile(r"[12]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", re.ASCII)
 _WORD = re.compile(r"\S{1,40}")

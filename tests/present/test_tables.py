@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcswidth
 
-from workbench.tables import Output, State, Table
+from workbench.present.tables import Output, State, Table
 
 ITEMS = [{"id": 1, "name": "Ada", "ok": True, "more": 7}, {"id": 20, "name": None, "ok": False}]
 COLUMNS = {"id": "ID", "name": "Name", "ok": "Fine?"}

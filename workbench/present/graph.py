@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from workbench.inert import as_html
-from workbench.tables import State, Table, plain
+from workbench.present.inert import as_html
+from workbench.present.tables import State, Table, plain
 
 LIMIT = 200
 """The most tasks that are drawn."""
