@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from workbench.model import ServerInfo
-from workbench.shares import Departure
+from workbench.state.shares import Departure
 
 KEPT = (
     "These agents go on working: {}. `%workbench start` takes them back; "

@@ -20,7 +20,7 @@ from workbench.analytics.reports import Report, report
 from workbench.cli.analysis.reports import reports_table
 from workbench.errors import Interrupted
 from workbench.present.tables import Table
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.sqlite import open_store
 
 if TYPE_CHECKING:

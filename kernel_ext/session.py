@@ -47,7 +47,7 @@ from workbench.present.tables import Page, Table
 from workbench.rules.spelling import suggestion
 from workbench.rules.wire.arguments import plain
 from workbench.rules.wording import in_magics
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.withheld import notice
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from workbench.rules.sweeps import specification
 if TYPE_CHECKING:
     from kernel_ext.hosting.host import KernelHost
     from workbench.cli.sweeps.running import Show
-    from workbench.settings import Settings
+    from workbench.state.settings import Settings
     from workbench.sweeps.progress import Progress
 
 Values = Mapping[str, Any]

@@ -34,8 +34,8 @@ from workbench.model import SECOND, ServerInfo
 from workbench.ops import Caller
 from workbench.rules import access
 from workbench.services.agents.register import add_pending
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 from workbench.store.sqlite import open_store
 
 LONG_SECONDS = 400

@@ -23,7 +23,7 @@ from workbench.ops import Op, collect
 from workbench.rules.definitions import schema
 from workbench.services import SERVICES
 from workbench.services.personalities.refusals import Refusal
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference.md"

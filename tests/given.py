@@ -15,8 +15,8 @@ from tests.conftest import Admitted
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
 from workbench.ops import OPERATOR
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 
 SECONDS = 60.0
 """How long something is waited for that a test expects."""

@@ -26,8 +26,8 @@ from workbench.errors import WorkbenchError
 from workbench.model import SECOND
 from workbench.ops import OPERATOR
 from workbench.services.tasks import board
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 from workbench.worker import supervisor
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]

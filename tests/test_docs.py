@@ -21,7 +21,7 @@ from workbench.analytics.reports import names
 from workbench.cli import cli
 from workbench.ops import collect
 from workbench.services import SERVICES
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text("utf-8")

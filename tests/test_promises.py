@@ -14,7 +14,7 @@ from kernel_ext.commands import tree
 from tests.docs import PACKAGES, ROOT
 from workbench.cli import cli
 from workbench.cli.output import NounGroup
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 DOCUMENTS = sorted(
     {ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/*.md")} - {ROOT / "docs" / "reference.md"}

@@ -16,8 +16,8 @@ from tests.given import refused
 from workbench import state_directory
 from workbench.app import Workbench
 from workbench.errors import Refused
-from workbench.project import user_files
-from workbench.settings import Settings
+from workbench.state import user_files
+from workbench.state.settings import Settings
 from workbench.withheld import Privileged, trust
 
 Type = Callable[..., tuple[int, str]]

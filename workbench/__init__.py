@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from workbench.model import Level, Wire
     from workbench.ops import Caller, Ctx, op
     from workbench.recording import Recorder
-    from workbench.settings import Settings
+    from workbench.state.settings import Settings
 
 __version__ = "0.1.0"
 
@@ -34,7 +34,7 @@ _HOMES = {
     "Caller": "workbench.ops",
     "Ctx": "workbench.ops",
     "op": "workbench.ops",
-    "Settings": "workbench.settings",
+    "Settings": "workbench.state.settings",
 }
 
 __all__ = [

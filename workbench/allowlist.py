@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from workbench.errors import Unavailable, why_unreadable
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.system import atomic_file
 
 _Stamp = tuple[int, int, int]

@@ -30,7 +30,6 @@ from workbench.koi.node import Node
 from workbench.model import SECOND, Capability, Level, ServerInfo, wall_clock
 from workbench.ops import OPERATOR, SYSTEM, Caller, Ctx, authorise, collect, dispatch, functions_of
 from workbench.process import ProcessTable
-from workbench.project.root import OpenedState
 from workbench.rules import access
 from workbench.rules.tools.names import qualified
 from workbench.rules.tools.surroundings import Surroundings
@@ -67,7 +66,8 @@ from workbench.services.tools.servers import connections as tool_servers
 from workbench.services.tools.tool import Kind, Outcome, Tool
 from workbench.services.tools.tool import Scope as ToolScope
 from workbench.services.worktrees import conflicts, journal, kept_work
-from workbench.settings import Settings
+from workbench.state.root import OpenedState
+from workbench.state.settings import Settings
 from workbench.store.feed import Feed
 from workbench.store.sqlite import SqliteStore, open_store
 from workbench.sweeps import leftovers

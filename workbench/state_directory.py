@@ -15,14 +15,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from workbench import shares
 from workbench.errors import NotFound, Refused, Unavailable
 from workbench.git.run import run
 from workbench.present.inert import inert_line
-from workbench.project import user_files
-from workbench.project.root import STATE, enclosing_repository, identity
-from workbench.server_file import ServerFile
-from workbench.settings import Settings
+from workbench.state import shares, user_files
+from workbench.state.root import STATE, enclosing_repository, identity
+from workbench.state.server_file import ServerFile
+from workbench.state.settings import Settings
 from workbench.system import atomic_file, file_lock
 
 SHARED = ("agents", "mcp.json", "personas", "profiles", "settings.toml")

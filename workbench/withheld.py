@@ -15,10 +15,10 @@ from typing import Any
 
 from workbench.errors import BadInput, why_unreadable
 from workbench.present.inert import inert_line
-from workbench.project import user_files
-from workbench.project.root import STATE
-from workbench.settings import SETTINGS_FILE, Settings, digest
-from workbench.settings_file import NOT_TRUSTED
+from workbench.state import user_files
+from workbench.state.root import STATE
+from workbench.state.settings import SETTINGS_FILE, Settings, digest
+from workbench.state.settings_file import NOT_TRUSTED
 from workbench.system import atomic_file
 
 PROFILES = "profiles"

@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from workbench import shares
+from workbench.state import shares
 
 if TYPE_CHECKING:
     from kernel_ext.hosting.host import KernelHost
-    from workbench.settings import Settings
+    from workbench.state.settings import Settings
 
 T = TypeVar("T")
 

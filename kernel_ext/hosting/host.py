@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kernel_ext.hosting.membership import Membership
 from kernel_ext.hosting.server_log import server_log
-from workbench import shares
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.model import ServerInfo
+from workbench.state import shares
 from workbench.system.interpreter import rare_collections, short_switches
 from workbench.system.loop_thread import LoopThread
 
 if TYPE_CHECKING:
     from kernel_ext.hosting.serving import Serving
     from workbench.app import Workbench
-    from workbench.settings import Settings
+    from workbench.state.settings import Settings
 
 T = TypeVar("T")
 

@@ -20,12 +20,12 @@ from kernel_ext.hosting.serving import Serving, attach, serve
 from workbench import state_directory
 from workbench.errors import AWAY, NotFound, Unavailable, WorkbenchError
 from workbench.model import ServerInfo
-from workbench.server_file import ServerFile
+from workbench.state.server_file import ServerFile
 
 if TYPE_CHECKING:
     from workbench.ops import Catalogue
-    from workbench.settings import Settings
-    from workbench.shares import Departure, Share
+    from workbench.state.settings import Settings
+    from workbench.state.shares import Departure, Share
 
 WATCH_SECONDS = 0.25
 """How often it is checked whether the server that this kernel follows still runs."""

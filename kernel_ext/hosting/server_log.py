@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 _LOGGERS = ("workbench", "kernel_ext", "uvicorn", "mcp", "asyncio")
 

@@ -12,8 +12,8 @@ from workbench.model import ServerInfo
 
 if TYPE_CHECKING:
     from workbench.app import Workbench
-    from workbench.settings import Settings
     from workbench.shells.serve import Servers
+    from workbench.state.settings import Settings
 
 Call = Callable[[str, Mapping[str, Any], str | None], Awaitable[dict[str, Any]]]
 
@@ -40,7 +40,7 @@ class Serving:
 
 async def attach(stack: AsyncExitStack, settings: Settings) -> Serving | None:
     """Attach to the process that serves the project; None if none answers."""
-    from workbench.server_file import ServerFile
+    from workbench.state.server_file import ServerFile
 
     if ServerFile(settings.server_file).load().info is None:
         return None  # without the imports of a client

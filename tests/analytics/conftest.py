@@ -13,7 +13,7 @@ from workbench.analytics.live import Live, refresh
 from workbench.analytics.mirrors import TABLES
 from workbench.analytics.questions import Question
 from workbench.app import Workbench
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 
 @pytest.fixture

@@ -25,8 +25,8 @@ from workbench.services.processes import samples
 from workbench.services.tasks import expiry
 from workbench.services.tools import catalogue
 from workbench.services.tools.tool import Call, Outcome
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 
 PERSON = "Ann Lee"
 BEGAN = Clock().now / SECOND

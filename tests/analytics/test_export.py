@@ -27,7 +27,7 @@ from workbench.analytics.replica import Replica
 from workbench.analytics.views import VIEWS
 from workbench.app import Workbench
 from workbench.errors import Conflict, Unavailable
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

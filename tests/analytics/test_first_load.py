@@ -18,7 +18,7 @@ from workbench.analytics.changes import START, read_update
 from workbench.analytics.first_load import PROGRAM, FirstLoad, LoadFailed
 from workbench.analytics.live import Live, refresh
 from workbench.app import Workbench
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.backups import back_up, replace
 from workbench.store.queries import Query
 

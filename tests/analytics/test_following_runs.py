@@ -26,7 +26,7 @@ from workbench.analytics.changes import Update, read_update
 from workbench.analytics.live import Live, refresh
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.migrate import migrate, scripts
 from workbench.store.queries import Query
 

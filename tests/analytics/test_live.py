@@ -39,7 +39,7 @@ from workbench.services.access import personas
 from workbench.services.tasks import expiry
 from workbench.services.tools.calls import Finished, call
 from workbench.services.tools.tool import Scope
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.queries import Query
 from workbench.store.sqlite import open_store
 

@@ -18,7 +18,7 @@ from workbench.analytics.live import Live, refresh
 from workbench.analytics.reports import report
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

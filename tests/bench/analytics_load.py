@@ -20,7 +20,7 @@ from tests.bench.ws_load import p99
 from workbench.analytics.export import FORMATS, export
 from workbench.analytics.live import Live, refresh
 from workbench.analytics.reports import QUERIES
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.base import Tx
 from workbench.store.queries import beside
 from workbench.store.sqlite import SqliteStore, open_store

@@ -17,7 +17,7 @@ from kernel_ext.panels.publisher import Publisher
 from tests.bench import panel_load
 from tests.bench.project import prepare, scratch
 from tests.bench.rows import Row, Samples, take_turns, within
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

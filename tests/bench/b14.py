@@ -23,7 +23,7 @@ from tests.bench.child import Child, environment, heard, say
 from tests.bench.project import scratch
 from tests.bench.rows import Row, Samples, at_most, within
 from tests.bench.ws_load import p99
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 WORKERS = 30
 TASKS = 300

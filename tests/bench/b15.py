@@ -20,7 +20,7 @@ from tests.sweeps.lab import write_notebook
 from workbench.cli.sweeps.connection import connected
 from workbench.cli.sweeps.request import SweepRequest
 from workbench.cli.sweeps.running import run_sweep
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.sweeps.job import Call
 
 RUNS = 100

@@ -26,8 +26,8 @@ from workbench.app import Workbench
 from workbench.koi.payloads import Event, EventType
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.personalities.pipeline import run as pipeline
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 
 PROFILES, RATE, SECONDS, TOGETHER = 2_000, 500, 20, 10
 NEW = "NEW, the slowest of 20 in the other's registry and feed"

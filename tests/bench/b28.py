@@ -18,8 +18,8 @@ from tests.bench.child import Child, orders, say
 from tests.bench.project import scratch
 from tests.bench.rows import Row, Samples, by_name, within
 from workbench.app import Workbench
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -25,8 +25,8 @@ from websockets.uri import parse_uri
 from tests.bench.child import orders, play, say
 from tests.bench.ws_load import more_files
 from workbench.app import Workbench
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 from workbench.store.base import Tx
 
 EVENTS_PER_SECOND = 1_000

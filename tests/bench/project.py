@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from workbench import state_directory
 from workbench.app import Workbench
 from workbench.ops import Caller
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.base import Tx
 from workbench.store.queries import beside
 

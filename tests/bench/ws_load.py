@@ -19,7 +19,7 @@ from websockets.asyncio.server import ServerConnection, serve
 
 from tests.bench.child import heard, orders, play, say
 from tests.bench.project import SESSION
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 PAYLOAD = {"resource_type": "contexts", "content": {"title": "A finding", "content": "x" * 200}}
 

@@ -17,7 +17,7 @@ from tests.browser.bare_desk import LASTING_UNDO, BareDesk
 from tests.browser.desk_lab import Lab, Project, launch, show_desk, started_lab, view
 from tests.browser.scenes import repository
 from workbench.services import undo
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 HERE = Path(__file__).parent
 EXPECT_SECONDS = 30

@@ -25,7 +25,7 @@ from playwright.sync_api import Browser, Locator, Page, Playwright, expect
 
 from tests.given import wait_until
 from workbench.client import HttpClient
-from workbench.server_file import ServerFile
+from workbench.state.server_file import ServerFile
 
 ROOT = Path(__file__).parents[2]
 SHOTS = Path(__file__).parent / "screenshots"
@@ -69,7 +69,7 @@ START = """\
 from kernel_ext.hosting.host import KernelHost
 from kernel_ext.panels.desk import Desk
 from workbench.services import undo
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 host = KernelHost(Settings())
 info = host.start(0)
 """

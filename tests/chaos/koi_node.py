@@ -18,8 +18,8 @@ from typing import Any
 
 from workbench.app import Workbench
 from workbench.errors import NotFound
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 from workbench.store.base import Reader, Row
 from workbench.store.queries import Query
 

@@ -28,8 +28,8 @@ from tests.chance import SOAK, chance
 from tests.conftest import git
 from workbench.client import HttpClient
 from workbench.errors import Unauthenticated, Unavailable
-from workbench.server_file import ServerFile
-from workbench.settings import Settings
+from workbench.state.server_file import ServerFile
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.chaos]
 

@@ -16,7 +16,7 @@ import pytest
 from tests import given
 from tests.services.processes.running import serving, spawn
 from workbench.services.worktrees import imports, kept_work, rescue
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(50)]  # shorter than git's time limit
 

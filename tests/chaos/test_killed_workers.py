@@ -27,7 +27,7 @@ from workbench.app import Workbench
 from workbench.errors import Conflict
 from workbench.model import SECOND
 from workbench.ops import Caller
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.queries import Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]

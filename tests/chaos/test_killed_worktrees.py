@@ -20,8 +20,8 @@ from tests.conftest import git
 from tests.services.worktrees.lab import commit
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio

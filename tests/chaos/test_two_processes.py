@@ -19,7 +19,7 @@ from tests.chance import SOAK
 from workbench.app import Workbench
 from workbench.errors import Conflict
 from workbench.ops import Caller
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.queries import Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]

@@ -18,8 +18,8 @@ import pytest
 from tests.chance import SOAK, chance
 from tests.conftest import Served, git
 from workbench.app import Workbench
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.chaos]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Ran, typed
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 Type = Callable[..., Ran]
 

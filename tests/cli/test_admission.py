@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.cli.conftest import Type, data
 from workbench.app import Workbench
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 
 def test_an_agent_is_admitted_with_every_choice_and_changed_later(run: Type) -> None:

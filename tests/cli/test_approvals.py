@@ -13,7 +13,7 @@ from tests import given
 from tests.cli.conftest import Type, data
 from tests.conftest import Command, Ran, Served, git
 from tests.services.processes.running import crowded
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 MERGED = """\
 id  outcome

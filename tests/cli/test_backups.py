@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tests.cli.conftest import Type, code, data
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 
 def of_doctor(run: Type) -> tuple[int, str, str]:

@@ -14,7 +14,7 @@ from tests.conftest import git
 from tests.kernel.conftest import started
 from workbench.cli.project.starter import OFFERED, settings_text
 from workbench.rules.tasks.plan import parse
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.withheld import privileged
 
 FILES = ["workbench.ipynb", "plan.yaml", ".aiswarm/settings.toml"]

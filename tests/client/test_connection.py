@@ -18,8 +18,8 @@ from workbench.client.connection import ProjectConnection
 from workbench.client.project_server import ProjectServer
 from workbench.errors import WorkbenchError
 from workbench.recording.connection import Connection as Recording
-from workbench.server_file import ServerFile
 from workbench.shells.mcp.bridge import Bridge
+from workbench.state.server_file import ServerFile
 from workbench.sweeps import connection as sweeps
 from workbench.sweeps.connection import Connection as Sweep
 

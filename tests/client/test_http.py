@@ -15,7 +15,7 @@ from tests.conftest import Served
 from workbench.client import Agent, HttpClient, McpClient
 from workbench.client.discovery import RunningServer, find_server, is_running
 from workbench.errors import BadInput, Unavailable, WorkbenchError
-from workbench.server_file import ServerFile
+from workbench.state.server_file import ServerFile
 
 pytestmark = pytest.mark.anyio
 

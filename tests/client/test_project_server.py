@@ -10,7 +10,7 @@ from tests.conftest import Served
 from workbench.client.address import is_same_place
 from workbench.client.project_server import ProjectServer
 from workbench.errors import BadInput
-from workbench.server_file import ServerFile
+from workbench.state.server_file import ServerFile
 
 pytestmark = pytest.mark.anyio
 

@@ -18,7 +18,7 @@ from tests.worker.working import ran, working
 from workbench.app import Workbench
 from workbench.confinement import Box
 from workbench.confinement.editable import Editable, installs
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(50)]
 

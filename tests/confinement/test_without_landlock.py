@@ -17,7 +17,7 @@ from workbench.confinement.abilities import of
 from workbench.confinement.box import box_for_worktree
 from workbench.errors import BadInput
 from workbench.services.processes.sandbox import confinement_of
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="only Linux filters system calls"),
@@ -43,7 +43,7 @@ from pathlib import Path
 from workbench.confinement import abilities
 from workbench.errors import Unavailable
 from workbench.services.processes.sandbox import box, confinement_of
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 try:
     here = Path.cwd()
     made = box(Settings(project=here), worktree=here, git_dir=here, objects=(), scratch=here / "scratch")

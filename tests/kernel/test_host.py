@@ -21,11 +21,11 @@ from kernel_ext.hosting import host as module
 from kernel_ext.hosting import membership
 from kernel_ext.hosting.host import KernelHost
 from kernel_ext.session import Session
-from workbench import shares
 from workbench.client import http
 from workbench.errors import NotFound, Unavailable
 from workbench.services import approvals
-from workbench.settings import Settings
+from workbench.state import shares
+from workbench.state.settings import Settings
 from workbench.store.base import Tx
 from workbench.withheld import trust, withheld
 

@@ -14,9 +14,9 @@ import pytest
 
 from tests.kernel.conftest import Kernel, started
 from tests.sweeps.lab import write_notebook
-from workbench import shares
-from workbench.server_file import ServerFile
-from workbench.settings import Settings
+from workbench.state import shares
+from workbench.state.server_file import ServerFile
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.long
 

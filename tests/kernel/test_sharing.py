@@ -17,10 +17,10 @@ from kernel_ext.hosting.host import KernelHost
 from kernel_ext.session import Session
 from tests.kernel.test_host import served_elsewhere
 from tests.kernel.test_leaving import runs
-from workbench import shares
 from workbench.errors import NotFound, Unavailable
-from workbench.server_file import ServerFile
-from workbench.settings import Settings
+from workbench.state import shares
+from workbench.state.server_file import ServerFile
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 

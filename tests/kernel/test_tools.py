@@ -15,8 +15,8 @@ import pytest
 from tests.kernel.conftest import Kernel, started
 from workbench.client import HttpClient
 from workbench.errors import WorkbenchError
-from workbench.server_file import ServerFile
-from workbench.settings import Settings
+from workbench.state.server_file import ServerFile
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.long]
 

@@ -19,7 +19,7 @@ from workbench.app import Workbench
 from workbench.legacy import import_legacy
 from workbench.legacy.source import TABLES, read
 from workbench.model import SECOND
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 # Every row.
 

@@ -22,7 +22,7 @@ from workbench.legacy import import_legacy, target
 from workbench.legacy.plan import decide
 from workbench.legacy.source import TABLES, Legacy, Old
 from workbench.model import SECOND
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.migrate import migrate, scripts
 from workbench.store.sqlite import SqliteTx
 from workbench.store.sqlite_connection import Connection

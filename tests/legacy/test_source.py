@@ -21,7 +21,7 @@ from tests.legacy.conftest import SAMPLES, added, dump
 from workbench.errors import BadInput, NotFound, Unavailable, WorkbenchError
 from workbench.legacy import import_legacy
 from workbench.legacy.source import read
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.sqlite import open_store
 
 # The old file.

@@ -12,7 +12,7 @@ from tests.legacy.conftest import NOW, asked, column, dump
 from workbench import state_directory
 from workbench.errors import Conflict, Unavailable
 from workbench.legacy import import_legacy
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.sqlite import open_store
 
 # The feed.

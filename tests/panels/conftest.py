@@ -16,7 +16,7 @@ import pytest
 
 from kernel_ext.hosting.host import KernelHost
 from tests.panels.front_end import FrontEnd
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 
 @pytest.fixture

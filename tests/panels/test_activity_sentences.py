@@ -14,7 +14,7 @@ from workbench.ops import ANONYMOUS, OPERATOR
 from workbench.services.agents.register import Registered
 from workbench.services.insight import activity
 from workbench.services.spawning.spawn import approve_if_auto
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 SENTENCES = {

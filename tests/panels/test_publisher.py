@@ -18,7 +18,7 @@ from kernel_ext.panels.publisher import Publisher, newest_event
 from kernel_ext.panels.sources import read_tasks
 from tests.panels.front_end import WAIT_SECONDS, FrontEnd
 from tests.services.personalities.known import know, profile
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 Follow = Callable[..., Publisher]
 

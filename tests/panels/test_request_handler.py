@@ -14,7 +14,7 @@ from kernel_ext.panels.request_handler import RequestHandler
 from tests.panels.front_end import FrontEnd
 from workbench.ops import collect
 from workbench.services import SERVICES
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 SRC = Path(__file__).parents[2] / "kernel_ext" / "panels" / "src"
 NOUNS = ("project", "session", "team", "agent")

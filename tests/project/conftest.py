@@ -9,7 +9,7 @@ import pytest
 from tests import given
 from tests.services.worktrees.lab import commit
 from workbench.app import Workbench
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import psutil
 
 from tests.conftest import git
 from workbench.app import Workbench
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 HOOKS = (
     *("applypatch-msg", "commit-msg", "fsmonitor-watchman", "post-checkout", "post-commit", "post-index-change"),

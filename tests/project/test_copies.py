@@ -27,9 +27,9 @@ from workbench.client.discovery import find_server
 from workbench.git import Repository
 from workbench.process import ProcessTable
 from workbench.process.writer import Writer, WriterLock
-from workbench.project import user_files
-from workbench.server_file import ServerFile
-from workbench.settings import Settings
+from workbench.state import user_files
+from workbench.state.server_file import ServerFile
+from workbench.state.settings import Settings
 from workbench.sweeps import leftovers
 from workbench.withheld import trust, withheld
 

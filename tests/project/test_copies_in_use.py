@@ -31,7 +31,7 @@ from workbench.client.project_server import ProjectServer
 from workbench.errors import WorkbenchError
 from workbench.ops import collect
 from workbench.services import SERVICES
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import git
-from workbench.project.root import find_project
+from workbench.state.root import find_project
 
 STRANGER = 65_534
 

@@ -28,8 +28,8 @@ from workbench.cli.client import ProjectClient
 from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
 from workbench.recording import Recorder, connection, values
 from workbench.recording.connection import Connection
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 
 
 @pytest.fixture

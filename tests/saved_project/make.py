@@ -39,8 +39,8 @@ from workbench.koi.identity import load_or_create
 from workbench.model import ServerInfo
 from workbench.ops import ANONYMOUS, Caller
 from workbench.services.processes import samples
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 
 PLACE = Path("/tmp/workbench-saved-00000000")
 PROJECT = PLACE / "project"

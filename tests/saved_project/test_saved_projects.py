@@ -29,7 +29,7 @@ from tests.worker.working import working
 from workbench import state_directory
 from workbench.app import Workbench
 from workbench.ops import ANONYMOUS
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.queries import Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]

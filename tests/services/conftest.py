@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import with_store
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 
 @pytest.fixture

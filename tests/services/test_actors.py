@@ -13,8 +13,8 @@ from tests.services.processes import running
 from tests.services.worktrees.lab import approval, ask, commit, finished, settled
 from workbench.app import Workbench
 from workbench.ops import Caller
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

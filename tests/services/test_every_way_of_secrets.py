@@ -38,7 +38,7 @@ from workbench.rules.secrets.mask import Mask
 from workbench.services.tools import catalogue
 from workbench.services.tools.sources import SOURCES
 from workbench.services.tools.tool import Call, Outcome
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -16,7 +16,7 @@ from workbench.rules.secrets.forms import MASK
 from workbench.services.processes import environments
 from workbench.services.processes.processes import ResourceLimits
 from workbench.services.spawning.request import SpawnRequest
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ import pytest
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound
 from workbench.services.saved_views import MOST
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -20,7 +20,7 @@ from workbench.services.definitions import models, secrets
 from workbench.services.processes import profiles
 from workbench.services.processes.processes import ResourceLimits
 from workbench.services.spawning.request import SpawnRequest, learn_secrets
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

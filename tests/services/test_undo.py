@@ -13,7 +13,7 @@ from tests.services.worktrees.lab import ask, commit
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound
 from workbench.services.undo import UNDO_SECONDS
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

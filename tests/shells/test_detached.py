@@ -15,9 +15,9 @@ from tests.conftest import Command, Served
 from tests.git.parts import ended
 from tests.kernel.conftest import started
 from workbench.model import ServerInfo
-from workbench.server_file import ServerFile
-from workbench.settings import Settings
 from workbench.shells import detached
+from workbench.state.server_file import ServerFile
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 

@@ -19,11 +19,11 @@ from tests.conftest import Admit, Served
 from tests.shells.websocket.conftest import why_not
 from workbench.app import Workbench
 from workbench.errors import Refused, TooMany, Unauthenticated
-from workbench.settings import Settings
 from workbench.shells import koi
 from workbench.shells.gate import REMEMBERED_ADDRESSES, Allowance, Gate, check_address, revoked, unless_ended
 from workbench.shells.http import app
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -23,7 +23,7 @@ from workbench.koi.payloads import (
     PollEvents,
 )
 from workbench.koi.requests import BROADCAST, BUNDLES, MANIFESTS, POLL, RIDS, PeerClient
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

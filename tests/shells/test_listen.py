@@ -16,9 +16,9 @@ from tests.shells.mcp.test_server import plain_http
 from workbench.app import Workbench
 from workbench.client import Agent, HttpClient, McpClient
 from workbench.errors import WorkbenchError
-from workbench.server_file import ServerFile
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.server_file import ServerFile
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 
@@ -120,7 +120,7 @@ def test_a_port_that_needs_more_rights_is_no_taken_port(tmp_path: Path) -> None:
         "import asyncio, os, sys\n"
         "from pathlib import Path\n"
         "from workbench.errors import WorkbenchError\n"
-        "from workbench.settings import Settings\n"
+        "from workbench.state.settings import Settings\n"
         "from workbench.shells.listen import listen\n"
         "settings = Settings(project=Path(sys.argv[1]), port=80)\n"
         "asyncio.run(listen(settings, 0, None)).close()  # imports what an ordinary user may not read\n"

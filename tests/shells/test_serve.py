@@ -31,10 +31,10 @@ from workbench.app import Workbench
 from workbench.client import HttpClient
 from workbench.errors import WorkbenchError
 from workbench.model import ServerInfo
-from workbench.project.root import identity
-from workbench.server_file import Known, ServerFile
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.root import identity
+from workbench.state.server_file import Known, ServerFile
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

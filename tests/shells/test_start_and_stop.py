@@ -19,9 +19,9 @@ from tests.conftest import Served
 from tests.shells.test_serve import answers, at_work, free, port_of
 from workbench.app import Workbench
 from workbench.errors import Unavailable, WorkbenchError
-from workbench.server_file import ServerFile
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.server_file import ServerFile
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

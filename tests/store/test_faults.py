@@ -19,7 +19,7 @@ import pytest
 from tests.store.exhaustion import no_descriptors, reader_busy
 from workbench.app import Workbench
 from workbench.errors import Unavailable, WorkbenchError
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store import log_sync, sqlite
 from workbench.store.base import Reader, Store, Tx
 from workbench.store.feed import events_after, last_event_id

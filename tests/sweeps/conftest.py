@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import git
 from tests.sweeps.lab import SweepLab
 from workbench.cli.sweeps.connection import connected
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 
 @contextmanager

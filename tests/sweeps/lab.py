@@ -17,7 +17,7 @@ from workbench.present.tables import Table
 from workbench.process import is_running
 from workbench.process.marks import marks_of
 from workbench.rules.sweeps.marks import sweep_mark
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.sweeps.job import Call
 
 

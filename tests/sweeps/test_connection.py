@@ -9,7 +9,7 @@ from tests.given import wait_until
 from workbench.cli.sweeps.connection import connected
 from workbench.client.discovery import find_server
 from workbench.recording import connection
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.sweeps.connection import Connection
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from workbench.process.marks import marked
 from workbench.rules.sweeps.marks import sweep_mark
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.sweeps import sockets
 from workbench.sweeps.leftovers import LOCK, end_leftovers, only_one
 from workbench.system import file_lock

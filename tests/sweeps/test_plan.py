@@ -11,7 +11,7 @@ import pytest
 from tests.given import refused
 from tests.sweeps.lab import new_notebook, write_notebook
 from workbench.rules.sweeps.specification import Specification
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.sweeps import plan
 
 

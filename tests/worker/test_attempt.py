@@ -18,7 +18,7 @@ from workbench.confinement import Limits, abilities
 from workbench.rules.profile import Profile, parse
 from workbench.rules.programs import AgentSetup
 from workbench.rules.secrets.forms import MASK
-from workbench.settings import shipped
+from workbench.state.settings import shipped
 from workbench.worker import attempt
 from workbench.worker.attempt import NOT_STARTED, Outcome
 

@@ -16,8 +16,8 @@ import pytest
 from tests import given
 from tests.conftest import Served, git
 from workbench.client import HttpClient
-from workbench.server_file import ServerFile
-from workbench.settings import Settings
+from workbench.state.server_file import ServerFile
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 

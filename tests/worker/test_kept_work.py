@@ -13,7 +13,7 @@ from tests.conftest import Admit, Served, admitted, git
 from tests.services.processes.running import crowded
 from tests.worker.working import directory_of, done, output_of, ran, working
 from workbench.rules.profile import Profile
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.worker import supervised, supervisor
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]

@@ -31,7 +31,7 @@ from workbench.client import McpClient
 from workbench.client.discovery import find_server
 from workbench.client.http import HttpClient
 from workbench.rules.secrets.forms import MASK
-from workbench.settings import Settings, shipped
+from workbench.state.settings import Settings, shipped
 from workbench.withheld import trust, withheld
 
 __all__ = ["tools"]

@@ -15,7 +15,7 @@ from tests.worker.faulty_proxy import Fault, FaultyProxy
 from tests.worker.working import done, output_of, working
 from workbench.confinement import Limits
 from workbench.errors import Unavailable
-from workbench.server_file import ServerFile
+from workbench.state.server_file import ServerFile
 from workbench.worker import api, progress, supervisor
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(40)]

@@ -17,9 +17,9 @@ from tests.worker.working import directory_of, done, output_of, ran, working
 from workbench.app import Workbench
 from workbench.confinement import Limits
 from workbench.errors import Refused
-from workbench.server_file import ServerFile
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.server_file import ServerFile
+from workbench.state.settings import Settings
 from workbench.worker import supervisor as worker
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(40)]

@@ -19,7 +19,7 @@ from workbench.analytics.mirrors import TABLES
 from workbench.analytics.questions import POLL_SECONDS
 from workbench.analytics.views import VIEWS
 from workbench.errors import Conflict, Interrupted, Unavailable
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.system import atomic_file
 
 if TYPE_CHECKING:

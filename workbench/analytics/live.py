@@ -23,7 +23,7 @@ from workbench.analytics.others import Others
 from workbench.analytics.questions import Question, answer
 from workbench.analytics.replica import Replica
 from workbench.errors import BadInput
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.base import Store
 from workbench.store.feed import last_event_id
 from workbench.store.sqlite import SqliteStore

@@ -17,8 +17,8 @@ from workbench.analytics.changes import START, Position, Update, read_update
 from workbench.analytics.replica import Catalogue, Replica
 from workbench.analytics.views import VIEWS
 from workbench.errors import BadInput
-from workbench.project.home import expanded
-from workbench.settings import Settings
+from workbench.state.home import expanded
+from workbench.state.settings import Settings
 from workbench.store.base import Reader
 from workbench.store.snapshot import read_snapshot
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from workbench import state_directory
 from workbench.errors import Refused
 from workbench.model import ServerInfo
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 if TYPE_CHECKING:
     import duckdb

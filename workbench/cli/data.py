@@ -32,7 +32,7 @@ from workbench.cli.output import (
 from workbench.errors import BadInput, NotFound
 from workbench.model import iso
 from workbench.present.tables import Table
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.system import atomic_file
 
 RESOURCES = offers.RESOURCES

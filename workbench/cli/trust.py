@@ -14,7 +14,7 @@ from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, Text, agreed, pass_client
 from workbench.errors import Refused
 from workbench.present.inert import inert_line
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.withheld import Privileged, withheld
 from workbench.withheld import trust as record
 

@@ -19,7 +19,7 @@ from workbench.client.http import HttpClient
 from workbench.client.messages import no_server, not_here
 from workbench.client.project_server import FOLLOW_SECONDS
 from workbench.errors import AWAY, WorkbenchError
-from workbench.server_file import ServerFile
+from workbench.state.server_file import ServerFile
 
 HAS_ENDED = (*AWAY, "SERVER_STOPPING", "INVALID_TOKEN")
 """Codes of a server that has ended; the last one if its successor, with another token for the operator, answered."""

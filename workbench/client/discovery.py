@@ -8,7 +8,7 @@ from pathlib import Path
 from workbench.client.http import HttpClient
 from workbench.errors import BadInput
 from workbench.model import ServerInfo
-from workbench.server_file import ServerFile
+from workbench.state.server_file import ServerFile
 
 
 @dataclass(frozen=True, slots=True)

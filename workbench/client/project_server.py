@@ -10,8 +10,8 @@ from workbench.client.address import is_same_place
 from workbench.client.discovery import is_running
 from workbench.errors import BadInput
 from workbench.model import ServerInfo
-from workbench.project.root import STATE, find_project
-from workbench.server_file import ServerFile
+from workbench.state.root import STATE, find_project
+from workbench.state.server_file import ServerFile
 
 FOLLOW_SECONDS = 0.5
 """How often it is checked whether the server has moved."""

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from workbench.confinement.box import Box
-from workbench.project.home import home
-from workbench.project.root import STATE
-from workbench.settings_file import NOT_TRUSTED
+from workbench.state.home import home
+from workbench.state.root import STATE
+from workbench.state.settings_file import NOT_TRUSTED
 
 LINES = 200
 LINE_LENGTH = 2_000

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 
-from workbench.project.home import home
+from workbench.state.home import home
 
 PACKAGE = Path(__file__).resolve().parent.parent
 

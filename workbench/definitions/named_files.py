@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from workbench.project.home import expanded
 from workbench.rules.definitions.mcp_servers import StdioServer
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.trust import Files
+from workbench.state.home import expanded
 
 LARGEST = 8 << 20
 """Bytes of a file that are read; a larger one counts by its size and the time of its change."""

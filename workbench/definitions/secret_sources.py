@@ -15,9 +15,9 @@ from pathlib import Path
 
 from workbench.errors import Unavailable
 from workbench.present.inert import inert_line
-from workbench.project.home import expanded
-from workbench.project.root import STATE
 from workbench.rules.definitions.secrets.references import Reference, Source
+from workbench.state.home import expanded
+from workbench.state.root import STATE
 from workbench.system import atomic_file, uninterrupted
 
 LARGEST = 64 << 10

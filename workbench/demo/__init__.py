@@ -14,7 +14,7 @@ import click
 from workbench.errors import Unavailable
 from workbench.git import Repository
 from workbench.rules.tasks import plan as rules
-from workbench.settings import shipped
+from workbench.state.settings import shipped
 
 NOTEBOOK = "00_quickstart.ipynb"
 

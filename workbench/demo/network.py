@@ -17,7 +17,7 @@ from typing import Any
 from workbench.client.discovery import RunningServer, find_server
 from workbench.client.http import HttpClient
 from workbench.errors import Unavailable
-from workbench.settings import shipped
+from workbench.state.settings import shipped
 
 COORDINATOR = "coordinator"
 AGENTS = ("helpful-agent", "creative-agent")

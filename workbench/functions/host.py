@@ -25,7 +25,7 @@ from workbench.process import process_identity
 from workbench.rules.secrets.mask import Mask
 from workbench.rules.tools.masking import marked
 from workbench.rules.tools.returned import Answer
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 WAIT_SECONDS = 20.0
 """How long the server may wait for a call before it answers that there is none."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from workbench.git.plumbing import Plumbing
 from workbench.git.run import NOBODY, Done, run
-from workbench.project.home import home
+from workbench.state.home import home
 
 _COPIED = re.compile(
     r"core\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode|longpaths)"

@@ -18,7 +18,7 @@ from workbench.legacy import target
 from workbench.legacy.plan import Plan, decide
 from workbench.legacy.source import Legacy, read
 from workbench.model import Wire, wall_clock
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.backups import back_up
 from workbench.store.base import Reader, Tx
 from workbench.store.sqlite import SqliteStore, open_store

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from workbench.koi.node import Node
     from workbench.process import ProcessTable
     from workbench.running_calls import RunningCalls
-    from workbench.settings import Settings
+    from workbench.state.settings import Settings
     from workbench.store.feed import Feed
     from workbench.upstream.connections import Upstreams
 

@@ -14,7 +14,7 @@ from workbench import state_directory
 from workbench.client import HttpClient, no_server
 from workbench.client.connection import ProjectConnection
 from workbench.errors import Unavailable, WorkbenchError
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.system.loop_thread import LoopThread
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from workbench.errors import Unavailable
-from workbench.settings import Settings
 from workbench.shells.acceptor import Acceptor
 from workbench.shells.batches import BatchingWebSockets
 from workbench.shells.connections import KEEP_ALIVE_SECONDS, PEER, Connections, Peer, Stage
+from workbench.state.settings import Settings
 
 CLIENTS_FAULTS = frozenset(
     {

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 
 from workbench.errors import Unavailable
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 PEER = "peer"
 """The key of a request's connection in `scope["state"]`."""

@@ -25,8 +25,8 @@ from workbench.client.discovery import find_server
 from workbench.errors import Conflict, Unavailable
 from workbench.model import ServerInfo
 from workbench.process import is_running
-from workbench.server_file import SERVER_LOG, ServerFile
-from workbench.settings import Settings
+from workbench.state.server_file import SERVER_LOG, ServerFile
+from workbench.state.settings import Settings
 
 FLAG = "--detached"
 START_SECONDS = 60.0

@@ -32,9 +32,9 @@ from workbench.ops import ANONYMOUS, Caller
 from workbench.rules import access
 from workbench.rules.access import LOOPBACK
 from workbench.rules.token_bucket import TokenBucket
-from workbench.settings import Settings
 from workbench.shells.connections import PEER, Peer
 from workbench.shells.origins import jupyter_origins, parse_origin
+from workbench.state.settings import Settings
 from workbench.withheld import set_but_not_trusted
 
 T = TypeVar("T")

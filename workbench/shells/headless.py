@@ -10,12 +10,12 @@ from typing import Any
 
 import click
 
-from workbench import shares
 from workbench.app import Workbench
 from workbench.model import ServerInfo
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
 from workbench.shells.stderr_log import stderr_log
+from workbench.state import shares
+from workbench.state.settings import Settings
 from workbench.system.interpreter import rare_collections
 from workbench.withheld import notice
 

@@ -24,8 +24,8 @@ from workbench.functions.host import ToolHost
 from workbench.functions.offered import OfferedFunction
 from workbench.rules.personalities.role_config import AgentConfig, CoordinatorConfig, NetworkConfig, unserved_port
 from workbench.rules.tools.function import function_tool
-from workbench.settings import Settings
 from workbench.shells import headless
+from workbench.state.settings import Settings
 
 FUNCTION = "function"
 """The entry of a trait that names the Python function behind it, as ``module:name``."""

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Iterator
 
 from workbench.errors import Unavailable, WorkbenchError
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 BACKLOG = 1_024
 SEARCHED_PORTS = 20

@@ -20,9 +20,6 @@ from workbench.app import Workbench
 from workbench.errors import Conflict, Unavailable
 from workbench.model import ServerInfo
 from workbench.rules import access
-from workbench.server_file import ServerFile
-from workbench.settings import Settings
-from workbench.shares import Departure, Share
 from workbench.shells import koi
 from workbench.shells.asgi_server import ANSWER_SECONDS, server_failed, serving
 from workbench.shells.connections import Connections
@@ -31,6 +28,9 @@ from workbench.shells.http import app as http
 from workbench.shells.listen import listen, netloc
 from workbench.shells.mcp.on_demand import OnDemand
 from workbench.shells.websocket import endpoint
+from workbench.state.server_file import ServerFile
+from workbench.state.settings import Settings
+from workbench.state.shares import Departure, Share
 from workbench.system import file_lock
 from workbench.system.interpreter import many_files
 

@@ -12,7 +12,7 @@ from workbench.errors import Conflict, NotFound
 from workbench.rules.spelling import similar
 from workbench.rules.sweeps.grid import PlannedRun
 from workbench.rules.sweeps.specification import Limits
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.sweeps.execution import PAGE, recorded
 from workbench.sweeps.job import Call, Job
 from workbench.sweeps.plan import Plan

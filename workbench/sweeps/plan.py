@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import BadInput, Unavailable, unreadable_file
-from workbench.project.home import NOWHERE, home
 from workbench.rules.sweeps import grid, notebook
 from workbench.rules.sweeps.grid import PlannedRun
 from workbench.rules.sweeps.specification import Specification
-from workbench.settings import Settings
+from workbench.state.home import NOWHERE, home
+from workbench.state.settings import Settings
 from workbench.sweeps.job import Call
 
 _LARGEST_NOTEBOOK = 100_000_000

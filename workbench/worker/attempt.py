@@ -23,11 +23,11 @@ from typing import Any
 from workbench.confinement import Box, Limits
 from workbench.confinement.refusals import TellingLines, explanation
 from workbench.git import Identity
-from workbench.project.home import home
 from workbench.rules import profile as rules
 from workbench.rules.programs import Configuration
 from workbench.rules.secrets.mask import LineMask, Mask
 from workbench.rules.wire import json_safety
+from workbench.state.home import home
 from workbench.worker import command, definition, person, run_function, scratch
 from workbench.worker.command import Command, CommandResult
 from workbench.worker.startup import WorkerConfig

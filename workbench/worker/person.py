@@ -6,9 +6,9 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from workbench.project.home import home
 from workbench.rules.profile import Profile
 from workbench.rules.secrets.forms import secrets_in, secrets_in_file
+from workbench.state.home import home
 
 COPY_LIMIT = 1_000_000
 """The size of the largest file of the user's home that is copied."""

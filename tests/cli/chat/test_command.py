@@ -16,7 +16,7 @@ import pytest
 
 from tests.cli.conftest import data
 from tests.conftest import Command, Served
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(120)]
 

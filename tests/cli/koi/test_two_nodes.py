@@ -12,7 +12,7 @@ from tests.conftest import Command, Served
 from tests.services.personalities.nodes import reject
 from tests.services.processes.running import serving
 from workbench.app import Workbench
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.cli.conftest import Type, data
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 
 def test_a_server_is_added_changed_switched_and_removed(run: Type) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.given import refused
 from workbench.rules.personalities.role_config import load, merged, unserved_port
-from workbench.settings import shipped
+from workbench.state.settings import shipped
 
 AGENT = {
     "agent": {

@@ -17,7 +17,7 @@ from workbench.errors import BadInput
 from workbench.rules import profile
 from workbench.rules.definitions.model import Definition
 from workbench.rules.programs import PROGRAMS, AgentSetup, Configuration, fit
-from workbench.settings import shipped
+from workbench.state.settings import shipped
 
 STDIO = {"command": "files-server", "args": ["--root", "."], "env": {"LEVEL": "1"}, "cwd": "docs"}
 HTTP = {"url": "http://127.0.0.1:9/mcp", "headers": {"X-Team": "blue"}}

@@ -12,7 +12,7 @@ from workbench.app import Workbench
 from workbench.errors import Unauthenticated
 from workbench.model import SECOND, Level
 from workbench.services.access.authentication import CallerCache
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,7 @@ from tests.conftest import Admit, Clock
 from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound, Refused, Unavailable
 from workbench.model import SECOND, iso
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -17,7 +17,7 @@ from workbench.errors import WorkbenchError
 from workbench.model import Event, Level
 from workbench.ops import ANONYMOUS
 from workbench.services.sharing.events import may_see
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -25,8 +25,8 @@ from tests import given
 from tests.conftest import Admit, Served
 from workbench.app import Workbench
 from workbench.services.agents.connect import NAME, NETLOC, PROJECT, STEPS
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(120)]
 

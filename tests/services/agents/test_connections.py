@@ -10,8 +10,8 @@ import pytest
 from tests.conftest import Admit, Clock, Served, admitted
 from workbench.app import Workbench
 from workbench.model import ServerInfo
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from workbench.app import Workbench
 from workbench.errors import Conflict, NotFound, WorkbenchError
 from workbench.model import Access, Level, Tool
 from workbench.ops import OPERATOR
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ from workbench.app import Workbench
 from workbench.model import SECOND
 from workbench.ops import ANONYMOUS, OPERATOR
 from workbench.services.agents import presence
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio

@@ -14,7 +14,7 @@ from workbench.app import Workbench
 from workbench.errors import NotFound, WorkbenchError
 from workbench.model import Level
 from workbench.ops import ANONYMOUS, Caller
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ import pytest
 from tests import given
 from tests.conftest import Served, ended, git
 from tests.services.processes.running import serving, spawn
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(120)]
 

@@ -19,7 +19,7 @@ from tests.services.processes.running import over, spawn
 from workbench.app import Workbench
 from workbench.errors import Unauthenticated
 from workbench.services.tasks import expiry
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

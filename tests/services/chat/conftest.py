@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import Served
 from workbench.app import Workbench
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 
 class Chat:

@@ -12,8 +12,8 @@ from tests.services.chat.conftest import Chat, define
 from workbench.app import Workbench
 from workbench.errors import Conflict
 from workbench.services.chat import recovery
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio

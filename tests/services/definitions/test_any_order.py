@@ -26,7 +26,7 @@ from workbench.definitions import Directory, directory
 from workbench.errors import WorkbenchError
 from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition
 from workbench.services import SERVICES
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.sqlite import SqliteStore, open_store
 
 Fields = dict[str, Any]

@@ -15,7 +15,7 @@ from workbench.errors import BadInput, Conflict, Refused, Unavailable
 from workbench.ops import collect
 from workbench.services import SERVICES
 from workbench.services.definitions.bulk import OPERATIONS
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

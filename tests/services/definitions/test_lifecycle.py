@@ -13,7 +13,7 @@ from tests.services.definitions.conftest import Reviewer, create, refused, versi
 from workbench.app import Workbench
 from workbench.definitions.journal import Journal
 from workbench.errors import BadInput, NotFound, Refused
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

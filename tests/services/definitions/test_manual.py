@@ -18,7 +18,7 @@ from workbench.ops import collect
 from workbench.rules.definitions import layout
 from workbench.rules.definitions.completeness import findings
 from workbench.services import definitions as service
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 

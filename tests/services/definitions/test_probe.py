@@ -21,7 +21,7 @@ from workbench.definitions.registry import PROBES
 from workbench.errors import Refused, Unavailable
 from workbench.ops import OPERATOR
 from workbench.services.definitions import changes
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 SERVER = Path(__file__).with_name("mcp_server.py")

@@ -21,7 +21,7 @@ from workbench.ops import OPERATOR, Caller
 from workbench.rules.definitions.model import Definition
 from workbench.services.definitions import secrets
 from workbench.services.definitions.secrets import Resolved, resolved
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 SECRET = "hunter2-of-the-person"

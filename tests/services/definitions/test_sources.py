@@ -14,7 +14,7 @@ from workbench.app import Workbench
 from workbench.rules.definitions.names import is_id
 from workbench.rules.definitions.schema import File, of_file
 from workbench.rules.yaml_text import write
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

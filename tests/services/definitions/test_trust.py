@@ -12,7 +12,7 @@ from workbench.app import Workbench
 from workbench.errors import Refused
 from workbench.ops import OPERATOR, SYSTEM, Caller
 from workbench.services.definitions import changes, models, trust
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 AGENT_YAML = """\

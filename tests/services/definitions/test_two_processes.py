@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import Child
 from workbench.app import Workbench
 from workbench.errors import Conflict
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 TARGET = "./agents/reviewer"
 RULES = 25

@@ -14,7 +14,7 @@ from tests.services.definitions.conftest import create
 from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound
 from workbench.rules.definitions.former_settings import DEFAULTS
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio

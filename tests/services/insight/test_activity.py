@@ -15,7 +15,7 @@ from tests.conftest import Admit, Clock
 from workbench.app import Workbench
 from workbench.model import uuid7
 from workbench.services.insight.activity import SQL
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.base import Tx
 from workbench.store.queries import Query
 

@@ -17,7 +17,7 @@ from tests.conftest import Admit, Clock
 from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound, Refused, WorkbenchError
 from workbench.ops import Caller
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

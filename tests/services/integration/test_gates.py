@@ -19,8 +19,8 @@ from workbench.app import Workbench
 from workbench.confinement import abilities
 from workbench.errors import BadInput, Conflict
 from workbench.services.integration import gates
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 from workbench.withheld import trust, withheld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]

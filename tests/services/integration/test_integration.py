@@ -15,8 +15,8 @@ from workbench.app import Workbench
 from workbench.errors import Conflict
 from workbench.model import ServerInfo
 from workbench.services.integration import queue
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 

@@ -12,7 +12,7 @@ from tests.services.personalities.known import online
 from tests.services.personalities.nodes import Here, Other
 from workbench.app import Workbench
 from workbench.koi.identity import load_or_create
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from workbench.koi.requests import BROADCAST
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.personalities import bundles, receiving
 from workbench.services.personalities.pipeline import directory
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 OWNERS = st.sampled_from(["ada", "bob"])
 SENDERS = st.sampled_from(["ada", "bob", "relay"])

@@ -19,8 +19,8 @@ from workbench.rules.personalities.profile import PersonalityProfile, Personalit
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.personalities.own.publishing import DEFAULT_VERSION
 from workbench.services.personalities.pipeline.run import handle
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 
 
 @dataclass

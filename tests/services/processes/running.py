@@ -9,8 +9,8 @@ from typing import Any
 
 from tests.conftest import Admitted, Served
 from workbench.app import Workbench
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 
 
 async def spawn(served: Served, by: Admitted | None = None, **more: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from workbench.model import wall_clock
 from workbench.process import ProcessTable
 from workbench.rules.secrets.forms import MASK
 from workbench.services.spawning import request
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.queries import Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]

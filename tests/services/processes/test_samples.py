@@ -20,7 +20,7 @@ from workbench.model import SECOND
 from workbench.process import marked, process_identity
 from workbench.rules.sweeps.marks import run_mark
 from workbench.services.processes import samples
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.queries import Query, beside
 
 pytestmark = pytest.mark.anyio

@@ -18,7 +18,7 @@ from tests.services.worktrees.lab import finished
 from tests.unkillable import unkillable
 from workbench.errors import Unavailable
 from workbench.services.processes import termination
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 

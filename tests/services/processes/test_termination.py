@@ -17,10 +17,10 @@ from tests.services.processes.running import agent, confinement, process, servin
 from tests.services.worktrees.lab import finished
 from workbench.app import Workbench
 from workbench.process import ProcessTable
-from workbench.project.root import identity
 from workbench.rules.secrets.forms import MASK
 from workbench.services.spawning import request
-from workbench.settings import Settings
+from workbench.state.root import identity
+from workbench.state.settings import Settings
 from workbench.store.base import Tx
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]

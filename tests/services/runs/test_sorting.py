@@ -15,7 +15,7 @@ from workbench.app import Workbench
 from workbench.errors import BadInput
 from workbench.services.runs.run import SQL
 from workbench.services.runs.sorting import MEASURED, ORDERS
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ from tests.services.runs.conftest import Lab
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound
 from workbench.process import process_identity
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

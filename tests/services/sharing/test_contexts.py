@@ -16,7 +16,7 @@ from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound, Refused, Unauthenticated
 from workbench.ops import ANONYMOUS, OPERATOR
 from workbench.services.sharing.contexts import SQL
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

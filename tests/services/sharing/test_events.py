@@ -13,7 +13,7 @@ from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, Unauthenticated
 from workbench.ops import ANONYMOUS, OPERATOR, Caller
 from workbench.services.sharing import events
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -16,7 +16,7 @@ from tests.given import project, session, team
 from workbench.app import Workbench
 from workbench.errors import BadInput, Refused
 from workbench.services.sharing import export, import_file
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ from tests import given
 from tests.conftest import Served, admitted
 from tests.services.processes.running import agent, crowded, over, process, spawn
 from tests.worker.working import done
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 

@@ -17,7 +17,7 @@ from tests.conftest import Admit, Served, ended, git
 from tests.services.processes.running import agent, confinement, crowded, over, process, spawn
 from tests.worker.working import done, output_of, ran
 from workbench.errors import Conflict, Refused
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.withheld import trust, withheld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]

@@ -12,7 +12,7 @@ from tests import given
 from tests.conftest import Admit, Command, Served
 from tests.services.processes.running import over, serving, spawn
 from workbench.app import Workbench
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 

@@ -16,7 +16,7 @@ from tests import given
 from tests.conftest import Admit, Admitted, followed
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.base import Reader
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ from tests.chat.wire import Step
 from tests.conftest import Admit, Served
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Unavailable, WorkbenchError
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

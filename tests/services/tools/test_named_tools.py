@@ -10,7 +10,7 @@ from tests import given
 from tests.conftest import Admit, Served
 from tests.services.chat.conftest import define
 from workbench.app import Workbench
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -10,8 +10,8 @@ from tests.conftest import Child
 from tests.services.tools.conftest import events, rows
 from workbench.app import Workbench
 from workbench.errors import Conflict
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
@@ -23,7 +23,7 @@ from workbench.errors import WorkbenchError
 from workbench.ops import OPERATOR
 from workbench.services.tools.calls import call
 from workbench.services.tools.tool import Scope
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 WAITS = {"name": "list_events", "arguments": {"after": 1_000_000, "wait_seconds": 30}}
 

@@ -30,7 +30,7 @@ from workbench.services.definitions import changes
 from workbench.services.tools import catalogue
 from workbench.services.tools.permissions import of as permissions_of
 from workbench.services.tools.tool import Hints, Offerer, OffererKind, Permission, Scope
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

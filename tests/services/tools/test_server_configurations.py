@@ -8,7 +8,7 @@ import pytest
 
 from tests import given
 from workbench.app import Workbench
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 SECRET = "sekret-of-the-person"

@@ -21,8 +21,8 @@ from workbench.rules.tools.surroundings import Surroundings
 from workbench.services.processes import samples
 from workbench.services.tools import calls, catalogue
 from workbench.services.tools.tool import Call, Scope
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 from workbench.store.queries import Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]

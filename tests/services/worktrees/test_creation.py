@@ -15,8 +15,8 @@ from tests.services.worktrees.lab import approval, ask, commit, everything, one
 from workbench.app import Workbench
 from workbench.confinement import abilities
 from workbench.errors import Refused, WorkbenchError
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -28,8 +28,8 @@ from workbench.services import approvals
 from workbench.services.integration import merge, queue
 from workbench.services.worktrees import journal, rows
 from workbench.services.worktrees.places import COMMITTER, Place
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 from workbench.store.queries import Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]

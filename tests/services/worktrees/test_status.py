@@ -11,7 +11,7 @@ from tests import given
 from tests.conftest import git
 from tests.services.worktrees.lab import ask, commit, one
 from workbench.app import Workbench
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -21,7 +21,7 @@ from workbench.client import HttpClient, McpClient
 from workbench.errors import WorkbenchError
 from workbench.model import Level
 from workbench.ops import Caller
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

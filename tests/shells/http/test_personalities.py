@@ -12,7 +12,7 @@ from tests.services.personalities.known import profile
 from tests.shells.conftest import Visit, error_of
 from workbench.koi.directory import Known
 from workbench.rules.personalities.profile import PersonalityProfile
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -18,10 +18,10 @@ from tests.shells.mcp.watching import notified, subscribe, unsubscribe
 from workbench.app import Workbench
 from workbench.errors import Conflict
 from workbench.ops import OPERATOR
-from workbench.settings import Settings
 from workbench.shells.mcp.addresses import locate
 from workbench.shells.mcp.changes import KINDS, MAX_WATCHED, Changes, Client
 from workbench.shells.mcp.notifications import MAX_STREAMS
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -23,9 +23,9 @@ from tests.conftest import Admit, Command, Served
 from tests.shells.mcp.sessions import data, stdio_session
 from workbench.model import Level
 from workbench.ops import Caller
-from workbench.server_file import ServerFile
-from workbench.settings import Settings
 from workbench.shells.mcp.guidance import guidance
+from workbench.state.server_file import ServerFile
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(120)]
 

@@ -15,7 +15,7 @@ from tests.shells.mcp.test_questions import said
 from tests.shells.mcp.test_tools import code_of
 from tests.shells.mcp.watching import notified
 from tests.upstream.servers import SERVER
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(120)]
 

@@ -16,9 +16,9 @@ from tests.conftest import Admit, Served, limited
 from tests.shells.websocket.conftest import closed, why_not
 from tests.shells.websocket.test_socket import Client as BufferedClient
 from workbench.ops import OPERATOR
-from workbench.settings import Settings
 from workbench.shells.websocket.chat import ChatConnection
 from workbench.shells.websocket.socket import MessageSocket
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import Served
 from tests.shells.websocket.test_chat import Begin, Client, Clients, begin, client, of, text
 from tests.upstream.servers import SERVER
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 __all__ = ["begin", "client"]
 

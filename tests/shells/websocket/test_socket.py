@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from workbench.errors import Refused
-from workbench.settings import Settings
 from workbench.shells.batches import PORTION, batch
 from workbench.shells.websocket.socket import Disconnected, Handle, MessageSocket, Reply
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

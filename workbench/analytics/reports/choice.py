@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from workbench.analytics import views
 from workbench.analytics.reports.declaration import Standard
 from workbench.errors import BadInput
-from workbench.project.home import expanded
+from workbench.state.home import expanded
 
 if TYPE_CHECKING:
     import pandas

@@ -12,7 +12,7 @@ from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, confirmed, pass_client
 from workbench.errors import BadInput, NotFound, WorkbenchError
 from workbench.model import wall_clock
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 
 @root.command()

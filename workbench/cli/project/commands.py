@@ -10,7 +10,7 @@ from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, pass_client
 from workbench.cli.project import starter
 from workbench.present.tables import Table
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 
 @root.command()

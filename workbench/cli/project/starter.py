@@ -13,7 +13,7 @@ from pathlib import Path
 import tomli_w
 
 from workbench.cli.output import output_unwritable
-from workbench.settings import SETTINGS_FILE, Settings, shipped
+from workbench.state.settings import SETTINGS_FILE, Settings, shipped
 
 NOTEBOOK = "workbench.ipynb"
 PLAN = "plan.yaml"

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 
-from workbench import shares
 from workbench.client.connection import Reached
 from workbench.errors import Conflict
-from workbench.settings import Settings
+from workbench.state import shares
+from workbench.state.settings import Settings
 from workbench.sweeps.connection import Connection
 
 

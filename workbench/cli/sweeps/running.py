@@ -13,7 +13,7 @@ from workbench.cli.sweeps.request import SweepRequest
 from workbench.errors import Interrupted
 from workbench.present.tables import Table
 from workbench.rules.sweeps.specification import LOCAL_CLUSTER, Limits
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.sweeps import begin, plan
 from workbench.sweeps.job import Call, Job
 from workbench.sweeps.progress import Progress, described

@@ -13,7 +13,7 @@ from workbench.ops import Ctx, op
 from workbench.ops.parameters import PersonaId
 from workbench.rules.persona import SUFFIX, PersonaText, check_id, parse
 from workbench.rules.secrets.executed import warnings_about
-from workbench.settings import Settings, shipped
+from workbench.state.settings import Settings, shipped
 from workbench.store.base import Reader, Row, Store, Tx
 from workbench.store.queries import beside
 from workbench.system import atomic_file

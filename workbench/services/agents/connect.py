@@ -16,7 +16,7 @@ from pydantic import Field
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.services.agents.rows import require_agent
-from workbench.settings import shipped
+from workbench.state.settings import shipped
 
 TEXTS = {
     "claude-code.sh": ("claude-code", "Claude Code", "shell"),

@@ -11,7 +11,7 @@ from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 
 if TYPE_CHECKING:
-    from workbench.settings import Settings
+    from workbench.state.settings import Settings
 from workbench.services.agents.status import on_agent_exit, set_status
 
 SQL = beside(__file__)

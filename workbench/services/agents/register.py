@@ -23,7 +23,7 @@ from workbench.services.access.personas import require_persona
 from workbench.services.agents import admission
 from workbench.services.agents.decide import admit_by_rule, suggested_id, suggested_session
 from workbench.services.agents.rows import agent_row
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 

@@ -18,7 +18,7 @@ from workbench.services.definitions import changes
 from workbench.services.definitions.lifecycle import Created, created, new_metadata
 from workbench.services.definitions.operation import Answer, definition_op, validated
 from workbench.services.definitions.trust import OURS
-from workbench.settings import shipped
+from workbench.state.settings import shipped
 
 NewPath = Annotated[
     str | None,

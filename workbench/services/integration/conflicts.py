@@ -19,7 +19,7 @@ from workbench.services import approvals
 from workbench.services.approvals import Approval
 from workbench.services.worktrees.imports import import_new_commits
 from workbench.services.worktrees.rows import KIND, open_worktrees
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 

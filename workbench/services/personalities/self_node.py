@@ -9,7 +9,7 @@ from workbench.errors import Conflict
 from workbench.koi.identity import load_or_create
 from workbench.ops import Ctx
 from workbench.present.inert import inert_line
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.state_directory import NODE_OF_ANOTHER
 
 

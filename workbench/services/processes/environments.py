@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from workbench.errors import Unavailable
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 
 def save(settings: Settings, agent_uid: str, environment: Mapping[str, str]) -> None:

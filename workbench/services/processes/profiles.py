@@ -13,14 +13,14 @@ from typing import Literal
 from workbench.errors import BadInput, NotFound, Refused, WorkbenchError
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
-from workbench.project.home import home
-from workbench.project.user_files import load_record
 from workbench.rules import profile as rules
 from workbench.rules.definitions.mcp_servers import StdioServer
 from workbench.rules.definitions.model import Definition
 from workbench.rules.programs import PROGRAMS, Fit, fit
 from workbench.rules.secrets.executed import GivenWords
-from workbench.settings import Settings, shipped
+from workbench.state.home import home
+from workbench.state.settings import Settings, shipped
+from workbench.state.user_files import load_record
 from workbench.withheld import is_trusted, read_profile
 
 Source = Literal["shipped", "project"]

@@ -10,8 +10,8 @@ from workbench.confinement import Box, abilities, box_for_worktree
 from workbench.errors import Unavailable
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
-from workbench.project.home import expanded
-from workbench.settings import Settings
+from workbench.state.home import expanded
+from workbench.state.settings import Settings
 from workbench.withheld import untrusted_settings
 
 _NOT_THERE = "which does not exist: workers get no access to it. Create it, and start them again."

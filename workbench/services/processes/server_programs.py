@@ -15,7 +15,7 @@ from workbench.errors import Unavailable
 from workbench.ops import Ctx
 from workbench.rules.definitions.mcp_servers import StdioServer
 from workbench.services.processes import profiles, sandbox
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.system.tree_removal import remove_tree
 from workbench.upstream.target import Program
 

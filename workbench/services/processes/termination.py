@@ -15,10 +15,10 @@ from pathlib import Path
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.ops import Ctx
 from workbench.process import ProcessRef
-from workbench.project.root import identity
 from workbench.rules import access
 from workbench.services.agents.status import on_agent_exit
 from workbench.services.tasks import attempts
+from workbench.state.root import identity
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 from workbench.system.tree_removal import remove_tree

@@ -20,7 +20,7 @@ from workbench.rules.wire import paging
 from workbench.services.access import permissions
 from workbench.services.agents.rows import require_agent
 from workbench.services.spaces.sessions import require_session
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import Query, beside
 

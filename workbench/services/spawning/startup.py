@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 
 from workbench.confinement import Box, Limits
 from workbench.ops import Ctx
-from workbench.project.home import expanded
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
 from workbench.rules.profile import Profile
 from workbench.rules.programs import AgentSetup
 from workbench.services.processes import profiles, sandbox
 from workbench.services.processes.sandbox import Confinement
 from workbench.services.spawning.request import SpawnRequest
+from workbench.state.home import expanded
 from workbench.worker.startup import WorkerConfig, WorktreePlace
 
 

@@ -24,7 +24,7 @@ from workbench.services.tasks.rows import (
     end_attempt,
     reserve,
 )
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 

@@ -9,7 +9,7 @@ from workbench.model import SECOND
 from workbench.ops import SYSTEM, Ctx
 from workbench.rules import clocks
 from workbench.services.tasks.attempts import Failure, after_failure
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 

@@ -11,7 +11,7 @@ from workbench.errors import BadInput
 from workbench.model import Int64, Json, Micros, OnFailure, TaskState, Wire
 from workbench.ops.parameters import PersonaId
 from workbench.rules.secrets.executed import GivenCommand, GivenData, GivenText, warnings_about
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 Run = Annotated[
     str | list[str] | None,

@@ -18,12 +18,12 @@ from workbench.git import Repository
 from workbench.model import SECOND, Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import integration as rules
-from workbench.server_file import SERVER_LOG
 from workbench.services.tasks import attempts
 from workbench.services.tasks.rows import attempt_ref
 from workbench.services.worktrees.places import Place, exclusive, gates_are_held, gates_held
 from workbench.services.worktrees.rows import all_worktrees
-from workbench.settings import Settings
+from workbench.state.server_file import SERVER_LOG
+from workbench.state.settings import Settings
 from workbench.store.base import Row
 from workbench.system.tree_removal import remove_tree
 

@@ -21,7 +21,7 @@ from workbench.services.worktrees.imports import LOOK_SECONDS, import_branch
 from workbench.services.worktrees.places import COMMITTER, add_files, checkout_of, exclusive, is_there, place_of
 from workbench.services.worktrees.rescue import MOST_REFERENCES, move_to_trash, only_there, stamp
 from workbench.services.worktrees.rows import find_worktree
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.base import Row, Tx
 
 CANNOT_START = (125, 126, 127)

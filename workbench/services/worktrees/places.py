@@ -14,7 +14,7 @@ from workbench.errors import Unavailable
 from workbench.git import Checkout, Identity, Repository, unverified
 from workbench.ops import SYSTEM, Ctx
 from workbench.services.processes import sandbox
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.base import Row
 from workbench.system import file_lock
 

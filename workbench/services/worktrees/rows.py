@@ -12,7 +12,7 @@ from workbench.model import Level, Micros, Wire
 from workbench.ops import Caller
 from workbench.rules import integration
 from workbench.rules.integration import Action, WorktreeState
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 

@@ -26,10 +26,10 @@ from workbench.client.messages import no_server
 from workbench.client.project_server import ProjectServer
 from workbench.client.retry import backoff, is_temporary
 from workbench.errors import WorkbenchError
-from workbench.settings import Settings
 from workbench.shells.mcp.endpoint import Endpoint, SessionLost
 from workbench.shells.mcp.lines import Output, lines
 from workbench.shells.mcp.messages import Message, failure, list_changed, registered_token
+from workbench.state.settings import Settings
 
 WAIT_SECONDS = 25.0
 CLOSING_SECONDS = 2.0

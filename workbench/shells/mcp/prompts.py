@@ -20,10 +20,10 @@ from mcp.types import (
 
 from workbench.errors import BadInput
 from workbench.model import Level
-from workbench.settings import shipped
 from workbench.shells.mcp.addresses import SCHEME, segment
 from workbench.shells.mcp.backend import Backend, Context, refusing, require_first_page
 from workbench.shells.mcp.resources import Resources
+from workbench.state.settings import shipped
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from workbench.errors import Refused, WorkbenchError
 from workbench.rules.token_bucket import TokenBucket
 from workbench.rules.wire import message
 from workbench.rules.wire.message import Message
-from workbench.settings import Settings
 from workbench.shells.batches import batch, portions
+from workbench.state.settings import Settings
 
 SETTLE_SECONDS = 5.0
 """How long messages may still be handled after their client has left."""

@@ -16,8 +16,8 @@ import pytest
 from tests import given
 from tests.oracle import koi_net_environments, stock
 from workbench.app import Workbench
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 
 __all__ = ["koi_net_environments", "stock"]
 

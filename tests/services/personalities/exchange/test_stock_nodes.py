@@ -17,7 +17,7 @@ from tests.services.personalities.exchange.conftest import Network, Station
 from workbench.koi.nodes import edge_rid
 from workbench.koi.rids import parse_node
 from workbench.services.personalities import bundles
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(180)]
 

@@ -14,7 +14,7 @@ from tests.conftest import Admit, Served
 from tests.services.personalities.known import ALICE, know, online, own, profile
 from workbench.app import Workbench
 from workbench.errors import Conflict, NotFound, Refused
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import Clock
 from workbench.app import Workbench
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from workbench.ops import OPERATOR, Caller
 from workbench.services import SERVICES
 from workbench.services.access import personas
 from workbench.services.tasks import attempts, expiry
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.queries import Query
 from workbench.store.sqlite import open_store
 

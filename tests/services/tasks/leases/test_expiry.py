@@ -13,8 +13,8 @@ from tests.services.tasks.leases.calls import HOLDING, do, enter, kinds, sweep
 from workbench.app import Workbench
 from workbench.errors import Conflict, NotFound
 from workbench.model import SECOND, iso
-from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

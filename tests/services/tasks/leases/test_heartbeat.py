@@ -12,7 +12,7 @@ from tests.services.tasks.leases.calls import beat, do, enter, sweep
 from workbench.app import Workbench
 from workbench.errors import Refused
 from workbench.model import SECOND, iso
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,7 @@ from tests.services.tasks.plans.conftest import CHANGED, CHECKLIST, TEXT, UNCHAN
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict
 from workbench.services.tasks.plans import apply
-from workbench.settings import Settings, shipped
+from workbench.state.settings import Settings, shipped
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from workbench.ops import Ctx
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 

@@ -12,7 +12,7 @@ from workbench.koi.nodes import EdgeProfile, NodeProfile
 from workbench.koi.payloads import EventType, Manifest
 from workbench.rules.personalities.profile import PersonalityProfile
 from workbench.services.personalities.refusals import Refusal
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.base import Tx
 
 Profile = PersonalityProfile | NodeProfile | EdgeProfile

@@ -19,7 +19,7 @@ from workbench.rules.definitions.trust import Need
 from workbench.services.definitions import secrets, trust
 from workbench.services.processes import sandbox, server_programs
 from workbench.services.tools.servers import project
-from workbench.settings import Settings
+from workbench.state.settings import Settings
 from workbench.store.base import Tx
 from workbench.upstream.connection import Connect, Handlers, Limits, Upstream
 from workbench.upstream.connections import Key, Knowledge

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from workbench.model import ServerInfo
-from workbench.server_file import ServerFile
+from workbench.state.server_file import ServerFile
 
 WAITS = "import sys; print('begun', flush=True); sys.stdin.read()"
 

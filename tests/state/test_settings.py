@@ -14,11 +14,11 @@ import pytest
 from tests.given import refused
 from workbench import state_directory
 from workbench.errors import BadInput, Refused
-from workbench.project import user_files
-from workbench.project.home import NOWHERE, expanded
-from workbench.settings import HARMLESS, Settings
-from workbench.settings_file import LISTS
 from workbench.shells.gate import check_address
+from workbench.state import user_files
+from workbench.state.home import NOWHERE, expanded
+from workbench.state.settings import HARMLESS, Settings
+from workbench.state.settings_file import LISTS
 from workbench.system.atomic_file import LARGEST
 from workbench.withheld import set_but_not_trusted, trust, withheld
 
@@ -282,7 +282,7 @@ def test_a_project_has_to_be_there_and_is_resolved(tmp_path: Path, monkeypatch: 
 def test_a_directory_that_was_removed_under_the_program_is_a_coded_error(tmp_path: Path) -> None:
     code = (
         "import os, sys; os.mkdir(sys.argv[1]); os.chdir(sys.argv[1]); os.rmdir(sys.argv[1])\n"
-        "from workbench.settings import Settings; Settings.load()"
+        "from workbench.state.settings import Settings; Settings.load()"
     )
     ran = subprocess.run([sys.executable, "-c", code, str(tmp_path / "gone")], capture_output=True, text=True)
     assert "BadInput: NOT_A_DIRECTORY: The current directory" in ran.stderr

@@ -18,7 +18,7 @@ import psutil
 from pydantic import ValidationError
 
 from workbench.model import ServerInfo
-from workbench.project.root import identity
+from workbench.state.root import identity
 from workbench.system import atomic_file
 
 SERVER_LOG = "serve.log"

@@ -34,11 +34,10 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from workbench import settings_file
 from workbench.errors import BadInput
-from workbench.project import user_files
-from workbench.project.home import expanded
-from workbench.project.root import STATE, find_project
+from workbench.state import settings_file, user_files
+from workbench.state.home import expanded
+from workbench.state.root import STATE, find_project
 
 PACKAGE = Path(__file__).parent
 PREFIX = "WORKBENCH_"

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from workbench.errors import Unavailable
-from workbench.project.home import NOWHERE, home
+from workbench.state.home import NOWHERE, home
 from workbench.system import atomic_file, file_lock
 
 CONFIG_VARIABLE = "WORKBENCH_CONFIG"

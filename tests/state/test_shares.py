@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from workbench.errors import Unavailable
-from workbench.shares import Departure, held, holders
+from workbench.state.shares import Departure, held, holders
 
 HOLDER = """
 import pathlib, sys
-from workbench.shares import held
+from workbench.state.shares import held
 with held(pathlib.Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
