@@ -48,7 +48,7 @@ from workbench.rules.spelling import suggestion
 from workbench.rules.wire.arguments import plain
 from workbench.rules.wording import in_magics
 from workbench.state.settings import Settings
-from workbench.withheld import notice
+from workbench.trust.withheld import notice
 
 if TYPE_CHECKING:
     from kernel_ext.panels.desk import Desk

@@ -27,7 +27,6 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
 from tests.chance import SOAK
-from workbench import state_directory
 from workbench.app import Workbench
 from workbench.cli import main
 from workbench.model import SECOND, ServerInfo
@@ -37,6 +36,7 @@ from workbench.services.agents.register import add_pending
 from workbench.shells.serve import Servers
 from workbench.state.settings import Settings
 from workbench.store.sqlite import open_store
+from workbench.trust import state_directory
 
 LONG_SECONDS = 400
 """Tests with such a deadline, or a longer one, begin before the others."""

@@ -16,15 +16,12 @@ from typing import Any, Self
 
 from cachetools import LRUCache
 
-from workbench import state_directory
-from workbench.allowlist import Allowlist
 from workbench.chat.running import RunningAnswers
 from workbench.definitions import Registry
 from workbench.errors import Unauthenticated, Unavailable, WorkbenchError
 from workbench.functions.hosts import ToolHosts
 from workbench.git.access import Repositories
 from workbench.git.predictions import MergePredictions
-from workbench.known_secrets import KEY_FILE, KnownSecrets
 from workbench.koi.directory import Directory
 from workbench.koi.node import Node
 from workbench.model import SECOND, Capability, Level, ServerInfo, wall_clock
@@ -71,6 +68,9 @@ from workbench.state.settings import Settings
 from workbench.store.feed import Feed
 from workbench.store.sqlite import SqliteStore, open_store
 from workbench.sweeps import leftovers
+from workbench.trust import state_directory
+from workbench.trust.allowlist import Allowlist
+from workbench.trust.known_secrets import KEY_FILE, KnownSecrets
 from workbench.upstream.connections import Upstreams
 from workbench.upstream.servers_file import ServersFile
 

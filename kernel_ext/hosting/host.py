@@ -217,7 +217,7 @@ def not_started() -> Unavailable:
 
 async def _main(settings: Settings, port: int | None, end_workers: bool, opened: Callable[[Membership], None]) -> None:
     """The coroutine of the host's thread: a member of the project until cancelled, or until its own servers fail."""
-    from workbench import state_directory
+    from workbench.trust import state_directory
 
     await asyncio.to_thread(state_directory.create, settings)
     async with AsyncExitStack() as stack:

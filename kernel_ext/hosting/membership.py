@@ -17,10 +17,10 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from kernel_ext.hosting.serving import Serving, attach, serve
-from workbench import state_directory
 from workbench.errors import AWAY, NotFound, Unavailable, WorkbenchError
 from workbench.model import ServerInfo
 from workbench.state.server_file import ServerFile
+from workbench.trust import state_directory
 
 if TYPE_CHECKING:
     from workbench.ops import Catalogue

@@ -13,12 +13,12 @@ import pytest
 from tests import given
 from tests.analytics.conftest import rows
 from tests.conftest import with_store
-from workbench import state_directory
 from workbench.analytics.live import Live, refresh
 from workbench.analytics.reports import report
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused
 from workbench.state.settings import Settings
+from workbench.trust import state_directory
 
 pytestmark = pytest.mark.anyio
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from workbench import state_directory
 from workbench.app import Workbench
 from workbench.ops import Caller
 from workbench.state.settings import Settings
 from workbench.store.base import Tx
 from workbench.store.queries import beside
+from workbench.trust import state_directory
 
 SQL = beside(__file__)
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from tests.browser.desk_lab import (
     view,
 )
 from tests.browser.scenes import admitted, busy, proposal, repository
-from workbench.withheld import trust, withheld
+from workbench.trust.withheld import trust, withheld
 
 TWO = """\
 plan: two

@@ -24,7 +24,7 @@ from tests.browser.desk_lab import (
     wearing,
 )
 from tests.browser.scenes import busy, changed, defined, repository, talked, worktree
-from workbench.withheld import trust, withheld
+from workbench.trust.withheld import trust, withheld
 
 HERE = Path(__file__).parent
 WIDTHS = (700, 900, 1200, 1600)

@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.desk_lab import OpenDesk, Project, card, expect_fitting, resize, shot, view
 from tests.browser.scenes import changed, git, repository, worktree
-from workbench.withheld import trust, withheld
+from workbench.trust.withheld import trust, withheld
 
 STATS = '"""Robust statistics."""\n\nfrom statistics import median\n\n\ndef middle(values: list[float]) -> float:\n'
 STATS += "    return median(values) or 0.5  # the mean is not robust\n"

@@ -15,7 +15,7 @@ from tests.kernel.conftest import started
 from workbench.cli.project.starter import OFFERED, settings_text
 from workbench.rules.tasks.plan import parse
 from workbench.state.settings import Settings
-from workbench.withheld import privileged
+from workbench.trust.withheld import privileged
 
 FILES = ["workbench.ipynb", "plan.yaml", ".aiswarm/settings.toml"]
 OWN = """

@@ -27,7 +27,7 @@ from workbench.services import approvals
 from workbench.state import shares
 from workbench.state.settings import Settings
 from workbench.store.base import Tx
-from workbench.withheld import trust, withheld
+from workbench.trust.withheld import trust, withheld
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from tests import given
 from tests.legacy.conftest import NOW, asked, column, dump
-from workbench import state_directory
 from workbench.errors import Conflict, Unavailable
 from workbench.legacy import import_legacy
 from workbench.state.settings import Settings
 from workbench.store.sqlite import open_store
+from workbench.trust import state_directory
 
 # The feed.
 

@@ -21,7 +21,6 @@ from tests.project.every_command import everything, snapshot
 from tests.services.processes.running import process, serving, spawn
 from tests.services.worktrees.lab import finished, one
 from tests.worker.working import ran
-from workbench import state_directory
 from workbench.app import Workbench
 from workbench.client.discovery import find_server
 from workbench.git import Repository
@@ -31,7 +30,8 @@ from workbench.state import user_files
 from workbench.state.server_file import ServerFile
 from workbench.state.settings import Settings
 from workbench.sweeps import leftovers
-from workbench.withheld import trust, withheld
+from workbench.trust import state_directory
+from workbench.trust.withheld import trust, withheld
 
 pytestmark = pytest.mark.anyio
 

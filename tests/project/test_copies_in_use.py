@@ -23,7 +23,6 @@ from tests.panels.front_end import FrontEnd
 from tests.project.copies import WAYS, contents, copied
 from tests.services.definitions.rows import GOOD, PREPARATION
 from tests.services.processes.running import serving
-from workbench import state_directory
 from workbench.app import Workbench
 from workbench.client.discovery import find_server
 from workbench.client.http import HttpClient
@@ -32,6 +31,7 @@ from workbench.errors import WorkbenchError
 from workbench.ops import collect
 from workbench.services import SERVICES
 from workbench.state.settings import Settings
+from workbench.trust import state_directory
 
 pytestmark = pytest.mark.anyio
 

@@ -26,11 +26,11 @@ from tests.saved_project.make import PLACE
 from tests.services.processes.running import process, serving
 from tests.services.processes.test_reattach import events
 from tests.worker.working import working
-from workbench import state_directory
 from workbench.app import Workbench
 from workbench.ops import ANONYMOUS
 from workbench.state.settings import Settings
 from workbench.store.queries import Query
+from workbench.trust import state_directory
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 

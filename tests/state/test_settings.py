@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.given import refused
-from workbench import state_directory
 from workbench.errors import BadInput, Refused
 from workbench.shells.gate import check_address
 from workbench.state import user_files
@@ -20,7 +19,8 @@ from workbench.state.home import NOWHERE, expanded
 from workbench.state.settings import HARMLESS, Settings
 from workbench.state.settings_file import LISTS
 from workbench.system.atomic_file import LARGEST
-from workbench.withheld import set_but_not_trusted, trust, withheld
+from workbench.trust import state_directory
+from workbench.trust.withheld import set_but_not_trusted, trust, withheld
 
 
 @pytest.fixture(autouse=True)

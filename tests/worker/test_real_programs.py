@@ -32,7 +32,7 @@ from workbench.client.discovery import find_server
 from workbench.client.http import HttpClient
 from workbench.rules.secrets.forms import MASK
 from workbench.state.settings import Settings, shipped
-from workbench.withheld import trust, withheld
+from workbench.trust.withheld import trust, withheld
 
 __all__ = ["tools"]
 pytestmark = [pytest.mark.anyio, pytest.mark.node, pytest.mark.timeout(180)]

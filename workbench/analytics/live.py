@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench import state_directory
 from workbench.analytics.changes import START, Update, after_event, read_update
 from workbench.analytics.first_load import SMALLEST, FirstLoad, LoadFailed
 from workbench.analytics.others import Others
@@ -27,6 +26,7 @@ from workbench.state.settings import Settings
 from workbench.store.base import Store
 from workbench.store.feed import last_event_id
 from workbench.store.sqlite import SqliteStore
+from workbench.trust import state_directory
 
 if TYPE_CHECKING:
     import duckdb

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from workbench import state_directory
 from workbench.analytics.changes import START, Position, Update, read_update
 from workbench.analytics.replica import Catalogue, Replica
 from workbench.analytics.views import VIEWS
@@ -21,6 +20,7 @@ from workbench.state.home import expanded
 from workbench.state.settings import Settings
 from workbench.store.base import Reader
 from workbench.store.snapshot import read_snapshot
+from workbench.trust import state_directory
 
 NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 TAKEN = {"main", "temp", "system", "memory", "copy", "information_schema", "pg_catalog", *VIEWS}

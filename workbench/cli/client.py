@@ -7,10 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from workbench import state_directory
 from workbench.errors import Refused
 from workbench.model import ServerInfo
 from workbench.state.settings import Settings
+from workbench.trust import state_directory
 
 if TYPE_CHECKING:
     import duckdb

@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from workbench import state_directory
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
@@ -34,6 +33,7 @@ from workbench.model import iso
 from workbench.present.tables import Table
 from workbench.state.settings import Settings
 from workbench.system import atomic_file
+from workbench.trust import state_directory
 
 RESOURCES = offers.RESOURCES
 IMPORTABLE = ["projects", "sessions", "teams", "agents", "contexts"]

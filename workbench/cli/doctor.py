@@ -7,13 +7,13 @@ import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-from workbench import state_directory
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import PartialFailure, Shown, pass_client
 from workbench.errors import WorkbenchError
 from workbench.present.tables import Table
-from workbench.withheld import notice
+from workbench.trust import state_directory
+from workbench.trust.withheld import notice
 
 MEGABYTE = 1 << 20
 GIGABYTE = 1 << 30

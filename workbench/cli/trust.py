@@ -8,15 +8,15 @@ from typing import Any
 
 import click
 
-from workbench import state_directory
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, Text, agreed, pass_client
 from workbench.errors import Refused
 from workbench.present.inert import inert_line
 from workbench.state.settings import Settings
-from workbench.withheld import Privileged, withheld
-from workbench.withheld import trust as record
+from workbench.trust import state_directory
+from workbench.trust.withheld import Privileged, withheld
+from workbench.trust.withheld import trust as record
 
 TRUSTED = "Trusted. Profiles can be used from now on; the settings count when the server is next started."
 STATE = "State of the project that was not created here. Its agents, tasks and their commands are used as they are:"

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from workbench import state_directory
 from workbench.errors import Conflict
 from workbench.legacy import target
 from workbench.legacy.plan import Plan, decide
@@ -22,6 +21,7 @@ from workbench.state.settings import Settings
 from workbench.store.backups import back_up
 from workbench.store.base import Reader, Tx
 from workbench.store.sqlite import SqliteStore, open_store
+from workbench.trust import state_directory
 
 
 class Counted(Wire):

@@ -12,19 +12,19 @@ from workbench.rules.tools.surroundings import Surroundings
 from workbench.store.base import Reader, Store, Tx
 
 if TYPE_CHECKING:
-    from workbench.allowlist import Allowlist
     from workbench.chat.running import RunningAnswers
     from workbench.definitions import Registry
     from workbench.functions.hosts import ToolHosts
     from workbench.git import Repository
     from workbench.git.access import Repositories
     from workbench.git.predictions import MergePredictions
-    from workbench.known_secrets import KnownSecrets
     from workbench.koi.node import Node
     from workbench.process import ProcessTable
     from workbench.running_calls import RunningCalls
     from workbench.state.settings import Settings
     from workbench.store.feed import Feed
+    from workbench.trust.allowlist import Allowlist
+    from workbench.trust.known_secrets import KnownSecrets
     from workbench.upstream.connections import Upstreams
 
 

@@ -10,12 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench import state_directory
 from workbench.client import HttpClient, no_server
 from workbench.client.connection import ProjectConnection
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.state.settings import Settings
 from workbench.system.loop_thread import LoopThread
+from workbench.trust import state_directory
 
 if TYPE_CHECKING:
     from workbench.app import Workbench

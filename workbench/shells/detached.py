@@ -20,13 +20,13 @@ from pathlib import Path
 
 import psutil
 
-from workbench import state_directory
 from workbench.client.discovery import find_server
 from workbench.errors import Conflict, Unavailable
 from workbench.model import ServerInfo
 from workbench.process import is_running
 from workbench.state.server_file import SERVER_LOG, ServerFile
 from workbench.state.settings import Settings
+from workbench.trust import state_directory
 
 FLAG = "--detached"
 START_SECONDS = 60.0

@@ -35,7 +35,7 @@ from workbench.rules.token_bucket import TokenBucket
 from workbench.shells.connections import PEER, Peer
 from workbench.shells.origins import jupyter_origins, parse_origin
 from workbench.state.settings import Settings
-from workbench.withheld import set_but_not_trusted
+from workbench.trust.withheld import set_but_not_trusted
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from workbench.shells.stderr_log import stderr_log
 from workbench.state import shares
 from workbench.state.settings import Settings
 from workbench.system.interpreter import rare_collections
-from workbench.withheld import notice
+from workbench.trust.withheld import notice
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 Around = Callable[[Workbench], AbstractAsyncContextManager[None]]

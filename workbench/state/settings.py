@@ -4,7 +4,7 @@ Each is also an environment variable `WORKBENCH_<NAME>`, and a line `name = valu
 `.aiswarm/settings.toml` or in the user's own `~/.config/workbench/settings.toml`; the first of these takes precedence.
 
 A project's file may have come with the repository. Settings that give access to this machine, or run commands, count
-from it only after the user has trusted them (see `workbench.withheld`).
+from it only after the user has trusted them (see `workbench.trust.withheld`).
 """
 
 from __future__ import annotations

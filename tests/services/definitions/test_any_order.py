@@ -20,7 +20,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.chance import SOAK
 from tests.services.definitions.rows import TOOL
-from workbench import state_directory
 from workbench.app import Workbench
 from workbench.definitions import Directory, directory
 from workbench.errors import WorkbenchError
@@ -28,6 +27,7 @@ from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition
 from workbench.services import SERVICES
 from workbench.state.settings import Settings
 from workbench.store.sqlite import SqliteStore, open_store
+from workbench.trust import state_directory
 
 Fields = dict[str, Any]
 

@@ -21,7 +21,7 @@ from workbench.errors import BadInput, Conflict
 from workbench.services.integration import gates
 from workbench.shells.serve import Servers
 from workbench.state.settings import Settings
-from workbench.withheld import trust, withheld
+from workbench.trust.withheld import trust, withheld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 

@@ -15,7 +15,7 @@ from tests.worker.working import done, output_of, ran
 from workbench.errors import BadInput, NotFound, Refused, WorkbenchError
 from workbench.rules.definitions.composition import text_hash
 from workbench.rules.secrets.forms import MASK
-from workbench.withheld import trust, withheld
+from workbench.trust.withheld import trust, withheld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 

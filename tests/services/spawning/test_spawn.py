@@ -18,7 +18,7 @@ from tests.services.processes.running import agent, confinement, crowded, over, 
 from tests.worker.working import done, output_of, ran
 from workbench.errors import Conflict, Refused
 from workbench.state.settings import Settings
-from workbench.withheld import trust, withheld
+from workbench.trust.withheld import trust, withheld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 

@@ -19,9 +19,9 @@ from tests.services.tools.conftest import Shelf
 from tests.services.tools.test_calls import MARKED
 from tests.worker.working import ran
 from workbench.app import Workbench
-from workbench.known_secrets import KEY_FILE
 from workbench.rules.secrets.forms import MASK
 from workbench.services.definitions import secrets
+from workbench.trust.known_secrets import KEY_FILE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from workbench import state_directory
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, confirmed, pass_client
 from workbench.errors import BadInput, NotFound, WorkbenchError
 from workbench.model import wall_clock
 from workbench.state.settings import Settings
+from workbench.trust import state_directory
 
 
 @root.command()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from workbench import state_directory
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, pass_client
 from workbench.cli.project import starter
 from workbench.present.tables import Table
 from workbench.state.settings import Settings
+from workbench.trust import state_directory
 
 
 @root.command()

@@ -1,4 +1,4 @@
-"""Operations of the allowlist, which restricts access to the agents on it (spec 1); see `workbench.allowlist`."""
+"""Operations of the allowlist, which restricts access to the agents on it (spec 1); see `workbench.trust.allowlist`."""
 
 from __future__ import annotations
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
 
-from workbench.known_secrets import MOST, KnownSecrets
 from workbench.ops import Ctx
 from workbench.rules.secrets.marks import Mark
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
+from workbench.trust.known_secrets import MOST, KnownSecrets
 
 SQL = beside(__file__)
 LEARNED = "secret.learned"

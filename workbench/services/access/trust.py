@@ -1,4 +1,4 @@
-"""What of the project's files is not used because the user has not trusted it; see `workbench.withheld`.
+"""What of the project's files is not used because the user has not trusted it; see `workbench.trust.withheld`.
 
 Trusting it is no operation: nobody who reaches a server can do it, only a user of this machine, by `workbench trust`.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from workbench.errors import BadInput
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
-from workbench.withheld import withheld
+from workbench.trust.withheld import withheld
 
 
 class UntrustedFile(Wire):

@@ -12,7 +12,6 @@ from typing import Any, Literal
 from workbench.chat.frames import End, Usage
 from workbench.chat.running import Ending, Running
 from workbench.errors import Unavailable, WorkbenchError
-from workbench.known_secrets import KnownSecrets
 from workbench.ops import Ctx
 from workbench.rules.chat import endings
 from workbench.rules.chat.transcript import FrameKind, Transcript
@@ -21,6 +20,7 @@ from workbench.services.chat.frames import NewFrame
 from workbench.services.chat.recorder import Recorder
 from workbench.store.base import Tx
 from workbench.store.queries import beside
+from workbench.trust.known_secrets import KnownSecrets
 
 SQL = beside(__file__)
 TRIES = 30

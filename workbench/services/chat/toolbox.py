@@ -15,7 +15,6 @@ from workbench.chat.tools import ToolAnswer, ToolOffer
 from workbench.definitions import Snapshot
 from workbench.errors import BadInput, NotFound, Unavailable
 from workbench.functions.progress import Report, Reports
-from workbench.known_secrets import KnownSecrets
 from workbench.model import Access, Capability, Level, iso
 from workbench.ops import Caller, Ctx
 from workbench.present.inert import inert_line
@@ -33,6 +32,7 @@ from workbench.services.chat.recorder import Recorder
 from workbench.services.tools import calls, catalogue, refused_calls
 from workbench.services.tools.calls import Finished
 from workbench.services.tools.tool import Kind, OffererKind, Scope, Source, Tool
+from workbench.trust.known_secrets import KnownSecrets
 
 WORKBENCH = "workbench"
 PROGRESS_SECONDS = 1.0

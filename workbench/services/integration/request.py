@@ -17,7 +17,7 @@ from workbench.services.integration.gate_runner import check
 from workbench.services.integration.proposal import put_question
 from workbench.services.worktrees.places import exclusive
 from workbench.services.worktrees.rows import Branch, WorktreeName, require_own_worktree
-from workbench.withheld import set_but_not_trusted
+from workbench.trust.withheld import set_but_not_trusted
 
 
 class MadeConflict(Wire):

@@ -10,7 +10,7 @@ from workbench.koi.identity import load_or_create
 from workbench.ops import Ctx
 from workbench.present.inert import inert_line
 from workbench.state.settings import Settings
-from workbench.state_directory import NODE_OF_ANOTHER
+from workbench.trust.state_directory import NODE_OF_ANOTHER
 
 
 def key_file(settings: Settings) -> Path:

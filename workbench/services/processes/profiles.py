@@ -21,7 +21,7 @@ from workbench.rules.secrets.executed import GivenWords
 from workbench.state.home import home
 from workbench.state.settings import Settings, shipped
 from workbench.state.user_files import load_record
-from workbench.withheld import is_trusted, read_profile
+from workbench.trust.withheld import is_trusted, read_profile
 
 Source = Literal["shipped", "project"]
 

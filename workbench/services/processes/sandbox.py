@@ -12,7 +12,7 @@ from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.state.home import expanded
 from workbench.state.settings import Settings
-from workbench.withheld import untrusted_settings
+from workbench.trust.withheld import untrusted_settings
 
 _NOT_THERE = "which does not exist: workers get no access to it. Create it, and start them again."
 _NO_PATH = "which is a pattern and no path: workers get no access by it. Name the directory."

@@ -14,7 +14,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from workbench.errors import WorkbenchError
-from workbench.known_secrets import KnownSecrets
 from workbench.ops import Ctx
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.secrets import written_out
@@ -23,6 +22,7 @@ from workbench.services.chat.ending import without_secrets
 from workbench.services.spawning import request
 from workbench.services.spawning.request import SQL, SpawnRequest
 from workbench.store.migrate import Script
+from workbench.trust.known_secrets import KnownSecrets
 
 SCRIPT = Script("older_records", Path(__file__).with_suffix(".sql").read_text("utf-8"))
 

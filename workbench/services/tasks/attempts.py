@@ -15,7 +15,6 @@ from pydantic import Field
 from pydantic_core import from_json, to_json
 
 from workbench.errors import Conflict
-from workbench.known_secrets import KnownSecrets
 from workbench.model import TaskState, Wire
 from workbench.rules import access
 from workbench.rules.tasks import lifecycle
@@ -27,6 +26,7 @@ from workbench.services.tasks.rows import (
 from workbench.state.settings import Settings
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
+from workbench.trust.known_secrets import KnownSecrets
 
 SQL = beside(__file__)
 

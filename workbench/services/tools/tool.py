@@ -12,7 +12,6 @@ from typing import Any
 
 from workbench.chat.frames import Usage
 from workbench.definitions import Snapshot
-from workbench.known_secrets import KnownSecrets
 from workbench.model import Level
 from workbench.ops import Caller, Ctx
 from workbench.present.inert import inert_line
@@ -22,6 +21,7 @@ from workbench.rules.tools.masking import marked
 from workbench.rules.tools.results import as_json
 from workbench.rules.tools.servers import NETWORK, NOTEBOOK, RESERVED
 from workbench.rules.tools.surroundings import Surroundings
+from workbench.trust.known_secrets import KnownSecrets
 
 FINGERPRINT_LENGTH = 32
 

@@ -19,7 +19,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from workbench import state_directory
 from workbench.client.discovery import find_server
 from workbench.client.http import HttpClient
 from workbench.client.messages import no_server
@@ -30,6 +29,7 @@ from workbench.shells.mcp.endpoint import Endpoint, SessionLost
 from workbench.shells.mcp.lines import Output, lines
 from workbench.shells.mcp.messages import Message, failure, list_changed, registered_token
 from workbench.state.settings import Settings
+from workbench.trust import state_directory
 
 WAIT_SECONDS = 25.0
 CLOSING_SECONDS = 2.0

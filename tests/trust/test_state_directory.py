@@ -13,12 +13,12 @@ import pytest
 
 from tests.conftest import git, typed
 from tests.given import refused
-from workbench import state_directory
 from workbench.app import Workbench
 from workbench.errors import Refused
 from workbench.state import user_files
 from workbench.state.settings import Settings
-from workbench.withheld import Privileged, trust
+from workbench.trust import state_directory
+from workbench.trust.withheld import Privileged, trust
 
 Type = Callable[..., tuple[int, str]]
 

@@ -1,0 +1,1 @@
+"""What the user has trusted: the state directory, withheld files, the allowlist, known secrets."""
