@@ -16,9 +16,9 @@ import anyio
 import psutil
 
 from workbench.confinement import Box, Limits
+from workbench.drivers import AgentSetup
 from workbench.process import adopt_orphans
 from workbench.rules.profile import Profile
-from workbench.rules.programs import AgentSetup
 from workbench.worker import attempt
 from workbench.worker.attempt import Outcome, Worker
 from workbench.worker.startup import WorkerConfig

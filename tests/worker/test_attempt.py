@@ -15,8 +15,8 @@ import pytest
 from tests.conftest import ended
 from tests.worker.runner import Run, Runner
 from workbench.confinement import Limits, abilities
+from workbench.drivers import AgentSetup
 from workbench.rules.profile import Profile, parse
-from workbench.rules.programs import AgentSetup
 from workbench.rules.secrets.forms import MASK
 from workbench.state.settings import shipped
 from workbench.worker import attempt

@@ -22,9 +22,9 @@ from typing import Any
 
 from workbench.confinement import Box, Limits
 from workbench.confinement.refusals import TellingLines, explanation
+from workbench.drivers import Configuration
 from workbench.git import Identity
 from workbench.rules import profile as rules
-from workbench.rules.programs import Configuration
 from workbench.rules.secrets.mask import LineMask, Mask
 from workbench.rules.wire import json_safety
 from workbench.state.home import home

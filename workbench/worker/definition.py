@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from workbench.drivers import PROGRAMS, AgentSetup, Configuration
 from workbench.rules.profile import Profile
-from workbench.rules.programs import PROGRAMS, AgentSetup, Configuration
 
 SYSTEM_PROMPT = "system_prompt.md"
 _FOLDER = "definition"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from workbench.confinement import Box, Limits
+from workbench.drivers import AgentSetup
 from workbench.rules.profile import Profile
-from workbench.rules.programs import AgentSetup
 
 
 @dataclass(frozen=True, slots=True)

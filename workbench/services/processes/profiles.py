@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from workbench.drivers import PROGRAMS, Fit, fit
 from workbench.errors import BadInput, NotFound, Refused, WorkbenchError
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import profile as rules
 from workbench.rules.definitions.mcp_servers import StdioServer
 from workbench.rules.definitions.model import Definition
-from workbench.rules.programs import PROGRAMS, Fit, fit
 from workbench.rules.secrets.executed import GivenWords
 from workbench.state.home import home
 from workbench.state.settings import Settings, shipped

@@ -14,12 +14,12 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from workbench.definitions import Snapshot
+from workbench.drivers import AgentSetup
 from workbench.errors import BadInput, NotFound, Refused
 from workbench.model import Capability, SelfTools
 from workbench.ops import Ctx
 from workbench.rules.definitions import composition, layout
 from workbench.rules.definitions.secrets.written_out import with_masked_configuration
-from workbench.rules.programs import AgentSetup
 from workbench.services.agents.register import OwnDefinition
 from workbench.services.definitions import changes, secrets, trust
 from workbench.services.processes import profiles

@@ -13,11 +13,11 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from workbench.definitions import Snapshot
+from workbench.drivers import Fit
 from workbench.errors import BadInput, Conflict, Unavailable, WorkbenchError
 from workbench.model import Int64
 from workbench.ops import Ctx
 from workbench.rules.profile import RESERVED
-from workbench.rules.programs import Fit
 from workbench.services.access import secret_marks
 from workbench.services.access.authentication import COMMANDS_ONLY, SUPERVISED
 from workbench.services.agents.grants import ToolRef

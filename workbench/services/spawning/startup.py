@@ -9,10 +9,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from workbench.confinement import Box, Limits
+from workbench.drivers import AgentSetup
 from workbench.ops import Ctx
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
 from workbench.rules.profile import Profile
-from workbench.rules.programs import AgentSetup
 from workbench.services.processes import profiles, sandbox
 from workbench.services.processes.sandbox import Confinement
 from workbench.services.spawning.request import SpawnRequest

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.given import refused
+from workbench.drivers import PROGRAMS, AgentSetup, Configuration, fit
 from workbench.errors import BadInput
 from workbench.rules import profile
 from workbench.rules.definitions.model import Definition
-from workbench.rules.programs import PROGRAMS, AgentSetup, Configuration, fit
 from workbench.state.settings import shipped
 
 STDIO = {"command": "files-server", "args": ["--root", "."], "env": {"LEVEL": "1"}, "cwd": "docs"}

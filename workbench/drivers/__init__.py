@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from workbench.rules.programs import claude, codex, gemini
-from workbench.rules.programs.fit import Fit, Program, fit
-from workbench.rules.programs.setup import AgentSetup, Configuration, ServerSetup
+from workbench.drivers import claude, codex, gemini
+from workbench.drivers.fit import Fit, Program, fit
+from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup
 
 __all__ = ["PROGRAMS", "AgentSetup", "Configuration", "Fit", "Program", "ServerSetup", "fit"]
 

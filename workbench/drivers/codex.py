@@ -8,8 +8,8 @@ from typing import Any
 
 import tomli_w
 
+from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup
 from workbench.rules.definitions.mcp_servers import StdioServer
-from workbench.rules.programs.setup import AgentSetup, Configuration, ServerSetup
 
 CONFIG = ".codex/config.toml"
 KEY = "CODEX_API_KEY"

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from re import Pattern
 from typing import Any
 
+from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup, unattended
 from workbench.errors import BadInput
 from workbench.rules.definitions.model import Definition, Settings
 from workbench.rules.definitions.providers import provider_id
-from workbench.rules.programs.setup import AgentSetup, Configuration, ServerSetup, unattended
 
 OWN_SERVER = "workbench"
 """The name of Workbench's own MCP server in a program's configuration."""

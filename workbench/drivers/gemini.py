@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup
 from workbench.rules.definitions.mcp_servers import StdioServer
-from workbench.rules.programs.setup import AgentSetup, Configuration, ServerSetup
 
 CONFIG = ".gemini/settings.json"
 PROMPT = "system_prompt.md"

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup
 from workbench.rules.definitions.mcp_servers import StdioServer
-from workbench.rules.programs.setup import AgentSetup, Configuration, ServerSetup
 
 MCP = "mcp.json"
 PROMPT = "system_prompt.md"
