@@ -16,7 +16,6 @@ from typing import Any, Self
 
 from cachetools import LRUCache
 
-from workbench.chat.running import RunningAnswers
 from workbench.definitions import Registry
 from workbench.errors import Unauthenticated, Unavailable, WorkbenchError
 from workbench.functions.hosts import ToolHosts
@@ -27,6 +26,7 @@ from workbench.koi.node import Node
 from workbench.model import SECOND, Capability, Level, ServerInfo, wall_clock
 from workbench.ops import OPERATOR, SYSTEM, Caller, Ctx, authorise, collect, dispatch, functions_of
 from workbench.process import ProcessTable
+from workbench.providers.running import RunningAnswers
 from workbench.rules import access
 from workbench.rules.tools.names import qualified
 from workbench.rules.tools.surroundings import Surroundings

@@ -12,7 +12,6 @@ from workbench.rules.tools.surroundings import Surroundings
 from workbench.store.base import Reader, Store, Tx
 
 if TYPE_CHECKING:
-    from workbench.chat.running import RunningAnswers
     from workbench.definitions import Registry
     from workbench.functions.hosts import ToolHosts
     from workbench.git import Repository
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from workbench.git.predictions import MergePredictions
     from workbench.koi.node import Node
     from workbench.process import ProcessTable
+    from workbench.providers.running import RunningAnswers
     from workbench.running_calls import RunningCalls
     from workbench.state.settings import Settings
     from workbench.store.feed import Feed

@@ -11,8 +11,8 @@ from tests.code_blocks import blocks_in, run_commands
 from tests.conftest import Served
 from tests.docs import ROOT
 from tests.kernel.conftest import started
-from workbench.chat.scripted import Script
 from workbench.ops import collect
+from workbench.providers.scripted import Script
 from workbench.rules.yaml_text import load
 from workbench.services import chat as service
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.chat.dialects import OLLAMA
-from tests.chat.provider import Reply, provider
-from tests.chat.wire import Call, Step
+from tests.providers.dialects import OLLAMA
+from tests.providers.provider import Reply, provider
+from tests.providers.wire import Call, Step
 from tests.services.chat.conftest import Chat
 from workbench.cli.chat.answer import Answer, ending
 from workbench.cli.chat.terminal import print_answer

@@ -14,9 +14,9 @@ from tests.conftest import Admit, Served
 from tests.services.tools import conftest
 from tests.services.tools.conftest import CHAT, READING, Hanging, Shelf, as_agent, begin, ended_with, events, rows
 from workbench.app import Workbench
-from workbench.chat.frames import Usage
 from workbench.errors import Conflict, NotFound
 from workbench.ops import Ctx
+from workbench.providers.frames import Usage
 from workbench.rules.tools.surroundings import Surroundings
 from workbench.services.tools import lost_calls
 from workbench.services.tools.calls import call as call_tool

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.chat.dialects import OLLAMA
-from tests.chat.provider import provider
-from tests.chat.wire import Step
 from tests.conftest import Admit, Served
+from tests.providers.dialects import OLLAMA
+from tests.providers.provider import provider
+from tests.providers.wire import Step
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Unavailable, WorkbenchError
 from workbench.state.settings import Settings

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.chat.dialects import ADDRESSES, ANTHROPIC, KEYS, OPENAI_CHAT, OPENAI_RESPONSES, Dialect
-from tests.chat.provider import Provider, failure, provider
-from tests.chat.wire import Call, Step
 from tests.conftest import Served
+from tests.providers.dialects import ADDRESSES, ANTHROPIC, KEYS, OPENAI_CHAT, OPENAI_RESPONSES, Dialect
+from tests.providers.provider import Provider, failure, provider
+from tests.providers.wire import Call, Step
 from tests.shells.websocket.test_chat import Client, Clients, Message, client, of, text
 
 __all__ = ["client"]

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.chat.markup import as_markup
 from workbench.present.inert import as_html, inert
+from workbench.providers.markup import as_markup
 from workbench.rules.chat.transcript import CallState, TextPart, ToolPart
 from workbench.rules.tools.content import Picture, words
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from workbench.chat.frames import End, Usage
-from workbench.chat.running import Ending, Running
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.ops import Ctx
+from workbench.providers.frames import End, Usage
+from workbench.providers.running import Ending, Running
 from workbench.rules.chat import endings
 from workbench.rules.chat.transcript import FrameKind, Transcript
 from workbench.services.chat import frames, messages

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workbench.chat.markup import as_markup
 from workbench.model import Level, Wire, iso
 from workbench.ops import Ctx, op
 from workbench.present.inert import as_html, inert
+from workbench.providers.markup import as_markup
 from workbench.rules.chat.markdown import escaped, harmless
 from workbench.rules.chat.transcript import TextPart, ToolPart
 from workbench.rules.tools.content import Picture, pictures

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from workbench.chat.answers import extended
-from workbench.chat.frames import Frame, History, Token, ToolCompleted, ToolStarted
+from workbench.providers.answers import extended
+from workbench.providers.frames import Frame, History, Token, ToolCompleted, ToolStarted
 from workbench.rules.chat.transcript import FrameKind
 from workbench.services.chat import frames
 from workbench.store.base import Reader, Row

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from workbench.chat.running import Running
 from workbench.errors import WorkbenchError
 from workbench.ops import Ctx
+from workbench.providers.running import Running
 from workbench.rules.chat.transcript import FrameKind, Transcript
 from workbench.rules.secrets.mask import StreamMask
 from workbench.services.chat import frames

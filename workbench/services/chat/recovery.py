@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from workbench.chat.frames import Usage
 from workbench.ops import Ctx
+from workbench.providers.frames import Usage
 from workbench.services.chat import ending, messages
 from workbench.store.base import Tx
 

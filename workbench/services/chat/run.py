@@ -9,8 +9,11 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from decimal import Decimal
 
-from workbench.chat.answers import answer, load
-from workbench.chat.frames import (
+from workbench.definitions import Snapshot
+from workbench.errors import Conflict, Unavailable, WorkbenchError
+from workbench.ops import Ctx
+from workbench.providers.answers import answer, load
+from workbench.providers.frames import (
     Completed,
     Frame,
     Retrying,
@@ -21,11 +24,8 @@ from workbench.chat.frames import (
     Usage,
     Used,
 )
-from workbench.chat.question import STEPS, Limits, Question
-from workbench.chat.running import Ending, Running
-from workbench.definitions import Snapshot
-from workbench.errors import Conflict, Unavailable, WorkbenchError
-from workbench.ops import Ctx
+from workbench.providers.question import STEPS, Limits, Question
+from workbench.providers.running import Ending, Running
 from workbench.rules.chat.limits import money_left, tokens_left
 from workbench.rules.chat.transcript import FrameKind
 from workbench.rules.definitions import composition

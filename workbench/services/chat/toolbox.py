@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from workbench.chat.frames import ToolCompleted, ToolStarted
-from workbench.chat.tools import ToolAnswer, ToolOffer
 from workbench.definitions import Snapshot
 from workbench.errors import BadInput, NotFound, Unavailable
 from workbench.functions.progress import Report, Reports
 from workbench.model import Access, Capability, Level, iso
 from workbench.ops import Caller, Ctx
 from workbench.present.inert import inert_line
+from workbench.providers.frames import ToolCompleted, ToolStarted
+from workbench.providers.tools import ToolAnswer, ToolOffer
 from workbench.rules.chat.transcript import FrameKind
 from workbench.rules.definitions.model import Include
 from workbench.rules.definitions.tool_rules import is_on_request

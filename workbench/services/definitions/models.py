@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.chat.answers import Choice
-from workbench.chat.frames import Completed, End
 from workbench.definitions import Snapshot
 from workbench.errors import BadInput, Conflict, Unavailable
 from workbench.ops import Ctx
+from workbench.providers.answers import Choice
+from workbench.providers.frames import Completed, End
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.providers import ALIASES, PROVIDERS, check, provider_id
 from workbench.rules.definitions.secrets.written_out import is_secret

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.chat.frames import Usage
 from workbench.model import SECOND, iso
+from workbench.providers.frames import Usage
 from workbench.rules.tools.progress import Report
 from workbench.rules.tools.results import shortened
 from workbench.running_calls import RunningCalls

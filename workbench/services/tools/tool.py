@@ -10,11 +10,11 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from workbench.chat.frames import Usage
 from workbench.definitions import Snapshot
 from workbench.model import Level
 from workbench.ops import Caller, Ctx
 from workbench.present.inert import inert_line
+from workbench.providers.frames import Usage
 from workbench.rules.personalities.addresses import node_label
 from workbench.rules.tools import content
 from workbench.rules.tools.masking import marked

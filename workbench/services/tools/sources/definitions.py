@@ -8,14 +8,14 @@ from contextlib import suppress
 from functools import partial
 from itertools import groupby
 
-from workbench.chat.answers import answer
-from workbench.chat.frames import Completed
-from workbench.chat.question import Question
-from workbench.chat.tools import NoTools
 from workbench.definitions import Registry, Snapshot
 from workbench.errors import NotFound, WorkbenchError
 from workbench.model import Level
 from workbench.ops import Ctx
+from workbench.providers.answers import answer
+from workbench.providers.frames import Completed
+from workbench.providers.question import Question
+from workbench.providers.tools import NoTools
 from workbench.rules.chat.endings import remark
 from workbench.rules.definitions import composition, templates
 from workbench.rules.definitions.model import AgentTool, Mode

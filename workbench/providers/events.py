@@ -19,8 +19,8 @@ from pydantic_ai.messages import (
 from pydantic_ai.run import AgentRunResultEvent
 from pydantic_ai.usage import RunUsage
 
-from workbench.chat import transcript
-from workbench.chat.frames import Completed, End, Frame, Thought, Token, ToolCompleted, ToolStarted, Usage
+from workbench.providers import transcript
+from workbench.providers.frames import Completed, End, Frame, Thought, Token, ToolCompleted, ToolStarted, Usage
 
 
 def frame(event: Any, begun: int) -> Frame | None:

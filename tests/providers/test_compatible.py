@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.chat.conftest import Answer, Asking
-from tests.chat.dialects import OPENAI_CHAT
-from tests.chat.provider import Reply
-from workbench.chat.compatible import error_of
-from workbench.chat.frames import End, ToolStarted
-from workbench.chat.tools import ToolAnswer, ToolOffer
+from tests.providers.conftest import Answer, Asking
+from tests.providers.dialects import OPENAI_CHAT
+from tests.providers.provider import Reply
+from workbench.providers.compatible import error_of
+from workbench.providers.frames import End, ToolStarted
+from workbench.providers.tools import ToolAnswer, ToolOffer
 
 pytestmark = pytest.mark.anyio
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic_ai.exceptions import ModelHTTPError, ModelRequestRejectedError
 
-from workbench.chat.question import Question
 from workbench.errors import BadInput
+from workbench.providers.question import Question
 
 _WIRE = {
     "temperature": ("temperature",),

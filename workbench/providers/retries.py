@@ -12,9 +12,9 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import Model, StreamedResponse
 from pydantic_ai.models.fallback import FallbackModel
 
-from workbench.chat import pictures
-from workbench.chat.failures import coded, is_too_long
-from workbench.chat.frames import Retrying
+from workbench.providers import pictures
+from workbench.providers.failures import coded, is_too_long
+from workbench.providers.frames import Retrying
 
 LONGEST_WAIT = 60.0
 """Seconds. A provider that asks for a longer wait gets no repetition; the error names the wait."""

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.chat.conftest import Asking, ask
-from tests.chat.dialects import EVERY, OPENAI_CHAT, Dialect
-from tests.chat.provider import failure
-from tests.chat.wire import Call, Step
-from workbench.chat import transcript
-from workbench.chat.frames import Retrying, ToolCompleted
-from workbench.chat.pictures import MOST, has_any
-from workbench.chat.tools import ToolAnswer, ToolOffer
+from tests.providers.conftest import Asking, ask
+from tests.providers.dialects import EVERY, OPENAI_CHAT, Dialect
+from tests.providers.provider import failure
+from tests.providers.wire import Call, Step
+from workbench.providers import transcript
+from workbench.providers.frames import Retrying, ToolCompleted
+from workbench.providers.pictures import MOST, has_any
+from workbench.providers.tools import ToolAnswer, ToolOffer
 from workbench.rules.tools.content import Picture, as_text, pictures
 
 pytestmark = pytest.mark.anyio

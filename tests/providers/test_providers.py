@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from tests.chat.conftest import Asking
-from tests.chat.dialects import ANTHROPIC, EVERY, HTTP, OPENAI_CHAT, OPENAI_RESPONSES, Dialect
-from tests.chat.provider import Reply, provider
-from tests.chat.wire import Call, Step
-from workbench.chat.frames import End, Retrying, Thought, Token, ToolCompleted
-from workbench.chat.tools import ToolAnswer, ToolOffer
+from tests.providers.conftest import Asking
+from tests.providers.dialects import ANTHROPIC, EVERY, HTTP, OPENAI_CHAT, OPENAI_RESPONSES, Dialect
+from tests.providers.provider import Reply, provider
+from tests.providers.wire import Call, Step
+from workbench.providers.frames import End, Retrying, Thought, Token, ToolCompleted
+from workbench.providers.tools import ToolAnswer, ToolOffer
 
 pytestmark = pytest.mark.anyio
 

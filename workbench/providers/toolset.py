@@ -11,9 +11,9 @@ from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.toolsets.abstract import ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 
-from workbench.chat.pictures import PicturesRoom, as_content
-from workbench.chat.tools import Toolbox, ToolOffer
 from workbench.errors import WorkbenchError
+from workbench.providers.pictures import PicturesRoom, as_content
+from workbench.providers.tools import Toolbox, ToolOffer
 from workbench.rules.wire import json_safety
 
 RESULT_LIMIT = 200_000

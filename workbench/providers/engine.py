@@ -19,15 +19,15 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
-from workbench.chat import events, transcript
-from workbench.chat.failures import coded, limit_reached
-from workbench.chat.frames import Frame, Thought, Token, Used
-from workbench.chat.question import Limits, Question
-from workbench.chat.retries import Retries
-from workbench.chat.taken_settings import refuse_setting, require_taken
-from workbench.chat.tools import Toolbox
-from workbench.chat.toolset import MISTAKES, Tools
 from workbench.errors import Conflict, Unavailable
+from workbench.providers import events, transcript
+from workbench.providers.failures import coded, limit_reached
+from workbench.providers.frames import Frame, Thought, Token, Used
+from workbench.providers.question import Limits, Question
+from workbench.providers.retries import Retries
+from workbench.providers.taken_settings import refuse_setting, require_taken
+from workbench.providers.tools import Toolbox
+from workbench.providers.toolset import MISTAKES, Tools
 
 __all__ = ["Limits", "Question", "answer"]
 

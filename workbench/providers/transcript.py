@@ -23,9 +23,9 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from workbench.chat import pictures
-from workbench.chat.frames import Frame, History, Token, ToolCompleted, ToolStarted
 from workbench.errors import Conflict
+from workbench.providers import pictures
+from workbench.providers.frames import Frame, History, Token, ToolCompleted, ToolStarted
 from workbench.rules.wire import json_safety
 
 VERSION = "pydantic-ai/2"

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.chat.conftest import Asking
-from tests.chat.dialects import ANTHROPIC, BEDROCK, EVERY, GOOGLE, HTTP, OPENAI_CHAT, Dialect
-from tests.chat.provider import Reply, failure, provider
-from tests.chat.wire import Call, Step
-from workbench.chat.frames import End, Retrying, Token
+from tests.providers.conftest import Asking
+from tests.providers.dialects import ANTHROPIC, BEDROCK, EVERY, GOOGLE, HTTP, OPENAI_CHAT, Dialect
+from tests.providers.provider import Reply, failure, provider
+from tests.providers.wire import Call, Step
 from workbench.errors import TooMany, WorkbenchError
+from workbench.providers.frames import End, Retrying, Token
 
 pytestmark = pytest.mark.anyio
 

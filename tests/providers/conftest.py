@@ -9,15 +9,15 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.chat.dialects import ADDRESSES, Dialect
-from tests.chat.provider import Provider, Reply, Request, provider
-from tests.chat.wire import Step
-from workbench.chat.engine import answer
-from workbench.chat.frames import Completed, Frame, Retrying, Token, Used
-from workbench.chat.models import model
-from workbench.chat.question import Limits, Question
-from workbench.chat.tools import NoTools, Toolbox
+from tests.providers.dialects import ADDRESSES, Dialect
+from tests.providers.provider import Provider, Reply, Request, provider
+from tests.providers.wire import Step
 from workbench.errors import WorkbenchError
+from workbench.providers.engine import answer
+from workbench.providers.frames import Completed, Frame, Retrying, Token, Used
+from workbench.providers.models import model
+from workbench.providers.question import Limits, Question
+from workbench.providers.tools import NoTools, Toolbox
 
 AnyFrame = TypeVar("AnyFrame", bound=Frame)
 

@@ -8,11 +8,11 @@ from contextlib import aclosing
 
 import pytest
 
-from workbench.chat import answers
-from workbench.chat.answers import Choice
-from workbench.chat.frames import Completed, Token, ToolStarted
-from workbench.chat.question import Question
-from workbench.chat.tools import NoTools
+from workbench.providers import answers
+from workbench.providers.answers import Choice
+from workbench.providers.frames import Completed, Token, ToolStarted
+from workbench.providers.question import Question
+from workbench.providers.tools import NoTools
 
 pytestmark = pytest.mark.anyio
 
@@ -31,9 +31,9 @@ async def test_a_conversation_goes_on_after_an_interruption() -> None:
 
 IMPORTS = """
 import asyncio, sys, time
-from workbench.chat import answers
-from workbench.chat.question import Question
-from workbench.chat.tools import NoTools
+from workbench.providers import answers
+from workbench.providers.question import Question
+from workbench.providers.tools import NoTools
 
 assert "pydantic_ai" not in sys.modules
 
@@ -55,9 +55,9 @@ asyncio.run(main())
 """
 ABSENT = """
 import asyncio, sys
-from workbench.chat import answers
-from workbench.chat.question import Question
-from workbench.chat.tools import NoTools
+from workbench.providers import answers
+from workbench.providers.question import Question
+from workbench.providers.tools import NoTools
 from workbench.errors import Unavailable
 
 sys.modules[sys.argv[1]] = None

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
-from workbench.chat.frames import Frame, History, Retrying
-from workbench.chat.models import model, not_installed
-from workbench.chat.question import Limits, Question
-from workbench.chat.tools import Toolbox
 from workbench.errors import WorkbenchError
+from workbench.providers.frames import Frame, History, Retrying
+from workbench.providers.models import model, not_installed
+from workbench.providers.question import Limits, Question
+from workbench.providers.tools import Toolbox
 from workbench.rules.definitions.secrets.written_out import is_secret
 from workbench.rules.secrets.mask import Mask
 
@@ -90,6 +90,6 @@ async def load(choice: Choice) -> None:
 
 def _imported(name: str) -> Any:
     try:
-        return import_module(f"workbench.chat.{name}")
+        return import_module(f"workbench.providers.{name}")
     except ImportError as error:
         raise not_installed(error) from None

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.chat import wire
-from tests.chat.provider import Reply
-from tests.chat.wire import Step
+from tests.providers import wire
+from tests.providers.provider import Reply
+from tests.providers.wire import Step
 
 EVENTS = "text/event-stream"
 KEYS = {

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.chat.conftest import Asking
-from tests.chat.dialects import EVERY, OPENAI_CHAT, Dialect
-from tests.chat.wire import Call, Step
 from tests.given import refused
-from workbench.chat import transcript
-from workbench.chat.frames import Frame, Token, ToolCompleted, ToolStarted
+from tests.providers.conftest import Asking
+from tests.providers.dialects import EVERY, OPENAI_CHAT, Dialect
+from tests.providers.wire import Call, Step
+from workbench.providers import transcript
+from workbench.providers.frames import Frame, Token, ToolCompleted, ToolStarted
 
 pytestmark = pytest.mark.anyio
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.given import refused
-from workbench.chat.engine import Limits, Question, answer
-from workbench.chat.frames import Completed, Frame, Token, ToolCompleted, ToolStarted
-from workbench.chat.models import model
-from workbench.chat.tools import NoTools, ToolAnswer, ToolOffer
 from workbench.errors import Conflict, Unavailable, WorkbenchError
+from workbench.providers.engine import Limits, Question, answer
+from workbench.providers.frames import Completed, Frame, Token, ToolCompleted, ToolStarted
+from workbench.providers.models import model
+from workbench.providers.tools import NoTools, ToolAnswer, ToolOffer
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from workbench.chat.frames import History
+from workbench.providers.frames import History
 
 STEPS = 20
 """How often a model is asked for one answer, if nothing else is set."""

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.chat.conftest import Asking
-from tests.chat.dialects import ANTHROPIC, GOOGLE, OPENAI_CHAT, OPENAI_RESPONSES, Dialect
-from tests.chat.provider import Reply
-from tests.chat.wire import Step
+from tests.providers.conftest import Asking
+from tests.providers.dialects import ANTHROPIC, GOOGLE, OPENAI_CHAT, OPENAI_RESPONSES, Dialect
+from tests.providers.provider import Reply
+from tests.providers.wire import Step
 from workbench.rules.definitions.model import Definition
 from workbench.services.definitions.models import sampling
 

@@ -61,7 +61,7 @@ def _made(provider: str, model_id: str, config: Mapping[str, str], settings: Map
             return GoogleModel(model_id, provider=GoogleProvider(api_key=config["GOOGLE_API_KEY"]))
         case "bedrock":
             return _bedrock(model_id, config)
-    from workbench.chat.scripted import scripted
+    from workbench.providers.scripted import scripted
 
     return scripted(settings.get("script"))
 
@@ -71,7 +71,7 @@ def _openai(model_id: str, config: Mapping[str, str], settings: Mapping[str, Any
     from pydantic_ai.models.openai import OpenAIResponsesModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    from workbench.chat.compatible import CompatibleModel
+    from workbench.providers.compatible import CompatibleModel
 
     address = config.get("OPENAI_BASE_URL")
     api = settings.get("openaiApi", "chat" if address else "responses")
@@ -85,7 +85,7 @@ def _openai(model_id: str, config: Mapping[str, str], settings: Mapping[str, Any
 def _ollama(model_id: str, host: str) -> Model:
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    from workbench.chat.compatible import CompatibleModel
+    from workbench.providers.compatible import CompatibleModel
 
     return CompatibleModel(model_id, provider=OpenAIProvider(base_url=f"{host.rstrip('/')}/v1", api_key="ollama"))
 
