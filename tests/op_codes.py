@@ -23,7 +23,7 @@ _LAYERS = (
     *("services", "definitions", "rules", "git", "koi", "functions", "process"),
     *("allowlist.py", "atomic_file.py", "file_lock.py", "ops"),
 )
-_DEFINITIONS = "workbench.definitions"
+_DEFINITIONS = "workbench.definition_files"
 """Reached by `ctx.definitions` alone: the names of its methods are too common."""
 _TOO_COMMON = {
     *("get", "add", "all", "one", "run", "read", "write", "look", "append", "format", "items", "close", "start"),

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from cachetools import LRUCache
 
-from workbench.definitions import Registry
+from workbench.definition_files import Registry
 from workbench.errors import Unauthenticated, Unavailable, WorkbenchError
 from workbench.functions.hosts import ToolHosts
 from workbench.git.access import Repositories

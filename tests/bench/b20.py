@@ -13,7 +13,7 @@ import yaml
 from tests.bench.project import opened, scratch
 from tests.bench.rows import SHORT, Row, Samples, within
 from workbench.app import Workbench
-from workbench.definitions.directory import SETTLED_NANOSECONDS
+from workbench.definition_files.directory import SETTLED_NANOSECONDS
 
 DEFINITIONS = 1_000
 READS = 50

@@ -17,9 +17,9 @@ import pytest
 
 from tests.chance import SOAK, chance
 from tests.conftest import Child, ended
-from workbench.definitions.directory import Directory
-from workbench.definitions.group import Replacement, replace_together
-from workbench.definitions.journal import PRIVATE
+from workbench.definition_files.directory import Directory
+from workbench.definition_files.group import Replacement, replace_together
+from workbench.definition_files.journal import PRIVATE
 from workbench.errors import NotFound
 from workbench.rules.definitions.model import Definition, Entry
 

@@ -12,7 +12,7 @@ from workbench.rules.tools.surroundings import Surroundings
 from workbench.store.base import Reader, Store, Tx
 
 if TYPE_CHECKING:
-    from workbench.definitions import Registry
+    from workbench.definition_files import Registry
     from workbench.functions.hosts import ToolHosts
     from workbench.git import Repository
     from workbench.git.access import Repositories

@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.chance import SOAK
 from tests.services.definitions.rows import TOOL
 from workbench.app import Workbench
-from workbench.definitions import Directory, directory
+from workbench.definition_files import Directory, directory
 from workbench.errors import WorkbenchError
 from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition
 from workbench.services import SERVICES

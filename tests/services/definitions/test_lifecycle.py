@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import Admit, Served, git
 from tests.services.definitions.conftest import Reviewer, create, refused, versions
 from workbench.app import Workbench
-from workbench.definitions.journal import Journal
+from workbench.definition_files.journal import Journal
 from workbench.errors import BadInput, NotFound, Refused
 from workbench.state.settings import Settings
 

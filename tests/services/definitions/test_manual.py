@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 
 PATH = ROOT / "docs" / "definitions.md"
 PAGE = PATH.read_text("utf-8")
-PLACES = ("workbench/definitions", "workbench/rules/definitions", "workbench/services/definitions")
+PLACES = ("workbench/definition_files", "workbench/rules/definitions", "workbench/services/definitions")
 GENERAL = {"PROJECT_UNWRITABLE", "FORBIDDEN"}
 """Codes that are about more than definitions."""
 OPERATIONS = [op.name for op in collect([service]).values()]

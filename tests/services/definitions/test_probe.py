@@ -17,7 +17,7 @@ from tests.services.definitions.conftest import refused
 from tests.upstream.servers import OFF_PROTOCOL
 from workbench.app import Workbench
 from workbench.confinement import abilities
-from workbench.definitions.registry import PROBES
+from workbench.definition_files.registry import PROBES
 from workbench.errors import Refused, Unavailable
 from workbench.ops import OPERATOR
 from workbench.services.definitions import changes

@@ -14,7 +14,7 @@ import pytest
 
 from tests import given
 from tests.conftest import Admit
-from tests.definitions.provider import Provider, running
+from tests.definition_files.provider import Provider, running
 from workbench.app import Workbench
 from workbench.errors import Refused, Unavailable, WorkbenchError
 from workbench.ops import OPERATOR, Caller

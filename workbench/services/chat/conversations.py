@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from workbench.definitions import Snapshot
+from workbench.definition_files import Snapshot
 from workbench.errors import BadInput, NotFound
 from workbench.model import LARGEST_INT, Level, Wire, uuid7
 from workbench.ops import Ctx, Ok, op

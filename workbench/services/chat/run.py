@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from decimal import Decimal
 
-from workbench.definitions import Snapshot
+from workbench.definition_files import Snapshot
 from workbench.errors import Conflict, Unavailable, WorkbenchError
 from workbench.ops import Ctx
 from workbench.providers.answers import answer, load

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from workbench.definitions import Snapshot
+from workbench.definition_files import Snapshot
 from workbench.errors import BadInput, NotFound, Unavailable
 from workbench.functions.progress import Report, Reports
 from workbench.model import Access, Capability, Level, iso

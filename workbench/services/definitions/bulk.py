@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.definitions import Draft
-from workbench.definitions.group import Replacement, replace_together
+from workbench.definition_files import Draft
+from workbench.definition_files.group import Replacement, replace_together
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.ops import Ctx, collect, dispatch
 from workbench.rules.definitions.comparison import differences

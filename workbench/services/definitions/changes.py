@@ -9,7 +9,7 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, Literal
 
-from workbench.definitions import Change, Directory, Draft, Snapshot
+from workbench.definition_files import Change, Directory, Draft, Snapshot
 from workbench.errors import Conflict, NotFound, Unavailable, WorkbenchError
 from workbench.ops import Ctx
 from workbench.rules.definitions.composition import content_hash

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from workbench.definitions import Directory, Snapshot
-from workbench.definitions.older import OlderDefinition
+from workbench.definition_files import Directory, Snapshot
+from workbench.definition_files.older import OlderDefinition
 from workbench.errors import BadInput, NotFound
 from workbench.ops import Ctx
 from workbench.rules.definitions.completeness import Finding, Severity, by_severity, findings

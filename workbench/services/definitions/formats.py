@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.definitions import Directory
-from workbench.definitions.migration import Migration, new_id, prepare
-from workbench.definitions.older import OlderDefinition
+from workbench.definition_files import Directory
+from workbench.definition_files.migration import Migration, new_id, prepare
+from workbench.definition_files.older import OlderDefinition
 from workbench.errors import Conflict
 from workbench.model import uuid7
 from workbench.ops import Ctx

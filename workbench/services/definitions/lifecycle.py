@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.definitions import Snapshot
+from workbench.definition_files import Snapshot
 from workbench.model import iso, uuid7
 from workbench.ops import Ctx
 from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition, Metadata, Mode, Settings

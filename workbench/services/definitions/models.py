@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.definitions import Snapshot
+from workbench.definition_files import Snapshot
 from workbench.errors import BadInput, Conflict, Unavailable
 from workbench.ops import Ctx
 from workbench.providers.answers import Choice

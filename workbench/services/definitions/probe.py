@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from workbench.confinement.surroundings import NETWORK, TOOL_SERVER
-from workbench.definitions.mcp_probe import Finding, Target
+from workbench.definition_files.mcp_probe import Finding, Target
 from workbench.errors import NotFound, Unavailable
 from workbench.ops import Ctx
 from workbench.present.inert import inert
@@ -101,7 +101,7 @@ async def _probe(ctx: Ctx, server: StdioServer | HttpServer, known: Resolved, se
 
 async def _run(ctx: Ctx, scratch: Path, target: Target) -> Finding:
     """Run the probe until it has ended, with all that it started."""
-    finding, argv = scratch / "finding.json", [sys.executable, "-P", "-m", "workbench.definitions.mcp_probe"]
+    finding, argv = scratch / "finding.json", [sys.executable, "-P", "-m", "workbench.definition_files.mcp_probe"]
     wanted = TOOL_SERVER if target.command else TOOL_SERVER | NETWORK
     environment = {name: value for name, value in os.environ.items() if name.upper() in wanted or name in _INTERPRETER}
     ref = await to_thread(

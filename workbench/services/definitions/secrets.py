@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote, unquote
 
-from workbench.definitions.secret_sources import resolve
+from workbench.definition_files.secret_sources import resolve
 from workbench.errors import Refused, Unavailable
 from workbench.model import Level
 from workbench.ops import Caller, Ctx

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from workbench.definitions import Registry, Snapshot
+from workbench.definition_files import Registry, Snapshot
 from workbench.errors import NotFound
 from workbench.ops import Ctx
 from workbench.ops.parameters import PersonaId

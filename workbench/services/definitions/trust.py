@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.definitions import Snapshot
-from workbench.definitions.named_files import named_files
+from workbench.definition_files import Snapshot
+from workbench.definition_files.named_files import named_files
 from workbench.errors import NotFound, Refused
 from workbench.model import Level, Role
 from workbench.ops import SYSTEM, Caller, Ctx

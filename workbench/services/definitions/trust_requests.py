@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workbench.definitions import Snapshot
+from workbench.definition_files import Snapshot
 from workbench.model import Level
 from workbench.ops import Ctx, op
 from workbench.rules.definitions.trust import Kind

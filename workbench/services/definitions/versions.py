@@ -11,8 +11,8 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from workbench.definitions import Snapshot, committed
-from workbench.definitions.committed import Committed
+from workbench.definition_files import Snapshot, committed
+from workbench.definition_files.committed import Committed
 from workbench.errors import BadInput, NotFound, Unavailable, WorkbenchError
 from workbench.model import iso
 from workbench.ops import Ctx

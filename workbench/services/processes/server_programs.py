@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from workbench.confinement.surroundings import TOOL_SERVER
-from workbench.definitions.named_files import server_directory
+from workbench.definition_files.named_files import server_directory
 from workbench.errors import Unavailable
 from workbench.ops import Ctx
 from workbench.rules.definitions.mcp_servers import StdioServer

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.definitions import Snapshot
+from workbench.definition_files import Snapshot
 from workbench.drivers import AgentSetup
 from workbench.errors import BadInput, NotFound, Refused
 from workbench.model import Capability, SelfTools

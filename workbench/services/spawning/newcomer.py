@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.definitions import Snapshot
+from workbench.definition_files import Snapshot
 from workbench.errors import Refused
 from workbench.model import Level, SelfTools
 from workbench.ops import Caller, Ctx

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.definitions import Snapshot
+from workbench.definition_files import Snapshot
 from workbench.drivers import Fit
 from workbench.errors import BadInput, Conflict, Unavailable, WorkbenchError
 from workbench.model import Int64

@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from workbench.definitions import Snapshot
+from workbench.definition_files import Snapshot
 from workbench.model import Level
 from workbench.ops import Caller, Ctx
 from workbench.present.inert import inert_line

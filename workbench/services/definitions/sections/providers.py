@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from workbench.definitions import provider_check
+from workbench.definition_files import provider_check
 from workbench.errors import BadInput, Conflict, NotFound, Unavailable
 from workbench.ops import Ctx
 from workbench.rules.definitions.model import Definition

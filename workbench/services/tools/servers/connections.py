@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from workbench.definitions import Snapshot
+from workbench.definition_files import Snapshot
 from workbench.ops import SYSTEM, Ctx
 from workbench.rules.definitions.mcp_servers import HttpServer
 from workbench.rules.definitions.trust import Need

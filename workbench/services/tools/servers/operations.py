@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from workbench.definitions import Snapshot
+from workbench.definition_files import Snapshot
 from workbench.errors import Conflict, NotFound
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op, problems_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from asyncio import to_thread
 from dataclasses import dataclass
 
-from workbench.definitions import Snapshot
+from workbench.definition_files import Snapshot
 from workbench.ops import Ctx
 from workbench.rules.definitions.model import Definition, Metadata
 from workbench.rules.tools.servers import ServerList

@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import groupby
 
-from workbench.definitions import Registry, Snapshot
+from workbench.definition_files import Registry, Snapshot
 from workbench.errors import NotFound, WorkbenchError
 from workbench.model import Level
 from workbench.ops import Ctx

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.definitions.conftest import everything
+from tests.definition_files.conftest import everything
 from tests.small_disk import fill, small_disk
-from workbench.definitions.directory import Directory
-from workbench.definitions.group import Replacement, replace_together
-from workbench.definitions.journal import PRIVATE
+from workbench.definition_files.directory import Directory
+from workbench.definition_files.group import Replacement, replace_together
+from workbench.definition_files.journal import PRIVATE
 from workbench.errors import Unavailable
 from workbench.rules.definitions.model import Definition, Entry
 

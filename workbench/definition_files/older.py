@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
-from workbench.definitions.directory import Content, Directory, Print
+from workbench.definition_files.directory import Content, Directory, Print
 from workbench.errors import Conflict, Unavailable
 from workbench.present.inert import inert_line
 from workbench.rules.definitions import layout, older

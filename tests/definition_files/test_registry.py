@@ -12,8 +12,8 @@ from uuid import NAMESPACE_URL, uuid5
 import pytest
 
 from tests.given import refused
-from workbench.definitions.journal import PRIVATE
-from workbench.definitions.registry import Registry
+from workbench.definition_files.journal import PRIVATE
+from workbench.definition_files.registry import Registry
 from workbench.errors import WorkbenchError
 from workbench.rules.definitions.model import Definition, Entry
 

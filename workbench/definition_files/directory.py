@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from workbench.definitions.journal import Journal, check_no_link
+from workbench.definition_files.journal import Journal, check_no_link
 from workbench.errors import BadInput, Conflict, NotFound, Unavailable
 from workbench.present.inert import inert_line
 from workbench.rules.definitions import layout

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench.definitions.directory import Directory, Snapshot
-from workbench.definitions.group import Replacement
-from workbench.definitions.older import OlderDefinition
-from workbench.definitions.registry import Change, Registry
+from workbench.definition_files.directory import Directory, Snapshot
+from workbench.definition_files.group import Replacement
+from workbench.definition_files.older import OlderDefinition
+from workbench.definition_files.registry import Change, Registry
 from workbench.errors import Conflict, NotFound
 from workbench.rules.definitions.composition import content_hash
 from workbench.rules.definitions.model import Definition, Metadata

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from workbench.definitions.directory import Directory, Print, Snapshot, is_settled
-from workbench.definitions.older import definition_at
-from workbench.definitions.places import Places
+from workbench.definition_files.directory import Directory, Print, Snapshot, is_settled
+from workbench.definition_files.older import definition_at
+from workbench.definition_files.places import Places
 from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
 from workbench.present.inert import inert_line
 from workbench.rules.definitions.model import Definition, Metadata

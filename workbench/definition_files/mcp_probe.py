@@ -1,4 +1,4 @@
-"""Starts or calls an MCP server once and lists its tools: `python -m workbench.definitions.mcp_probe FILE`.
+"""Starts or calls an MCP server once and lists its tools: `python -m workbench.definition_files.mcp_probe FILE`.
 
 A process of its own, because nothing that the server sends is trusted, and the MCP client logs it. It reads a `Target`
 as JSON from standard input and writes a `Finding` as JSON to the file.

@@ -11,8 +11,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench.definitions.directory import Directory, Pending
-from workbench.definitions.journal import Plan
+from workbench.definition_files.directory import Directory, Pending
+from workbench.definition_files.journal import Plan
 from workbench.rules.definitions.model import Definition
 from workbench.system import atomic_file
 

@@ -13,8 +13,8 @@ from keyring.backend import KeyringBackend
 from keyring.errors import KeyringLocked
 
 from tests.given import refused
-from workbench.definitions import secret_sources
-from workbench.definitions.secret_sources import resolve
+from workbench.definition_files import secret_sources
+from workbench.definition_files.secret_sources import resolve
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.rules.definitions.secrets.references import parse
 

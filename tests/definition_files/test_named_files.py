@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from workbench.definitions.named_files import named_files
+from workbench.definition_files.named_files import named_files
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.trust import Files
 

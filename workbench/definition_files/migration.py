@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench.definitions.directory import Directory, Snapshot
-from workbench.definitions.older import OlderDefinition
-from workbench.definitions.registry import Registry
+from workbench.definition_files.directory import Directory, Snapshot
+from workbench.definition_files.older import OlderDefinition
+from workbench.definition_files.registry import Registry
 from workbench.errors import Conflict
 from workbench.rules.definitions.conversion import Converted
 from workbench.rules.definitions.model import Definition

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import git
-from tests.definitions.conftest import everything
+from tests.definition_files.conftest import everything
 from tests.given import refused
 from tests.small_disk import fill, small_disk
-from workbench.definitions.directory import Directory
-from workbench.definitions.journal import PRIVATE
+from workbench.definition_files.directory import Directory
+from workbench.definition_files.journal import PRIVATE
 from workbench.errors import BadInput, Conflict, WorkbenchError
 from workbench.rules.definitions import layout
 from workbench.rules.definitions.model import AgentTool, Definition, Entry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from workbench.definitions.journal import PRIVATE
+from workbench.definition_files.journal import PRIVATE
 
 
 def everything(place: Path) -> dict[str, bytes]:

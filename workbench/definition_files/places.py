@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from workbench.definitions.directory import Directory
-from workbench.definitions.journal import PRIVATE
-from workbench.definitions.older import OlderDefinition, definition_at, is_listed
+from workbench.definition_files.directory import Directory
+from workbench.definition_files.journal import PRIVATE
+from workbench.definition_files.older import OlderDefinition, definition_at, is_listed
 from workbench.errors import BadInput, Conflict
 from workbench.present.inert import inert_line
 from workbench.rules.definitions import paths

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.definitions.provider import Provider, running
-from workbench.definitions.provider_check import can_be_asked, refusal
+from tests.definition_files.provider import Provider, running
+from workbench.definition_files.provider_check import can_be_asked, refusal
 from workbench.rules.definitions.providers import PROVIDERS
 
 pytestmark = pytest.mark.anyio

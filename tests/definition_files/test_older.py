@@ -9,13 +9,13 @@ from unittest.mock import Mock
 
 import pytest
 
-from tests.definitions.conftest import everything
+from tests.definition_files.conftest import everything
 from tests.given import refused
 from tests.rules.definitions.test_older import FILES, YAML
-from workbench.definitions import Directory, Registry
-from workbench.definitions.journal import Journal
-from workbench.definitions.migration import Migration, prepare
-from workbench.definitions.older import LARGEST
+from workbench.definition_files import Directory, Registry
+from workbench.definition_files.journal import Journal
+from workbench.definition_files.migration import Migration, prepare
+from workbench.definition_files.older import LARGEST
 from workbench.model import uuid7
 from workbench.rules.definitions.conversion import Converted
 from workbench.rules.definitions.layout import AGENT
