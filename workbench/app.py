@@ -36,7 +36,7 @@ from workbench.services.access import authentication, personas, revocations, sec
 from workbench.services.agents import expiry as agent_expiry
 from workbench.services.agents import presence
 from workbench.services.agents.presence import Transport
-from workbench.services.chat import recovery as chat_recovery
+from workbench.services.conversations import recovery as chat_recovery
 from workbench.services.definitions import changes as definition_changes
 from workbench.services.integration import conflicts as integration_conflicts
 from workbench.services.integration import gate_runner, recovery

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Clock, git
-from tests.services.chat.conftest import define
+from tests.services.conversations.conftest import define
 from tests.services.tools.conftest import Shelf, as_agent, begin, question
 from workbench.analytics.live import Live, read_closed
 from workbench.app import Workbench

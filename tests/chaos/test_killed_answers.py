@@ -11,7 +11,7 @@ import pytest
 
 from tests.chance import SOAK, chance
 from tests.chaos.test_kill_matrix import Project, Victim
-from tests.services.chat.conftest import define
+from tests.services.conversations.conftest import define
 from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.chaos]

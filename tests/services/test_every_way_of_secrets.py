@@ -24,7 +24,7 @@ from tests import given
 from tests.analytics.conftest import rows
 from tests.conftest import Admit, Admitted, Command, Served, limited
 from tests.rules.secrets.test_forms import SECRET, forms
-from tests.services.chat.conftest import Chat, define
+from tests.services.conversations.conftest import Chat, define
 from tests.services.tools.conftest import READING, Shelf, begin, ended_with
 from tests.services.worktrees.lab import ask, commit, settled
 from workbench.analytics.export import FORMATS, export

@@ -14,7 +14,7 @@ from tests.kernel.conftest import started
 from workbench.ops import collect
 from workbench.providers.scripted import Script
 from workbench.rules.yaml_text import load
-from workbench.services import chat as service
+from workbench.services import conversations as service
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 

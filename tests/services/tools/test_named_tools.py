@@ -8,7 +8,7 @@ import pytest
 
 from tests import given
 from tests.conftest import Admit, Served
-from tests.services.chat.conftest import define
+from tests.services.conversations.conftest import define
 from workbench.app import Workbench
 from workbench.state.settings import Settings
 

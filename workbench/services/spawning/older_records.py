@@ -18,7 +18,7 @@ from workbench.ops import Ctx
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.secrets import written_out
 from workbench.services.access import secret_marks
-from workbench.services.chat.ending import without_secrets
+from workbench.services.conversations.ending import without_secrets
 from workbench.services.spawning import request
 from workbench.services.spawning.request import SQL, SpawnRequest
 from workbench.store.migrate import Script

@@ -11,8 +11,8 @@ from workbench.model import LARGEST_INT, Level, Micros, Wire, uuid7
 from workbench.ops import Ctx, op
 from workbench.rules.chat import endings
 from workbench.rules.chat.transcript import Part, TextPart, ToolPart, Transcript
-from workbench.services.chat import frames
-from workbench.services.chat.conversation import ConversationId, require_conversation
+from workbench.services.conversations import frames
+from workbench.services.conversations.conversation import ConversationId, require_conversation
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 

@@ -17,7 +17,7 @@ from workbench.rules.definitions.providers import provider_id
 from workbench.rules.search import like_pattern
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Limit, Search
-from workbench.services.chat.conversation import (
+from workbench.services.conversations.conversation import (
     SQL,
     Conversation,
     ConversationId,

@@ -12,7 +12,7 @@ import pytest
 from tests.providers.dialects import OLLAMA
 from tests.providers.provider import Reply, provider
 from tests.providers.wire import Call, Step
-from tests.services.chat.conftest import Chat
+from tests.services.conversations.conftest import Chat
 from workbench.cli.chat.answer import Answer, ending
 from workbench.cli.chat.terminal import print_answer
 from workbench.rules.chat.endings import remark

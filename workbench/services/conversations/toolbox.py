@@ -26,9 +26,9 @@ from workbench.rules.tools.masking import marked
 from workbench.rules.tools.results import as_json, shortened
 from workbench.rules.tools.surroundings import Surroundings
 from workbench.rules.wire import json_safety
-from workbench.services.chat.conversation import Conversation
-from workbench.services.chat.deadline import Deadline
-from workbench.services.chat.recorder import Recorder
+from workbench.services.conversations.conversation import Conversation
+from workbench.services.conversations.deadline import Deadline
+from workbench.services.conversations.recorder import Recorder
 from workbench.services.tools import calls, catalogue, refused_calls
 from workbench.services.tools.calls import Finished
 from workbench.services.tools.tool import Kind, OffererKind, Scope, Source, Tool

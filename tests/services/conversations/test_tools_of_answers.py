@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests import given
-from tests.services.chat.conftest import Chat
+from tests.services.conversations.conftest import Chat
 from tests.services.tools.conftest import READING, Shelf, shelf
 from workbench.ops import Ctx
 from workbench.services.tools.tool import Call, Outcome

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.services.chat.conftest import Chat, define
+from tests.services.conversations.conftest import Chat, define
 from workbench.app import Workbench
 from workbench.errors import Conflict
-from workbench.services.chat import recovery
+from workbench.services.conversations import recovery
 from workbench.shells.serve import Servers
 from workbench.state.settings import Settings
 from workbench.store.queries import Query

@@ -15,9 +15,9 @@ from workbench.providers.frames import End, Usage
 from workbench.providers.running import Ending, Running
 from workbench.rules.chat import endings
 from workbench.rules.chat.transcript import FrameKind, Transcript
-from workbench.services.chat import frames, messages
-from workbench.services.chat.frames import NewFrame
-from workbench.services.chat.recorder import Recorder
+from workbench.services.conversations import frames, messages
+from workbench.services.conversations.frames import NewFrame
+from workbench.services.conversations.recorder import Recorder
 from workbench.store.base import Tx
 from workbench.store.queries import beside
 from workbench.trust.known_secrets import KnownSecrets

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from workbench.ops import Ctx
 from workbench.providers.frames import Usage
-from workbench.services.chat import ending, messages
+from workbench.services.conversations import ending, messages
 from workbench.store.base import Tx
 
 

@@ -11,10 +11,10 @@ from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.chat.limits import require_left
 from workbench.rules.chat.transcript import FrameKind
-from workbench.services.chat import frames, messages, recovery, run
-from workbench.services.chat.conversation import SQL, Conversation, ConversationId, require_conversation, spent
-from workbench.services.chat.frames import NewFrame
-from workbench.services.chat.messages import Message
+from workbench.services.conversations import frames, messages, recovery, run
+from workbench.services.conversations.conversation import SQL, Conversation, ConversationId, require_conversation, spent
+from workbench.services.conversations.frames import NewFrame
+from workbench.services.conversations.messages import Message
 from workbench.store.base import Tx
 
 TITLE_LENGTH = 60

@@ -29,12 +29,12 @@ from workbench.providers.running import Ending, Running
 from workbench.rules.chat.limits import money_left, tokens_left
 from workbench.rules.chat.transcript import FrameKind
 from workbench.rules.definitions import composition
-from workbench.services.chat import ending, messages, question
-from workbench.services.chat.conversation import Conversation, require_conversation, spent
-from workbench.services.chat.deadline import Deadline
-from workbench.services.chat.ending import Outcome
-from workbench.services.chat.recorder import Recorder
-from workbench.services.chat.toolbox import ConversationTools
+from workbench.services.conversations import ending, messages, question
+from workbench.services.conversations.conversation import Conversation, require_conversation, spent
+from workbench.services.conversations.deadline import Deadline
+from workbench.services.conversations.ending import Outcome
+from workbench.services.conversations.recorder import Recorder
+from workbench.services.conversations.toolbox import ConversationTools
 from workbench.services.definitions import changes, models
 from workbench.services.definitions.models import ReadyModel
 

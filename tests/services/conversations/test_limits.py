@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.services.chat.conftest import Chat
+from tests.services.conversations.conftest import Chat
 from workbench.errors import Conflict
 from workbench.rules.chat.limits import ConversationLimits, Spent, money_left, require_left, tokens_left
-from workbench.services.chat.deadline import Deadline
+from workbench.services.conversations.deadline import Deadline
 
 pytestmark = pytest.mark.anyio
 

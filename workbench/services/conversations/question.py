@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from workbench.providers.answers import extended
 from workbench.providers.frames import Frame, History, Token, ToolCompleted, ToolStarted
 from workbench.rules.chat.transcript import FrameKind
-from workbench.services.chat import frames
+from workbench.services.conversations import frames
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
 

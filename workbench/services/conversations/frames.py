@@ -14,7 +14,7 @@ from workbench.errors import Conflict
 from workbench.model import LARGEST_INT, Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.chat.transcript import FrameKind
-from workbench.services.chat.conversation import ConversationId, require_conversation
+from workbench.services.conversations.conversation import ConversationId, require_conversation
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 

@@ -16,9 +16,9 @@ from workbench.providers.markup import as_markup
 from workbench.rules.chat.markdown import escaped, harmless
 from workbench.rules.chat.transcript import TextPart, ToolPart
 from workbench.rules.tools.content import Picture, pictures
-from workbench.services.chat import messages
-from workbench.services.chat.conversation import Conversation, ConversationId, require_conversation
-from workbench.services.chat.messages import Message
+from workbench.services.conversations import messages
+from workbench.services.conversations.conversation import Conversation, ConversationId, require_conversation
+from workbench.services.conversations.messages import Message
 from workbench.services.tools import call_records
 from workbench.store.base import Reader
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.services.chat.conftest import Chat
+from tests.services.conversations.conftest import Chat
 from tests.services.tools.conftest import READING, Shelf, shelf
 from workbench.cli.chat.parts import as_page, as_text
 from workbench.cli.chat.pictures import Pictures

@@ -12,8 +12,8 @@ from workbench.ops import Ctx
 from workbench.providers.running import Running
 from workbench.rules.chat.transcript import FrameKind, Transcript
 from workbench.rules.secrets.mask import StreamMask
-from workbench.services.chat import frames
-from workbench.services.chat.frames import NewFrame
+from workbench.services.conversations import frames
+from workbench.services.conversations.frames import NewFrame
 
 GATHER_SECONDS = 0.03
 _TEXT = (FrameKind.TOKEN, FrameKind.THINKING)
