@@ -25,12 +25,12 @@ from workbench.koi.directory import Directory
 from workbench.koi.node import Node
 from workbench.model import SECOND, Capability, Level, ServerInfo, wall_clock
 from workbench.ops import OPERATOR, SYSTEM, Caller, Ctx, authorise, collect, dispatch, functions_of
+from workbench.ops.running_calls import RunningCalls
 from workbench.process import ProcessTable
 from workbench.providers.running import RunningAnswers
 from workbench.rules import access
 from workbench.rules.tools.names import qualified
 from workbench.rules.tools.surroundings import Surroundings
-from workbench.running_calls import RunningCalls
 from workbench.services import SERVICES
 from workbench.services.access import authentication, personas, revocations, secret_marks
 from workbench.services.agents import expiry as agent_expiry

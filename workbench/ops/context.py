@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from workbench.git.access import Repositories
     from workbench.git.predictions import MergePredictions
     from workbench.koi.node import Node
+    from workbench.ops.running_calls import RunningCalls
     from workbench.process import ProcessTable
     from workbench.providers.running import RunningAnswers
-    from workbench.running_calls import RunningCalls
     from workbench.state.settings import Settings
     from workbench.store.feed import Feed
     from workbench.trust.allowlist import Allowlist

@@ -10,9 +10,9 @@ import pytest
 from tests import given
 from tests.conftest import Admit
 from tests.services.tools.conftest import CHAT, READING, Shelf, as_agent, begin, ended_with, events, question, rows
-from workbench import __version__, running_calls
+from workbench import __version__
 from workbench.app import Workbench
-from workbench.ops import Caller
+from workbench.ops import Caller, running_calls
 from workbench.services.tools import calls
 from workbench.services.tools.tool import Offerer, OffererKind, Scope
 

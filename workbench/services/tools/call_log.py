@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.model import SECOND, iso
+from workbench.ops.running_calls import RunningCalls
 from workbench.providers.frames import Usage
 from workbench.rules.tools.progress import Report
 from workbench.rules.tools.results import shortened
-from workbench.running_calls import RunningCalls
 from workbench.services.tools.tool import Call, Tool
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside

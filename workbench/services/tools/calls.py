@@ -19,13 +19,13 @@ from pydantic import Field
 from workbench.errors import BadInput, Conflict, Refused, Unavailable, WorkbenchError, named
 from workbench.model import Capability, Json, Level, Wire, uuid7
 from workbench.ops import Ctx, first_problems, op
+from workbench.ops.running_calls import RunningCall
 from workbench.present.inert import inert
 from workbench.rules.tools import content
 from workbench.rules.tools.arguments import is_loaded, problems
 from workbench.rules.tools.masking import marked
 from workbench.rules.tools.results import as_json, is_small, shortened
 from workbench.rules.tools.surroundings import Surroundings
-from workbench.running_calls import RunningCall
 from workbench.services.access.authentication import CallerCache
 from workbench.services.tools import call_log, catalogue, lost_calls, permission_requests, permissions, refused_calls
 from workbench.services.tools.call_log import CallEnd
