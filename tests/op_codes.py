@@ -20,8 +20,9 @@ EVERYWHERE = {
 }
 """Codes of the door itself; those of the store are besides."""
 _LAYERS = (
-    *("services", "definitions", "rules", "git", "koi", "functions", "process"),
-    *("allowlist.py", "atomic_file.py", "file_lock.py", "ops"),
+    *("services", "definition_files", "drivers", "rules", "git", "koi", "functions", "process"),
+    *("trust/allowlist.py", "system/atomic_file.py", "system/file_lock.py"),
+    *(f"ops/{name}.py" for name in ("caller", "context", "dispatch", "operation", "parameters")),
 )
 _DEFINITIONS = "workbench.definition_files"
 """Reached by `ctx.definitions` alone: the names of its methods are too common."""

@@ -14,12 +14,10 @@ if TYPE_CHECKING:
     from workbench.app import Workbench
     from workbench.client import Agent, HttpClient, McpClient, SyncAgent
     from workbench.errors import WorkbenchError
-    from workbench.model import Level, Wire
+    from workbench.model import Level, Wire, __version__
     from workbench.ops import Caller, Ctx, op
     from workbench.recording import Recorder
     from workbench.state.settings import Settings
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "Agent": "workbench.client",
@@ -31,6 +29,7 @@ _HOMES = {
     "WorkbenchError": "workbench.errors",
     "Level": "workbench.model",
     "Wire": "workbench.model",
+    "__version__": "workbench.model",
     "Caller": "workbench.ops",
     "Ctx": "workbench.ops",
     "op": "workbench.ops",

@@ -18,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSche
 MICROSECOND = 1
 SECOND = 1_000_000
 
+__version__ = "0.1.0"
+
 
 def iso(at: int) -> str:
     """ISO 8601 in UTC with a ``Z`` for integer microseconds since the epoch."""

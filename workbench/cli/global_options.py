@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from workbench import __version__
 from workbench.analytics.questions import ended_by_interrupt
 from workbench.cli.client import ProjectClient
 from workbench.errors import WorkbenchError
+from workbench.model import __version__
 from workbench.rules.wording import in_commands
 
 

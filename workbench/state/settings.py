@@ -39,7 +39,7 @@ from workbench.state import settings_file, user_files
 from workbench.state.home import expanded
 from workbench.state.root import STATE, find_project
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parents[1]
 PREFIX = "WORKBENCH_"
 SETTINGS_FILE = "settings.toml"
 

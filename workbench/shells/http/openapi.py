@@ -11,8 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from workbench import __version__
-from workbench.model import Level
+from workbench.model import Level, __version__
 from workbench.ops import Catalogue, Op
 from workbench.shells.http import rest
 from workbench.shells.http.rest import Endpoint

@@ -29,8 +29,7 @@ from mcp.types import (
     UnsubscribeRequestParams,
 )
 
-from workbench import __version__
-from workbench.model import Level
+from workbench.model import Level, __version__
 from workbench.ops import Caller, Catalogue, Op
 from workbench.shells.gate import client_name
 from workbench.shells.mcp.backend import Backend, Context, refusing, require_first_page
